@@ -1,0 +1,2 @@
+//! selvedge
+fn main() {}
