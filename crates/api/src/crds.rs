@@ -1,0 +1,1 @@
+//! All custom resource definitions.

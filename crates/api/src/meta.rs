@@ -1,0 +1,215 @@
+//! What kinds of every group share: selectors, references, conditions.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// Labels of an object.
+pub type Labels = BTreeMap<String, String>;
+
+/// Selects objects by their labels: all of `matchLabels` and all of `matchExpressions` must hold.
+///
+/// An empty selector selects everything. What an absent one means is said where it is used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LabelSelector {
+    /// Labels that must have exactly these values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: Labels,
+    /// Conditions on labels that must all hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<LabelRequirement>,
+}
+
+/// One condition on a label.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LabelRequirement {
+    /// The label's key.
+    pub key: String,
+    /// How the label relates to the values.
+    pub operator: LabelOperator,
+    /// The values for `In` and `NotIn`; empty for `Exists` and `DoesNotExist`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+/// How a label relates to the values of a requirement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum LabelOperator {
+    /// The label has one of the values.
+    In,
+    /// The label is missing or has none of the values.
+    NotIn,
+    /// The label is there.
+    Exists,
+    /// The label is missing.
+    DoesNotExist,
+}
+
+/// Why a selector can select nothing at all: it is not well formed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSelector {
+    /// `In` or `NotIn` without values.
+    #[error("matchExpressions for {key:?}: {operator:?} needs at least one value")]
+    MissingValues {
+        /// The label's key.
+        key: String,
+        /// The operator that needs values.
+        operator: LabelOperator,
+    },
+    /// `Exists` or `DoesNotExist` with values.
+    #[error("matchExpressions for {key:?}: {operator:?} takes no values")]
+    SuperfluousValues {
+        /// The label's key.
+        key: String,
+        /// The operator that takes no values.
+        operator: LabelOperator,
+    },
+}
+
+impl LabelSelector {
+    /// Whether the selector is well formed; one that is not must be reported, not taken for "nothing".
+    pub fn check(&self) -> Result<(), InvalidSelector> {
+        for LabelRequirement { key, operator, values } in &self.match_expressions {
+            let wants_values = matches!(operator, LabelOperator::In | LabelOperator::NotIn);
+            if wants_values && values.is_empty() {
+                return Err(InvalidSelector::MissingValues { key: key.clone(), operator: *operator });
+            }
+            if !wants_values && !values.is_empty() {
+                return Err(InvalidSelector::SuperfluousValues { key: key.clone(), operator: *operator });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an object with these labels is selected.
+    pub fn matches(&self, labels: &Labels) -> bool {
+        self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self.match_expressions.iter().all(|requirement| requirement.holds(labels))
+    }
+}
+
+impl LabelRequirement {
+    fn holds(&self, labels: &Labels) -> bool {
+        let value = labels.get(&self.key);
+        match self.operator {
+            LabelOperator::In => value.is_some_and(|value| self.values.contains(value)),
+            LabelOperator::NotIn => !value.is_some_and(|value| self.values.contains(value)),
+            LabelOperator::Exists => value.is_some(),
+            LabelOperator::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+/// Names one object of any kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TypedObjectReference {
+    /// API group of the object; absent means the core group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_group: Option<String>,
+    /// Kind of the object.
+    pub kind: String,
+    /// Name of the object.
+    pub name: String,
+    /// Namespace of the object, where its kind has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+/// Names one object of a kind that the field implies.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NameReference {
+    /// Name of the object.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// Names a Secret; its content is read on the node that needs it and stands in no other object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretReference {
+    /// Name of the Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Namespace of the Secret; absent means the operator's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+/// One observed aspect of an object's state.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// What the condition is about.
+    #[serde(rename = "type")]
+    #[schemars(length(max = 316))]
+    pub kind: String,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+    /// Generation of the object that the condition was computed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub observed_generation: Option<i64>,
+    /// When the status last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub last_transition_time: Option<String>,
+    /// One word for programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 1024))]
+    pub reason: String,
+    /// A sentence for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 32768))]
+    pub message: String,
+}
+
+/// Whether a condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// Nobody can tell yet.
+    Unknown,
+}
+
+/// A list of conditions, one of each type; in the schema a map keyed by `type`, so that several writers can share it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Conditions(pub Vec<Condition>);
+
+impl Conditions {
+    /// Whether there is no condition.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The condition of this type.
+    pub fn get(&self, kind: &str) -> Option<&Condition> {
+        self.0.iter().find(|condition| condition.kind == kind)
+    }
+}
+
+impl JsonSchema for Conditions {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Conditions".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let item = generator.subschema_for::<Condition>();
+        json_schema!({
+            "type": "array",
+            "items": item,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! Values that parse on the way in: whoever holds one need not check it again.
+//!
+//! Each refuses what it cannot be with a message that names the value, and describes itself to the API server with the
+//! same limits, so that `kubectl apply` and `selvedge validate` refuse alike.
+
+mod address;
+mod bgp;
+mod name;
+mod number;
+#[cfg(test)]
+mod tests;
+mod time;
+
+pub use address::{HostCidr, MacAddress, Prefix};
+pub use bgp::{Community, ImportRouteTarget, RouteDistinguisher, RouteTarget};
+pub use name::{IfName, PeVrfName, VrfName};
+pub use number::{Asn, Mtu, Seq, VlanId, Vni};
+pub use time::Seconds;
+
+/// Why a text or number is not the value it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not {expected}")]
+pub struct InvalidValue {
+    given: String,
+    expected: &'static str,
+}
+
+impl InvalidValue {
+    fn new(given: impl ToString, expected: &'static str) -> Self {
+        Self { given: given.to_string(), expected }
+    }
+}
+
+/// Serde and schema of a newtype that is written as a string and has `FromStr` and `Display`.
+macro_rules! string_value {
+    ($name:ident, $schema:expr) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $schema
+            }
+        }
+        impl TryFrom<&str> for $name {
+            type Error = crate::value::InvalidValue;
+            fn try_from(text: &str) -> Result<Self, Self::Error> {
+                text.parse()
+            }
+        }
+    };
+}
+use string_value;
