@@ -26,7 +26,7 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    fn new(given: impl ToString, expected: &'static str) -> Self {
+    fn new(given: &(impl ToString + ?Sized), expected: &'static str) -> Self {
         Self {
             given: given.to_string(),
             expected,

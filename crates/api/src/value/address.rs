@@ -39,7 +39,7 @@ impl Prefix {
 impl FromStr for Prefix {
     type Err = InvalidValue;
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        let net: IpNet = text.parse().map_err(|_| {
+        let net: IpNet = text.parse().ok().ok_or_else(|| {
             InvalidValue::new(text, "a network in CIDR notation, such as 192.0.2.0/24")
         })?;
         if net != net.trunc() {
@@ -105,7 +105,7 @@ impl HostCidr {
 impl FromStr for HostCidr {
     type Err = InvalidValue;
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        text.parse().map(Self).map_err(|_| {
+        text.parse().ok().map(Self).ok_or_else(|| {
             InvalidValue::new(
                 text,
                 "an address with its prefix length, such as 192.0.2.1/24 or 2001:db8::1/64",
@@ -160,7 +160,7 @@ impl FromStr for MacAddress {
                 .next()
                 .filter(|part| part.len() == 2)
                 .ok_or_else(invalid)?;
-            *byte = u8::from_str_radix(part, 16).map_err(|_| invalid())?;
+            *byte = u8::from_str_radix(part, 16).ok().ok_or_else(invalid)?;
         }
         if parts.next().is_some() || text.contains('+') {
             return Err(invalid());
