@@ -27,7 +27,10 @@ pub struct InvalidValue {
 
 impl InvalidValue {
     fn new(given: impl ToString, expected: &'static str) -> Self {
-        Self { given: given.to_string(), expected }
+        Self {
+            given: given.to_string(),
+            expected,
+        }
     }
 }
 
@@ -41,7 +44,8 @@ macro_rules! string_value {
         }
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
+                let text =
+                    <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
                 text.parse().map_err(serde::de::Error::custom)
             }
         }

@@ -39,8 +39,9 @@ impl Prefix {
 impl FromStr for Prefix {
     type Err = InvalidValue;
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        let net: IpNet =
-            text.parse().map_err(|_| InvalidValue::new(text, "a network in CIDR notation, such as 192.0.2.0/24"))?;
+        let net: IpNet = text.parse().map_err(|_| {
+            InvalidValue::new(text, "a network in CIDR notation, such as 192.0.2.0/24")
+        })?;
         if net != net.trunc() {
             return Err(InvalidValue::new(
                 text,
@@ -105,7 +106,10 @@ impl FromStr for HostCidr {
     type Err = InvalidValue;
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
         text.parse().map(Self).map_err(|_| {
-            InvalidValue::new(text, "an address with its prefix length, such as 192.0.2.1/24 or 2001:db8::1/64")
+            InvalidValue::new(
+                text,
+                "an address with its prefix length, such as 192.0.2.1/24 or 2001:db8::1/64",
+            )
         })
     }
 }
@@ -152,7 +156,10 @@ impl FromStr for MacAddress {
         let mut bytes = [0; 6];
         let mut parts = text.split(':');
         for byte in &mut bytes {
-            let part = parts.next().filter(|part| part.len() == 2).ok_or_else(invalid)?;
+            let part = parts
+                .next()
+                .filter(|part| part.len() == 2)
+                .ok_or_else(invalid)?;
             *byte = u8::from_str_radix(part, 16).map_err(|_| invalid())?;
         }
         if parts.next().is_some() || text.contains('+') {
