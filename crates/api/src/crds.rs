@@ -1,1 +1,54 @@
-//! All custom resource definitions.
+//! All custom resource definitions, in a stable order.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps,
+};
+use kube::{CustomResourceExt, core::schema::StructuralSchemaRewriter};
+use schemars::{JsonSchema, generate::SchemaSettings};
+
+use crate::{
+    schema::{AbsentNotNull, KnownFormats},
+    selvedge, tcaas,
+};
+
+/// The definitions of every kind that Selvedge serves.
+pub fn all() -> Vec<CustomResourceDefinition> {
+    [tcaas::crds(), selvedge::crds()].concat()
+}
+
+/// The definition of one kind, with a schema that a real API server takes without a warning.
+///
+/// The derived `K::crd()` differs in three ways: it lets every optional field be `null`, it puts a type's description in place of the
+/// field's, and it names number formats that Kubernetes does not know.
+pub(crate) fn definition<K: CustomResourceExt + JsonSchema>() -> CustomResourceDefinition {
+    let mut definition = K::crd();
+    let schema = SchemaSettings::openapi3()
+        .with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        })
+        .with_transform(AbsentNotNull)
+        .with_transform(KnownFormats)
+        .with_transform(StructuralSchemaRewriter)
+        .into_generator()
+        .into_root_schema_for::<K>();
+    let mut schema: JSONSchemaProps =
+        serde_json::from_value(schema.to_value()).expect("a derived schema is an OpenAPI schema");
+    schema.title = None;
+    let about = schema
+        .properties
+        .as_ref()
+        .and_then(|properties| properties.get("spec")?.description.clone());
+    if about.is_some() {
+        schema.description = about;
+    }
+    for version in &mut definition.spec.versions {
+        if let Some(validation) = &mut version.schema {
+            validation.open_api_v3_schema = Some(schema.clone());
+        }
+    }
+    definition
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ pub mod frrk8s;
 pub mod meta;
 pub mod multinetwork;
 pub mod openperouter;
+mod schema;
 pub mod selvedge;
 pub mod tcaas;
 pub mod value;

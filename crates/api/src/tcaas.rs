@@ -1,7 +1,101 @@
-//! Group `network.t-caas.telekom.com/v1alpha1`: intents, low-level objects and what machines write.
+//! The kinds of `network.t-caas.telekom.com/v1alpha1`: what people want connected, the low-level objects that become of it, and what
+//! Selvedge writes down about revisions and nodes. All are cluster-scoped.
 
+mod address_lists;
+mod asn_text;
+mod bgp_neighbor;
+mod bgp_peering;
+mod collector;
+mod destination;
+mod inbound;
+mod layer2_attachment;
+mod layer2_network_configuration;
+mod mirror_selector;
+mod mirror_target;
+mod network;
+mod network_config_revision;
 pub mod node_network_config;
+mod node_network_status;
+mod outbound;
+mod pod_network;
+mod prefix_item;
+#[cfg(test)]
+mod tests;
 mod traffic_match;
+mod traffic_mirror;
+mod vrf;
+mod vrf_route_configuration;
 
-pub use node_network_config::{NodeNetworkConfig, NodeNetworkConfigSpec, NodeNetworkConfigStatus};
-pub use traffic_match::{PrefixOrHost, TrafficMatch};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+pub use self::{
+    address_lists::AddressLists,
+    bgp_neighbor::{BgpNeighbor, BgpNeighborSpec, BgpNeighborStatus},
+    bgp_peering::{BgpPeering, BgpPeeringSpec, BgpPeeringStatus, LoopbackPeer},
+    collector::{Collector, CollectorSpec, CollectorStatus},
+    destination::{
+        Destination, DestinationSpec, DestinationStatus, ExtraRoute, MatchedDestination, NextHop,
+    },
+    inbound::{Advertisement, AdvertisementType, Inbound, InboundSpec, InboundStatus},
+    layer2_attachment::{
+        Anycast, AttachmentBgp, AttachmentNodeIps, Layer2Attachment, Layer2AttachmentSpec,
+        Layer2AttachmentStatus, Sriov,
+    },
+    layer2_network_configuration::{
+        Layer2NetworkConfiguration, Layer2NetworkConfigurationSpec,
+        Layer2NetworkConfigurationStatus, NodeIps, StaticRoute,
+    },
+    mirror_selector::{MirrorSelector, MirrorSelectorSpec, MirrorSelectorStatus},
+    mirror_target::{GreProtocol, MirrorTarget, MirrorTargetSpec, MirrorTargetStatus},
+    network::{AllocatedSlice, AllocationPool, IpNetwork, Network, NetworkSpec, NetworkStatus},
+    network_config_revision::{
+        BgpRevision, Layer2Revision, NetworkConfigRevision, NetworkConfigRevisionSpec,
+        NetworkConfigRevisionStatus, RevisionEntry, VrfRevision,
+    },
+    node_network_config::{NodeNetworkConfig, NodeNetworkConfigSpec, NodeNetworkConfigStatus},
+    node_network_status::{
+        InterfaceType, LinkState, NodeInterface, NodeNetworkStatus, NodeNetworkStatusSpec,
+        NodeNetworkStatusStatus, NodeRoute,
+    },
+    outbound::{Outbound, OutboundSpec, OutboundStatus},
+    pod_network::{PodNetwork, PodNetworkSpec, PodNetworkStatus},
+    prefix_item::{PrefixAction, PrefixItem},
+    traffic_match::{MatchPrefix, MirrorDirection, Protocol, TrafficMatch},
+    traffic_mirror::{
+        MirrorSource, MirrorSourceKind, TrafficMirror, TrafficMirrorSpec, TrafficMirrorStatus,
+    },
+    vrf::{Vrf, VrfLoopback, VrfSpec, VrfStatus},
+    vrf_route_configuration::{
+        MergeOrder, VrfRouteConfiguration, VrfRouteConfigurationSpec, VrfRouteConfigurationStatus,
+    },
+};
+use crate::crds::definition;
+
+/// API group of these kinds.
+pub const GROUP: &str = "network.t-caas.telekom.com";
+/// The one version of these kinds.
+pub const VERSION: &str = "v1alpha1";
+
+/// The definitions of these kinds: intents first, then the low-level kinds, then those that only Selvedge writes.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    vec![
+        definition::<Vrf>(),
+        definition::<Network>(),
+        definition::<Destination>(),
+        definition::<Layer2Attachment>(),
+        definition::<Inbound>(),
+        definition::<Outbound>(),
+        definition::<BgpNeighbor>(),
+        definition::<PodNetwork>(),
+        definition::<Collector>(),
+        definition::<TrafficMirror>(),
+        definition::<Layer2NetworkConfiguration>(),
+        definition::<VrfRouteConfiguration>(),
+        definition::<BgpPeering>(),
+        definition::<MirrorTarget>(),
+        definition::<MirrorSelector>(),
+        definition::<NetworkConfigRevision>(),
+        definition::<NodeNetworkConfig>(),
+        definition::<NodeNetworkStatus>(),
+    ]
+}

@@ -25,8 +25,8 @@ pub use self::{
     layer2::{HostInterface, Irb, Layer2, Layer2Devices},
     underlay::{AddressFamilyName, Bfd, GracefulRestart, Neighbor, RemoteAs, Trunk, Underlay},
     vrf::{
-        Gre, GreLayer, Loopback, MirrorAcl, MirrorDirection, NextHop, PolicyRoute, Redistribute,
-        StaticRoute, Vrf, VrfDevices, VrfImport,
+        Gre, GreLayer, Loopback, MirrorAcl, NextHop, PolicyRoute, Redistribute, StaticRoute, Vrf,
+        VrfDevices, VrfImport,
     },
 };
 use crate::meta::Conditions;

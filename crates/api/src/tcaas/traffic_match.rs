@@ -1,47 +1,99 @@
-//! Which packets a rule speaks of.
+//! Which packets are meant.
 
-use std::{fmt, net::IpAddr, str::FromStr};
+use std::{borrow::Cow, fmt, net::IpAddr, str::FromStr};
 
-use schemars::{JsonSchema, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::value::{InvalidValue, Prefix, string_value};
+use crate::{
+    schema::rules,
+    value::{InvalidValue, Prefix},
+};
 
-/// Which packets a rule speaks of: all parts that are set must match; nothing set means every packet.
+/// Describes packets; what is absent matches everything.
 #[derive(
-    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "!(has(self.srcPort) || has(self.dstPort)) || (has(self.protocol) && self.protocol in ['tcp', 'udp', 'sctp'])",
+        "srcPort and dstPort need protocol tcp, udp or sctp",
+    ),
+    (
+        "!has(self.srcPrefix) || !has(self.dstPrefix) || self.srcPrefix.contains(':') == self.dstPrefix.contains(':')",
+        "srcPrefix and dstPrefix must be of the same address family: no packet has both",
+    ),
+])))]
 pub struct TrafficMatch {
     /// Network or address the packet comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub src_prefix: Option<PrefixOrHost>,
+    pub src_prefix: Option<MatchPrefix>,
     /// Network or address the packet goes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dst_prefix: Option<PrefixOrHost>,
-    /// Port the packet comes from.
+    pub dst_prefix: Option<MatchPrefix>,
+    /// Port the packet comes from. Needs a protocol that has ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65535))]
     pub src_port: Option<u16>,
-    /// Port the packet goes to.
+    /// Port the packet goes to. Needs a protocol that has ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65535))]
     pub dst_port: Option<u16>,
-    /// Protocol of the packet, such as `tcp`.
+    /// Protocol above IP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub protocol: Option<String>,
+    pub protocol: Option<Protocol>,
 }
 
-/// A network in CIDR notation, or a single address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PrefixOrHost(Prefix);
+/// A protocol above IP.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+    /// ICMP of IPv4.
+    Icmp,
+    /// ICMP of IPv6.
+    Icmpv6,
+}
 
-impl PrefixOrHost {
-    /// The network; a single address is one of full length.
+/// Which way mirrored traffic goes, seen from the workload.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum MirrorDirection {
+    /// To the workload.
+    Ingress,
+    /// From the workload.
+    Egress,
+}
+
+/// A network to match, written in CIDR notation or as a plain address, which stands for itself alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MatchPrefix(Prefix);
+
+impl MatchPrefix {
+    /// The network; one address is a network of full length.
     pub fn prefix(self) -> Prefix {
         self.0
     }
 }
 
-impl FromStr for PrefixOrHost {
+impl From<Prefix> for MatchPrefix {
+    fn from(prefix: Prefix) -> Self {
+        Self(prefix)
+    }
+}
+
+impl FromStr for MatchPrefix {
     type Err = InvalidValue;
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
         match text.parse::<IpAddr>() {
@@ -51,20 +103,40 @@ impl FromStr for PrefixOrHost {
     }
 }
 
-impl fmt::Display for PrefixOrHost {
+impl TryFrom<String> for MatchPrefix {
+    type Error = InvalidValue;
+    fn try_from(text: String) -> Result<Self, InvalidValue> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for MatchPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-string_value!(
-    PrefixOrHost,
-    json_schema!({
-        "type": "string",
-        "maxLength": 43,
-        "x-kubernetes-validations": [{
-            "rule": "isIP(self) || (isCIDR(self) && cidr(self) == cidr(self).masked())",
-            "message": "must be an address, or a network in CIDR notation without host bits",
-        }],
-    })
-);
+impl From<MatchPrefix> for String {
+    fn from(prefix: MatchPrefix) -> Self {
+        prefix.to_string()
+    }
+}
+
+impl JsonSchema for MatchPrefix {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "MatchPrefix".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "maxLength": 43,
+            "x-kubernetes-validations": rules([(
+                "isIP(self) || (isCIDR(self) && cidr(self) == cidr(self).masked())",
+                "must be an IP address, or a network in CIDR notation without host bits, such as 192.0.2.0/24",
+            )]),
+        })
+    }
+}

@@ -10,7 +10,7 @@ use super::{
     filter::Filter,
 };
 use crate::{
-    tcaas::TrafficMatch,
+    tcaas::{MirrorDirection, TrafficMatch},
     value::{HostCidr, IfName, ImportRouteTarget, Mtu, Prefix, RouteTarget, Vni},
 };
 
@@ -161,18 +161,6 @@ pub struct MirrorAcl {
     pub mirror_destination: IfName,
     /// Direction as the workload sees it.
     pub direction: MirrorDirection,
-}
-
-/// Direction of traffic as the workload sees it.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum MirrorDirection {
-    /// Towards the workload.
-    Ingress,
-    /// From the workload.
-    Egress,
 }
 
 /// A GRE tunnel inside a VRF.

@@ -1,0 +1,135 @@
+//! What a derived schema cannot say by itself: CEL rules, addresses, and shapes that only Kubernetes knows.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, transform::transform_subschemas};
+use serde_json::{Map, Value, json};
+
+/// The value of `x-kubernetes-validations`: pairs of a CEL rule and what is said when it does not hold.
+pub(crate) fn rules<const N: usize>(rules: [(&str, &str); N]) -> Value {
+    rules
+        .into_iter()
+        .map(|(rule, message)| json!({"rule": rule, "message": message}))
+        .collect()
+}
+
+/// Whether a switch is off; such a switch is not written.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+pub(crate) fn is_false(switch: &bool) -> bool {
+    !*switch
+}
+
+/// A schema that stands in for a type whose own would not do.
+macro_rules! stand_in {
+    ($(#[$doc:meta])* $name:ident, $schema:expr) => {
+        $(#[$doc])*
+        pub(crate) enum $name {}
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    };
+}
+
+/// Longest text of an IPv6 address.
+const MAX_ADDRESS_TEXT: u32 = 39;
+
+fn address(rule: &str, message: &str) -> Schema {
+    json_schema!({
+        "type": "string",
+        "maxLength": MAX_ADDRESS_TEXT,
+        "x-kubernetes-validations": rules([(rule, message)]),
+    })
+}
+
+stand_in!(
+    /// An address of either family.
+    Address,
+    address("isIP(self)", "must be an IP address without prefix length, such as 192.0.2.1 or 2001:db8::1")
+);
+stand_in!(
+    /// An IPv4 address.
+    Ipv4Address,
+    address("isIP(self) && ip(self).family() == 4", "must be an IPv4 address without prefix length, such as 192.0.2.1")
+);
+stand_in!(
+    /// An IPv6 address.
+    Ipv6Address,
+    address("isIP(self) && ip(self).family() == 6", "must be an IPv6 address without prefix length, such as 2001:db8::1")
+);
+stand_in!(
+    /// A text that only Selvedge writes, so that no rule needs to be paid for: its type says what it is.
+    Written,
+    json_schema!({"type": "string"})
+);
+stand_in!(
+    /// An object kept as it is: what is in it is described elsewhere.
+    Kept,
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+);
+
+/// An absent field is absent: Kubernetes' own kinds know no `null`, and a CEL rule that asks `has(…)` must not find one.
+#[derive(Clone, Debug)]
+pub(crate) struct AbsentNotNull;
+
+impl schemars::transform::Transform for AbsentNotNull {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        let Some(object) = schema.as_object_mut() else {
+            return;
+        };
+        if let Some(wanted) = object.get("anyOf").and_then(optional) {
+            object.remove("anyOf");
+            for (key, value) in wanted {
+                object.entry(key).or_insert(value);
+            }
+        }
+        object.remove("nullable");
+    }
+}
+
+/// The schema of `T` in the schema of `Option<T>`.
+fn optional(any_of: &Value) -> Option<Map<String, Value>> {
+    let [wanted, null] = any_of.as_array()?.as_slice() else {
+        return None;
+    };
+    let is_null =
+        null.get("enum") == Some(&json!([null])) || null.get("type") == Some(&json!("null"));
+    if is_null {
+        wanted.as_object().cloned()
+    } else {
+        None
+    }
+}
+
+/// Number formats that the API server knows; it warns about all others.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownFormats;
+
+impl schemars::transform::Transform for KnownFormats {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        let Some(object) = schema.as_object_mut() else {
+            return;
+        };
+        let (format, maximum) = match object.get("format").and_then(Value::as_str) {
+            Some("uint8") => ("int32", i64::from(u8::MAX)),
+            Some("uint16") => ("int32", i64::from(u16::MAX)),
+            Some("uint32") => ("int64", i64::from(u32::MAX)),
+            _ => return,
+        };
+        object.insert("format".into(), format.into());
+        object.entry("maximum").or_insert(maximum.into());
+    }
+}

@@ -1,0 +1,121 @@
+//! `Destination`: what can be reached, and by which way.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    meta::Conditions,
+    schema::{Ipv4Address, Ipv6Address, rules},
+    value::{Prefix, VrfName},
+};
+
+/// A set of prefixes that can be reached either through a VRF or by a static next hop. Attachments choose destinations by their labels
+/// and inherit the prefixes.
+#[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "network.t-caas.telekom.com",
+    version = "v1alpha1",
+    kind = "Destination",
+    status = "DestinationStatus",
+    derive = "PartialEq",
+    shortname = "dst",
+    category = "selvedge",
+    printcolumn(name = "VRFRef", type_ = "string", json_path = ".spec.vrfRef"),
+    printcolumn(
+        name = "Prefixes",
+        type_ = "string",
+        json_path = ".spec.prefixes",
+        priority = 10
+    ),
+    printcolumn(
+        name = "RefCount",
+        type_ = "integer",
+        json_path = ".status.referenceCount"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules([(
+    "has(self.vrfRef) != has(self.nextHop)",
+    "exactly one of vrfRef and nextHop must be set",
+)])))]
+pub struct DestinationSpec {
+    /// Name of the `VRF` object the prefixes are reached through. Exactly one of `vrfRef` and `nextHop` must be set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub vrf_ref: Option<String>,
+    /// Networks that can be reached. With `vrfRef` they are imported from the VRF, with `nextHop` they become static routes;
+    /// `0.0.0.0/0` and `::/0` make a default route.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4096))]
+    pub prefixes: Vec<Prefix>,
+    /// Routers to which an attachment on a physical interface sends the prefixes. Exactly one of `vrfRef` and `nextHop` must be set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_hop: Option<NextHop>,
+}
+
+/// Next hops of static routes, one for each family.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules([(
+    "has(self.ipv4) || has(self.ipv6)",
+    "nextHop needs at least one of ipv4 and ipv6",
+)])))]
+pub struct NextHop {
+    /// Next hop of the IPv4 prefixes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Ipv4Address>")]
+    pub ipv4: Option<Ipv4Addr>,
+    /// Next hop of the IPv6 prefixes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Ipv6Address>")]
+    pub ipv6: Option<Ipv6Addr>,
+}
+
+/// What is known about a destination.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DestinationStatus {
+    /// Generation of the object that this status was computed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// How many objects select this destination.
+    #[serde(default)]
+    pub reference_count: u32,
+    /// What holds for the object now.
+    #[serde(default, skip_serializing_if = "Conditions::is_empty")]
+    pub conditions: Conditions,
+}
+
+/// Prefixes that an object needs beside those of its destinations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtraRoute {
+    /// The networks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
+    pub prefixes: Vec<Prefix>,
+}
+
+/// A destination that an object's selector has chosen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MatchedDestination {
+    /// Name of the `Destination`.
+    pub name: String,
+    /// The VRF it leads to; absent for a destination with a static next hop, or whose VRF is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vrf: Option<VrfName>,
+}

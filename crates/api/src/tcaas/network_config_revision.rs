@@ -1,0 +1,158 @@
+//! `NetworkConfigRevision`: the target of a rollout.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{BgpPeeringSpec, Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec};
+use crate::{schema::Kept, selvedge::SettingsSpec};
+
+/// Everything that changes forwarding, as it was at one moment. Selvedge writes it and rolls it out; people read it.
+///
+/// The entries nest each object's spec under `spec`, so that a name can never meet a field of the spec.
+#[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "network.t-caas.telekom.com",
+    version = "v1alpha1",
+    kind = "NetworkConfigRevision",
+    status = "NetworkConfigRevisionStatus",
+    derive = "PartialEq",
+    shortname = "ncr",
+    category = "selvedge",
+    printcolumn(name = "Invalid", type_ = "boolean", json_path = ".status.isInvalid"),
+    printcolumn(name = "Queued", type_ = "integer", json_path = ".status.queued"),
+    printcolumn(name = "Ongoing", type_ = "integer", json_path = ".status.ongoing"),
+    printcolumn(name = "Ready", type_ = "integer", json_path = ".status.ready"),
+    printcolumn(
+        name = "Failed",
+        type_ = "integer",
+        json_path = ".status.failed",
+        priority = 1
+    ),
+    printcolumn(name = "Total", type_ = "integer", json_path = ".status.total"),
+    printcolumn(
+        name = "FailedNode",
+        type_ = "string",
+        json_path = ".status.failedNode",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+pub struct NetworkConfigRevisionSpec {
+    /// Hash over the content. The object is named after its first ten digits.
+    #[schemars(length(min = 1, max = 64), regex(pattern = "^[0-9a-f]+$"))]
+    pub revision: String,
+    /// The layer 2 segments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layer2: Vec<Layer2Revision>,
+    /// The VRF route configurations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vrf: Vec<VrfRevision>,
+    /// The BGP peerings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bgp: Vec<BgpRevision>,
+    /// The underlays.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub underlay: Vec<RevisionEntry>,
+    /// The layer 3 VNIs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub l3vni: Vec<RevisionEntry>,
+    /// The layer 2 VNIs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub l2vni: Vec<RevisionEntry>,
+    /// The layer 3 passthroughs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passthrough: Vec<RevisionEntry>,
+    /// The settings. Absent where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Kept>")]
+    pub settings: Option<SettingsSpec>,
+}
+
+/// A `Layer2NetworkConfiguration` in a revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Layer2Revision {
+    /// Name of the object.
+    pub name: String,
+    /// What it said.
+    #[schemars(with = "Kept")]
+    pub spec: Layer2NetworkConfigurationSpec,
+}
+
+/// A `VRFRouteConfiguration` in a revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VrfRevision {
+    /// Name of the object.
+    pub name: String,
+    /// What it said.
+    #[schemars(with = "Kept")]
+    pub spec: VrfRouteConfigurationSpec,
+}
+
+/// A `BGPPeering` in a revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BgpRevision {
+    /// Name of the object.
+    pub name: String,
+    /// What it said.
+    #[schemars(with = "Kept")]
+    pub spec: BgpPeeringSpec,
+}
+
+/// An object of another group in a revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionEntry {
+    /// Name of the object.
+    pub name: String,
+    /// Namespace of the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// What it said.
+    #[schemars(with = "Kept")]
+    pub spec: Value,
+}
+
+/// How far the rollout of a revision is. Ready, ongoing, queued and failed nodes add up to the total.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkConfigRevisionStatus {
+    /// Whether a node could not take the revision, so that it is not rolled out any further.
+    #[serde(default)]
+    pub is_invalid: bool,
+    /// How many nodes run the revision and have confirmed it.
+    #[serde(default)]
+    pub ready: u32,
+    /// How many nodes have been told and have not answered yet.
+    #[serde(default)]
+    pub ongoing: u32,
+    /// How many nodes have not been told yet.
+    #[serde(default)]
+    pub queued: u32,
+    /// How many nodes could not take the revision.
+    #[serde(default)]
+    pub failed: u32,
+    /// How many nodes there are.
+    #[serde(default)]
+    pub total: u32,
+    /// The first node that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_node: Option<String>,
+    /// What that node said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_message: Option<String>,
+    /// When that node failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub failed_at: Option<String>,
+}

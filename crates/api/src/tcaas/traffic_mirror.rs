@@ -1,0 +1,92 @@
+//! `TrafficMirror`: which traffic is copied to a collector.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{MirrorDirection, TrafficMatch};
+use crate::meta::Conditions;
+
+/// Copies traffic of an attachment to a `Collector`.
+#[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "network.t-caas.telekom.com",
+    version = "v1alpha1",
+    kind = "TrafficMirror",
+    status = "TrafficMirrorStatus",
+    derive = "PartialEq",
+    shortname = "tmir",
+    category = "selvedge",
+    printcolumn(name = "SourceKind", type_ = "string", json_path = ".spec.source.kind"),
+    printcolumn(name = "SourceName", type_ = "string", json_path = ".spec.source.name"),
+    printcolumn(name = "Collector", type_ = "string", json_path = ".spec.collector"),
+    printcolumn(name = "Direction", type_ = "string", json_path = ".spec.direction"),
+    printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.activeNodes"),
+    printcolumn(
+        name = "Applied",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Applied")].status"#
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct TrafficMirrorSpec {
+    /// The attachment whose traffic is copied.
+    pub source: MirrorSource,
+    /// Name of the `Collector` that gets the copies.
+    #[schemars(length(min = 1, max = 253))]
+    pub collector: String,
+    /// Which way the traffic goes, seen from the workload.
+    pub direction: MirrorDirection,
+    /// Which traffic is copied. Without it all traffic in this direction is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic_match: Option<TrafficMatch>,
+}
+
+/// The attachment whose traffic is copied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MirrorSource {
+    /// Its kind. Of an `Inbound` or `Outbound` only traffic of its own addresses is copied.
+    pub kind: MirrorSourceKind,
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// A kind whose traffic can be mirrored.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum MirrorSourceKind {
+    /// A layer 2 segment.
+    Layer2Attachment,
+    /// Service addresses.
+    Inbound,
+    /// Egress addresses.
+    Outbound,
+}
+
+/// What is known about a mirror.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrafficMirrorStatus {
+    /// Generation of the object that this status was computed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// On how many nodes the mirror is in effect.
+    #[serde(default)]
+    pub active_nodes: u32,
+    /// What holds for the object now: `Resolved` (source and collector are known) and `Applied` (in effect on all matching nodes).
+    #[serde(default, skip_serializing_if = "Conditions::is_empty")]
+    pub conditions: Conditions,
+}

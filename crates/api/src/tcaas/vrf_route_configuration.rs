@@ -1,0 +1,163 @@
+//! `VRFRouteConfiguration`: which routes a VRF takes and gives.
+
+use std::{borrow::Cow, fmt};
+
+use kube::CustomResource;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::{PrefixItem, VrfLoopback};
+use crate::{
+    meta::{Conditions, LabelSelector},
+    schema::rules,
+    value::{Community, Prefix, RouteTarget, Vni, VrfName},
+};
+
+/// Which routes pass between a VRF and the cluster. Several objects may name the same VRF; on each node they are merged in the order
+/// of `seq`.
+#[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "network.t-caas.telekom.com",
+    version = "v1alpha1",
+    kind = "VRFRouteConfiguration",
+    root = "VrfRouteConfiguration",
+    status = "VrfRouteConfigurationStatus",
+    derive = "PartialEq",
+    shortname = "vrc",
+    category = "selvedge",
+    printcolumn(name = "VRF", type_ = "string", json_path = ".spec.vrf"),
+    printcolumn(name = "Sequence", type_ = "integer", json_path = ".spec.seq"),
+    printcolumn(
+        name = "VNI",
+        type_ = "integer",
+        json_path = ".spec.vni",
+        priority = 10
+    ),
+    printcolumn(
+        name = "Communities",
+        type_ = "string",
+        json_path = ".spec.communities"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules([(
+    "!(has(self.community) && has(self.communities))",
+    "community and communities exclude each other; move the community into communities",
+)])))]
+pub struct VrfRouteConfigurationSpec {
+    /// Name of the VRF, at most 12 characters.
+    pub vrf: VrfName,
+    /// VXLAN network identifier of the VRF. When absent, `Settings.spec.vrfs` must know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vni: Option<Vni>,
+    /// Route target with which the VRF's routes are imported and exported. When absent, `Settings.spec.vrfs` must know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route_target: Option<RouteTarget>,
+    /// Which routes of the VRF the cluster takes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4096))]
+    pub import: Vec<PrefixItem>,
+    /// Which routes of the cluster the VRF takes and announces to the fabric.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4096))]
+    pub export: Vec<PrefixItem>,
+    /// Networks announced as a whole; what has no better route in them is dropped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024))]
+    pub aggregate: Vec<Prefix>,
+    /// Networks whose traffic is routed by its source through the VRF, where other VRFs lead to the same places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024))]
+    pub sbr_prefixes: Vec<Prefix>,
+    /// Order among the objects of the same VRF, 1–65534, the smallest first.
+    pub seq: MergeOrder,
+    /// The one BGP community set on exported routes. Deprecated: use `communities`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub community: Option<Community>,
+    /// BGP communities added to exported routes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub communities: Vec<Community>,
+    /// Selects the nodes, by label. Without it all nodes are meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_selector: Option<LabelSelector>,
+    /// Loopback interfaces of the VRF that have an address of their own on each node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub loopbacks: Vec<VrfLoopback>,
+}
+
+/// Order of an object among those of the same VRF, 1–65534.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "i64")]
+pub struct MergeOrder(u16);
+
+impl MergeOrder {
+    const LAST: u16 = 65534;
+
+    /// The plain number.
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+}
+
+/// A number that is not an order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is not an order of merging (1–65534)")]
+pub struct InvalidMergeOrder(i64);
+
+impl TryFrom<i64> for MergeOrder {
+    type Error = InvalidMergeOrder;
+    fn try_from(number: i64) -> Result<Self, InvalidMergeOrder> {
+        match u16::try_from(number) {
+            Ok(order @ 1..=Self::LAST) => Ok(Self(order)),
+            _ => Err(InvalidMergeOrder(number)),
+        }
+    }
+}
+
+impl From<MergeOrder> for i64 {
+    fn from(order: MergeOrder) -> Self {
+        Self::from(order.0)
+    }
+}
+
+impl fmt::Display for MergeOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl JsonSchema for MergeOrder {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "MergeOrder".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "integer", "format": "int32", "minimum": 1, "maximum": Self::LAST})
+    }
+}
+
+/// What is known about a VRF route configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VrfRouteConfigurationStatus {
+    /// Generation of the object that this status was computed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What holds for the object now.
+    #[serde(default, skip_serializing_if = "Conditions::is_empty")]
+    pub conditions: Conditions,
+}
