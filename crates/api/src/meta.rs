@@ -11,7 +11,9 @@ pub type Labels = BTreeMap<String, String>;
 /// Selects objects by their labels: all of `matchLabels` and all of `matchExpressions` must hold.
 ///
 /// An empty selector selects everything. What an absent one means is said where it is used.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
     /// Labels that must have exactly these values.
@@ -36,7 +38,9 @@ pub struct LabelRequirement {
 }
 
 /// How a label relates to the values of a requirement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum LabelOperator {
     /// The label has one of the values.
     In,
@@ -72,13 +76,24 @@ pub enum InvalidSelector {
 impl LabelSelector {
     /// Whether the selector is well formed; one that is not must be reported, not taken for "nothing".
     pub fn check(&self) -> Result<(), InvalidSelector> {
-        for LabelRequirement { key, operator, values } in &self.match_expressions {
+        for LabelRequirement {
+            key,
+            operator,
+            values,
+        } in &self.match_expressions
+        {
             let wants_values = matches!(operator, LabelOperator::In | LabelOperator::NotIn);
             if wants_values && values.is_empty() {
-                return Err(InvalidSelector::MissingValues { key: key.clone(), operator: *operator });
+                return Err(InvalidSelector::MissingValues {
+                    key: key.clone(),
+                    operator: *operator,
+                });
             }
             if !wants_values && !values.is_empty() {
-                return Err(InvalidSelector::SuperfluousValues { key: key.clone(), operator: *operator });
+                return Err(InvalidSelector::SuperfluousValues {
+                    key: key.clone(),
+                    operator: *operator,
+                });
             }
         }
         Ok(())
@@ -86,8 +101,13 @@ impl LabelSelector {
 
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &Labels) -> bool {
-        self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
-            && self.match_expressions.iter().all(|requirement| requirement.holds(labels))
+        self.match_labels
+            .iter()
+            .all(|(key, value)| labels.get(key) == Some(value))
+            && self
+                .match_expressions
+                .iter()
+                .all(|requirement| requirement.holds(labels))
     }
 }
 
@@ -169,7 +189,9 @@ pub struct Condition {
 }
 
 /// Whether a condition holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum ConditionStatus {
     /// It holds.
     True,

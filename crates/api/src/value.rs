@@ -36,8 +36,11 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    fn new(given: impl ToString, expected: &'static str) -> Self {
-        Self { given: given.to_string(), expected }
+    fn new(given: &(impl ToString + ?Sized), expected: &'static str) -> Self {
+        Self {
+            given: given.to_string(),
+            expected,
+        }
     }
 }
 
@@ -51,7 +54,8 @@ macro_rules! string_value {
         }
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
+                let text =
+                    <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
@@ -74,4 +78,4 @@ macro_rules! string_value {
         }
     };
 }
-use string_value;
+pub(crate) use string_value;

@@ -39,8 +39,9 @@ impl Prefix {
 impl FromStr for Prefix {
     type Err = InvalidValue;
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        let net: IpNet =
-            text.parse().map_err(|_| InvalidValue::new(text, "a network in CIDR notation, such as 192.0.2.0/24"))?;
+        let net: IpNet = text.parse().ok().ok_or_else(|| {
+            InvalidValue::new(text, "a network in CIDR notation, such as 192.0.2.0/24")
+        })?;
         if net != net.trunc() {
             return Err(InvalidValue::new(
                 text,
@@ -104,8 +105,11 @@ impl HostCidr {
 impl FromStr for HostCidr {
     type Err = InvalidValue;
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        text.parse().map(Self).map_err(|_| {
-            InvalidValue::new(text, "an address with its prefix length, such as 192.0.2.1/24 or 2001:db8::1/64")
+        text.parse().ok().map(Self).ok_or_else(|| {
+            InvalidValue::new(
+                text,
+                "an address with its prefix length, such as 192.0.2.1/24 or 2001:db8::1/64",
+            )
         })
     }
 }
@@ -152,8 +156,11 @@ impl FromStr for MacAddress {
         let mut bytes = [0; 6];
         let mut parts = text.split(':');
         for byte in &mut bytes {
-            let part = parts.next().filter(|part| part.len() == 2).ok_or_else(invalid)?;
-            *byte = u8::from_str_radix(part, 16).map_err(|_| invalid())?;
+            let part = parts
+                .next()
+                .filter(|part| part.len() == 2)
+                .ok_or_else(invalid)?;
+            *byte = u8::from_str_radix(part, 16).ok().ok_or_else(invalid)?;
         }
         if parts.next().is_some() || text.contains('+') {
             return Err(invalid());
@@ -164,8 +171,11 @@ impl FromStr for MacAddress {
 
 impl fmt::Display for MacAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+        for (i, byte) in self.0.iter().enumerate() {
+            let separator = if i == 0 { "" } else { ":" };
+            write!(f, "{separator}{byte:02x}")?;
+        }
+        Ok(())
     }
 }
 

@@ -39,7 +39,10 @@ impl fmt::Display for Pair {
 
 /// A decimal number without sign; the standard parser would take a leading `+`.
 fn digits<T: FromStr>(text: &str) -> Option<T> {
-    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+    text.bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| text.parse().ok())
+        .flatten()
 }
 
 /// `n` digits at most, as the number's size allows; the exact limit is in the parser and in the CEL rule.
@@ -138,7 +141,10 @@ impl From<RouteTarget> for ImportRouteTarget {
     }
 }
 
-string_value!(ImportRouteTarget, pair_schema(&format!(r"^({PAIR}|\*:[0-9]{{1,10}})$"), true));
+string_value!(
+    ImportRouteTarget,
+    pair_schema(&format!(r"^({PAIR}|\*:[0-9]{{1,10}})$"), true)
+);
 
 /// A BGP community: standard `a:b`, or large `a:b:c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -155,11 +161,17 @@ impl FromStr for Community {
         let parts: Vec<&str> = text.split(':').collect();
         match parts.as_slice() {
             [a, b] => digits(a).zip(digits(b)).map(|(a, b)| Self::Standard(a, b)),
-            [a, b, c] => digits(a).zip(digits(b)).zip(digits(c)).map(|((a, b), c)| Self::Large(a, b, c)),
+            [a, b, c] => digits(a)
+                .zip(digits(b))
+                .zip(digits(c))
+                .map(|((a, b), c)| Self::Large(a, b, c)),
             _ => None,
         }
         .ok_or_else(|| {
-            InvalidValue::new(text, "a BGP community (a:b up to 65535 each, or large a:b:c up to 4294967295 each)")
+            InvalidValue::new(
+                text,
+                "a BGP community (a:b up to 65535 each, or large a:b:c up to 4294967295 each)",
+            )
         })
     }
 }

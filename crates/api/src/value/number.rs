@@ -33,7 +33,7 @@ macro_rules! ranged_number {
                     .ok()
                     .filter(|inner| $range.contains(inner))
                     .map(Self)
-                    .ok_or_else(|| InvalidValue::new(number, $expected))
+                    .ok_or_else(|| InvalidValue::new(&number, $expected))
             }
         }
 

@@ -28,20 +28,45 @@ fn numbers_keep_their_ranges() {
         assert!(Vni::try_from(good).is_ok());
         assert!(Vni::try_from(bad).is_err());
     }
-    assert!(VlanId::try_from(4094).is_ok() && VlanId::try_from(4095).is_err() && VlanId::try_from(-1).is_err());
+    assert!(
+        VlanId::try_from(4094).is_ok()
+            && VlanId::try_from(4095).is_err()
+            && VlanId::try_from(-1).is_err()
+    );
     assert!(Asn::try_from(4_294_967_295).is_ok() && Asn::try_from(4_294_967_296).is_err());
-    let error = serde_json::from_value::<Vni>(0.into()).expect_err("zero is no VNI").to_string();
-    assert_eq!(error, r#""0" is not a VXLAN network identifier (1–16777215)"#);
+    let error = serde_json::from_value::<Vni>(0.into())
+        .expect_err("zero is no VNI")
+        .to_string();
+    assert_eq!(
+        error,
+        r#""0" is not a VXLAN network identifier (1–16777215)"#
+    );
 }
 
 #[test]
 fn route_targets_come_in_three_forms() {
-    for text in ["64500:10100", "65535:4294967295", "4200000000:65535", "192.0.2.1:65535", "0:0"] {
+    for text in [
+        "64500:10100",
+        "65535:4294967295",
+        "4200000000:65535",
+        "192.0.2.1:65535",
+        "0:0",
+    ] {
         round_trips::<RouteTarget>(text);
         round_trips::<RouteDistinguisher>(text);
         round_trips::<ImportRouteTarget>(text);
     }
-    refused::<RouteTarget>(&["", "64500", "*:1", "1:2:3", "4200000000:65536", "192.0.2.1:65536", "a:1", "+1:2", "1:-2"]);
+    refused::<RouteTarget>(&[
+        "",
+        "64500",
+        "*:1",
+        "1:2:3",
+        "4200000000:65536",
+        "192.0.2.1:65536",
+        "a:1",
+        "+1:2",
+        "1:-2",
+    ]);
 }
 
 #[test]
@@ -55,7 +80,14 @@ fn only_an_imported_route_target_may_have_a_wildcard() {
 fn communities_are_standard_or_large() {
     round_trips::<Community>("64500:999");
     round_trips::<Community>("4200000000:1:2");
-    refused::<Community>(&["65536:1", "1", "1:2:3:4", "no-export", "1:2:4294967296", " 1:2"]);
+    refused::<Community>(&[
+        "65536:1",
+        "1",
+        "1:2:3:4",
+        "no-export",
+        "1:2:4294967296",
+        " 1:2",
+    ]);
 }
 
 #[test]
@@ -72,8 +104,20 @@ fn names_fit_into_a_device_name() {
 fn a_network_with_host_bits_is_refused() {
     round_trips::<Prefix>("198.51.100.0/27");
     round_trips::<Prefix>("0.0.0.0/0");
-    assert_eq!("2001:db8:100::0/64".parse::<Prefix>().expect("valid").to_string(), "2001:db8:100::/64");
-    refused::<Prefix>(&["198.51.100.1/27", "2001:db8::1/64", "198.51.100.0", "198.51.100.0/33", "x/8"]);
+    assert_eq!(
+        "2001:db8:100::0/64"
+            .parse::<Prefix>()
+            .expect("valid")
+            .to_string(),
+        "2001:db8:100::/64"
+    );
+    refused::<Prefix>(&[
+        "198.51.100.1/27",
+        "2001:db8::1/64",
+        "198.51.100.0",
+        "198.51.100.0/33",
+        "x/8",
+    ]);
     round_trips::<HostCidr>("198.51.100.129/25");
     refused::<HostCidr>(&["198.51.100.129"]);
 }
@@ -81,16 +125,38 @@ fn a_network_with_host_bits_is_refused() {
 #[test]
 fn mac_addresses_are_six_pairs() {
     round_trips::<MacAddress>("aa:bb:cc:dd:ee:ff");
-    refused::<MacAddress>(&["aa:bb:cc:dd:ee", "aa:bb:cc:dd:ee:ff:00", "a:b:c:d:e:f", "aabbccddeeff", "+a:bb:cc:dd:ee:ff"]);
+    refused::<MacAddress>(&[
+        "aa:bb:cc:dd:ee",
+        "aa:bb:cc:dd:ee:ff:00",
+        "a:b:c:d:e:f",
+        "aabbccddeeff",
+        "+a:bb:cc:dd:ee:ff",
+    ]);
 }
 
 #[test]
 fn spans_are_whole_seconds() {
-    for (text, seconds) in [("90s", 90), ("1m30s", 90), ("2h", 7200), ("0", 0), ("0s", 0)] {
+    for (text, seconds) in [
+        ("90s", 90),
+        ("1m30s", 90),
+        ("2h", 7200),
+        ("0", 0),
+        ("0s", 0),
+    ] {
         assert_eq!(text.parse::<Seconds>().expect(text).get(), seconds);
         round_trips::<Seconds>(text);
     }
-    refused::<Seconds>(&["", "90", "1.5s", "100ms", "s", "1s1m", "1m1m", "99999999999s", "-1s"]);
+    refused::<Seconds>(&[
+        "",
+        "90",
+        "1.5s",
+        "100ms",
+        "s",
+        "1s1m",
+        "1m1m",
+        "99999999999s",
+        "-1s",
+    ]);
 }
 
 proptest! {

@@ -27,7 +27,9 @@ impl Seconds {
 impl FromStr for Seconds {
     type Err = InvalidValue;
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        parse(text).map(Self).ok_or_else(|| InvalidValue::new(text, "a span of whole seconds, such as 90s or 1m30s"))
+        parse(text)
+            .map(Self)
+            .ok_or_else(|| InvalidValue::new(text, "a span of whole seconds, such as 90s or 1m30s"))
     }
 }
 

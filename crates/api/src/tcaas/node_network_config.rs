@@ -1,0 +1,156 @@
+//! The contract between control plane and node: everything one node must do, with no choice left to it.
+//!
+//! The spec keeps the shape of the existing system (`layer2s`, `clusterVRF`, `fabricVRFs`, `localVRFs`) and adds what
+//! makes it complete: device names, tables, addresses of the router, and the underlay. Names are made in one module of
+//! the compiler; whoever reads this object derives none.
+
+mod bgp;
+mod filter;
+mod layer2;
+mod underlay;
+mod vrf;
+
+use std::collections::BTreeMap;
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    bgp::{AddressFamily, BfdProfile, BgpPeer},
+    filter::{
+        Action, ActionType, CommunityMatcher, Filter, FilterItem, Matcher, ModifyRoute,
+        PrefixMatcher,
+    },
+    layer2::{HostInterface, Irb, Layer2, Layer2Devices},
+    underlay::{AddressFamilyName, Bfd, GracefulRestart, Neighbor, RemoteAs, Trunk, Underlay},
+    vrf::{
+        Gre, GreLayer, Loopback, MirrorAcl, MirrorDirection, NextHop, PolicyRoute, Redistribute,
+        StaticRoute, Vrf, VrfDevices, VrfImport,
+    },
+};
+use crate::meta::Conditions;
+
+/// The version of this contract that the code at hand writes and reads.
+///
+/// An agent that meets a newer one keeps running what it has and says so.
+pub const CONTRACT_VERSION: u32 = 1;
+
+/// Everything one node must do. Written by the operator, one object for each node, named after it.
+#[derive(
+    CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
+)]
+#[kube(
+    group = "network.t-caas.telekom.com",
+    version = "v1alpha1",
+    kind = "NodeNetworkConfig",
+    plural = "nodenetworkconfigs",
+    shortname = "nnc",
+    category = "selvedge",
+    status = "NodeNetworkConfigStatus",
+    derive = "PartialEq",
+    printcolumn = r#"{"name":"Revision","type":"string","jsonPath":".spec.revision"}"#,
+    printcolumn = r#"{"name":"Observed","type":"string","jsonPath":".status.observedRevision"}"#,
+    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.configStatus"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+pub struct NodeNetworkConfigSpec {
+    /// Version of the contract this object is written in.
+    #[serde(default = "contract_version")]
+    pub contract_version: u32,
+    /// Revision that the forwarding part of this object comes from.
+    pub revision: String,
+    /// How the node is plugged into the fabric; the base of the router domain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub underlay: Option<Underlay>,
+    /// Layer 2 segments, by VLAN id.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub layer2s: BTreeMap<String, Layer2>,
+    /// The VRF that the cluster itself lives in, and through which the others exchange routes.
+    #[serde(
+        default,
+        rename = "clusterVRF",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cluster_vrf: Option<Vrf>,
+    /// VRFs that reach into the fabric, by name.
+    #[serde(
+        default,
+        rename = "fabricVRFs",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub fabric_vrfs: BTreeMap<String, Vrf>,
+    /// VRFs of this node alone, which steer traffic by its source, by name.
+    #[serde(
+        default,
+        rename = "localVRFs",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub local_vrfs: BTreeMap<String, Vrf>,
+}
+
+fn contract_version() -> u32 {
+    CONTRACT_VERSION
+}
+
+impl NodeNetworkConfigSpec {
+    /// Every VRF with its name: the cluster's first, then the fabric's, then the node's own.
+    pub fn vrfs(&self) -> impl Iterator<Item = &Vrf> {
+        self.cluster_vrf
+            .iter()
+            .chain(self.fabric_vrfs.values())
+            .chain(self.local_vrfs.values())
+    }
+}
+
+/// What the node's agent reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeNetworkConfigStatus {
+    /// How far the node is with the config.
+    #[serde(default)]
+    pub config_status: ConfigStatus,
+    /// When this status last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub last_update: Option<String>,
+    /// The revision this status speaks of. A status counts only while this equals `spec.revision`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_revision: Option<String>,
+    /// The generation this status speaks of; it acknowledges changes that do not change the revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The last revision that was applied, whether it was confirmed or taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_applied_revision: Option<String>,
+    /// Why the config could not be applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    /// The AS number of the node's router.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_number: Option<i64>,
+    /// The version of FRR on the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frr_version: Option<String>,
+    /// Observed aspects of the node's state.
+    #[serde(default, skip_serializing_if = "Conditions::is_empty")]
+    pub conditions: Conditions,
+}
+
+/// How far a node is with its config.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ConfigStatus {
+    /// Nobody has looked at it yet.
+    #[default]
+    #[serde(rename = "")]
+    Untouched,
+    /// It is being applied.
+    Provisioning,
+    /// It is applied and verified: a second plan was empty.
+    Provisioned,
+    /// It could not be applied; the node runs what it ran before.
+    Invalid,
+}
