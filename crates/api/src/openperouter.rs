@@ -1,1 +1,38 @@
-//! openperouter
+//! `openpe.openperouter.github.io/v1alpha1`: how nodes are plugged into the fabric, and what runs over it.
+
+mod contradiction;
+mod host_session;
+mod isis;
+mod l2vni;
+mod l3passthrough;
+mod l3vni;
+mod neighbor;
+mod schema;
+mod status;
+mod underlay;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt as _;
+
+pub use contradiction::Contradiction;
+pub use host_session::{HostSession, LocalCidr};
+pub use isis::{IpFamily, Isis, IsisFeature, IsisInterface, IsisInterfaceFeature};
+pub use l2vni::{Bridge, BridgeKind, BridgeSource, HostMaster, HostMasterType, L2VNI, L2VniSpec, NamedBridge};
+pub use l3passthrough::{L3Passthrough, L3PassthroughSpec};
+pub use l3vni::{L3VNI, L3VniSpec, UnderlayAddressFamily};
+pub use neighbor::{Bfd, Neighbor, NeighborAddressFamily, NeighborFamily, Timers};
+pub use status::{NodeCounts, OverlayStatus};
+pub use underlay::{
+    Evpn, GracefulRestart, InterfaceType, NetworkDevice, Srv6, Srv6Format, Srv6Locator, TunnelEndpoint,
+    Underlay, UnderlayInterface, UnderlaySpec, VtepSource,
+};
+
+/// The group of these kinds.
+pub const GROUP: &str = "openpe.openperouter.github.io";
+/// The version of these kinds.
+pub const VERSION: &str = "v1alpha1";
+
+/// The definitions of all kinds of this group.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    vec![Underlay::crd(), L3VNI::crd(), L2VNI::crd(), L3Passthrough::crd()]
+}

@@ -5,16 +5,26 @@
 
 mod address;
 mod bgp;
+mod family;
+mod isis;
 mod name;
 mod number;
+mod password;
+mod session;
 #[cfg(test)]
 mod tests;
 mod time;
 
 pub use address::{HostCidr, MacAddress, Prefix};
 pub use bgp::{Community, ImportRouteTarget, RouteDistinguisher, RouteTarget};
+pub use family::{Ipv4Prefix, Ipv6Prefix};
+pub use isis::{IsisLevel, NetworkEntityTitle};
 pub use name::{IfName, PeVrfName, VrfName};
 pub use number::{Asn, Mtu, Seq, VlanId, Vni};
+pub use password::Password;
+pub use session::{
+    BfdInterval, BfdMultiplier, BfdTtl, LocalPreference, MatchLength, Peer, PeerType, Port, RemoteAs, RestartTime, TimerSeconds, UdpPort,
+};
 pub use time::Seconds;
 
 /// Why a text or number is not the value it should be.

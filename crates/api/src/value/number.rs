@@ -68,6 +68,8 @@ macro_rules! ranged_number {
     };
 }
 
+pub(super) use ranged_number;
+
 ranged_number!(
     /// VXLAN network identifier, 1–16777215.
     Vni(u32), (1..=16_777_215), "a VXLAN network identifier (1–16777215)", "int32"

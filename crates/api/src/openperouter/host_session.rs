@@ -1,0 +1,53 @@
+//! A BGP session between the router namespace and the host.
+
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Contradiction;
+use crate::value::{Asn, Ipv4Prefix, Ipv6Prefix, PeerType, RemoteAs};
+
+/// A pair of devices between the router and the host, and the BGP session over it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.hostasn) != has(self.hosttype)")
+        .message("exactly one of hostasn and hosttype is needed: give the AS number of the host's BGP speaker, or external or internal"),
+)]
+pub struct HostSession {
+    /// AS number of the router on this session.
+    pub asn: Asn,
+    /// AS number of the BGP speaker on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostasn: Option<Asn>,
+    /// Side of the AS the speaker on the host is on, in place of its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosttype: Option<PeerType>,
+    /// Networks of the session, the same on every node; without it, a network of the cluster's pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub localcidr: Option<LocalCidr>,
+}
+
+/// Networks of a session, one for each address family.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.ipv4) || has(self.ipv6)").message("at least one of ipv4 and ipv6 is needed"))]
+pub struct LocalCidr {
+    /// IPv4 network of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv4: Option<Ipv4Prefix>,
+    /// IPv6 network of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6: Option<Ipv6Prefix>,
+}
+
+impl HostSession {
+    /// The AS that the router expects of the speaker on the host.
+    pub fn remote_as(&self) -> Result<RemoteAs, Contradiction> {
+        match (self.hostasn, self.hosttype) {
+            (Some(asn), None) => Ok(RemoteAs::Number(asn)),
+            (None, Some(kind)) => Ok(RemoteAs::Type(kind)),
+            (Some(_), Some(_)) => Err(Contradiction::Both("hostsession.hostasn", "hostsession.hosttype")),
+            (None, None) => Err(Contradiction::Neither("hostsession.hostasn", "hostsession.hosttype")),
+        }
+    }
+}

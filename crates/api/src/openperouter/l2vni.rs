@@ -1,0 +1,216 @@
+//! A layer-2 segment over VXLAN.
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Contradiction, OverlayStatus, UnderlayAddressFamily, l3vni::vxlan_port, schema};
+use crate::{
+    meta::LabelSelector,
+    value::{HostCidr, IfName, PeVrfName, UdpPort, Vni},
+};
+
+/// A layer-2 segment of the fabric on the selected nodes, with an optional anycast gateway and an optional bridge on the
+/// host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[kube(
+    group = "openpe.openperouter.github.io",
+    version = "v1alpha1",
+    kind = "L2VNI",
+    plural = "l2vnis",
+    namespaced,
+    status = "OverlayStatus",
+    derive = "PartialEq",
+    shortname = "l2v",
+    category = "selvedge",
+    doc = "A layer-2 segment of the fabric on the selected nodes, with an optional anycast gateway and an optional bridge on the host.",
+    printcolumn(name = "VNI", type_ = "integer", json_path = ".spec.vni", description = "VXLAN network identifier"),
+    printcolumn(name = "VRF", type_ = "string", json_path = ".spec.vrf", description = "VRF of the gateway"),
+    printcolumn(
+        name = "Nodes",
+        type_ = "integer",
+        json_path = ".status.nodes.matched",
+        description = "nodes that the object selects"
+    ),
+    printcolumn(
+        name = "Accepted",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Accepted")].status"#,
+        description = "whether the object is free of problems"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
+        description = "whether every selected node runs it"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.l2gatewayip) || !has(self.l2gatewayips)")
+        .message("l2gatewayip and l2gatewayips say the same thing: give one of them"),
+)]
+pub struct L2VniSpec {
+    /// Nodes the object applies to; absent or empty means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::node_selector")]
+    pub node_selector: Option<LabelSelector>,
+    /// VXLAN network identifier.
+    pub vni: Vni,
+    /// UDP port of the VXLAN device.
+    #[serde(default = "vxlan_port")]
+    pub vxlanport: UdpPort,
+    /// Address family of the tunnel; without it, IPv4 where the node's Underlay has it, else IPv6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub underlay_address_family: Option<UnderlayAddressFamily>,
+    /// VRF in which the segment's gateway lives; without it, a VRF named like the object if there is a gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vrf: Option<PeVrfName>,
+    /// Address of the segment's gateway with its prefix length, the same on every selected node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(
+        validation = Rule::new("!isCIDR(self) || cidr(self).prefixLength() < (cidr(self).ip().family() == 4 ? 32 : 128)")
+            .message("a gateway needs a network around it: give a prefix shorter than a single address"),
+        validation = Rule::new("!isCIDR(self) || cidr(self).prefixLength() >= (cidr(self).ip().family() == 4 ? 31 : 127) || cidr(self) != cidr(self).masked()")
+            .message("a gateway must be a host of its network, not the network's own address"),
+    )]
+    pub l2gatewayip: Option<HostCidr>,
+    /// Addresses of the segment's gateway, at most one of each family; the newer spelling of `l2gatewayip`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2))]
+    #[x_kube(
+        validation = Rule::new("self.filter(g, g.contains(':')).size() <= 1 && self.filter(g, !g.contains(':')).size() <= 1")
+            .message("at most one IPv4 and one IPv6 gateway"),
+        validation = Rule::new("self.all(g, !isCIDR(g) || cidr(g).prefixLength() < (cidr(g).ip().family() == 4 ? 32 : 128))")
+            .message("a gateway needs a network around it: give a prefix shorter than a single address"),
+        validation = Rule::new("self.all(g, !isCIDR(g) || cidr(g).prefixLength() >= (cidr(g).ip().family() == 4 ? 31 : 127) || cidr(g) != cidr(g).masked())")
+            .message("a gateway must be a host of its network, not the network's own address"),
+    )]
+    pub l2gatewayips: Vec<HostCidr>,
+    /// Bridge on the host that the segment is plugged into; without it, the host's end is left for someone else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostmaster: Option<HostMaster>,
+}
+
+/// The bridge on the host that a segment is plugged into: one that exists, or one of the segment's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.linuxBridge) || self.type != 'ovs-bridge'")
+        .message("linuxBridge does not go with type ovs-bridge: use ovsBridge, or type linux-bridge"),
+    validation = Rule::new("!has(self.ovsBridge) || self.type == 'ovs-bridge'")
+        .message("ovsBridge needs type ovs-bridge"),
+    validation = Rule::new("[has(self.name), has(self.autocreate) && self.autocreate, has(self.linuxBridge) && has(self.linuxBridge.name), has(self.linuxBridge) && has(self.linuxBridge.autoCreate) && self.linuxBridge.autoCreate, has(self.ovsBridge) && has(self.ovsBridge.name), has(self.ovsBridge) && has(self.ovsBridge.autoCreate) && self.ovsBridge.autoCreate].exists_one(given, given)")
+        .message("exactly one bridge is needed: give its name, or let it be made with autocreate, in one place"),
+)]
+pub struct HostMaster {
+    /// Kind of bridge.
+    #[serde(rename = "type", default)]
+    pub kind: HostMasterType,
+    /// Name of an existing bridge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<IfName>,
+    /// Whether to make a bridge for this segment alone, named `br-hs-<vni>`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autocreate: Option<bool>,
+    /// Another place for `name` and `autocreate` of a Linux bridge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linux_bridge: Option<NamedBridge>,
+    /// Another place for `name` and `autocreate` of an Open vSwitch bridge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ovs_bridge: Option<NamedBridge>,
+}
+
+/// Kind of a bridge, as it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum HostMasterType {
+    /// A Linux bridge.
+    #[default]
+    Bridge,
+    /// A Linux bridge, in its newer spelling.
+    LinuxBridge,
+    /// An Open vSwitch bridge.
+    OvsBridge,
+}
+
+/// A bridge that exists, or that is to be made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NamedBridge {
+    /// Name of an existing bridge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<IfName>,
+    /// Whether to make a bridge for this segment alone, named `br-hs-<vni>`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto_create: Option<bool>,
+}
+
+/// The bridge on the host, whichever way it was spelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bridge<'a> {
+    /// What kind of bridge it is.
+    pub kind: BridgeKind,
+    /// Which bridge it is.
+    pub source: BridgeSource<'a>,
+}
+
+/// Kind of a bridge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BridgeKind {
+    /// A Linux bridge.
+    Linux,
+    /// An Open vSwitch bridge.
+    OpenVSwitch,
+}
+
+/// Which bridge a segment is plugged into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BridgeSource<'a> {
+    /// The existing bridge of this name.
+    Given(&'a IfName),
+    /// One made for this segment alone.
+    Own,
+}
+
+impl L2VniSpec {
+    /// The gateway's addresses, in either spelling.
+    pub fn gateways(&self) -> Result<&[HostCidr], Contradiction> {
+        match (&self.l2gatewayip, self.l2gatewayips.as_slice()) {
+            (Some(gateway), []) => Ok(std::slice::from_ref(gateway)),
+            (None, gateways) => Ok(gateways),
+            (Some(_), _) => Err(Contradiction::Both("l2gatewayip", "l2gatewayips")),
+        }
+    }
+}
+
+impl HostMaster {
+    /// The one bridge that is meant.
+    pub fn bridge(&self) -> Result<Bridge<'_>, Contradiction> {
+        let kind = match self.kind {
+            HostMasterType::Bridge | HostMasterType::LinuxBridge => BridgeKind::Linux,
+            HostMasterType::OvsBridge => BridgeKind::OpenVSwitch,
+        };
+        let nested = match (kind, &self.linux_bridge, &self.ovs_bridge) {
+            (BridgeKind::Linux, nested, None) | (BridgeKind::OpenVSwitch, None, nested) => nested.as_ref(),
+            (BridgeKind::Linux, _, Some(_)) => {
+                return Err(Contradiction::Needs("hostmaster.ovsBridge", "hostmaster.type: ovs-bridge"));
+            }
+            (BridgeKind::OpenVSwitch, Some(_), _) => {
+                return Err(Contradiction::Needs("hostmaster.linuxBridge", "hostmaster.type: linux-bridge"));
+            }
+        };
+        let name = nested.and_then(|nested| nested.name.as_ref());
+        let own = nested.is_some_and(|nested| nested.auto_create == Some(true));
+        let given = self.name.iter().chain(name).map(BridgeSource::Given);
+        let made = [self.autocreate == Some(true), own].into_iter().filter(|own| *own).map(|_| BridgeSource::Own);
+        let sources: Vec<BridgeSource<'_>> = given.chain(made).collect();
+        match sources.as_slice() {
+            [source] => Ok(Bridge { kind, source: *source }),
+            [] => Err(Contradiction::Neither("hostmaster.name", "hostmaster.autocreate")),
+            _ => Err(Contradiction::Both("hostmaster.name", "hostmaster.autocreate")),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! A session to the host in the fabric's own routing table.
+
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+
+use super::{HostSession, OverlayStatus, schema};
+use crate::meta::LabelSelector;
+
+/// A BGP session between the selected nodes' hosts and the fabric itself, without any encapsulation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[kube(
+    group = "openpe.openperouter.github.io",
+    version = "v1alpha1",
+    kind = "L3Passthrough",
+    plural = "l3passthroughs",
+    namespaced,
+    status = "OverlayStatus",
+    derive = "PartialEq",
+    shortname = "l3pt",
+    category = "selvedge",
+    doc = "A BGP session between the selected nodes' hosts and the fabric itself, without any encapsulation.",
+    printcolumn(
+        name = "Host-ASN",
+        type_ = "integer",
+        json_path = ".spec.hostsession.hostasn",
+        description = "AS number of the BGP speaker on the host"
+    ),
+    printcolumn(
+        name = "Nodes",
+        type_ = "integer",
+        json_path = ".status.nodes.matched",
+        description = "nodes that the object selects"
+    ),
+    printcolumn(
+        name = "Accepted",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Accepted")].status"#,
+        description = "whether the object is free of problems"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
+        description = "whether every selected node runs it"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct L3PassthroughSpec {
+    /// Nodes the object applies to; absent or empty means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::node_selector")]
+    pub node_selector: Option<LabelSelector>,
+    /// The session between host and fabric; equal AS numbers make it internal.
+    pub hostsession: HostSession,
+}

@@ -1,0 +1,95 @@
+//! A VRF over VXLAN.
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{HostSession, OverlayStatus, schema};
+use crate::{
+    meta::LabelSelector,
+    value::{PeVrfName, RouteTarget, UdpPort, Vni},
+};
+
+/// A VRF of the fabric on the selected nodes, carried by an L3 VXLAN, with an optional BGP session to the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[kube(
+    group = "openpe.openperouter.github.io",
+    version = "v1alpha1",
+    kind = "L3VNI",
+    plural = "l3vnis",
+    namespaced,
+    status = "OverlayStatus",
+    derive = "PartialEq",
+    shortname = "l3v",
+    category = "selvedge",
+    doc = "A VRF of the fabric on the selected nodes, carried by an L3 VXLAN, with an optional BGP session to the host.",
+    printcolumn(name = "VRF", type_ = "string", json_path = ".spec.vrf", description = "name of the VRF"),
+    printcolumn(name = "VNI", type_ = "integer", json_path = ".spec.vni", description = "VXLAN network identifier"),
+    printcolumn(
+        name = "Nodes",
+        type_ = "integer",
+        json_path = ".status.nodes.matched",
+        description = "nodes that the object selects"
+    ),
+    printcolumn(
+        name = "Accepted",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Accepted")].status"#,
+        description = "whether the object is free of problems"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
+        description = "whether every selected node runs it"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.hostsession) || !has(self.hostsession.hostasn) || self.hostsession.hostasn != self.hostsession.asn")
+        .message("hostsession.hostasn must differ from hostsession.asn: the session of a VRF is external"),
+)]
+pub struct L3VniSpec {
+    /// Nodes the object applies to; absent or empty means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::node_selector")]
+    pub node_selector: Option<LabelSelector>,
+    /// Name of the VRF.
+    pub vrf: PeVrfName,
+    /// VXLAN network identifier.
+    pub vni: Vni,
+    /// UDP port of the VXLAN device.
+    #[serde(default = "vxlan_port")]
+    pub vxlanport: UdpPort,
+    /// Address family of the tunnel; without it, IPv4 where the node's Underlay has it, else IPv6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub underlay_address_family: Option<UnderlayAddressFamily>,
+    /// Pair of devices and BGP session to the host; without it, the VRF has no leg on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostsession: Option<HostSession>,
+    /// Route targets that exported routes carry; without any, the one derived from AS number and VNI.
+    #[serde(rename = "exportRTs", default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub export_rts: Vec<RouteTarget>,
+    /// Route targets of the routes to import; without any, the one derived from AS number and VNI.
+    #[serde(rename = "importRTs", default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub import_rts: Vec<RouteTarget>,
+}
+
+/// Address family of a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum UnderlayAddressFamily {
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+}
+
+/// The port VXLAN uses unless told otherwise.
+pub(super) fn vxlan_port() -> UdpPort {
+    UdpPort::VXLAN
+}

@@ -1,0 +1,241 @@
+//! The fabric's side of an Underlay: the peers of a node.
+
+use std::net::IpAddr;
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Contradiction, schema};
+use crate::value::{
+    Asn, BfdInterval, BfdMultiplier, BfdTtl, IfName, Password, Peer, PeerType, Port, RemoteAs, Seconds, TimerSeconds,
+};
+
+/// A BGP peer in the fabric, usually a top-of-rack switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.asn) != has(self.type)")
+        .message("exactly one of asn and type is needed: give the peer's AS number, or external or internal"),
+    validation = Rule::new("has(self.address) != has(self.interface)")
+        .message("exactly one of address and interface is needed: give the peer's address, or the device it is behind"),
+    validation = Rule::new("!has(self.hostasn) || !has(self.asn) || self.hostasn != self.asn")
+        .message("hostasn must differ from asn; it has no effect and can be left out"),
+    validation = Rule::new("!has(self.password) || !has(self.passwordSecret)")
+        .message("password and passwordSecret exclude each other: keep passwordSecret"),
+    validation = Rule::new("!has(self.holdTime) || !has(self.holdTimeSeconds)")
+        .message("holdTime and holdTimeSeconds say the same thing: give one of them"),
+    validation = Rule::new("!has(self.keepaliveTime) || !has(self.keepaliveTimeSeconds)")
+        .message("keepaliveTime and keepaliveTimeSeconds say the same thing: give one of them"),
+    validation = Rule::new("!has(self.connectTime) || !has(self.connectTimeSeconds)")
+        .message("connectTime and connectTimeSeconds say the same thing: give one of them"),
+    validation = Rule::new("(has(self.holdTime) || has(self.holdTimeSeconds)) == (has(self.keepaliveTime) || has(self.keepaliveTimeSeconds))")
+        .message("hold time and keepalive time go together: give both or neither"),
+    validation = Rule::new("!has(self.holdTime) || duration(self.holdTime) == duration('0s') || (duration(self.holdTime) >= duration('3s') && duration(self.holdTime) <= duration('65535s'))")
+        .message("holdTime must be 0s, or 3s to 65535s"),
+    validation = Rule::new("!has(self.holdTimeSeconds) || self.holdTimeSeconds == 0 || self.holdTimeSeconds >= 3")
+        .message("holdTimeSeconds must be 0, or 3 to 65535"),
+    validation = Rule::new("!(has(self.holdTime) || has(self.holdTimeSeconds)) || !(has(self.keepaliveTime) || has(self.keepaliveTimeSeconds)) || (has(self.keepaliveTime) ? duration(self.keepaliveTime).getSeconds() : self.keepaliveTimeSeconds) <= (has(self.holdTime) ? duration(self.holdTime).getSeconds() : self.holdTimeSeconds)")
+        .message("the keepalive time must not exceed the hold time"),
+    validation = Rule::new("!has(self.connectTime) || (duration(self.connectTime) >= duration('1s') && duration(self.connectTime) <= duration('65535s'))")
+        .message("connectTime must be 1s to 65535s"),
+    validation = Rule::new("!has(self.bfd) || !has(self.bfd.echoMode) || !self.bfd.echoMode || !has(self.ebgpMultiHop) || !self.ebgpMultiHop")
+        .message("bfd.echoMode works over a single hop only: drop it or ebgpMultiHop"),
+    validation = Rule::new("!has(self.addressFamilies) || !self.addressFamilies.exists(f, f.type == 'evpn') || !self.addressFamilies.exists(f, f.type in ['ipv4vpn', 'ipv6vpn'])")
+        .message("evpn excludes ipv4vpn and ipv6vpn on one neighbor"),
+    validation = Rule::new("!has(self.addressFamilies) || !self.addressFamilies.exists(f, f.type in ['ipv4vpn', 'ipv6vpn']) || (has(self.address) && self.address.contains(':'))")
+        .message("ipv4vpn and ipv6vpn need a neighbor with an IPv6 address"),
+)]
+pub struct Neighbor {
+    /// AS number of the peer. The Underlay's own number makes the session internal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asn: Option<Asn>,
+    /// Side of the AS the peer is on, in place of its number.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<PeerType>,
+    /// Accepted for older manifests; it has no effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 4_294_967_295_i64))]
+    pub hostasn: Option<i64>,
+    /// Address of the peer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::ip")]
+    pub address: Option<IpAddr>,
+    /// Device behind which the peer is found by its link-local address, in place of an address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<IfName>,
+    /// TCP port to dial; 0 or absent means 179.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<Port>,
+    /// Password of the session in clear text. Better: `passwordSecret`, which keeps it out of this object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<Password>,
+    /// Name of a Secret of type `kubernetes.io/basic-auth` in this object's namespace, whose key `password` holds the
+    /// session's password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub password_secret: Option<String>,
+    /// How long the session outlives the peer's silence, in whole seconds such as `90s`. Goes with `keepaliveTime`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_time: Option<Seconds>,
+    /// How often the session shows that it lives, in whole seconds such as `30s`. Goes with `holdTime`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keepalive_time: Option<Seconds>,
+    /// How long to wait between attempts to connect, in whole seconds such as `10s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_time: Option<Seconds>,
+    /// The hold time as a number of seconds, in place of `holdTime`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_time_seconds: Option<TimerSeconds>,
+    /// The keepalive time as a number of seconds, in place of `keepaliveTime`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keepalive_time_seconds: Option<TimerSeconds>,
+    /// The connect time as a number of seconds, 1–65535, in place of `connectTime`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("self >= 1").message("connectTimeSeconds must be 1 to 65535"))]
+    pub connect_time_seconds: Option<TimerSeconds>,
+    /// Whether an external peer may be more than one hop away.
+    #[serde(rename = "ebgpMultiHop", default, skip_serializing_if = "Option::is_none")]
+    pub ebgp_multi_hop: Option<bool>,
+    /// Turns BFD on for the session; without any field, with FRR's own timers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bfd: Option<Bfd>,
+    /// Address families of the session; without it, unicast of the session's family, and EVPN where the Underlay has a
+    /// tunnel endpoint.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 4),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"])
+    )]
+    pub address_families: Vec<NeighborAddressFamily>,
+}
+
+/// How a session is watched by BFD. What is absent follows FRR.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.minimumTtl) || !has(self.minimumTTL)")
+        .message("minimumTtl and minimumTTL say the same thing: give one of them"),
+)]
+pub struct Bfd {
+    /// Least interval between packets that this side can take, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_interval: Option<BfdInterval>,
+    /// Least interval between packets that this side sends, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transmit_interval: Option<BfdInterval>,
+    /// How many packets may be missed before the session is down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detect_multiplier: Option<BfdMultiplier>,
+    /// Interval between echo packets, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo_interval: Option<BfdInterval>,
+    /// Whether echo packets are sent; over a single hop only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo_mode: Option<bool>,
+    /// Whether to wait for the peer's first packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passive_mode: Option<bool>,
+    /// Least TTL of packets that arrive over several hops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_ttl: Option<BfdTtl>,
+    /// The same as `minimumTtl`, in its newer spelling.
+    #[serde(rename = "minimumTTL", default, skip_serializing_if = "Option::is_none")]
+    pub minimum_ttl_upper: Option<BfdTtl>,
+}
+
+/// An address family of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NeighborAddressFamily {
+    /// Which family.
+    #[serde(rename = "type")]
+    pub kind: NeighborFamily,
+}
+
+/// Address families that a session in the fabric can carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum NeighborFamily {
+    /// IPv4 routes.
+    Ipv4Unicast,
+    /// IPv6 routes.
+    Ipv6Unicast,
+    /// MAC addresses and prefixes of the overlay.
+    Evpn,
+    /// IPv4 routes of VPNs.
+    Ipv4Vpn,
+    /// IPv6 routes of VPNs.
+    Ipv6Vpn,
+}
+
+/// Hold and keepalive time of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timers {
+    /// How long the session outlives the peer's silence.
+    pub hold: Seconds,
+    /// How often the session shows that it lives.
+    pub keepalive: Seconds,
+}
+
+impl Neighbor {
+    /// The AS the session expects.
+    pub fn remote_as(&self) -> Result<RemoteAs, Contradiction> {
+        match (self.asn, self.kind) {
+            (Some(asn), None) => Ok(RemoteAs::Number(asn)),
+            (None, Some(kind)) => Ok(RemoteAs::Type(kind)),
+            (Some(_), Some(_)) => Err(Contradiction::Both("asn", "type")),
+            (None, None) => Err(Contradiction::Neither("asn", "type")),
+        }
+    }
+
+    /// Whom the session is with.
+    pub fn peer(&self) -> Result<Peer, Contradiction> {
+        match (self.address, &self.interface) {
+            (Some(address), None) => Ok(Peer::Address(address)),
+            (None, Some(interface)) => Ok(Peer::Interface(interface.clone())),
+            (Some(_), Some(_)) => Err(Contradiction::Both("address", "interface")),
+            (None, None) => Err(Contradiction::Neither("address", "interface")),
+        }
+    }
+
+    /// Hold and keepalive time, if given, in either spelling.
+    pub fn timers(&self) -> Result<Option<Timers>, Contradiction> {
+        let hold = one_of(self.hold_time, self.hold_time_seconds, ("holdTime", "holdTimeSeconds"))?;
+        let names = ("keepaliveTime", "keepaliveTimeSeconds");
+        let keepalive = one_of(self.keepalive_time, self.keepalive_time_seconds, names)?;
+        match (hold, keepalive) {
+            (Some(hold), Some(keepalive)) => Ok(Some(Timers { hold, keepalive })),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(Contradiction::Needs("holdTime", "keepaliveTime")),
+            (None, Some(_)) => Err(Contradiction::Needs("keepaliveTime", "holdTime")),
+        }
+    }
+
+    /// How long to wait between attempts to connect, if given, in either spelling.
+    pub fn connect_time(&self) -> Result<Option<Seconds>, Contradiction> {
+        one_of(self.connect_time, self.connect_time_seconds, ("connectTime", "connectTimeSeconds"))
+    }
+}
+
+impl Bfd {
+    /// Least TTL of packets, in either spelling.
+    pub fn minimum_ttl(&self) -> Result<Option<BfdTtl>, Contradiction> {
+        match (self.minimum_ttl, self.minimum_ttl_upper) {
+            (Some(_), Some(_)) => Err(Contradiction::Both("bfd.minimumTtl", "bfd.minimumTTL")),
+            (older, newer) => Ok(older.or(newer)),
+        }
+    }
+}
+
+fn one_of(
+    span: Option<Seconds>,
+    number: Option<TimerSeconds>,
+    names: (&'static str, &'static str),
+) -> Result<Option<Seconds>, Contradiction> {
+    match (span, number) {
+        (Some(_), Some(_)) => Err(Contradiction::Both(names.0, names.1)),
+        (span, number) => Ok(span.or_else(|| number.map(|number| Seconds::new(number.get().into())))),
+    }
+}

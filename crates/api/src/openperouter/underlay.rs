@@ -1,0 +1,252 @@
+//! How a node is plugged into the fabric.
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Contradiction, Isis, Neighbor, OverlayStatus, schema};
+use crate::{
+    meta::LabelSelector,
+    value::{Asn, IfName, Ipv4Prefix, Ipv6Prefix, Prefix, RestartTime},
+};
+
+/// How the selected nodes are plugged into the fabric: the devices that lead there, the node's AS, its peers and its
+/// tunnel endpoint. A node has at most one Underlay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[kube(
+    group = "openpe.openperouter.github.io",
+    version = "v1alpha1",
+    kind = "Underlay",
+    plural = "underlays",
+    namespaced,
+    status = "OverlayStatus",
+    derive = "PartialEq",
+    shortname = "ul",
+    category = "selvedge",
+    doc = "How the selected nodes are plugged into the fabric. A node has at most one Underlay.",
+    printcolumn(name = "ASN", type_ = "integer", json_path = ".spec.asn", description = "AS number of the nodes"),
+    printcolumn(
+        name = "Nodes",
+        type_ = "integer",
+        json_path = ".status.nodes.matched",
+        description = "nodes that the object selects"
+    ),
+    printcolumn(
+        name = "Accepted",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Accepted")].status"#,
+        description = "whether the object is free of problems"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
+        description = "whether every selected node runs it"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("(has(self.nics) && size(self.nics) > 0) || (has(self.interfaces) && size(self.interfaces) > 0)")
+        .message("at least one device must lead to the fabric: name it in nics"),
+    validation = Rule::new("!has(self.nics) || !has(self.interfaces) || self.nics.all(n, self.interfaces.all(i, !has(i.networkDevice) || i.networkDevice.interfaceName != n))")
+        .message("nics and interfaces name the same device: name it once"),
+    validation = Rule::new("!has(self.evpn) || !has(self.tunnelEndpoint)")
+        .message("evpn and tunnelEndpoint say the same thing: give one of them"),
+    validation = Rule::new("!has(self.srv6) || has(self.isis)").message("srv6 needs isis"),
+    validation = Rule::new("!has(self.srv6) || (has(self.tunnelEndpoint) && self.tunnelEndpoint.cidrs.exists(c, c.contains(':'))) || (has(self.evpn) && has(self.evpn.vtepcidr) && self.evpn.vtepcidr.contains(':'))")
+        .message("srv6 needs an IPv6 tunnel endpoint: add an IPv6 network to tunnelEndpoint.cidrs"),
+)]
+pub struct UnderlaySpec {
+    /// Nodes the object applies to; absent or empty means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::node_selector")]
+    pub node_selector: Option<LabelSelector>,
+    /// AS number of the selected nodes.
+    pub asn: Asn,
+    /// Pool of router ids, one for each node.
+    #[serde(default = "default_router_ids")]
+    pub routeridcidr: Ipv4Prefix,
+    /// Devices that lead to the fabric; they are moved into the router's network namespace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"))]
+    pub nics: Vec<IfName>,
+    /// More devices that lead to the fabric, in the newer spelling of `nics`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = Rule::new("self.all(a, !has(a.networkDevice) || self.exists_one(b, has(b.networkDevice) && b.networkDevice.interfaceName == a.networkDevice.interfaceName))")
+        .message("interfaces names a device twice: name it once"))]
+    pub interfaces: Vec<UnderlayInterface>,
+    /// Turns EVPN over VXLAN on and says where the node's tunnel endpoint comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evpn: Option<Evpn>,
+    /// The same as `evpn.vtepcidr` in its newer spelling, which can have both address families.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tunnel_endpoint: Option<TunnelEndpoint>,
+    /// Turns BGP graceful restart on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graceful_restart: Option<GracefulRestart>,
+    /// IS-IS as routing protocol of the fabric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isis: Option<Isis>,
+    /// SRv6 as encapsulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub srv6: Option<Srv6>,
+    /// BGP peers in the fabric, usually the top-of-rack switches.
+    #[schemars(length(min = 1, max = 128))]
+    #[x_kube(
+        validation = Rule::new("self.all(a, !has(a.address) || self.exists_one(b, has(b.address) && ip(b.address) == ip(a.address)))")
+            .message("two neighbors have the same address: keep one of them"),
+        validation = Rule::new("self.all(a, !has(a.interface) || self.exists_one(b, has(b.interface) && b.interface == a.interface))")
+            .message("two neighbors have the same interface: keep one of them"),
+    )]
+    pub neighbors: Vec<Neighbor>,
+}
+
+/// A device that leads to the fabric.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("(self.type == 'NetworkDevice') == has(self.networkDevice)")
+        .message("type NetworkDevice needs networkDevice.interfaceName"),
+)]
+pub struct UnderlayInterface {
+    /// What kind of device it is.
+    #[serde(rename = "type")]
+    pub kind: InterfaceType,
+    /// A device of the host; given exactly with type `NetworkDevice`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_device: Option<NetworkDevice>,
+}
+
+/// What kind of device leads to the fabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum InterfaceType {
+    /// A device of the host.
+    NetworkDevice,
+}
+
+/// A device of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkDevice {
+    /// Name of the device.
+    pub interface_name: IfName,
+}
+
+/// Where the tunnel endpoint of each node comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.vtepcidr) != has(self.vtepInterface)")
+        .message("exactly one of vtepcidr and vtepInterface is needed"),
+)]
+pub struct Evpn {
+    /// Pool of tunnel endpoints, one address for each node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vtepcidr: Option<Prefix>,
+    /// Device whose first IPv4 address is the tunnel endpoint; the fabric must already know the way to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vtep_interface: Option<IfName>,
+}
+
+/// Pools of tunnel endpoints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TunnelEndpoint {
+    /// One pool for each address family.
+    #[schemars(length(min = 1, max = 2))]
+    #[x_kube(validation = Rule::new("self.filter(c, c.contains(':')).size() <= 1 && self.filter(c, !c.contains(':')).size() <= 1")
+        .message("at most one IPv4 and one IPv6 network"))]
+    pub cidrs: Vec<Prefix>,
+}
+
+/// How BGP restarts without losing routes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GracefulRestart {
+    /// How long peers keep the node's routes, in seconds.
+    #[serde(default = "default_restart_time")]
+    pub restart_time_seconds: RestartTime,
+    /// How long the node keeps the routes of a peer that restarts, in seconds.
+    #[serde(default = "default_stale_path_time")]
+    pub stale_path_time_seconds: RestartTime,
+}
+
+/// SRv6 in the fabric.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Srv6 {
+    /// Where the nodes' segment identifiers come from.
+    pub locator: Srv6Locator,
+}
+
+/// Where segment identifiers come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Srv6Locator {
+    /// Locator of the first node; each further node has the next /48.
+    pub base_prefix: Ipv6Prefix,
+    /// How an identifier is laid out.
+    pub format: Srv6Format,
+}
+
+/// How a segment identifier is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum Srv6Format {
+    /// Micro-segments with a block of 32 and a node of 16 bits.
+    #[serde(rename = "usid-f3216")]
+    UsidF3216,
+}
+
+/// Where a node's tunnel endpoint comes from, whichever way it was spelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VtepSource<'a> {
+    /// An address of each of these pools.
+    Pools(&'a [Prefix]),
+    /// The first IPv4 address of this device.
+    Device(&'a IfName),
+}
+
+impl UnderlaySpec {
+    /// The devices that lead to the fabric: `nics`, then `interfaces`.
+    pub fn devices(&self) -> impl Iterator<Item = &IfName> {
+        let newer = self.interfaces.iter().filter_map(|interface| interface.network_device.as_ref());
+        self.nics.iter().chain(newer.map(|device| &device.interface_name))
+    }
+
+    /// Where tunnel endpoints come from; without one, no VNI can exist on the node.
+    pub fn vtep(&self) -> Result<Option<VtepSource<'_>>, Contradiction> {
+        match (&self.evpn, &self.tunnel_endpoint) {
+            (Some(_), Some(_)) => Err(Contradiction::Both("evpn", "tunnelEndpoint")),
+            (Some(evpn), None) => evpn.vtep().map(Some),
+            (None, Some(endpoint)) => Ok(Some(VtepSource::Pools(&endpoint.cidrs))),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+impl Evpn {
+    fn vtep(&self) -> Result<VtepSource<'_>, Contradiction> {
+        match (&self.vtepcidr, &self.vtep_interface) {
+            (Some(pool), None) => Ok(VtepSource::Pools(std::slice::from_ref(pool))),
+            (None, Some(device)) => Ok(VtepSource::Device(device)),
+            (Some(_), Some(_)) => Err(Contradiction::Both("evpn.vtepcidr", "evpn.vtepInterface")),
+            (None, None) => Err(Contradiction::Neither("evpn.vtepcidr", "evpn.vtepInterface")),
+        }
+    }
+}
+
+fn default_router_ids() -> Ipv4Prefix {
+    Ipv4Prefix::of(ipnet::Ipv4Net::new_assert(std::net::Ipv4Addr::new(10, 0, 0, 0), 24))
+}
+
+fn default_restart_time() -> RestartTime {
+    RestartTime::DEFAULT
+}
+
+fn default_stale_path_time() -> RestartTime {
+    RestartTime::STALE_PATH_DEFAULT
+}

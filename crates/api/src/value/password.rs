@@ -1,0 +1,64 @@
+//! The password of a BGP session.
+
+use std::{fmt, str::FromStr};
+
+use schemars::json_schema;
+
+use super::InvalidValue;
+
+/// The password of a BGP session: 1–80 printable ASCII characters, no blank at either end.
+///
+/// The limits are those of TCP MD5 signatures and of one line of FRR. It is never shown: debug output hides it, and
+/// there is no way to print it except by asking for it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Password(Box<str>);
+
+impl Password {
+    /// The password itself, for the one place that hands it to FRR or puts it into a Secret.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Password {
+    type Err = InvalidValue;
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let edges = text.starts_with(' ') || text.ends_with(' ');
+        if edges || text.is_empty() || text.len() > 80 || !text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+            let expected = "a password (1–80 printable ASCII characters, no blank at either end)";
+            return Err(InvalidValue::new("(hidden)", expected));
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+impl serde::Serialize for Password {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Password {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl schemars::JsonSchema for Password {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Password".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        json_schema!({"type": "string", "minLength": 1, "maxLength": 80, "pattern": "^[!-~]([ -~]*[!-~])?$"})
+    }
+}
