@@ -37,7 +37,7 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    fn new(given: &(impl ToString + ?Sized), expected: &'static str) -> Self {
+    pub(crate) fn new(given: &(impl ToString + ?Sized), expected: &'static str) -> Self {
         Self {
             given: given.to_string(),
             expected,

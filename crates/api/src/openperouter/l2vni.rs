@@ -28,7 +28,6 @@ use crate::{
     derive = "PartialEq",
     shortname = "l2v",
     category = "selvedge",
-    doc = "A layer-2 segment of the fabric on the selected nodes, with an optional anycast gateway and an optional bridge on the host.",
     printcolumn = r#"{"name": "VNI", "type": "integer", "jsonPath": ".spec.vni", "description": "VXLAN network identifier"}"#,
     printcolumn = r#"{"name": "VRF", "type": "string", "jsonPath": ".spec.vrf", "description": "VRF of the gateway"}"#,
     printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched", "description": "nodes that the object selects"}"#,

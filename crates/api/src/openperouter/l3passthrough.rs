@@ -19,7 +19,6 @@ use crate::meta::LabelSelector;
     derive = "PartialEq",
     shortname = "l3pt",
     category = "selvedge",
-    doc = "A BGP session between the selected nodes' hosts and the fabric itself, without any encapsulation.",
     printcolumn = r#"{"name": "Host-ASN", "type": "integer", "jsonPath": ".spec.hostsession.hostasn", "description": "AS number of the BGP speaker on the host"}"#,
     printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched", "description": "nodes that the object selects"}"#,
     printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status", "description": "whether the object is free of problems"}"#,

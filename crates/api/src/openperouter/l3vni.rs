@@ -26,7 +26,6 @@ use crate::{
     derive = "PartialEq",
     shortname = "l3v",
     category = "selvedge",
-    doc = "A VRF of the fabric on the selected nodes, carried by an L3 VXLAN, with an optional BGP session to the host.",
     printcolumn = r#"{"name": "VRF", "type": "string", "jsonPath": ".spec.vrf", "description": "name of the VRF"}"#,
     printcolumn = r#"{"name": "VNI", "type": "integer", "jsonPath": ".spec.vni", "description": "VXLAN network identifier"}"#,
     printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched", "description": "nodes that the object selects"}"#,

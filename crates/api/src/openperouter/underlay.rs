@@ -26,7 +26,6 @@ use crate::{
     derive = "PartialEq",
     shortname = "ul",
     category = "selvedge",
-    doc = "How the selected nodes are plugged into the fabric. A node has at most one Underlay.",
     printcolumn = r#"{"name": "ASN", "type": "integer", "jsonPath": ".spec.asn", "description": "AS number of the nodes"}"#,
     printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched", "description": "nodes that the object selects"}"#,
     printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status", "description": "whether the object is free of problems"}"#,
