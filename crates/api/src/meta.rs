@@ -60,7 +60,7 @@ pub enum LabelOperator {
 }
 
 /// Why a selector can select nothing at all: it is not well formed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum InvalidSelector {
     /// `In` or `NotIn` without values.
     #[error("matchExpressions for {key:?}: {operator:?} needs at least one value")]

@@ -7,24 +7,26 @@ mod l2vni;
 mod l3passthrough;
 mod l3vni;
 mod neighbor;
-mod schema;
+pub(crate) mod schema;
 mod status;
 mod underlay;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::CustomResourceExt as _;
 
 pub use contradiction::Contradiction;
 pub use host_session::{HostSession, LocalCidr};
 pub use isis::{IpFamily, Isis, IsisFeature, IsisInterface, IsisInterfaceFeature};
-pub use l2vni::{Bridge, BridgeKind, BridgeSource, HostMaster, HostMasterType, L2VNI, L2VniSpec, NamedBridge};
+pub use l2vni::{
+    Bridge, BridgeKind, BridgeSource, HostMaster, HostMasterType, L2Vni, L2VniSpec, NamedBridge,
+};
 pub use l3passthrough::{L3Passthrough, L3PassthroughSpec};
-pub use l3vni::{L3VNI, L3VniSpec, UnderlayAddressFamily};
+pub use l3vni::{L3Vni, L3VniSpec, UnderlayAddressFamily};
 pub use neighbor::{Bfd, Neighbor, NeighborAddressFamily, NeighborFamily, Timers};
+use schema::definition;
 pub use status::{NodeCounts, OverlayStatus};
 pub use underlay::{
-    Evpn, GracefulRestart, InterfaceType, NetworkDevice, Srv6, Srv6Format, Srv6Locator, TunnelEndpoint,
-    Underlay, UnderlayInterface, UnderlaySpec, VtepSource,
+    Evpn, GracefulRestart, InterfaceType, NetworkDevice, Srv6, Srv6Format, Srv6Locator,
+    TunnelEndpoint, Underlay, UnderlayInterface, UnderlaySpec, VtepSource,
 };
 
 /// The group of these kinds.
@@ -34,5 +36,10 @@ pub const VERSION: &str = "v1alpha1";
 
 /// The definitions of all kinds of this group.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![Underlay::crd(), L3VNI::crd(), L2VNI::crd(), L3Passthrough::crd()]
+    vec![
+        definition::<Underlay>(),
+        definition::<L3Vni>(),
+        definition::<L2Vni>(),
+        definition::<L3Passthrough>(),
+    ]
 }

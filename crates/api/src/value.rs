@@ -23,7 +23,8 @@ pub use name::{IfName, PeVrfName, VrfName};
 pub use number::{Asn, Mtu, Seq, VlanId, Vni};
 pub use password::Password;
 pub use session::{
-    BfdInterval, BfdMultiplier, BfdTtl, LocalPreference, MatchLength, Peer, PeerType, Port, RemoteAs, RestartTime, TimerSeconds, UdpPort,
+    BfdInterval, BfdMultiplier, BfdTtl, LocalPreference, MatchLength, Peer, PeerType, Port,
+    RemoteAs, RestartTime, TimerSeconds, UdpPort,
 };
 pub use time::Seconds;
 
@@ -36,7 +37,7 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    fn new(given: &(impl ToString + ?Sized), expected: &'static str) -> Self {
+    pub(crate) fn new(given: &(impl ToString + ?Sized), expected: &'static str) -> Self {
         Self {
             given: given.to_string(),
             expected,

@@ -1,1 +1,73 @@
-//! compiler
+//! The decisions of Selvedge: from a [`Snapshot`] of all objects to the exact config of every node, as one pure function.
+//!
+//! ```text
+//! Snapshot ─lower─► low-level objects ─gather─► revision ─build─► config of each node
+//! ```
+//!
+//! No clock, no IO, no logger, no hash order: the same input gives the same bytes. It cannot fail; it can only find
+//! [`Problem`]s, each of which belongs to one object and harms no other.
+
+pub mod allocate;
+pub mod lower;
+pub mod names;
+pub mod node;
+pub mod problem;
+pub mod revision;
+pub mod rollout;
+pub mod select;
+pub mod snapshot;
+pub mod status;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::tcaas::NetworkConfigRevisionSpec;
+
+pub use self::{
+    lower::Lowered,
+    node::NodeConfig,
+    problem::{Problem, Severity},
+    snapshot::{Insertion, Kind, Object, ObjectRef, Snapshot},
+};
+
+/// The result of a compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compilation {
+    /// What intents became, joined with people's own low-level objects.
+    pub lowered: Lowered,
+    /// What changes forwarding, with its fingerprint.
+    pub revision: NetworkConfigRevisionSpec,
+    /// The config of each node.
+    pub nodes: BTreeMap<String, NodeConfig>,
+    /// What is wrong, sorted by object; nothing twice.
+    pub problems: Vec<Problem>,
+}
+
+/// Compiles everything.
+pub fn compile(snapshot: &Snapshot) -> Compilation {
+    let settings = snapshot.settings();
+    let mut lowered = lower::lower(snapshot, &settings);
+    let mut problems = snapshot.unreadable.clone();
+    problems.append(&mut lowered.problems);
+    let content = revision::Content::gather(snapshot, settings, &lowered);
+    let nodes = node::build(&content, snapshot, &mut problems);
+    Compilation { revision: content.revision(), lowered, nodes, problems: once(problems) }
+}
+
+impl Compilation {
+    /// Whether anything is wrong that keeps an object, or a part of it, out of effect.
+    pub fn has_errors(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity() == Severity::Error)
+    }
+}
+
+/// Sorted by object; of several problems with the same reason at one field, which differ only in the node they were
+/// seen on, the first.
+fn once(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort();
+    let mut seen = BTreeSet::new();
+    problems.retain(|problem| seen.insert((problem.subject.clone(), problem.field.clone(), problem.kind.reason())));
+    problems
+}
+
+#[cfg(test)]
+mod tests;

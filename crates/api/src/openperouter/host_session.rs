@@ -1,18 +1,20 @@
 //! A BGP session between the router namespace and the host.
 
-use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Contradiction;
+use super::{Contradiction, schema::rules};
 use crate::value::{Asn, Ipv4Prefix, Ipv6Prefix, PeerType, RemoteAs};
 
 /// A pair of devices between the router and the host, and the BGP session over it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = Rule::new("has(self.hostasn) != has(self.hosttype)")
-        .message("exactly one of hostasn and hosttype is needed: give the AS number of the host's BGP speaker, or external or internal"),
-)]
+#[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "has(self.hostasn) != has(self.hosttype)",
+        "exactly one of hostasn and hosttype is needed: give the AS number of the host's BGP speaker, or external or internal",
+    ),
+])))]
 pub struct HostSession {
     /// AS number of the router on this session.
     pub asn: Asn,
@@ -28,9 +30,14 @@ pub struct HostSession {
 }
 
 /// Networks of a session, one for each address family.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("has(self.ipv4) || has(self.ipv6)").message("at least one of ipv4 and ipv6 is needed"))]
+#[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "has(self.ipv4) || has(self.ipv6)",
+        "at least one of ipv4 and ipv6 is needed",
+    ),
+])))]
 pub struct LocalCidr {
     /// IPv4 network of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,8 +53,14 @@ impl HostSession {
         match (self.hostasn, self.hosttype) {
             (Some(asn), None) => Ok(RemoteAs::Number(asn)),
             (None, Some(kind)) => Ok(RemoteAs::Type(kind)),
-            (Some(_), Some(_)) => Err(Contradiction::Both("hostsession.hostasn", "hostsession.hosttype")),
-            (None, None) => Err(Contradiction::Neither("hostsession.hostasn", "hostsession.hosttype")),
+            (Some(_), Some(_)) => Err(Contradiction::Both(
+                "hostsession.hostasn",
+                "hostsession.hosttype",
+            )),
+            (None, None) => Err(Contradiction::Neither(
+                "hostsession.hostasn",
+                "hostsession.hosttype",
+            )),
         }
     }
 }

@@ -1,10 +1,14 @@
 //! A layer-2 segment over VXLAN.
 
-use kube::{CustomResource, KubeSchema};
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Contradiction, OverlayStatus, UnderlayAddressFamily, l3vni::vxlan_port, schema};
+use super::{
+    Contradiction, OverlayStatus, UnderlayAddressFamily,
+    l3vni::vxlan_port,
+    schema::{self, rules},
+};
 use crate::{
     meta::LabelSelector,
     value::{HostCidr, IfName, PeVrfName, UdpPort, Vni},
@@ -12,45 +16,32 @@ use crate::{
 
 /// A layer-2 segment of the fabric on the selected nodes, with an optional anycast gateway and an optional bridge on the
 /// host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "openpe.openperouter.github.io",
     version = "v1alpha1",
     kind = "L2VNI",
+    root = "L2Vni",
     plural = "l2vnis",
     namespaced,
     status = "OverlayStatus",
     derive = "PartialEq",
     shortname = "l2v",
     category = "selvedge",
-    doc = "A layer-2 segment of the fabric on the selected nodes, with an optional anycast gateway and an optional bridge on the host.",
-    printcolumn(name = "VNI", type_ = "integer", json_path = ".spec.vni", description = "VXLAN network identifier"),
-    printcolumn(name = "VRF", type_ = "string", json_path = ".spec.vrf", description = "VRF of the gateway"),
-    printcolumn(
-        name = "Nodes",
-        type_ = "integer",
-        json_path = ".status.nodes.matched",
-        description = "nodes that the object selects"
-    ),
-    printcolumn(
-        name = "Accepted",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Accepted")].status"#,
-        description = "whether the object is free of problems"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
-        description = "whether every selected node runs it"
-    ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn = r#"{"name": "VNI", "type": "integer", "jsonPath": ".spec.vni", "description": "VXLAN network identifier"}"#,
+    printcolumn = r#"{"name": "VRF", "type": "string", "jsonPath": ".spec.vrf", "description": "VRF of the gateway"}"#,
+    printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched", "description": "nodes that the object selects"}"#,
+    printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status", "description": "whether the object is free of problems"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status", "description": "whether every selected node runs it"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = Rule::new("!has(self.l2gatewayip) || !has(self.l2gatewayips)")
-        .message("l2gatewayip and l2gatewayips say the same thing: give one of them"),
-)]
+#[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "!has(self.l2gatewayip) || !has(self.l2gatewayips)",
+        "l2gatewayip and l2gatewayips say the same thing: give one of them",
+    ),
+])))]
 pub struct L2VniSpec {
     /// Nodes the object applies to; absent or empty means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,24 +60,38 @@ pub struct L2VniSpec {
     pub vrf: Option<PeVrfName>,
     /// Address of the segment's gateway with its prefix length, the same on every selected node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[x_kube(
-        validation = Rule::new("!isCIDR(self) || cidr(self).prefixLength() < (cidr(self).ip().family() == 4 ? 32 : 128)")
-            .message("a gateway needs a network around it: give a prefix shorter than a single address"),
-        validation = Rule::new("!isCIDR(self) || cidr(self).prefixLength() >= (cidr(self).ip().family() == 4 ? 31 : 127) || cidr(self) != cidr(self).masked()")
-            .message("a gateway must be a host of its network, not the network's own address"),
-    )]
+    #[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "isCIDR(self)",
+        "must be an address with its prefix length, such as 192.0.2.1/24 or 2001:db8::1/64",
+    ),
+    (
+        "!isCIDR(self) || cidr(self).prefixLength() < (cidr(self).ip().family() == 4 ? 32 : 128)",
+        "a gateway needs a network around it: give a prefix shorter than a single address",
+    ),
+    (
+        "!isCIDR(self) || cidr(self).prefixLength() >= (cidr(self).ip().family() == 4 ? 31 : 127) || cidr(self) != cidr(self).masked()",
+        "a gateway must be a host of its network, not the network's own address",
+    ),
+])))]
     pub l2gatewayip: Option<HostCidr>,
     /// Addresses of the segment's gateway, at most one of each family; the newer spelling of `l2gatewayip`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2))]
-    #[x_kube(
-        validation = Rule::new("self.filter(g, g.contains(':')).size() <= 1 && self.filter(g, !g.contains(':')).size() <= 1")
-            .message("at most one IPv4 and one IPv6 gateway"),
-        validation = Rule::new("self.all(g, !isCIDR(g) || cidr(g).prefixLength() < (cidr(g).ip().family() == 4 ? 32 : 128))")
-            .message("a gateway needs a network around it: give a prefix shorter than a single address"),
-        validation = Rule::new("self.all(g, !isCIDR(g) || cidr(g).prefixLength() >= (cidr(g).ip().family() == 4 ? 31 : 127) || cidr(g) != cidr(g).masked())")
-            .message("a gateway must be a host of its network, not the network's own address"),
-    )]
+    #[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "self.filter(g, g.contains(':')).size() <= 1 && self.filter(g, !g.contains(':')).size() <= 1",
+        "at most one IPv4 and one IPv6 gateway",
+    ),
+    (
+        "self.all(g, !isCIDR(g) || cidr(g).prefixLength() < (cidr(g).ip().family() == 4 ? 32 : 128))",
+        "a gateway needs a network around it: give a prefix shorter than a single address",
+    ),
+    (
+        "self.all(g, !isCIDR(g) || cidr(g).prefixLength() >= (cidr(g).ip().family() == 4 ? 31 : 127) || cidr(g) != cidr(g).masked())",
+        "a gateway must be a host of its network, not the network's own address",
+    ),
+])))]
     pub l2gatewayips: Vec<HostCidr>,
     /// Bridge on the host that the segment is plugged into; without it, the host's end is left for someone else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,16 +99,22 @@ pub struct L2VniSpec {
 }
 
 /// The bridge on the host that a segment is plugged into: one that exists, or one of the segment's own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = Rule::new("!has(self.linuxBridge) || self.type != 'ovs-bridge'")
-        .message("linuxBridge does not go with type ovs-bridge: use ovsBridge, or type linux-bridge"),
-    validation = Rule::new("!has(self.ovsBridge) || self.type == 'ovs-bridge'")
-        .message("ovsBridge needs type ovs-bridge"),
-    validation = Rule::new("[has(self.name), has(self.autocreate) && self.autocreate, has(self.linuxBridge) && has(self.linuxBridge.name), has(self.linuxBridge) && has(self.linuxBridge.autoCreate) && self.linuxBridge.autoCreate, has(self.ovsBridge) && has(self.ovsBridge.name), has(self.ovsBridge) && has(self.ovsBridge.autoCreate) && self.ovsBridge.autoCreate].exists_one(given, given)")
-        .message("exactly one bridge is needed: give its name, or let it be made with autocreate, in one place"),
-)]
+#[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "!has(self.linuxBridge) || self.type != 'ovs-bridge'",
+        "linuxBridge does not go with type ovs-bridge: use ovsBridge, or type linux-bridge",
+    ),
+    (
+        "!has(self.ovsBridge) || self.type == 'ovs-bridge'",
+        "ovsBridge needs type ovs-bridge",
+    ),
+    (
+        "[has(self.name), has(self.autocreate) && self.autocreate, has(self.linuxBridge) && has(self.linuxBridge.name), has(self.linuxBridge) && has(self.linuxBridge.autoCreate) && self.linuxBridge.autoCreate, has(self.ovsBridge) && has(self.ovsBridge.name), has(self.ovsBridge) && has(self.ovsBridge.autoCreate) && self.ovsBridge.autoCreate].exists_one(given, given)",
+        "exactly one bridge is needed: give its name, or let it be made with autocreate, in one place",
+    ),
+])))]
 pub struct HostMaster {
     /// Kind of bridge.
     #[serde(rename = "type", default)]
@@ -194,23 +205,43 @@ impl HostMaster {
             HostMasterType::OvsBridge => BridgeKind::OpenVSwitch,
         };
         let nested = match (kind, &self.linux_bridge, &self.ovs_bridge) {
-            (BridgeKind::Linux, nested, None) | (BridgeKind::OpenVSwitch, None, nested) => nested.as_ref(),
+            (BridgeKind::Linux, nested, None) | (BridgeKind::OpenVSwitch, None, nested) => {
+                nested.as_ref()
+            }
             (BridgeKind::Linux, _, Some(_)) => {
-                return Err(Contradiction::Needs("hostmaster.ovsBridge", "hostmaster.type: ovs-bridge"));
+                return Err(Contradiction::Needs(
+                    "hostmaster.ovsBridge",
+                    "hostmaster.type: ovs-bridge",
+                ));
             }
             (BridgeKind::OpenVSwitch, Some(_), _) => {
-                return Err(Contradiction::Needs("hostmaster.linuxBridge", "hostmaster.type: linux-bridge"));
+                return Err(Contradiction::Needs(
+                    "hostmaster.linuxBridge",
+                    "hostmaster.type: linux-bridge",
+                ));
             }
         };
         let name = nested.and_then(|nested| nested.name.as_ref());
         let own = nested.is_some_and(|nested| nested.auto_create == Some(true));
         let given = self.name.iter().chain(name).map(BridgeSource::Given);
-        let made = [self.autocreate == Some(true), own].into_iter().filter(|own| *own).map(|_| BridgeSource::Own);
+        let made = [self.autocreate == Some(true), own]
+            .into_iter()
+            .filter(|own| *own)
+            .map(|_| BridgeSource::Own);
         let sources: Vec<BridgeSource<'_>> = given.chain(made).collect();
         match sources.as_slice() {
-            [source] => Ok(Bridge { kind, source: *source }),
-            [] => Err(Contradiction::Neither("hostmaster.name", "hostmaster.autocreate")),
-            _ => Err(Contradiction::Both("hostmaster.name", "hostmaster.autocreate")),
+            [source] => Ok(Bridge {
+                kind,
+                source: *source,
+            }),
+            [] => Err(Contradiction::Neither(
+                "hostmaster.name",
+                "hostmaster.autocreate",
+            )),
+            _ => Err(Contradiction::Both(
+                "hostmaster.name",
+                "hostmaster.autocreate",
+            )),
         }
     }
 }

@@ -1,13 +1,14 @@
 //! A session to the host in the fabric's own routing table.
 
-use kube::{CustomResource, KubeSchema};
+use kube::CustomResource;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{HostSession, OverlayStatus, schema};
 use crate::meta::LabelSelector;
 
 /// A BGP session between the selected nodes' hosts and the fabric itself, without any encapsulation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "openpe.openperouter.github.io",
     version = "v1alpha1",
@@ -18,32 +19,11 @@ use crate::meta::LabelSelector;
     derive = "PartialEq",
     shortname = "l3pt",
     category = "selvedge",
-    doc = "A BGP session between the selected nodes' hosts and the fabric itself, without any encapsulation.",
-    printcolumn(
-        name = "Host-ASN",
-        type_ = "integer",
-        json_path = ".spec.hostsession.hostasn",
-        description = "AS number of the BGP speaker on the host"
-    ),
-    printcolumn(
-        name = "Nodes",
-        type_ = "integer",
-        json_path = ".status.nodes.matched",
-        description = "nodes that the object selects"
-    ),
-    printcolumn(
-        name = "Accepted",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Accepted")].status"#,
-        description = "whether the object is free of problems"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
-        description = "whether every selected node runs it"
-    ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn = r#"{"name": "Host-ASN", "type": "integer", "jsonPath": ".spec.hostsession.hostasn", "description": "AS number of the BGP speaker on the host"}"#,
+    printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched", "description": "nodes that the object selects"}"#,
+    printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status", "description": "whether the object is free of problems"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status", "description": "whether every selected node runs it"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct L3PassthroughSpec {

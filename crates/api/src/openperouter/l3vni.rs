@@ -1,55 +1,45 @@
 //! A VRF over VXLAN.
 
-use kube::{CustomResource, KubeSchema};
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{HostSession, OverlayStatus, schema};
+use super::{
+    HostSession, OverlayStatus,
+    schema::{self, rules},
+};
 use crate::{
     meta::LabelSelector,
     value::{PeVrfName, RouteTarget, UdpPort, Vni},
 };
 
 /// A VRF of the fabric on the selected nodes, carried by an L3 VXLAN, with an optional BGP session to the host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "openpe.openperouter.github.io",
     version = "v1alpha1",
     kind = "L3VNI",
+    root = "L3Vni",
     plural = "l3vnis",
     namespaced,
     status = "OverlayStatus",
     derive = "PartialEq",
     shortname = "l3v",
     category = "selvedge",
-    doc = "A VRF of the fabric on the selected nodes, carried by an L3 VXLAN, with an optional BGP session to the host.",
-    printcolumn(name = "VRF", type_ = "string", json_path = ".spec.vrf", description = "name of the VRF"),
-    printcolumn(name = "VNI", type_ = "integer", json_path = ".spec.vni", description = "VXLAN network identifier"),
-    printcolumn(
-        name = "Nodes",
-        type_ = "integer",
-        json_path = ".status.nodes.matched",
-        description = "nodes that the object selects"
-    ),
-    printcolumn(
-        name = "Accepted",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Accepted")].status"#,
-        description = "whether the object is free of problems"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
-        description = "whether every selected node runs it"
-    ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn = r#"{"name": "VRF", "type": "string", "jsonPath": ".spec.vrf", "description": "name of the VRF"}"#,
+    printcolumn = r#"{"name": "VNI", "type": "integer", "jsonPath": ".spec.vni", "description": "VXLAN network identifier"}"#,
+    printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched", "description": "nodes that the object selects"}"#,
+    printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status", "description": "whether the object is free of problems"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status", "description": "whether every selected node runs it"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = Rule::new("!has(self.hostsession) || !has(self.hostsession.hostasn) || self.hostsession.hostasn != self.hostsession.asn")
-        .message("hostsession.hostasn must differ from hostsession.asn: the session of a VRF is external"),
-)]
+#[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "!has(self.hostsession) || !has(self.hostsession.hostasn) || self.hostsession.hostasn != self.hostsession.asn",
+        "hostsession.hostasn must differ from hostsession.asn: the session of a VRF is external",
+    ),
+])))]
 pub struct L3VniSpec {
     /// Nodes the object applies to; absent or empty means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +69,9 @@ pub struct L3VniSpec {
 }
 
 /// Address family of a tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum UnderlayAddressFamily {

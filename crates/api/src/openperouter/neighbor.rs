@@ -2,50 +2,83 @@
 
 use std::net::IpAddr;
 
-use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Contradiction, schema};
+use super::{
+    Contradiction,
+    schema::{self, rules},
+};
 use crate::value::{
-    Asn, BfdInterval, BfdMultiplier, BfdTtl, IfName, Password, Peer, PeerType, Port, RemoteAs, Seconds, TimerSeconds,
+    Asn, BfdInterval, BfdMultiplier, BfdTtl, IfName, Password, Peer, PeerType, Port, RemoteAs,
+    Seconds, TimerSeconds,
 };
 
 /// A BGP peer in the fabric, usually a top-of-rack switch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = Rule::new("has(self.asn) != has(self.type)")
-        .message("exactly one of asn and type is needed: give the peer's AS number, or external or internal"),
-    validation = Rule::new("has(self.address) != has(self.interface)")
-        .message("exactly one of address and interface is needed: give the peer's address, or the device it is behind"),
-    validation = Rule::new("!has(self.hostasn) || !has(self.asn) || self.hostasn != self.asn")
-        .message("hostasn must differ from asn; it has no effect and can be left out"),
-    validation = Rule::new("!has(self.password) || !has(self.passwordSecret)")
-        .message("password and passwordSecret exclude each other: keep passwordSecret"),
-    validation = Rule::new("!has(self.holdTime) || !has(self.holdTimeSeconds)")
-        .message("holdTime and holdTimeSeconds say the same thing: give one of them"),
-    validation = Rule::new("!has(self.keepaliveTime) || !has(self.keepaliveTimeSeconds)")
-        .message("keepaliveTime and keepaliveTimeSeconds say the same thing: give one of them"),
-    validation = Rule::new("!has(self.connectTime) || !has(self.connectTimeSeconds)")
-        .message("connectTime and connectTimeSeconds say the same thing: give one of them"),
-    validation = Rule::new("(has(self.holdTime) || has(self.holdTimeSeconds)) == (has(self.keepaliveTime) || has(self.keepaliveTimeSeconds))")
-        .message("hold time and keepalive time go together: give both or neither"),
-    validation = Rule::new("!has(self.holdTime) || duration(self.holdTime) == duration('0s') || (duration(self.holdTime) >= duration('3s') && duration(self.holdTime) <= duration('65535s'))")
-        .message("holdTime must be 0s, or 3s to 65535s"),
-    validation = Rule::new("!has(self.holdTimeSeconds) || self.holdTimeSeconds == 0 || self.holdTimeSeconds >= 3")
-        .message("holdTimeSeconds must be 0, or 3 to 65535"),
-    validation = Rule::new("!(has(self.holdTime) || has(self.holdTimeSeconds)) || !(has(self.keepaliveTime) || has(self.keepaliveTimeSeconds)) || (has(self.keepaliveTime) ? duration(self.keepaliveTime).getSeconds() : self.keepaliveTimeSeconds) <= (has(self.holdTime) ? duration(self.holdTime).getSeconds() : self.holdTimeSeconds)")
-        .message("the keepalive time must not exceed the hold time"),
-    validation = Rule::new("!has(self.connectTime) || (duration(self.connectTime) >= duration('1s') && duration(self.connectTime) <= duration('65535s'))")
-        .message("connectTime must be 1s to 65535s"),
-    validation = Rule::new("!has(self.bfd) || !has(self.bfd.echoMode) || !self.bfd.echoMode || !has(self.ebgpMultiHop) || !self.ebgpMultiHop")
-        .message("bfd.echoMode works over a single hop only: drop it or ebgpMultiHop"),
-    validation = Rule::new("!has(self.addressFamilies) || !self.addressFamilies.exists(f, f.type == 'evpn') || !self.addressFamilies.exists(f, f.type in ['ipv4vpn', 'ipv6vpn'])")
-        .message("evpn excludes ipv4vpn and ipv6vpn on one neighbor"),
-    validation = Rule::new("!has(self.addressFamilies) || !self.addressFamilies.exists(f, f.type in ['ipv4vpn', 'ipv6vpn']) || (has(self.address) && self.address.contains(':'))")
-        .message("ipv4vpn and ipv6vpn need a neighbor with an IPv6 address"),
-)]
+#[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "has(self.asn) != has(self.type)",
+        "exactly one of asn and type is needed: give the peer's AS number, or external or internal",
+    ),
+    (
+        "has(self.address) != has(self.interface)",
+        "exactly one of address and interface is needed: give the peer's address, or the device it is behind",
+    ),
+    (
+        "!has(self.hostasn) || !has(self.asn) || self.hostasn != self.asn",
+        "hostasn must differ from asn; it has no effect and can be left out",
+    ),
+    (
+        "!has(self.password) || !has(self.passwordSecret)",
+        "password and passwordSecret exclude each other: keep passwordSecret",
+    ),
+    (
+        "!has(self.holdTime) || !has(self.holdTimeSeconds)",
+        "holdTime and holdTimeSeconds say the same thing: give one of them",
+    ),
+    (
+        "!has(self.keepaliveTime) || !has(self.keepaliveTimeSeconds)",
+        "keepaliveTime and keepaliveTimeSeconds say the same thing: give one of them",
+    ),
+    (
+        "!has(self.connectTime) || !has(self.connectTimeSeconds)",
+        "connectTime and connectTimeSeconds say the same thing: give one of them",
+    ),
+    (
+        "(has(self.holdTime) || has(self.holdTimeSeconds)) == (has(self.keepaliveTime) || has(self.keepaliveTimeSeconds))",
+        "hold time and keepalive time go together: give both or neither",
+    ),
+    (
+        "!has(self.holdTime) || duration(self.holdTime) == duration('0s') || (duration(self.holdTime) >= duration('3s') && duration(self.holdTime) <= duration('65535s'))",
+        "holdTime must be 0s, or 3s to 65535s",
+    ),
+    (
+        "!has(self.holdTimeSeconds) || self.holdTimeSeconds == 0 || self.holdTimeSeconds >= 3",
+        "holdTimeSeconds must be 0, or 3 to 65535",
+    ),
+    (
+        "!(has(self.holdTime) || has(self.holdTimeSeconds)) || !(has(self.keepaliveTime) || has(self.keepaliveTimeSeconds)) || (has(self.keepaliveTime) ? duration(self.keepaliveTime).getSeconds() : self.keepaliveTimeSeconds) <= (has(self.holdTime) ? duration(self.holdTime).getSeconds() : self.holdTimeSeconds)",
+        "the keepalive time must not exceed the hold time",
+    ),
+    (
+        "!has(self.connectTime) || (duration(self.connectTime) >= duration('1s') && duration(self.connectTime) <= duration('65535s'))",
+        "connectTime must be 1s to 65535s",
+    ),
+    (
+        "!has(self.bfd) || !has(self.bfd.echoMode) || !self.bfd.echoMode || !has(self.ebgpMultiHop) || !self.ebgpMultiHop",
+        "bfd.echoMode works over a single hop only: drop it or ebgpMultiHop",
+    ),
+    (
+        "!has(self.addressFamilies) || !self.addressFamilies.exists(f, f.type == 'evpn') || !self.addressFamilies.exists(f, f.type in ['ipv4vpn', 'ipv6vpn'])",
+        "evpn excludes ipv4vpn and ipv6vpn on one neighbor",
+    ),
+    (
+        "!has(self.addressFamilies) || !self.addressFamilies.exists(f, f.type in ['ipv4vpn', 'ipv6vpn']) || (has(self.address) && self.address.contains(':'))",
+        "ipv4vpn and ipv6vpn need a neighbor with an IPv6 address",
+    ),
+])))]
 pub struct Neighbor {
     /// AS number of the peer. The Underlay's own number makes the session internal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,10 +125,19 @@ pub struct Neighbor {
     pub keepalive_time_seconds: Option<TimerSeconds>,
     /// The connect time as a number of seconds, 1–65535, in place of `connectTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = Rule::new("self >= 1").message("connectTimeSeconds must be 1 to 65535"))]
+    #[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "self >= 1",
+        "connectTimeSeconds must be 1 to 65535",
+    ),
+])))]
     pub connect_time_seconds: Option<TimerSeconds>,
     /// Whether an external peer may be more than one hop away.
-    #[serde(rename = "ebgpMultiHop", default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "ebgpMultiHop",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     pub ebgp_multi_hop: Option<bool>,
     /// Turns BFD on for the session; without any field, with FRR's own timers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,12 +153,14 @@ pub struct Neighbor {
 }
 
 /// How a session is watched by BFD. What is absent follows FRR.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = Rule::new("!has(self.minimumTtl) || !has(self.minimumTTL)")
-        .message("minimumTtl and minimumTTL say the same thing: give one of them"),
-)]
+#[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "!has(self.minimumTtl) || !has(self.minimumTTL)",
+        "minimumTtl and minimumTTL say the same thing: give one of them",
+    ),
+])))]
 pub struct Bfd {
     /// Least interval between packets that this side can take, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,7 +184,11 @@ pub struct Bfd {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_ttl: Option<BfdTtl>,
     /// The same as `minimumTtl`, in its newer spelling.
-    #[serde(rename = "minimumTTL", default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "minimumTTL",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     pub minimum_ttl_upper: Option<BfdTtl>,
 }
 
@@ -154,7 +202,9 @@ pub struct NeighborAddressFamily {
 }
 
 /// Address families that a session in the fabric can carry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum NeighborFamily {
@@ -202,7 +252,11 @@ impl Neighbor {
 
     /// Hold and keepalive time, if given, in either spelling.
     pub fn timers(&self) -> Result<Option<Timers>, Contradiction> {
-        let hold = one_of(self.hold_time, self.hold_time_seconds, ("holdTime", "holdTimeSeconds"))?;
+        let hold = one_of(
+            self.hold_time,
+            self.hold_time_seconds,
+            ("holdTime", "holdTimeSeconds"),
+        )?;
         let names = ("keepaliveTime", "keepaliveTimeSeconds");
         let keepalive = one_of(self.keepalive_time, self.keepalive_time_seconds, names)?;
         match (hold, keepalive) {
@@ -215,7 +269,11 @@ impl Neighbor {
 
     /// How long to wait between attempts to connect, if given, in either spelling.
     pub fn connect_time(&self) -> Result<Option<Seconds>, Contradiction> {
-        one_of(self.connect_time, self.connect_time_seconds, ("connectTime", "connectTimeSeconds"))
+        one_of(
+            self.connect_time,
+            self.connect_time_seconds,
+            ("connectTime", "connectTimeSeconds"),
+        )
     }
 }
 
@@ -236,6 +294,8 @@ fn one_of(
 ) -> Result<Option<Seconds>, Contradiction> {
     match (span, number) {
         (Some(_), Some(_)) => Err(Contradiction::Both(names.0, names.1)),
-        (span, number) => Ok(span.or_else(|| number.map(|number| Seconds::new(number.get().into())))),
+        (span, number) => {
+            Ok(span.or_else(|| number.map(|number| Seconds::new(number.get().into()))))
+        }
     }
 }

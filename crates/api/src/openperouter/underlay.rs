@@ -1,10 +1,13 @@
 //! How a node is plugged into the fabric.
 
-use kube::{CustomResource, KubeSchema};
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Contradiction, Isis, Neighbor, OverlayStatus, schema};
+use super::{
+    Contradiction, Isis, Neighbor, OverlayStatus,
+    schema::{self, rules},
+};
 use crate::{
     meta::LabelSelector,
     value::{Asn, IfName, Ipv4Prefix, Ipv6Prefix, Prefix, RestartTime},
@@ -12,7 +15,7 @@ use crate::{
 
 /// How the selected nodes are plugged into the fabric: the devices that lead there, the node's AS, its peers and its
 /// tunnel endpoint. A node has at most one Underlay.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "openpe.openperouter.github.io",
     version = "v1alpha1",
@@ -23,40 +26,35 @@ use crate::{
     derive = "PartialEq",
     shortname = "ul",
     category = "selvedge",
-    doc = "How the selected nodes are plugged into the fabric. A node has at most one Underlay.",
-    printcolumn(name = "ASN", type_ = "integer", json_path = ".spec.asn", description = "AS number of the nodes"),
-    printcolumn(
-        name = "Nodes",
-        type_ = "integer",
-        json_path = ".status.nodes.matched",
-        description = "nodes that the object selects"
-    ),
-    printcolumn(
-        name = "Accepted",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Accepted")].status"#,
-        description = "whether the object is free of problems"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
-        description = "whether every selected node runs it"
-    ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn = r#"{"name": "ASN", "type": "integer", "jsonPath": ".spec.asn", "description": "AS number of the nodes"}"#,
+    printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched", "description": "nodes that the object selects"}"#,
+    printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status", "description": "whether the object is free of problems"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status", "description": "whether every selected node runs it"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = Rule::new("(has(self.nics) && size(self.nics) > 0) || (has(self.interfaces) && size(self.interfaces) > 0)")
-        .message("at least one device must lead to the fabric: name it in nics"),
-    validation = Rule::new("!has(self.nics) || !has(self.interfaces) || self.nics.all(n, self.interfaces.all(i, !has(i.networkDevice) || i.networkDevice.interfaceName != n))")
-        .message("nics and interfaces name the same device: name it once"),
-    validation = Rule::new("!has(self.evpn) || !has(self.tunnelEndpoint)")
-        .message("evpn and tunnelEndpoint say the same thing: give one of them"),
-    validation = Rule::new("!has(self.srv6) || has(self.isis)").message("srv6 needs isis"),
-    validation = Rule::new("!has(self.srv6) || (has(self.tunnelEndpoint) && self.tunnelEndpoint.cidrs.exists(c, c.contains(':'))) || (has(self.evpn) && has(self.evpn.vtepcidr) && self.evpn.vtepcidr.contains(':'))")
-        .message("srv6 needs an IPv6 tunnel endpoint: add an IPv6 network to tunnelEndpoint.cidrs"),
-)]
+#[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "(has(self.nics) && size(self.nics) > 0) || (has(self.interfaces) && size(self.interfaces) > 0)",
+        "at least one device must lead to the fabric: name it in nics",
+    ),
+    (
+        "!has(self.nics) || !has(self.interfaces) || self.nics.all(n, self.interfaces.all(i, !has(i.networkDevice) || i.networkDevice.interfaceName != n))",
+        "nics and interfaces name the same device: name it once",
+    ),
+    (
+        "!has(self.evpn) || !has(self.tunnelEndpoint)",
+        "evpn and tunnelEndpoint say the same thing: give one of them",
+    ),
+    (
+        "!has(self.srv6) || has(self.isis)",
+        "srv6 needs isis",
+    ),
+    (
+        "!has(self.srv6) || (has(self.tunnelEndpoint) && self.tunnelEndpoint.cidrs.exists(c, c.contains(':'))) || (has(self.evpn) && has(self.evpn.vtepcidr) && self.evpn.vtepcidr.contains(':'))",
+        "srv6 needs an IPv6 tunnel endpoint: add an IPv6 network to tunnelEndpoint.cidrs",
+    ),
+])))]
 pub struct UnderlaySpec {
     /// Nodes the object applies to; absent or empty means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,8 +72,12 @@ pub struct UnderlaySpec {
     /// More devices that lead to the fabric, in the newer spelling of `nics`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
-    #[x_kube(validation = Rule::new("self.all(a, !has(a.networkDevice) || self.exists_one(b, has(b.networkDevice) && b.networkDevice.interfaceName == a.networkDevice.interfaceName))")
-        .message("interfaces names a device twice: name it once"))]
+    #[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "self.all(a, !has(a.networkDevice) || self.exists_one(b, has(b.networkDevice) && b.networkDevice.interfaceName == a.networkDevice.interfaceName))",
+        "interfaces names a device twice: name it once",
+    ),
+])))]
     pub interfaces: Vec<UnderlayInterface>,
     /// Turns EVPN over VXLAN on and says where the node's tunnel endpoint comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,22 +96,28 @@ pub struct UnderlaySpec {
     pub srv6: Option<Srv6>,
     /// BGP peers in the fabric, usually the top-of-rack switches.
     #[schemars(length(min = 1, max = 128))]
-    #[x_kube(
-        validation = Rule::new("self.all(a, !has(a.address) || self.exists_one(b, has(b.address) && ip(b.address) == ip(a.address)))")
-            .message("two neighbors have the same address: keep one of them"),
-        validation = Rule::new("self.all(a, !has(a.interface) || self.exists_one(b, has(b.interface) && b.interface == a.interface))")
-            .message("two neighbors have the same interface: keep one of them"),
-    )]
+    #[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "self.all(a, !has(a.address) || self.exists_one(b, has(b.address) && ip(b.address) == ip(a.address)))",
+        "two neighbors have the same address: keep one of them",
+    ),
+    (
+        "self.all(a, !has(a.interface) || self.exists_one(b, has(b.interface) && b.interface == a.interface))",
+        "two neighbors have the same interface: keep one of them",
+    ),
+])))]
     pub neighbors: Vec<Neighbor>,
 }
 
 /// A device that leads to the fabric.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = Rule::new("(self.type == 'NetworkDevice') == has(self.networkDevice)")
-        .message("type NetworkDevice needs networkDevice.interfaceName"),
-)]
+#[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "(self.type == 'NetworkDevice') == has(self.networkDevice)",
+        "type NetworkDevice needs networkDevice.interfaceName",
+    ),
+])))]
 pub struct UnderlayInterface {
     /// What kind of device it is.
     #[serde(rename = "type")]
@@ -136,12 +144,14 @@ pub struct NetworkDevice {
 }
 
 /// Where the tunnel endpoint of each node comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = Rule::new("has(self.vtepcidr) != has(self.vtepInterface)")
-        .message("exactly one of vtepcidr and vtepInterface is needed"),
-)]
+#[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "has(self.vtepcidr) != has(self.vtepInterface)",
+        "exactly one of vtepcidr and vtepInterface is needed",
+    ),
+])))]
 pub struct Evpn {
     /// Pool of tunnel endpoints, one address for each node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,13 +162,17 @@ pub struct Evpn {
 }
 
 /// Pools of tunnel endpoints.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TunnelEndpoint {
     /// One pool for each address family.
     #[schemars(length(min = 1, max = 2))]
-    #[x_kube(validation = Rule::new("self.filter(c, c.contains(':')).size() <= 1 && self.filter(c, !c.contains(':')).size() <= 1")
-        .message("at most one IPv4 and one IPv6 network"))]
+    #[schemars(extend("x-kubernetes-validations" = rules([
+    (
+        "self.filter(c, c.contains(':')).size() <= 1 && self.filter(c, !c.contains(':')).size() <= 1",
+        "at most one IPv4 and one IPv6 network",
+    ),
+])))]
     pub cidrs: Vec<Prefix>,
 }
 
@@ -213,8 +227,13 @@ pub enum VtepSource<'a> {
 impl UnderlaySpec {
     /// The devices that lead to the fabric: `nics`, then `interfaces`.
     pub fn devices(&self) -> impl Iterator<Item = &IfName> {
-        let newer = self.interfaces.iter().filter_map(|interface| interface.network_device.as_ref());
-        self.nics.iter().chain(newer.map(|device| &device.interface_name))
+        let newer = self
+            .interfaces
+            .iter()
+            .filter_map(|interface| interface.network_device.as_ref());
+        self.nics
+            .iter()
+            .chain(newer.map(|device| &device.interface_name))
     }
 
     /// Where tunnel endpoints come from; without one, no VNI can exist on the node.
@@ -234,13 +253,19 @@ impl Evpn {
             (Some(pool), None) => Ok(VtepSource::Pools(std::slice::from_ref(pool))),
             (None, Some(device)) => Ok(VtepSource::Device(device)),
             (Some(_), Some(_)) => Err(Contradiction::Both("evpn.vtepcidr", "evpn.vtepInterface")),
-            (None, None) => Err(Contradiction::Neither("evpn.vtepcidr", "evpn.vtepInterface")),
+            (None, None) => Err(Contradiction::Neither(
+                "evpn.vtepcidr",
+                "evpn.vtepInterface",
+            )),
         }
     }
 }
 
 fn default_router_ids() -> Ipv4Prefix {
-    Ipv4Prefix::of(ipnet::Ipv4Net::new_assert(std::net::Ipv4Addr::new(10, 0, 0, 0), 24))
+    Ipv4Prefix::of(ipnet::Ipv4Net::new_assert(
+        std::net::Ipv4Addr::new(10, 0, 0, 0),
+        24,
+    ))
 }
 
 fn default_restart_time() -> RestartTime {

@@ -20,11 +20,18 @@ impl FromStr for NetworkEntityTitle {
     type Err = InvalidValue;
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let hex = |part: &str| part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        let groups: Vec<usize> = text.split('.').filter(|part| hex(part)).map(str::len).collect();
+        let groups: Vec<usize> = text
+            .split('.')
+            .filter(|part| hex(part))
+            .map(str::len)
+            .collect();
         if groups == [2, 4, 4, 4, 4, 2] && text.len() == 25 {
             Ok(Self(text.into()))
         } else {
-            Err(InvalidValue::new(text, "a network entity title, such as 49.0001.0000.0000.0001.00"))
+            Err(InvalidValue::new(
+                text,
+                "a network entity title, such as 49.0001.0000.0000.0001.00",
+            ))
         }
     }
 }

@@ -24,7 +24,11 @@ impl FromStr for Password {
     type Err = InvalidValue;
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let edges = text.starts_with(' ') || text.ends_with(' ');
-        if edges || text.is_empty() || text.len() > 80 || !text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+        if edges
+            || text.is_empty()
+            || text.len() > 80
+            || !text.bytes().all(|b| (b' '..=b'~').contains(&b))
+        {
             let expected = "a password (1–80 printable ASCII characters, no blank at either end)";
             return Err(InvalidValue::new("(hidden)", expected));
         }

@@ -1,0 +1,69 @@
+//! How one session of a node fares.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How one BGP session of a node fares. Selvedge writes it; there is nothing to specify.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema,
+)]
+#[kube(
+    group = "frrk8s.metallb.io",
+    version = "v1beta1",
+    kind = "BGPSessionState",
+    root = "BgpSessionState",
+    plural = "bgpsessionstates",
+    namespaced,
+    status = "BgpSessionStateStatus",
+    derive = "PartialEq",
+    shortname = "bgpstate",
+    category = "selvedge",
+    printcolumn = r#"{"name": "Node", "type": "string", "jsonPath": ".status.node"}"#,
+    printcolumn = r#"{"name": "Peer", "type": "string", "jsonPath": ".status.peer"}"#,
+    printcolumn = r#"{"name": "VRF", "type": "string", "jsonPath": ".status.vrf"}"#,
+    printcolumn = r#"{"name": "BGP", "type": "string", "jsonPath": ".status.bgpStatus"}"#,
+    printcolumn = r#"{"name": "BFD", "type": "string", "jsonPath": ".status.bfdStatus"}"#
+)]
+pub struct BgpSessionStateSpec {}
+
+/// How a BGP session fares.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BgpSessionStateStatus {
+    /// State of the BGP session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bgp_status: Option<BgpState>,
+    /// State of the BFD session as FRR names it, or `N/A` where there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub bfd_status: String,
+    /// Name of the node.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub node: String,
+    /// The peer: an IPv4 address or a device as it is, an IPv6 address in full length with `-` in place of `:`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub peer: String,
+    /// VRF of the session; empty means the default one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub vrf: String,
+}
+
+/// State of a BGP session.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[schemars(inline)]
+pub enum BgpState {
+    /// Not trying.
+    Idle,
+    /// Waiting for the transport.
+    Connect,
+    /// Trying to reach the peer.
+    Active,
+    /// Own greeting sent.
+    OpenSent,
+    /// Peer's greeting accepted.
+    OpenConfirm,
+    /// Up.
+    Established,
+}

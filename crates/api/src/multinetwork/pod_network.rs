@@ -1,0 +1,87 @@
+//! A network that pods can be attached to.
+
+use kube::CustomResource;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::Provider;
+use crate::{
+    meta::{Condition, Conditions},
+    openperouter::schema::rules,
+};
+
+/// A network that pods can be attached to, and who handles it. How it works is the provider's matter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(
+    group = "multinetwork.networking.x-k8s.io",
+    version = "v1alpha1",
+    kind = "PodNetwork",
+    plural = "podnetworks",
+    status = "PodNetworkStatus",
+    derive = "PartialEq",
+    shortname = "podnet",
+    category = "selvedge",
+    printcolumn = r#"{"name": "Provider", "type": "string", "jsonPath": ".spec.provider", "description": "who handles the network"}"#,
+    printcolumn = r#"{"name": "Enabled", "type": "boolean", "jsonPath": ".spec.enabled", "description": "whether new pods may be attached"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status", "description": "whether pods can be attached"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules([(
+    "has(oldSelf.provider) == has(self.provider) && (!has(self.provider) || self.provider == oldSelf.provider)",
+    "provider is immutable: create another PodNetwork for another provider",
+)])))]
+pub struct PodNetworkSpec {
+    /// Whether new pods may be attached. Pods that are attached stay so. When false, the network is not ready.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// Who handles the network: a domain and a path, such as `example.net/multi-network`. It cannot be changed.
+    pub provider: Provider,
+    /// Settings that the provider alone understands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "open_object")]
+    pub parameters: Option<Map<String, Value>>,
+}
+
+/// What is known of a PodNetwork.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("default" = json!({"conditions": waiting()})))]
+pub struct PodNetworkStatus {
+    /// `Ready`: the object is well formed and pods can be attached. Others are the provider's.
+    #[serde(default, skip_serializing_if = "Conditions::is_empty")]
+    #[schemars(schema_with = "conditions")]
+    pub conditions: Conditions,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn open_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+fn conditions(generator: &mut SchemaGenerator) -> Schema {
+    let item = generator.subschema_for::<Condition>();
+    json_schema!({
+        "type": "array",
+        "items": item,
+        "maxItems": 5,
+        "default": waiting(),
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+    })
+}
+
+/// What is said of a network that nobody has looked at yet.
+fn waiting() -> Value {
+    json!([{
+        "type": "Ready",
+        "status": "Unknown",
+        "reason": "Pending",
+        "message": "Waiting for controller",
+        "lastTransitionTime": "1970-01-01T00:00:00Z",
+    }])
+}

@@ -1,0 +1,221 @@
+//! A `Layer2Attachment` over the fabric becomes one segment, and routing in each VRF it reaches.
+
+use api::{
+    selvedge::SettingsSpec,
+    tcaas::{
+        Anycast, Layer2AttachmentSpec, Layer2AttachmentStatus, Layer2NetworkConfigurationSpec, MergeOrder, NetworkSpec,
+        PrefixAction, PrefixItem, VrfRouteConfigurationSpec,
+    },
+    value::{HostCidr, Mtu, Prefix, VlanId, Vni, VrfName},
+};
+
+use super::{Attachment, Lowered, Made, reach};
+use crate::{
+    allocate, names,
+    problem::{self, Problem},
+    snapshot::{Key, Kind, Object, ObjectRef, Snapshot},
+};
+
+/// Where generated routing stands among people's own: in the middle, so that they can go before and after it.
+const GENERATED_SEQ: i64 = 1000;
+
+/// MTU of a segment whose author did not choose one.
+const DEFAULT_MTU: i64 = 1500;
+
+/// What the attachment becomes; `None` when something it needs is missing, with the reason in `problems`.
+pub(super) fn lower(
+    snapshot: &Snapshot,
+    settings: &SettingsSpec,
+    lowered: &Lowered,
+    (subject, object): (&ObjectRef, &Object<Layer2AttachmentSpec, Layer2AttachmentStatus>),
+    problems: &mut Vec<Problem>,
+) -> Option<Made> {
+    let spec = &object.spec;
+    note_what_is_left_out(subject, spec, problems);
+    if let Some(Err(error)) = spec.node_selector.as_ref().map(api::meta::LabelSelector::check) {
+        problems.push(Problem::new(subject.clone(), "spec.nodeSelector", problem::Kind::InvalidSelector(error)));
+        return None;
+    }
+    let network = network(snapshot, subject, spec, problems)?;
+    if spec.interface_ref.is_some() || !network.managed {
+        return Some(Made { layer2: Vec::new(), vrf: Vec::new(), attachment: Attachment::default() });
+    }
+    let segment = segment(lowered, subject, spec, network, problems)?;
+    let Some(selector) = &spec.destinations else {
+        problems.push(Problem::new(subject.clone(), "spec.destinations", problem::Kind::DestinationsRequired));
+        return None;
+    };
+    let reach = reach::resolve(snapshot, settings, subject, selector, problems)?;
+
+    let anycast_gateways = segment.gateways;
+    let anycast_mac = (!anycast_gateways.is_empty()).then_some(settings.anycast_mac);
+    let mut vrf_names = reach.vrfs.keys();
+    let home = match (vrf_names.next(), vrf_names.next()) {
+        (Some(only), None) => only.clone(),
+        _ => settings.cluster_vrf.name.clone(),
+    };
+    let layer2 = Layer2NetworkConfigurationSpec {
+        id: segment.vlan,
+        mtu: spec.mtu.unwrap_or_else(default_mtu),
+        vni: Some(segment.vni),
+        anycast_mac,
+        anycast_gateways: anycast_gateways.clone(),
+        advertise_neighbors: false,
+        create_mac_vlan_interface: false,
+        neigh_suppression: Some(!spec.disable_neighbor_suppression),
+        disable_segmentation: false,
+        vrf: Some(home),
+        node_selector: spec.node_selector.clone(),
+        interface_ref: None,
+        interface_name: spec.interface_name.clone(),
+        node_ips: None,
+        static_routes: Vec::new(),
+    };
+    let attachment = Attachment {
+        interface: spec.interface_name.as_ref().and_then(|suffix| names::host_interface(suffix.as_str())),
+        anycast: (!anycast_gateways.is_empty()).then(|| Anycast {
+            mac: anycast_mac,
+            gateway: anycast_gateways.iter().copied().find(|gateway| !gateway.is_ipv4()),
+            gatewayv4: anycast_gateways.iter().copied().find(|gateway| gateway.is_ipv4()),
+        }),
+        matched: reach.matched.clone(),
+    };
+    let subnets = subnets(network);
+    let vrf = reach
+        .vrfs
+        .iter()
+        .map(|(vrf, reached)| (generated_name(subject, vrf.as_str()), routing(spec, vrf, reached, &subnets)))
+        .collect();
+    Some(Made { layer2: vec![(generated_name(subject, &segment.vlan.to_string()), layer2)], vrf, attachment })
+}
+
+fn generated_name(subject: &ObjectRef, scope: &str) -> String {
+    names::generated(subject.kind.into(), &subject.key.name, scope)
+}
+
+fn default_mtu() -> Mtu {
+    Mtu::try_from(DEFAULT_MTU).unwrap_or_else(|_| unreachable!("a constant in range"))
+}
+
+fn network<'a>(
+    snapshot: &'a Snapshot,
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    problems: &mut Vec<Problem>,
+) -> Option<&'a NetworkSpec> {
+    let found = snapshot.networks.get(&Key::named(&spec.network_ref)).map(|network| &network.spec);
+    if found.is_none() {
+        let target = ObjectRef::named(Kind::Network, &spec.network_ref);
+        problems.push(Problem::new(subject.clone(), "spec.networkRef", problem::Kind::MissingReference { target }));
+    }
+    found
+}
+
+/// The numbers and addresses of a segment.
+struct Segment {
+    vlan: VlanId,
+    vni: Vni,
+    gateways: Vec<HostCidr>,
+}
+
+fn segment(
+    lowered: &Lowered,
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    network: &NetworkSpec,
+    problems: &mut Vec<Problem>,
+) -> Option<Segment> {
+    let mut report = |field: &str, kind| problems.push(Problem::new(subject.clone(), field, kind));
+    let lacks = |what| problem::Kind::NetworkLacks { network: ObjectRef::named(Kind::Network, &spec.network_ref), what };
+    let Some(vlan) = network.vlan else {
+        report("spec.networkRef", lacks("vlan"));
+        return None;
+    };
+    // Why a Network got no VNI stands on the Network.
+    let vni = *lowered.network_vnis.get(&spec.network_ref)?;
+    if let Some(suffix) = &spec.interface_name
+        && names::host_interface(suffix.as_str()).is_none()
+    {
+        report("spec.interfaceName", problem::Kind::NameTooLong { name: format!("l2.{suffix}") });
+        return None;
+    }
+    let mut gateways = Vec::new();
+    if !spec.disable_anycast {
+        for prefix in subnets(network) {
+            let Some(gateway) = allocate::gateway(prefix) else {
+                report("spec.networkRef", problem::Kind::NoGateway { prefix: prefix.to_string() });
+                return None;
+            };
+            gateways.push(gateway);
+        }
+    }
+    Some(Segment { vlan, vni, gateways })
+}
+
+/// The subnets of a network, IPv4 first.
+fn subnets(network: &NetworkSpec) -> Vec<Prefix> {
+    [&network.ipv4, &network.ipv6].into_iter().flatten().map(|family| family.cidr).collect()
+}
+
+/// Routing in one VRF: the destinations' prefixes come in, the segment's own subnets go out.
+fn routing(
+    spec: &Layer2AttachmentSpec,
+    vrf: &VrfName,
+    reached: &reach::ReachedVrf,
+    subnets: &[Prefix],
+) -> VrfRouteConfigurationSpec {
+    let extra = spec.routes.iter().flat_map(|route| &route.prefixes);
+    let mut import: Vec<Prefix> = reached.prefixes.clone();
+    import.extend(extra.clone());
+    let mut export: Vec<Prefix> = subnets.iter().chain(extra).copied().collect();
+    // Longest first, so that a wider item never hides a narrower one.
+    export.sort_by_key(|prefix| (std::cmp::Reverse(prefix.net().prefix_len()), *prefix));
+    VrfRouteConfigurationSpec {
+        vrf: vrf.clone(),
+        vni: Some(reached.vni),
+        route_target: Some(reached.route_target),
+        import: permit(&import),
+        export: permit(&export),
+        aggregate: Vec::new(),
+        sbr_prefixes: Vec::new(),
+        seq: generated_seq(),
+        community: None,
+        communities: spec.communities.clone(),
+        node_selector: spec.node_selector.clone(),
+        loopbacks: Vec::new(),
+    }
+}
+
+fn generated_seq() -> MergeOrder {
+    MergeOrder::try_from(GENERATED_SEQ).unwrap_or_else(|_| unreachable!("a constant in range"))
+}
+
+fn permit(prefixes: &[Prefix]) -> Vec<PrefixItem> {
+    let mut items: Vec<PrefixItem> = Vec::new();
+    for cidr in prefixes {
+        let item = PrefixItem { cidr: *cidr, seq: None, ge: None, le: None, action: PrefixAction::Permit };
+        if !items.contains(&item) {
+            items.push(item);
+        }
+    }
+    items
+}
+
+/// What this version accepts and does nothing with: said, not passed over.
+fn note_what_is_left_out(subject: &ObjectRef, spec: &Layer2AttachmentSpec, problems: &mut Vec<Problem>) {
+    let mut note = |field: &str, what| {
+        problems.push(Problem::new(subject.clone(), field, problem::Kind::NotCompiledYet { what }));
+    };
+    if spec.interface_ref.is_some() {
+        note("spec.interfaceRef", "an attachment to a device of the node");
+    }
+    if spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
+        note("spec.bgp", "BGP with workloads");
+    }
+    if spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled) {
+        note("spec.sriov", "SR-IOV");
+    }
+    if spec.node_ips.as_ref().is_some_and(|node_ips| node_ips.enabled) {
+        note("spec.nodeIPs", "addresses of nodes");
+    }
+}

@@ -1,0 +1,119 @@
+//! Every device and object name, made in one place. Nobody downstream derives a name from anything.
+
+use api::value::{IfName, VlanId, Vni};
+use sha2::{Digest, Sha256};
+
+/// How long a name of a Kubernetes object may be.
+const MAX_OBJECT_NAME: usize = 253;
+
+/// Name of the network namespace that holds the router domain.
+pub const ROUTER_NAMESPACE: &str = "selvedge";
+
+/// Bridge of a segment in the router's namespace.
+pub fn l2_bridge(vlan: VlanId) -> IfName {
+    device("l2.", &vlan.to_string())
+}
+
+/// VXLAN of a segment.
+pub fn l2_vxlan(vni: Vni) -> IfName {
+    device("vx.", &vni.to_string())
+}
+
+/// VLAN of a segment on the router's end of the trunk.
+pub fn access_port(vlan: VlanId) -> IfName {
+    device("vlan.", &vlan.to_string())
+}
+
+/// Interface of a segment in the host's namespace, made of the suffix that its author chose.
+///
+/// `None` when it does not fit: a name that people and programs look for is not shortened behind their back.
+pub fn host_interface(suffix: &str) -> Option<IfName> {
+    format!("l2.{suffix}").parse().ok()
+}
+
+/// Bridge of a VRF's L3 VNI.
+pub fn vrf_bridge(vrf: &str) -> IfName {
+    device("br.", vrf)
+}
+
+/// VXLAN of a VRF's L3 VNI.
+pub fn vrf_vxlan(vrf: &str) -> IfName {
+    device("vx.", vrf)
+}
+
+/// Name of the low-level object that an intent becomes in one scope (a VRF or a VLAN).
+pub fn generated(intent_kind: &str, intent: &str, scope: &str) -> String {
+    let wanted = format!("{}-{intent}-{scope}", intent_kind.to_ascii_lowercase());
+    let valid: String = wanted
+        .chars()
+        .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' || c == '-' { c } else { '-' })
+        .collect();
+    if valid == wanted && valid.len() <= MAX_OBJECT_NAME {
+        return valid;
+    }
+    let hash = short_hash(&wanted);
+    let room = MAX_OBJECT_NAME - hash.len() - 1;
+    let head: String = valid.to_ascii_lowercase().chars().take(room).collect();
+    format!("{}-{hash}", head.trim_end_matches(['-', '.']))
+}
+
+/// The first eight hexadecimal digits of a text's SHA-256.
+pub fn short_hash(text: &str) -> String {
+    hex(&Sha256::digest(text)).chars().take(8).collect()
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _written = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// `prefix` and `rest`, or, where that does not fit, `prefix` with a hash of the rest.
+fn device(prefix: &str, rest: &str) -> IfName {
+    format!("{prefix}{rest}")
+        .parse()
+        .or_else(|_| format!("{prefix}{}", short_hash(rest)).parse())
+        .unwrap_or_else(|_| unreachable!("a short prefix and eight hexadecimal digits are a device name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_source_documents_are_kept() {
+        let vlan = VlanId::try_from(234).expect("valid");
+        let vni = Vni::try_from(10234).expect("valid");
+        assert_eq!(l2_bridge(vlan).as_str(), "l2.234");
+        assert_eq!(l2_vxlan(vni).as_str(), "vx.10234");
+        assert_eq!(access_port(vlan).as_str(), "vlan.234");
+        assert_eq!(vrf_bridge("m2m_enc").as_str(), "br.m2m_enc");
+        assert_eq!(vrf_vxlan("m2m_enc").as_str(), "vx.m2m_enc");
+        assert_eq!(host_interface("mynet").expect("fits").as_str(), "l2.mynet");
+    }
+
+    #[test]
+    fn a_vrf_name_of_fifteen_bytes_is_shortened_with_a_hash() {
+        let name = vrf_bridge("fifteen-letters");
+        assert!(name.as_str().len() <= 15);
+        assert_eq!(name, vrf_bridge("fifteen-letters"));
+        assert_ne!(name, vrf_bridge("fifteen-letterz"));
+    }
+
+    #[test]
+    fn a_host_interface_that_does_not_fit_is_refused_not_shortened() {
+        assert_eq!(host_interface("thirteen-long"), None);
+    }
+
+    #[test]
+    fn a_generated_name_is_valid_in_kubernetes_and_tells_similar_vrfs_apart() {
+        assert_eq!(generated("Layer2Attachment", "my-vlan", "234"), "layer2attachment-my-vlan-234");
+        let underscore = generated("Layer2Attachment", "a", "m2m_enc");
+        assert!(underscore.starts_with("layer2attachment-a-m2m-enc-"));
+        assert_ne!(underscore, generated("Layer2Attachment", "a", "m2m-enc"));
+        assert!(generated("Layer2Attachment", &"x".repeat(253), "234").len() <= 253);
+    }
+}

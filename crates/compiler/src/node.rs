@@ -1,0 +1,191 @@
+//! From a revision to the config of each node: complete, with no choice left to the node.
+
+mod layer2;
+mod underlay;
+mod vrfs;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use api::{
+    meta::Labels,
+    tcaas::{
+        Layer2NetworkConfigurationSpec, NodeNetworkConfigSpec, VrfRouteConfigurationSpec,
+        node_network_config::{CONTRACT_VERSION, Layer2, Underlay, Vrf},
+    },
+};
+
+use crate::{
+    allocate,
+    lower::LowLevel,
+    problem::{self, Problem},
+    revision::Content,
+    select::{groups, selects},
+    snapshot::{ObjectRef, Snapshot, age},
+};
+
+/// The config of one node. What it shares with its like is one value in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeConfig {
+    /// What is the node's own.
+    pub underlay: Option<Underlay>,
+    /// What all nodes of its group have.
+    pub shared: Arc<Shared>,
+}
+
+/// What all nodes of a group have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shared {
+    /// Segments, by VLAN.
+    pub layer2s: BTreeMap<String, Layer2>,
+    /// The cluster's VRF.
+    pub cluster_vrf: Option<Vrf>,
+    /// VRFs of the fabric, by name.
+    pub fabric_vrfs: BTreeMap<String, Vrf>,
+    /// The low-level objects that are in effect here, by name: what the node must have before they count as applied.
+    pub objects: BTreeSet<String>,
+}
+
+impl NodeConfig {
+    /// The config as it is published.
+    pub fn spec(&self, revision: &str) -> NodeNetworkConfigSpec {
+        let Shared { layer2s, cluster_vrf, fabric_vrfs, objects: _ } = &*self.shared;
+        NodeNetworkConfigSpec {
+            contract_version: CONTRACT_VERSION,
+            revision: revision.to_owned(),
+            underlay: self.underlay.clone(),
+            layer2s: layer2s.clone(),
+            cluster_vrf: cluster_vrf.clone(),
+            fabric_vrfs: fabric_vrfs.clone(),
+            local_vrfs: BTreeMap::new(),
+        }
+    }
+}
+
+/// A named low-level object that is for the nodes at hand.
+type Selected<'a, S> = (&'a str, &'a LowLevel<S>);
+
+/// Nodes that get the same config but for their addresses.
+struct Group<'a> {
+    nodes: Vec<&'a str>,
+    /// Whether the group's Underlay gives its nodes a VTEP.
+    has_overlay: bool,
+    layer2: Vec<Selected<'a, Layer2NetworkConfigurationSpec>>,
+    vrf: Vec<Selected<'a, VrfRouteConfigurationSpec>>,
+}
+
+/// Makes the config of every node.
+pub fn build(content: &Content, snapshot: &Snapshot, problems: &mut Vec<Problem>) -> BTreeMap<String, NodeConfig> {
+    let labels: BTreeMap<&str, &Labels> =
+        snapshot.nodes.iter().map(|(key, node)| (key.name.as_str(), &node.meta.labels)).collect();
+    let underlays = underlay::assign(content, snapshot, problems);
+    let numbers = vrfs::Numbers::resolve(content, problems);
+    let tables = tables(content, snapshot);
+    if labels.is_empty() {
+        // Without nodes there is nothing to build, but what cannot stand together is still said.
+        layer2::claims(&everything(content), problems);
+        return BTreeMap::new();
+    }
+
+    let mut configs = BTreeMap::new();
+    let mut reach = Reach::default();
+    for (group_labels, nodes) in groups(labels.iter().map(|(name, labels)| (*name, *labels)), selectors(content)) {
+        let has_overlay = nodes.first().and_then(|node| underlays.get(*node)).is_some_and(|underlay| underlay.vtep.is_some());
+        let group = select(content, &group_labels, nodes, has_overlay);
+        reach.note(&group);
+        let shared = if has_overlay { shared(content, &group, &numbers, &tables, problems) } else { Shared::default() };
+        let shared = Arc::new(shared);
+        for node in &group.nodes {
+            let config = NodeConfig { underlay: underlays.get(*node).cloned(), shared: Arc::clone(&shared) };
+            configs.insert((*node).to_owned(), config);
+        }
+    }
+    reach.report(problems);
+    configs
+}
+
+fn shared(
+    content: &Content,
+    group: &Group<'_>,
+    numbers: &vrfs::Numbers<'_>,
+    tables: &BTreeMap<String, u32>,
+    problems: &mut Vec<Problem>,
+) -> Shared {
+    let (cluster_vrf, fabric_vrfs) = vrfs::build(content, group, numbers, tables);
+    let claimed = layer2::claims(group, problems);
+    let known = |vrf: &str| vrf == content.settings.cluster_vrf.name.as_str() || fabric_vrfs.contains_key(vrf);
+    let segments = layer2::build(content, group, &claimed, known, problems);
+    let objects = group.vrf.iter().map(|(name, _)| *name).chain(segments.iter().map(|(name, _)| *name));
+    Shared {
+        objects: objects.map(str::to_owned).collect(),
+        layer2s: segments.into_iter().map(|(_, segment)| (segment.vlan.to_string(), segment)).collect(),
+        cluster_vrf: Some(cluster_vrf),
+        fabric_vrfs,
+    }
+}
+
+fn selectors(content: &Content) -> impl Iterator<Item = &api::meta::LabelSelector> {
+    let layer2 = content.layer2.values().filter_map(|object| object.spec.node_selector.as_ref());
+    let vrf = content.vrf.values().filter_map(|object| object.spec.node_selector.as_ref());
+    let underlays = content.underlays.iter().filter_map(|(_, _, spec)| spec.node_selector.as_ref());
+    layer2.chain(vrf).chain(underlays)
+}
+
+fn select<'a>(content: &'a Content, labels: &Labels, nodes: Vec<&'a str>, has_overlay: bool) -> Group<'a> {
+    let mut group = everything(content);
+    group.layer2.retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
+    group.vrf.retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
+    Group { nodes, has_overlay, ..group }
+}
+
+/// A group that everything is for; the older objects first, routing in its merge order.
+fn everything(content: &Content) -> Group<'_> {
+    let mut layer2: Vec<_> = content.layer2.iter().map(|(name, object)| (name.as_str(), object)).collect();
+    layer2.sort_by(|(a_name, a), (b_name, b)| (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name)));
+    let mut vrf: Vec<_> = content.vrf.iter().map(|(name, object)| (name.as_str(), object)).collect();
+    vrf.sort_by_key(|(name, object)| (object.spec.seq, *name));
+    Group { nodes: Vec::new(), has_overlay: false, layer2, vrf }
+}
+
+/// A route table for each VRF name, the same on every node; what a node already uses stays.
+fn tables(content: &Content, snapshot: &Snapshot) -> BTreeMap<String, u32> {
+    let mut names: BTreeSet<&str> = content.vrf.values().map(|object| object.spec.vrf.as_str()).collect();
+    names.insert(content.settings.cluster_vrf.name.as_str());
+    let mut previous = BTreeMap::new();
+    for config in snapshot.node_network_configs.values() {
+        for vrf in config.spec.vrfs() {
+            previous.entry(vrf.devices.vrf.to_string()).or_insert(vrf.table);
+        }
+    }
+    let range = &content.settings.route_tables;
+    // The kernel's own tables, which no range may hand out.
+    let usable = |table: &u32| !(253..=255).contains(table);
+    allocate::numbers((range.first, range.last), &names, &previous, usable)
+}
+
+/// Which overlay objects met a node with an overlay.
+#[derive(Default)]
+struct Reach<'a> {
+    selected: BTreeMap<&'a ObjectRef, (usize, bool)>,
+}
+
+impl<'a> Reach<'a> {
+    fn note(&mut self, group: &Group<'a>) {
+        for (_, object) in &group.layer2 {
+            let (nodes, met) = self.selected.entry(&object.source).or_default();
+            *nodes += group.nodes.len();
+            *met |= group.has_overlay;
+        }
+    }
+
+    fn report(self, problems: &mut Vec<Problem>) {
+        for (source, (nodes, met)) in self.selected {
+            if !met {
+                let kind = problem::Kind::NoUnderlay { nodes };
+                problems.push(Problem::new(source.clone(), "spec.nodeSelector", kind));
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The segments of a group of nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    tcaas::{
+        Layer2NetworkConfigurationSpec,
+        node_network_config::{HostInterface, Irb, Layer2, Layer2Devices},
+    },
+    value::{IfName, VlanId, Vni},
+};
+
+use super::Group;
+use crate::{
+    lower::LowLevel,
+    names,
+    problem::{self, Problem},
+    revision::Content,
+    select::may_meet,
+    snapshot::ObjectRef,
+};
+
+type Segment = LowLevel<Layer2NetworkConfigurationSpec>;
+
+/// Names of the segments that have their VLAN, VNI and device name to themselves.
+///
+/// The older object is served first; a younger one that wants the same carries the problem and is left out.
+pub(super) fn claims<'a>(group: &Group<'a>, problems: &mut Vec<Problem>) -> BTreeSet<&'a str> {
+    let node = group.nodes.first().map(|node| (*node).to_owned());
+    // On a real node two selected objects do meet; without nodes they might.
+    let meet = |a: &Segment, b: &Segment| {
+        node.is_some() || may_meet(a.spec.node_selector.as_ref(), b.spec.node_selector.as_ref())
+    };
+    let mut claimed = BTreeSet::new();
+    let mut holders: BTreeMap<Claim, Vec<&Segment>> = BTreeMap::new();
+    for (name, object) in group.layer2.iter().filter(|(_, object)| object.spec.interface_ref.is_none()) {
+        let wanted = wanted(&object.spec);
+        let taken = wanted.iter().find_map(|claim| {
+            let holder = holders.get(claim)?.iter().find(|holder| meet(holder, object))?;
+            Some((claim, &holder.source))
+        });
+        if let Some((claim, by)) = taken {
+            let (field, kind) = claim.taken(object, by.clone(), node.clone());
+            problems.push(Problem::new(object.source.clone(), field, kind));
+            continue;
+        }
+        for claim in wanted {
+            holders.entry(claim).or_default().push(object);
+        }
+        claimed.insert(*name);
+    }
+    claimed
+}
+
+/// Something that two segments on one node cannot share.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Claim {
+    Vlan(VlanId),
+    Vni(Vni),
+    HostDevice(IfName),
+}
+
+fn wanted(spec: &Layer2NetworkConfigurationSpec) -> Vec<Claim> {
+    let vni = spec.vni.map(Claim::Vni);
+    let device = host_device(spec).map(Claim::HostDevice);
+    [Some(Claim::Vlan(spec.id)), vni, device].into_iter().flatten().collect()
+}
+
+impl Claim {
+    fn taken(&self, object: &Segment, by: ObjectRef, node: Option<String>) -> (&'static str, problem::Kind) {
+        // An intent has its numbers from its Network.
+        let field = |own| if object.is_generated() { "spec.networkRef" } else { own };
+        match self {
+            Self::Vlan(vlan) => (field("spec.id"), problem::Kind::VlanTaken { vlan: *vlan, by, node }),
+            Self::Vni(vni) => (field("spec.vni"), problem::Kind::VniTaken { vni: *vni, by, node }),
+            Self::HostDevice(name) => {
+                ("spec.interfaceName", problem::Kind::DeviceNameTaken { name: name.to_string(), by, node })
+            }
+        }
+    }
+}
+
+/// Interface of the segment in the host's namespace: the one its author named, or `vlan.<id>`.
+fn host_device(spec: &Layer2NetworkConfigurationSpec) -> Option<IfName> {
+    match &spec.interface_name {
+        Some(suffix) => names::host_interface(suffix.as_str()),
+        None => Some(names::access_port(spec.id)),
+    }
+}
+
+/// The segments that a group of nodes has, each with the name of its object.
+pub(super) fn build<'a>(
+    content: &Content,
+    group: &Group<'a>,
+    claimed: &BTreeSet<&str>,
+    known_vrf: impl Fn(&str) -> bool,
+    problems: &mut Vec<Problem>,
+) -> Vec<(&'a str, Layer2)> {
+    let mut segments = Vec::new();
+    for (name, object) in group.layer2.iter().filter(|(name, _)| claimed.contains(name)) {
+        if let Some(vrf) = object.spec.vrf.as_ref().filter(|vrf| !known_vrf(vrf.as_str())) {
+            let node = group.nodes.first().map(|node| (*node).to_owned()).unwrap_or_default();
+            let kind = problem::Kind::VrfNotOnNode { vrf: vrf.to_string(), node };
+            problems.push(Problem::new(object.source.clone(), "spec.vrf", kind));
+            continue;
+        }
+        note_what_is_left_out(object, problems);
+        segments.extend(segment(content, &object.spec).map(|segment| (*name, segment)));
+    }
+    segments
+}
+
+fn segment(content: &Content, spec: &Layer2NetworkConfigurationSpec) -> Option<Layer2> {
+    let vni = spec.vni?;
+    let irb = spec.vrf.as_ref().filter(|_| !spec.anycast_gateways.is_empty()).map(|vrf| Irb {
+        vrf: vrf.to_string(),
+        mac_address: spec.anycast_mac.unwrap_or(content.settings.anycast_mac),
+        ip_addresses: spec.anycast_gateways.clone(),
+    });
+    Some(Layer2 {
+        vni,
+        vlan: spec.id,
+        route_target: None,
+        mtu: spec.mtu,
+        neigh_suppression: spec.neigh_suppression.unwrap_or(irb.is_some()),
+        irb,
+        mirror_acls: Vec::new(),
+        disable_segmentation: spec.disable_segmentation,
+        devices: Layer2Devices {
+            bridge: names::l2_bridge(spec.id),
+            vxlan: names::l2_vxlan(vni),
+            access_port: names::access_port(spec.id),
+        },
+        vxlan_port: 4789,
+        host_interface: host_device(spec).map(|name| HostInterface {
+            name,
+            addresses: Vec::new(),
+            routes: Vec::new(),
+        }),
+    })
+}
+
+/// What this version accepts and does nothing with: said, not passed over.
+fn note_what_is_left_out(object: &Segment, problems: &mut Vec<Problem>) {
+    let spec = &object.spec;
+    let left_out = [
+        (spec.advertise_neighbors, "spec.advertiseNeighbors", "announcing neighbors as host routes"),
+        (spec.create_mac_vlan_interface, "spec.createMacVLANInterface", "a macvlan interface"),
+        (spec.node_ips.as_ref().is_some_and(|ips| ips.enabled), "spec.nodeIPs", "addresses of nodes"),
+        (!spec.static_routes.is_empty(), "spec.staticRoutes", "routes of the host"),
+    ];
+    for (_, field, what) in left_out.into_iter().filter(|(used, ..)| *used) {
+        problems.push(Problem::new(object.source.clone(), field, problem::Kind::NotCompiledYet { what }));
+    }
+}

@@ -1,0 +1,301 @@
+//! What is wrong with the input, as data: a user's mistake is never an error of the pass.
+
+use std::fmt;
+
+use api::{
+    meta::InvalidSelector,
+    value::{VlanId, Vni},
+};
+use serde::{Serialize, Serializer};
+
+use crate::snapshot::ObjectRef;
+
+/// One thing that is wrong, or worth knowing, about one object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// The object that carries it: the one whose author can mend it.
+    pub subject: ObjectRef,
+    /// Path of the field in that object, such as `spec.networkRef`.
+    pub field: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// How much a problem matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Severity {
+    /// The object, or a part of it, is not in effect.
+    Error,
+    /// The object is in effect, but not all that it says.
+    Warning,
+}
+
+/// What can be wrong. The variant's name is the reason that conditions and metrics carry.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error, strum::IntoStaticStr)]
+pub enum Kind {
+    /// The object cannot be read.
+    #[error("{message}")]
+    Unreadable {
+        /// What the reader says.
+        message: String,
+    },
+    /// The object has a field that its kind does not know.
+    #[error("unknown field")]
+    UnknownField,
+    /// A rule of the object's own kind does not hold.
+    #[error("{message}")]
+    RuleBroken {
+        /// What the rule says.
+        message: String,
+    },
+    /// The object appears twice in the input.
+    #[error("appears more than once in the input; the first one counts")]
+    Duplicate,
+    /// A reference leads nowhere.
+    #[error("{target} does not exist")]
+    MissingReference {
+        /// The object that does not exist.
+        target: ObjectRef,
+    },
+    /// A selector is not well formed.
+    #[error("{0}")]
+    InvalidSelector(InvalidSelector),
+    /// A selector selects no Destination.
+    #[error("selects no Destination")]
+    NoDestination,
+    /// An attachment to the overlay does not say what it reaches.
+    #[error("an attachment to the overlay must say which destinations it reaches")]
+    DestinationsRequired,
+    /// A Network lacks what its user needs.
+    #[error("{network} has no {what}, which this object needs")]
+    NetworkLacks {
+        /// The network.
+        network: ObjectRef,
+        /// The missing field.
+        what: &'static str,
+    },
+    /// A VRF has no VNI or no route target, neither of its own nor in the settings.
+    #[error("VRF {vrf:?} has no {what}, neither here nor in Settings")]
+    VrfIncomplete {
+        /// Name of the VRF.
+        vrf: String,
+        /// The missing field.
+        what: &'static str,
+    },
+    /// Two objects say different things about one VRF.
+    #[error("{other} gives VRF {vrf:?} another {what}; the older object wins")]
+    VrfDisagrees {
+        /// Name of the VRF.
+        vrf: String,
+        /// The field they disagree on.
+        what: &'static str,
+        /// The older object.
+        other: ObjectRef,
+    },
+    /// A VRF has a name that another meaning holds.
+    #[error("VRF name {name:?} is taken: {by}")]
+    VrfNameTaken {
+        /// The name.
+        name: String,
+        /// What holds it.
+        by: &'static str,
+    },
+    /// A segment lies in a VRF that its node does not have.
+    #[error("VRF {vrf:?} is not on node {node:?}")]
+    VrfNotOnNode {
+        /// Name of the VRF.
+        vrf: String,
+        /// A node without it.
+        node: String,
+    },
+    /// A VLAN is used twice on a node.
+    #[error("VLAN {vlan} is already used by {by}{}", on(.node))]
+    VlanTaken {
+        /// The VLAN.
+        vlan: VlanId,
+        /// Who has it.
+        by: ObjectRef,
+        /// A node where both meet; absent when their selectors may meet.
+        node: Option<String>,
+    },
+    /// A VNI is used twice.
+    #[error("VNI {vni} is already used by {by}{}", on(.node))]
+    VniTaken {
+        /// The VNI.
+        vni: Vni,
+        /// Who has it.
+        by: ObjectRef,
+        /// A node where both meet; absent when the whole fabric is their meeting place.
+        node: Option<String>,
+    },
+    /// A device name is used twice on a node.
+    #[error("device name {name:?} is already used by {by}{}", on(.node))]
+    DeviceNameTaken {
+        /// The name.
+        name: String,
+        /// Who has it.
+        by: ObjectRef,
+        /// A node where both meet.
+        node: Option<String>,
+    },
+    /// A name that is made from this field is too long for a device.
+    #[error("device name {name:?} is longer than 15 bytes")]
+    NameTooLong {
+        /// The name that would be made.
+        name: String,
+    },
+    /// A node is selected by two Underlays.
+    #[error("node {node:?} already has {by}; a node has one Underlay")]
+    SecondUnderlay {
+        /// The node.
+        node: String,
+        /// The Underlay that holds it.
+        by: ObjectRef,
+    },
+    /// An overlay object selects nodes, none of which has an Underlay with a VTEP.
+    #[error("none of the {nodes} selected nodes has an Underlay with a VTEP")]
+    NoUnderlay {
+        /// How many nodes are selected.
+        nodes: usize,
+    },
+    /// A pool has no address left.
+    #[error("{pool} has no address left for {wanted}")]
+    PoolExhausted {
+        /// The pool.
+        pool: String,
+        /// Who needs one.
+        wanted: String,
+    },
+    /// There is no range to take a number from, or it is used up.
+    #[error("no VNI is left in Settings.spec.l2VniRange for this Network")]
+    NoVniLeft,
+    /// A segment's packets do not fit the fabric.
+    #[error("the gateway of {prefix} cannot be made: the network has room for one address only")]
+    NoGateway {
+        /// The network.
+        prefix: String,
+    },
+    /// Somebody's object has the name of one we would generate.
+    #[error("{name:?} exists and is not generated from this object")]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// The field is accepted, but nothing is made of it yet.
+    #[error("{what} is accepted but not compiled by this version")]
+    NotCompiledYet {
+        /// What it is.
+        what: &'static str,
+    },
+    /// The field has no effect in the way it is used.
+    #[error("{what}")]
+    NoEffect {
+        /// What and why.
+        what: String,
+    },
+}
+
+fn on(node: &Option<String>) -> String {
+    node.as_ref().map(|node| format!(" on node {node:?}")).unwrap_or_default()
+}
+
+impl Kind {
+    /// One word for programs: the name of the variant.
+    pub fn reason(&self) -> &'static str {
+        self.into()
+    }
+
+    /// How much it matters.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::NotCompiledYet { .. } | Self::NoEffect { .. } => Severity::Warning,
+            _ => Severity::Error,
+        }
+    }
+
+    /// What its author can do about it.
+    pub fn remedy(&self) -> Option<String> {
+        let text = match self {
+            Self::Unreadable { .. } | Self::RuleBroken { .. } | Self::VrfDisagrees { .. } => return None,
+            Self::UnknownField => "remove it, or check its spelling and place".to_owned(),
+            Self::Duplicate => "keep one of them".to_owned(),
+            Self::MissingReference { target } => format!("create {target}, or correct the name"),
+            Self::InvalidSelector(_) => "correct the requirement".to_owned(),
+            Self::NoDestination => "label a Destination so that it is selected, or correct the selector".to_owned(),
+            Self::DestinationsRequired => {
+                "add spec.destinations, or spec.interfaceRef for a VLAN on a device of the node".to_owned()
+            }
+            Self::NetworkLacks { network, what } => format!("add spec.{what} to {network}"),
+            Self::VrfIncomplete { vrf, what } => {
+                format!("add spec.{what}, or an entry for {vrf:?} to Settings.spec.vrfs")
+            }
+            Self::VrfNameTaken { .. } => "choose another name".to_owned(),
+            Self::VrfNotOnNode { vrf, .. } => {
+                format!("let a VRFRouteConfiguration of VRF {vrf:?} select the node too")
+            }
+            Self::VlanTaken { .. } => "choose another VLAN, or node selectors that do not meet".to_owned(),
+            Self::VniTaken { .. } => "choose another VNI".to_owned(),
+            Self::DeviceNameTaken { .. } => "choose another name".to_owned(),
+            Self::NameTooLong { .. } => "choose a shorter name".to_owned(),
+            Self::SecondUnderlay { .. } => "let the node selectors of the two not meet".to_owned(),
+            Self::NoUnderlay { .. } => {
+                "create an Underlay with spec.evpn for these nodes, or select others".to_owned()
+            }
+            Self::PoolExhausted { .. } => "use a larger pool".to_owned(),
+            Self::NoVniLeft => "set spec.vni, or set or widen Settings.spec.l2VniRange".to_owned(),
+            Self::NoGateway { .. } => "use a larger network, or set spec.disableAnycast".to_owned(),
+            Self::NameTaken { .. } => "rename or delete that object".to_owned(),
+            Self::NotCompiledYet { .. } | Self::NoEffect { .. } => return None,
+        };
+        Some(text)
+    }
+}
+
+impl Problem {
+    /// A problem of `subject`, at a field of it.
+    pub fn new(subject: ObjectRef, field: impl Into<String>, kind: Kind) -> Self {
+        Self { subject, field: field.into(), kind }
+    }
+
+    /// How much it matters.
+    pub fn severity(&self) -> Severity {
+        self.kind.severity()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.subject)?;
+        if !self.field.is_empty() {
+            write!(f, " {}", self.field)?;
+        }
+        write!(f, ": {}", self.kind)
+    }
+}
+
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Written<'a> {
+            object: &'a ObjectRef,
+            #[serde(skip_serializing_if = "str::is_empty")]
+            field: &'a str,
+            severity: Severity,
+            reason: &'static str,
+            message: String,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            remedy: Option<String>,
+        }
+        Written {
+            object: &self.subject,
+            field: &self.field,
+            severity: self.severity(),
+            reason: self.kind.reason(),
+            message: self.kind.to_string(),
+            remedy: self.kind.remedy(),
+        }
+        .serialize(serializer)
+    }
+}

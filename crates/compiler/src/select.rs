@@ -1,0 +1,123 @@
+//! Which nodes an object is for, and whether two objects can ever meet on one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::meta::{LabelOperator, LabelSelector, Labels};
+
+/// Whether a node with these labels is selected; no selector selects every node.
+pub fn selects(selector: Option<&LabelSelector>, labels: &Labels) -> bool {
+    selector.is_none_or(|selector| selector.matches(labels))
+}
+
+/// Whether some node could be selected by both. False only where no labels can satisfy the two at once.
+pub fn may_meet(one: Option<&LabelSelector>, other: Option<&LabelSelector>) -> bool {
+    let mut wanted: BTreeMap<&str, Wanted<'_>> = BTreeMap::new();
+    for selector in [one, other].into_iter().flatten() {
+        for (key, value) in &selector.match_labels {
+            wanted.entry(key).or_default().narrow([value.as_str()].into());
+        }
+        for requirement in &selector.match_expressions {
+            let wanted = wanted.entry(&requirement.key).or_default();
+            let values = || requirement.values.iter().map(String::as_str).collect();
+            match requirement.operator {
+                LabelOperator::In => wanted.narrow(values()),
+                LabelOperator::NotIn => wanted.refused.extend(values()),
+                LabelOperator::Exists => wanted.present = true,
+                LabelOperator::DoesNotExist => wanted.absent = true,
+            }
+        }
+    }
+    wanted.values().all(Wanted::is_possible)
+}
+
+/// What a node's label must be like.
+#[derive(Default)]
+struct Wanted<'a> {
+    allowed: Option<BTreeSet<&'a str>>,
+    refused: BTreeSet<&'a str>,
+    present: bool,
+    absent: bool,
+}
+
+impl<'a> Wanted<'a> {
+    fn narrow(&mut self, values: BTreeSet<&'a str>) {
+        self.present = true;
+        self.allowed = Some(match self.allowed.take() {
+            Some(allowed) => &allowed & &values,
+            None => values,
+        });
+    }
+
+    fn is_possible(&self) -> bool {
+        let some_value = self.allowed.as_ref().is_none_or(|allowed| !allowed.is_subset(&self.refused));
+        !(self.present && self.absent) && some_value
+    }
+}
+
+/// Nodes with the same labels, as far as any selector asks for them: they get the same config but for their addresses.
+///
+/// Labels that nobody asks for, such as the host name, would make every node a group of its own.
+pub fn groups<'n>(
+    nodes: impl Iterator<Item = (&'n str, &'n Labels)>,
+    selectors: impl Iterator<Item = &'n LabelSelector>,
+) -> BTreeMap<Labels, Vec<&'n str>> {
+    let keys: BTreeSet<&str> = selectors
+        .flat_map(|selector| {
+            let expressions = selector.match_expressions.iter().map(|requirement| requirement.key.as_str());
+            selector.match_labels.keys().map(String::as_str).chain(expressions)
+        })
+        .collect();
+    let mut groups: BTreeMap<Labels, Vec<&str>> = BTreeMap::new();
+    for (name, labels) in nodes {
+        let asked = keys.iter().filter_map(|key| labels.get_key_value(*key)).map(|(k, v)| (k.clone(), v.clone()));
+        groups.entry(asked.collect()).or_default().push(name);
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use api::meta::LabelRequirement;
+
+    use super::*;
+
+    fn labels(key: &str, value: &str) -> LabelSelector {
+        LabelSelector { match_labels: [(key.to_owned(), value.to_owned())].into(), ..LabelSelector::default() }
+    }
+
+    fn expression(key: &str, operator: LabelOperator, values: &[&str]) -> LabelSelector {
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        let requirement = LabelRequirement { key: key.to_owned(), operator, values };
+        LabelSelector { match_expressions: vec![requirement], ..LabelSelector::default() }
+    }
+
+    #[test]
+    fn selectors_that_want_different_values_of_one_label_never_meet() {
+        let (a, b) = (labels("group", "a"), labels("group", "b"));
+        assert!(!may_meet(Some(&a), Some(&b)));
+        assert!(may_meet(Some(&a), Some(&a)));
+        assert!(may_meet(Some(&a), None));
+        assert!(may_meet(Some(&a), Some(&labels("rack", "b"))), "a node may have both labels");
+    }
+
+    #[test]
+    fn expressions_are_compared_as_sets() {
+        use LabelOperator::{DoesNotExist, Exists, In, NotIn};
+        let a = labels("group", "a");
+        assert!(!may_meet(Some(&a), Some(&expression("group", NotIn, &["a"]))));
+        assert!(!may_meet(Some(&a), Some(&expression("group", DoesNotExist, &[]))));
+        assert!(may_meet(Some(&a), Some(&expression("group", Exists, &[]))));
+        assert!(may_meet(Some(&a), Some(&expression("group", In, &["a", "b"]))));
+        assert!(!may_meet(Some(&expression("group", In, &["c"])), Some(&expression("group", In, &["a", "b"]))));
+        assert!(may_meet(Some(&expression("group", NotIn, &["c"])), Some(&expression("group", DoesNotExist, &[]))));
+    }
+
+    #[test]
+    fn labels_that_nobody_asks_for_do_not_tell_nodes_apart() {
+        let node = |host: &str| Labels::from([("host".to_owned(), host.to_owned()), ("group".to_owned(), "a".to_owned())]);
+        let (one, two) = (node("one"), node("two"));
+        let selector = labels("group", "a");
+        let groups = groups([("one", &one), ("two", &two)].into_iter(), [&selector].into_iter());
+        assert_eq!(groups.into_values().collect::<Vec<_>>(), [["one", "two"]]);
+    }
+}

@@ -1,0 +1,242 @@
+//! The input of a compile: all objects, all nodes, earlier allocations; owned, sorted, immutable, serialisable.
+//!
+//! Objects come in as JSON and are parsed here, so that the cluster and a file are read by the same code. An object that
+//! cannot be read becomes a [`Problem`] of its own and harms no other.
+
+mod kind;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, fmt};
+
+use api::{
+    meta::Labels,
+    openperouter::{OverlayStatus, UnderlaySpec},
+    selvedge::SettingsSpec,
+    tcaas,
+};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+pub use self::kind::{Kind, Lookup};
+use crate::problem::Problem;
+
+/// Names one object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectRef {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its namespace and name.
+    pub key: Key,
+}
+
+/// Namespace and name of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// Its namespace, where its kind has one.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+impl Key {
+    /// The key of a cluster-scoped object.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { namespace: None, name: name.into() }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+impl ObjectRef {
+    /// A cluster-scoped object of this kind and name.
+    pub fn named(kind: Kind, name: impl Into<String>) -> Self {
+        Self { kind, key: Key::named(name) }
+    }
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.key)
+    }
+}
+
+impl Serialize for ObjectRef {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}/{}", self.kind, self.key))
+    }
+}
+
+/// One object of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object<S, T> {
+    /// What Kubernetes knows about it.
+    pub meta: Meta,
+    /// What its author wants.
+    pub spec: S,
+    /// What was reported last; read for earlier allocations and nothing else.
+    pub status: Option<T>,
+}
+
+/// What Kubernetes knows about an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// Its labels.
+    pub labels: Labels,
+    /// When it was created; absent for an object that is in no cluster yet.
+    pub created: Option<String>,
+    /// How often its spec has changed.
+    pub generation: Option<i64>,
+    /// What tells it from a later object of the same name.
+    pub uid: Option<String>,
+    /// The intent it was generated from.
+    pub owner: Option<ObjectRef>,
+}
+
+/// Objects of one kind.
+pub type Objects<S, T = Value> = BTreeMap<Key, Object<S, T>>;
+
+/// Objects in the order in which they are served: the older first, then by name; what is in no cluster yet comes last.
+pub fn by_age<S, T>(objects: &Objects<S, T>) -> Vec<(&Key, &Object<S, T>)> {
+    let mut sorted: Vec<_> = objects.iter().collect();
+    sorted.sort_by_key(|(key, object)| (age(&object.meta), *key));
+    sorted
+}
+
+/// Sorts older objects first.
+pub fn age(meta: &Meta) -> (bool, Option<&str>) {
+    (meta.created.is_none(), meta.created.as_deref())
+}
+
+/// What a Kubernetes Node is to the compiler: a name with labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+pub struct NodeSpec {}
+
+macro_rules! snapshot {
+    ($($(#[$doc:meta])* $field:ident: $kind:ident => $spec:ty, $status:ty;)*) => {
+        /// All objects that a compile reads.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Snapshot {
+            $($(#[$doc])* pub $field: Objects<$spec, $status>,)*
+            /// Objects that could not be read, or only in part.
+            pub unreadable: Vec<Problem>,
+        }
+
+        impl Snapshot {
+            /// Reads an object of a known kind and adds it; what is wrong with it is kept as problems.
+            fn store(&mut self, kind: Kind, value: &Value) {
+                match kind {
+                    $(Kind::$kind => read::object(kind, value, &mut self.$field, &mut self.unreadable),)*
+                }
+            }
+        }
+    };
+}
+
+snapshot! {
+    /// The cluster's nodes.
+    nodes: Node => NodeSpec, Value;
+    /// Selvedge's own settings; at most one object named `default`.
+    settings: Settings => SettingsSpec, Value;
+    /// How nodes are plugged into the fabric.
+    underlays: Underlay => UnderlaySpec, OverlayStatus;
+    /// L3 overlays with a session to the host.
+    l3vnis: L3Vni => api::openperouter::L3VniSpec, Value;
+    /// L2 overlays with a leg on the host.
+    l2vnis: L2Vni => api::openperouter::L2VniSpec, Value;
+    /// Sessions of the host straight into the fabric.
+    l3passthroughs: L3Passthrough => api::openperouter::L3PassthroughSpec, Value;
+    /// Backbone VRFs.
+    vrfs: Vrf => tcaas::VrfSpec, tcaas::VrfStatus;
+    /// Pools.
+    networks: Network => tcaas::NetworkSpec, tcaas::NetworkStatus;
+    /// Routing targets.
+    destinations: Destination => tcaas::DestinationSpec, tcaas::DestinationStatus;
+    /// Segments on nodes.
+    layer2_attachments: Layer2Attachment => tcaas::Layer2AttachmentSpec, tcaas::Layer2AttachmentStatus;
+    /// Service addresses.
+    inbounds: Inbound => tcaas::InboundSpec, tcaas::InboundStatus;
+    /// Egress addresses.
+    outbounds: Outbound => tcaas::OutboundSpec, tcaas::OutboundStatus;
+    /// Workloads that announce routes.
+    bgp_neighbors: BgpNeighbor => tcaas::BgpNeighborSpec, tcaas::BgpNeighborStatus;
+    /// Additional pod networks.
+    pod_networks: PodNetwork => tcaas::PodNetworkSpec, tcaas::PodNetworkStatus;
+    /// Collectors of mirrored traffic.
+    collectors: Collector => tcaas::CollectorSpec, tcaas::CollectorStatus;
+    /// What to mirror.
+    traffic_mirrors: TrafficMirror => tcaas::TrafficMirrorSpec, tcaas::TrafficMirrorStatus;
+    /// Low-level segments, hand-written and generated.
+    layer2_network_configurations: Layer2NetworkConfiguration => tcaas::Layer2NetworkConfigurationSpec, Value;
+    /// Low-level routing, hand-written and generated.
+    vrf_route_configurations: VrfRouteConfiguration => tcaas::VrfRouteConfigurationSpec, Value;
+    /// Low-level BGP sessions, hand-written and generated.
+    bgp_peerings: BgpPeering => tcaas::BgpPeeringSpec, Value;
+    /// Low-level mirror tunnels.
+    mirror_targets: MirrorTarget => tcaas::MirrorTargetSpec, tcaas::MirrorTargetStatus;
+    /// Low-level mirror rules.
+    mirror_selectors: MirrorSelector => tcaas::MirrorSelectorSpec, tcaas::MirrorSelectorStatus;
+    /// What each node was told last; the memory of per-node allocations.
+    node_network_configs: NodeNetworkConfig => tcaas::NodeNetworkConfigSpec, tcaas::NodeNetworkConfigStatus;
+    /// What each node has.
+    node_network_statuses: NodeNetworkStatus => Value, tcaas::NodeNetworkStatusStatus;
+    /// Earlier revisions.
+    network_config_revisions: NetworkConfigRevision => tcaas::NetworkConfigRevisionSpec, tcaas::NetworkConfigRevisionStatus;
+    /// Configurations of the host's router.
+    frr_configurations: FrrConfiguration => api::frrk8s::FrrConfigurationSpec, Value;
+    /// States of host routers.
+    frr_node_states: FrrNodeState => Value, Value;
+    /// States of BGP sessions.
+    bgp_session_states: BgpSessionState => Value, Value;
+    /// Networks that pods plug into.
+    multi_pod_networks: MultiPodNetwork => api::multinetwork::PodNetworkSpec, api::multinetwork::PodNetworkStatus;
+}
+
+/// What became of a document that was given to a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Insertion {
+    /// It is an object of ours.
+    Object(ObjectRef),
+    /// It is none of ours: `apiVersion/kind`.
+    Foreign(String),
+    /// It cannot be told what it is, or it is no kind that we know in our own groups.
+    Unknown(String),
+}
+
+impl Snapshot {
+    /// Adds one document.
+    ///
+    /// What is wrong inside an object of ours is kept in [`Snapshot::unreadable`]; only a document that cannot be
+    /// attributed to an object is handed back as [`Insertion::Unknown`].
+    pub fn insert(&mut self, document: &Value) -> Insertion {
+        let text = |field: &str| document.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if api_version.is_empty() || kind.is_empty() {
+            return Insertion::Unknown("not a Kubernetes object: apiVersion and kind are needed".to_owned());
+        }
+        match Kind::find(api_version, kind) {
+            Lookup::Ours(kind) => {
+                let Some(key) = read::key(kind, document) else {
+                    return Insertion::Unknown(format!("{kind}: metadata.name is missing"));
+                };
+                self.store(kind, document);
+                Insertion::Object(ObjectRef { kind, key })
+            }
+            Lookup::Foreign => Insertion::Foreign(format!("{api_version}/{kind}")),
+            Lookup::Unknown(message) => Insertion::Unknown(message),
+        }
+    }
+
+    /// The settings in effect: those of the object named `default`, or the defaults.
+    pub fn settings(&self) -> SettingsSpec {
+        self.settings.get(&Key::named("default")).map(|object| object.spec.clone()).unwrap_or_default()
+    }
+}

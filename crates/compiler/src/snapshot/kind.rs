@@ -1,0 +1,122 @@
+//! The kinds a snapshot knows.
+
+use strum::IntoEnumIterator;
+
+/// A kind of object that a snapshot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumIter, strum::IntoStaticStr)]
+#[expect(missing_docs, reason = "each variant is the kind it names")]
+pub enum Kind {
+    Node,
+    Settings,
+    Underlay,
+    #[strum(serialize = "L3VNI")]
+    L3Vni,
+    #[strum(serialize = "L2VNI")]
+    L2Vni,
+    L3Passthrough,
+    #[strum(serialize = "VRF")]
+    Vrf,
+    Network,
+    Destination,
+    Layer2Attachment,
+    Inbound,
+    Outbound,
+    #[strum(serialize = "BGPNeighbor")]
+    BgpNeighbor,
+    PodNetwork,
+    Collector,
+    TrafficMirror,
+    Layer2NetworkConfiguration,
+    #[strum(serialize = "VRFRouteConfiguration")]
+    VrfRouteConfiguration,
+    #[strum(serialize = "BGPPeering")]
+    BgpPeering,
+    MirrorTarget,
+    MirrorSelector,
+    NetworkConfigRevision,
+    NodeNetworkConfig,
+    NodeNetworkStatus,
+    #[strum(serialize = "FRRConfiguration")]
+    FrrConfiguration,
+    #[strum(serialize = "FRRNodeState")]
+    FrrNodeState,
+    #[strum(serialize = "BGPSessionState")]
+    BgpSessionState,
+    #[strum(serialize = "PodNetwork")]
+    MultiPodNetwork,
+}
+
+/// What an `apiVersion` and a `kind` mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// A kind that a snapshot holds.
+    Ours(Kind),
+    /// A kind of somebody else's group.
+    Foreign,
+    /// No kind, or no version, of one of our groups; with what to do.
+    Unknown(String),
+}
+
+impl Kind {
+    /// Group and version the kind is served in.
+    pub const fn group_version(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Node => ("", "v1"),
+            Self::Settings => ("selvedge.dev", "v1alpha1"),
+            Self::Underlay | Self::L3Vni | Self::L2Vni | Self::L3Passthrough => {
+                ("openpe.openperouter.github.io", "v1alpha1")
+            }
+            Self::FrrConfiguration | Self::FrrNodeState | Self::BgpSessionState => {
+                ("frrk8s.metallb.io", "v1beta1")
+            }
+            Self::MultiPodNetwork => ("multinetwork.networking.x-k8s.io", "v1alpha1"),
+            _ => ("network.t-caas.telekom.com", "v1alpha1"),
+        }
+    }
+
+    /// `apiVersion` of the kind.
+    pub fn api_version(self) -> String {
+        match self.group_version() {
+            ("", version) => version.to_owned(),
+            (group, version) => format!("{group}/{version}"),
+        }
+    }
+
+    /// Whether objects of this kind live in a namespace.
+    pub const fn is_namespaced(self) -> bool {
+        matches!(
+            self,
+            Self::Underlay
+                | Self::L3Vni
+                | Self::L2Vni
+                | Self::L3Passthrough
+                | Self::FrrConfiguration
+                | Self::BgpSessionState
+        )
+    }
+
+    /// What this `apiVersion` and `kind` mean.
+    pub fn find(api_version: &str, kind: &str) -> Lookup {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        // The source document spells the group of its PodNetwork in two ways; both mean the served one.
+        let (group, version) = match (group, version) {
+            ("multinetwork.networking.k8s.io", "v1") => ("multinetwork.networking.x-k8s.io", "v1alpha1"),
+            other => other,
+        };
+        let of_group = || Self::iter().filter(move |known| known.group_version().0 == group);
+        if let Some(known) = of_group().find(|known| <&str>::from(known) == kind) {
+            return match known.group_version() {
+                (_, served) if served == version => Lookup::Ours(known),
+                _ => Lookup::Unknown(format!(
+                    "{api_version}: {kind} is served in {}; write that version",
+                    known.api_version()
+                )),
+            };
+        }
+        if group.is_empty() || of_group().next().is_none() {
+            return Lookup::Foreign;
+        }
+        let known: Vec<&str> = of_group().map(Into::into).collect();
+        Lookup::Unknown(format!("unknown kind {kind} in {group}; it has {}", known.join(", ")))
+    }
+}

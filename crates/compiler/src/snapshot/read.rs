@@ -1,0 +1,129 @@
+//! From JSON to a typed object, with the path of whatever does not fit.
+
+use std::collections::btree_map::Entry;
+
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IntoDeserializer},
+};
+use serde_json::{Map, Value};
+
+use super::{Key, Kind, Lookup, Meta, Object, ObjectRef, Objects};
+use crate::problem::{self, Problem};
+
+/// Namespace and name of a document.
+pub(super) fn key(kind: Kind, document: &Value) -> Option<Key> {
+    let metadata = document.get("metadata")?;
+    let text = |field: &str| metadata.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let namespace = kind.is_namespaced().then(|| text("namespace").unwrap_or("default").to_owned());
+    Some(Key { namespace, name: text("name")?.to_owned() })
+}
+
+/// Reads a document into `objects`, and what is wrong with it into `problems`.
+pub(super) fn object<S, T>(kind: Kind, document: &Value, objects: &mut Objects<S, T>, problems: &mut Vec<Problem>)
+where
+    S: DeserializeOwned,
+    T: DeserializeOwned,
+{
+    let Some(key) = key(kind, document) else { return };
+    let subject = ObjectRef { kind, key: key.clone() };
+    let mut report = |field: String, kind| problems.push(Problem::new(subject.clone(), field, kind));
+
+    let Entry::Vacant(place) = objects.entry(key) else {
+        report(String::new(), problem::Kind::Duplicate);
+        return;
+    };
+    let known = ["apiVersion", "kind", "metadata", "spec", "status"];
+    for field in document.as_object().into_iter().flat_map(Map::keys).filter(|field| !known.contains(&field.as_str())) {
+        // A Node is Kubernetes' own kind and none of ours to judge.
+        if kind != Kind::Node {
+            report(field.clone(), problem::Kind::UnknownField);
+        }
+    }
+    let empty = Value::Object(Map::new());
+    let spec = match document.get("spec") {
+        Some(spec) if kind != Kind::Node && !spec.is_null() => spec,
+        _ => &empty,
+    };
+    let spec = parse::<S>("spec", spec);
+    let status = document.get("status").filter(|value| !value.is_null()).map(|value| parse::<T>("status", value));
+    let (spec, status) = (spec.take(kind, &mut report), status.and_then(|status| status.take(kind, &mut report)));
+    if let Some(spec) = spec {
+        place.insert(Object { meta: meta(document), spec, status });
+    }
+}
+
+/// A part of a document, as far as it could be read.
+struct Parsed<T> {
+    value: Result<T, (String, String)>,
+    unknown: Vec<String>,
+}
+
+impl<T> Parsed<T> {
+    fn take(self, kind: Kind, report: &mut impl FnMut(String, problem::Kind)) -> Option<T> {
+        if kind != Kind::Node {
+            for field in self.unknown {
+                report(field, problem::Kind::UnknownField);
+            }
+        }
+        self.value.map_err(|(field, message)| report(field, problem::Kind::Unreadable { message })).ok()
+    }
+}
+
+fn parse<T: DeserializeOwned>(part: &str, value: &Value) -> Parsed<T> {
+    let mut unknown = Vec::new();
+    let mut track = serde_path_to_error::Track::new();
+    let deserializer = serde_path_to_error::Deserializer::new(value.into_deserializer(), &mut track);
+    let result = serde_ignored::deserialize(deserializer, |path| unknown.push(field_path(part, &path.to_string())));
+    let value = result.map_err(|error: serde_json::Error| (field_path(part, &track.path().to_string()), error.to_string()));
+    Parsed { value, unknown }
+}
+
+/// `spec` and `neighbors.0.asn` as `spec.neighbors[0].asn`; the two readers write paths in two ways.
+fn field_path(part: &str, path: &str) -> String {
+    let mut written = part.to_owned();
+    for step in path.split('.').filter(|step| !step.is_empty() && *step != "?") {
+        if step.bytes().all(|b| b.is_ascii_digit()) {
+            written.push_str(&format!("[{step}]"));
+        } else {
+            written.push('.');
+            written.push_str(step);
+        }
+    }
+    written
+}
+
+fn meta(document: &Value) -> Meta {
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Metadata {
+        labels: Option<api::meta::Labels>,
+        creation_timestamp: Option<String>,
+        generation: Option<i64>,
+        uid: Option<String>,
+        owner_references: Vec<Owner>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Owner {
+        api_version: String,
+        kind: String,
+        name: String,
+        #[serde(default)]
+        controller: Option<bool>,
+    }
+    let metadata = document.get("metadata").map(Metadata::deserialize).and_then(Result::ok).unwrap_or_default();
+    let owner = metadata.owner_references.into_iter().filter(|owner| owner.controller == Some(true)).find_map(|owner| {
+        match Kind::find(&owner.api_version, &owner.kind) {
+            Lookup::Ours(kind) => Some(ObjectRef::named(kind, owner.name)),
+            Lookup::Foreign | Lookup::Unknown(_) => None,
+        }
+    });
+    Meta {
+        labels: metadata.labels.unwrap_or_default(),
+        created: metadata.creation_timestamp,
+        generation: metadata.generation,
+        uid: metadata.uid,
+        owner,
+    }
+}

@@ -1,0 +1,170 @@
+//! What is reported back: problems and the nodes' answers, folded into the status of each intent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    meta::{Condition, ConditionStatus, Conditions},
+    tcaas::{DestinationStatus, Layer2AttachmentStatus, NetworkStatus, VrfStatus},
+};
+use serde_json::Value;
+
+use crate::{
+    Compilation,
+    problem::{Problem, Severity},
+    rollout::Progress,
+    snapshot::{Key, Kind, Meta, ObjectRef, Snapshot},
+};
+
+/// The statuses that intents shall have. Times are left out: whoever writes a status knows when it changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Statuses(pub BTreeMap<ObjectRef, Value>);
+
+/// Folds problems and the nodes' answers into the status of each intent.
+pub fn fold(snapshot: &Snapshot, compilation: &Compilation, nodes: &BTreeMap<String, Progress>) -> Statuses {
+    let fold = Fold { compilation, nodes };
+    let mut statuses = BTreeMap::new();
+    let mut put = |kind, key: &Key, status: Result<Value, serde_json::Error>| {
+        let Ok(status) = status else { unreachable!("a status is JSON") };
+        statuses.insert(ObjectRef { kind, key: key.clone() }, status);
+    };
+    for (key, object) in &snapshot.vrfs {
+        let references = snapshot.destinations.values().filter(|other| other.spec.vrf_ref.as_ref() == Some(&key.name));
+        let status = VrfStatus {
+            observed_generation: object.meta.generation,
+            reference_count: count(references),
+            vni: object.spec.vni,
+            route_target: object.spec.route_target,
+            conditions: fold.validity(Kind::Vrf, key, &object.meta),
+        };
+        put(Kind::Vrf, key, serde_json::to_value(status));
+    }
+    for (key, object) in &snapshot.networks {
+        let attachments = snapshot.layer2_attachments.values().map(|user| &user.spec.network_ref);
+        let inbounds = snapshot.inbounds.values().map(|user| &user.spec.network_ref);
+        let outbounds = snapshot.outbounds.values().map(|user| &user.spec.network_ref);
+        let pods = snapshot.pod_networks.values().map(|user| &user.spec.network_ref);
+        let references = attachments.chain(inbounds).chain(outbounds).chain(pods).filter(|name| **name == key.name);
+        let status = NetworkStatus {
+            observed_generation: object.meta.generation,
+            reference_count: count(references),
+            vni: compilation.lowered.network_vnis.get(&key.name).copied(),
+            allocated_slices: Vec::new(),
+            conditions: fold.validity(Kind::Network, key, &object.meta),
+        };
+        put(Kind::Network, key, serde_json::to_value(status));
+    }
+    for (key, object) in &snapshot.destinations {
+        let selected = compilation.lowered.attachments.values().flat_map(|attachment| &attachment.matched);
+        let status = DestinationStatus {
+            observed_generation: object.meta.generation,
+            reference_count: count(selected.filter(|matched| matched.name == key.name)),
+            conditions: fold.validity(Kind::Destination, key, &object.meta),
+        };
+        put(Kind::Destination, key, serde_json::to_value(status));
+    }
+    for (key, object) in &snapshot.layer2_attachments {
+        let attachment = compilation.lowered.attachments.get(&key.name).cloned().unwrap_or_default();
+        let status = Layer2AttachmentStatus {
+            observed_generation: object.meta.generation,
+            interface_name: attachment.interface,
+            sriov_vlan_id: None,
+            anycast: attachment.anycast,
+            node_addresses: BTreeMap::new(),
+            matched_destinations: attachment.matched,
+            conditions: fold.application(key, &object.meta),
+        };
+        put(Kind::Layer2Attachment, key, serde_json::to_value(status));
+    }
+    Statuses(statuses)
+}
+
+fn count(items: impl Iterator) -> u32 {
+    u32::try_from(items.count()).unwrap_or(u32::MAX)
+}
+
+struct Fold<'a> {
+    compilation: &'a Compilation,
+    nodes: &'a BTreeMap<String, Progress>,
+}
+
+impl Fold<'_> {
+    /// Conditions of an object that is only referred to: it is ready when nothing is wrong with it.
+    fn validity(&self, kind: Kind, key: &Key, meta: &Meta) -> Conditions {
+        let resolved = self.resolved(&ObjectRef { kind, key: key.clone() }, meta);
+        let mut ready = resolved.clone();
+        "Ready".clone_into(&mut ready.kind);
+        Conditions(vec![ready, resolved])
+    }
+
+    /// Conditions of an attachment: it is ready when every node that shall have it does.
+    fn application(&self, key: &Key, meta: &Meta) -> Conditions {
+        let subject = ObjectRef { kind: Kind::Layer2Attachment, key: key.clone() };
+        let resolved = self.resolved(&subject, meta);
+        let objects: BTreeSet<&str> = self
+            .compilation
+            .lowered
+            .layer2
+            .iter()
+            .filter(|(_, object)| object.source == subject)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let holders = self.compilation.nodes.iter().filter(|(_, node)| {
+            node.shared.objects.iter().any(|object| objects.contains(object.as_str()))
+        });
+        let mut total = 0_usize;
+        let mut ready = 0_usize;
+        let mut failed = Vec::new();
+        for (node, _) in holders {
+            total += 1;
+            match self.nodes.get(node) {
+                Some(Progress::Ready) => ready += 1,
+                Some(Progress::Failed) => failed.push(node.as_str()),
+                Some(Progress::Ongoing | Progress::Queued) | None => {}
+            }
+        }
+        let applied = if let Some(node) = failed.first() {
+            condition("Applied", ConditionStatus::False, "NodeFailed", format!("node {node} could not apply it"), meta)
+        } else if total == 0 {
+            condition("Applied", ConditionStatus::False, "NoNode", "no node has it".to_owned(), meta)
+        } else if ready == total {
+            condition("Applied", ConditionStatus::True, "Applied", format!("applied on {total} nodes"), meta)
+        } else {
+            let message = format!("applied on {ready} of {total} nodes");
+            condition("Applied", ConditionStatus::False, "Pending", message, meta)
+        };
+        let mut overall = if resolved.status == ConditionStatus::True { applied.clone() } else { resolved.clone() };
+        "Ready".clone_into(&mut overall.kind);
+        Conditions(vec![applied, overall, resolved])
+    }
+
+    fn resolved(&self, subject: &ObjectRef, meta: &Meta) -> Condition {
+        let errors: Vec<&Problem> = self
+            .compilation
+            .problems
+            .iter()
+            .filter(|problem| problem.subject == *subject && problem.severity() == Severity::Error)
+            .collect();
+        let Some(first) = errors.first() else {
+            return condition("Resolved", ConditionStatus::True, "Resolved", "nothing is wrong with it".to_owned(), meta);
+        };
+        let sentences: Vec<String> = errors
+            .iter()
+            .map(|problem| match problem.kind.remedy() {
+                Some(remedy) => format!("{}: {}; {remedy}", problem.field, problem.kind),
+                None => format!("{}: {}", problem.field, problem.kind),
+            })
+            .collect();
+        condition("Resolved", ConditionStatus::False, first.kind.reason(), sentences.join(". "), meta)
+    }
+}
+
+fn condition(kind: &str, status: ConditionStatus, reason: &str, message: String, meta: &Meta) -> Condition {
+    Condition {
+        kind: kind.to_owned(),
+        status,
+        observed_generation: meta.generation,
+        last_transition_time: None,
+        reason: reason.to_owned(),
+        message,
+    }
+}
