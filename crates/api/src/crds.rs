@@ -7,7 +7,7 @@ use kube::{CustomResourceExt, core::schema::StructuralSchemaRewriter};
 use schemars::{JsonSchema, generate::SchemaSettings};
 
 use crate::{
-    schema::{AbsentNotNull, KnownFormats},
+    schema::{AbsentNotNull, KnownFormats, Reflow},
     selvedge, tcaas,
 };
 
@@ -30,6 +30,7 @@ pub(crate) fn definition<K: CustomResourceExt + JsonSchema>() -> CustomResourceD
         .with_transform(AbsentNotNull)
         .with_transform(KnownFormats)
         .with_transform(StructuralSchemaRewriter)
+        .with_transform(Reflow)
         .into_generator()
         .into_root_schema_for::<K>();
     let mut schema: JSONSchemaProps =

@@ -5,6 +5,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::schema::rules;
+
 /// Labels of an object.
 pub type Labels = BTreeMap<String, String>;
 
@@ -21,12 +23,17 @@ pub struct LabelSelector {
     pub match_labels: Labels,
     /// Conditions on labels that must all hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
     pub match_expressions: Vec<LabelRequirement>,
 }
 
 /// One condition on a label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules([(
+    "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+    "In and NotIn need at least one value; Exists and DoesNotExist take none",
+)])))]
 pub struct LabelRequirement {
     /// The label's key.
     pub key: String,

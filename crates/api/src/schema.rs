@@ -133,3 +133,21 @@ impl schemars::transform::Transform for KnownFormats {
         object.entry("maximum").or_insert(maximum.into());
     }
 }
+
+/// A description is one text: the line breaks of its source mean nothing to a reader of `kubectl explain`.
+#[derive(Clone, Debug)]
+pub(crate) struct Reflow;
+
+impl schemars::transform::Transform for Reflow {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        let Some(Value::String(text)) = schema.get_mut("description") else {
+            return;
+        };
+        let paragraphs: Vec<String> = text
+            .split("\n\n")
+            .map(|paragraph| paragraph.replace('\n', " "))
+            .collect();
+        *text = paragraphs.join("\n\n");
+    }
+}

@@ -1,1 +1,130 @@
+//! Every definition is what an API server takes, and tells a reader what each field is for.
 
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::*;
+
+/// Calls `look` with every property of every schema, and where it is.
+fn each_property(look: &mut impl FnMut(&str, &Value)) {
+    for definition in all() {
+        let kind = definition.spec.names.kind.clone();
+        for version in definition.spec.versions {
+            let schema = version
+                .schema
+                .and_then(|validation| validation.open_api_v3_schema)
+                .expect("a schema");
+            let schema = serde_json::to_value(schema).expect("a schema is JSON");
+            walk(&kind, &schema, look);
+        }
+    }
+}
+
+fn walk(path: &str, schema: &Value, look: &mut impl FnMut(&str, &Value)) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}.{name}");
+        look(&path, property);
+        walk(&path, property, look);
+    }
+    for nested in ["items", "additionalProperties"] {
+        if schema[nested].is_object() {
+            walk(&format!("{path}[]"), &schema[nested], look);
+        }
+    }
+}
+
+#[test]
+fn every_field_has_a_description_of_whole_sentences() {
+    let mut poor = Vec::new();
+    each_property(&mut |path, property| {
+        let text = property["description"].as_str().unwrap_or_default();
+        if !text.ends_with('.') || text.contains(" \n") {
+            poor.push(format!("{path}: {text:?}"));
+        }
+    });
+    assert!(poor.is_empty(), "{}", poor.join("\n"));
+}
+
+#[test]
+fn every_field_has_a_type_and_none_is_nullable() {
+    let mut wrong = Vec::new();
+    each_property(&mut |path, property| {
+        let typed = property["type"].is_string() || property["x-kubernetes-int-or-string"] == true;
+        if !typed
+            || property["nullable"] == true
+            || !property["anyOf"].is_null()
+            || !property["oneOf"].is_null()
+        {
+            wrong.push(path.to_owned());
+        }
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn number_formats_are_those_that_kubernetes_knows() {
+    let mut formats = BTreeSet::new();
+    each_property(&mut |_, property| {
+        formats.extend(property["format"].as_str().map(str::to_owned))
+    });
+    let known: BTreeSet<String> = ["int32", "int64", "date-time"].map(str::to_owned).into();
+    assert!(formats.is_subset(&known), "{formats:?}");
+}
+
+#[test]
+fn names_are_unique_and_the_kinds_belong_together() {
+    let mut names = BTreeSet::new();
+    for definition in all() {
+        let spec = definition.spec;
+        assert!(
+            names.insert(format!("{}/{}", spec.group, spec.names.plural)),
+            "{} twice",
+            spec.names.plural
+        );
+        for short in spec.names.short_names.iter().flatten() {
+            assert!(
+                names.insert(format!("{}/{short}", spec.group)),
+                "{short} twice"
+            );
+        }
+        assert_eq!(
+            spec.names.categories.as_deref(),
+            Some(&["selvedge".to_owned()][..]),
+            "{}",
+            spec.names.kind
+        );
+    }
+}
+
+#[test]
+fn every_kind_has_a_status_that_is_written_apart_and_says_its_age() {
+    for definition in all() {
+        let kind = definition.spec.names.kind;
+        for version in definition.spec.versions {
+            let status = version
+                .subresources
+                .and_then(|subresources| subresources.status);
+            assert!(status.is_some(), "{kind} has no status");
+            let columns = version.additional_printer_columns.unwrap_or_default();
+            assert!(
+                columns.iter().any(|column| column.name == "Age"),
+                "{kind} does not say its age"
+            );
+        }
+    }
+}
+
+#[test]
+fn conditions_are_merged_by_type() {
+    each_property(&mut |path, property| {
+        if path.ends_with(".status.conditions") {
+            assert_eq!(property["x-kubernetes-list-type"], "map", "{path}");
+            assert_eq!(
+                property["x-kubernetes-list-map-keys"],
+                serde_json::json!(["type"]),
+                "{path}"
+            );
+        }
+    });
+}

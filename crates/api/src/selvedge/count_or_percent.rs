@@ -70,15 +70,17 @@ impl de::Visitor<'_> for Visitor {
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<CountOrPercent, E> {
-        let count = u32::try_from(number)
-            .map_err(|_| E::custom(InvalidCountOrPercent(number.to_string())))?;
-        Ok(CountOrPercent::Count(count))
+        match u32::try_from(number) {
+            Ok(count) => Ok(CountOrPercent::Count(count)),
+            Err(_) => Err(E::custom(InvalidCountOrPercent(number.to_string()))),
+        }
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<CountOrPercent, E> {
-        let number = u64::try_from(number)
-            .map_err(|_| E::custom(InvalidCountOrPercent(number.to_string())))?;
-        self.visit_u64(number)
+        match u64::try_from(number) {
+            Ok(number) => self.visit_u64(number),
+            Err(_) => Err(E::custom(InvalidCountOrPercent(number.to_string()))),
+        }
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<CountOrPercent, E> {

@@ -24,10 +24,10 @@ use crate::{
     derive = "PartialEq",
     category = "selvedge",
     validation = Rule::new("self.metadata.name == 'default'").message("there is one Settings object, and its name must be default"),
-    printcolumn(name = "MaxUnavailable", type_ = "string", json_path = ".spec.rollout.maxUnavailable"),
-    printcolumn(name = "Paused", type_ = "boolean", json_path = ".spec.rollout.pause"),
-    printcolumn(name = "Ready", type_ = "string", json_path = r#".status.conditions[?(@.type=="Ready")].status"#),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn = r#"{"name":"MaxUnavailable","type":"string","jsonPath":".spec.rollout.maxUnavailable"}"#,
+    printcolumn = r#"{"name":"Paused","type":"boolean","jsonPath":".spec.rollout.pause"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SettingsSpec {

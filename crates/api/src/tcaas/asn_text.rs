@@ -7,7 +7,11 @@ use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
 use crate::{schema::rules, value::Asn};
 
-#[expect(clippy::ref_option, reason = "serde passes a reference")]
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 pub(super) fn serialize<S: Serializer>(
     asn: &Option<Asn>,
     serializer: S,
@@ -25,16 +29,18 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     if text.is_empty() {
         return Ok(None);
     }
-    let refused = || {
-        D::Error::custom(format!(
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    match text
+        .parse::<i64>()
+        .ok()
+        .filter(|_| digits)
+        .map(Asn::try_from)
+    {
+        Some(asn) => asn.map(Some).map_err(D::Error::custom),
+        None => Err(D::Error::custom(format!(
             "{text:?} is not an AS number (1–4294967295) and not empty"
-        ))
-    };
-    if !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(refused());
+        ))),
     }
-    let number: i64 = text.parse().map_err(|_| refused())?;
-    Asn::try_from(number).map(Some).map_err(D::Error::custom)
 }
 
 /// The schema of such a text.

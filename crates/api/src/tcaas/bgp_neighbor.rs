@@ -22,31 +22,11 @@ use crate::{
     derive = "PartialEq",
     shortname = "bgpn",
     category = "selvedge",
-    printcolumn(
-        name = "Inbounds",
-        type_ = "string",
-        json_path = ".spec.allowedInbounds[*].name"
-    ),
-    printcolumn(
-        name = "WorkloadAS",
-        type_ = "integer",
-        json_path = ".status.workloadASNumber"
-    ),
-    printcolumn(
-        name = "NeighborAS",
-        type_ = "integer",
-        json_path = ".status.neighborASNumber"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Inbounds","type":"string","jsonPath":".spec.allowedInbounds[*].name"}"#,
+    printcolumn = r#"{"name":"WorkloadAS","type":"integer","jsonPath":".status.workloadASNumber"}"#,
+    printcolumn = r#"{"name":"NeighborAS","type":"integer","jsonPath":".status.neighborASNumber"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BgpNeighborSpec {

@@ -24,23 +24,11 @@ use crate::{
     derive = "PartialEq",
     shortname = "bgpp",
     category = "selvedge",
-    printcolumn(name = "VLAN", type_ = "string", json_path = ".spec.peeringVlan.name"),
-    printcolumn(
-        name = "Loopback",
-        type_ = "string",
-        json_path = ".spec.loopbackPeer.ips"
-    ),
-    printcolumn(name = "ASN", type_ = "integer", json_path = ".spec.remoteASN"),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"VLAN","type":"string","jsonPath":".spec.peeringVlan.name"}"#,
+    printcolumn = r#"{"name":"Loopback","type":"string","jsonPath":".spec.loopbackPeer.ips"}"#,
+    printcolumn = r#"{"name":"ASN","type":"integer","jsonPath":".spec.remoteASN"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([(

@@ -23,28 +23,12 @@ use crate::{
     derive = "PartialEq",
     shortname = "col",
     category = "selvedge",
-    printcolumn(name = "Address", type_ = "string", json_path = ".spec.address"),
-    printcolumn(name = "Protocol", type_ = "string", json_path = ".spec.protocol"),
-    printcolumn(
-        name = "MirrorVRF",
-        type_ = "string",
-        json_path = ".spec.mirrorVRF.name"
-    ),
-    printcolumn(
-        name = "RefCount",
-        type_ = "integer",
-        json_path = ".status.referenceCount"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Address","type":"string","jsonPath":".spec.address"}"#,
+    printcolumn = r#"{"name":"Protocol","type":"string","jsonPath":".spec.protocol"}"#,
+    printcolumn = r#"{"name":"MirrorVRF","type":"string","jsonPath":".spec.mirrorVRF.name"}"#,
+    printcolumn = r#"{"name":"RefCount","type":"integer","jsonPath":".status.referenceCount"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CollectorSpec {

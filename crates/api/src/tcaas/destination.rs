@@ -23,28 +23,11 @@ use crate::{
     derive = "PartialEq",
     shortname = "dst",
     category = "selvedge",
-    printcolumn(name = "VRFRef", type_ = "string", json_path = ".spec.vrfRef"),
-    printcolumn(
-        name = "Prefixes",
-        type_ = "string",
-        json_path = ".spec.prefixes",
-        priority = 10
-    ),
-    printcolumn(
-        name = "RefCount",
-        type_ = "integer",
-        json_path = ".status.referenceCount"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"VRFRef","type":"string","jsonPath":".spec.vrfRef"}"#,
+    printcolumn = r#"{"name":"Prefixes","type":"string","jsonPath":".spec.prefixes","priority":10}"#,
+    printcolumn = r#"{"name":"RefCount","type":"integer","jsonPath":".status.referenceCount"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([(

@@ -22,41 +22,15 @@ use crate::{
     derive = "PartialEq",
     shortname = "ib",
     category = "selvedge",
-    printcolumn(name = "NetworkRef", type_ = "string", json_path = ".spec.networkRef"),
-    printcolumn(name = "Count", type_ = "integer", json_path = ".spec.count"),
-    printcolumn(name = "Pool", type_ = "string", json_path = ".status.poolName"),
-    printcolumn(
-        name = "Advertisement",
-        type_ = "string",
-        json_path = ".spec.advertisement.type"
-    ),
-    printcolumn(
-        name = "VRFs",
-        type_ = "string",
-        json_path = ".status.matchedDestinations[*].vrf"
-    ),
-    printcolumn(
-        name = "IPv4",
-        type_ = "string",
-        json_path = ".status.addresses.ipv4",
-        priority = 10
-    ),
-    printcolumn(
-        name = "IPv6",
-        type_ = "string",
-        json_path = ".status.addresses.ipv6",
-        priority = 10
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"NetworkRef","type":"string","jsonPath":".spec.networkRef"}"#,
+    printcolumn = r#"{"name":"Count","type":"integer","jsonPath":".spec.count"}"#,
+    printcolumn = r#"{"name":"Pool","type":"string","jsonPath":".status.poolName"}"#,
+    printcolumn = r#"{"name":"Advertisement","type":"string","jsonPath":".spec.advertisement.type"}"#,
+    printcolumn = r#"{"name":"VRFs","type":"string","jsonPath":".status.matchedDestinations[*].vrf"}"#,
+    printcolumn = r#"{"name":"IPv4","type":"string","jsonPath":".status.addresses.ipv4","priority":10}"#,
+    printcolumn = r#"{"name":"IPv6","type":"string","jsonPath":".status.addresses.ipv6","priority":10}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([(

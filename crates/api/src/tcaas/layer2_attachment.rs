@@ -26,40 +26,15 @@ use crate::{
     derive = "PartialEq",
     shortname = "l2a",
     category = "selvedge",
-    printcolumn(name = "NetworkRef", type_ = "string", json_path = ".spec.networkRef"),
-    printcolumn(
-        name = "Interface",
-        type_ = "string",
-        json_path = ".status.interfaceName"
-    ),
-    printcolumn(
-        name = "GatewayV4",
-        type_ = "string",
-        json_path = ".status.anycast.gatewayv4"
-    ),
-    printcolumn(
-        name = "GatewayV6",
-        type_ = "string",
-        json_path = ".status.anycast.gateway",
-        priority = 10
-    ),
-    printcolumn(
-        name = "VRFs",
-        type_ = "string",
-        json_path = ".status.matchedDestinations[*].vrf"
-    ),
-    printcolumn(name = "MTU", type_ = "integer", json_path = ".spec.mtu"),
-    printcolumn(name = "SRIOV", type_ = "boolean", json_path = ".spec.sriov.enabled"),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"NetworkRef","type":"string","jsonPath":".spec.networkRef"}"#,
+    printcolumn = r#"{"name":"Interface","type":"string","jsonPath":".status.interfaceName"}"#,
+    printcolumn = r#"{"name":"GatewayV4","type":"string","jsonPath":".status.anycast.gatewayv4"}"#,
+    printcolumn = r#"{"name":"GatewayV6","type":"string","jsonPath":".status.anycast.gateway","priority":10}"#,
+    printcolumn = r#"{"name":"VRFs","type":"string","jsonPath":".status.matchedDestinations[*].vrf"}"#,
+    printcolumn = r#"{"name":"MTU","type":"integer","jsonPath":".spec.mtu"}"#,
+    printcolumn = r#"{"name":"SRIOV","type":"boolean","jsonPath":".spec.sriov.enabled"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([

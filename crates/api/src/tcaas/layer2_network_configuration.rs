@@ -23,29 +23,12 @@ use crate::{
     derive = "PartialEq",
     shortname = "layer2",
     category = "selvedge",
-    printcolumn(name = "VLAN", type_ = "integer", json_path = ".spec.id"),
-    printcolumn(
-        name = "Gateway",
-        type_ = "string",
-        json_path = ".spec.anycastGateways"
-    ),
-    printcolumn(name = "VRF", type_ = "string", json_path = ".spec.vrf"),
-    printcolumn(
-        name = "VNI",
-        type_ = "integer",
-        json_path = ".spec.vni",
-        priority = 10
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"VLAN","type":"integer","jsonPath":".spec.id"}"#,
+    printcolumn = r#"{"name":"Gateway","type":"string","jsonPath":".spec.anycastGateways"}"#,
+    printcolumn = r#"{"name":"VRF","type":"string","jsonPath":".spec.vrf"}"#,
+    printcolumn = r#"{"name":"VNI","type":"integer","jsonPath":".spec.vni","priority":10}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([

@@ -20,33 +20,12 @@ use crate::{
     derive = "PartialEq",
     shortname = "mselector",
     category = "selvedge",
-    printcolumn(name = "Direction", type_ = "string", json_path = ".spec.direction"),
-    printcolumn(
-        name = "SourceKind",
-        type_ = "string",
-        json_path = ".spec.mirrorSource.kind",
-        priority = 10
-    ),
-    printcolumn(
-        name = "Source",
-        type_ = "string",
-        json_path = ".spec.mirrorSource.name"
-    ),
-    printcolumn(
-        name = "Target",
-        type_ = "string",
-        json_path = ".spec.mirrorTarget.name"
-    ),
-    printcolumn(
-        name = "Applied",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Applied")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Direction","type":"string","jsonPath":".spec.direction"}"#,
+    printcolumn = r#"{"name":"SourceKind","type":"string","jsonPath":".spec.mirrorSource.kind","priority":10}"#,
+    printcolumn = r#"{"name":"Source","type":"string","jsonPath":".spec.mirrorSource.name"}"#,
+    printcolumn = r#"{"name":"Target","type":"string","jsonPath":".spec.mirrorTarget.name"}"#,
+    printcolumn = r#"{"name":"Applied","type":"string","jsonPath":".status.conditions[?(@.type=='Applied')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MirrorSelectorSpec {

@@ -22,24 +22,12 @@ use crate::{
     derive = "PartialEq",
     shortname = "mtarget",
     category = "selvedge",
-    printcolumn(name = "Type", type_ = "string", json_path = ".spec.type"),
-    printcolumn(
-        name = "Destination",
-        type_ = "string",
-        json_path = ".spec.destinationIP"
-    ),
-    printcolumn(name = "VRF", type_ = "string", json_path = ".spec.destinationVrf"),
-    printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.activeNodes"),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Type","type":"string","jsonPath":".spec.type"}"#,
+    printcolumn = r#"{"name":"Destination","type":"string","jsonPath":".spec.destinationIP"}"#,
+    printcolumn = r#"{"name":"VRF","type":"string","jsonPath":".spec.destinationVrf"}"#,
+    printcolumn = r#"{"name":"Nodes","type":"integer","jsonPath":".status.activeNodes"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MirrorTargetSpec {

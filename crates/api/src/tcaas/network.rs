@@ -21,30 +21,13 @@ use crate::{
     derive = "PartialEq",
     shortname = "net",
     category = "selvedge",
-    printcolumn(name = "VLAN", type_ = "integer", json_path = ".spec.vlan"),
-    printcolumn(
-        name = "VNI",
-        type_ = "integer",
-        json_path = ".status.vni",
-        priority = 10
-    ),
-    printcolumn(name = "IPv4", type_ = "string", json_path = ".spec.ipv4.cidr"),
-    printcolumn(name = "IPv6", type_ = "string", json_path = ".spec.ipv6.cidr"),
-    printcolumn(
-        name = "RefCount",
-        type_ = "integer",
-        json_path = ".status.referenceCount"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"VLAN","type":"integer","jsonPath":".spec.vlan"}"#,
+    printcolumn = r#"{"name":"VNI","type":"integer","jsonPath":".status.vni","priority":10}"#,
+    printcolumn = r#"{"name":"IPv4","type":"string","jsonPath":".spec.ipv4.cidr"}"#,
+    printcolumn = r#"{"name":"IPv6","type":"string","jsonPath":".spec.ipv6.cidr"}"#,
+    printcolumn = r#"{"name":"RefCount","type":"integer","jsonPath":".status.referenceCount"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([

@@ -20,28 +20,14 @@ use crate::{schema::Kept, selvedge::SettingsSpec};
     derive = "PartialEq",
     shortname = "ncr",
     category = "selvedge",
-    printcolumn(name = "Invalid", type_ = "boolean", json_path = ".status.isInvalid"),
-    printcolumn(name = "Queued", type_ = "integer", json_path = ".status.queued"),
-    printcolumn(name = "Ongoing", type_ = "integer", json_path = ".status.ongoing"),
-    printcolumn(name = "Ready", type_ = "integer", json_path = ".status.ready"),
-    printcolumn(
-        name = "Failed",
-        type_ = "integer",
-        json_path = ".status.failed",
-        priority = 1
-    ),
-    printcolumn(name = "Total", type_ = "integer", json_path = ".status.total"),
-    printcolumn(
-        name = "FailedNode",
-        type_ = "string",
-        json_path = ".status.failedNode",
-        priority = 1
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Invalid","type":"boolean","jsonPath":".status.isInvalid"}"#,
+    printcolumn = r#"{"name":"Queued","type":"integer","jsonPath":".status.queued"}"#,
+    printcolumn = r#"{"name":"Ongoing","type":"integer","jsonPath":".status.ongoing"}"#,
+    printcolumn = r#"{"name":"Ready","type":"integer","jsonPath":".status.ready"}"#,
+    printcolumn = r#"{"name":"Failed","type":"integer","jsonPath":".status.failed","priority":1}"#,
+    printcolumn = r#"{"name":"Total","type":"integer","jsonPath":".status.total"}"#,
+    printcolumn = r#"{"name":"FailedNode","type":"string","jsonPath":".status.failedNode","priority":1}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]

@@ -25,21 +25,9 @@ use crate::{
     derive = "PartialEq",
     shortname = "nns",
     category = "selvedge",
-    printcolumn(
-        name = "LastUpdated",
-        type_ = "date",
-        json_path = ".status.lastUpdated"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"LastUpdated","type":"date","jsonPath":".status.lastUpdated"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct NodeNetworkStatusSpec {}

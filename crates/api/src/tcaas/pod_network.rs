@@ -20,28 +20,11 @@ use crate::{
     derive = "PartialEq",
     shortname = "pnet",
     category = "selvedge",
-    printcolumn(name = "NetworkRef", type_ = "string", json_path = ".spec.networkRef"),
-    printcolumn(
-        name = "VRFs",
-        type_ = "string",
-        json_path = ".status.matchedDestinations[*].vrf"
-    ),
-    printcolumn(
-        name = "IPPools",
-        type_ = "string",
-        json_path = ".status.ipPools",
-        priority = 10
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"NetworkRef","type":"string","jsonPath":".spec.networkRef"}"#,
+    printcolumn = r#"{"name":"VRFs","type":"string","jsonPath":".status.matchedDestinations[*].vrf"}"#,
+    printcolumn = r#"{"name":"IPPools","type":"string","jsonPath":".status.ipPools","priority":10}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PodNetworkSpec {

@@ -17,26 +17,14 @@ use crate::meta::Conditions;
     derive = "PartialEq",
     shortname = "tmir",
     category = "selvedge",
-    printcolumn(name = "SourceKind", type_ = "string", json_path = ".spec.source.kind"),
-    printcolumn(name = "SourceName", type_ = "string", json_path = ".spec.source.name"),
-    printcolumn(name = "Collector", type_ = "string", json_path = ".spec.collector"),
-    printcolumn(name = "Direction", type_ = "string", json_path = ".spec.direction"),
-    printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.activeNodes"),
-    printcolumn(
-        name = "Applied",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Applied")].status"#
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"SourceKind","type":"string","jsonPath":".spec.source.kind"}"#,
+    printcolumn = r#"{"name":"SourceName","type":"string","jsonPath":".spec.source.name"}"#,
+    printcolumn = r#"{"name":"Collector","type":"string","jsonPath":".spec.collector"}"#,
+    printcolumn = r#"{"name":"Direction","type":"string","jsonPath":".spec.direction"}"#,
+    printcolumn = r#"{"name":"Nodes","type":"integer","jsonPath":".status.activeNodes"}"#,
+    printcolumn = r#"{"name":"Applied","type":"string","jsonPath":".status.conditions[?(@.type=='Applied')].status"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct TrafficMirrorSpec {

@@ -21,28 +21,12 @@ use crate::{
     status = "VrfStatus",
     derive = "PartialEq",
     category = "selvedge",
-    printcolumn(name = "VRF", type_ = "string", json_path = ".spec.vrf"),
-    printcolumn(name = "VNI", type_ = "integer", json_path = ".spec.vni"),
-    printcolumn(
-        name = "RouteTarget",
-        type_ = "string",
-        json_path = ".spec.routeTarget"
-    ),
-    printcolumn(
-        name = "RefCount",
-        type_ = "integer",
-        json_path = ".status.referenceCount"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"VRF","type":"string","jsonPath":".spec.vrf"}"#,
+    printcolumn = r#"{"name":"VNI","type":"integer","jsonPath":".spec.vni"}"#,
+    printcolumn = r#"{"name":"RouteTarget","type":"string","jsonPath":".spec.routeTarget"}"#,
+    printcolumn = r#"{"name":"RefCount","type":"integer","jsonPath":".status.referenceCount"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([(

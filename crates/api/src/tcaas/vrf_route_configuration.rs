@@ -25,29 +25,12 @@ use crate::{
     derive = "PartialEq",
     shortname = "vrc",
     category = "selvedge",
-    printcolumn(name = "VRF", type_ = "string", json_path = ".spec.vrf"),
-    printcolumn(name = "Sequence", type_ = "integer", json_path = ".spec.seq"),
-    printcolumn(
-        name = "VNI",
-        type_ = "integer",
-        json_path = ".spec.vni",
-        priority = 10
-    ),
-    printcolumn(
-        name = "Communities",
-        type_ = "string",
-        json_path = ".spec.communities"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"VRF","type":"string","jsonPath":".spec.vrf"}"#,
+    printcolumn = r#"{"name":"Sequence","type":"integer","jsonPath":".spec.seq"}"#,
+    printcolumn = r#"{"name":"VNI","type":"integer","jsonPath":".spec.vni","priority":10}"#,
+    printcolumn = r#"{"name":"Communities","type":"string","jsonPath":".spec.communities"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([(
