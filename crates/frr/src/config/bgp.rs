@@ -1,0 +1,262 @@
+//! BGP instances and their sessions.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    net::{IpAddr, Ipv4Addr},
+};
+
+use api::value::{Asn, IfName, Prefix};
+
+use super::{evpn::Evpn, filter::IpFamily, name::Name};
+use crate::secret::Password;
+
+/// A BGP instance: that of the default VRF, or of one VRF.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bgp {
+    /// AS number of the instance.
+    pub asn: Asn,
+    /// Router id.
+    pub router_id: Option<Ipv4Addr>,
+    /// Whether an external session without route maps exchanges nothing.
+    pub ebgp_requires_policy: bool,
+    /// Whether IPv4 unicast is active on every session unless switched off.
+    pub default_ipv4_unicast: bool,
+    /// Graceful restart as a restarting router.
+    pub graceful_restart: Option<GracefulRestart>,
+    /// Whether paths through different ASes of equal length share the traffic.
+    pub multipath_relax: bool,
+    /// Sessions, and groups that sessions are made from.
+    pub neighbors: BTreeMap<Peer, Neighbor>,
+    /// Networks whose members may open a session, and the group they join.
+    pub listen_ranges: BTreeMap<Prefix, Name>,
+    /// IPv4 unicast.
+    pub ipv4: Unicast,
+    /// IPv6 unicast.
+    pub ipv6: Unicast,
+    /// L2VPN EVPN.
+    pub evpn: Evpn,
+}
+
+impl Bgp {
+    /// An instance as FRR makes it when it is told nothing but the AS.
+    pub fn new(asn: Asn) -> Self {
+        Self {
+            asn,
+            router_id: None,
+            ebgp_requires_policy: true,
+            default_ipv4_unicast: true,
+            graceful_restart: None,
+            multipath_relax: false,
+            neighbors: BTreeMap::new(),
+            listen_ranges: BTreeMap::new(),
+            ipv4: Unicast::default(),
+            ipv6: Unicast::default(),
+            evpn: Evpn::default(),
+        }
+    }
+
+    /// The unicast family of an Internet protocol.
+    pub fn unicast(&self, family: IpFamily) -> &Unicast {
+        match family {
+            IpFamily::V4 => &self.ipv4,
+            IpFamily::V6 => &self.ipv6,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn unicast_mut(&mut self, family: IpFamily) -> &mut Unicast {
+        match family {
+            IpFamily::V4 => &mut self.ipv4,
+            IpFamily::V6 => &mut self.ipv6,
+        }
+    }
+}
+
+/// Graceful restart with its timers in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GracefulRestart {
+    /// How long peers keep our routes.
+    pub restart_time: u16,
+    /// How long we keep the routes of a restarting peer.
+    pub stale_path_time: u16,
+    /// Whether peers are told that forwarding goes on during a restart.
+    pub preserve_fw_state: bool,
+}
+
+impl Default for GracefulRestart {
+    fn default() -> Self {
+        Self {
+            restart_time: 120,
+            stale_path_time: 360,
+            preserve_fw_state: false,
+        }
+    }
+}
+
+/// Who a session is with. The order is FRR's: groups, devices, addresses.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Peer {
+    /// A group that sessions are made from.
+    Group(Name),
+    /// Whoever is at the other end of a device.
+    Interface(IfName),
+    /// An address.
+    Address(IpAddr),
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Group(name) => name.fmt(f),
+            Self::Interface(name) => name.fmt(f),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
+/// A session, apart from its address families.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbor {
+    /// AS that the peer must have; a group may leave it open.
+    pub remote_as: Option<RemoteAs>,
+    /// BFD on the session.
+    pub bfd: Option<NeighborBfd>,
+    /// TCP-MD5 password.
+    pub password: Option<Password>,
+    /// TCP port to dial.
+    pub port: Option<u16>,
+    /// How many hops away an external peer may be.
+    pub ebgp_multihop: Option<u8>,
+    /// Device whose address the session starts from.
+    pub update_source: Option<IfName>,
+    /// Keepalive and hold time.
+    pub timers: Option<Timers>,
+    /// Seconds between two attempts to connect.
+    pub connect_time: Option<u16>,
+    /// Whether IPv4 routes may have IPv6 next hops.
+    pub extended_nexthop: bool,
+}
+
+impl Neighbor {
+    /// A session with FRR's defaults.
+    pub fn new(remote_as: RemoteAs) -> Self {
+        Self {
+            remote_as: Some(remote_as),
+            ..Self::group()
+        }
+    }
+
+    /// A group that says nothing yet.
+    pub(crate) fn group() -> Self {
+        Self {
+            remote_as: None,
+            bfd: None,
+            password: None,
+            port: None,
+            ebgp_multihop: None,
+            update_source: None,
+            timers: None,
+            connect_time: None,
+            extended_nexthop: false,
+        }
+    }
+}
+
+/// The AS that a peer must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemoteAs {
+    /// Exactly this one.
+    Number(Asn),
+    /// Any but ours.
+    External,
+    /// Ours.
+    Internal,
+}
+
+impl fmt::Display for RemoteAs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(asn) => asn.fmt(f),
+            Self::External => f.write_str("external"),
+            Self::Internal => f.write_str("internal"),
+        }
+    }
+}
+
+/// BFD on a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NeighborBfd {
+    /// The profile; absent means FRR's defaults.
+    pub profile: Option<Name>,
+}
+
+/// Keepalive and hold time in seconds, with a keepalive of at most a third of the hold time, as FRR clamps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timers {
+    keepalive: u16,
+    hold: u16,
+}
+
+impl Timers {
+    /// Timers as FRR stores them; `None` for a hold time of 1 or 2, which BGP does not allow.
+    pub fn new(keepalive: u16, hold: u16) -> Option<Self> {
+        let keepalive = keepalive.min(hold / 3);
+        (hold == 0 || hold >= 3).then_some(Self { keepalive, hold })
+    }
+}
+
+impl fmt::Display for Timers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.keepalive, self.hold)
+    }
+}
+
+/// One address family of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NeighborFamily {
+    /// Whether the family is spoken; FRR keeps the rest where it is not.
+    pub activate: bool,
+    /// Whether routes that carry our own AS are taken.
+    pub allowas_in: bool,
+    /// How many routes the peer may send before the session is closed.
+    pub maximum_prefix: Option<u32>,
+    /// Route map for what the peer sends.
+    pub route_map_in: Option<Name>,
+    /// Route map for what the peer gets.
+    pub route_map_out: Option<Name>,
+}
+
+/// A unicast address family of a BGP instance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unicast {
+    /// Networks that the instance announces by itself.
+    pub networks: BTreeSet<Prefix>,
+    /// Other routes that become BGP routes, with the route map they pass.
+    pub redistribute: BTreeMap<RedistributeSource, Option<Name>>,
+    /// Peers that exchange routes of the family.
+    pub neighbors: BTreeMap<Peer, NeighborFamily>,
+    /// Route map for what comes from other VRFs.
+    pub import_route_map: Option<Name>,
+    /// VRFs that routes are taken over from.
+    pub import_vrfs: BTreeSet<IfName>,
+}
+
+/// Where redistributed routes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RedistributeSource {
+    /// Networks of the VRF's devices.
+    Connected,
+    /// Static routes.
+    Static,
+}
+
+impl RedistributeSource {
+    /// The word for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Connected => "connected",
+            Self::Static => "static",
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Names of objects inside FRR.
+
+use std::{fmt, str::FromStr};
+
+/// Name of a list, route map, peer group or profile: 1–128 letters, digits or `_ . : / -`.
+///
+/// Wider than a device name, because names are made of VRFs, addresses and prefixes; narrow enough to be one word.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name(Box<str>);
+
+/// Why a text cannot be a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a name for FRR (1–128 letters, digits or '_', '.', ':', '/', '-')")]
+pub struct InvalidName(String);
+
+impl Name {
+    /// How many bytes FRR's data model takes.
+    pub const MAX_LEN: usize = 128;
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A name of parts that are words already; a part that would not fit is cut.
+    pub(crate) fn of(parts: fmt::Arguments<'_>) -> Self {
+        let text: String = parts
+            .to_string()
+            .chars()
+            .map(|c| if allowed(c) { c } else { '_' })
+            .take(Self::MAX_LEN)
+            .collect();
+        Self(text.into())
+    }
+}
+
+fn allowed(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '-')
+}
+
+impl FromStr for Name {
+    type Err = InvalidName;
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        if (1..=Self::MAX_LEN).contains(&text.len()) && text.chars().all(allowed) {
+            Ok(Self(text.into()))
+        } else {
+            Err(InvalidName(text.to_owned()))
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,227 @@
+//! Sessions inside VRFs, and what all sessions share: BFD and passwords.
+
+use std::{fmt, ops::RangeInclusive};
+
+use api::{
+    meta::SecretReference,
+    tcaas::node_network_config::{self as nnc, AddressFamily, BgpPeer},
+    value::{IfName, Seconds},
+};
+
+use super::Build;
+use crate::{
+    config::{
+        BfdProfile, Bgp, IpFamily, Name, Neighbor, NeighborBfd, NeighborFamily, Peer, RemoteAs,
+    },
+    secret::Password,
+};
+
+/// Milliseconds that every supported version of FRR takes for a BFD interval.
+const BFD_INTERVAL: RangeInclusive<u32> = 10..=60_000;
+
+impl Build<'_> {
+    pub(super) fn bgp_peer(&mut self, path: &str, vrf: &IfName, peer: &BgpPeer, bgp: &mut Bgp) {
+        let BgpPeer {
+            address,
+            listen_range,
+            remote_asn,
+            ipv4,
+            ipv6,
+            bfd_profile,
+            multihop,
+            hold_time,
+            keepalive_time,
+            password_secret,
+            update_source,
+        } = peer;
+        let (peer, label) = match (address, listen_range) {
+            (Some(address), None) => (Peer::Address(*address), address.to_string()),
+            (None, Some(range)) => {
+                let group = Name::of(format_args!("listen:{range}"));
+                bgp.listen_ranges.insert(*range, group.clone());
+                (Peer::Group(group), range.to_string())
+            }
+            _ => return self.refuse(&path, "needs exactly one of address and listenRange"),
+        };
+        let mut session = Neighbor::new(RemoteAs::Number(*remote_asn));
+        let external = *remote_asn != bgp.asn;
+        // One hop is what an external session has anyway, and an internal one may have any number.
+        session.ebgp_multihop = multihop.filter(|hops| external && *hops > 1);
+        if *multihop == Some(0) {
+            self.refuse(
+                &format_args!("{path}.multihop"),
+                "a peer is at least one hop away",
+            );
+        }
+        let keepalive = self.seconds(&format_args!("{path}.keepaliveTime"), *keepalive_time);
+        let hold = self.seconds(&format_args!("{path}.holdTime"), *hold_time);
+        session.timers = self.timers(&path, keepalive, hold);
+        session.bfd = bfd_profile.map(|nnc::BfdProfile { min_interval }| {
+            let profile = self.interval_profile(&format!("{path}.bfdProfile"), min_interval);
+            NeighborBfd {
+                profile: Some(profile),
+            }
+        });
+        session.password = self.password(path, password_secret.as_ref());
+        session.update_source.clone_from(update_source);
+        let over_ipv6 = match (address, listen_range) {
+            (Some(address), _) => address.is_ipv6(),
+            (None, range) => range.is_some_and(|range| !range.is_ipv4()),
+        };
+        session.extended_nexthop = over_ipv6 && ipv4.is_some();
+        if ipv4.is_none() && ipv6.is_none() {
+            self.refuse(&path, "a session without an address family never comes up");
+        }
+        for (family, settings) in [(IpFamily::V4, ipv4), (IpFamily::V6, ipv6)] {
+            let Some(settings) = settings else { continue };
+            let afi = family.afi();
+            let name = format!("{vrf}:{label}:{afi}");
+            let settings = self.family(&format!("{path}.{afi}"), &name, settings);
+            bgp.unicast_mut(family)
+                .neighbors
+                .insert(peer.clone(), settings);
+        }
+        if bgp.neighbors.insert(peer.clone(), session).is_some() {
+            self.refuse(&path, format!("{label} is already a peer of this VRF"));
+        }
+    }
+
+    /// A direction without a filter lets nothing through, on internal sessions too.
+    fn family(&mut self, path: &str, name: &str, family: &AddressFamily) -> NeighborFamily {
+        let AddressFamily {
+            export_filter,
+            import_filter,
+            max_prefixes,
+        } = family;
+        if *max_prefixes == Some(0) {
+            self.refuse(&format_args!("{path}.maxPrefixes"), "must be at least 1");
+        }
+        let mut map = |filter: &Option<nnc::Filter>, field: &str, way: &str| match filter {
+            None => self.nothing(),
+            Some(filter) => {
+                let name = Name::of(format_args!("{name}:{way}"));
+                self.filter(&format_args!("{path}.{field}"), name, filter)
+            }
+        };
+        NeighborFamily {
+            activate: true,
+            allowas_in: false,
+            maximum_prefix: *max_prefixes,
+            route_map_in: Some(map(import_filter, "importFilter", "in")),
+            route_map_out: Some(map(export_filter, "exportFilter", "out")),
+        }
+    }
+
+    fn seconds(&mut self, path: &dyn fmt::Display, span: Option<Seconds>) -> Option<u16> {
+        let seconds = span?;
+        let fits = u16::try_from(seconds.get()).ok();
+        if fits.is_none() {
+            self.refuse(path, "must be at most 65535 seconds");
+        }
+        fits
+    }
+
+    /// The password of a Secret. A session must not come up without the password it should have.
+    pub(super) fn password(
+        &mut self,
+        path: &str,
+        reference: Option<&SecretReference>,
+    ) -> Option<Password> {
+        let reference = reference?;
+        let password = self.secrets.get(reference).cloned();
+        if password.is_none() {
+            let SecretReference { name, namespace } = reference;
+            let (name, namespace) = (name.as_deref(), namespace.as_deref());
+            let why = format!(
+                "the Secret {}/{} has not been read, or its key password is no BGP password",
+                namespace.unwrap_or("<operator's namespace>"),
+                name.unwrap_or("<no name>"),
+            );
+            self.refuse(&format_args!("{path}.passwordSecret"), why);
+        }
+        password
+    }
+
+    /// A profile with one interval in both directions, shared by all that want the same.
+    pub(super) fn interval_profile(&mut self, path: &str, interval: u32) -> Name {
+        self.interval(&format_args!("{path}.minInterval"), interval);
+        let name = Name::of(format_args!("{interval}ms"));
+        let profile = BfdProfile {
+            receive_interval: interval,
+            transmit_interval: interval,
+            ..BfdProfile::default()
+        };
+        self.config.bfd_profiles.insert(name.clone(), profile);
+        name
+    }
+
+    fn interval(&mut self, path: &dyn fmt::Display, milliseconds: u32) {
+        if !BFD_INTERVAL.contains(&milliseconds) {
+            self.refuse(path, "must be 10–60000 milliseconds");
+        }
+    }
+
+    /// BFD of a fabric session: a profile named by its content, or none where all is default.
+    pub(super) fn bfd(&mut self, path: &str, bfd: &nnc::Bfd) -> NeighborBfd {
+        let nnc::Bfd {
+            receive_interval,
+            transmit_interval,
+            detect_multiplier,
+            echo_interval,
+            echo_mode,
+            passive_mode,
+            minimum_ttl,
+        } = *bfd;
+        for (field, value) in [
+            ("receiveInterval", receive_interval),
+            ("transmitInterval", transmit_interval),
+            ("echoInterval", echo_interval),
+        ] {
+            if let Some(value) = value {
+                self.interval(&format_args!("{path}.{field}"), value);
+            }
+        }
+        if detect_multiplier.is_some_and(|count| count < 2) {
+            self.refuse(
+                &format_args!("{path}.detectMultiplier"),
+                "must be at least 2",
+            );
+        }
+        if matches!(minimum_ttl, Some(0 | u8::MAX)) {
+            self.refuse(&format_args!("{path}.minimumTtl"), "must be 1–254");
+        }
+        let default = BfdProfile::default();
+        let profile = BfdProfile {
+            detect_multiplier: detect_multiplier.unwrap_or(default.detect_multiplier),
+            receive_interval: receive_interval.unwrap_or(default.receive_interval),
+            transmit_interval: transmit_interval.unwrap_or(default.transmit_interval),
+            echo_receive_interval: echo_interval.unwrap_or(default.echo_receive_interval),
+            echo_transmit_interval: echo_interval.unwrap_or(default.echo_transmit_interval),
+            echo_mode,
+            passive_mode,
+            minimum_ttl: minimum_ttl.unwrap_or(default.minimum_ttl),
+        };
+        if profile == default {
+            return NeighborBfd::default();
+        }
+        let name = profile_name(&profile);
+        self.config.bfd_profiles.insert(name.clone(), profile);
+        NeighborBfd {
+            profile: Some(name),
+        }
+    }
+}
+
+fn profile_name(profile: &BfdProfile) -> Name {
+    let flag = |set: bool, word: &'static str| if set { word } else { "" };
+    Name::of(format_args!(
+        "rx{}-tx{}-x{}-echo{}{}{}-ttl{}",
+        profile.receive_interval,
+        profile.transmit_interval,
+        profile.detect_multiplier,
+        profile.echo_transmit_interval,
+        flag(profile.echo_mode, "-echoes"),
+        flag(profile.passive_mode, "-passive"),
+        profile.minimum_ttl,
+    ))
+}

@@ -1,0 +1,290 @@
+//! The diff step: two configurations → the least lines that turn one into the other, in a safe order. Pure.
+//!
+//! # The order, and why
+//! 1. Definitions are added and changed (prefix lists, community lists, BFD profiles, route maps), so that nothing ever
+//!    uses what is not there. A filter is widened before the route it is for appears.
+//! 2. BGP instances that go, or must be made anew, are taken down: others stop importing from them, their VNI goes,
+//!    then they go as a whole with one line, the default instance last, because FRR refuses it before the others.
+//! 3. VRFs, then BGP instances, are added and changed. Filters come before `activate`, and `activate` goes first.
+//! 4. Definitions that nothing uses any more are removed.
+//! 5. `no vrf` waits until the kernel's device is gone ([`Change::after_devices`]): FRR refuses it before.
+//!
+//! # Sequence numbers
+//! [`crate::desired`] numbers list entries by their content, so adding or removing one touches that entry alone.
+
+mod block;
+mod change;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::value::IfName;
+
+use self::block::Writer;
+pub use self::change::{Change, Disruption, Line, Session, Step};
+use crate::{
+    config::{Bgp, FrrConfig, IpFamily, Name, NeighborFamily, Peer, RouteMap, Vrf},
+    lower,
+    version::FrrVersion,
+};
+
+/// The lines that turn a running `running` into `desired`.
+///
+/// # Guarantees
+/// * `diff(c, c)` is empty.
+/// * The lines mean the same in every supported version.
+/// * A line that closes a session is marked, and [`Change::resets`] names the session.
+pub fn diff(running: &FrrConfig, desired: &FrrConfig) -> Change {
+    let mut writer = Writer::default();
+    definitions_set(&mut writer, running, desired);
+    let remaining = take_down(&mut writer, running, desired);
+    vrfs(&mut writer, &remaining, desired);
+    instances(&mut writer, &remaining, desired);
+    definitions_removed(&mut writer, running, desired);
+    let mut change = writer.finish();
+    for name in running.vrfs.keys() {
+        if !desired.vrfs.contains_key(name) {
+            change
+                .after_devices
+                .push(Step::root(format!("no vrf {name}")));
+        }
+    }
+    change.clears = clears(running, desired);
+    change
+}
+
+/// What the lines of a diff look like does not depend on the version; that of the newest is taken.
+fn features() -> crate::version::Features {
+    FrrVersion::NEWEST.features()
+}
+
+fn lists(config: &FrrConfig) -> Vec<lower::List> {
+    let mut lists = lower::prefix_lists(config, IpFamily::V4);
+    lists.extend(lower::prefix_lists(config, IpFamily::V6));
+    lists.extend(lower::community_lists(config));
+    lists
+}
+
+fn definitions_set(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) {
+    let tracking = |config| lower::next_hop_tracking(config, features());
+    writer.statements(&[], &tracking(running), &tracking(desired));
+    let old: Vec<_> = lists(running)
+        .into_iter()
+        .flat_map(|list| list.entries)
+        .collect();
+    let new: Vec<_> = lists(desired)
+        .into_iter()
+        .flat_map(|list| list.entries)
+        .collect();
+    writer.added(&[], &old, &new);
+    if let Some(profiles) = lower::bfd(&desired.bfd_profiles) {
+        let old = lower::bfd(&running.bfd_profiles).unwrap_or_else(|| profiles.emptied());
+        writer.inner_blocks_set(&old, &profiles);
+    }
+    for (name, map) in &desired.route_maps {
+        let empty = RouteMap::new();
+        let old = lower::route_map_entries(name, running.route_maps.get(name).unwrap_or(&empty));
+        writer.blocks(&[], &old, &lower::route_map_entries(name, map));
+    }
+}
+
+fn definitions_removed(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) {
+    for name in running.route_maps.keys() {
+        if !desired.route_maps.contains_key(name) {
+            writer.root(format!("no route-map {name}"));
+        }
+    }
+    let kept: BTreeMap<String, lower::List> = lists(desired)
+        .into_iter()
+        .map(|list| (list.remove.clone(), list))
+        .collect();
+    for list in lists(running) {
+        match kept.get(&list.remove) {
+            None => writer.root(list.remove),
+            Some(new) => writer.removed(&[], &list.entries, &new.entries),
+        }
+    }
+    if let Some(old) = lower::bfd(&running.bfd_profiles) {
+        let new = lower::bfd(&desired.bfd_profiles).unwrap_or_else(|| old.emptied());
+        writer.inner_blocks_removed(&old, &new);
+    }
+}
+
+/// Removes the instances that go or change their AS, and gives back what is left running.
+fn take_down(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) -> FrrConfig {
+    let same = |vrf: &Option<IfName>, bgp: &Bgp| {
+        desired.bgp.get(vrf).is_some_and(|new| new.asn == bgp.asn)
+    };
+    // Without the default instance there is no other: FRR refuses to remove it before them.
+    let all = running.bgp.get(&None).is_some_and(|bgp| !same(&None, bgp));
+    let going: BTreeSet<Option<IfName>> = running
+        .bgp
+        .iter()
+        .filter(|(vrf, bgp)| all || !same(vrf, bgp))
+        .map(|(vrf, _)| vrf.clone())
+        .collect();
+    let mut remaining = running.clone();
+    for (vrf, bgp) in &mut remaining.bgp {
+        if going.contains(vrf) {
+            continue;
+        }
+        for family in IpFamily::BOTH {
+            bgp.unicast_mut(family)
+                .import_vrfs
+                .retain(|source| !going.contains(&Some(source.clone())));
+        }
+        if let Some(old) = running.bgp.get(vrf) {
+            writer.instance(vrf.as_ref(), Some(old), bgp);
+        }
+    }
+    for (name, vrf) in &mut remaining.vrfs {
+        if going.contains(&Some(name.clone())) {
+            let without = Vrf {
+                vni: None,
+                static_routes: vrf.static_routes.clone(),
+            };
+            writer.vrf(name, vrf, &without);
+            *vrf = without;
+        }
+    }
+    for vrf in going.iter().rev() {
+        if let Some(bgp) = remaining.bgp.remove(vrf) {
+            writer.instance_removed(vrf.as_ref(), &bgp);
+        }
+    }
+    remaining
+}
+
+fn vrfs(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) {
+    let empty = Vrf::default();
+    for (name, vrf) in &running.vrfs {
+        if !desired.vrfs.contains_key(name) {
+            writer.vrf(name, vrf, &empty);
+        }
+    }
+    for (name, vrf) in &desired.vrfs {
+        match running.vrfs.get(name) {
+            Some(old) => writer.vrf(name, old, vrf),
+            None => writer.new_vrf(name, vrf),
+        }
+    }
+}
+
+/// New instances first: others may import from them.
+fn instances(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) {
+    let (kept, new): (Vec<_>, Vec<_>) = desired
+        .bgp
+        .iter()
+        .partition(|(vrf, _)| running.bgp.contains_key(*vrf));
+    for (vrf, bgp) in new.into_iter().chain(kept) {
+        writer.instance(vrf.as_ref(), running.bgp.get(vrf), bgp);
+    }
+}
+
+/// A filter that changed under a session it belongs to: bgpd would look at it only after its delay of five seconds, so
+/// the session is told to look now. What a session uses under a new name, bgpd sees at once.
+fn clears(running: &FrrConfig, desired: &FrrConfig) -> Vec<String> {
+    let changed = changed_maps(running, desired);
+    let mut lines = Vec::new();
+    for (vrf, bgp) in &desired.bgp {
+        let Some(old) = running.bgp.get(vrf).filter(|old| old.asn == bgp.asn) else {
+            continue;
+        };
+        let families = [
+            ("ipv4 unicast", &old.ipv4.neighbors, &bgp.ipv4.neighbors),
+            ("ipv6 unicast", &old.ipv6.neighbors, &bgp.ipv6.neighbors),
+            ("l2vpn evpn", &old.evpn.neighbors, &bgp.evpn.neighbors),
+        ];
+        for (family, old, new) in families {
+            let vrf = vrf
+                .as_ref()
+                .map_or_else(String::new, |vrf| format!("vrf {vrf} "));
+            lines.extend(family_clears(&format!("{vrf}{family}"), old, new, &changed));
+        }
+    }
+    lines
+}
+
+fn family_clears(
+    scope: &str,
+    old: &BTreeMap<Peer, NeighborFamily>,
+    new: &BTreeMap<Peer, NeighborFamily>,
+    changed: &BTreeSet<&Name>,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (peer, family) in new {
+        let Some(before) = old.get(peer) else {
+            continue;
+        };
+        let who = match peer {
+            Peer::Group(name) => format!("peer-group {name}"),
+            Peer::Interface(_) | Peer::Address(_) => peer.to_string(),
+        };
+        for (way, before, map) in [
+            ("in", &before.route_map_in, &family.route_map_in),
+            ("out", &before.route_map_out, &family.route_map_out),
+        ] {
+            if before == map && map.as_ref().is_some_and(|map| changed.contains(map)) {
+                lines.push(format!("clear bgp {scope} {who} soft {way}"));
+            }
+        }
+    }
+    lines
+}
+
+/// Route maps that decide differently: by their own entries, by a list they use, or by a map they call.
+fn changed_maps<'a>(running: &FrrConfig, desired: &'a FrrConfig) -> BTreeSet<&'a Name> {
+    let list_changed = |entry: &crate::config::RouteMapEntry| {
+        let prefixes = entry
+            .match_prefix_list
+            .as_ref()
+            .is_some_and(|list| running.prefix_lists.get(list) != desired.prefix_lists.get(list));
+        let standard = [
+            entry
+                .match_community
+                .as_ref()
+                .map(|community| &community.list),
+            entry.delete_communities.as_ref(),
+        ];
+        let large = [
+            entry
+                .match_large_community
+                .as_ref()
+                .map(|community| &community.list),
+            entry.delete_large_communities.as_ref(),
+        ];
+        prefixes
+            || standard
+                .into_iter()
+                .flatten()
+                .any(|list| running.community_lists.get(list) != desired.community_lists.get(list))
+            || large.into_iter().flatten().any(|list| {
+                running.large_community_lists.get(list) != desired.large_community_lists.get(list)
+            })
+    };
+    let mut changed: BTreeSet<&Name> = desired
+        .route_maps
+        .iter()
+        .filter(|(name, map)| {
+            running.route_maps.get(*name) != Some(*map) || map.values().any(list_changed)
+        })
+        .map(|(name, _)| name)
+        .collect();
+    loop {
+        let before = changed.len();
+        for (name, map) in &desired.route_maps {
+            let calls = |name: &Name| changed.contains(name);
+            if map
+                .values()
+                .any(|entry| entry.call.as_ref().is_some_and(calls))
+            {
+                changed.insert(name);
+            }
+        }
+        if changed.len() == before {
+            return changed;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! What a diff comes to: lines in order, with what each of them does to sessions.
+
+use std::{collections::BTreeSet, fmt};
+
+use api::value::IfName;
+
+use crate::{config::Peer, secret::Password};
+
+/// The least lines that turn one configuration into another.
+///
+/// # How to apply it
+/// Give [`Change::to_vtysh`] to **one** `vtysh -N <instance>` as repeated `-c`: vtysh takes them in order and stops with
+/// a return code other than 0 at the first line that FRR refuses. `vtysh -f` is for a fresh boot only: it hands the file
+/// to all daemons at once, so lines of different daemons have no order, and it goes on after an error. Lines of a
+/// `vtysh -c` are visible in the process list; where [`Change::has_secret`] is true, write [`Change::to_file`] into a
+/// file that only root can read and use `-f` for it, or feed the lines through a pseudo terminal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The lines, each with the blocks it stands in.
+    pub steps: Vec<Step>,
+    /// Lines that FRR takes only after the kernel's devices are gone.
+    pub after_devices: Vec<Step>,
+    /// Commands (not configuration) that make sessions look at changed filters at once; to be run afterwards.
+    pub clears: Vec<String>,
+    /// Sessions that the lines close.
+    pub resets: BTreeSet<Session>,
+}
+
+/// Lines inside one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The lines that lead into the block, outermost first; none for lines outside of blocks.
+    pub path: Vec<String>,
+    /// The lines inside.
+    pub lines: Vec<Line>,
+}
+
+impl Step {
+    pub(super) fn root(text: String) -> Self {
+        let line = Line {
+            text,
+            secret: None,
+            disruption: Disruption::None,
+        };
+        Self {
+            path: Vec::new(),
+            lines: vec![line],
+        }
+    }
+}
+
+/// One line to be typed. `Display` and `Debug` leave its secret out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub(super) text: String,
+    pub(super) secret: Option<Password>,
+    pub(super) disruption: Disruption,
+}
+
+/// What a line does to traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Disruption {
+    /// Sessions stay; routes may change.
+    #[default]
+    None,
+    /// Something new appears; nothing that was there is touched.
+    Additive,
+    /// A session is closed.
+    SessionReset,
+}
+
+/// A session that a change closes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Session {
+    /// The VRF of its BGP instance; `None` is the default VRF.
+    pub vrf: Option<IfName>,
+    /// The peer; `None` means all of the instance.
+    pub peer: Option<Peer>,
+}
+
+impl fmt::Display for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.peer {
+            Some(peer) => write!(f, "{peer}")?,
+            None => f.write_str("all peers")?,
+        }
+        match &self.vrf {
+            Some(vrf) => write!(f, " in VRF {vrf}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Line {
+    /// What the line does to sessions.
+    pub fn disruption(&self) -> Disruption {
+        self.disruption
+    }
+
+    /// Whether a password stands in the line.
+    pub fn has_secret(&self) -> bool {
+        self.secret.is_some()
+    }
+
+    /// The line with its password: for FRR, not for a log.
+    pub fn reveal(&self) -> String {
+        match &self.secret {
+            None => self.text.clone(),
+            Some(secret) => format!("{} {}", self.text, secret.reveal()),
+        }
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        if self.secret.is_some() {
+            f.write_str(" <hidden>")?;
+        }
+        Ok(())
+    }
+}
+
+impl Change {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.after_devices.is_empty() && self.clears.is_empty()
+    }
+
+    /// The worst that any line does.
+    pub fn disruption(&self) -> Disruption {
+        self.lines().map(Line::disruption).max().unwrap_or_default()
+    }
+
+    /// How many lines there are, besides those that only lead into blocks.
+    pub fn n_lines(&self) -> usize {
+        self.lines().count()
+    }
+
+    /// Whether a password stands in one of the lines.
+    pub fn has_secret(&self) -> bool {
+        self.lines().any(Line::has_secret)
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &Line> {
+        let all = self.steps.iter().chain(&self.after_devices);
+        all.flat_map(|step| &step.lines)
+    }
+
+    /// The lines before the devices change, for repeated `-c`; empty when there are none. Secrets included.
+    pub fn to_vtysh(&self) -> Vec<String> {
+        commands(&self.steps)
+    }
+
+    /// The lines after the devices are gone, for repeated `-c`; empty when there are none.
+    pub fn to_vtysh_after_devices(&self) -> Vec<String> {
+        commands(&self.after_devices)
+    }
+
+    /// The lines before the devices change as the text of a file for `vtysh -f`. Secrets included.
+    pub fn to_file(&self) -> String {
+        walk(&self.steps, Line::reveal)
+            .into_iter()
+            .map(|(depth, line)| format!("{}{line}\n", " ".repeat(depth)))
+            .collect()
+    }
+}
+
+/// For people and logs: without secrets.
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (depth, line) in walk(&self.steps, ToString::to_string) {
+            writeln!(f, "{}{line}", " ".repeat(depth))?;
+        }
+        if !self.after_devices.is_empty() {
+            writeln!(f, "! after the devices are gone")?;
+        }
+        for (depth, line) in walk(&self.after_devices, ToString::to_string) {
+            writeln!(f, "{}{line}", " ".repeat(depth))?;
+        }
+        for clear in &self.clears {
+            writeln!(f, "! {clear}")?;
+        }
+        Ok(())
+    }
+}
+
+fn commands(steps: &[Step]) -> Vec<String> {
+    let lines = walk(steps, Line::reveal);
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    std::iter::once("configure terminal".to_owned())
+        .chain(lines.into_iter().map(|(_, line)| line))
+        .collect()
+}
+
+/// All lines with their depth, entering and leaving no more blocks than needed.
+fn walk(steps: &[Step], text: impl Fn(&Line) -> String) -> Vec<(usize, String)> {
+    let mut out = Vec::new();
+    let mut open: &[String] = &[];
+    for Step { path, lines } in steps {
+        let common = open.iter().zip(path).take_while(|(a, b)| a == b).count();
+        // A step without lines is about its block itself, which must then be entered.
+        let common = if lines.is_empty() && common == path.len() {
+            common.saturating_sub(1)
+        } else {
+            common
+        };
+        for depth in (common..open.len()).rev() {
+            out.push((depth, "exit".to_owned()));
+        }
+        for (depth, enter) in path.iter().enumerate().skip(common) {
+            out.push((depth, enter.clone()));
+        }
+        out.extend(lines.iter().map(|line| (path.len(), text(line))));
+        open = path;
+    }
+    for depth in (0..open.len()).rev() {
+        out.push((depth, "exit".to_owned()));
+    }
+    out
+}

@@ -1,0 +1,314 @@
+//! BGP instances.
+
+use std::collections::BTreeMap;
+
+use api::value::IfName;
+
+use crate::{
+    config::{
+        Advertise, Bgp, Evpn, GracefulRestart, IpFamily, Neighbor, NeighborBfd, NeighborFamily,
+        Peer, Unicast, VniTargets,
+    },
+    text::{Block, Statement},
+    version::Features,
+};
+
+/// The block of one BGP instance.
+pub(crate) fn instance(vrf: Option<&IfName>, bgp: &Bgp, features: Features) -> Block {
+    let key = vrf.map_or_else(
+        || "router bgp".to_owned(),
+        |vrf| format!("router bgp vrf {vrf}"),
+    );
+    let enter = match vrf {
+        None => format!("router bgp {}", bgp.asn),
+        Some(vrf) => format!("router bgp {} vrf {vrf}", bgp.asn),
+    };
+    let mut statements = header(bgp);
+    for (peer, neighbor) in &bgp.neighbors {
+        statements.extend(session(peer, neighbor, features));
+    }
+    for (range, group) in &bgp.listen_ranges {
+        // Members join only when the group is complete, and none joins a group that is going.
+        let listen = Statement::new(format!("bgp listen range {range} peer-group {group}"))
+            .slot(format!("bgp listen range {range}"))
+            .undo_first()
+            .late();
+        statements.push(listen);
+    }
+    let families = [
+        unicast(IpFamily::V4, &bgp.ipv4),
+        unicast(IpFamily::V6, &bgp.ipv6),
+        evpn(&bgp.evpn),
+    ];
+    Block {
+        key,
+        remove: Some(format!("no {enter}")),
+        statements,
+        blocks: families
+            .into_iter()
+            .filter(|family| !family.is_empty())
+            .collect(),
+        ..Block::new(enter, "exit")
+    }
+}
+
+fn header(bgp: &Bgp) -> Vec<Statement> {
+    let unless_default = |line: &str| Statement::new(format!("no {line}")).undo(line.to_owned());
+    let mut statements = Vec::new();
+    if let Some(id) = bgp.router_id {
+        statements.push(Statement::value("bgp router-id".to_owned(), id).resets());
+    }
+    if !bgp.ebgp_requires_policy {
+        statements.push(unless_default("bgp ebgp-requires-policy"));
+    }
+    if !bgp.default_ipv4_unicast {
+        statements.push(unless_default("bgp default ipv4-unicast"));
+    }
+    if let Some(restart) = bgp.graceful_restart {
+        statements.extend(graceful_restart(restart));
+    }
+    if bgp.multipath_relax {
+        statements.push(Statement::new(
+            "bgp bestpath as-path multipath-relax".to_owned(),
+        ));
+    }
+    statements
+}
+
+/// Changing these resets nothing by itself; FRR says that they take effect with the next session.
+fn graceful_restart(restart: GracefulRestart) -> impl Iterator<Item = Statement> {
+    let GracefulRestart {
+        restart_time,
+        stale_path_time,
+        preserve_fw_state,
+    } = restart;
+    let word = |rest: &str| format!("bgp graceful-restart{rest}");
+    let default = GracefulRestart::default();
+    [
+        (stale_path_time != default.stale_path_time)
+            .then(|| Statement::value(word(" stalepath-time"), stale_path_time)),
+        (restart_time != default.restart_time)
+            .then(|| Statement::value(word(" restart-time"), restart_time)),
+        Some(Statement::new(word(""))),
+        preserve_fw_state.then(|| Statement::new(word(" preserve-fw-state"))),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statement> {
+    let Neighbor {
+        remote_as,
+        bfd,
+        password,
+        port,
+        ebgp_multihop,
+        update_source,
+        timers,
+        connect_time,
+        extended_nexthop,
+    } = neighbor;
+    let word = |rest: &str| format!("neighbor {peer} {rest}");
+    let mut lines = declaration(peer, *remote_as);
+    if let Some(NeighborBfd { profile }) = bfd {
+        lines.push(Statement::new(word("bfd")));
+        lines.extend(
+            profile
+                .as_ref()
+                .map(|name| Statement::value(word("bfd profile"), name)),
+        );
+    }
+    lines.extend(
+        password
+            .clone()
+            .map(|password| Statement::new(word("password")).secret(password).resets()),
+    );
+    lines.extend(port.map(|port| Statement::value(word("port"), port)));
+    lines.extend(ebgp_multihop.map(|hops| {
+        let multihop = word("ebgp-multihop");
+        if hops == u8::MAX && !features.prints_multihop_255 {
+            Statement::new(multihop).resets()
+        } else {
+            Statement::value(multihop, hops).resets()
+        }
+    }));
+    lines.extend(
+        update_source
+            .as_ref()
+            .map(|device| Statement::value(word("update-source"), device).resets()),
+    );
+    lines.extend(timers.map(|timers| Statement::value(word("timers"), timers)));
+    lines.extend(connect_time.map(|seconds| Statement::value(word("timers connect"), seconds)));
+    if *extended_nexthop {
+        lines.push(Statement::new(word("capability extended-nexthop")).resets());
+    }
+    lines.into_iter().map(|line| line.of(peer)).collect()
+}
+
+/// The lines that make a session or group.
+fn declaration(peer: &Peer, remote_as: Option<crate::config::RemoteAs>) -> Vec<Statement> {
+    let made = |line: String| {
+        Statement::new(line)
+            .slot(format!("neighbor {peer}"))
+            .declares()
+            .resets()
+    };
+    match (peer, remote_as) {
+        (Peer::Group(name), remote_as) => {
+            let mut lines = vec![made(format!("neighbor {name} peer-group"))];
+            lines.extend(
+                remote_as.map(|asn| {
+                    Statement::value(format!("neighbor {name} remote-as"), asn).resets()
+                }),
+            );
+            lines
+        }
+        (Peer::Interface(name), Some(asn)) => vec![
+            made(format!("neighbor {name} interface remote-as {asn}"))
+                .undo(format!("no neighbor {name} interface")),
+        ],
+        (Peer::Interface(name), None) => vec![made(format!("neighbor {name} interface"))],
+        (Peer::Address(address), Some(asn)) => vec![
+            made(format!("neighbor {address} remote-as {asn}"))
+                .undo(format!("no neighbor {address}")),
+        ],
+        // FRR has no address without an AS or a group.
+        (Peer::Address(_), None) => Vec::new(),
+    }
+}
+
+fn unicast(family: IpFamily, unicast: &Unicast) -> Block {
+    let Unicast {
+        networks,
+        redistribute,
+        neighbors,
+        import_route_map,
+        import_vrfs,
+    } = unicast;
+    let mut lines: Vec<Statement> = networks
+        .iter()
+        .map(|prefix| Statement::new(format!("network {prefix}")))
+        .collect();
+    for (source, map) in redistribute {
+        let slot = format!("redistribute {}", source.as_str());
+        lines.push(match map {
+            // Writing the line again without a map would leave the map on it.
+            None => Statement::new(slot).undo_first(),
+            Some(map) => Statement::value(slot.clone(), format!("route-map {map}"))
+                .slot(slot.clone())
+                .undo(format!("no {slot}")),
+        });
+    }
+    lines.extend(neighbor_families(neighbors));
+    // The map first, so that nothing comes in unfiltered; taken back in the opposite order.
+    lines.extend(
+        import_route_map
+            .as_ref()
+            .map(|map| Statement::value("import vrf route-map".to_owned(), map)),
+    );
+    lines.extend(
+        import_vrfs
+            .iter()
+            .map(|vrf| Statement::new(format!("import vrf {vrf}"))),
+    );
+    Block {
+        statements: lines,
+        ..Block::new(
+            format!("address-family {} unicast", family.afi()),
+            "exit-address-family",
+        )
+    }
+}
+
+fn neighbor_families(neighbors: &BTreeMap<Peer, NeighborFamily>) -> Vec<Statement> {
+    neighbors
+        .iter()
+        .flat_map(|(peer, family)| {
+            let NeighborFamily {
+                activate,
+                allowas_in,
+                maximum_prefix,
+                route_map_in,
+                route_map_out,
+            } = family;
+            let word = |rest: &str| format!("neighbor {peer} {rest}");
+            let map = |name: &crate::config::Name, way: &str| {
+                Statement::new(word(&format!("route-map {name} {way}")))
+                    .slot(word(&format!("route-map {way}")))
+            };
+            [
+                // Last, so that the filters are there before the first route.
+                activate.then(|| Statement::new(word("activate")).late().resets()),
+                allowas_in.then(|| Statement::new(word("allowas-in"))),
+                maximum_prefix.map(|limit| Statement::value(word("maximum-prefix"), limit)),
+                route_map_in.as_ref().map(|name| map(name, "in")),
+                route_map_out.as_ref().map(|name| map(name, "out")),
+            ]
+            .into_iter()
+            .flatten()
+            .map(|line| line.of(peer))
+        })
+        .collect()
+}
+
+fn evpn(evpn: &Evpn) -> Block {
+    let Evpn {
+        neighbors,
+        advertise_all_vni,
+        vnis,
+        advertise_ipv4,
+        advertise_ipv6,
+        import_targets,
+        export_targets,
+    } = evpn;
+    let mut lines = neighbor_families(neighbors);
+    if *advertise_all_vni {
+        lines.push(Statement::new("advertise-all-vni".to_owned()));
+    }
+    for (family, advertise) in [
+        (IpFamily::V4, advertise_ipv4),
+        (IpFamily::V6, advertise_ipv6),
+    ] {
+        let slot = format!("advertise {} unicast", family.afi());
+        lines.extend(advertise.as_ref().map(|Advertise { route_map }| {
+            match route_map {
+                None => Statement::new(slot),
+                Some(map) => Statement::new(format!("{slot} route-map {map}"))
+                    .undo(format!("no {slot}"))
+                    .slot(slot),
+            }
+        }));
+    }
+    lines.extend(
+        import_targets
+            .iter()
+            .map(|target| targets("import", target)),
+    );
+    lines.extend(
+        export_targets
+            .iter()
+            .map(|target| targets("export", target)),
+    );
+    let blocks = vnis.iter().map(|(vni, VniTargets { import, export })| {
+        let imports = import.iter().map(|target| targets("import", target));
+        let exports = export.iter().map(|target| targets("export", target));
+        let enter = format!("vni {vni}");
+        Block {
+            remove: Some(format!("no {enter}")),
+            statements: imports.chain(exports).collect(),
+            ..Block::new(enter, "exit-vni")
+        }
+    });
+    Block {
+        statements: lines,
+        blocks: blocks.collect(),
+        ..Block::new(
+            "address-family l2vpn evpn".to_owned(),
+            "exit-address-family",
+        )
+    }
+}
+
+fn targets(way: &str, target: impl std::fmt::Display) -> Statement {
+    Statement::new(format!("route-target {way} {target}"))
+}

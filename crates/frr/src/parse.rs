@@ -1,0 +1,227 @@
+//! Running configuration → typed configuration. An interpreter of lines, not a pattern on text.
+//!
+//! It understands what this room can say, the `no` of it, and passes over what FRR says by itself. Everything else is
+//! handed back as unknown, so that a line nobody asked for is seen and not silently kept.
+
+mod bgp;
+mod filter;
+mod vrf;
+mod words;
+
+use std::fmt;
+
+use api::value::{IfName, Vni};
+
+use crate::{
+    config::{FrrConfig, IpFamily, Name},
+    version::FrrVersion,
+};
+
+/// What a running configuration says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// What this room understands of it.
+    pub config: FrrConfig,
+    /// The rest.
+    pub unknown: Vec<UnknownLine>,
+}
+
+/// A line that this room neither writes nor expects FRR to add.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UnknownLine {
+    /// The lines that opened the blocks around it, outermost first.
+    pub context: Vec<String>,
+    /// The line itself. It may hold a secret in a form nobody knows, so neither `Debug` nor `Display` print all of it.
+    pub line: String,
+}
+
+impl fmt::Display for UnknownLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for context in &self.context {
+            write!(f, "{context} / ")?;
+        }
+        let secret = self
+            .line
+            .split_whitespace()
+            .position(|word| matches!(word, "password" | "key" | "key-string" | "secret"));
+        match secret {
+            None => f.write_str(&self.line),
+            Some(at) => {
+                let shown: Vec<&str> = self.line.split_whitespace().take(at + 1).collect();
+                write!(f, "{} …", shown.join(" "))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for UnknownLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UnknownLine({self})")
+    }
+}
+
+/// Lines that FRR, its packaging or its start script write without being asked, by their first words.
+///
+/// `frr defaults` is ignored only in the one form whose defaults this room takes for granted.
+const AMBIENT: [&str; 20] = [
+    "Building configuration...",
+    "Current configuration:",
+    "frr version ",
+    "frr defaults traditional",
+    "hostname ",
+    "domainname ",
+    "log ",
+    "no log ",
+    "service integrated-vtysh-config",
+    "no service integrated-vtysh-config",
+    "service advanced-vty",
+    "agentx",
+    "ip forwarding",
+    "no ip forwarding",
+    "ipv6 forwarding",
+    "no ipv6 forwarding",
+    "zebra ",
+    "line vty",
+    "enable password ",
+    "password ",
+];
+
+/// Reads what `vtysh -c 'show running-config'` prints, or a file that [`crate::print`] wrote.
+///
+/// The version matters only for what FRR does when nothing is said.
+pub fn parse(text: &str, version: FrrVersion) -> Parsed {
+    let config = FrrConfig {
+        resolve_via_default: version.features().resolves_via_default,
+        ..FrrConfig::default()
+    };
+    let mut reader = Reader::new(config);
+    for line in text.lines() {
+        reader.line(line);
+    }
+    reader.finish()
+}
+
+/// Where in the configuration a line stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Context {
+    Vrf(IfName),
+    RouteMap(Name, u16),
+    Bgp(Option<IfName>),
+    Unicast(Option<IfName>, IpFamily),
+    Evpn(Option<IfName>),
+    Vni(Option<IfName>, Vni),
+    Bfd,
+    BfdProfile(Name),
+    /// A block of an unknown kind: all that is inside is unknown too.
+    Unknown,
+}
+
+/// A configuration that takes one line after the other, as FRR does.
+pub(crate) struct Reader {
+    config: FrrConfig,
+    /// The open blocks with the lines that opened them.
+    open: Vec<(Context, String)>,
+    unknown: Vec<UnknownLine>,
+}
+
+/// What became of a line at one place.
+enum Outcome {
+    /// It was understood.
+    Done,
+    /// It was understood and opens a block.
+    Open(Context),
+    /// It means nothing here; an outer block may know it.
+    Foreign,
+}
+
+impl Reader {
+    pub(crate) fn new(config: FrrConfig) -> Self {
+        Self {
+            config,
+            open: Vec::new(),
+            unknown: Vec::new(),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Parsed {
+        Parsed {
+            config: self.config,
+            unknown: self.unknown,
+        }
+    }
+
+    pub(crate) fn line(&mut self, line: &str) {
+        let text = line.trim();
+        match text {
+            "" => return,
+            "end" => return self.open.clear(),
+            "exit" | "exit-vrf" | "exit-address-family" | "exit-vni" => {
+                self.open.pop();
+                return;
+            }
+            comment if comment.starts_with('!') || comment.starts_with('#') => return,
+            ambient if AMBIENT.iter().any(|known| ambient.starts_with(known)) => return,
+            _ => {}
+        }
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (negated, words) = match words.as_slice() {
+            ["no", rest @ ..] => (true, rest),
+            all => (false, all),
+        };
+        // A line that the inner block does not know closes it, as it does in FRR.
+        for depth in (0..=self.open.len()).rev() {
+            let context = depth
+                .checked_sub(1)
+                .and_then(|at| self.open.get(at))
+                .map(|(context, _)| context.clone());
+            match self.at(context.as_ref(), negated, words) {
+                Outcome::Foreign => {}
+                Outcome::Done => return self.open.truncate(depth),
+                Outcome::Open(context) => {
+                    self.open.truncate(depth);
+                    return self.open.push((context, text.to_owned()));
+                }
+            }
+        }
+        self.unknown.push(UnknownLine {
+            context: self.open.iter().map(|(_, line)| line.clone()).collect(),
+            line: text.to_owned(),
+        });
+        if let [
+            "router" | "interface" | "nexthop-group" | "pbr-map" | "key" | "segment-routing",
+            ..,
+        ] = words
+        {
+            self.open = vec![(Context::Unknown, text.to_owned())];
+        }
+    }
+
+    fn at(&mut self, context: Option<&Context>, negated: bool, words: &[&str]) -> Outcome {
+        let config = &mut self.config;
+        let outcome = match context {
+            None => {
+                return filter::root(config, negated, words)
+                    .or_else(|| vrf::root(config, negated, words))
+                    .or_else(|| bgp::root(config, negated, words))
+                    .unwrap_or(Outcome::Foreign);
+            }
+            Some(Context::Vrf(name)) => vrf::vrf(config, name, negated, words),
+            Some(Context::RouteMap(name, seq)) => {
+                filter::route_map_entry(config, name, *seq, negated, words)
+            }
+            Some(Context::Bgp(vrf)) => return bgp::instance(config, vrf, negated, words),
+            Some(Context::Unicast(vrf, family)) => {
+                bgp::unicast(config, vrf, *family, negated, words)
+            }
+            Some(Context::Evpn(vrf)) => return bgp::evpn(config, vrf, negated, words),
+            Some(Context::Vni(vrf, vni)) => bgp::vni(config, vrf, *vni, negated, words),
+            Some(Context::Bfd) => return vrf::bfd(config, negated, words),
+            Some(Context::BfdProfile(name)) => vrf::bfd_profile(config, name, negated, words),
+            Some(Context::Unknown) => None,
+        };
+        outcome.map_or(Outcome::Foreign, |()| Outcome::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests;

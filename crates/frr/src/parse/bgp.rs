@@ -1,0 +1,327 @@
+//! BGP instances.
+
+use std::collections::BTreeMap;
+
+use api::value::{IfName, Prefix, Vni};
+
+use super::{
+    Context, Outcome,
+    words::{self, flag, member, value},
+};
+use crate::{
+    config::{
+        Advertise, Bgp, FrrConfig, GracefulRestart, IpFamily, Name, Neighbor, NeighborBfd,
+        NeighborFamily, Peer, RedistributeSource, RemoteAs, Timers,
+    },
+    secret::Password,
+};
+
+pub(super) fn root(config: &mut FrrConfig, negated: bool, words: &[&str]) -> Option<Outcome> {
+    let (asn, vrf): (_, Option<IfName>) = match words {
+        ["router", "bgp", asn] => (words::asn(asn)?, None),
+        ["router", "bgp", asn, "vrf", vrf] => (words::asn(asn)?, Some(vrf.parse().ok()?)),
+        _ => return None,
+    };
+    if negated {
+        config.bgp.remove(&vrf);
+        return Some(Outcome::Done);
+    }
+    config
+        .bgp
+        .entry(vrf.clone())
+        .or_insert_with(|| Bgp::new(asn));
+    Some(Outcome::Open(Context::Bgp(vrf)))
+}
+
+pub(super) fn instance(
+    config: &mut FrrConfig,
+    vrf: &Option<IfName>,
+    negated: bool,
+    words: &[&str],
+) -> Outcome {
+    let family = |family| Outcome::Open(Context::Unicast(vrf.clone(), family));
+    match words {
+        ["address-family", "ipv4", "unicast"] => return family(IpFamily::V4),
+        ["address-family", "ipv6", "unicast"] => return family(IpFamily::V6),
+        ["address-family", "l2vpn", "evpn"] => {
+            return Outcome::Open(Context::Evpn(vrf.clone()));
+        }
+        _ => {}
+    }
+    let Some(bgp) = config.bgp.get_mut(vrf) else {
+        return Outcome::Foreign;
+    };
+    let understood = match words {
+        ["neighbor", name, rest @ ..] => neighbor(bgp, name, negated, rest),
+        ["bgp", rest @ ..] => header(bgp, negated, rest),
+        _ => None,
+    };
+    understood.map_or(Outcome::Foreign, |()| Outcome::Done)
+}
+
+fn header(bgp: &mut Bgp, negated: bool, words: &[&str]) -> Option<()> {
+    match words {
+        ["router-id", rest @ ..] => value(&mut bgp.router_id, negated, rest),
+        ["ebgp-requires-policy"] => flag(&mut bgp.ebgp_requires_policy, negated),
+        ["default", "ipv4-unicast"] => flag(&mut bgp.default_ipv4_unicast, negated),
+        ["bestpath", "as-path", "multipath-relax"] => flag(&mut bgp.multipath_relax, negated),
+        ["graceful-restart"] => {
+            if negated {
+                bgp.graceful_restart = None;
+            } else {
+                bgp.graceful_restart.get_or_insert_default();
+            }
+            Some(())
+        }
+        ["graceful-restart", rest @ ..] => {
+            let restart = match (&mut bgp.graceful_restart, negated) {
+                (Some(restart), _) => restart,
+                // Parts of something that is already gone.
+                (None, true) => return Some(()),
+                (none, false) => none.insert(GracefulRestart::default()),
+            };
+            graceful_restart(restart, negated, rest)
+        }
+        ["listen", "range", range, "peer-group", group] => {
+            let (range, group) = (range.parse::<Prefix>().ok()?, group.parse().ok()?);
+            words::entry(&mut bgp.listen_ranges, negated, range, group);
+            Some(())
+        }
+        _ => None,
+    }
+}
+
+fn graceful_restart(restart: &mut GracefulRestart, negated: bool, words: &[&str]) -> Option<()> {
+    let default = GracefulRestart::default();
+    match (negated, words) {
+        (_, ["preserve-fw-state"]) => restart.preserve_fw_state = !negated,
+        (false, ["restart-time", seconds]) => restart.restart_time = seconds.parse().ok()?,
+        (false, ["stalepath-time", seconds]) => restart.stale_path_time = seconds.parse().ok()?,
+        (true, ["restart-time", ..]) => restart.restart_time = default.restart_time,
+        (true, ["stalepath-time", ..]) => restart.stale_path_time = default.stale_path_time,
+        _ => return None,
+    }
+    Some(())
+}
+
+/// The session a word speaks of: a name means the group or device that was declared under it.
+fn known(bgp: &Bgp, word: &str) -> Option<Peer> {
+    if let Ok(address) = word.parse() {
+        return Some(Peer::Address(address));
+    }
+    let group = word.parse().ok().map(Peer::Group);
+    let device = word.parse().ok().map(Peer::Interface);
+    [group, device]
+        .into_iter()
+        .flatten()
+        .find(|peer| bgp.neighbors.contains_key(peer))
+}
+
+fn remote_as(word: &str) -> Option<RemoteAs> {
+    match word {
+        "external" => Some(RemoteAs::External),
+        "internal" => Some(RemoteAs::Internal),
+        number => words::asn(number).map(RemoteAs::Number),
+    }
+}
+
+fn neighbor(bgp: &mut Bgp, name: &str, negated: bool, words: &[&str]) -> Option<()> {
+    match (negated, words) {
+        (true, []) => remove(bgp, &Peer::Address(name.parse().ok()?)),
+        (true, ["interface"]) => remove(bgp, &Peer::Interface(name.parse().ok()?)),
+        (true, ["peer-group"]) => remove(bgp, &Peer::Group(name.parse().ok()?)),
+        (false, ["peer-group"]) => {
+            let group = Peer::Group(name.parse().ok()?);
+            bgp.neighbors.entry(group).or_insert_with(Neighbor::group);
+            Some(())
+        }
+        (false, ["interface", "remote-as", asn]) => {
+            let asn = remote_as(asn)?;
+            let peer = Peer::Interface(name.parse().ok()?);
+            let session = bgp.neighbors.entry(peer).or_insert_with(Neighbor::group);
+            session.remote_as = Some(asn);
+            Some(())
+        }
+        (false, ["remote-as", asn]) => {
+            let asn = remote_as(asn)?;
+            let peer = known(bgp, name)?;
+            let session = bgp.neighbors.entry(peer).or_insert_with(Neighbor::group);
+            session.remote_as = Some(asn);
+            Some(())
+        }
+        _ => {
+            let peer = known(bgp, name)?;
+            session(bgp.neighbors.get_mut(&peer)?, negated, words)
+        }
+    }
+}
+
+/// A session takes everything about it along.
+fn remove(bgp: &mut Bgp, peer: &Peer) -> Option<()> {
+    bgp.neighbors.remove(peer)?;
+    bgp.ipv4.neighbors.remove(peer);
+    bgp.ipv6.neighbors.remove(peer);
+    bgp.evpn.neighbors.remove(peer);
+    Some(())
+}
+
+fn session(session: &mut Neighbor, negated: bool, words: &[&str]) -> Option<()> {
+    match words {
+        ["remote-as", ..] if negated => session.remote_as = None,
+        ["bfd"] => session.bfd = (!negated).then(NeighborBfd::default),
+        ["bfd", "profile", rest @ ..] => {
+            let mut profile = None;
+            value(&mut profile, negated, rest)?;
+            if let (None, true) = (&session.bfd, negated) {
+                return Some(());
+            }
+            session.bfd = Some(NeighborBfd { profile });
+        }
+        ["password", rest @ ..] => {
+            session.password = match (negated, rest) {
+                (true, _) => None,
+                (false, [word]) => Some(Password::new(word).ok()?),
+                _ => return None,
+            };
+        }
+        ["port", rest @ ..] => value(&mut session.port, negated, rest)?,
+        ["ebgp-multihop"] => session.ebgp_multihop = (!negated).then_some(u8::MAX),
+        ["ebgp-multihop", rest @ ..] => value(&mut session.ebgp_multihop, negated, rest)?,
+        ["update-source", rest @ ..] => value(&mut session.update_source, negated, rest)?,
+        ["timers", "connect", rest @ ..] => value(&mut session.connect_time, negated, rest)?,
+        ["timers", rest @ ..] => {
+            session.timers = match (negated, rest) {
+                (true, _) => None,
+                (false, [keepalive, hold]) => {
+                    Some(Timers::new(keepalive.parse().ok()?, hold.parse().ok()?)?)
+                }
+                _ => return None,
+            };
+        }
+        ["capability", "extended-nexthop"] => flag(&mut session.extended_nexthop, negated)?,
+        _ => return None,
+    }
+    Some(())
+}
+
+/// A line about a session inside an address family.
+fn neighbor_family(
+    families: &mut BTreeMap<Peer, NeighborFamily>,
+    peer: Peer,
+    negated: bool,
+    words: &[&str],
+) -> Option<()> {
+    let mut family = families.get(&peer).cloned().unwrap_or_default();
+    match words {
+        ["activate"] => flag(&mut family.activate, negated)?,
+        ["allowas-in"] => flag(&mut family.allowas_in, negated)?,
+        ["maximum-prefix", rest @ ..] => value(&mut family.maximum_prefix, negated, rest)?,
+        ["route-map", name, "in"] => value(&mut family.route_map_in, negated, &[name])?,
+        ["route-map", name, "out"] => value(&mut family.route_map_out, negated, &[name])?,
+        _ => return None,
+    }
+    let gone = family == NeighborFamily::default();
+    words::entry(families, gone, peer, family);
+    Some(())
+}
+
+pub(super) fn unicast(
+    config: &mut FrrConfig,
+    vrf: &Option<IfName>,
+    family: IpFamily,
+    negated: bool,
+    words: &[&str],
+) -> Option<()> {
+    let bgp = config.bgp.get_mut(vrf)?;
+    if let ["neighbor", name, rest @ ..] = words {
+        let peer = known(bgp, name)?;
+        return neighbor_family(&mut bgp.unicast_mut(family).neighbors, peer, negated, rest);
+    }
+    let unicast = bgp.unicast_mut(family);
+    match words {
+        ["network", prefix] => member(&mut unicast.networks, negated, prefix),
+        ["redistribute", source, rest @ ..] => {
+            let source = match *source {
+                "connected" => RedistributeSource::Connected,
+                "static" => RedistributeSource::Static,
+                _ => return None,
+            };
+            let map: Option<Name> = match rest {
+                [] => None,
+                ["route-map", name] => Some(name.parse().ok()?),
+                _ => return None,
+            };
+            // FRR keeps the map of a line that is written again without one.
+            let map = map.or_else(|| unicast.redistribute.get(&source).cloned().flatten());
+            words::entry(&mut unicast.redistribute, negated, source, map);
+            Some(())
+        }
+        ["import", "vrf", "route-map", rest @ ..] => {
+            value(&mut unicast.import_route_map, negated, rest)
+        }
+        ["import", "vrf", vrf] => member(&mut unicast.import_vrfs, negated, vrf),
+        _ => None,
+    }
+}
+
+pub(super) fn evpn(
+    config: &mut FrrConfig,
+    vrf: &Option<IfName>,
+    negated: bool,
+    words: &[&str],
+) -> Outcome {
+    let Some(bgp) = config.bgp.get_mut(vrf) else {
+        return Outcome::Foreign;
+    };
+    if let ["vni", number] = words {
+        let Some(number) = words::vni(number) else {
+            return Outcome::Foreign;
+        };
+        if negated {
+            bgp.evpn.vnis.remove(&number);
+            return Outcome::Done;
+        }
+        bgp.evpn.vnis.entry(number).or_default();
+        return Outcome::Open(Context::Vni(vrf.clone(), number));
+    }
+    let understood = match words {
+        ["neighbor", name, rest @ ..] => known(bgp, name)
+            .and_then(|peer| neighbor_family(&mut bgp.evpn.neighbors, peer, negated, rest)),
+        ["advertise-all-vni"] => flag(&mut bgp.evpn.advertise_all_vni, negated),
+        ["advertise", "ipv4", "unicast", rest @ ..] => {
+            advertise(&mut bgp.evpn.advertise_ipv4, negated, rest)
+        }
+        ["advertise", "ipv6", "unicast", rest @ ..] => {
+            advertise(&mut bgp.evpn.advertise_ipv6, negated, rest)
+        }
+        ["route-target", "import", target] => member(&mut bgp.evpn.import_targets, negated, target),
+        ["route-target", "export", target] => member(&mut bgp.evpn.export_targets, negated, target),
+        _ => None,
+    };
+    understood.map_or(Outcome::Foreign, |()| Outcome::Done)
+}
+
+fn advertise(target: &mut Option<Advertise>, negated: bool, words: &[&str]) -> Option<()> {
+    let route_map = match words {
+        [] => None,
+        ["route-map", name] => Some(name.parse().ok()?),
+        _ => return None,
+    };
+    *target = (!negated).then_some(Advertise { route_map });
+    Some(())
+}
+
+pub(super) fn vni(
+    config: &mut FrrConfig,
+    vrf: &Option<IfName>,
+    vni: Vni,
+    negated: bool,
+    words: &[&str],
+) -> Option<()> {
+    let targets = config.bgp.get_mut(vrf)?.evpn.vnis.get_mut(&vni)?;
+    match words {
+        ["route-target", "import", target] => member(&mut targets.import, negated, target),
+        ["route-target", "export", target] => member(&mut targets.export, negated, target),
+        _ => None,
+    }
+}
