@@ -1,0 +1,168 @@
+//! The wish: what a node's config asks of the kernel.
+//!
+//! A pure function of the contract. Names, tables, addresses and priorities are taken as given; whatever the config
+//! asks for and this room cannot do yet is returned as [`Unsupported`], never passed over.
+
+mod layer2;
+mod policy;
+mod underlay;
+mod vrf;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use api::{
+    tcaas::node_network_config::{NodeNetworkConfigSpec, Vrf},
+    value::{HostCidr, MacAddress},
+};
+use ipnet::IpNet;
+
+use crate::{
+    object::{AddrGen, BridgePort, Kind, LinkId, Route, RouteId, Rule},
+    owned,
+    sysctl::SysctlId,
+};
+
+/// Everything the kernel should hold. The default is nothing: the wish of a node that is given back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Desired {
+    /// Name of the router's namespace; absent where there should be none.
+    pub namespace: Option<String>,
+    /// Host NICs that belong into the router's namespace.
+    pub nics: BTreeSet<String>,
+    /// Addresses of the router's loopback: the tunnel endpoint.
+    pub loopback: BTreeSet<IpNet>,
+    /// Links to be made.
+    pub links: BTreeMap<LinkId, DesiredLink>,
+    /// Routes.
+    pub routes: BTreeMap<RouteId, Route>,
+    /// Rules.
+    pub rules: BTreeSet<Rule>,
+    /// Kernel settings.
+    pub sysctls: BTreeMap<SysctlId, String>,
+}
+
+/// A link to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DesiredLink {
+    /// What it is.
+    pub kind: Kind,
+    /// Its alias, for people.
+    pub alias: String,
+    /// When it is made and set up.
+    pub timing: Timing,
+    /// Maximum transmission unit, where it matters.
+    pub mtu: Option<u32>,
+    /// Hardware address, where it matters.
+    pub mac: Option<MacAddress>,
+    /// The bridge or VRF it belongs to.
+    pub master: Option<String>,
+    /// How it gets its link-local address.
+    pub addr_gen: AddrGen,
+    /// What its bridge does on it, where that matters.
+    pub port: Option<BridgePort>,
+    /// Its addresses: these and, but for what the kernel makes itself, no others.
+    pub addresses: BTreeSet<IpNet>,
+}
+
+/// When a link is made and set up, seen from the change of FRR's configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timing {
+    /// Both before: FRR will refer to it.
+    Before,
+    /// Made before and set up after: FRR reads the router MAC from the bridge when it comes up, and must know by then
+    /// that its VNI is one of a VRF, or it takes it for a segment.
+    Split,
+    /// Both after: FRR finds it by itself.
+    After,
+}
+
+impl DesiredLink {
+    fn new(kind: Kind, what: &str, timing: Timing) -> Self {
+        Self {
+            kind,
+            alias: owned::alias(what),
+            timing,
+            mtu: None,
+            mac: None,
+            master: None,
+            addr_gen: AddrGen::None,
+            port: None,
+            addresses: BTreeSet::new(),
+        }
+    }
+}
+
+/// Something the config asks for that cannot be done.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unsupported {
+    /// Where in the config, such as `layer2s.100.irb`.
+    pub path: String,
+    /// Why not.
+    pub why: String,
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.why)
+    }
+}
+
+/// What a node's config asks of the kernel, or everything in it that cannot be done.
+pub fn desired(config: &NodeNetworkConfigSpec) -> Result<Desired, Vec<Unsupported>> {
+    let mut wish = Wish {
+        config,
+        desired: Desired::default(),
+        unsupported: Vec::new(),
+    };
+    wish.underlay();
+    wish.vrfs();
+    wish.layer2s();
+    if wish.unsupported.is_empty() {
+        Ok(wish.desired)
+    } else {
+        Err(wish.unsupported)
+    }
+}
+
+/// A wish in the making.
+struct Wish<'a> {
+    config: &'a NodeNetworkConfigSpec,
+    desired: Desired,
+    unsupported: Vec<Unsupported>,
+}
+
+impl<'a> Wish<'a> {
+    fn refuse(&mut self, path: impl ToString, why: impl ToString) {
+        self.unsupported.push(Unsupported {
+            path: path.to_string(),
+            why: why.to_string(),
+        });
+    }
+
+    /// Takes in a link, unless its name is taken by another part of the config.
+    fn link(&mut self, path: &str, id: LinkId, link: DesiredLink) {
+        let is_nic = self.desired.nics.contains(&id.name);
+        if is_nic || id.name == "lo" || self.desired.links.contains_key(&id) {
+            self.refuse(path, format!("the name {id} is used twice"));
+        } else {
+            self.desired.links.insert(id, link);
+        }
+    }
+
+    /// The VRF that the config calls `name`: by its key, or by its device where the key is not written anywhere.
+    fn vrf_named(&self, name: &str) -> Option<&'a Vrf> {
+        let config = self.config;
+        config
+            .fabric_vrfs
+            .get(name)
+            .or_else(|| config.local_vrfs.get(name))
+            .or_else(|| config.vrfs().find(|vrf| vrf.devices.vrf.as_str() == name))
+    }
+}
+
+fn nets(addresses: &[HostCidr]) -> BTreeSet<IpNet> {
+    addresses.iter().map(|address| address.net()).collect()
+}

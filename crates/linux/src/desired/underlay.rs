@@ -1,0 +1,75 @@
+//! Namespace, uplinks, tunnel endpoint and trunk.
+
+use api::tcaas::node_network_config::Underlay;
+use ipnet::IpNet;
+
+use super::{DesiredLink, Timing, Wish, nets};
+use crate::{
+    object::{Domain, Family, Kind, LinkId, Rule, TABLE_LOCAL},
+    sysctl,
+};
+
+/// Where the rule for local addresses goes: behind the rule that the kernel makes for VRFs (1000), so that an address
+/// of one VRF is not taken for local in another, and before the main table (32766).
+pub(crate) const LOCAL_RULE_PRIORITY: u32 = 32765;
+
+impl Wish<'_> {
+    pub(super) fn underlay(&mut self) {
+        let Some(underlay) = &self.config.underlay else {
+            return;
+        };
+        if !is_file_name(&underlay.namespace) {
+            let why = format!("{:?} cannot name a namespace", underlay.namespace);
+            self.refuse("underlay.namespace", why);
+            return;
+        }
+        self.desired.namespace = Some(underlay.namespace.clone());
+        self.desired.nics = underlay.nics.iter().map(ToString::to_string).collect();
+        self.desired.loopback = underlay.vtep.map(IpNet::from).into_iter().collect();
+        self.desired.sysctls.extend(sysctl::router());
+        let local = Family::BOTH
+            .map(|family| Rule::all(Domain::Router, family, LOCAL_RULE_PRIORITY, TABLE_LOCAL));
+        self.desired.rules.extend(local);
+        self.trunk(underlay);
+    }
+
+    /// The pair that joins the two namespaces. Its router's end lies in the cluster VRF when it has addresses.
+    fn trunk(&mut self, underlay: &Underlay) {
+        let trunk = &underlay.trunk;
+        let (host, router) = (LinkId::host(&trunk.host), LinkId::router(&trunk.router));
+        let end = |peer: &LinkId| DesiredLink {
+            mtu: Some(trunk.mtu.get().into()),
+            ..DesiredLink::new(
+                Kind::Veth {
+                    peer: Some(peer.clone()),
+                },
+                "trunk",
+                Timing::Before,
+            )
+        };
+        let mut host_end = end(&router);
+        host_end.addresses = nets(&trunk.host_addresses);
+        let mut router_end = end(&host);
+        router_end.addresses = nets(&trunk.router_addresses);
+        for end in [&mut host_end, &mut router_end] {
+            if !end.addresses.is_empty() {
+                end.addr_gen = crate::object::AddrGen::Kernel;
+            }
+        }
+        if !router_end.addresses.is_empty() {
+            router_end.master = self
+                .config
+                .cluster_vrf
+                .as_ref()
+                .map(|vrf| vrf.devices.vrf.to_string());
+        }
+        self.link("underlay.trunk.host", host, host_end);
+        self.link("underlay.trunk.router", router, router_end);
+    }
+}
+
+/// Whether a text can name a file below `/run/netns` and nothing else.
+fn is_file_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    (1..=64).contains(&text.len()) && !text.starts_with(['.', '-']) && text.bytes().all(plain)
+}

@@ -1,0 +1,343 @@
+//! From wish and fact to the plan.
+//!
+//! The plan is made while a [model](crate::model) of the kernel runs along: each step is decided on what the steps
+//! before it leave behind, so that a delete which takes other links with it is followed by their return, and nothing
+//! else. The order and its reasons are in [`plan`](crate::plan).
+
+mod link;
+mod remove;
+
+use std::{collections::BTreeSet, net::IpAddr};
+
+use crate::{
+    desired::{Desired, Timing},
+    model,
+    object::{Domain, Family, Kind, LinkId, Payload, Rule, TABLE_LOCAL},
+    observed::{Observed, ObservedLink},
+    owned::{self, Owner},
+    plan::{LinkChange, Note, Plan, Stage, Step},
+    sysctl::SysctlId,
+};
+
+/// A foreign object that stands where one of ours should be. Nothing is planned while there is one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Conflict {
+    /// A link that we did not make has a name that we need.
+    #[error("{id} is a {kind} that Selvedge did not make; rename or remove it")]
+    LinkTaken {
+        /// The foreign link.
+        id: LinkId,
+        /// What it is.
+        kind: Kind,
+    },
+    /// A NIC's name exists in both namespaces.
+    #[error(
+        "{name} exists in the host's and in the router's namespace; rename or remove one of them"
+    )]
+    NicTwice {
+        /// The name.
+        name: String,
+    },
+    /// A NIC has more addresses than can be remembered over its move.
+    #[error(
+        "{name} has too many addresses to be moved safely ({count}); remove those that are not needed"
+    )]
+    NicAddresses {
+        /// The NIC.
+        name: String,
+        /// How many.
+        count: usize,
+    },
+}
+
+/// The steps from what is to what should be, or whatever stands in their way.
+pub fn diff(desired: &Desired, observed: &Observed) -> Result<Plan, Vec<Conflict>> {
+    let conflicts = conflicts(desired, observed);
+    if !conflicts.is_empty() {
+        return Err(conflicts);
+    }
+    let mut differ = Differ {
+        desired,
+        now: observed.clone(),
+        stage: Stage::BeforeFrr,
+        plan: Plan::default(),
+    };
+    differ.before_frr();
+    differ.stage = Stage::AfterFrr;
+    differ.after_frr();
+    Ok(differ.plan)
+}
+
+fn conflicts(desired: &Desired, observed: &Observed) -> Vec<Conflict> {
+    let mut conflicts = Vec::new();
+    for id in desired.links.keys() {
+        if let Some(link) = observed.links.get(id)
+            && link.owner != Owner::Ours
+        {
+            conflicts.push(Conflict::LinkTaken {
+                id: id.clone(),
+                kind: link.kind.clone(),
+            });
+        }
+    }
+    for name in &desired.nics {
+        let in_host = observed.links.get(&LinkId::host(name));
+        if in_host.is_some() && observed.links.contains_key(&LinkId::router(name)) {
+            conflicts.push(Conflict::NicTwice { name: name.clone() });
+        }
+        if let Some(nic) = in_host
+            && owned::remember(&addresses_of(nic)).is_none()
+        {
+            conflicts.push(Conflict::NicAddresses {
+                name: name.clone(),
+                count: nic.addresses.len(),
+            });
+        }
+    }
+    conflicts
+}
+
+/// The addresses a NIC must keep: those it has, and those it is remembered to have had before it was moved.
+fn addresses_of(nic: &ObservedLink) -> BTreeSet<ipnet::IpNet> {
+    let mut addresses = match nic.owner {
+        Owner::Moved => owned::remembered(nic.alias.as_deref()),
+        Owner::Ours | Owner::Foreign => BTreeSet::new(),
+    };
+    let own = nic.addresses.iter().copied();
+    addresses.extend(own.filter(|address| !owned::is_automatic(address)));
+    addresses
+}
+
+/// Something of which the kernel holds one in a namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Claim {
+    Vni(Domain, u32, u16),
+    Vlan(Domain, String, u16),
+    Table(Domain, u32),
+    Tunnel(Domain, Payload, IpAddr, IpAddr, Option<u32>),
+}
+
+/// What a link occupies besides its name.
+pub(crate) fn claim(domain: Domain, kind: &Kind) -> Option<Claim> {
+    match kind {
+        Kind::Vxlan { vni, port, .. } => Some(Claim::Vni(domain, *vni, *port)),
+        Kind::Vlan { parent, id } => Some(Claim::Vlan(domain, parent.clone()?, *id)),
+        Kind::Vrf { table } => Some(Claim::Table(domain, *table)),
+        Kind::Gre(gre) => Some(Claim::Tunnel(
+            domain,
+            gre.payload,
+            gre.local,
+            gre.remote,
+            gre.key,
+        )),
+        _ => None,
+    }
+}
+
+/// A plan in the making, and the kernel as it will be after the steps so far.
+struct Differ<'a> {
+    desired: &'a Desired,
+    now: Observed,
+    stage: Stage,
+    plan: Plan,
+}
+
+impl Differ<'_> {
+    fn push(&mut self, step: Step) {
+        model::effect(&mut self.now, &step);
+        self.plan.push(self.stage, step);
+    }
+
+    fn before_frr(&mut self) {
+        if let Some(name) = &self.desired.namespace
+            && self.now.namespace.is_none()
+        {
+            self.push(Step::CreateNamespace { name: name.clone() });
+        }
+        self.make_way();
+        self.local_rules();
+        self.sysctls(None);
+        self.nics();
+        self.loopback();
+        for (id, wish) in self.in_order() {
+            if wish.timing <= Timing::Split {
+                self.link(id, wish);
+            }
+            if wish.timing == Timing::Before {
+                self.up(id, wish);
+            }
+        }
+        self.routes(Domain::Router);
+    }
+
+    fn after_frr(&mut self) {
+        for (id, wish) in self.in_order() {
+            if wish.timing == Timing::Split {
+                self.up(id, wish);
+            }
+        }
+        for (id, wish) in self.in_order() {
+            if wish.timing == Timing::After {
+                self.link(id, wish);
+                self.up(id, wish);
+            }
+        }
+        self.routes(Domain::Host);
+        self.rules();
+        self.remove();
+    }
+
+    /// Settings of the namespace, or of one link.
+    fn sysctls(&mut self, link: Option<&LinkId>) {
+        let of_link = |id: &SysctlId| match (link, &id.link) {
+            (None, None) => true,
+            (Some(link), Some(name)) => link.domain == id.domain && link.name == *name,
+            _ => false,
+        };
+        let wished = self.desired.sysctls.iter().filter(|(id, _)| of_link(id));
+        for (id, value) in wished {
+            match self.now.sysctls.get(id) {
+                Some(Some(seen)) if seen == value => {}
+                Some(None) => self.plan.note(Note::SysctlMissing(id.clone())),
+                _ => self.push(Step::SetSysctl {
+                    id: id.clone(),
+                    value: value.clone(),
+                }),
+            }
+        }
+    }
+
+    /// The rule for local addresses: a copy behind the rule for VRFs first, then the original goes; and the other way
+    /// round when the domain is given back in a namespace that stays.
+    fn local_rules(&mut self) {
+        if self.now.namespace.is_none() {
+            return;
+        }
+        for family in Family::BOTH {
+            let first = Rule::all(Domain::Router, family, 0, TABLE_LOCAL);
+            let wished = self.desired.rules.iter().find(|rule| {
+                rule.table == TABLE_LOCAL && rule.family == family && rule.domain == Domain::Router
+            });
+            match wished {
+                Some(wished) => {
+                    if !self.now.rules.contains_key(wished) {
+                        self.push(Step::AddRule(wished.clone()));
+                    }
+                    if self.now.rules.contains_key(&first) {
+                        self.push(Step::DeleteRule(first));
+                    }
+                }
+                None => {
+                    let copied = self.now.rules.iter().any(|(rule, owner)| {
+                        *owner == Owner::Ours
+                            && rule.table == TABLE_LOCAL
+                            && rule.family == family
+                            && rule.priority != 0
+                    });
+                    if copied
+                        && !self.now.rules.contains_key(&first)
+                        && self.namespace_owner() == Some(Owner::Foreign)
+                    {
+                        self.push(Step::AddRule(first));
+                    }
+                }
+            }
+        }
+    }
+
+    fn namespace_owner(&self) -> Option<Owner> {
+        self.now.namespace.as_ref().map(|namespace| namespace.owner)
+    }
+
+    /// Uplinks: moved in with their addresses, and up.
+    fn nics(&mut self) {
+        for name in &self.desired.nics {
+            if let Some(nic) = self.now.links.get(&LinkId::host(name)) {
+                // A NIC whose addresses do not fit was a conflict.
+                if let Some(alias) = owned::remember(&addresses_of(nic)) {
+                    self.push(Step::TakeNic {
+                        name: name.clone(),
+                        alias,
+                    });
+                }
+            }
+            let id = LinkId::router(name);
+            if self.now.links.contains_key(&id) {
+                self.bring_back(&id);
+            } else {
+                self.plan.note(Note::NicMissing(name.clone()));
+            }
+        }
+    }
+
+    /// A NIC up, with the addresses it had before it was moved.
+    fn bring_back(&mut self, id: &LinkId) {
+        let Some(nic) = self.now.links.get(id) else {
+            return;
+        };
+        let missing = match nic.owner {
+            Owner::Moved => &owned::remembered(nic.alias.as_deref()) - &nic.addresses,
+            Owner::Ours | Owner::Foreign => BTreeSet::new(),
+        };
+        if !nic.up {
+            self.push(Step::SetLink {
+                id: id.clone(),
+                change: LinkChange::Up,
+            });
+        }
+        for address in missing {
+            self.push(Step::AddAddress {
+                id: id.clone(),
+                address,
+            });
+        }
+    }
+
+    /// The router's loopback: up, with the tunnel endpoint, before any tunnel needs it.
+    fn loopback(&mut self) {
+        let id = LinkId::router("lo");
+        if self.desired.namespace.is_none() {
+            return;
+        }
+        let Some(lo) = self.now.links.get(&id) else {
+            return;
+        };
+        let missing = &self.desired.loopback - &lo.addresses;
+        if !lo.up {
+            self.push(Step::SetLink {
+                id: id.clone(),
+                change: LinkChange::Up,
+            });
+        }
+        for address in missing {
+            self.push(Step::AddAddress {
+                id: id.clone(),
+                address,
+            });
+        }
+    }
+
+    fn routes(&mut self, domain: Domain) {
+        for (id, route) in &self.desired.routes {
+            if id.domain != domain || self.now.routes.get(id) == Some(route) {
+                continue;
+            }
+            if let Some(stale) = self.now.routes.get(id) {
+                let route = stale.clone();
+                self.push(Step::DeleteRoute { id: *id, route });
+            }
+            self.push(Step::AddRoute {
+                id: *id,
+                route: route.clone(),
+            });
+        }
+    }
+
+    fn rules(&mut self) {
+        for rule in &self.desired.rules {
+            if !self.now.rules.contains_key(rule) {
+                self.push(Step::AddRule(rule.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Links: made, changed in place, set up, given their addresses.
+
+use super::Differ;
+use crate::{
+    desired::{Desired, DesiredLink},
+    object::{Kind, LinkId},
+    observed::ObservedLink,
+    owned,
+    plan::{LinkChange, Step},
+};
+
+impl<'a> Differ<'a> {
+    /// The wished links, masters and parents before what hangs on them.
+    pub(super) fn in_order(&self) -> Vec<(&'a LinkId, &'a DesiredLink)> {
+        let desired: &'a Desired = self.desired;
+        let mut links: Vec<_> = desired.links.iter().collect();
+        links.sort_by_key(|(_, link)| rank(&link.kind));
+        links
+    }
+
+    /// A link as it should be, but for its being up and its addresses.
+    pub(super) fn link(&mut self, id: &LinkId, wish: &DesiredLink) {
+        if let Some(seen) = self.now.links.get(id)
+            && seen.kind != wish.kind
+        {
+            self.push(Step::DeleteLink { id: id.clone() });
+        }
+        if !self.now.links.contains_key(id) {
+            self.push(Step::CreateLink {
+                id: id.clone(),
+                link: Box::new(wish.clone()),
+            });
+        }
+        // One change at a time, each decided on what the one before left: a new master resets the bridge port.
+        while let Some(change) = self
+            .now
+            .links
+            .get(id)
+            .and_then(|seen| next_change(wish, seen))
+        {
+            self.push(Step::SetLink {
+                id: id.clone(),
+                change,
+            });
+        }
+        self.sysctls(Some(id));
+    }
+
+    /// A link up, with its addresses.
+    pub(super) fn up(&mut self, id: &LinkId, wish: &DesiredLink) {
+        let Some(seen) = self.now.links.get(id) else {
+            return;
+        };
+        let stale: Vec<_> = seen
+            .addresses
+            .difference(&wish.addresses)
+            .filter(|address| !owned::is_automatic(address))
+            .copied()
+            .collect();
+        if !seen.up {
+            self.push(Step::SetLink {
+                id: id.clone(),
+                change: LinkChange::Up,
+            });
+        }
+        for address in stale {
+            // Removing one may have taken others of its network along.
+            let still_there = self
+                .now
+                .links
+                .get(id)
+                .is_some_and(|link| link.addresses.contains(&address));
+            if still_there {
+                self.push(Step::DeleteAddress {
+                    id: id.clone(),
+                    address,
+                });
+            }
+        }
+        let missing = self
+            .now
+            .links
+            .get(id)
+            .map(|seen| &wish.addresses - &seen.addresses)
+            .unwrap_or_default();
+        for address in missing {
+            self.push(Step::AddAddress {
+                id: id.clone(),
+                address,
+            });
+        }
+    }
+}
+
+/// Which links come first when they are made; they go in the opposite order.
+pub(super) fn rank(kind: &Kind) -> u8 {
+    match kind {
+        Kind::Loopback | Kind::Vrf { .. } | Kind::Other(_) => 0,
+        Kind::Veth { .. } | Kind::Dummy => 1,
+        Kind::Bridge => 2,
+        Kind::Vxlan { .. } | Kind::Vlan { .. } | Kind::Gre(_) => 3,
+    }
+}
+
+/// The first thing about a link that is not as it should be and can be changed in place.
+fn next_change(wish: &DesiredLink, seen: &ObservedLink) -> Option<LinkChange> {
+    if seen.alias.as_deref() != Some(wish.alias.as_str()) {
+        return Some(LinkChange::Alias(wish.alias.clone()));
+    }
+    if seen.addr_gen != wish.addr_gen {
+        return Some(LinkChange::AddrGen(wish.addr_gen));
+    }
+    if let Some(mac) = wish.mac
+        && seen.mac != Some(mac)
+    {
+        return Some(LinkChange::Mac(mac));
+    }
+    if seen.master != wish.master {
+        return Some(LinkChange::Master(wish.master.clone()));
+    }
+    if let Some(mtu) = wish.mtu
+        && seen.mtu != mtu
+    {
+        return Some(LinkChange::Mtu(mtu));
+    }
+    if let Some(port) = wish.port
+        && seen.port != Some(port)
+    {
+        return Some(LinkChange::Port(port));
+    }
+    None
+}

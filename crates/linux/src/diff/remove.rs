@@ -1,0 +1,139 @@
+//! What goes: first what stands in the way, last what is no longer wanted.
+
+use std::{cmp::Reverse, collections::BTreeSet};
+
+use super::{Differ, claim, link::rank};
+use crate::{
+    object::{Domain, LinkId, TABLE_LOCAL},
+    owned::{self, Owner},
+    plan::Step,
+};
+
+impl Differ<'_> {
+    /// Deletes what cannot stay while the new is made: links of another kind under a wished name, and unwanted links that
+    /// hold a number a new link needs.
+    pub(super) fn make_way(&mut self) {
+        let new = self.desired.links.iter().filter(|(id, wish)| {
+            self.now
+                .links
+                .get(id)
+                .is_none_or(|seen| seen.kind != wish.kind)
+        });
+        let claims: BTreeSet<_> = new
+            .filter_map(|(id, wish)| claim(id.domain, &wish.kind))
+            .collect();
+        let in_the_way = |id: &LinkId| {
+            let Some(seen) = self.now.links.get(id) else {
+                return false;
+            };
+            match self.desired.links.get(id) {
+                Some(wish) => wish.kind != seen.kind,
+                None => claim(id.domain, &seen.kind).is_some_and(|claim| claims.contains(&claim)),
+            }
+        };
+        let doomed = self.ours_in_reverse(in_the_way);
+        self.delete_links(doomed);
+    }
+
+    /// Removes what is no longer wanted.
+    pub(super) fn remove(&mut self) {
+        let rules: Vec<_> = self
+            .now
+            .rules
+            .iter()
+            .filter(|(rule, owner)| **owner == Owner::Ours && !self.desired.rules.contains(rule))
+            // Put back at its old place in a namespace that is not ours: see `local_rules`.
+            .filter(|(rule, _)| rule.table != TABLE_LOCAL || rule.priority != 0)
+            .map(|(rule, _)| rule.clone())
+            .collect();
+        for rule in rules {
+            self.push(Step::DeleteRule(rule));
+        }
+        let doomed = self.ours_in_reverse(|id| !self.desired.links.contains_key(id));
+        self.delete_links(doomed);
+        let routes: Vec<_> = self
+            .now
+            .routes
+            .iter()
+            .filter(|(id, _)| !self.desired.routes.contains_key(id))
+            .map(|(id, route)| (*id, route.clone()))
+            .collect();
+        for (id, route) in routes {
+            self.push(Step::DeleteRoute { id, route });
+        }
+        self.stale_loopback();
+        self.return_nics();
+        if self.desired.namespace.is_none() {
+            self.delete_namespace();
+        }
+    }
+
+    fn ours_in_reverse(&self, which: impl Fn(&LinkId) -> bool) -> Vec<LinkId> {
+        let mut links: Vec<_> = self.now.ours().filter(|(id, _)| which(id)).collect();
+        links.sort_by_key(|(id, link)| Reverse((rank(&link.kind), *id)));
+        links.into_iter().map(|(id, _)| id.clone()).collect()
+    }
+
+    fn delete_links(&mut self, links: Vec<LinkId>) {
+        for id in links {
+            // One may have gone with another: a veth with its peer, a VLAN with its parent.
+            if self.now.links.contains_key(&id) {
+                self.push(Step::DeleteLink { id });
+            }
+        }
+    }
+
+    /// An old tunnel endpoint goes once no tunnel uses it. In a namespace of somebody else we cannot tell whose it is.
+    fn stale_loopback(&mut self) {
+        let id = LinkId::router("lo");
+        if self.namespace_owner() != Some(Owner::Ours) {
+            return;
+        }
+        let Some(lo) = self.now.links.get(&id) else {
+            return;
+        };
+        let stale: Vec<_> = lo
+            .addresses
+            .difference(&self.desired.loopback)
+            .filter(|address| !owned::is_automatic(address))
+            .copied()
+            .collect();
+        for address in stale {
+            self.push(Step::DeleteAddress {
+                id: id.clone(),
+                address,
+            });
+        }
+    }
+
+    /// Hands back NICs that are no longer wanted: moved, up, with their addresses, and only then released.
+    fn return_nics(&mut self) {
+        let moved = |differ: &Self, domain| -> Vec<String> {
+            differ
+                .now
+                .links_in(domain)
+                .filter(|(id, link)| {
+                    link.owner == Owner::Moved && !differ.desired.nics.contains(&id.name)
+                })
+                .map(|(id, _)| id.name.clone())
+                .collect()
+        };
+        for name in moved(self, Domain::Router) {
+            self.push(Step::ReturnNic { name });
+        }
+        for name in moved(self, Domain::Host) {
+            self.bring_back(&LinkId::host(&name));
+            self.push(Step::ReleaseNic { name });
+        }
+    }
+
+    fn delete_namespace(&mut self) {
+        let Some(namespace) = &self.now.namespace else {
+            return;
+        };
+        if namespace.owner == Owner::Ours {
+            let name = namespace.name.clone();
+            self.push(Step::DeleteNamespace { name });
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Steps, done one by one.
+
+use std::collections::BTreeMap;
+
+use super::{
+    ApplyError, Connection, Error, Kernel, RequestError, address, link,
+    namespace::{self, Namespace},
+    read, route, rule, sysctl,
+};
+use crate::{
+    Domain, LinkId, Step,
+    desired::DesiredLink,
+    object::{Kind, Route},
+    owned::{GROUP_MOVED, NAMESPACE_ALIAS, Owner},
+    plan::LinkChange,
+};
+
+pub(super) async fn apply(kernel: &Kernel, steps: &[Step]) -> Result<(), ApplyError> {
+    let failed = |step: &Step, done, source| ApplyError {
+        step: Box::new(step.clone()),
+        done,
+        source,
+    };
+    let Some(first) = steps.first() else {
+        return Ok(());
+    };
+    let router = kernel.router().await;
+    let mut executor = Executor {
+        kernel,
+        router: router.map_err(|source| failed(first, 0, source))?,
+        indices: BTreeMap::new(),
+    };
+    for (done, step) in steps.iter().enumerate() {
+        let result = executor.step(step).await;
+        result.map_err(|source| failed(step, done, source))?;
+    }
+    Ok(())
+}
+
+/// The state of one apply: sockets, and the indices of links met so far.
+struct Executor<'a> {
+    kernel: &'a Kernel,
+    router: Option<(Namespace, Connection)>,
+    indices: BTreeMap<LinkId, u32>,
+}
+
+impl Executor<'_> {
+    async fn step(&mut self, step: &Step) -> Result<(), Error> {
+        match step {
+            Step::CreateNamespace { name } => self.create_namespace(name).await,
+            Step::DeleteNamespace { name } => self.delete_namespace(name),
+            Step::TakeNic { name, alias } => {
+                let id = LinkId::host(name);
+                let index = self.index(&id).await?;
+                let (namespace, _) = self.router()?;
+                let connection = &self.kernel.host;
+                let moved =
+                    link::move_to(connection, index, namespace, GROUP_MOVED, Some(alias)).await;
+                self.indices.remove(&id);
+                changed(Domain::Host, moved)
+            }
+            Step::ReturnNic { name } => {
+                let id = LinkId::router(name);
+                let index = self.index(&id).await?;
+                let host = &self.kernel.host_namespace;
+                let (_, connection) = self.router()?;
+                let moved = link::move_to(connection, index, host, GROUP_MOVED, None).await;
+                self.indices.remove(&id);
+                changed(Domain::Router, moved)
+            }
+            Step::ReleaseNic { name } => {
+                let index = self.index(&LinkId::host(name)).await?;
+                changed(Domain::Host, link::release(&self.kernel.host, index).await)
+            }
+            Step::CreateLink { id, link } => self.create_link(id, link).await,
+            Step::SetLink { id, change } => self.set_link(id, change).await,
+            Step::DeleteLink { id } => self.delete_link(id).await,
+            Step::AddAddress { id, address } => {
+                let index = self.index(id).await?;
+                let connection = self.connection(id.domain)?;
+                changed(id.domain, address::add(connection, index, *address).await)
+            }
+            Step::DeleteAddress { id, address } => {
+                let index = self.index(id).await?;
+                let connection = self.connection(id.domain)?;
+                changed(
+                    id.domain,
+                    address::delete(connection, index, *address).await,
+                )
+            }
+            Step::AddRoute { id, route } => {
+                let device = self.device(id.domain, route).await?;
+                let connection = self.connection(id.domain)?;
+                changed(id.domain, route::add(connection, id, route, device).await)
+            }
+            Step::DeleteRoute { id, route } => {
+                let device = self.device(id.domain, route).await?;
+                let connection = self.connection(id.domain)?;
+                changed(
+                    id.domain,
+                    route::delete(connection, id, route, device).await,
+                )
+            }
+            Step::AddRule(rule) => {
+                let connection = self.connection(rule.domain)?;
+                changed(rule.domain, rule::add(connection, rule).await)
+            }
+            Step::DeleteRule(rule) => {
+                let connection = self.connection(rule.domain)?;
+                changed(rule.domain, rule::delete(connection, rule).await)
+            }
+            Step::SetSysctl { id, value } => {
+                let namespace = match id.domain {
+                    Domain::Host => &self.kernel.host_namespace,
+                    Domain::Router => self.router()?.0,
+                };
+                let domain = id.domain;
+                let written = sysctl::write(namespace, id, value).await;
+                written.map_err(|source| Error::Sysctl { domain, source })
+            }
+        }
+    }
+
+    /// Makes a namespace, marks it, and only then gives it its name.
+    async fn create_namespace(&mut self, name: &str) -> Result<(), Error> {
+        let failed = |source| Error::MakeNamespace {
+            name: name.to_owned(),
+            source,
+        };
+        let namespace = Namespace::unnamed().await.map_err(failed)?;
+        let connection = namespace.connect(Domain::Router).await.map_err(failed)?;
+        // The loopback is the first link of every namespace.
+        let marked = link::set_alias(&connection, 1, NAMESPACE_ALIAS).await;
+        changed(Domain::Router, marked)?;
+        namespace.publish(name).map_err(failed)?;
+        self.router = Some((namespace, connection));
+        Ok(())
+    }
+
+    fn delete_namespace(&mut self, name: &str) -> Result<(), Error> {
+        // Our own socket would keep it alive.
+        self.router = None;
+        self.indices.clear();
+        namespace::unpublish(name).map_err(|source| Error::RemoveNamespace {
+            name: name.to_owned(),
+            source,
+        })
+    }
+
+    async fn create_link(&mut self, id: &LinkId, wish: &DesiredLink) -> Result<(), Error> {
+        let parent = match &wish.kind {
+            Kind::Vlan { parent, .. } => parent.as_ref(),
+            Kind::Gre(gre) => gre.device.as_ref(),
+            _ => None,
+        };
+        let parent = match parent {
+            Some(name) => Some(self.index(&id.sibling(name)).await?),
+            None => None,
+        };
+        let master = match &wish.master {
+            Some(name) => Some(self.index(&id.sibling(name)).await?),
+            None => None,
+        };
+        let other = match (&wish.kind, id.domain) {
+            (Kind::Veth { .. }, Domain::Host) => Some(self.router()?.0),
+            (Kind::Veth { .. }, Domain::Router) => Some(&self.kernel.host_namespace),
+            _ => None,
+        };
+        let below = link::Below { parent };
+        let connection = self.connection(id.domain)?;
+        let made = link::create(connection, &id.name, wish, below, other).await;
+        changed(id.domain, made)?;
+        let index = self.index(id).await?;
+        let connection = self.connection(id.domain)?;
+        changed(
+            id.domain,
+            link::complete(connection, index, wish, master).await,
+        )
+    }
+
+    async fn set_link(&mut self, id: &LinkId, change: &LinkChange) -> Result<(), Error> {
+        let master = match change {
+            LinkChange::Master(Some(name)) => Some(self.index(&id.sibling(name)).await?),
+            _ => None,
+        };
+        let index = self.index(id).await?;
+        let connection = self.connection(id.domain)?;
+        changed(
+            id.domain,
+            link::set(connection, index, change, master).await,
+        )
+    }
+
+    /// Deletes a link, after one more look at whose it is.
+    async fn delete_link(&mut self, id: &LinkId) -> Result<(), Error> {
+        // Others may go with it; whatever is needed later is looked up again.
+        self.indices.clear();
+        let connection = self.connection(id.domain)?;
+        let Some(seen) = find(connection, id).await? else {
+            return Err(Error::NoLink { id: id.clone() });
+        };
+        if seen.owner != Owner::Ours {
+            return Err(Error::NotOurs { id: id.clone() });
+        }
+        changed(id.domain, link::delete(connection, seen.index).await)
+    }
+
+    async fn device(&mut self, domain: Domain, route: &Route) -> Result<Option<u32>, Error> {
+        match route {
+            Route::Via { device, .. } => {
+                let name = device.clone();
+                self.index(&LinkId { domain, name }).await.map(Some)
+            }
+            Route::Unreachable | Route::Blackhole => Ok(None),
+        }
+    }
+
+    async fn index(&mut self, id: &LinkId) -> Result<u32, Error> {
+        if let Some(index) = self.indices.get(id) {
+            return Ok(*index);
+        }
+        let connection = self.connection(id.domain)?;
+        let Some(seen) = find(connection, id).await? else {
+            return Err(Error::NoLink { id: id.clone() });
+        };
+        self.indices.insert(id.clone(), seen.index);
+        Ok(seen.index)
+    }
+
+    fn connection(&self, domain: Domain) -> Result<&Connection, Error> {
+        match domain {
+            Domain::Host => Ok(&self.kernel.host),
+            Domain::Router => self.router().map(|(_, connection)| connection),
+        }
+    }
+
+    fn router(&self) -> Result<(&Namespace, &Connection), Error> {
+        match &self.router {
+            Some((namespace, connection)) => Ok((namespace, connection)),
+            None => Err(Error::NoNamespace {
+                name: self.kernel.name.clone(),
+            }),
+        }
+    }
+}
+
+async fn find(connection: &Connection, id: &LinkId) -> Result<Option<read::RawLink>, Error> {
+    let seen = read::link(connection, &id.name).await;
+    seen.map_err(|source| Error::Read {
+        what: "a link",
+        domain: id.domain,
+        source,
+    })
+}
+
+fn changed(domain: Domain, result: Result<(), RequestError>) -> Result<(), Error> {
+    result.map_err(|source| Error::Change { domain, source })
+}

@@ -1,0 +1,164 @@
+//! A netlink socket in one namespace, and the two ways to use it: a change that is acknowledged, and a dump.
+
+use std::io;
+
+use futures::StreamExt;
+use netlink_packet_route::RouteNetlinkMessage;
+use rtnetlink::{
+    Handle,
+    packet_core::{
+        NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    },
+    sys::AsyncSocket,
+};
+
+use super::Domain;
+
+/// How often a dump is asked for again when the tables change while they are read.
+const DUMP_ATTEMPTS: usize = 5;
+
+/// Why the kernel did not do or tell what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// It said no.
+    #[error("the kernel refused")]
+    Refused(#[source] io::Error),
+    /// The socket is gone.
+    #[error("the netlink socket closed")]
+    Closed,
+    /// The tables never held still.
+    #[error("the tables changed while they were read, {DUMP_ATTEMPTS} times over")]
+    Unsteady,
+}
+
+impl RequestError {
+    /// The error number of a refusal.
+    pub(super) fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Refused(error) => error.raw_os_error(),
+            Self::Closed | Self::Unsteady => None,
+        }
+    }
+}
+
+/// A netlink socket. The task that serves it ends with this value.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) domain: Domain,
+    handle: Handle,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Connection {
+    /// A socket in the namespace of the calling thread.
+    ///
+    /// With strict checking on, the kernel filters dumps by what the request says instead of sending everything: a
+    /// router's tables may hold a million routes that are not ours.
+    pub(super) fn open(domain: Domain) -> io::Result<Self> {
+        let (mut connection, handle, _unsolicited) = rtnetlink::new_connection()?;
+        connection
+            .socket_mut()
+            .socket_mut()
+            .set_netlink_get_strict_chk(true)?;
+        // Without these, a closed socket could not be told from success.
+        connection.set_forward_ack(true);
+        connection.set_forward_done(true);
+        let task = tokio::spawn(connection);
+        Ok(Self {
+            domain,
+            handle,
+            task,
+        })
+    }
+
+    /// Asks for a change and waits until the kernel has made or refused it.
+    pub(super) async fn change(
+        &self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> Result<(), RequestError> {
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        let mut handle = self.handle.clone();
+        let mut response = handle
+            .request(request)
+            .map_err(|_closed| RequestError::Closed)?;
+        while let Some(message) = response.next().await {
+            if let NetlinkPayload::Error(error) = message.payload {
+                return match error.code {
+                    None => Ok(()),
+                    Some(_) => Err(RequestError::Refused(error.to_io())),
+                };
+            }
+        }
+        Err(RequestError::Closed)
+    }
+
+    /// Asks for one object.
+    pub(super) async fn get(
+        &self,
+        message: RouteNetlinkMessage,
+    ) -> Result<RouteNetlinkMessage, RequestError> {
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST;
+        let mut handle = self.handle.clone();
+        let mut response = handle
+            .request(request)
+            .map_err(|_closed| RequestError::Closed)?;
+        match response.next().await.map(|message| message.payload) {
+            Some(NetlinkPayload::InnerMessage(message)) => Ok(message),
+            Some(NetlinkPayload::Error(error)) => Err(RequestError::Refused(error.to_io())),
+            _ => Err(RequestError::Closed),
+        }
+    }
+
+    /// Asks for all objects that match, again if they change while they are read.
+    pub(super) async fn dump(
+        &self,
+        message: RouteNetlinkMessage,
+    ) -> Result<Vec<RouteNetlinkMessage>, RequestError> {
+        for _ in 0..DUMP_ATTEMPTS {
+            if let Some(objects) = self.try_dump(message.clone()).await? {
+                return Ok(objects);
+            }
+        }
+        Err(RequestError::Unsteady)
+    }
+
+    async fn try_dump(
+        &self,
+        message: RouteNetlinkMessage,
+    ) -> Result<Option<Vec<RouteNetlinkMessage>>, RequestError> {
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+        let mut handle = self.handle.clone();
+        let mut response = handle
+            .request(request)
+            .map_err(|_closed| RequestError::Closed)?;
+        let mut objects = Vec::new();
+        let mut steady = true;
+        while let Some(message) = response.next().await {
+            steady &= message.header.flags & NLM_F_DUMP_INTR == 0;
+            match message.payload {
+                NetlinkPayload::InnerMessage(object) => objects.push(object),
+                NetlinkPayload::Error(error) => {
+                    return Err(RequestError::Refused(error.to_io()));
+                }
+                NetlinkPayload::Done(done) if done.code < 0 => {
+                    return Err(RequestError::Refused(io::Error::from_raw_os_error(
+                        -done.code,
+                    )));
+                }
+                NetlinkPayload::Done(_) => return Ok(steady.then_some(objects)),
+                _ => {}
+            }
+        }
+        Err(RequestError::Closed)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

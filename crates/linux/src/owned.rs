@@ -1,0 +1,138 @@
+//! What is ours: the one place that decides what Selvedge may change and delete.
+//!
+//! | object | mark | written |
+//! |---|---|---|
+//! | link we made | link group [`GROUP_MADE`] | in the message that makes it |
+//! | NIC we moved | link group [`GROUP_MOVED`] | in the message that moves it |
+//! | address | lies on a link we made, or on the loopback of a namespace we made | – |
+//! | route, rule | protocol [`PROTOCOL`] | in the message that makes it |
+//! | namespace | alias [`NAMESPACE_ALIAS`] on its loopback | before the namespace gets its name |
+//! | sysctl | belongs to the router's namespace, or to a link we made | – |
+//!
+//! The mark of a link is its group and not its alias, because the kernel takes a group together with the link and an
+//! alias only afterwards: a process that dies between the two would leave a link that nobody dares to touch. The alias
+//! (`selvedge:<what>`) is for people, with one exception: on a moved NIC it remembers the addresses that the move
+//! flushes, so that they survive a crash between the move and their return.
+//!
+//! Two ways to be wrong, and what keeps us from them:
+//!
+//! - **Leaking one of ours** (a link that no later plan removes): the mark is set atomically with the object, so there is
+//!   no instant at which an object of ours is unmarked. Somebody who changes a link's group takes it from us; we
+//!   then see a foreign link with a name we need, and say so.
+//! - **Destroying somebody's**: nothing is judged by its name. A foreign object with a name we want is a
+//!   [`Conflict`](crate::Conflict) that names it. Group and protocol numbers are large or unassigned, so that nobody
+//!   has them by chance. The executor looks at the mark once more in the instant before it deletes a link.
+
+use std::collections::BTreeSet;
+
+use ipnet::IpNet;
+
+/// Link group of what we made. Large, because people and programs that use groups count from one.
+pub const GROUP_MADE: u32 = 0x5e1d_0001;
+/// Link group of a NIC that we moved into the router's namespace, or are about to hand back.
+pub const GROUP_MOVED: u32 = 0x5e1d_0002;
+/// Protocol of our routes and rules: unassigned in the kernel, in iproute2 and in FRR (which uses 11 and 186–198).
+pub const PROTOCOL: u8 = 176;
+/// Alias of the loopback of a namespace that we made.
+pub const NAMESPACE_ALIAS: &str = "selvedge:namespace";
+/// How many bytes of alias the kernel keeps.
+pub const MAX_ALIAS: usize = 255;
+
+const PREFIX: &str = "selvedge:";
+const NIC: &str = "selvedge:nic";
+
+/// Whose an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// Selvedge made it.
+    Ours,
+    /// It is somebody's NIC that Selvedge holds for a while.
+    Moved,
+    /// Somebody else's, or the kernel's own.
+    Foreign,
+}
+
+impl Owner {
+    /// Whose a link of this group is.
+    pub fn of_group(group: u32) -> Self {
+        match group {
+            GROUP_MADE => Self::Ours,
+            GROUP_MOVED => Self::Moved,
+            _ => Self::Foreign,
+        }
+    }
+
+    /// Whose a route or rule of this protocol is.
+    pub fn of_protocol(protocol: u8) -> Self {
+        if protocol == PROTOCOL {
+            Self::Ours
+        } else {
+            Self::Foreign
+        }
+    }
+}
+
+/// The alias of a link we made, for people: `selvedge:l2 100`.
+pub fn alias(what: &str) -> String {
+    let mut alias = format!("{PREFIX}{what}");
+    let mut end = MAX_ALIAS.min(alias.len());
+    while !alias.is_char_boundary(end) {
+        end -= 1;
+    }
+    alias.truncate(end);
+    alias
+}
+
+/// The alias of a moved NIC, which remembers its addresses; `None` if they do not fit.
+pub fn remember(addresses: &BTreeSet<IpNet>) -> Option<String> {
+    let mut alias = NIC.to_owned();
+    for address in addresses {
+        alias.push(' ');
+        alias.push_str(&address.to_string());
+    }
+    (alias.len() <= MAX_ALIAS).then_some(alias)
+}
+
+/// The addresses that the alias of a moved NIC remembers.
+pub fn remembered(alias: Option<&str>) -> BTreeSet<IpNet> {
+    alias
+        .and_then(|alias| alias.strip_prefix(NIC))
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .filter_map(|text| text.parse().ok())
+        .collect()
+}
+
+/// Whether an address is made by the kernel itself: on a link of ours it is not ours to remove.
+pub fn is_automatic(address: &IpNet) -> bool {
+    match address {
+        IpNet::V4(net) => net.addr().is_loopback(),
+        IpNet::V6(net) => net.addr().is_loopback() || net.addr().is_unicast_link_local(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moved_nic_remembers_its_addresses() {
+        let addresses: BTreeSet<IpNet> = ["192.0.2.1/24", "2001:db8::1/64"]
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect();
+        let alias = remember(&addresses).unwrap();
+        assert_eq!(alias, "selvedge:nic 192.0.2.1/24 2001:db8::1/64");
+        assert_eq!(remembered(Some(&alias)), addresses);
+        assert_eq!(remembered(Some("uplink to leaf1")), BTreeSet::new());
+    }
+
+    #[test]
+    fn more_addresses_than_an_alias_holds_are_refused() {
+        let addresses = (0..20)
+            .map(|i| format!("2001:db8:1111:2222:3333:4444:5555:{i:x}/64"))
+            .map(|text| text.parse().unwrap())
+            .collect();
+        assert_eq!(remember(&addresses), None);
+    }
+}

@@ -1,0 +1,314 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{base, fabric_vrf, host, layer2, parse, plan, settle, texts, wish};
+use crate::{
+    Conflict, Desired, Disruption, LinkId, Observed, ObservedLink, Unsupported,
+    desired::desired,
+    diff::diff,
+    model::apply_to_model,
+    object::{Family, Kind},
+    observed::ObservedNamespace,
+    owned::Owner,
+};
+
+fn two_of_each() -> Value {
+    let mut config = base();
+    config["fabricVRFs"]["red"] = fabric_vrf("red", 10001, 2000);
+    config["layer2s"]["100"] = layer2(100, 5100, Some("red"));
+    config["layer2s"]["101"] = layer2(101, 5101, None);
+    config
+}
+
+fn without(mut config: Value, group: &str, key: &str) -> Value {
+    config[group].as_object_mut().unwrap().remove(key);
+    config
+}
+
+#[test]
+fn a_node_is_built_from_nothing_and_given_back() {
+    let before = host();
+    let mut now = before.clone();
+    let first = settle(&wish(two_of_each()), &mut now);
+    assert_eq!(first.disruption(), Disruption::Rebuild);
+    let back = settle(&Desired::default(), &mut now);
+    assert_eq!(
+        texts(&back).last().map(String::as_str),
+        Some("delete namespace selvedge")
+    );
+    let mut expected = before;
+    for link in expected.links.values_mut() {
+        link.addresses
+            .retain(|address| !crate::owned::is_automatic(address));
+    }
+    for link in now.links.values_mut() {
+        link.addresses
+            .retain(|address| !crate::owned::is_automatic(address));
+    }
+    assert_eq!(now, expected);
+}
+
+#[test]
+fn an_l3_vni_is_made_before_frr_and_set_up_after() {
+    let mut config = base();
+    config["fabricVRFs"]["red"] = fabric_vrf("red", 10001, 2000);
+    let mut now = host();
+    settle(&wish(base()), &mut now);
+    let plan = settle(&wish(config), &mut now);
+    let before: Vec<_> = plan.before_frr().iter().map(ToString::to_string).collect();
+    let after: Vec<_> = plan.after_frr().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        before,
+        [
+            "create link router/red: vrf table 10001",
+            "set link router/red up",
+            "create link router/br.red: bridge master red",
+            "create link router/vx.red: vxlan id 2000 dstport 4789 local 198.51.100.1 master br.red",
+            "add route 0.0.0.0/0 table 10001 metric 4278198272 in router: unreachable",
+            "add route ::/0 table 10001 metric 4278198272 in router: unreachable",
+        ]
+    );
+    assert_eq!(
+        after,
+        ["set link router/br.red up", "set link router/vx.red up"]
+    );
+    assert_eq!(plan.disruption(), Disruption::Additive);
+}
+
+#[test]
+fn removing_a_segment_touches_only_its_objects() {
+    let mut now = host();
+    settle(&wish(two_of_each()), &mut now);
+    let plan = settle(&wish(without(two_of_each(), "layer2s", "100")), &mut now);
+    assert_eq!(plan.before_frr(), []);
+    assert_eq!(
+        texts(&plan),
+        [
+            "delete link router/vx.5100",
+            "delete link router/vlan.100",
+            "delete link host/l2.100",
+            "delete link router/l2.100",
+        ]
+    );
+}
+
+#[test]
+fn a_link_deleted_by_hand_is_the_only_thing_repaired() {
+    let desired = wish(two_of_each());
+    let mut now = host();
+    settle(&desired, &mut now);
+    now.links.remove(&LinkId::router("vx.5101"));
+    assert_eq!(
+        texts(&settle(&desired, &mut now)),
+        [
+            "create link router/vx.5101: vxlan id 5101 dstport 4789 local 198.51.100.1 master l2.101",
+            "set link router/vx.5101 up",
+        ]
+    );
+}
+
+#[test]
+fn a_segment_that_changes_its_vni_is_rebuilt_before_frr_forgets_it() {
+    let mut now = host();
+    settle(&wish(two_of_each()), &mut now);
+    let mut config = two_of_each();
+    config["layer2s"]["101"] = layer2(101, 5999, None);
+    config["layer2s"]["101"]["devices"]["vxlan"] = "vx.5101".into();
+    let plan = settle(&wish(config), &mut now);
+    assert_eq!(
+        texts(&plan),
+        [
+            "delete link router/vx.5101",
+            "create link router/vx.5101: vxlan id 5999 dstport 4789 local 198.51.100.1 master l2.101",
+            "set link router/vx.5101 up",
+        ]
+    );
+    assert_eq!(plan.disruption(), Disruption::Rebuild);
+}
+
+#[test]
+fn a_vni_that_moves_to_another_device_frees_the_old_one_first() {
+    let mut now = host();
+    settle(&wish(two_of_each()), &mut now);
+    let mut config = two_of_each();
+    config["layer2s"]["101"]["devices"]["vxlan"] = "vx.new".into();
+    let plan = settle(&wish(config), &mut now);
+    assert_eq!(plan.before_frr().len(), 1);
+    assert_eq!(texts(&plan)[0], "delete link router/vx.5101");
+}
+
+#[test]
+fn a_segment_that_changes_its_vrf_gets_its_addresses_again_after_the_move() {
+    let mut config = two_of_each();
+    let mut now = host();
+    settle(&wish(config.clone()), &mut now);
+    config["layer2s"]["100"]["irb"]["vrf"] = "cluster".into();
+    assert_eq!(
+        texts(&settle(&wish(config), &mut now)),
+        [
+            "set link router/l2.100 master cluster",
+            "add address 2001:db8:100::1/64 to router/l2.100",
+        ]
+    );
+}
+
+#[test]
+fn an_unchanged_bridge_keeps_its_mac() {
+    let desired = wish(two_of_each());
+    let mut now = host();
+    settle(&desired, &mut now);
+    assert_eq!(texts(&plan(&desired, &now)), Vec::<String>::new());
+}
+
+#[test]
+fn a_foreign_link_with_a_name_we_need_is_named_and_left_alone() {
+    let mut now = host();
+    let foreign = ObservedLink::fresh(Owner::Foreign, Kind::Bridge);
+    now.links.insert(LinkId::host("hbn"), foreign);
+    let conflicts = diff(&wish(base()), &now).unwrap_err();
+    assert_eq!(
+        conflicts,
+        [Conflict::LinkTaken {
+            id: LinkId::host("hbn"),
+            kind: Kind::Bridge
+        }]
+    );
+}
+
+#[test]
+fn the_local_rule_is_copied_before_it_is_removed() {
+    let plan = plan(&wish(base()), &host());
+    let rules: Vec<_> = texts(&plan)
+        .into_iter()
+        .filter(|text| text.contains(" rule ipv4"))
+        .collect();
+    assert_eq!(
+        rules,
+        [
+            "add rule ipv4 32765: from all lookup 255 in router",
+            "delete rule ipv4 0: from all lookup 255 in router",
+        ]
+    );
+}
+
+#[test]
+fn a_namespace_of_somebody_else_is_used_and_left_standing() {
+    let mut now = host();
+    apply_to_model(
+        &mut now,
+        &crate::Step::CreateNamespace {
+            name: "selvedge".into(),
+        },
+    )
+    .unwrap();
+    now.namespace = Some(ObservedNamespace {
+        name: "selvedge".into(),
+        owner: Owner::Foreign,
+    });
+    settle(&wish(two_of_each()), &mut now);
+    settle(&Desired::default(), &mut now);
+    assert!(now.namespace.is_some());
+    assert_eq!(now.ours().count(), 0);
+    let first = crate::object::Rule::all(crate::Domain::Router, Family::V4, 0, 255);
+    assert!(
+        now.rules.contains_key(&first),
+        "the local rule is back at its place"
+    );
+}
+
+#[test]
+fn a_nic_keeps_its_addresses_through_a_crash_between_move_and_return() {
+    let desired = wish(base());
+    for cut in 0..plan(&desired, &host()).len() {
+        let mut now = host();
+        for step in plan(&desired, &now).steps().take(cut) {
+            apply_to_model(&mut now, step).unwrap();
+        }
+        settle(&desired, &mut now);
+        let nic = &now.links[&LinkId::router("eth1")];
+        assert!(nic.up && nic.addresses.contains(&"192.0.2.11/24".parse().unwrap()));
+    }
+    let mut built = host();
+    settle(&desired, &mut built);
+    for cut in 0..plan(&Desired::default(), &built).len() {
+        let mut now = built.clone();
+        for step in plan(&Desired::default(), &now).steps().take(cut) {
+            apply_to_model(&mut now, step).unwrap();
+        }
+        settle(&Desired::default(), &mut now);
+        let nic = &now.links[&LinkId::host("eth1")];
+        assert_eq!((nic.owner, nic.up), (Owner::Foreign, true));
+        assert_eq!(
+            nic.addresses,
+            BTreeSet::from(["192.0.2.11/24".parse().unwrap()])
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let mut config = base();
+    config["layer2s"]["100"] = layer2(100, 5100, Some("blue"));
+    config["layer2s"]["100"]["disableSegmentation"] = true.into();
+    config["fabricVRFs"]["red"] = fabric_vrf("red", 254, 2000);
+    config["fabricVRFs"]["red"]["devices"] = json!({"vrf": "red"});
+    config["underlay"]["trunk"]["mtu"] = 1400.into();
+    let mut paths: Vec<String> = desired(&parse(config))
+        .unwrap_err()
+        .into_iter()
+        .map(|Unsupported { path, .. }| path)
+        .collect();
+    paths.sort();
+    assert_eq!(
+        paths,
+        [
+            "fabricVRFs.red.devices",
+            "fabricVRFs.red.table",
+            "layer2s.100.disableSegmentation",
+            "layer2s.100.irb.vrf",
+            "layer2s.100.mtu",
+        ]
+    );
+}
+
+#[test]
+fn policy_routes_match_the_link_in_ipv4_and_the_vrf_in_ipv6() {
+    let mut config = base();
+    config["localVRFs"]["s-red"] =
+        json!({"table": 10002, "devices": {"vrf": "s-red"}, "mtu": 1500});
+    config["clusterVRF"]["policyRoutes"] = json!([
+        {"trafficMatch": {"srcPrefix": "10.1.0.0/16", "protocol": "tcp", "dstPort": 443}, "nextHop": {"vrf": "s-red"}, "priority": 100},
+        {"trafficMatch": {"srcPrefix": "2001:db8::/64"}, "nextHop": {"vrf": "s-red"}, "priority": 100},
+    ]);
+    let rules: Vec<_> = wish(config)
+        .rules
+        .iter()
+        .filter(|rule| rule.priority == 100)
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        rules,
+        [
+            "ipv4 100: from 10.1.0.0/16 iif hbn ipproto 6 dport 443 lookup 10002 in router",
+            "ipv6 100: from 2001:db8::/64 iif cluster lookup 10002 in router",
+        ]
+    );
+}
+
+#[test]
+fn a_setting_that_the_kernel_lacks_is_noted_and_not_tried_again() {
+    let desired = wish(base());
+    let mut now: Observed = host();
+    settle(&desired, &mut now);
+    let id = now
+        .sysctls
+        .keys()
+        .find(|id| id.path.ends_with("all/accept_untracked_na"))
+        .cloned()
+        .unwrap();
+    now.sysctls.insert(id.clone(), None);
+    let plan = plan(&desired, &now);
+    assert!(plan.is_empty());
+    assert_eq!(plan.notes(), [crate::Note::SysctlMissing(id)]);
+}
