@@ -1,0 +1,10 @@
+//! The lab's own tests: real servers, real kernels, real routing daemons. A part that is missing fails the test.
+#![expect(clippy::print_stderr, reason = "tests print their start-up times")]
+
+#[path = "lab/control_plane.rs"]
+mod control_plane;
+
+/// Progress of the parts, shown with `--nocapture` and with failures.
+fn progress(line: &str) {
+    eprintln!("{line}");
+}
