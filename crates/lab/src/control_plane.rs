@@ -3,12 +3,13 @@
 mod etcd;
 mod kubeconfig;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -355,38 +356,45 @@ impl ControlPlane {
         self.start_server(&kubernetes.program("kube-controller-manager"), &arguments)
     }
 
+    /// Waits for `/readyz` and for the namespace `default`, which a fresh server makes a moment later.
     fn wait_until_ready(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + READY_WITHIN;
-        loop {
-            let token = self
-                .users
-                .first()
-                .map(|admin| admin.token.clone())
-                .unwrap_or_default();
-            let mut command = self.kubectl_command();
-            command
-                .args([
-                    "--kubeconfig=/dev/null",
-                    "--request-timeout=2s",
-                    "--server",
-                    &self.url,
-                ])
-                .args(["--token", &token, "--certificate-authority"])
-                .arg(self.certificate())
-                .args(["get", "--raw=/readyz"]);
-            if self.certificate().exists() && run(&mut command).is_ok() {
-                return Ok(());
-            }
+        while !(self.certificate().exists()
+            && self.answers("/readyz")
+            && self.answers("/api/v1/namespaces/default"))
+        {
             let ended = self.servers.iter_mut().any(Daemon::ended);
             if ended || Instant::now() > deadline {
                 let log = self.servers.first().map(Daemon::output).unwrap_or_default();
+                let seconds = READY_WITHIN.as_secs();
                 return Err(Error::NotReady {
-                    seconds: READY_WITHIN.as_secs(),
+                    seconds,
                     log: tail(&log, 20),
                 });
             }
             thread::sleep(Duration::from_millis(100));
         }
+        Ok(())
+    }
+
+    fn answers(&self, path: &str) -> bool {
+        let token = self
+            .users
+            .first()
+            .map(|admin| admin.token.clone())
+            .unwrap_or_default();
+        let mut command = self.kubectl_command();
+        command
+            .args([
+                "--kubeconfig=/dev/null",
+                "--request-timeout=2s",
+                "--server",
+                &self.url,
+            ])
+            .args(["--token", &token, "--certificate-authority"])
+            .arg(self.certificate())
+            .args(["get", "--raw", path]);
+        run(&mut command).is_ok()
     }
 
     fn write_kubeconfigs(&self) -> Result<(), Error> {
@@ -417,9 +425,16 @@ impl Drop for ControlPlane {
     }
 }
 
-/// A loopback address that is free now; what takes it follows at once.
+/// A loopback address that is free now, and that we have given to nobody else.
 fn free_address() -> Result<SocketAddr, Error> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .map_err(|source| Error::FindPort { source })
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .and_then(|listener| listener.local_addr())
+            .map_err(|source| Error::FindPort { source })?;
+        if given.insert(address.port()) {
+            return Ok(address);
+        }
+    }
 }

@@ -7,6 +7,8 @@
 //! Everything started here ends with the value that stands for it, and with the process at the latest.
 
 pub mod control_plane;
+pub mod guest;
+pub mod host;
 pub mod namespace;
 pub mod parts;
 pub mod process;

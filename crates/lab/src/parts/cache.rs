@@ -64,12 +64,12 @@ impl Cache {
             hash.update(part.len().to_be_bytes());
             hash.update(part.as_bytes());
         }
-        let digest: String = hash
+        let digest = hash
             .finalize()
             .iter()
             .take(6)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+            .fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+        let digest = format!("{digest:012x}");
         let place = self.root.join(format!("{name}-{digest}"));
         if place.is_dir() {
             return Ok(place);

@@ -1,0 +1,332 @@
+//! A user-mode-Linux guest: a whole kernel with VRFs and VLANs, as a process of this machine.
+//!
+//! Its root is a Debian tree, read-only; a folder of this machine is its `/share`; a tap in the lab's namespace is its
+//! management network, over which a small service in the guest runs commands.
+
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::host::{self, Host, Record, Running};
+use crate::namespace::{self, Namespace};
+use crate::parts::Tree;
+use crate::process::{self, Daemon, tail};
+use crate::scratch;
+
+const INIT: &str = include_str!("guest/init.sh");
+const SERVICE: &str = include_str!("guest/serve.pl");
+const PORT: u16 = 1025;
+const UP_WITHIN: Duration = Duration::from_secs(60);
+
+/// What can go wrong with a guest.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What is handed to the guest could not be written.
+    #[error("failed to write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The kernel could not be started.
+    #[error("failed to start the guest {name}")]
+    Start {
+        /// The guest.
+        name: String,
+        /// What the program said.
+        #[source]
+        source: process::Error,
+    },
+    /// Its network could not be made.
+    #[error("failed to plug in the guest {name}")]
+    Plug {
+        /// The guest.
+        name: String,
+        /// What the program said.
+        #[source]
+        source: namespace::Error,
+    },
+    /// It did not come up.
+    #[error("the guest {name} did not come up; its console says:\n{console}")]
+    NotUp {
+        /// The guest.
+        name: String,
+        /// The end of what it printed.
+        console: String,
+    },
+}
+
+/// What a guest is booted with.
+#[derive(Debug, Clone)]
+pub struct Config<'a> {
+    /// Its host name.
+    pub name: &'a str,
+    /// Its address on the management network, whose bridge is `mgmt`.
+    pub address: Ipv4Addr,
+    /// Bridges of the lab's namespace that its further NICs `vec1`, `vec2`, … are plugged into.
+    pub bridges: &'a [String],
+    /// Memory in MiB.
+    pub memory: u32,
+}
+
+/// A guest that runs; dropping it cuts its power.
+#[derive(Debug)]
+pub struct Guest {
+    name: String,
+    kernel: Mutex<Daemon>,
+    namespace: Arc<Namespace>,
+    address: SocketAddr,
+    folder: TempDir,
+    share: PathBuf,
+    up_after: Duration,
+}
+
+impl Guest {
+    /// Boots a guest and waits until it takes commands.
+    pub fn boot(
+        tree: &Tree,
+        namespace: &Arc<Namespace>,
+        config: &Config<'_>,
+    ) -> Result<Self, Error> {
+        let start = Instant::now();
+        let name = config.name.to_owned();
+        let write = |path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Write { path, source }
+        };
+        let folder = scratch::folder(&name).map_err(write(&std::env::temp_dir()))?;
+        let share = folder.path().join("share");
+        fs::create_dir(&share).map_err(write(&share))?;
+        for (file, text) in [("init", INIT), ("serve.pl", SERVICE)] {
+            fs::write(share.join(file), text).map_err(write(&share.join(file)))?;
+        }
+        let argv = command_line(tree, namespace, config, folder.path(), &share)?;
+        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+        let kernel = Daemon::start(&argv, &folder.path().join("console.log"), Duration::ZERO)
+            .map_err(|source| Error::Start {
+                name: name.clone(),
+                source,
+            })?;
+        let mut guest = Self {
+            name,
+            kernel: Mutex::new(kernel),
+            namespace: Arc::clone(namespace),
+            address: SocketAddr::new(config.address.into(), PORT),
+            folder,
+            share,
+            up_after: Duration::ZERO,
+        };
+        guest.wait_until_up(start)?;
+        guest.up_after = start.elapsed();
+        Ok(guest)
+    }
+
+    /// How long it took until the guest took commands.
+    pub fn up_after(&self) -> Duration {
+        self.up_after
+    }
+
+    /// Everything that the guest has printed on its console.
+    pub fn console(&self) -> String {
+        self.kernel
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .output()
+    }
+
+    /// Cuts the power.
+    pub fn kill(&self) {
+        self.kernel
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .stop();
+    }
+
+    /// Shuts the kernel down in order, as far as a kernel without an init system can.
+    pub fn power_off(&self) -> Result<(), host::Error> {
+        let off = self.start(&["sh", "-c", "sync; echo o > /proc/sysrq-trigger"], "")?;
+        drop(off.wait(Duration::from_secs(5)));
+        self.kill();
+        Ok(())
+    }
+
+    fn wait_until_up(&self, start: Instant) -> Result<(), Error> {
+        while self.run(&["true"], "").is_err() {
+            let dead = self
+                .kernel
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .ended();
+            if dead || start.elapsed() > UP_WITHIN {
+                let console = tail(&self.console(), 30);
+                return Err(Error::NotUp {
+                    name: self.name.clone(),
+                    console,
+                });
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    fn request(
+        &self,
+        argv: &[&str],
+        stdin: &str,
+    ) -> io::Result<(TcpStream, BufReader<TcpStream>, u32)> {
+        let connect = |source: namespace::Error| io::Error::other(source);
+        let mut stream = self
+            .namespace
+            .connect(self.address, Duration::from_secs(2))
+            .map_err(connect)?;
+        stream.set_nodelay(true)?;
+        let words = argv.join("\0");
+        stream.write_all(format!("{} {}\n{words}{stdin}", words.len(), stdin.len()).as_bytes())?;
+        let mut answers = BufReader::new(stream.try_clone()?);
+        match next_frame(&mut answers)? {
+            Some(Frame::Started(pid)) => Ok((stream, answers, pid)),
+            _ => Err(io::Error::other(
+                "the guest did not say that the command has started",
+            )),
+        }
+    }
+}
+
+fn command_line(
+    tree: &Tree,
+    namespace: &Namespace,
+    config: &Config<'_>,
+    folder: &Path,
+    share: &Path,
+) -> Result<Vec<String>, Error> {
+    let plug = |source| Error::Plug {
+        name: config.name.to_owned(),
+        source,
+    };
+    let mut argv: Vec<String> = namespace.prefix().into();
+    // A process namespace of its own takes all of the guest's helper processes along when it goes.
+    let wrapper = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child=KILL",
+        "--",
+    ];
+    argv.extend(wrapper.map(str::to_owned));
+    argv.push(tree.kernel().display().to_string());
+    argv.extend(
+        [
+            "rootfstype=hostfs".to_owned(),
+            format!("rootflags={}", tree.root().display()),
+            "ro".to_owned(),
+            format!("mem={}M", config.memory),
+            "init=/lab/init".to_owned(),
+            format!("share={}", share.display()),
+            format!("name={}", config.name),
+            format!("address={}/16", config.address),
+            format!("port={PORT}"),
+            "con=null con0=fd:0,fd:1 quiet seccomp=on".to_owned(),
+            format!("uml_dir={}", folder.display()),
+            "umid=guest".to_owned(),
+        ]
+        .iter()
+        .flat_map(|words| words.split(' '))
+        .map(str::to_owned),
+    );
+    for (number, bridge) in ["mgmt"]
+        .into_iter()
+        .chain(config.bridges.iter().map(String::as_str))
+        .enumerate()
+    {
+        let tap = format!("{}-{number}", config.name);
+        namespace.tap(&tap, bridge).map_err(plug)?;
+        argv.push(format!("vec{number}:transport=tap,ifname={tap},depth=128"));
+    }
+    Ok(argv)
+}
+
+impl Host for Guest {
+    fn start(&self, argv: &[&str], stdin: &str) -> Result<Running, host::Error> {
+        let (mut stream, mut answers, pid) =
+            self.request(argv, stdin)
+                .map_err(|source| host::Error::Speak {
+                    command: argv.join(" "),
+                    source,
+                })?;
+        let record = Record::default();
+        let watch = record.clone();
+        thread::spawn(move || {
+            loop {
+                match next_frame(&mut answers) {
+                    Ok(Some(Frame::Stdout(bytes))) => watch.stdout(&bytes),
+                    Ok(Some(Frame::Stderr(bytes))) => watch.stderr(&bytes),
+                    Ok(Some(Frame::Ended(status))) => return watch.end(Some(status)),
+                    Ok(Some(Frame::Started(_)) | None) | Err(_) => return watch.end(None),
+                }
+            }
+        });
+        let stream = Mutex::new(stream);
+        let send = move |signal: Signal| {
+            let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+            // A guest that is gone needs no signal.
+            drop(stream.write_all(format!("{}\n", signal.as_raw()).as_bytes()));
+        };
+        Ok(Running::new(argv, pid, record, Box::new(send)))
+    }
+
+    fn tree(&self) -> &'static str {
+        "/"
+    }
+
+    fn share(&self) -> &Path {
+        &self.share
+    }
+
+    fn share_seen(&self) -> &'static str {
+        "/share"
+    }
+}
+
+enum Frame {
+    Started(u32),
+    Stdout(Vec<u8>),
+    Stderr(Vec<u8>),
+    Ended(i32),
+}
+
+/// The next answer of the service; `guest/serve.pl` describes them.
+fn next_frame(answers: &mut BufReader<TcpStream>) -> io::Result<Option<Frame>> {
+    let mut head = String::new();
+    if answers.read_line(&mut head)? == 0 {
+        return Ok(None);
+    }
+    let garbled = || {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("garbled answer {head:?}"),
+        )
+    };
+    let (kind, number) = head.trim_end().split_once(' ').ok_or_else(garbled)?;
+    let number: u32 = number.parse().map_err(|_not_a_number| garbled())?;
+    let mut body = || {
+        let mut bytes = vec![0; usize::try_from(number).unwrap_or_default()];
+        answers.read_exact(&mut bytes).map(|()| bytes)
+    };
+    Ok(Some(match kind {
+        "P" => Frame::Started(number),
+        "O" => Frame::Stdout(body()?),
+        "E" => Frame::Stderr(body()?),
+        "X" => Frame::Ended(i32::try_from(number).unwrap_or(i32::MAX)),
+        _ => return Err(garbled()),
+    }))
+}
