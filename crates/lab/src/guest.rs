@@ -5,9 +5,9 @@
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use crate::host::{self, Host, Record, Running};
 use crate::namespace::{self, Namespace};
 use crate::parts::Tree;
 use crate::process::{self, Daemon, tail};
+use crate::report;
 use crate::scratch;
 
 const INIT: &str = include_str!("guest/init.sh");
@@ -85,9 +86,11 @@ pub struct Guest {
     kernel: Mutex<Daemon>,
     namespace: Arc<Namespace>,
     address: SocketAddr,
-    folder: TempDir,
+    connections: Mutex<Vec<Weak<TcpStream>>>,
     share: PathBuf,
     up_after: Duration,
+    // Removed last.
+    folder: TempDir,
 }
 
 impl Guest {
@@ -121,8 +124,9 @@ impl Guest {
             kernel: Mutex::new(kernel),
             namespace: Arc::clone(namespace),
             address: SocketAddr::new(config.address.into(), PORT),
-            folder,
+            connections: Mutex::default(),
             share,
+            folder,
             up_after: Duration::ZERO,
         };
         guest.wait_until_up(start)?;
@@ -149,6 +153,17 @@ impl Guest {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .stop();
+        let mut connections = self
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for stream in connections
+            .drain(..)
+            .filter_map(|connection| connection.upgrade())
+        {
+            // A dead peer does not hang up; a connection that is closed already needs no closing.
+            stream.shutdown(Shutdown::Both).unwrap_or_default();
+        }
     }
 
     /// Shuts the kernel down in order, as far as a kernel without an init system can.
@@ -180,24 +195,29 @@ impl Guest {
 
     fn request(
         &self,
+        mut stream: &TcpStream,
         argv: &[&str],
         stdin: &str,
-    ) -> io::Result<(TcpStream, BufReader<TcpStream>, u32)> {
-        let connect = |source: namespace::Error| io::Error::other(source);
-        let mut stream = self
-            .namespace
-            .connect(self.address, Duration::from_secs(2))
-            .map_err(connect)?;
+    ) -> io::Result<(BufReader<TcpStream>, u32)> {
         stream.set_nodelay(true)?;
         let words = argv.join("\0");
         stream.write_all(format!("{} {}\n{words}{stdin}", words.len(), stdin.len()).as_bytes())?;
         let mut answers = BufReader::new(stream.try_clone()?);
         match next_frame(&mut answers)? {
-            Some(Frame::Started(pid)) => Ok((stream, answers, pid)),
+            Some(Frame::Started(pid)) => Ok((answers, pid)),
             _ => Err(io::Error::other(
                 "the guest did not say that the command has started",
             )),
         }
+    }
+
+    fn remember(&self, stream: &Arc<TcpStream>) {
+        let mut connections = self
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        connections.retain(|connection| connection.strong_count() > 0);
+        connections.push(Arc::downgrade(stream));
     }
 }
 
@@ -235,7 +255,7 @@ fn command_line(
             format!("name={}", config.name),
             format!("address={}/16", config.address),
             format!("port={PORT}"),
-            "con=null con0=fd:0,fd:1 quiet seccomp=on".to_owned(),
+            "con=null con0=fd:0,fd:1 quiet seccomp=on panic=1".to_owned(),
             format!("uml_dir={}", folder.display()),
             "umid=guest".to_owned(),
         ]
@@ -255,10 +275,32 @@ fn command_line(
     Ok(argv)
 }
 
+impl Drop for Guest {
+    fn drop(&mut self) {
+        report::if_panicking(self.folder.path());
+        report::if_panicking(&self.share.join("logs"));
+    }
+}
+
 impl Host for Guest {
     fn start(&self, argv: &[&str], stdin: &str) -> Result<Running, host::Error> {
-        let (mut stream, mut answers, pid) =
-            self.request(argv, stdin)
+        if self
+            .kernel
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .ended()
+        {
+            return Err(host::Error::CutOff {
+                command: argv.join(" "),
+            });
+        }
+        let stream = Arc::new(
+            self.namespace
+                .connect(self.address, Duration::from_secs(2))?,
+        );
+        self.remember(&stream);
+        let (mut answers, pid) =
+            self.request(&stream, argv, stdin)
                 .map_err(|source| host::Error::Speak {
                     command: argv.join(" "),
                     source,
@@ -275,11 +317,9 @@ impl Host for Guest {
                 }
             }
         });
-        let stream = Mutex::new(stream);
         let send = move |signal: Signal| {
-            let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
             // A guest that is gone needs no signal.
-            drop(stream.write_all(format!("{}\n", signal.as_raw()).as_bytes()));
+            drop((&*stream).write_all(format!("{}\n", signal.as_raw()).as_bytes()));
         };
         Ok(Running::new(argv, pid, record, Box::new(send)))
     }

@@ -7,13 +7,19 @@
 //! Everything started here ends with the value that stands for it, and with the process at the latest.
 
 pub mod control_plane;
+pub mod fabric;
 pub mod guest;
 pub mod host;
 pub mod namespace;
 pub mod parts;
+mod ping;
 pub mod process;
 mod report;
 mod scratch;
+pub mod space;
+pub mod topology;
+
+pub use ping::Ping;
 
 /// Where a long step tells people what it is doing, one line at a time.
 pub type Progress<'a> = &'a dyn Fn(&str);

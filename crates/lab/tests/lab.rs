@@ -3,6 +3,10 @@
 
 #[path = "lab/control_plane.rs"]
 mod control_plane;
+#[path = "lab/fabric.rs"]
+mod fabric;
+#[path = "lab/guest.rs"]
+mod guest;
 
 /// Progress of the parts, shown with `--nocapture` and with failures.
 fn progress(line: &str) {

@@ -124,9 +124,10 @@ impl Running {
         (self.send_signal)(signal);
     }
 
-    /// Waits until it has printed `text` on standard output.
+    /// Waits until it has printed `text`, on either output.
     pub fn wait_for(&self, text: &str, patience: Duration) -> Result<(), Error> {
-        let seen = |state: &State| String::from_utf8_lossy(&state.stdout).contains(text);
+        let contains = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
+        let seen = |state: &State| contains(&state.stdout) || contains(&state.stderr);
         let state = self.watch(patience, |state| seen(state) || state.end.is_some());
         if seen(&state) {
             return Ok(());

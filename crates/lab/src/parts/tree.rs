@@ -22,18 +22,22 @@ const KERNEL: &str = "user-mode-linux";
 const CONTAINERS: &str = "runc containerd containernetworking-plugins";
 
 /// The first program of a guest: it only brings in what the lab handed over, so that trees need not change with the lab.
-const INIT: &str =
-    "#!/bin/sh\nmount -t hostfs none /share -o \"$share\" && exec /bin/bash /share/init\n";
+/// Newer mount programs know hostfs's option by name, older kernels only take the bare path.
+const INIT: &str = r#"#!/bin/sh
+mount -t hostfs none /share -o "hostfs=$share" || mount -t hostfs none /share -o "$share"
+exec /bin/bash /share/init
+"#;
 
 /// No daemon is started while packages are installed.
 const POLICY: &str = "#!/bin/sh\nexit 101\n";
 
 /// Places in the read-only tree on which the lab mounts something.
-const MOUNT_POINTS: [&str; 5] = [
+const MOUNT_POINTS: [&str; 6] = [
     "share",
     "lab",
     "var/lib/selvedge",
     "etc/selvedge",
+    "etc/cni",
     "opt/cni",
 ];
 
