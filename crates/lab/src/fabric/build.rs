@@ -1,6 +1,7 @@
 //! From a plan to a running fabric.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -280,24 +281,37 @@ impl Fabric {
         leaf.run(&["ip", "link", "set", &wire, "master", &vrf.name])?;
         leaf.up(&wire, &[leaf_ends.0.into(), leaf_ends.1.into()])?;
         host.up("eth0", &[host_ends.0.into(), host_ends.1.into()])?;
-        let mut script = String::new();
-        for prefix in vrf.prefixes.iter().filter(|prefix| prefix.prefix_len() > 0) {
-            let first = prefix.hosts().next().unwrap_or_else(|| prefix.addr());
-            script.push_str(&format!(
-                "ip route add local {prefix} dev lo\nip address add {first} dev lo\n"
-            ));
-        }
-        script.push_str(&format!(
-            "ip route add default via {}\n",
-            leaf_ends.0.addr()
-        ));
-        script.push_str(&format!(
-            "ip -6 route add default via {}\n",
-            leaf_ends.1.addr()
-        ));
-        host.script(&script)?;
+        host.script(&host_script(
+            vrf,
+            leaf_ends.0.addr().into(),
+            leaf_ends.1.addr().into(),
+        ))?;
         Ok(())
     }
+}
+
+/// The host behind a VRF: it takes every address of the prefixes for its own, and speaks from the first.
+fn host_script(vrf: &LeafVrf, gateway4: IpAddr, gateway6: IpAddr) -> String {
+    let mut script = String::new();
+    for gateway in [gateway4, gateway6] {
+        let prefixes = vrf.prefixes.iter().filter(|prefix| prefix.prefix_len() > 0);
+        let mut prefixes = prefixes
+            .filter(|prefix| prefix.addr().is_ipv4() == gateway.is_ipv4())
+            .peekable();
+        let first = |prefix: &IpNet| prefix.hosts().next().unwrap_or_else(|| prefix.addr());
+        let source = prefixes
+            .peek()
+            .map(|prefix| format!(" src {}", first(prefix)))
+            .unwrap_or_default();
+        for prefix in prefixes {
+            let address = IpNet::from(first(prefix));
+            script.push_str(&format!(
+                "ip route add local {prefix} dev lo\nip address add {address} dev lo nodad\n"
+            ));
+        }
+        script.push_str(&format!("ip route add default via {gateway}{source}\n"));
+    }
+    script
 }
 
 /// The kernel of a router: forwarding, loopback, and bridge and VXLAN of each VRF.

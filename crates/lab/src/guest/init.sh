@@ -8,7 +8,7 @@ mkdir -p /dev/pts /dev/shm
 mount -t devpts devpts /dev/pts
 for dir in /dev/shm /run /tmp /var/tmp; do mount -t tmpfs tmpfs $dir; done
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
-modprobe -a ipv6 8021q vrf dummy vxlan bridge veth macvlan
+modprobe -qa ipv6 8021q vrf dummy vxlan bridge veth macvlan
 hostname "$name"
 # What is written to the share reaches the machine at once, not half a minute later.
 echo 50 > /proc/sys/vm/dirty_writeback_centisecs
