@@ -270,7 +270,9 @@ fn command_line(
     {
         let tap = format!("{}-{number}", config.name);
         namespace.tap(&tap, bridge).map_err(plug)?;
-        argv.push(format!("vec{number}:transport=tap,ifname={tap},depth=128"));
+        argv.push(format!(
+            "vec{number}:transport=tap,ifname={tap},depth=128,mtu=9000"
+        ));
     }
     Ok(argv)
 }

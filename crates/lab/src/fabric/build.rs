@@ -173,10 +173,7 @@ impl Fabric {
                 }
                 Some((near_vec, far_vec)) => {
                     for (space, nic, vec) in [(near, near_nic, near_vec), (far, far_nic, far_vec)] {
-                        let moved = format!(
-                            "link set {vec} netns {} name {nic} mtu {LINK_MTU}\n",
-                            space.pid()
-                        );
+                        let moved = format!("link set {vec} netns {} name {nic}\n", space.pid());
                         batches
                             .entry(space.name().to_owned())
                             .or_insert((space, String::new()))
