@@ -15,9 +15,10 @@ fn main() -> ExitCode {
     let step = std::env::args().nth(1);
     let outcome = match step.as_deref() {
         Some("prepare") => prepare::run(),
-        _ => {
+        Some(unknown) => Err(anyhow::anyhow!("no step {unknown}\n\n{USAGE}")),
+        None => {
             output::line(USAGE);
-            return ExitCode::from(2);
+            Ok(())
         }
     };
     match outcome {

@@ -4,7 +4,9 @@ mod build;
 mod sites;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,6 +58,15 @@ pub enum Error {
         /// What the command said.
         #[source]
         source: host::Error,
+    },
+    /// A file could not be copied to where the machines see it.
+    #[error("failed to hand in {}", file.display())]
+    HandIn {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
     },
     /// A name that the fabric does not know.
     #[error("the fabric has no {name}")]
@@ -147,16 +158,16 @@ impl Fabric {
     fn set_link(&self, one: &str, other: &str, state: &'static str) -> Result<(), Error> {
         let end = self.link(one, other)?.near;
         let router = self.at(&end.machine)?;
-        let mut batch = format!("link set {} {state}\n", end.interface);
+        let mut batch = vec![format!("link set {} {state}", end.interface)];
         if state == "up" {
             // The kernel takes IPv6 addresses away from what goes down.
-            batch.push_str(&format!(
-                "address replace {} dev {} nodad\n",
+            batch.push(format!(
+                "address replace {} dev {} nodad",
                 end.ipv6, end.interface
             ));
         }
         let done = router
-            .output(&["ip", "-batch", "-"], &batch)
+            .output(&["ip", "-batch", "-"], &batch.join("\n"))
             .and_then(host::Output::ok);
         done.map(drop).map_err(|source| Error::Machine {
             what: "set a link of",
@@ -235,6 +246,18 @@ impl Fabric {
         }
         self.spaces.insert(name.to_owned(), space);
         Ok(())
+    }
+
+    /// Hands a program or file to every machine of the fabric; returns the path that it has there.
+    pub fn hand_in(&self, file: &Path) -> Result<String, Error> {
+        let name = file.file_name().unwrap_or_default();
+        for host in self.sites.hosts() {
+            fs::copy(file, host.share().join(name)).map_err(|source| Error::HandIn {
+                file: file.to_owned(),
+                source,
+            })?;
+        }
+        Ok(format!("/share/{}", name.to_string_lossy()))
     }
 
     /// Tries something until it yields, or the patience ends.

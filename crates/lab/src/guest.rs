@@ -24,7 +24,7 @@ use crate::scratch;
 const INIT: &str = include_str!("guest/init.sh");
 const SERVICE: &str = include_str!("guest/serve.pl");
 const PORT: u16 = 1025;
-const UP_WITHIN: Duration = Duration::from_secs(60);
+const UP_WITHIN: Duration = Duration::from_mins(1);
 
 /// What can go wrong with a guest.
 #[derive(Debug, thiserror::Error)]
@@ -193,24 +193,6 @@ impl Guest {
         Ok(())
     }
 
-    fn request(
-        &self,
-        mut stream: &TcpStream,
-        argv: &[&str],
-        stdin: &str,
-    ) -> io::Result<(BufReader<TcpStream>, u32)> {
-        stream.set_nodelay(true)?;
-        let words = argv.join("\0");
-        stream.write_all(format!("{} {}\n{words}{stdin}", words.len(), stdin.len()).as_bytes())?;
-        let mut answers = BufReader::new(stream.try_clone()?);
-        match next_frame(&mut answers)? {
-            Some(Frame::Started(pid)) => Ok((answers, pid)),
-            _ => Err(io::Error::other(
-                "the guest did not say that the command has started",
-            )),
-        }
-    }
-
     fn remember(&self, stream: &Arc<TcpStream>) {
         let mut connections = self
             .connections
@@ -218,6 +200,24 @@ impl Guest {
             .unwrap_or_else(PoisonError::into_inner);
         connections.retain(|connection| connection.strong_count() > 0);
         connections.push(Arc::downgrade(stream));
+    }
+}
+
+/// Asks the guest's service for a command: where its answers come from, and the process id.
+fn request(
+    mut stream: &TcpStream,
+    argv: &[&str],
+    stdin: &str,
+) -> io::Result<(BufReader<TcpStream>, u32)> {
+    stream.set_nodelay(true)?;
+    let words = argv.join("\0");
+    stream.write_all(format!("{} {}\n{words}{stdin}", words.len(), stdin.len()).as_bytes())?;
+    let mut answers = BufReader::new(stream.try_clone()?);
+    match next_frame(&mut answers)? {
+        Some(Frame::Started(pid)) => Ok((answers, pid)),
+        _ => Err(io::Error::other(
+            "the guest did not say that the command has started",
+        )),
     }
 }
 
@@ -302,11 +302,10 @@ impl Host for Guest {
         );
         self.remember(&stream);
         let (mut answers, pid) =
-            self.request(&stream, argv, stdin)
-                .map_err(|source| host::Error::Speak {
-                    command: argv.join(" "),
-                    source,
-                })?;
+            request(&stream, argv, stdin).map_err(|source| host::Error::Speak {
+                command: argv.join(" "),
+                source,
+            })?;
         let record = Record::default();
         let watch = record.clone();
         thread::spawn(move || {

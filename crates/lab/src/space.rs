@@ -203,12 +203,11 @@ impl Space {
 
     /// Gives an interface its addresses and sets it up.
     pub fn up(&self, interface: &str, addresses: &[IpNet]) -> Result<(), Error> {
-        let mut batch: String = addresses
-            .iter()
-            .map(|address| format!("address add {address} dev {interface} nodad\n"))
-            .collect();
-        batch.push_str(&format!("link set {interface} up\n"));
-        self.output(&["ip", "-batch", "-"], &batch)?.ok()?;
+        let add = |address| format!("address add {address} dev {interface} nodad");
+        let mut batch: Vec<String> = addresses.iter().map(add).collect();
+        batch.push(format!("link set {interface} up"));
+        self.output(&["ip", "-batch", "-"], &batch.join("\n"))?
+            .ok()?;
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 //! `198.18.2.i` on the management network, whose `198.18.0.1` is for the control plane.
 
 mod config;
+mod kernel;
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -201,28 +202,28 @@ impl Topology {
 
     /// Every wire: leaves among themselves or to every spine, then nodes to their leaves.
     pub fn links(&self) -> Vec<Link> {
-        let mut pairs: Vec<((&str, &str), (&str, &str))> = Vec::new();
+        let mut pairs: Vec<[(&str, &str); 2]> = Vec::new();
         if self.spines.is_empty() {
             for (index, (first, _)) in self.leaves.iter().enumerate() {
                 for (second, _) in self.leaves.iter().skip(index + 1) {
-                    pairs.push(((first, second), (second, first)));
+                    pairs.push([(first, second), (second, first)]);
                 }
             }
         }
         for (spine, _) in &self.spines {
             for (leaf, _) in &self.leaves {
-                pairs.push(((spine, leaf), (leaf, spine)));
+                pairs.push([(spine, leaf), (leaf, spine)]);
             }
         }
         for (node, uplinks) in &self.nodes {
             for (interface, leaf) in uplinks {
-                pairs.push(((leaf, node), (node, interface)));
+                pairs.push([(leaf, node), (node, interface)]);
             }
         }
         pairs
             .into_iter()
             .zip(0..)
-            .map(|((near, far), number)| link(near, far, number))
+            .map(|([near, far], number)| link(near, far, number))
             .collect()
     }
 }

@@ -5,8 +5,12 @@
 mod control_plane;
 #[path = "lab/fabric.rs"]
 mod fabric;
+#[path = "lab/frr.rs"]
+mod frr;
 #[path = "lab/guest.rs"]
 mod guest;
+#[path = "lab/local.rs"]
+mod local;
 
 /// Progress of the parts, shown with `--nocapture` and with failures.
 fn progress(line: &str) {

@@ -1,7 +1,6 @@
 //! From a plan to a running fabric.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -17,8 +16,7 @@ use crate::parts::Tree;
 use crate::scratch;
 use crate::space::Space;
 use crate::topology::{
-    CONTROL_PLANE, End, LINK_MTU, LeafVrf, MANAGEMENT_INTERFACE, MANAGEMENT_LENGTH, Router,
-    Topology, transfer,
+    CONTROL_PLANE, LINK_MTU, LeafVrf, MANAGEMENT_INTERFACE, MANAGEMENT_LENGTH, Topology, transfer,
 };
 
 /// The plan of a fabric; see [`Fabric::builder`].
@@ -154,88 +152,68 @@ fn each<T: Sync, R: Send>(
 impl Fabric {
     /// Plugs in every wire and gives its ends their addresses.
     fn plug(&self) -> Result<(), Error> {
-        let mut batches: BTreeMap<String, (&Space, String)> = BTreeMap::new();
         for (index, link) in self.topology.links().iter().enumerate() {
-            let (near, far) = (self.at(&link.near.machine)?, self.at(&link.far.machine)?);
-            let (near_nic, far_nic) = (&link.near.interface, &link.far.interface);
+            let (near, far) = (&link.near, &link.far);
             match self.sites.trunk(index) {
                 None => {
-                    let veth = format!(
-                        "link add name {near_nic} netns {} mtu {LINK_MTU} type veth peer name {far_nic} netns {} mtu {LINK_MTU}\n",
-                        near.pid(),
-                        far.pid()
-                    );
-                    batches
-                        .entry(near.name().to_owned())
-                        .or_insert((near, String::new()))
-                        .1
-                        .push_str(&veth);
+                    let far_pid = self.at(&far.machine)?.pid();
+                    let (near_nic, far_nic) = (&near.interface, &far.interface);
+                    self.wire(&near.machine, |near_pid| {
+                        format!(
+                            "link add name {near_nic} netns {near_pid} mtu {LINK_MTU} \
+                             type veth peer name {far_nic} netns {far_pid} mtu {LINK_MTU}"
+                        )
+                    })?;
                 }
                 Some((near_vec, far_vec)) => {
-                    for (space, nic, vec) in [(near, near_nic, near_vec), (far, far_nic, far_vec)] {
-                        let moved = format!("link set {vec} netns {} name {nic}\n", space.pid());
-                        batches
-                            .entry(space.name().to_owned())
-                            .or_insert((space, String::new()))
-                            .1
-                            .push_str(&moved);
+                    for (end, vec) in [(near, near_vec), (far, far_vec)] {
+                        self.wire(&end.machine, |pid| {
+                            format!("link set {vec} netns {pid} name {}", end.interface)
+                        })?;
                     }
                 }
             }
+            for end in [near, far] {
+                self.address(
+                    &end.machine,
+                    &end.interface,
+                    &[end.ipv4.into(), end.ipv6.into()],
+                )?;
+            }
         }
         for node in self.topology.nodes() {
-            let space = self.at(&node.name)?;
-            let (name, pid) = (&node.name, space.pid());
-            let wire = format!(
-                "link add name {name} master mgmt up type veth peer name {MANAGEMENT_INTERFACE} netns {pid}\n"
-            );
-            batches
-                .entry(name.clone())
-                .or_insert((space, String::new()))
-                .1
-                .push_str(&wire);
-        }
-        for (machine, (space, batch)) in batches {
-            let done = space
-                .host()
-                .run(&["ip", "-batch", "-"], &batch)
-                .and_then(host::Output::ok);
-            done.map_err(|source| Error::Machine {
-                what: "plug in",
-                machine,
-                source,
+            let name = &node.name;
+            self.wire(name, |pid| {
+                format!("link add name {name} master mgmt up type veth peer name {MANAGEMENT_INTERFACE} netns {pid}")
             })?;
+            let address = IpNet::new_assert(node.management.into(), MANAGEMENT_LENGTH);
+            self.address(name, MANAGEMENT_INTERFACE, &[address])?;
         }
-        self.address()
+        Ok(())
     }
 
-    fn address(&self) -> Result<(), Error> {
-        let links = self.topology.links();
-        let ends: Vec<&End> = links
-            .iter()
-            .flat_map(|link| [&link.near, &link.far])
-            .collect();
-        each(&ends, |end| {
-            let addresses = [IpNet::V4(end.ipv4), IpNet::V6(end.ipv6)];
-            self.at(&end.machine)?
-                .up(&end.interface, &addresses)
-                .map_err(|source| Error::Machine {
-                    what: "give addresses to",
-                    machine: end.machine.clone(),
-                    source,
-                })
-        })?;
-        each(&self.topology.nodes(), |node| {
-            let address = IpNet::new_assert(node.management.into(), MANAGEMENT_LENGTH);
-            self.at(&node.name)?
-                .up(MANAGEMENT_INTERFACE, &[address])
-                .map_err(|source| Error::Machine {
-                    what: "give an address to",
-                    machine: node.name.clone(),
-                    source,
-                })
-        })?;
-        Ok(())
+    /// Tells the kernel under a machine about a wire; `command` gets the machine's process id.
+    fn wire(&self, machine: &str, command: impl Fn(u32) -> String) -> Result<(), Error> {
+        let space = self.at(machine)?;
+        let done = space
+            .host()
+            .run(&["ip", "-batch", "-"], &command(space.pid()))
+            .and_then(host::Output::ok);
+        done.map(drop).map_err(|source| Error::Machine {
+            what: "plug in",
+            machine: machine.to_owned(),
+            source,
+        })
+    }
+
+    fn address(&self, machine: &str, interface: &str, addresses: &[IpNet]) -> Result<(), Error> {
+        self.at(machine)?
+            .up(interface, addresses)
+            .map_err(|source| Error::Machine {
+                what: "give addresses to",
+                machine: machine.to_owned(),
+                source,
+            })
     }
 
     fn start_routers(&self) -> Result<(), Error> {
@@ -250,7 +228,7 @@ impl Fabric {
                 }
             };
             space
-                .script(&router_script(router))
+                .script(&router.script())
                 .map_err(failed("set up the kernel of"))?;
             for (index, vrf) in (0..).zip(&router.vrfs) {
                 self.plug_host(space, index, vrf)
@@ -278,56 +256,7 @@ impl Fabric {
         leaf.run(&["ip", "link", "set", &wire, "master", &vrf.name])?;
         leaf.up(&wire, &[leaf_ends.0.into(), leaf_ends.1.into()])?;
         host.up("eth0", &[host_ends.0.into(), host_ends.1.into()])?;
-        host.script(&host_script(
-            vrf,
-            leaf_ends.0.addr().into(),
-            leaf_ends.1.addr().into(),
-        ))?;
+        host.script(&vrf.host_script([leaf_ends.0.addr().into(), leaf_ends.1.addr().into()]))?;
         Ok(())
     }
-}
-
-/// The host behind a VRF: it takes every address of the prefixes for its own, and speaks from the first.
-fn host_script(vrf: &LeafVrf, gateway4: IpAddr, gateway6: IpAddr) -> String {
-    let mut script = String::new();
-    for gateway in [gateway4, gateway6] {
-        let prefixes = vrf.prefixes.iter().filter(|prefix| prefix.prefix_len() > 0);
-        let mut prefixes = prefixes
-            .filter(|prefix| prefix.addr().is_ipv4() == gateway.is_ipv4())
-            .peekable();
-        let first = |prefix: &IpNet| prefix.hosts().next().unwrap_or_else(|| prefix.addr());
-        let source = prefixes
-            .peek()
-            .map(|prefix| format!(" src {}", first(prefix)))
-            .unwrap_or_default();
-        for prefix in prefixes {
-            let address = IpNet::from(first(prefix));
-            script.push_str(&format!(
-                "ip route add local {prefix} dev lo\nip address add {address} dev lo nodad\n"
-            ));
-        }
-        script.push_str(&format!("ip route add default via {gateway}{source}\n"));
-    }
-    script
-}
-
-/// The kernel of a router: forwarding, loopback, and bridge and VXLAN of each VRF.
-fn router_script(router: &Router) -> String {
-    let mut script = format!(
-        "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1\nip address add {}/32 dev lo\n",
-        router.loopback
-    );
-    for (index, LeafVrf { name, vni, .. }) in router.vrfs.iter().enumerate() {
-        let (table, loopback) = (1000 + index, router.loopback);
-        script.push_str(&format!(
-            "ip link add {name} up type vrf table {table}
-             ip link add br{vni} type bridge
-             ip link set br{vni} master {name} addrgenmode none
-             ip link set br{vni} up
-             ip link add vx{vni} type vxlan id {vni} dstport 4789 local {loopback} nolearning
-             ip link set vx{vni} master br{vni} addrgenmode none
-             ip link set vx{vni} up\n"
-        ));
-    }
-    script
 }

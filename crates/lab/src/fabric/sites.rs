@@ -92,6 +92,19 @@ impl Sites {
         &self.choice
     }
 
+    /// Every kernel.
+    pub(super) fn hosts(&self) -> Vec<Arc<dyn Host>> {
+        let guests = self
+            .guests
+            .values()
+            .map(|guest| Arc::clone(guest) as Arc<dyn Host>);
+        if self.guests.is_empty() {
+            vec![Arc::clone(&self.fabric)]
+        } else {
+            guests.collect()
+        }
+    }
+
     /// The kernel that a machine is on.
     pub(super) fn of(&self, machine: &str) -> Arc<dyn Host> {
         self.guests.get(machine).map_or_else(

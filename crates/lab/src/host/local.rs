@@ -119,10 +119,11 @@ fn record_to_the_end(mut child: Child, record: &Record) {
         thread::spawn(move || copy(stdout, |bytes| out.stdout(bytes))),
         thread::spawn(move || copy(stderr, |bytes| err.stderr(bytes))),
     ];
-    let status = child
-        .wait()
-        .ok()
-        .and_then(|status| status.code().or(status.signal().map(|number| 128 + number)));
+    let status = child.wait().ok().and_then(|status| {
+        status
+            .code()
+            .or_else(|| status.signal().map(|number| 128 + number))
+    });
     let deadline = Instant::now() + Duration::from_millis(200);
     while Instant::now() < deadline && readers.iter().any(|reader| !reader.is_finished()) {
         thread::sleep(Duration::from_millis(1));

@@ -133,7 +133,9 @@ impl Running {
             return Ok(());
         }
         drop(state);
-        self.output(patience)?.ok().and(Err(self.timeout(patience)))
+        self.output(patience)?
+            .ok()
+            .and_then(|_| Err(self.timeout(patience)))
     }
 
     /// Waits for its end.

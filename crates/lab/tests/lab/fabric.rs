@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use selvedge_lab::control_plane::ControlPlane;
 use selvedge_lab::fabric::Fabric;
-use selvedge_lab::parts::{self, Tree};
+use selvedge_lab::parts::{self, Kubernetes, Tree};
 use selvedge_lab::topology::LeafVrf;
 
 use crate::progress;
@@ -204,8 +205,58 @@ fn packets_cross_the_fabric_and_a_cut_link_stops_them() -> anyhow::Result<()> {
 }
 
 #[test]
+fn nodes_reach_the_control_plane_over_the_management_network() -> anyhow::Result<()> {
+    let fabric = start(false)?;
+    let kubernetes = Kubernetes::prepare(&progress)?;
+    let plane = ControlPlane::builder(&kubernetes)
+        .inside(fabric.namespace(), fabric.control_plane_address())
+        .start()?;
+    eprintln!(
+        "control plane beside the fabric ready after {:.1} s",
+        plane.ready_after().as_secs_f64()
+    );
+    plane.kubectl(
+        &[
+            "create",
+            "configmap",
+            "greeting",
+            "--from-literal=text=hello",
+        ],
+        "",
+    )?;
+    let kubectl = fabric.hand_in(&kubernetes.program("kubectl"))?;
+    let kubeconfig = fabric.hand_in(&plane.kubeconfig("admin")?)?;
+    for node in ["n1", "n2"] {
+        let start = Instant::now();
+        let get = [
+            &kubectl,
+            "--kubeconfig",
+            &kubeconfig,
+            "get",
+            "configmap",
+            "greeting",
+            "--output=jsonpath={.data.text}",
+        ];
+        assert_eq!(fabric.at(node)?.run(&get)?, "hello");
+        eprintln!(
+            "kubectl on {node} took {:.1} s",
+            start.elapsed().as_secs_f64()
+        );
+    }
+    Ok(())
+}
+
+#[test]
 fn a_node_with_a_guest_of_its_own_is_gone_when_killed() -> anyhow::Result<()> {
     let mut fabric = ready(true)?;
+    let full_size =
+        fabric
+            .at("w1")?
+            .run(&["ping", "-c", "2", "-M", "do", "-s", "1420", "192.0.2.130"]);
+    assert!(
+        full_size.is_ok(),
+        "frames of full size cross between guests: {full_size:?}"
+    );
     fabric.kill("n2")?;
     assert!(fabric.at("n2").is_err());
     assert_eq!(fabric.ping("w1", "192.0.2.130", 3)?.received, 0);
