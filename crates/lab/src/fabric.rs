@@ -158,7 +158,7 @@ impl Fabric {
     fn set_link(&self, one: &str, other: &str, state: &'static str) -> Result<(), Error> {
         let end = self.link(one, other)?.near;
         let router = self.at(&end.machine)?;
-        let mut batch = vec![format!("link set {} {state}", end.interface)];
+        let mut batch = vec![format!("link set dev {} {state}", end.interface)];
         if state == "up" {
             // The kernel takes IPv6 addresses away from what goes down.
             batch.push(format!(

@@ -140,24 +140,23 @@ impl Space {
         self.run(&["cat", path])
     }
 
-    /// Pings an address `count` times, five times a second.
+    /// Pings an address `count` times, five times a second. What cannot even be sent for want of a route is lost.
     pub fn ping(&self, target: &str, count: u32) -> Result<Ping, Error> {
+        let wanted = count.to_string();
         let output = self.output(
             &[
-                "ping",
-                "-n",
-                "-q",
-                "-i",
-                "0.2",
-                "-W",
-                "1",
-                "-c",
-                &count.to_string(),
-                target,
+                "ping", "-n", "-q", "-i", "0.2", "-W", "1", "-c", &wanted, target,
             ],
             "",
         )?;
-        Ping::parse(&output.stdout).map_or_else(|| output.ok().map(|_| Ping::default()), Ok)
+        let lost = || {
+            output.stderr.contains("unreachable").then_some(Ping {
+                sent: count,
+                received: 0,
+            })
+        };
+        let ping = Ping::parse(&output.stdout).or_else(lost);
+        ping.map_or_else(|| output.ok().map(|_| Ping::default()), Ok)
     }
 
     /// Starts to capture packets; each becomes a line on standard output.
@@ -203,9 +202,17 @@ impl Space {
 
     /// Gives an interface its addresses and sets it up.
     pub fn up(&self, interface: &str, addresses: &[IpNet]) -> Result<(), Error> {
-        let add = |address| format!("address add {address} dev {interface} nodad");
+        let add = |address: &IpNet| {
+            // An address that is still being checked for duplicates cannot be used yet.
+            let at_once = if address.addr().is_ipv6() {
+                " nodad"
+            } else {
+                ""
+            };
+            format!("address add {address} dev {interface}{at_once}")
+        };
         let mut batch: Vec<String> = addresses.iter().map(add).collect();
-        batch.push(format!("link set {interface} up"));
+        batch.push(format!("link set dev {interface} up"));
         self.output(&["ip", "-batch", "-"], &batch.join("\n"))?
             .ok()?;
         Ok(())

@@ -14,6 +14,7 @@ use super::cache::{self, Cache};
 use super::packages::{self, Needed};
 use crate::Progress;
 use crate::process::{self, line, run};
+use crate::report;
 
 /// What a tree is made with. A change here makes new trees.
 const PROGRAMS: [Needed; 2] = [("debootstrap", "debootstrap"), ("patchelf", "patchelf")];
@@ -157,7 +158,11 @@ impl Tree {
     /// The tree that guests boot from: forky's, or trixie's where that cannot be had.
     pub fn for_guests(progress: Progress<'_>) -> Result<Self, Error> {
         Self::prepare(Release::Forky, progress).or_else(|error| {
-            progress(&format!("{error}; falling back to {}", Release::Trixie));
+            progress(&format!(
+                "{}; falling back to {}",
+                report::chain(&error),
+                Release::Trixie
+            ));
             Self::prepare(Release::Trixie, progress)
         })
     }
@@ -269,7 +274,8 @@ fn make(
             ])
             .args(arguments))
     };
-    apt(&["update"]).map_err(step("update the package lists"))?;
+    // debootstrap has just left the package lists. Fetching them again would bring nothing, and fail where a mirror's
+    // list of a moving release is past its date.
     let packages = release.packages();
     progress(&format!("installing in {release}: {packages}"));
     let mut install = vec!["install", "--no-install-recommends"];

@@ -3,6 +3,8 @@ set -e
 name=$1 tree=${2%/} share=$3
 hostname "$name"
 if [ -n "$tree" ]; then
+  # `ip netns exec` wants its root to be a mount point.
+  mount --bind "$tree" "$tree"
   mount --rbind /dev "$tree/dev"
   mount --bind "$share" "$tree/share"
 fi

@@ -16,7 +16,7 @@ impl Router {
         ];
         for (table, LeafVrf { name, vni, .. }) in (1000..).zip(&self.vrfs) {
             lines.extend([
-                format!("ip link add {name} up type vrf table {table}"),
+                format!("ip link add name {name} up type vrf table {table}"),
                 format!("ip link add br{vni} type bridge"),
                 format!("ip link set br{vni} master {name} addrgenmode none"),
                 format!("ip link set br{vni} up"),
@@ -44,10 +44,7 @@ impl LeafVrf {
             {
                 let first = prefix.hosts().next().unwrap_or_else(|| prefix.addr());
                 lines.push(format!("ip route add local {prefix} dev lo"));
-                lines.push(format!(
-                    "ip address add {} dev lo nodad",
-                    IpNet::from(first)
-                ));
+                lines.push(format!("ip address add {} dev lo", IpNet::from(first)));
                 if source.is_empty() {
                     source = format!(" src {first}");
                 }

@@ -7,20 +7,28 @@ use std::time::{Duration, Instant};
 use selvedge_lab::guest::{Config, Guest};
 use selvedge_lab::host::Host as _;
 use selvedge_lab::namespace::Namespace;
-use selvedge_lab::parts::{self, Tree};
+use selvedge_lab::parts::{self, Release, Tree};
 
 use crate::progress;
 
 #[test]
 fn a_guest_boots_runs_commands_and_dies() -> anyhow::Result<()> {
+    lives_and_dies(&Tree::for_guests(&progress)?)
+}
+
+#[test]
+fn the_fallback_does_the_same() -> anyhow::Result<()> {
+    lives_and_dies(&Tree::prepare(Release::Trixie, &progress)?)
+}
+
+fn lives_and_dies(tree: &Tree) -> anyhow::Result<()> {
     parts::prepare_machine(&progress)?;
-    let tree = Tree::for_guests(&progress)?;
     let folder = tempfile::tempdir()?;
     let namespace = Arc::new(Namespace::new(folder.path())?);
     namespace.bridge("mgmt", Some((Ipv4Addr::new(198, 18, 0, 1).into(), 16)))?;
     let address = Ipv4Addr::new(198, 18, 0, 2);
     let guest = Guest::boot(
-        &tree,
+        tree,
         &namespace,
         &Config {
             name: "g1",

@@ -22,7 +22,7 @@ fn machines_on_this_kernel_are_apart_and_end_with_their_owner() -> anyhow::Resul
         Arc::new(LocalHost::new(namespace, tree.root(), tempfile::tempdir()?));
     let (one, two) = (Space::new(&host, "one")?, Space::new(&host, "two")?);
     let wire = format!(
-        "link add a netns {} type veth peer name b netns {}\n",
+        "link add name a netns {} type veth peer name b netns {}\n",
         one.pid(),
         two.pid()
     );
