@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use selvedge_lab::Ping;
 use selvedge_lab::control_plane::ControlPlane;
 use selvedge_lab::fabric::Fabric;
 use selvedge_lab::parts::{self, Kubernetes, Tree};
@@ -141,7 +142,7 @@ fn comes_back(fabric: &Fabric, target: &str) {
     let back = Fabric::eventually(Duration::from_secs(30), || {
         fabric
             .ping("w1", target, 2)
-            .is_ok_and(|ping| ping.whole())
+            .is_ok_and(Ping::whole)
             .then_some(())
     });
     if back.is_none() {
@@ -161,8 +162,8 @@ fn comes_back(fabric: &Fabric, target: &str) {
                 shown.unwrap_or_else(|error| format!("{error}"))
             );
         }
-        panic!("{target} does not answer");
     }
+    assert!(back.is_some(), "{target} does not answer");
 }
 
 #[test]
