@@ -279,8 +279,8 @@ fn command_line(
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        report::if_panicking(self.folder.path());
-        report::if_panicking(&self.share.join("logs"));
+        report::logs_if_panicking(self.folder.path());
+        report::logs_if_panicking(&self.share.join("logs"));
     }
 }
 

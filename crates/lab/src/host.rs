@@ -16,7 +16,7 @@ pub use running::{Output, Running};
 use crate::{namespace, process};
 
 /// How long a command that should end may take.
-const PATIENCE: Duration = Duration::from_mins(2);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What can go wrong with a command on a host.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::host::{Error, Host, Output, Running};
+use crate::host::{Error, Host, Output, PATIENCE, Running};
 use crate::ping::Ping;
 
 const INIT: &str = include_str!("space/init.sh");
@@ -90,22 +90,25 @@ impl Space {
         within
     }
 
-    fn argv<'a>(&'a self, argv: &[&'a str]) -> Vec<&'a str> {
-        self.prefix
+    fn start_with(&self, argv: &[&str], stdin: &str) -> Result<Running, Error> {
+        let words: Vec<&str> = self
+            .prefix
             .iter()
             .map(String::as_str)
             .chain(argv.iter().copied())
-            .collect()
+            .collect();
+        let running = self.host.start(&words, stdin)?;
+        Ok(running.named(format!("{}: {}", self.name, argv.join(" "))))
     }
 
     /// Starts a command that keeps running.
     pub fn start(&self, argv: &[&str]) -> Result<Running, Error> {
-        self.host.start(&self.argv(argv), "")
+        self.start_with(argv, "")
     }
 
     /// Runs a command to its end, whatever its status.
     pub fn output(&self, argv: &[&str], stdin: &str) -> Result<Output, Error> {
-        self.host.run(&self.argv(argv), stdin)
+        self.start_with(argv, stdin)?.wait(PATIENCE)
     }
 
     /// Runs a command that must succeed, and returns its standard output.

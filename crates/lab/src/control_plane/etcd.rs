@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{Error, free_address};
+use super::Error;
+use super::start::free_address;
 use crate::namespace::Namespace;
 use crate::parts::Kubernetes;
 use crate::process::Daemon;

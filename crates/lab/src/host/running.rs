@@ -8,6 +8,7 @@ use rustix::process::Signal;
 
 use super::Error;
 use crate::process::tail;
+use crate::report;
 
 /// What a command printed, and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +83,7 @@ pub struct Running {
     pid: u32,
     record: Record,
     send_signal: Box<dyn Fn(Signal) + Send + Sync>,
+    spoken_of: bool,
 }
 
 impl Running {
@@ -96,7 +98,15 @@ impl Running {
             pid,
             record,
             send_signal,
+            spoken_of: false,
         }
+    }
+
+    /// Gives it the name under which people know it; a failing test then also shows what it printed.
+    pub(crate) fn named(mut self, command: String) -> Self {
+        self.command = command;
+        self.spoken_of = true;
+        self
     }
 
     /// The process id on its host.
@@ -189,6 +199,9 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.ended() {
+            if self.spoken_of {
+                report::text_if_panicking(&self.command, &(self.stdout() + &self.stderr()));
+            }
             self.signal(Signal::KILL);
         }
     }
