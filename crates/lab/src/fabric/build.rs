@@ -73,6 +73,11 @@ impl Builder {
         self
     }
 
+    /// The plan itself.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
     /// Starts everything: after this every router runs, and nodes are plugged in with addresses on their links.
     pub fn start(self, tree: &Tree, progress: Progress<'_>) -> Result<Fabric, Error> {
         let start = Instant::now();
@@ -84,6 +89,7 @@ impl Builder {
         namespace.bridge("mgmt", Some((CONTROL_PLANE.into(), MANAGEMENT_LENGTH)))?;
         let sites = Sites::open(tree, &namespace, &topology, self.guest_per_node)?;
         progress(&format!("fabric on {}", sites.choice()));
+        progress(&format!(start.elapsed().as_secs_f64()));
         let spaces = make_spaces(&sites, &topology)?;
         let mut fabric = Fabric {
             spaces,
@@ -92,6 +98,7 @@ impl Builder {
             topology,
             up_after: start.elapsed(),
         };
+        progress(&format!(start.elapsed().as_secs_f64()));
         fabric.plug()?;
         fabric.start_routers()?;
         fabric.up_after = start.elapsed();

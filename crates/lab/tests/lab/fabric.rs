@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use selvedge_lab::Ping;
 use selvedge_lab::control_plane::ControlPlane;
-use selvedge_lab::fabric::Fabric;
+use selvedge_lab::fabric::{Builder, Fabric};
 use selvedge_lab::parts::{self, Kubernetes, Tree};
 use selvedge_lab::topology::LeafVrf;
 
@@ -12,24 +12,25 @@ use crate::progress;
 
 const VNI: u32 = 10200;
 
-fn start(guest_per_node: bool) -> anyhow::Result<Fabric> {
-    parts::prepare_machine(&progress)?;
-    let tree = Tree::for_guests(&progress)?;
+/// Two leaves with a node each, and a VRF behind the second.
+pub(crate) fn two_leaves() -> anyhow::Result<Builder> {
     let internet = LeafVrf {
         name: "internet".to_owned(),
         vni: VNI,
         route_target: "64500:10200".to_owned(),
         prefixes: vec!["203.0.113.0/24".parse()?, "2001:db8:f::/48".parse()?],
     };
-    let mut plan = Fabric::builder()
+    Ok(Fabric::builder()
         .leaf("leaf1", 64512)
         .leaf("leaf2", 64513)
         .node("n1", &["leaf1"])
         .node("n2", &["leaf2"])
-        .vrf("leaf2", internet);
-    if guest_per_node {
-        plan = plan.guest_per_node();
-    }
+        .vrf("leaf2", internet))
+}
+
+fn start(plan: Builder) -> anyhow::Result<Fabric> {
+    parts::prepare_machine(&progress)?;
+    let tree = Tree::for_guests(&progress)?;
     Ok(plan.start(&tree, &progress)?)
 }
 
@@ -103,9 +104,9 @@ exit
 }
 
 /// Two nodes with a workload each, and the time until the first whole ping from one to the other.
-fn ready(guest_per_node: bool) -> anyhow::Result<Fabric> {
+fn ready(plan: Builder) -> anyhow::Result<Fabric> {
     let start_time = Instant::now();
-    let mut fabric = start(guest_per_node)?;
+    let mut fabric = start(plan)?;
     for (number, node, leaf) in [(1, "n1", "leaf1"), (2, "n2", "leaf2")] {
         configure(&fabric, node, leaf, number)?;
         let host = u32::from(number) * 64 + 2;
@@ -168,7 +169,7 @@ fn comes_back(fabric: &Fabric, target: &str) {
 
 #[test]
 fn packets_cross_the_fabric_and_a_cut_link_stops_them() -> anyhow::Result<()> {
-    let fabric = ready(false)?;
+    let fabric = ready(two_leaves()?)?;
     assert!(
         fabric.ping("internet", "192.0.2.66", 2)?.whole(),
         "the host behind the leaf reaches the workload"
@@ -207,7 +208,7 @@ fn packets_cross_the_fabric_and_a_cut_link_stops_them() -> anyhow::Result<()> {
 
 #[test]
 fn nodes_reach_the_control_plane_over_the_management_network() -> anyhow::Result<()> {
-    let fabric = start(false)?;
+    let fabric = start(two_leaves()?)?;
     let kubernetes = Kubernetes::prepare(&progress)?;
     let plane = ControlPlane::builder(&kubernetes)
         .inside(fabric.namespace(), fabric.control_plane_address())
@@ -249,7 +250,7 @@ fn nodes_reach_the_control_plane_over_the_management_network() -> anyhow::Result
 
 #[test]
 fn a_node_with_a_guest_of_its_own_is_gone_when_killed() -> anyhow::Result<()> {
-    let mut fabric = ready(true)?;
+    let mut fabric = ready(two_leaves()?.guest_per_node())?;
     let full_size =
         fabric
             .at("w1")?
