@@ -115,22 +115,16 @@ impl Fabric {
 
     /// A machine by its name: leaf, spine, node, workload, or the host behind a leaf's VRF.
     pub fn at(&self, name: &str) -> Result<&Space, Error> {
-        self.spaces.get(name).ok_or_else(|| Error::Unknown {
-            name: name.to_owned(),
-        })
+        self.spaces.get(name).ok_or_else(|| unknown(name))
     }
 
     /// A node's address on the management network.
     pub fn management_address(&self, node: &str) -> Result<Ipv4Addr, Error> {
-        let node = self
-            .topology
-            .nodes()
-            .into_iter()
-            .find(|known| known.name == node)
-            .map(|node| node.management);
-        node.ok_or_else(|| Error::Unknown {
-            name: "such node".to_owned(),
-        })
+        let nodes = self.topology.nodes();
+        let found = nodes.iter().find(|known| known.name == node);
+        found
+            .map(|node| node.management)
+            .ok_or_else(|| unknown(node))
     }
 
     /// The wire between two machines.
@@ -139,9 +133,7 @@ impl Fabric {
         let found = links
             .into_iter()
             .find(|link| link.seen_from(one).is_some() && link.seen_from(other).is_some());
-        found.ok_or_else(|| Error::Unknown {
-            name: format!("link between {one} and {other}"),
-        })
+        found.ok_or_else(|| unknown(&format!("link between {one} and {other}")))
     }
 
     /// Cuts the wire between two machines.
@@ -182,6 +174,25 @@ impl Fabric {
         self.sites.kill(name);
         self.spaces.remove(name);
         Ok(())
+    }
+
+    /// Cuts the power of a node and lets it come up again, plugged in as at the start. Only what it kept in
+    /// `/var/lib/selvedge` is still there; its workloads are to be plugged in anew.
+    pub fn reboot(&mut self, name: &str) -> Result<(), Error> {
+        let nodes = self.topology.nodes();
+        let node = nodes
+            .iter()
+            .find(|node| node.name == name)
+            .ok_or_else(|| unknown(name))?;
+        self.kill(name)?;
+        self.sites.reboot(name)?;
+        let space = Space::new(&self.sites.of(name), name).map_err(|source| Error::Machine {
+            what: "make",
+            machine: name.to_owned(),
+            source,
+        })?;
+        self.spaces.insert(name.to_owned(), space);
+        self.plug_node(node)
     }
 
     /// Pings from a machine.
@@ -270,5 +281,11 @@ impl Fabric {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    Error::Unknown {
+        name: name.to_owned(),
     }
 }

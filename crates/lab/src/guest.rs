@@ -3,11 +3,13 @@
 //! Its root is a Debian tree, read-only; a folder of this machine is its `/share`; a tap in the lab's namespace is its
 //! management network, over which a small service in the guest runs commands.
 
+mod talk;
+
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -83,12 +85,13 @@ pub struct Config<'a> {
 #[derive(Debug)]
 pub struct Guest {
     name: String,
+    command_line: Vec<String>,
     kernel: Mutex<Daemon>,
     namespace: Arc<Namespace>,
     address: SocketAddr,
     connections: Mutex<Vec<Weak<TcpStream>>>,
-    share: PathBuf,
     up_after: Duration,
+    share: PathBuf,
     // Removed last.
     folder: TempDir,
 }
@@ -101,33 +104,28 @@ impl Guest {
         config: &Config<'_>,
     ) -> Result<Self, Error> {
         let start = Instant::now();
-        let name = config.name.to_owned();
         let write = |path: &Path| {
             let path = path.to_owned();
             move |source| Error::Write { path, source }
         };
-        let folder = scratch::folder(&name).map_err(write(&std::env::temp_dir()))?;
+        let folder = scratch::folder(config.name).map_err(write(&std::env::temp_dir()))?;
         let share = folder.path().join("share");
         fs::create_dir(&share).map_err(write(&share))?;
         for (file, text) in [("init", INIT), ("serve.pl", SERVICE)] {
             fs::write(share.join(file), text).map_err(write(&share.join(file)))?;
         }
-        let argv = command_line(tree, namespace, config, folder.path(), &share)?;
-        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-        let kernel = Daemon::start(&argv, &folder.path().join("console.log"), Duration::ZERO)
-            .map_err(|source| Error::Start {
-                name: name.clone(),
-                source,
-            })?;
+        let command_line = command_line(tree, namespace, config, folder.path(), &share)?;
+        let kernel = power_on(config.name, &command_line, folder.path())?;
         let mut guest = Self {
-            name,
+            name: config.name.to_owned(),
+            command_line,
             kernel: Mutex::new(kernel),
             namespace: Arc::clone(namespace),
             address: SocketAddr::new(config.address.into(), PORT),
             connections: Mutex::default(),
+            up_after: Duration::ZERO,
             share,
             folder,
-            up_after: Duration::ZERO,
         };
         guest.wait_until_up(start)?;
         guest.up_after = start.elapsed();
@@ -139,25 +137,15 @@ impl Guest {
         self.up_after
     }
 
-    /// Everything that the guest has printed on its console.
+    /// Everything that the guest has printed on its console since it was last powered on.
     pub fn console(&self) -> String {
-        self.kernel
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .output()
+        lock(&self.kernel).output()
     }
 
     /// Cuts the power.
     pub fn kill(&self) {
-        self.kernel
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .stop();
-        let mut connections = self
-            .connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        for stream in connections
+        lock(&self.kernel).stop();
+        for stream in lock(&self.connections)
             .drain(..)
             .filter_map(|connection| connection.upgrade())
         {
@@ -166,22 +154,17 @@ impl Guest {
         }
     }
 
-    /// Shuts the kernel down in order, as far as a kernel without an init system can.
-    pub fn power_off(&self) -> Result<(), host::Error> {
-        let off = self.start(&["sh", "-c", "sync; echo o > /proc/sysrq-trigger"], "")?;
-        drop(off.wait(Duration::from_secs(5)));
+    /// Cuts the power, powers on again, and waits until the guest takes commands. Only its share is as it was.
+    pub fn reboot(&self) -> Result<(), Error> {
         self.kill();
-        Ok(())
+        let start = Instant::now();
+        *lock(&self.kernel) = power_on(&self.name, &self.command_line, self.folder.path())?;
+        self.wait_until_up(start)
     }
 
     fn wait_until_up(&self, start: Instant) -> Result<(), Error> {
         while self.run(&["true"], "").is_err() {
-            let dead = self
-                .kernel
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .ended();
-            if dead || start.elapsed() > UP_WITHIN {
+            if lock(&self.kernel).ended() || start.elapsed() > UP_WITHIN {
                 let console = tail(&self.console(), 30);
                 return Err(Error::NotUp {
                     name: self.name.clone(),
@@ -194,31 +177,24 @@ impl Guest {
     }
 
     fn remember(&self, stream: &Arc<TcpStream>) {
-        let mut connections = self
-            .connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut connections = lock(&self.connections);
         connections.retain(|connection| connection.strong_count() > 0);
         connections.push(Arc::downgrade(stream));
     }
 }
 
-/// Asks the guest's service for a command: where its answers come from, and the process id.
-fn request(
-    mut stream: &TcpStream,
-    argv: &[&str],
-    stdin: &str,
-) -> io::Result<(BufReader<TcpStream>, u32)> {
-    stream.set_nodelay(true)?;
-    let words = argv.join("\0");
-    stream.write_all(format!("{} {}\n{words}{stdin}", words.len(), stdin.len()).as_bytes())?;
-    let mut answers = BufReader::new(stream.try_clone()?);
-    match next_frame(&mut answers)? {
-        Some(Frame::Started(pid)) => Ok((answers, pid)),
-        _ => Err(io::Error::other(
-            "the guest did not say that the command has started",
-        )),
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn power_on(name: &str, command_line: &[String], folder: &Path) -> Result<Daemon, Error> {
+    let argv: Vec<&str> = command_line.iter().map(String::as_str).collect();
+    Daemon::start(&argv, &folder.join("console.log"), Duration::ZERO).map_err(|source| {
+        Error::Start {
+            name: name.to_owned(),
+            source,
+        }
+    })
 }
 
 fn command_line(
@@ -286,38 +262,23 @@ impl Drop for Guest {
 
 impl Host for Guest {
     fn start(&self, argv: &[&str], stdin: &str) -> Result<Running, host::Error> {
-        if self
-            .kernel
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .ended()
-        {
-            return Err(host::Error::CutOff {
-                command: argv.join(" "),
-            });
+        let command = || argv.join(" ");
+        if lock(&self.kernel).ended() {
+            return Err(host::Error::CutOff { command: command() });
         }
         let stream = Arc::new(
             self.namespace
                 .connect(self.address, Duration::from_secs(2))?,
         );
         self.remember(&stream);
-        let (mut answers, pid) =
-            request(&stream, argv, stdin).map_err(|source| host::Error::Speak {
-                command: argv.join(" "),
+        let (answers, pid) =
+            talk::ask(&stream, argv, stdin).map_err(|source| host::Error::Speak {
+                command: command(),
                 source,
             })?;
         let record = Record::default();
         let watch = record.clone();
-        thread::spawn(move || {
-            loop {
-                match next_frame(&mut answers) {
-                    Ok(Some(Frame::Stdout(bytes))) => watch.stdout(&bytes),
-                    Ok(Some(Frame::Stderr(bytes))) => watch.stderr(&bytes),
-                    Ok(Some(Frame::Ended(status))) => return watch.end(Some(status)),
-                    Ok(Some(Frame::Started(_)) | None) | Err(_) => return watch.end(None),
-                }
-            }
-        });
+        thread::spawn(move || answers.record(&watch));
         let send = move |signal: Signal| {
             // A guest that is gone needs no signal.
             drop((&*stream).write_all(format!("{}\n", signal.as_raw()).as_bytes()));
@@ -336,38 +297,4 @@ impl Host for Guest {
     fn share_seen(&self) -> &'static str {
         "/share"
     }
-}
-
-enum Frame {
-    Started(u32),
-    Stdout(Vec<u8>),
-    Stderr(Vec<u8>),
-    Ended(i32),
-}
-
-/// The next answer of the service; `guest/serve.pl` describes them.
-fn next_frame(answers: &mut BufReader<TcpStream>) -> io::Result<Option<Frame>> {
-    let mut head = String::new();
-    if answers.read_line(&mut head)? == 0 {
-        return Ok(None);
-    }
-    let garbled = || {
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("garbled answer {head:?}"),
-        )
-    };
-    let (kind, number) = head.trim_end().split_once(' ').ok_or_else(garbled)?;
-    let number: u32 = number.parse().map_err(|_not_a_number| garbled())?;
-    let mut body = || {
-        let mut bytes = vec![0; usize::try_from(number).unwrap_or_default()];
-        answers.read_exact(&mut bytes).map(|()| bytes)
-    };
-    Ok(Some(match kind {
-        "P" => Frame::Started(number),
-        "O" => Frame::Stdout(body()?),
-        "E" => Frame::Stderr(body()?),
-        "X" => Frame::Ended(i32::try_from(number).unwrap_or(i32::MAX)),
-        _ => return Err(garbled()),
-    }))
 }

@@ -20,8 +20,8 @@ pub const MANAGEMENT_LENGTH: u8 = 16;
 pub const MANAGEMENT_INTERFACE: &str = "eth0";
 /// Links carry VXLAN, so they are wider than what they carry.
 pub const LINK_MTU: u32 = 9000;
-/// Interface names may not be longer.
-const NAME_LENGTH: usize = 15;
+/// Names of machines become names of interfaces, with room for a suffix.
+const NAME_LENGTH: usize = 12;
 
 /// What is wrong with a topology.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 
@@ -16,7 +16,8 @@ use crate::parts::Tree;
 use crate::scratch;
 use crate::space::Space;
 use crate::topology::{
-    CONTROL_PLANE, LINK_MTU, LeafVrf, MANAGEMENT_INTERFACE, MANAGEMENT_LENGTH, Topology, transfer,
+    CONTROL_PLANE, End, LINK_MTU, LeafVrf, Link, MANAGEMENT_INTERFACE, MANAGEMENT_LENGTH, Node,
+    Topology, transfer,
 };
 
 /// The plan of a fabric; see [`Fabric::builder`].
@@ -89,7 +90,6 @@ impl Builder {
         namespace.bridge("mgmt", Some((CONTROL_PLANE.into(), MANAGEMENT_LENGTH)))?;
         let sites = Sites::open(tree, &namespace, &topology, self.guest_per_node)?;
         progress(&format!("fabric on {}", sites.choice()));
-        progress(&format!(start.elapsed().as_secs_f64()));
         let spaces = make_spaces(&sites, &topology)?;
         let mut fabric = Fabric {
             spaces,
@@ -98,7 +98,6 @@ impl Builder {
             topology,
             up_after: start.elapsed(),
         };
-        progress(&format!(start.elapsed().as_secs_f64()));
         fabric.plug()?;
         fabric.start_routers()?;
         fabric.up_after = start.elapsed();
@@ -159,53 +158,75 @@ fn each<T: Sync, R: Send>(
 impl Fabric {
     /// Plugs in every wire and gives its ends their addresses.
     fn plug(&self) -> Result<(), Error> {
+        let nodes = self.topology.nodes();
         for (index, link) in self.topology.links().iter().enumerate() {
-            let (near, far) = (&link.near, &link.far);
-            match self.sites.trunk(index) {
-                None => {
-                    let far_pid = self.at(&far.machine)?.pid();
-                    let (near_nic, far_nic) = (&near.interface, &far.interface);
-                    self.wire(&near.machine, |near_pid| {
-                        format!(
-                            "link add name {near_nic} netns {near_pid} mtu {LINK_MTU} \
-                             type veth peer name {far_nic} netns {far_pid} mtu {LINK_MTU}"
-                        )
-                    })?;
-                }
-                Some((near_vec, far_vec)) => {
-                    for (end, vec) in [(near, near_vec), (far, far_vec)] {
-                        self.wire(&end.machine, |pid| {
-                            format!("link set {vec} netns {pid} name {}", end.interface)
-                        })?;
-                    }
-                }
-            }
-            for end in [near, far] {
-                self.address(
-                    &end.machine,
-                    &end.interface,
-                    &[end.ipv4.into(), end.ipv6.into()],
-                )?;
+            if nodes.iter().all(|node| node.name != link.far.machine) {
+                self.plug_veth(link)?;
+            } else if let Some((nic, _)) = self.sites.trunk(index) {
+                self.plug_nic(&link.near, nic)?;
             }
         }
-        for node in self.topology.nodes() {
-            let name = &node.name;
-            self.wire(name, |pid| {
-                format!("link add name {name} master mgmt up type veth peer name {MANAGEMENT_INTERFACE} netns {pid}")
-            })?;
-            let address = IpNet::new_assert(node.management.into(), MANAGEMENT_LENGTH);
-            self.address(name, MANAGEMENT_INTERFACE, &[address])?;
+        nodes.iter().try_for_each(|node| self.plug_node(node))
+    }
+
+    /// Plugs in the wires of a node: those to its leaves, and the one to the management network.
+    pub(super) fn plug_node(&self, node: &Node) -> Result<(), Error> {
+        let Node { name, management } = node;
+        for (index, link) in self.topology.links().iter().enumerate() {
+            if link.far.machine == *name {
+                match self.sites.trunk(index) {
+                    None => self.plug_veth(link)?,
+                    Some((_, nic)) => self.plug_nic(&link.far, nic)?,
+                }
+            }
+        }
+        self.wire(name, |pid| {
+            format!("link add name {name} master mgmt up type veth peer name {MANAGEMENT_INTERFACE} netns {pid}")
+        })?;
+        let address = IpNet::new_assert((*management).into(), MANAGEMENT_LENGTH);
+        self.address(name, MANAGEMENT_INTERFACE, &[address])
+    }
+
+    /// A wire between two machines on one kernel.
+    fn plug_veth(&self, link: &Link) -> Result<(), Error> {
+        let (near, far) = (&link.near.interface, &link.far.interface);
+        let far_pid = self.at(&link.far.machine)?.pid();
+        self.wire(&link.near.machine, |pid| {
+            format!(
+                "link add name {near} netns {pid} mtu {LINK_MTU} type veth peer name {far} netns {far_pid} mtu {LINK_MTU}"
+            )
+        })?;
+        for end in [&link.near, &link.far] {
+            self.address(
+                &end.machine,
+                &end.interface,
+                &[end.ipv4.into(), end.ipv6.into()],
+            )?;
         }
         Ok(())
     }
 
+    /// One end of a wire between two kernels: a NIC of the guest.
+    fn plug_nic(&self, end: &End, nic: &str) -> Result<(), Error> {
+        let interface = &end.interface;
+        self.wire(&end.machine, |pid| {
+            format!("link set dev {nic} netns {pid} name {interface}")
+        })?;
+        self.address(&end.machine, interface, &[end.ipv4.into(), end.ipv6.into()])
+    }
+
     /// Tells the kernel under a machine about a wire; `command` gets the machine's process id.
+    ///
+    /// The wires of a machine that was killed disappear a moment after it, and until then hold their names.
     fn wire(&self, machine: &str, command: impl Fn(u32) -> String) -> Result<(), Error> {
         let space = self.at(machine)?;
-        let done = space
-            .host()
-            .run(&["ip", "-batch", "-"], &command(space.pid()))
-            .and_then(host::Output::ok);
+        let command = command(space.pid());
+        let plug = || space.host().run(&["ip", "-batch", "-"], &command);
+        let free = Self::eventually(Duration::from_secs(10), || match plug() {
+            Ok(output) if output.stderr.contains("File exists") => None,
+            outcome => Some(outcome),
+        });
+        let done = free.unwrap_or_else(plug).and_then(host::Output::ok);
         done.map(drop).map_err(|source| Error::Machine {
             what: "plug in",
             machine: machine.to_owned(),

@@ -118,6 +118,13 @@ impl Sites {
         self.trunks.get(&index)
     }
 
+    /// Powers the guest on again that a machine has for itself, if it has one.
+    pub(super) fn reboot(&self, machine: &str) -> Result<(), Error> {
+        self.guests
+            .get(machine)
+            .map_or(Ok(()), |guest| guest.reboot().map_err(Error::Boot))
+    }
+
     /// Cuts the power of the guest that a machine has for itself, if it has one.
     pub(super) fn kill(&self, machine: &str) {
         if let Some(guest) = self.guests.get(machine) {

@@ -10,9 +10,12 @@ if [ -n "$tree" ]; then
 fi
 mount -t proc proc "$tree/proc"
 mount -t sysfs sys "$tree/sys"
-for dir in run tmp var/tmp var/log var/lib/frr var/lib/selvedge etc/frr etc/selvedge etc/cni opt/cni; do
+for dir in run tmp var/tmp var/log var/lib/frr etc/frr etc/selvedge etc/cni opt/cni; do
   mount -t tmpfs tmpfs "$tree/$dir"
 done
+# What is kept here survives a reboot of the machine.
+mkdir -p "$tree/share/state/$name"
+mount --bind "$tree/share/state/$name" "$tree/var/lib/selvedge"
 ip link set lo up
 # Orphans must not stay behind as zombies: a daemon that was killed would look alive.
 exec chroot "$tree/" sh -ec '
