@@ -103,23 +103,28 @@ exit
     Ok(())
 }
 
+/// Configures a node and plugs a workload into it.
+fn settle(fabric: &mut Fabric, node: &str, leaf: &str, number: u8) -> anyhow::Result<()> {
+    configure(fabric, node, leaf, number)?;
+    let host = u32::from(number) * 64 + 2;
+    let addresses = [
+        format!("192.0.2.{host}/26").parse()?,
+        format!("2001:db8:{number}::2/64").parse()?,
+    ];
+    let gateways = [
+        format!("192.0.2.{}", host - 1).parse()?,
+        format!("2001:db8:{number}::1").parse()?,
+    ];
+    fabric.workload(&format!("w{number}"), node, "l2.red", &addresses, &gateways)?;
+    Ok(())
+}
+
 /// Two nodes with a workload each, and the time until the first whole ping from one to the other.
 fn ready(plan: Builder) -> anyhow::Result<Fabric> {
     let start_time = Instant::now();
     let mut fabric = start(plan)?;
-    for (number, node, leaf) in [(1, "n1", "leaf1"), (2, "n2", "leaf2")] {
-        configure(&fabric, node, leaf, number)?;
-        let host = u32::from(number) * 64 + 2;
-        let addresses = [
-            format!("192.0.2.{host}/26").parse()?,
-            format!("2001:db8:{number}::2/64").parse()?,
-        ];
-        let gateways = [
-            format!("192.0.2.{}", host - 1).parse()?,
-            format!("2001:db8:{number}::1").parse()?,
-        ];
-        fabric.workload(&format!("w{number}"), node, "l2.red", &addresses, &gateways)?;
-    }
+    settle(&mut fabric, "n1", "leaf1", 1)?;
+    settle(&mut fabric, "n2", "leaf2", 2)?;
     eprintln!(
         "nodes configured after {:.1} s",
         start_time.elapsed().as_secs_f64()
@@ -169,7 +174,7 @@ fn comes_back(fabric: &Fabric, target: &str) {
 
 #[test]
 fn packets_cross_the_fabric_and_a_cut_link_stops_them() -> anyhow::Result<()> {
-    let fabric = ready(two_leaves()?)?;
+    let mut fabric = ready(two_leaves()?)?;
     assert!(
         fabric.ping("internet", "192.0.2.66", 2)?.whole(),
         "the host behind the leaf reaches the workload"
@@ -201,6 +206,27 @@ fn packets_cross_the_fabric_and_a_cut_link_stops_them() -> anyhow::Result<()> {
     comes_back(&fabric, "192.0.2.130");
     eprintln!(
         "mended link carries packets after {:.1} s",
+        start.elapsed().as_secs_f64()
+    );
+    drop(capture);
+    comes_back_after_a_reboot(&mut fabric)
+}
+
+fn comes_back_after_a_reboot(fabric: &mut Fabric) -> anyhow::Result<()> {
+    let start = Instant::now();
+    fabric
+        .at("n1")?
+        .script("echo kept > /var/lib/selvedge/journal; sync; echo lost > /run/lost")?;
+    fabric.reboot("n1")?;
+    assert_eq!(
+        fabric.at("n1")?.read("/var/lib/selvedge/journal")?,
+        "kept\n"
+    );
+    assert!(fabric.at("n1")?.read("/run/lost").is_err());
+    settle(fabric, "n1", "leaf1", 1)?;
+    comes_back(fabric, "192.0.2.130");
+    eprintln!(
+        "rebooted node carries packets after {:.1} s",
         start.elapsed().as_secs_f64()
     );
     Ok(())
@@ -251,6 +277,7 @@ fn nodes_reach_the_control_plane_over_the_management_network() -> anyhow::Result
 #[test]
 fn a_node_with_a_guest_of_its_own_is_gone_when_killed() -> anyhow::Result<()> {
     let mut fabric = ready(two_leaves()?.guest_per_node())?;
+    comes_back_after_a_reboot(&mut fabric)?;
     let full_size =
         fabric
             .at("w1")?
