@@ -246,8 +246,11 @@ fn command_line(
     {
         let tap = format!("{}-{number}", config.name);
         namespace.tap(&tap, bridge).map_err(plug)?;
+        // Like a card, it has the same hardware address after a reboot; the neighbors still remember it.
+        let [_, a, b, c] = config.address.octets();
+        let mac = format!("02:00:{a:02x}:{b:02x}:{c:02x}:{number:02x}");
         argv.push(format!(
-            "vec{number}:transport=tap,ifname={tap},depth=128,mtu=9000"
+            "vec{number}:transport=tap,ifname={tap},depth=128,mtu=9000,mac={mac}"
         ));
     }
     Ok(argv)

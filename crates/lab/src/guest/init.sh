@@ -14,7 +14,7 @@ hostname "$name"
 echo 50 > /proc/sys/vm/dirty_writeback_centisecs
 echo 50 > /proc/sys/vm/dirty_expire_centisecs
 ip link set lo up
-ip link add name mgmt type bridge mcast_snooping 0
+ip link add name mgmt address "$(cat /sys/class/net/vec0/address)" type bridge mcast_snooping 0
 ip link set vec0 master mgmt up
 ip address add "$address" dev mgmt
 ip link set mgmt up
