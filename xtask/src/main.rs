@@ -1,2 +1,31 @@
-//! xtask
-fn main() {}
+//! What developers run besides cargo itself: `cargo xtask <step>`; CI runs the same.
+
+mod output;
+mod prepare;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask <step>
+
+  prepare   fetch or build everything that the tests run: Kubernetes, guest kernels, FRR
+";
+
+fn main() -> ExitCode {
+    let step = std::env::args().nth(1);
+    let outcome = match step.as_deref() {
+        Some("prepare") => prepare::run(),
+        Some(unknown) => Err(anyhow::anyhow!("no step {unknown}\n\n{USAGE}")),
+        None => {
+            output::line(USAGE);
+            Ok(())
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
