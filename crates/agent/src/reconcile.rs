@@ -1,0 +1,174 @@
+//! From a config to a node that has it: plan, apply, verify. Every error is part of the outcome.
+//!
+//! The order, and why: kernel objects that FRR refers to come first and stay down; FRR learns of them; then they come up,
+//! and what is no longer wanted goes, when FRR has let go of it (see [`linux::plan`]). After that both plans must be
+//! empty, or the apply has failed.
+
+use std::fmt;
+
+use api::tcaas::NodeNetworkConfigSpec;
+use frr::{Change, FrrVersion, Secrets};
+use linux::{Observed, Plan, netlink::Kernel};
+
+use crate::{daemons, vtysh};
+
+/// What an apply did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Changes of the kernel.
+    pub kernel_steps: usize,
+    /// Lines typed into FRR.
+    pub frr_lines: usize,
+    /// Sessions that were closed on purpose.
+    pub resets: Vec<String>,
+    /// Daemons that had to be started.
+    pub started: Vec<&'static str>,
+    /// What this kernel or this node cannot give.
+    pub notes: Vec<String>,
+}
+
+impl Applied {
+    /// Whether there was nothing to do.
+    pub fn is_nothing(&self) -> bool {
+        self.kernel_steps == 0 && self.frr_lines == 0 && self.started.is_empty()
+    }
+}
+
+impl fmt::Display for Applied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_nothing() {
+            return f.write_str("nothing to do");
+        }
+        write!(f, "{} kernel steps, {} FRR lines", self.kernel_steps, self.frr_lines)?;
+        if !self.started.is_empty() {
+            write!(f, ", started {}", self.started.join(" "))?;
+        }
+        if !self.resets.is_empty() {
+            write!(f, ", closed {}", self.resets.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a config could not be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The config asks for something this node cannot do.
+    #[error("not supported here: {}", .0.join("; "))]
+    Unsupported(Vec<String>),
+    /// Somebody else's object stands in the way.
+    #[error("in the way: {}", .0.join("; "))]
+    Conflict(Vec<String>),
+    /// The kernel could not be observed.
+    #[error("failed to observe the kernel")]
+    Observe(#[source] linux::netlink::Error),
+    /// The kernel refused a step.
+    #[error("failed to change the kernel")]
+    Kernel(#[source] linux::netlink::ApplyError),
+    /// FRR could not be brought up.
+    #[error("failed to bring up FRR")]
+    Daemons(#[source] daemons::Error),
+    /// FRR refused a line.
+    #[error("failed to configure FRR")]
+    Frr(#[source] vtysh::Error),
+    /// Something is still to be done after everything was done.
+    #[error("not as it should be after the apply: {0}")]
+    Verify(String),
+}
+
+/// Applies configs on this node.
+#[derive(Debug)]
+pub struct Reconciler {
+    kernel: Kernel,
+    paths: daemons::Paths,
+    version: FrrVersion,
+}
+
+impl Reconciler {
+    /// Opens this node's kernel and tells its version of FRR.
+    pub async fn open(paths: daemons::Paths, namespace: &str) -> Result<Self, Failure> {
+        let kernel = Kernel::open(namespace).map_err(Failure::Observe)?;
+        let version = daemons::version(&paths).await.map_err(Failure::Daemons)?;
+        Ok(Self { kernel, paths, version })
+    }
+
+    /// The version of FRR on this node.
+    pub fn frr_version(&self) -> FrrVersion {
+        self.version
+    }
+
+    /// The interfaces of this node.
+    pub async fn interfaces(&self) -> Result<Vec<linux::netlink::Interface>, Failure> {
+        self.kernel.interfaces().await.map_err(Failure::Observe)
+    }
+
+    /// Makes the node what the config says, and proves it by a second plan, which must be empty.
+    pub async fn reconcile(&self, config: &NodeNetworkConfigSpec) -> Result<Applied, Failure> {
+        let kernel = linux::desired(config).map_err(|refused| unsupported(&refused))?;
+        let frr = frr::desired(config, &Secrets::new(), self.version).map_err(|refused| unsupported(&refused))?;
+
+        let plan = self.plan(&kernel).await?;
+        let mut applied = Applied {
+            kernel_steps: plan.len(),
+            notes: plan.notes().iter().map(ToString::to_string).collect(),
+            ..Applied::default()
+        };
+        self.kernel.apply(plan.before_frr()).await.map_err(Failure::Kernel)?;
+        let change = match &config.underlay {
+            Some(underlay) => {
+                applied.started = daemons::ensure(&self.paths, &underlay.namespace).await.map_err(Failure::Daemons)?;
+                self.change(&frr).await?
+            }
+            None => Change::default(),
+        };
+        applied.frr_lines = change.n_lines();
+        applied.resets = change.resets.iter().map(ToString::to_string).collect();
+        vtysh::commands(&change.to_vtysh()).await.map_err(Failure::Frr)?;
+        self.kernel.apply(plan.after_frr()).await.map_err(Failure::Kernel)?;
+        vtysh::commands(&change.to_vtysh_after_devices()).await.map_err(Failure::Frr)?;
+        vtysh::commands(&change.clears).await.map_err(Failure::Frr)?;
+        if !applied.is_nothing() {
+            self.verify(config, &kernel, &frr).await?;
+        }
+        Ok(applied)
+    }
+
+    async fn verify(
+        &self,
+        config: &NodeNetworkConfigSpec,
+        kernel: &linux::Desired,
+        frr: &frr::FrrConfig,
+    ) -> Result<(), Failure> {
+        let plan = self.plan(kernel).await?;
+        if !plan.is_empty() {
+            let steps: Vec<String> = plan.steps().map(ToString::to_string).collect();
+            return Err(Failure::Verify(steps.join("; ")));
+        }
+        if config.underlay.is_some() {
+            let change = self.change(frr).await?;
+            if !change.is_empty() {
+                return Err(Failure::Verify(change.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    async fn plan(&self, desired: &linux::Desired) -> Result<Plan, Failure> {
+        let observed: Observed = self.kernel.observe().await.map_err(Failure::Observe)?;
+        linux::diff(desired, &observed)
+            .map_err(|conflicts| Failure::Conflict(conflicts.iter().map(ToString::to_string).collect()))
+    }
+
+    async fn change(&self, desired: &frr::FrrConfig) -> Result<Change, Failure> {
+        let text = vtysh::running_config().await.map_err(Failure::Frr)?;
+        let running = frr::parse(&text, self.version);
+        for line in &running.unknown {
+            tracing::warn!(%line, "FRR runs a line that nobody asked for");
+        }
+        Ok(frr::diff(&running.config, desired))
+    }
+}
+
+fn unsupported<T: fmt::Display>(refused: &[T]) -> Failure {
+    Failure::Unsupported(refused.iter().map(ToString::to_string).collect())
+}
