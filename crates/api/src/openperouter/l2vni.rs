@@ -70,7 +70,7 @@ pub struct L2VniSpec {
         "a gateway needs a network around it: give a prefix shorter than a single address",
     ),
     (
-        "!isCIDR(self) || cidr(self).prefixLength() >= (cidr(self).ip().family() == 4 ? 31 : 127) || cidr(self) != cidr(self).masked()",
+        "!isCIDR(self) || cidr(self).prefixLength() >= (cidr(self).ip().family() == 4 ? 31 : 127) || !(cidr(self) == cidr(self).masked())",
         "a gateway must be a host of its network, not the network's own address",
     ),
 ])))]
@@ -88,7 +88,7 @@ pub struct L2VniSpec {
         "a gateway needs a network around it: give a prefix shorter than a single address",
     ),
     (
-        "self.all(g, !isCIDR(g) || cidr(g).prefixLength() >= (cidr(g).ip().family() == 4 ? 31 : 127) || cidr(g) != cidr(g).masked())",
+        "self.all(g, !isCIDR(g) || cidr(g).prefixLength() >= (cidr(g).ip().family() == 4 ? 31 : 127) || !(cidr(g) == cidr(g).masked()))",
         "a gateway must be a host of its network, not the network's own address",
     ),
 ])))]
