@@ -36,7 +36,8 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([
     (
-        "!has(self.hostsession) || !has(self.hostsession.hostasn) || self.hostsession.hostasn != self.hostsession.asn",
+        "!has(self.hostsession) || !has(self.hostsession.hostasn) \
+         || self.hostsession.hostasn != self.hostsession.asn",
         "hostsession.hostasn must differ from hostsession.asn: the session of a VRF is external",
     ),
 ])))]
