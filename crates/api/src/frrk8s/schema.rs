@@ -43,7 +43,7 @@ pub(super) fn community(_: &mut SchemaGenerator) -> Schema {
 /// A network; host bits are allowed and ignored.
 pub(super) fn prefix(_: &mut SchemaGenerator) -> Schema {
     let pattern = format!(
-        r"^({OCTET}(\.{OCTET}){{3}}|([0-9a-fA-F]{{0,4}}:){{2,7}}[0-9a-fA-F]{{0,4}})/(0|[1-9][0-9]{{0,2}})$"
+        r"^({OCTET}(\.{OCTET}){{3}}|([0-9a-fA-F]{{0,4}}:){{2,8}}[0-9a-fA-F]{{0,4}})/(0|[1-9][0-9]{{0,2}})$"
     );
     json_schema!({"type": "string", "maxLength": 43, "format": "cidr", "pattern": pattern})
 }
