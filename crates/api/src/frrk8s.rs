@@ -11,6 +11,8 @@ mod neighbor;
 mod policy;
 mod router;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod update_source;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

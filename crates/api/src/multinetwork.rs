@@ -2,6 +2,8 @@
 
 mod pod_network;
 mod provider;
+#[cfg(test)]
+mod tests;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 

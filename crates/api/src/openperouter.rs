@@ -9,6 +9,8 @@ mod l3vni;
 mod neighbor;
 pub(crate) mod schema;
 mod status;
+#[cfg(test)]
+mod tests;
 mod underlay;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

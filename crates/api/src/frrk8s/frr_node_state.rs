@@ -20,8 +20,8 @@ use crate::openperouter::schema::count;
     derive = "PartialEq",
     shortname = "frrstate",
     category = "selvedge",
-    printcolumn = r#"{"name": "Conversion", "type": "string", "jsonPath": ".status.lastConversionResult", "description": "whether the objects could be merged"}"#,
-    printcolumn = r#"{"name": "Reload", "type": "string", "jsonPath": ".status.lastReloadResult", "description": "whether FRR took the result"}"#,
+    printcolumn = r#"{"name": "Conversion", "type": "string", "jsonPath": ".status.lastConversionResult"}"#,
+    printcolumn = r#"{"name": "Reload", "type": "string", "jsonPath": ".status.lastReloadResult"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 pub struct FrrNodeStateSpec {}

@@ -58,12 +58,14 @@ use crate::{
     (
         "!has(self.toAdvertise) || !has(self.toAdvertise.nextHop) || !has(self.toAdvertise.nextHop.ipv4) \
          || self.dualStackAddressFamily || !has(self.address) || !self.address.contains(':')",
-        "toAdvertise.nextHop.ipv4 is given for a neighbor without an ipv4 address family: drop it, or set dualStackAddressFamily",
+        "toAdvertise.nextHop.ipv4 is given for a neighbor without an ipv4 address family: drop it, \
+         or set dualStackAddressFamily",
     ),
     (
         "!has(self.toAdvertise) || !has(self.toAdvertise.nextHop) || !has(self.toAdvertise.nextHop.ipv6) \
          || self.dualStackAddressFamily || !has(self.address) || !self.address.contains('.')",
-        "toAdvertise.nextHop.ipv6 is given for a neighbor without an ipv6 address family: drop it, or set dualStackAddressFamily",
+        "toAdvertise.nextHop.ipv6 is given for a neighbor without an ipv6 address family: drop it, \
+         or set dualStackAddressFamily",
     ),
 ])))]
 pub struct Neighbor {
@@ -126,7 +128,8 @@ pub struct Neighbor {
     /// How long the session outlives the peer's silence, in whole seconds such as `180s`. Goes with `keepaliveTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = rules([(
-        "duration(self) == duration('0s') || (duration(self) >= duration('3s') && duration(self) <= duration('65535s'))",
+        "duration(self) == duration('0s') || (duration(self) >= duration('3s') && duration(self) \
+         <= duration('65535s'))",
         "holdTime must be 0s, or 3s to 65535s",
     )])))]
     pub hold_time: Option<Seconds>,

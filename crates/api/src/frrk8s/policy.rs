@@ -75,7 +75,7 @@ pub struct NextHop {
 #[serde(rename_all = "camelCase")]
 pub struct LocalPrefPrefixes {
     /// The prefixes; each must be among those that are advertised.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::some_prefixes")]
     pub prefixes: Vec<HostCidr>,
     /// Their local preference.
@@ -88,7 +88,7 @@ pub struct LocalPrefPrefixes {
 #[serde(rename_all = "camelCase")]
 pub struct CommunityPrefixes {
     /// The prefixes; each must be among those that are advertised.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::some_prefixes")]
     pub prefixes: Vec<HostCidr>,
     /// Their community: `a:b`, or large as `large:a:b:c`.

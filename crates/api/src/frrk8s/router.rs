@@ -24,7 +24,8 @@ use crate::{
         "evpn.l3vni has no effect in the default VRF: give the router a vrf",
     ),
     (
-        "!has(self.imports) || self.imports.all(i, i.vrf != (has(self.vrf) && self.vrf != '' ? self.vrf : 'default'))",
+        "!has(self.imports) || self.imports.all(i, i.vrf != (has(self.vrf) && self.vrf != '' ? self.vrf \
+         : 'default'))",
         "a router cannot import its own VRF: take it out of imports",
     ),
     (

@@ -2,6 +2,8 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
+use crate::openperouter::schema::rules;
+
 /// A number of 16 bits, whatever zeros stand before it.
 const U16: &str =
     "0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
@@ -40,7 +42,10 @@ pub(super) fn community(_: &mut SchemaGenerator) -> Schema {
 
 /// A network; host bits are allowed and ignored.
 pub(super) fn prefix(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": 49, "format": "cidr", "pattern": "/(0|[1-9][0-9]*)$"})
+    let pattern = format!(
+        r"^({OCTET}(\.{OCTET}){{3}}|([0-9a-fA-F]{{0,4}}:){{2,8}}[0-9a-fA-F]{{0,4}})/(0|[1-9][0-9]{{0,2}})$"
+    );
+    json_schema!({"type": "string", "maxLength": 43, "format": "cidr", "pattern": pattern})
 }
 
 /// Networks; host bits are allowed and ignored.
@@ -55,26 +60,42 @@ pub(super) fn some_prefixes(generator: &mut SchemaGenerator) -> Schema {
 
 /// An address of either family, or nothing.
 pub(super) fn address(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "string",
-        "maxLength": 45,
-        "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}, {"maxLength": 0}],
-    })
+    text(
+        39,
+        "self == '' || isIP(self)",
+        "must be an IPv4 or IPv6 address, such as 192.0.2.1 or 2001:db8::1",
+    )
 }
 
 /// An IPv4 address, or nothing.
 pub(super) fn optional_ipv4(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": 15, "anyOf": [{"format": "ipv4"}, {"maxLength": 0}]})
+    text(
+        15,
+        "self == '' || (isIP(self) && ip(self).family() == 4)",
+        "must be an IPv4 address, such as 192.0.2.1",
+    )
 }
 
 /// An IPv4 address.
 pub(super) fn ipv4(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": 15, "format": "ipv4"})
+    text(
+        15,
+        "isIP(self) && ip(self).family() == 4",
+        "must be an IPv4 address, such as 192.0.2.1",
+    )
 }
 
 /// An IPv6 address.
 pub(super) fn ipv6(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "maxLength": 45, "format": "ipv6"})
+    text(
+        39,
+        "isIP(self) && ip(self).family() == 6",
+        "must be an IPv6 address, such as 2001:db8::1",
+    )
+}
+
+fn text(max_length: u32, rule: &str, message: &str) -> Schema {
+    json_schema!({"type": "string", "maxLength": max_length, "x-kubernetes-validations": rules([(rule, message)])})
 }
 
 /// Name of a device, or nothing.
@@ -86,12 +107,12 @@ pub(super) fn device(_: &mut SchemaGenerator) -> Schema {
 pub(super) fn update_source(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
-        "maxLength": 45,
-        "anyOf": [
-            {"format": "ipv4"},
-            {"format": "ipv6"},
-            {"maxLength": 15, "pattern": "^([a-zA-Z0-9_][a-zA-Z0-9_.-]*)?$"},
-        ],
+        "maxLength": 39,
+        "pattern": "^([a-zA-Z0-9_:][a-zA-Z0-9_:.-]*)?$",
+        "x-kubernetes-validations": rules([(
+            "isIP(self) || (size(self) <= 15 && !self.contains(':'))",
+            "must be an address of the node, or the name of a device of at most 15 characters",
+        )]),
     })
 }
 

@@ -22,9 +22,9 @@ use crate::{
     derive = "PartialEq",
     shortname = "podnet",
     category = "selvedge",
-    printcolumn = r#"{"name": "Provider", "type": "string", "jsonPath": ".spec.provider", "description": "who handles the network"}"#,
-    printcolumn = r#"{"name": "Enabled", "type": "boolean", "jsonPath": ".spec.enabled", "description": "whether new pods may be attached"}"#,
-    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status", "description": "whether pods can be attached"}"#,
+    printcolumn = r#"{"name": "Provider", "type": "string", "jsonPath": ".spec.provider"}"#,
+    printcolumn = r#"{"name": "Enabled", "type": "boolean", "jsonPath": ".spec.enabled"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]

@@ -12,7 +12,8 @@ use crate::value::{Asn, Ipv4Prefix, Ipv6Prefix, PeerType, RemoteAs};
 #[schemars(extend("x-kubernetes-validations" = rules([
     (
         "has(self.hostasn) != has(self.hosttype)",
-        "exactly one of hostasn and hosttype is needed: give the AS number of the host's BGP speaker, or external or internal",
+        "exactly one of hostasn and hosttype is needed: give the AS number of the host's BGP speaker, or external \
+         or internal",
     ),
 ])))]
 pub struct HostSession {

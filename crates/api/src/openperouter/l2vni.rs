@@ -28,11 +28,11 @@ use crate::{
     derive = "PartialEq",
     shortname = "l2v",
     category = "selvedge",
-    printcolumn = r#"{"name": "VNI", "type": "integer", "jsonPath": ".spec.vni", "description": "VXLAN network identifier"}"#,
-    printcolumn = r#"{"name": "VRF", "type": "string", "jsonPath": ".spec.vrf", "description": "VRF of the gateway"}"#,
-    printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched", "description": "nodes that the object selects"}"#,
-    printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status", "description": "whether the object is free of problems"}"#,
-    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status", "description": "whether every selected node runs it"}"#,
+    printcolumn = r#"{"name": "VNI", "type": "integer", "jsonPath": ".spec.vni"}"#,
+    printcolumn = r#"{"name": "VRF", "type": "string", "jsonPath": ".spec.vrf"}"#,
+    printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched"}"#,
+    printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -70,7 +70,8 @@ pub struct L2VniSpec {
         "a gateway needs a network around it: give a prefix shorter than a single address",
     ),
     (
-        "!isCIDR(self) || cidr(self).prefixLength() >= (cidr(self).ip().family() == 4 ? 31 : 127) || cidr(self) != cidr(self).masked()",
+        "!isCIDR(self) || cidr(self).prefixLength() >= (cidr(self).ip().family() == 4 ? 31 : 127) || !(cidr(self) \
+         == cidr(self).masked())",
         "a gateway must be a host of its network, not the network's own address",
     ),
 ])))]
@@ -88,7 +89,8 @@ pub struct L2VniSpec {
         "a gateway needs a network around it: give a prefix shorter than a single address",
     ),
     (
-        "self.all(g, !isCIDR(g) || cidr(g).prefixLength() >= (cidr(g).ip().family() == 4 ? 31 : 127) || cidr(g) != cidr(g).masked())",
+        "self.all(g, !isCIDR(g) || cidr(g).prefixLength() >= (cidr(g).ip().family() == 4 ? 31 : 127) || !(cidr(g) \
+         == cidr(g).masked()))",
         "a gateway must be a host of its network, not the network's own address",
     ),
 ])))]
@@ -111,7 +113,10 @@ pub struct L2VniSpec {
         "ovsBridge needs type ovs-bridge",
     ),
     (
-        "[has(self.name), has(self.autocreate) && self.autocreate, has(self.linuxBridge) && has(self.linuxBridge.name), has(self.linuxBridge) && has(self.linuxBridge.autoCreate) && self.linuxBridge.autoCreate, has(self.ovsBridge) && has(self.ovsBridge.name), has(self.ovsBridge) && has(self.ovsBridge.autoCreate) && self.ovsBridge.autoCreate].exists_one(given, given)",
+        "[has(self.name), has(self.autocreate) && self.autocreate, has(self.linuxBridge) \
+         && has(self.linuxBridge.name), has(self.linuxBridge) && has(self.linuxBridge.autoCreate) \
+         && self.linuxBridge.autoCreate, has(self.ovsBridge) && has(self.ovsBridge.name), has(self.ovsBridge) \
+         && has(self.ovsBridge.autoCreate) && self.ovsBridge.autoCreate].exists_one(given, given)",
         "exactly one bridge is needed: give its name, or let it be made with autocreate, in one place",
     ),
 ])))]

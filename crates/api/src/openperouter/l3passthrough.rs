@@ -19,10 +19,10 @@ use crate::meta::LabelSelector;
     derive = "PartialEq",
     shortname = "l3pt",
     category = "selvedge",
-    printcolumn = r#"{"name": "Host-ASN", "type": "integer", "jsonPath": ".spec.hostsession.hostasn", "description": "AS number of the BGP speaker on the host"}"#,
-    printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched", "description": "nodes that the object selects"}"#,
-    printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status", "description": "whether the object is free of problems"}"#,
-    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status", "description": "whether every selected node runs it"}"#,
+    printcolumn = r#"{"name": "Host-ASN", "type": "integer", "jsonPath": ".spec.hostsession.hostasn"}"#,
+    printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched"}"#,
+    printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]

@@ -26,17 +26,18 @@ use crate::{
     derive = "PartialEq",
     shortname = "l3v",
     category = "selvedge",
-    printcolumn = r#"{"name": "VRF", "type": "string", "jsonPath": ".spec.vrf", "description": "name of the VRF"}"#,
-    printcolumn = r#"{"name": "VNI", "type": "integer", "jsonPath": ".spec.vni", "description": "VXLAN network identifier"}"#,
-    printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched", "description": "nodes that the object selects"}"#,
-    printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status", "description": "whether the object is free of problems"}"#,
-    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status", "description": "whether every selected node runs it"}"#,
+    printcolumn = r#"{"name": "VRF", "type": "string", "jsonPath": ".spec.vrf"}"#,
+    printcolumn = r#"{"name": "VNI", "type": "integer", "jsonPath": ".spec.vni"}"#,
+    printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched"}"#,
+    printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([
     (
-        "!has(self.hostsession) || !has(self.hostsession.hostasn) || self.hostsession.hostasn != self.hostsession.asn",
+        "!has(self.hostsession) || !has(self.hostsession.hostasn) \
+         || self.hostsession.hostasn != self.hostsession.asn",
         "hostsession.hostasn must differ from hostsession.asn: the session of a VRF is external",
     ),
 ])))]

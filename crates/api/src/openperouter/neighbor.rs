@@ -47,11 +47,13 @@ use crate::value::{
         "connectTime and connectTimeSeconds say the same thing: give one of them",
     ),
     (
-        "(has(self.holdTime) || has(self.holdTimeSeconds)) == (has(self.keepaliveTime) || has(self.keepaliveTimeSeconds))",
+        "(has(self.holdTime) || has(self.holdTimeSeconds)) == (has(self.keepaliveTime) \
+         || has(self.keepaliveTimeSeconds))",
         "hold time and keepalive time go together: give both or neither",
     ),
     (
-        "!has(self.holdTime) || duration(self.holdTime) == duration('0s') || (duration(self.holdTime) >= duration('3s') && duration(self.holdTime) <= duration('65535s'))",
+        "!has(self.holdTime) || duration(self.holdTime) == duration('0s') \
+         || (duration(self.holdTime) >= duration('3s') && duration(self.holdTime) <= duration('65535s'))",
         "holdTime must be 0s, or 3s to 65535s",
     ),
     (
@@ -59,23 +61,30 @@ use crate::value::{
         "holdTimeSeconds must be 0, or 3 to 65535",
     ),
     (
-        "!(has(self.holdTime) || has(self.holdTimeSeconds)) || !(has(self.keepaliveTime) || has(self.keepaliveTimeSeconds)) || (has(self.keepaliveTime) ? duration(self.keepaliveTime).getSeconds() : self.keepaliveTimeSeconds) <= (has(self.holdTime) ? duration(self.holdTime).getSeconds() : self.holdTimeSeconds)",
+        "!(has(self.holdTime) || has(self.holdTimeSeconds)) || !(has(self.keepaliveTime) \
+         || has(self.keepaliveTimeSeconds)) || (has(self.keepaliveTime) \
+         ? duration(self.keepaliveTime).getSeconds() : self.keepaliveTimeSeconds) <= (has(self.holdTime) \
+         ? duration(self.holdTime).getSeconds() : self.holdTimeSeconds)",
         "the keepalive time must not exceed the hold time",
     ),
     (
-        "!has(self.connectTime) || (duration(self.connectTime) >= duration('1s') && duration(self.connectTime) <= duration('65535s'))",
+        "!has(self.connectTime) || (duration(self.connectTime) >= duration('1s') && duration(self.connectTime) \
+         <= duration('65535s'))",
         "connectTime must be 1s to 65535s",
     ),
     (
-        "!has(self.bfd) || !has(self.bfd.echoMode) || !self.bfd.echoMode || !has(self.ebgpMultiHop) || !self.ebgpMultiHop",
+        "!has(self.bfd) || !has(self.bfd.echoMode) || !self.bfd.echoMode || !has(self.ebgpMultiHop) \
+         || !self.ebgpMultiHop",
         "bfd.echoMode works over a single hop only: drop it or ebgpMultiHop",
     ),
     (
-        "!has(self.addressFamilies) || !self.addressFamilies.exists(f, f.type == 'evpn') || !self.addressFamilies.exists(f, f.type in ['ipv4vpn', 'ipv6vpn'])",
+        "!has(self.addressFamilies) || !self.addressFamilies.exists(f, f.type == 'evpn') \
+         || !self.addressFamilies.exists(f, f.type in ['ipv4vpn', 'ipv6vpn'])",
         "evpn excludes ipv4vpn and ipv6vpn on one neighbor",
     ),
     (
-        "!has(self.addressFamilies) || !self.addressFamilies.exists(f, f.type in ['ipv4vpn', 'ipv6vpn']) || (has(self.address) && self.address.contains(':'))",
+        "!has(self.addressFamilies) || !self.addressFamilies.exists(f, f.type in ['ipv4vpn', 'ipv6vpn']) \
+         || (has(self.address) && self.address.contains(':'))",
         "ipv4vpn and ipv6vpn need a neighbor with an IPv6 address",
     ),
 ])))]

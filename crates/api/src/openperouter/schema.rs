@@ -107,8 +107,7 @@ pub(crate) fn count(_: &mut SchemaGenerator) -> Schema {
 /// A selector of nodes, with the rules of label names and values that `metav1.LabelSelector` leaves to programs.
 pub(crate) fn node_selector(_: &mut SchemaGenerator) -> Schema {
     const VALUE: &str = "^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$";
-    const KEY: &str =
-        "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
+    const LABEL_KEY: &str = "a label's key is a name of at most 63 letters, digits, '-', '_' and '.', behind an optional domain and '/'";
     json_schema!({
         "type": "object",
         "x-kubernetes-map-type": "atomic",
@@ -116,7 +115,12 @@ pub(crate) fn node_selector(_: &mut SchemaGenerator) -> Schema {
             "matchLabels": {
                 "type": "object",
                 "description": "Labels that a node must have with exactly these values.",
+                "maxProperties": 64,
                 "additionalProperties": {"type": "string", "maxLength": 63, "pattern": VALUE},
+                "x-kubernetes-validations": rules([(
+                    "self.all(key, !format.qualifiedName().validate(key).hasValue())",
+                    LABEL_KEY,
+                )]),
             },
             "matchExpressions": {
                 "type": "array",
@@ -131,7 +135,10 @@ pub(crate) fn node_selector(_: &mut SchemaGenerator) -> Schema {
                             "description": "The label's key.",
                             "minLength": 1,
                             "maxLength": 317,
-                            "pattern": KEY,
+                            "x-kubernetes-validations": rules([(
+                                "!format.qualifiedName().validate(self).hasValue()",
+                                LABEL_KEY,
+                            )]),
                         },
                         "operator": {
                             "type": "string",
@@ -154,3 +161,6 @@ pub(crate) fn node_selector(_: &mut SchemaGenerator) -> Schema {
         },
     })
 }
+
+#[cfg(test)]
+pub(crate) mod checks;

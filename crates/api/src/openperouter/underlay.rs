@@ -26,10 +26,10 @@ use crate::{
     derive = "PartialEq",
     shortname = "ul",
     category = "selvedge",
-    printcolumn = r#"{"name": "ASN", "type": "integer", "jsonPath": ".spec.asn", "description": "AS number of the nodes"}"#,
-    printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched", "description": "nodes that the object selects"}"#,
-    printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status", "description": "whether the object is free of problems"}"#,
-    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status", "description": "whether every selected node runs it"}"#,
+    printcolumn = r#"{"name": "ASN", "type": "integer", "jsonPath": ".spec.asn"}"#,
+    printcolumn = r#"{"name": "Nodes", "type": "integer", "jsonPath": ".status.nodes.matched"}"#,
+    printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -39,7 +39,8 @@ use crate::{
         "at least one device must lead to the fabric: name it in nics",
     ),
     (
-        "!has(self.nics) || !has(self.interfaces) || self.nics.all(n, self.interfaces.all(i, !has(i.networkDevice) || i.networkDevice.interfaceName != n))",
+        "!has(self.nics) || !has(self.interfaces) \
+         || self.nics.all(n, self.interfaces.all(i, !has(i.networkDevice) || i.networkDevice.interfaceName != n))",
         "nics and interfaces name the same device: name it once",
     ),
     (
@@ -51,7 +52,8 @@ use crate::{
         "srv6 needs isis",
     ),
     (
-        "!has(self.srv6) || (has(self.tunnelEndpoint) && self.tunnelEndpoint.cidrs.exists(c, c.contains(':'))) || (has(self.evpn) && has(self.evpn.vtepcidr) && self.evpn.vtepcidr.contains(':'))",
+        "!has(self.srv6) || (has(self.tunnelEndpoint) && self.tunnelEndpoint.cidrs.exists(c, c.contains(':'))) \
+         || (has(self.evpn) && has(self.evpn.vtepcidr) && self.evpn.vtepcidr.contains(':'))",
         "srv6 needs an IPv6 tunnel endpoint: add an IPv6 network to tunnelEndpoint.cidrs",
     ),
 ])))]
@@ -74,7 +76,8 @@ pub struct UnderlaySpec {
     #[schemars(length(max = 64))]
     #[schemars(extend("x-kubernetes-validations" = rules([
     (
-        "self.all(a, !has(a.networkDevice) || self.exists_one(b, has(b.networkDevice) && b.networkDevice.interfaceName == a.networkDevice.interfaceName))",
+        "self.all(a, !has(a.networkDevice) || self.exists_one(b, has(b.networkDevice) \
+         && b.networkDevice.interfaceName == a.networkDevice.interfaceName))",
         "interfaces names a device twice: name it once",
     ),
 ])))]
@@ -98,7 +101,8 @@ pub struct UnderlaySpec {
     #[schemars(length(min = 1, max = 128))]
     #[schemars(extend("x-kubernetes-validations" = rules([
     (
-        "self.all(a, !has(a.address) || self.exists_one(b, has(b.address) && ip(b.address) == ip(a.address)))",
+        "self.all(a, !has(a.address) || !isIP(a.address) || self.exists_one(b, has(b.address) && isIP(b.address) \
+         && ip(b.address) == ip(a.address)))",
         "two neighbors have the same address: keep one of them",
     ),
     (

@@ -123,6 +123,49 @@ fn a_network_with_host_bits_is_refused() {
 }
 
 #[test]
+fn a_network_of_one_family_is_of_no_other() {
+    round_trips::<Ipv4Prefix>("198.51.100.0/27");
+    round_trips::<Ipv6Prefix>("2001:db8::/64");
+    refused::<Ipv4Prefix>(&["2001:db8::/64", "198.51.100.1/27", "198.51.100.0", ""]);
+    refused::<Ipv6Prefix>(&["198.51.100.0/27", "2001:db8::1/64", "2001:db8::"]);
+}
+
+#[test]
+fn an_entity_title_has_six_groups() {
+    round_trips::<NetworkEntityTitle>("49.0001.0000.0000.00ff.00");
+    refused::<NetworkEntityTitle>(&[
+        "49.0001.0000.0000.0001",
+        "49.0001.0000.0000.0001.0G",
+        "49.0001.0000.0000.000A.00",
+        "",
+    ]);
+}
+
+#[test]
+fn a_password_is_one_line_and_stays_hidden() {
+    let password: Password = "correct horse".parse().expect("a password");
+    assert_eq!(
+        (password.reveal(), format!("{password:?}").as_str()),
+        ("correct horse", "(hidden)")
+    );
+    for text in ["", " a", "a ", "a\nb", "ü", &"x".repeat(81)] {
+        let error = text.parse::<Password>().expect_err(text).to_string();
+        assert!(text.trim().len() < 2 || !error.contains(text), "{error}");
+    }
+}
+
+#[test]
+fn numbers_of_sessions_keep_their_ranges() {
+    assert!(BfdInterval::try_from(10).is_ok() && BfdInterval::try_from(9).is_err());
+    assert!(BfdMultiplier::try_from(255).is_ok() && BfdMultiplier::try_from(1).is_err());
+    assert!(BfdTtl::try_from(254).is_ok() && BfdTtl::try_from(255).is_err());
+    assert!(RestartTime::try_from(4095).is_ok() && RestartTime::try_from(4096).is_err());
+    assert!(UdpPort::try_from(1).is_ok() && UdpPort::try_from(0).is_err());
+    assert_eq!(Port::try_from(0).map(Port::explicit), Ok(None));
+    assert_eq!(Port::try_from(1790).map(Port::explicit), Ok(Some(1790)));
+}
+
+#[test]
 fn mac_addresses_are_six_pairs() {
     round_trips::<MacAddress>("aa:bb:cc:dd:ee:ff");
     refused::<MacAddress>(&[
