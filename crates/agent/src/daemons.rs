@@ -31,7 +31,11 @@ pub struct Paths {
 
 impl Default for Paths {
     fn default() -> Self {
-        Self { daemons: "/usr/lib/frr".into(), run: "/run/frr".into(), etc: "/etc/frr".into() }
+        Self {
+            daemons: "/usr/lib/frr".into(),
+            run: "/run/frr".into(),
+            etc: "/etc/frr".into(),
+        }
     }
 }
 
@@ -100,11 +104,16 @@ pub(crate) async fn ensure(paths: &Paths, namespace: &str) -> Result<Vec<&'stati
     for directory in [&run, &etc] {
         fs::create_dir_all(directory)
             .await
-            .map_err(|source| Error::MakeDirectory { path: directory.clone(), source })?;
+            .map_err(|source| Error::MakeDirectory {
+                path: directory.clone(),
+                source,
+            })?;
         output(Command::new("chown").arg("frr:frr").arg(directory)).await?;
     }
     let conf = etc.join("vtysh.conf");
-    fs::write(&conf, "").await.map_err(|source| Error::MakeDirectory { path: conf, source })?;
+    fs::write(&conf, "")
+        .await
+        .map_err(|source| Error::MakeDirectory { path: conf, source })?;
     let mut started = Vec::new();
     for (daemon, arguments) in DAEMONS {
         let program = paths.daemons.join(daemon);
@@ -113,8 +122,14 @@ pub(crate) async fn ensure(paths: &Paths, namespace: &str) -> Result<Vec<&'stati
             continue;
         }
         let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/run/netns/{namespace}")).arg("--").arg(&program);
-        command.args(["-d", "-N", INSTANCE, "-i"]).arg(run.join(format!("{daemon}.pid"))).args(arguments);
+        command
+            .arg(format!("--net=/run/netns/{namespace}"))
+            .arg("--")
+            .arg(&program);
+        command
+            .args(["-d", "-N", INSTANCE, "-i"])
+            .arg(run.join(format!("{daemon}.pid")))
+            .args(arguments);
         output(&mut command).await?;
         listening(&run, daemon).await?;
         started.push(daemon);
@@ -132,7 +147,10 @@ fn socket(run: &Path, daemon: &str) -> PathBuf {
 }
 
 async fn listening(run: &Path, daemon: &str) -> Result<(), Error> {
-    let silent = || Error::Silent { daemon: daemon.to_owned(), socket: socket(run, daemon) };
+    let silent = || Error::Silent {
+        daemon: daemon.to_owned(),
+        socket: socket(run, daemon),
+    };
     time::timeout(START_PATIENCE, async {
         while !is_running(run, daemon).await {
             time::sleep(Duration::from_millis(20)).await;
@@ -144,11 +162,21 @@ async fn listening(run: &Path, daemon: &str) -> Result<(), Error> {
 
 /// What a program prints, if it ends well.
 async fn output(command: &mut Command) -> Result<String, Error> {
-    let program = command.as_std().get_program().to_string_lossy().into_owned();
-    let output = command.output().await.map_err(|source| Error::Run { program: program.clone(), source })?;
+    let program = command
+        .as_std()
+        .get_program()
+        .to_string_lossy()
+        .into_owned();
+    let output = command.output().await.map_err(|source| Error::Run {
+        program: program.clone(),
+        source,
+    })?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() {
         return Ok(text(&output.stdout));
     }
-    Err(Error::Refused { program, message: format!("{} {}", text(&output.stdout), text(&output.stderr)) })
+    Err(Error::Refused {
+        program,
+        message: format!("{} {}", text(&output.stdout), text(&output.stderr)),
+    })
 }

@@ -39,7 +39,11 @@ impl fmt::Display for Applied {
         if self.is_nothing() {
             return f.write_str("nothing to do");
         }
-        write!(f, "{} kernel steps, {} FRR lines", self.kernel_steps, self.frr_lines)?;
+        write!(
+            f,
+            "{} kernel steps, {} FRR lines",
+            self.kernel_steps, self.frr_lines
+        )?;
         if !self.started.is_empty() {
             write!(f, ", started {}", self.started.join(" "))?;
         }
@@ -89,7 +93,11 @@ impl Reconciler {
     pub async fn open(paths: daemons::Paths, namespace: &str) -> Result<Self, Failure> {
         let kernel = Kernel::open(namespace).map_err(Failure::Observe)?;
         let version = daemons::version(&paths).await.map_err(Failure::Daemons)?;
-        Ok(Self { kernel, paths, version })
+        Ok(Self {
+            kernel,
+            paths,
+            version,
+        })
     }
 
     /// The version of FRR on this node.
@@ -105,7 +113,8 @@ impl Reconciler {
     /// Makes the node what the config says, and proves it by a second plan, which must be empty.
     pub async fn reconcile(&self, config: &NodeNetworkConfigSpec) -> Result<Applied, Failure> {
         let kernel = linux::desired(config).map_err(|refused| unsupported(&refused))?;
-        let frr = frr::desired(config, &Secrets::new(), self.version).map_err(|refused| unsupported(&refused))?;
+        let frr = frr::desired(config, &Secrets::new(), self.version)
+            .map_err(|refused| unsupported(&refused))?;
 
         let plan = self.plan(&kernel).await?;
         let mut applied = Applied {
@@ -113,20 +122,34 @@ impl Reconciler {
             notes: plan.notes().iter().map(ToString::to_string).collect(),
             ..Applied::default()
         };
-        self.kernel.apply(plan.before_frr()).await.map_err(Failure::Kernel)?;
+        self.kernel
+            .apply(plan.before_frr())
+            .await
+            .map_err(Failure::Kernel)?;
         let change = match &config.underlay {
             Some(underlay) => {
-                applied.started = daemons::ensure(&self.paths, &underlay.namespace).await.map_err(Failure::Daemons)?;
+                applied.started = daemons::ensure(&self.paths, &underlay.namespace)
+                    .await
+                    .map_err(Failure::Daemons)?;
                 self.change(&frr).await?
             }
             None => Change::default(),
         };
         applied.frr_lines = change.n_lines();
         applied.resets = change.resets.iter().map(ToString::to_string).collect();
-        vtysh::commands(&change.to_vtysh()).await.map_err(Failure::Frr)?;
-        self.kernel.apply(plan.after_frr()).await.map_err(Failure::Kernel)?;
-        vtysh::commands(&change.to_vtysh_after_devices()).await.map_err(Failure::Frr)?;
-        vtysh::commands(&change.clears).await.map_err(Failure::Frr)?;
+        vtysh::commands(&change.to_vtysh())
+            .await
+            .map_err(Failure::Frr)?;
+        self.kernel
+            .apply(plan.after_frr())
+            .await
+            .map_err(Failure::Kernel)?;
+        vtysh::commands(&change.to_vtysh_after_devices())
+            .await
+            .map_err(Failure::Frr)?;
+        vtysh::commands(&change.clears)
+            .await
+            .map_err(Failure::Frr)?;
         if !applied.is_nothing() {
             self.verify(config, &kernel, &frr).await?;
         }
@@ -155,8 +178,9 @@ impl Reconciler {
 
     async fn plan(&self, desired: &linux::Desired) -> Result<Plan, Failure> {
         let observed: Observed = self.kernel.observe().await.map_err(Failure::Observe)?;
-        linux::diff(desired, &observed)
-            .map_err(|conflicts| Failure::Conflict(conflicts.iter().map(ToString::to_string).collect()))
+        linux::diff(desired, &observed).map_err(|conflicts| {
+            Failure::Conflict(conflicts.iter().map(ToString::to_string).collect())
+        })
     }
 
     async fn change(&self, desired: &frr::FrrConfig) -> Result<Change, Failure> {

@@ -1,9 +1,6 @@
 //! What the node says: the status of its config.
 
-use api::tcaas::{
-    NodeNetworkConfig, NodeNetworkConfigStatus,
-    node_network_config::ConfigStatus,
-};
+use api::tcaas::{NodeNetworkConfig, NodeNetworkConfigStatus, node_network_config::ConfigStatus};
 use frr::FrrVersion;
 use kube::{
     Api, ResourceExt,
@@ -33,7 +30,11 @@ pub(crate) fn status(
         observed_generation: config.metadata.generation,
         last_applied_revision: revision,
         error_message: outcome.as_ref().err().map(|failure| chain(failure)),
-        as_number: config.spec.underlay.as_ref().map(|underlay| underlay.asn.get().into()),
+        as_number: config
+            .spec
+            .underlay
+            .as_ref()
+            .map(|underlay| underlay.asn.get().into()),
         frr_version: Some(version.to_string()),
         ..NodeNetworkConfigStatus::default()
     }
@@ -46,12 +47,19 @@ pub(crate) async fn write(
     mut status: NodeNetworkConfigStatus,
 ) -> Result<bool, kube::Error> {
     if let Some(before) = &config.status {
-        let same = NodeNetworkConfigStatus { last_update: before.last_update.clone(), ..status.clone() };
+        let same = NodeNetworkConfigStatus {
+            last_update: before.last_update.clone(),
+            ..status.clone()
+        };
         if same == *before {
             return Ok(false);
         }
     }
-    status.last_update = Some(k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    status.last_update = Some(
+        k8s_openapi::jiff::Timestamp::now()
+            .strftime("%Y-%m-%dT%H:%M:%SZ")
+            .to_string(),
+    );
     let patch = json!({
         "apiVersion": "network.t-caas.telekom.com/v1alpha1",
         "kind": "NodeNetworkConfig",
@@ -59,7 +67,9 @@ pub(crate) async fn write(
         "status": status,
     });
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    api.patch_status(&config.name_any(), &params, &Patch::Apply(patch)).await.map(|_| true)
+    api.patch_status(&config.name_any(), &params, &Patch::Apply(patch))
+        .await
+        .map(|_| true)
 }
 
 /// An error with everything behind it, on one line.

@@ -46,11 +46,19 @@ enum Reason {
 
 /// Keeps this node what its config says, until the process ends.
 pub async fn run(client: Client, node: &str, paths: Paths, namespace: &str) -> Result<(), Error> {
-    let reconciler = Reconciler::open(paths, namespace).await.map_err(Error::Open)?;
+    let reconciler = Reconciler::open(paths, namespace)
+        .await
+        .map_err(Error::Open)?;
     let api: Api<NodeNetworkConfig> = Api::all(client);
     let only_mine = watcher::Config::default().fields(&format!("metadata.name={node}"));
     let mut events = std::pin::pin!(watcher::watcher(api.clone(), only_mine).default_backoff());
-    let mut state = State { reconciler, api, config: None, retry: FIRST_RETRY, unreported: false };
+    let mut state = State {
+        reconciler,
+        api,
+        config: None,
+        retry: FIRST_RETRY,
+        unreported: false,
+    };
     let mut wake = RESYNC;
     loop {
         let reason = match time::timeout(wake, next(&mut events)).await {
@@ -63,7 +71,11 @@ pub async fn run(client: Client, node: &str, paths: Paths, namespace: &str) -> R
             }
             // An event that changes nothing here: the object's deletion changes nothing on its node.
             Ok(Some(None)) => continue,
-            Ok(None) => return Err(Error::WatchEnded { node: node.to_owned() }),
+            Ok(None) => {
+                return Err(Error::WatchEnded {
+                    node: node.to_owned(),
+                });
+            }
             Err(_elapsed) if wake == RESYNC => Reason::Resync,
             Err(_elapsed) => Reason::Retry,
         };
@@ -100,7 +112,9 @@ struct State {
 impl State {
     /// Whether the event tells nothing new: our own status comes back as one.
     fn is_known(&mut self, config: &NodeNetworkConfig) -> bool {
-        let Some(known) = &mut self.config else { return false };
+        let Some(known) = &mut self.config else {
+            return false;
+        };
         let same = known.metadata.uid == config.metadata.uid && known.spec == config.spec;
         if same {
             *known = config.clone();
@@ -110,10 +124,15 @@ impl State {
 
     /// One turn: applies, reports, and says when to wake at the latest.
     async fn turn(&mut self, reason: Reason) -> Duration {
-        let Some(config) = &self.config else { return RESYNC };
+        let Some(config) = &self.config else {
+            return RESYNC;
+        };
         if config.spec.contract_version > CONTRACT_VERSION {
             let version = config.spec.contract_version;
-            tracing::error!(version, "the config is written in a newer contract; the node keeps what it has");
+            tracing::error!(
+                version,
+                "the config is written in a newer contract; the node keeps what it has"
+            );
             return RESYNC;
         }
         let start = Instant::now();
@@ -145,6 +164,11 @@ fn log(reason: Reason, outcome: &Result<Applied, Failure>, took: Duration) {
             tracing::info!(?reason, ?took, kernel_steps = applied.kernel_steps, frr_lines = applied.frr_lines,
                 started = ?applied.started, resets = ?applied.resets, "applied");
         }
-        Err(failure) => tracing::error!(?reason, ?took, error = report::chain(failure), "could not apply"),
+        Err(failure) => tracing::error!(
+            ?reason,
+            ?took,
+            error = report::chain(failure),
+            "could not apply"
+        ),
     }
 }

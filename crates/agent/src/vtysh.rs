@@ -41,9 +41,15 @@ fn chunks(commands: &[String]) -> Vec<Vec<String>> {
     let mut chunks: Vec<Vec<String>> = Vec::new();
     let mut open = 0_usize;
     for command in commands {
-        let entered = chunks.last().is_some_and(|chunk| chunk.len() >= CHUNK && open == 0);
+        let entered = chunks
+            .last()
+            .is_some_and(|chunk| chunk.len() >= CHUNK && open == 0);
         if chunks.is_empty() || entered {
-            chunks.push(if chunks.is_empty() { Vec::new() } else { vec!["configure terminal".to_owned()] });
+            chunks.push(if chunks.is_empty() {
+                Vec::new()
+            } else {
+                vec!["configure terminal".to_owned()]
+            });
         }
         match command.as_str() {
             "exit" => open = open.saturating_sub(1),
@@ -59,7 +65,15 @@ fn chunks(commands: &[String]) -> Vec<Vec<String>> {
 
 /// Whether a line enters a block, which an `exit` leaves.
 fn is_block(line: &str) -> bool {
-    let blocks = ["router ", "address-family ", "vrf ", "route-map ", "bfd", "profile ", "peer "];
+    let blocks = [
+        "router ",
+        "address-family ",
+        "vrf ",
+        "route-map ",
+        "bfd",
+        "profile ",
+        "peer ",
+    ];
     blocks.iter().any(|block| line.starts_with(block)) || line.starts_with("vni ")
 }
 
@@ -75,5 +89,9 @@ async fn vtysh(commands: &[String]) -> Result<String, Error> {
         return Ok(stdout);
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
-    Err(Error::Refused { message: format!("{} {}", stdout.trim(), stderr.trim()).trim().to_owned() })
+    Err(Error::Refused {
+        message: format!("{} {}", stdout.trim(), stderr.trim())
+            .trim()
+            .to_owned(),
+    })
 }

@@ -7,13 +7,21 @@ use kube::{CustomResourceExt, core::schema::StructuralSchemaRewriter};
 use schemars::{JsonSchema, generate::SchemaSettings};
 
 use crate::{
+    frrk8s, multinetwork, openperouter,
     schema::{AbsentNotNull, KnownFormats, Reflow},
     selvedge, tcaas,
 };
 
 /// The definitions of every kind that Selvedge serves.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    [tcaas::crds(), selvedge::crds()].concat()
+    [
+        tcaas::crds(),
+        openperouter::crds(),
+        frrk8s::crds(),
+        multinetwork::crds(),
+        selvedge::crds(),
+    ]
+    .concat()
 }
 
 /// The definition of one kind, with a schema that a real API server takes without a warning.

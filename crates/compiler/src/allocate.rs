@@ -22,7 +22,11 @@ impl Pool {
     /// A pool of which nothing is taken.
     pub fn new(prefix: Prefix) -> Self {
         let (first, _) = hosts(prefix);
-        Self { prefix, taken: BTreeSet::new(), floor: first }
+        Self {
+            prefix,
+            taken: BTreeSet::new(),
+            floor: first,
+        }
     }
 
     /// Marks an address as taken. False if it is taken already or is none of the pool's host addresses.
@@ -55,7 +59,9 @@ pub fn gateway(prefix: Prefix) -> Option<HostCidr> {
         return None;
     }
     let (first, _) = hosts(prefix);
-    IpNet::new(address(prefix, first), net.prefix_len()).ok().map(HostCidr::new)
+    IpNet::new(address(prefix, first), net.prefix_len())
+        .ok()
+        .map(HostCidr::new)
 }
 
 /// First and last host address: never the network address, never IPv4's broadcast address;
@@ -101,7 +107,11 @@ pub fn numbers(
     let mut given = BTreeMap::new();
     let mut taken = BTreeSet::new();
     for (name, number) in previous {
-        if names.contains(name.as_str()) && (first..=last).contains(number) && usable(number) && taken.insert(*number) {
+        if names.contains(name.as_str())
+            && (first..=last).contains(number)
+            && usable(number)
+            && taken.insert(*number)
+        {
             given.insert(name.clone(), *number);
         }
     }
@@ -123,7 +133,10 @@ pub fn numbers(
 }
 
 fn place(name: &str) -> u64 {
-    Sha256::digest(name).iter().take(8).fold(0, |place, byte| place << 8 | u64::from(*byte))
+    Sha256::digest(name)
+        .iter()
+        .take(8)
+        .fold(0, |place, byte| place << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]
@@ -137,13 +150,29 @@ mod tests {
     }
 
     fn drain(mut pool: Pool) -> Vec<String> {
-        std::iter::from_fn(|| pool.take_lowest()).take(20).map(|address| address.to_string()).collect()
+        std::iter::from_fn(|| pool.take_lowest())
+            .take(20)
+            .map(|address| address.to_string())
+            .collect()
     }
 
     #[test]
     fn network_and_broadcast_are_never_given() {
-        assert_eq!(drain(pool("192.0.2.0/29")), ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5", "192.0.2.6"]);
-        assert_eq!(drain(pool("2001:db8::/126")), ["2001:db8::1", "2001:db8::2", "2001:db8::3"]);
+        assert_eq!(
+            drain(pool("192.0.2.0/29")),
+            [
+                "192.0.2.1",
+                "192.0.2.2",
+                "192.0.2.3",
+                "192.0.2.4",
+                "192.0.2.5",
+                "192.0.2.6"
+            ]
+        );
+        assert_eq!(
+            drain(pool("2001:db8::/126")),
+            ["2001:db8::1", "2001:db8::2", "2001:db8::3"]
+        );
     }
 
     #[test]
@@ -157,17 +186,34 @@ mod tests {
     fn what_is_taken_is_not_given() {
         let mut pool = pool("192.0.2.0/29");
         assert!(pool.take("192.0.2.1".parse().expect("valid")));
-        assert!(!pool.take("192.0.2.1".parse().expect("valid")), "taken twice");
-        assert!(!pool.take("192.0.2.0".parse().expect("valid")), "the network address");
+        assert!(
+            !pool.take("192.0.2.1".parse().expect("valid")),
+            "taken twice"
+        );
+        assert!(
+            !pool.take("192.0.2.0".parse().expect("valid")),
+            "the network address"
+        );
         assert!(!pool.take("::1".parse().expect("valid")), "another family");
-        assert_eq!(pool.take_lowest(), Some("192.0.2.2".parse().expect("valid")));
+        assert_eq!(
+            pool.take_lowest(),
+            Some("192.0.2.2".parse().expect("valid"))
+        );
     }
 
     #[test]
     fn the_gateway_is_the_first_host_address() {
-        let gateway = |text: &str| gateway(text.parse().expect("a network")).map(|gateway| gateway.to_string());
-        assert_eq!(gateway("198.51.100.128/25").as_deref(), Some("198.51.100.129/25"));
-        assert_eq!(gateway("2001:db8:100::/64").as_deref(), Some("2001:db8:100::1/64"));
+        let gateway = |text: &str| {
+            gateway(text.parse().expect("a network")).map(|gateway| gateway.to_string())
+        };
+        assert_eq!(
+            gateway("198.51.100.128/25").as_deref(),
+            Some("198.51.100.129/25")
+        );
+        assert_eq!(
+            gateway("2001:db8:100::/64").as_deref(),
+            Some("2001:db8:100::1/64")
+        );
         assert_eq!(gateway("192.0.2.0/31").as_deref(), Some("192.0.2.0/31"));
         assert_eq!(gateway("192.0.2.0/32"), None);
     }

@@ -50,13 +50,20 @@ pub fn compile(snapshot: &Snapshot) -> Compilation {
     problems.append(&mut lowered.problems);
     let content = revision::Content::gather(snapshot, settings, &lowered);
     let nodes = node::build(&content, snapshot, &mut problems);
-    Compilation { revision: content.revision(), lowered, nodes, problems: once(problems) }
+    Compilation {
+        revision: content.revision(),
+        lowered,
+        nodes,
+        problems: once(problems),
+    }
 }
 
 impl Compilation {
     /// Whether anything is wrong that keeps an object, or a part of it, out of effect.
     pub fn has_errors(&self) -> bool {
-        self.problems.iter().any(|problem| problem.severity() == Severity::Error)
+        self.problems
+            .iter()
+            .any(|problem| problem.severity() == Severity::Error)
     }
 }
 
@@ -65,7 +72,13 @@ impl Compilation {
 fn once(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort();
     let mut seen = BTreeSet::new();
-    problems.retain(|problem| seen.insert((problem.subject.clone(), problem.field.clone(), problem.kind.reason())));
+    problems.retain(|problem| {
+        seen.insert((
+            problem.subject.clone(),
+            problem.field.clone(),
+            problem.kind.reason(),
+        ))
+    });
     problems
 }
 

@@ -77,13 +77,28 @@ pub struct Attachment {
 /// Turns every intent into low-level objects and joins them with people's own.
 pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
     let mut lowered = Lowered::default();
-    lowered.layer2 = handwritten(Kind::Layer2NetworkConfiguration, &snapshot.layer2_network_configurations);
-    lowered.vrf = handwritten(Kind::VrfRouteConfiguration, &snapshot.vrf_route_configurations);
+    lowered.layer2 = handwritten(
+        Kind::Layer2NetworkConfiguration,
+        &snapshot.layer2_network_configurations,
+    );
+    lowered.vrf = handwritten(
+        Kind::VrfRouteConfiguration,
+        &snapshot.vrf_route_configurations,
+    );
     lowered.network_vnis = network_vnis(snapshot, settings, &mut lowered.problems);
     for (key, object) in by_age(&snapshot.layer2_attachments) {
-        let subject = ObjectRef { kind: Kind::Layer2Attachment, key: key.clone() };
+        let subject = ObjectRef {
+            kind: Kind::Layer2Attachment,
+            key: key.clone(),
+        };
         let mut problems = Vec::new();
-        let made = layer2_attachment::lower(snapshot, settings, &lowered, (&subject, object), &mut problems);
+        let made = layer2_attachment::lower(
+            snapshot,
+            settings,
+            &lowered,
+            (&subject, object),
+            &mut problems,
+        );
         match made {
             Some(made) => lowered.add(&subject, &object.meta, made),
             None => lowered.keep(snapshot, &subject, &object.meta),
@@ -103,10 +118,21 @@ struct Made {
 
 impl Lowered {
     fn add(&mut self, source: &ObjectRef, meta: &Meta, made: Made) {
-        let Made { layer2, vrf, attachment } = made;
+        let Made {
+            layer2,
+            vrf,
+            attachment,
+        } = made;
         self.attachments.insert(source.key.name.clone(), attachment);
         for (name, spec) in layer2 {
-            insert(&mut self.layer2, name, source, meta, spec, &mut self.problems);
+            insert(
+                &mut self.layer2,
+                name,
+                source,
+                meta,
+                spec,
+                &mut self.problems,
+            );
         }
         for (name, spec) in vrf {
             insert(&mut self.vrf, name, source, meta, spec, &mut self.problems);
@@ -115,8 +141,18 @@ impl Lowered {
 
     /// Keeps what the intent contributed before it had a problem.
     fn keep(&mut self, snapshot: &Snapshot, source: &ObjectRef, meta: &Meta) {
-        keep(&mut self.layer2, &snapshot.layer2_network_configurations, source, meta);
-        keep(&mut self.vrf, &snapshot.vrf_route_configurations, source, meta);
+        keep(
+            &mut self.layer2,
+            &snapshot.layer2_network_configurations,
+            source,
+            meta,
+        );
+        keep(
+            &mut self.vrf,
+            &snapshot.vrf_route_configurations,
+            source,
+            meta,
+        );
     }
 }
 
@@ -129,15 +165,38 @@ fn insert<S>(
     problems: &mut Vec<Problem>,
 ) {
     if objects.contains_key(&name) {
-        problems.push(Problem::new(source.clone(), "metadata.name", problem::Kind::NameTaken { name }));
+        problems.push(Problem::new(
+            source.clone(),
+            "metadata.name",
+            problem::Kind::NameTaken { name },
+        ));
         return;
     }
-    objects.insert(name, LowLevel { source: source.clone(), meta: meta.clone(), spec });
+    objects.insert(
+        name,
+        LowLevel {
+            source: source.clone(),
+            meta: meta.clone(),
+            spec,
+        },
+    );
 }
 
-fn keep<S: Clone, T>(objects: &mut LowLevelObjects<S>, all: &Objects<S, T>, source: &ObjectRef, meta: &Meta) {
-    for (key, object) in all.iter().filter(|(_, object)| object.meta.owner.as_ref() == Some(source)) {
-        let kept = LowLevel { source: source.clone(), meta: meta.clone(), spec: object.spec.clone() };
+fn keep<S: Clone, T>(
+    objects: &mut LowLevelObjects<S>,
+    all: &Objects<S, T>,
+    source: &ObjectRef,
+    meta: &Meta,
+) {
+    for (key, object) in all
+        .iter()
+        .filter(|(_, object)| object.meta.owner.as_ref() == Some(source))
+    {
+        let kept = LowLevel {
+            source: source.clone(),
+            meta: meta.clone(),
+            spec: object.spec.clone(),
+        };
         objects.entry(key.name.clone()).or_insert(kept);
     }
 }
@@ -145,29 +204,59 @@ fn keep<S: Clone, T>(objects: &mut LowLevelObjects<S>, all: &Objects<S, T>, sour
 /// Objects that people wrote: those no intent owns. What an intent owns is made anew.
 fn handwritten<S: Clone, T>(kind: Kind, objects: &Objects<S, T>) -> LowLevelObjects<S> {
     let written = |(key, object): (&Key, &Object<S, T>)| {
-        let source = ObjectRef { kind, key: key.clone() };
-        (key.name.clone(), LowLevel { source, meta: object.meta.clone(), spec: object.spec.clone() })
+        let source = ObjectRef {
+            kind,
+            key: key.clone(),
+        };
+        (
+            key.name.clone(),
+            LowLevel {
+                source,
+                meta: object.meta.clone(),
+                spec: object.spec.clone(),
+            },
+        )
     };
-    objects.iter().filter(|(_, object)| object.meta.owner.is_none()).map(written).collect()
+    objects
+        .iter()
+        .filter(|(_, object)| object.meta.owner.is_none())
+        .map(written)
+        .collect()
 }
 
 /// The VNI of each Network that has or needs one: its own, the one it was given before, or the next of the range.
 ///
 /// A VNI is an identity across the whole fabric: of two Networks that claim one, the younger carries the problem.
-fn network_vnis(snapshot: &Snapshot, settings: &SettingsSpec, problems: &mut Vec<Problem>) -> BTreeMap<String, Vni> {
+fn network_vnis(
+    snapshot: &Snapshot,
+    settings: &SettingsSpec,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<String, Vni> {
     let mut holders: BTreeMap<Vni, ObjectRef> = BTreeMap::new();
     for (key, vrf) in by_age(&snapshot.vrfs) {
         if let Some(vni) = vrf.spec.vni {
-            holders.entry(vni).or_insert_with(|| ObjectRef { kind: Kind::Vrf, key: key.clone() });
+            holders.entry(vni).or_insert_with(|| ObjectRef {
+                kind: Kind::Vrf,
+                key: key.clone(),
+            });
         }
     }
     let mut given = BTreeMap::new();
     let networks = by_age(&snapshot.networks);
     for (key, network) in &networks {
-        let Some(vni) = network.spec.vni else { continue };
-        let subject = ObjectRef { kind: Kind::Network, key: (*key).clone() };
+        let Some(vni) = network.spec.vni else {
+            continue;
+        };
+        let subject = ObjectRef {
+            kind: Kind::Network,
+            key: (*key).clone(),
+        };
         if let Some(by) = holders.get(&vni) {
-            let kind = problem::Kind::VniTaken { vni, by: by.clone(), node: None };
+            let kind = problem::Kind::VniTaken {
+                vni,
+                by: by.clone(),
+                node: None,
+            };
             problems.push(Problem::new(subject, "spec.vni", kind));
             continue;
         }
@@ -181,11 +270,16 @@ fn network_vnis(snapshot: &Snapshot, settings: &SettingsSpec, problems: &mut Vec
     };
     let newcomers: Vec<_> = networks
         .into_iter()
-        .filter(|(key, network)| network.spec.vni.is_none() && network.spec.vlan.is_some() && needs_one(key))
+        .filter(|(key, network)| {
+            network.spec.vni.is_none() && network.spec.vlan.is_some() && needs_one(key)
+        })
         .collect();
     let Some(range) = &settings.l2_vni_range else {
         for (key, _) in newcomers {
-            let subject = ObjectRef { kind: Kind::Network, key: key.clone() };
+            let subject = ObjectRef {
+                kind: Kind::Network,
+                key: key.clone(),
+            };
             problems.push(Problem::new(subject, "spec.vni", problem::Kind::NoVniLeft));
         }
         return given;
@@ -195,15 +289,23 @@ fn network_vnis(snapshot: &Snapshot, settings: &SettingsSpec, problems: &mut Vec
         .filter_map(|(key, network)| Some((key.name.clone(), network.status.as_ref()?.vni?.get())))
         .collect();
     let names = newcomers.iter().map(|(key, _)| key.name.as_str()).collect();
-    let free = |number: &u32| Vni::try_from(i64::from(*number)).is_ok_and(|vni| !holders.contains_key(&vni));
+    let free = |number: &u32| {
+        Vni::try_from(i64::from(*number)).is_ok_and(|vni| !holders.contains_key(&vni))
+    };
     let numbers = allocate::numbers((range.first.get(), range.last.get()), &names, &before, free);
     for (key, _) in newcomers {
-        match numbers.get(&key.name).and_then(|number| Vni::try_from(i64::from(*number)).ok()) {
+        match numbers
+            .get(&key.name)
+            .and_then(|number| Vni::try_from(i64::from(*number)).ok())
+        {
             Some(vni) => {
                 given.insert(key.name.clone(), vni);
             }
             None => {
-                let subject = ObjectRef { kind: Kind::Network, key: key.clone() };
+                let subject = ObjectRef {
+                    kind: Kind::Network,
+                    key: key.clone(),
+                };
                 problems.push(Problem::new(subject, "spec.vni", problem::Kind::NoVniLeft));
             }
         }
@@ -216,8 +318,15 @@ fn not_compiled_yet(snapshot: &Snapshot, problems: &mut Vec<Problem>) {
     fn note<S, T>(kind: Kind, objects: &Objects<S, T>, problems: &mut Vec<Problem>) {
         for (key, object) in objects {
             if object.meta.owner.is_none() {
-                let subject = ObjectRef { kind, key: key.clone() };
-                problems.push(Problem::new(subject, "", problem::Kind::NotCompiledYet { what: "this kind" }));
+                let subject = ObjectRef {
+                    kind,
+                    key: key.clone(),
+                };
+                problems.push(Problem::new(
+                    subject,
+                    "",
+                    problem::Kind::NotCompiledYet { what: "this kind" },
+                ));
             }
         }
     }
@@ -233,6 +342,14 @@ fn not_compiled_yet(snapshot: &Snapshot, problems: &mut Vec<Problem>) {
     note(Kind::L3Vni, &snapshot.l3vnis, problems);
     note(Kind::L2Vni, &snapshot.l2vnis, problems);
     note(Kind::L3Passthrough, &snapshot.l3passthroughs, problems);
-    note(Kind::FrrConfiguration, &snapshot.frr_configurations, problems);
-    note(Kind::MultiPodNetwork, &snapshot.multi_pod_networks, problems);
+    note(
+        Kind::FrrConfiguration,
+        &snapshot.frr_configurations,
+        problems,
+    );
+    note(
+        Kind::MultiPodNetwork,
+        &snapshot.multi_pod_networks,
+        problems,
+    );
 }

@@ -46,7 +46,13 @@ pub fn generated(intent_kind: &str, intent: &str, scope: &str) -> String {
     let wanted = format!("{}-{intent}-{scope}", intent_kind.to_ascii_lowercase());
     let valid: String = wanted
         .chars()
-        .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' || c == '-' { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' || c == '-' {
+                c
+            } else {
+                '-'
+            }
+        })
         .collect();
     if valid == wanted && valid.len() <= MAX_OBJECT_NAME {
         return valid;
@@ -76,7 +82,9 @@ fn device(prefix: &str, rest: &str) -> IfName {
     format!("{prefix}{rest}")
         .parse()
         .or_else(|_| format!("{prefix}{}", short_hash(rest)).parse())
-        .unwrap_or_else(|_| unreachable!("a short prefix and eight hexadecimal digits are a device name"))
+        .unwrap_or_else(|_| {
+            unreachable!("a short prefix and eight hexadecimal digits are a device name")
+        })
 }
 
 #[cfg(test)]
@@ -110,7 +118,10 @@ mod tests {
 
     #[test]
     fn a_generated_name_is_valid_in_kubernetes_and_tells_similar_vrfs_apart() {
-        assert_eq!(generated("Layer2Attachment", "my-vlan", "234"), "layer2attachment-my-vlan-234");
+        assert_eq!(
+            generated("Layer2Attachment", "my-vlan", "234"),
+            "layer2attachment-my-vlan-234"
+        );
         let underscore = generated("Layer2Attachment", "a", "m2m_enc");
         assert!(underscore.starts_with("layer2attachment-a-m2m-enc-"));
         assert_ne!(underscore, generated("Layer2Attachment", "a", "m2m-enc"));

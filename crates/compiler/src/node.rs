@@ -51,7 +51,12 @@ pub struct Shared {
 impl NodeConfig {
     /// The config as it is published.
     pub fn spec(&self, revision: &str) -> NodeNetworkConfigSpec {
-        let Shared { layer2s, cluster_vrf, fabric_vrfs, objects: _ } = &*self.shared;
+        let Shared {
+            layer2s,
+            cluster_vrf,
+            fabric_vrfs,
+            objects: _,
+        } = &*self.shared;
         NodeNetworkConfigSpec {
             contract_version: CONTRACT_VERSION,
             revision: revision.to_owned(),
@@ -77,9 +82,16 @@ struct Group<'a> {
 }
 
 /// Makes the config of every node.
-pub fn build(content: &Content, snapshot: &Snapshot, problems: &mut Vec<Problem>) -> BTreeMap<String, NodeConfig> {
-    let labels: BTreeMap<&str, &Labels> =
-        snapshot.nodes.iter().map(|(key, node)| (key.name.as_str(), &node.meta.labels)).collect();
+pub fn build(
+    content: &Content,
+    snapshot: &Snapshot,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<String, NodeConfig> {
+    let labels: BTreeMap<&str, &Labels> = snapshot
+        .nodes
+        .iter()
+        .map(|(key, node)| (key.name.as_str(), &node.meta.labels))
+        .collect();
     let underlays = underlay::assign(content, snapshot, problems);
     let numbers = vrfs::Numbers::resolve(content, problems);
     let tables = tables(content, snapshot);
@@ -91,14 +103,27 @@ pub fn build(content: &Content, snapshot: &Snapshot, problems: &mut Vec<Problem>
 
     let mut configs = BTreeMap::new();
     let mut reach = Reach::default();
-    for (group_labels, nodes) in groups(labels.iter().map(|(name, labels)| (*name, *labels)), selectors(content)) {
-        let has_overlay = nodes.first().and_then(|node| underlays.get(*node)).is_some_and(|underlay| underlay.vtep.is_some());
+    for (group_labels, nodes) in groups(
+        labels.iter().map(|(name, labels)| (*name, *labels)),
+        selectors(content),
+    ) {
+        let has_overlay = nodes
+            .first()
+            .and_then(|node| underlays.get(*node))
+            .is_some_and(|underlay| underlay.vtep.is_some());
         let group = select(content, &group_labels, nodes, has_overlay);
         reach.note(&group);
-        let shared = if has_overlay { shared(content, &group, &numbers, &tables, problems) } else { Shared::default() };
+        let shared = if has_overlay {
+            shared(content, &group, &numbers, &tables, problems)
+        } else {
+            Shared::default()
+        };
         let shared = Arc::new(shared);
         for node in &group.nodes {
-            let config = NodeConfig { underlay: underlays.get(*node).cloned(), shared: Arc::clone(&shared) };
+            let config = NodeConfig {
+                underlay: underlays.get(*node).cloned(),
+                shared: Arc::clone(&shared),
+            };
             configs.insert((*node).to_owned(), config);
         }
     }
@@ -115,48 +140,98 @@ fn shared(
 ) -> Shared {
     let (cluster_vrf, fabric_vrfs) = vrfs::build(content, group, numbers, tables);
     let claimed = layer2::claims(group, problems);
-    let known = |vrf: &str| vrf == content.settings.cluster_vrf.name.as_str() || fabric_vrfs.contains_key(vrf);
+    let known = |vrf: &str| {
+        vrf == content.settings.cluster_vrf.name.as_str() || fabric_vrfs.contains_key(vrf)
+    };
     let segments = layer2::build(content, group, &claimed, known, problems);
-    let objects = group.vrf.iter().map(|(name, _)| *name).chain(segments.iter().map(|(name, _)| *name));
+    let objects = group
+        .vrf
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(segments.iter().map(|(name, _)| *name));
     Shared {
         objects: objects.map(str::to_owned).collect(),
-        layer2s: segments.into_iter().map(|(_, segment)| (segment.vlan.to_string(), segment)).collect(),
+        layer2s: segments
+            .into_iter()
+            .map(|(_, segment)| (segment.vlan.to_string(), segment))
+            .collect(),
         cluster_vrf: Some(cluster_vrf),
         fabric_vrfs,
     }
 }
 
 fn selectors(content: &Content) -> impl Iterator<Item = &api::meta::LabelSelector> {
-    let layer2 = content.layer2.values().filter_map(|object| object.spec.node_selector.as_ref());
-    let vrf = content.vrf.values().filter_map(|object| object.spec.node_selector.as_ref());
-    let underlays = content.underlays.iter().filter_map(|(_, _, spec)| spec.node_selector.as_ref());
+    let layer2 = content
+        .layer2
+        .values()
+        .filter_map(|object| object.spec.node_selector.as_ref());
+    let vrf = content
+        .vrf
+        .values()
+        .filter_map(|object| object.spec.node_selector.as_ref());
+    let underlays = content
+        .underlays
+        .iter()
+        .filter_map(|(_, _, spec)| spec.node_selector.as_ref());
     layer2.chain(vrf).chain(underlays)
 }
 
-fn select<'a>(content: &'a Content, labels: &Labels, nodes: Vec<&'a str>, has_overlay: bool) -> Group<'a> {
+fn select<'a>(
+    content: &'a Content,
+    labels: &Labels,
+    nodes: Vec<&'a str>,
+    has_overlay: bool,
+) -> Group<'a> {
     let mut group = everything(content);
-    group.layer2.retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
-    group.vrf.retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
-    Group { nodes, has_overlay, ..group }
+    group
+        .layer2
+        .retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
+    group
+        .vrf
+        .retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
+    Group {
+        nodes,
+        has_overlay,
+        ..group
+    }
 }
 
 /// A group that everything is for; the older objects first, routing in its merge order.
 fn everything(content: &Content) -> Group<'_> {
-    let mut layer2: Vec<_> = content.layer2.iter().map(|(name, object)| (name.as_str(), object)).collect();
+    let mut layer2: Vec<_> = content
+        .layer2
+        .iter()
+        .map(|(name, object)| (name.as_str(), object))
+        .collect();
     layer2.sort_by(|(a_name, a), (b_name, b)| (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name)));
-    let mut vrf: Vec<_> = content.vrf.iter().map(|(name, object)| (name.as_str(), object)).collect();
+    let mut vrf: Vec<_> = content
+        .vrf
+        .iter()
+        .map(|(name, object)| (name.as_str(), object))
+        .collect();
     vrf.sort_by_key(|(name, object)| (object.spec.seq, *name));
-    Group { nodes: Vec::new(), has_overlay: false, layer2, vrf }
+    Group {
+        nodes: Vec::new(),
+        has_overlay: false,
+        layer2,
+        vrf,
+    }
 }
 
 /// A route table for each VRF name, the same on every node; what a node already uses stays.
 fn tables(content: &Content, snapshot: &Snapshot) -> BTreeMap<String, u32> {
-    let mut names: BTreeSet<&str> = content.vrf.values().map(|object| object.spec.vrf.as_str()).collect();
+    let mut names: BTreeSet<&str> = content
+        .vrf
+        .values()
+        .map(|object| object.spec.vrf.as_str())
+        .collect();
     names.insert(content.settings.cluster_vrf.name.as_str());
     let mut previous = BTreeMap::new();
     for config in snapshot.node_network_configs.values() {
         for vrf in config.spec.vrfs() {
-            previous.entry(vrf.devices.vrf.to_string()).or_insert(vrf.table);
+            previous
+                .entry(vrf.devices.vrf.to_string())
+                .or_insert(vrf.table);
         }
     }
     let range = &content.settings.route_tables;

@@ -198,7 +198,9 @@ pub enum Kind {
 }
 
 fn on(node: &Option<String>) -> String {
-    node.as_ref().map(|node| format!(" on node {node:?}")).unwrap_or_default()
+    node.as_ref()
+        .map(|node| format!(" on node {node:?}"))
+        .unwrap_or_default()
 }
 
 impl Kind {
@@ -218,14 +220,19 @@ impl Kind {
     /// What its author can do about it.
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
-            Self::Unreadable { .. } | Self::RuleBroken { .. } | Self::VrfDisagrees { .. } => return None,
+            Self::Unreadable { .. } | Self::RuleBroken { .. } | Self::VrfDisagrees { .. } => {
+                return None;
+            }
             Self::UnknownField => "remove it, or check its spelling and place".to_owned(),
             Self::Duplicate => "keep one of them".to_owned(),
             Self::MissingReference { target } => format!("create {target}, or correct the name"),
             Self::InvalidSelector(_) => "correct the requirement".to_owned(),
-            Self::NoDestination => "label a Destination so that it is selected, or correct the selector".to_owned(),
+            Self::NoDestination => {
+                "label a Destination so that it is selected, or correct the selector".to_owned()
+            }
             Self::DestinationsRequired => {
-                "add spec.destinations, or spec.interfaceRef for a VLAN on a device of the node".to_owned()
+                "add spec.destinations, or spec.interfaceRef for a VLAN on a device of the node"
+                    .to_owned()
             }
             Self::NetworkLacks { network, what } => format!("add spec.{what} to {network}"),
             Self::VrfIncomplete { vrf, what } => {
@@ -235,7 +242,9 @@ impl Kind {
             Self::VrfNotOnNode { vrf, .. } => {
                 format!("let a VRFRouteConfiguration of VRF {vrf:?} select the node too")
             }
-            Self::VlanTaken { .. } => "choose another VLAN, or node selectors that do not meet".to_owned(),
+            Self::VlanTaken { .. } => {
+                "choose another VLAN, or node selectors that do not meet".to_owned()
+            }
             Self::VniTaken { .. } => "choose another VNI".to_owned(),
             Self::DeviceNameTaken { .. } => "choose another name".to_owned(),
             Self::NameTooLong { .. } => "choose a shorter name".to_owned(),
@@ -256,7 +265,11 @@ impl Kind {
 impl Problem {
     /// A problem of `subject`, at a field of it.
     pub fn new(subject: ObjectRef, field: impl Into<String>, kind: Kind) -> Self {
-        Self { subject, field: field.into(), kind }
+        Self {
+            subject,
+            field: field.into(),
+            kind,
+        }
     }
 
     /// How much it matters.

@@ -7,8 +7,8 @@ use api::{
     openperouter::UnderlaySpec,
     selvedge::SettingsSpec,
     tcaas::{
-        Layer2NetworkConfigurationSpec, Layer2Revision, NetworkConfigRevisionSpec, RevisionEntry, VrfRevision,
-        VrfRouteConfigurationSpec,
+        Layer2NetworkConfigurationSpec, Layer2Revision, NetworkConfigRevisionSpec, RevisionEntry,
+        VrfRevision, VrfRouteConfigurationSpec,
     },
 };
 use sha2::{Digest, Sha256};
@@ -46,16 +46,34 @@ impl Content {
                 for neighbor in &mut spec.neighbors {
                     neighbor.password = None;
                 }
-                (ObjectRef { kind: Kind::Underlay, key: key.clone() }, object.meta.clone(), spec)
+                (
+                    ObjectRef {
+                        kind: Kind::Underlay,
+                        key: key.clone(),
+                    },
+                    object.meta.clone(),
+                    spec,
+                )
             })
             .collect();
-        Self { layer2: lowered.layer2.clone(), vrf: lowered.vrf.clone(), underlays, settings }
+        Self {
+            layer2: lowered.layer2.clone(),
+            vrf: lowered.vrf.clone(),
+            underlays,
+            settings,
+        }
     }
 
     /// The revision as it is stored, with its fingerprint.
     pub fn revision(&self) -> NetworkConfigRevisionSpec {
-        let layer2 = self.layer2.iter().map(|(name, object)| Layer2Revision { name: name.clone(), spec: object.spec.clone() });
-        let vrf = self.vrf.iter().map(|(name, object)| VrfRevision { name: name.clone(), spec: object.spec.clone() });
+        let layer2 = self.layer2.iter().map(|(name, object)| Layer2Revision {
+            name: name.clone(),
+            spec: object.spec.clone(),
+        });
+        let vrf = self.vrf.iter().map(|(name, object)| VrfRevision {
+            name: name.clone(),
+            spec: object.spec.clone(),
+        });
         let mut underlay: Vec<_> = self
             .underlays
             .iter()
@@ -89,5 +107,6 @@ pub fn object_name(revision: &str) -> String {
 
 /// A value as JSON whose keys are sorted: the same value, the same bytes.
 fn canonical<T: serde::Serialize>(value: &T) -> serde_json::Value {
-    serde_json::to_value(value).unwrap_or_else(|error| unreachable!("an object that was read from JSON is JSON: {error}"))
+    serde_json::to_value(value)
+        .unwrap_or_else(|error| unreachable!("an object that was read from JSON is JSON: {error}"))
 }

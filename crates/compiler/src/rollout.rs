@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use api::tcaas::{NodeNetworkConfigSpec, NodeNetworkConfigStatus, node_network_config::ConfigStatus};
+use api::tcaas::{
+    NodeNetworkConfigSpec, NodeNetworkConfigStatus, node_network_config::ConfigStatus,
+};
 
 /// What is known about one node of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,8 @@ pub fn progress(
     if told != Some(wanted) {
         return Progress::Queued;
     }
-    let answer = status.filter(|status| status.observed_revision.as_ref() == Some(&wanted.revision));
+    let answer =
+        status.filter(|status| status.observed_revision.as_ref() == Some(&wanted.revision));
     match answer.map(|status| status.config_status) {
         Some(ConfigStatus::Provisioned) => Progress::Ready,
         Some(ConfigStatus::Invalid) => Progress::Failed,
@@ -38,10 +41,15 @@ pub fn progress(
 
 /// The nodes to tell now: one after another, and nobody while one is busy or has failed.
 pub fn next(progress: &BTreeMap<String, Progress>) -> Vec<&str> {
-    if progress.values().any(|node| matches!(node, Progress::Ongoing | Progress::Failed)) {
+    if progress
+        .values()
+        .any(|node| matches!(node, Progress::Ongoing | Progress::Failed))
+    {
         return Vec::new();
     }
-    let queued = progress.iter().filter(|(_, node)| **node == Progress::Queued);
+    let queued = progress
+        .iter()
+        .filter(|(_, node)| **node == Progress::Queued);
     queued.map(|(name, _)| name.as_str()).take(1).collect()
 }
 
@@ -50,12 +58,19 @@ mod tests {
     use super::*;
 
     fn spec(revision: &str) -> NodeNetworkConfigSpec {
-        NodeNetworkConfigSpec { revision: revision.to_owned(), ..NodeNetworkConfigSpec::default() }
+        NodeNetworkConfigSpec {
+            revision: revision.to_owned(),
+            ..NodeNetworkConfigSpec::default()
+        }
     }
 
     fn status(config_status: ConfigStatus, observed: &str) -> NodeNetworkConfigStatus {
         let observed_revision = Some(observed.to_owned());
-        NodeNetworkConfigStatus { config_status, observed_revision, ..NodeNetworkConfigStatus::default() }
+        NodeNetworkConfigStatus {
+            config_status,
+            observed_revision,
+            ..NodeNetworkConfigStatus::default()
+        }
     }
 
     #[test]
@@ -64,15 +79,38 @@ mod tests {
         let stale = status(ConfigStatus::Provisioned, "old");
         assert_eq!(progress(&new, Some(&old), Some(&stale)), Progress::Queued);
         assert_eq!(progress(&new, Some(&new), Some(&stale)), Progress::Ongoing);
-        assert_eq!(progress(&new, Some(&new), Some(&status(ConfigStatus::Provisioned, "new"))), Progress::Ready);
-        assert_eq!(progress(&new, Some(&new), Some(&status(ConfigStatus::Invalid, "new"))), Progress::Failed);
+        assert_eq!(
+            progress(
+                &new,
+                Some(&new),
+                Some(&status(ConfigStatus::Provisioned, "new"))
+            ),
+            Progress::Ready
+        );
+        assert_eq!(
+            progress(
+                &new,
+                Some(&new),
+                Some(&status(ConfigStatus::Invalid, "new"))
+            ),
+            Progress::Failed
+        );
         assert_eq!(progress(&new, Some(&new), None), Progress::Ongoing);
     }
 
     #[test]
     fn nodes_are_told_one_after_another_and_a_failure_stops_the_rest() {
-        let world = |nodes: &[(&str, Progress)]| nodes.iter().map(|(name, p)| ((*name).to_owned(), *p)).collect();
-        let queued: BTreeMap<_, _> = world(&[("a", Progress::Ready), ("b", Progress::Queued), ("c", Progress::Queued)]);
+        let world = |nodes: &[(&str, Progress)]| {
+            nodes
+                .iter()
+                .map(|(name, p)| ((*name).to_owned(), *p))
+                .collect()
+        };
+        let queued: BTreeMap<_, _> = world(&[
+            ("a", Progress::Ready),
+            ("b", Progress::Queued),
+            ("c", Progress::Queued),
+        ]);
         assert_eq!(next(&queued), ["b"]);
         assert!(next(&world(&[("a", Progress::Ongoing), ("b", Progress::Queued)])).is_empty());
         assert!(next(&world(&[("a", Progress::Failed), ("b", Progress::Queued)])).is_empty());

@@ -14,7 +14,10 @@ pub fn may_meet(one: Option<&LabelSelector>, other: Option<&LabelSelector>) -> b
     let mut wanted: BTreeMap<&str, Wanted<'_>> = BTreeMap::new();
     for selector in [one, other].into_iter().flatten() {
         for (key, value) in &selector.match_labels {
-            wanted.entry(key).or_default().narrow([value.as_str()].into());
+            wanted
+                .entry(key)
+                .or_default()
+                .narrow([value.as_str()].into());
         }
         for requirement in &selector.match_expressions {
             let wanted = wanted.entry(&requirement.key).or_default();
@@ -49,7 +52,10 @@ impl<'a> Wanted<'a> {
     }
 
     fn is_possible(&self) -> bool {
-        let some_value = self.allowed.as_ref().is_none_or(|allowed| !allowed.is_subset(&self.refused));
+        let some_value = self
+            .allowed
+            .as_ref()
+            .is_none_or(|allowed| !allowed.is_subset(&self.refused));
         !(self.present && self.absent) && some_value
     }
 }
@@ -63,13 +69,23 @@ pub fn groups<'n>(
 ) -> BTreeMap<Labels, Vec<&'n str>> {
     let keys: BTreeSet<&str> = selectors
         .flat_map(|selector| {
-            let expressions = selector.match_expressions.iter().map(|requirement| requirement.key.as_str());
-            selector.match_labels.keys().map(String::as_str).chain(expressions)
+            let expressions = selector
+                .match_expressions
+                .iter()
+                .map(|requirement| requirement.key.as_str());
+            selector
+                .match_labels
+                .keys()
+                .map(String::as_str)
+                .chain(expressions)
         })
         .collect();
     let mut groups: BTreeMap<Labels, Vec<&str>> = BTreeMap::new();
     for (name, labels) in nodes {
-        let asked = keys.iter().filter_map(|key| labels.get_key_value(*key)).map(|(k, v)| (k.clone(), v.clone()));
+        let asked = keys
+            .iter()
+            .filter_map(|key| labels.get_key_value(*key))
+            .map(|(k, v)| (k.clone(), v.clone()));
         groups.entry(asked.collect()).or_default().push(name);
     }
     groups
@@ -82,13 +98,23 @@ mod tests {
     use super::*;
 
     fn labels(key: &str, value: &str) -> LabelSelector {
-        LabelSelector { match_labels: [(key.to_owned(), value.to_owned())].into(), ..LabelSelector::default() }
+        LabelSelector {
+            match_labels: [(key.to_owned(), value.to_owned())].into(),
+            ..LabelSelector::default()
+        }
     }
 
     fn expression(key: &str, operator: LabelOperator, values: &[&str]) -> LabelSelector {
         let values = values.iter().map(|value| (*value).to_owned()).collect();
-        let requirement = LabelRequirement { key: key.to_owned(), operator, values };
-        LabelSelector { match_expressions: vec![requirement], ..LabelSelector::default() }
+        let requirement = LabelRequirement {
+            key: key.to_owned(),
+            operator,
+            values,
+        };
+        LabelSelector {
+            match_expressions: vec![requirement],
+            ..LabelSelector::default()
+        }
     }
 
     #[test]
@@ -97,27 +123,53 @@ mod tests {
         assert!(!may_meet(Some(&a), Some(&b)));
         assert!(may_meet(Some(&a), Some(&a)));
         assert!(may_meet(Some(&a), None));
-        assert!(may_meet(Some(&a), Some(&labels("rack", "b"))), "a node may have both labels");
+        assert!(
+            may_meet(Some(&a), Some(&labels("rack", "b"))),
+            "a node may have both labels"
+        );
     }
 
     #[test]
     fn expressions_are_compared_as_sets() {
         use LabelOperator::{DoesNotExist, Exists, In, NotIn};
         let a = labels("group", "a");
-        assert!(!may_meet(Some(&a), Some(&expression("group", NotIn, &["a"]))));
-        assert!(!may_meet(Some(&a), Some(&expression("group", DoesNotExist, &[]))));
+        assert!(!may_meet(
+            Some(&a),
+            Some(&expression("group", NotIn, &["a"]))
+        ));
+        assert!(!may_meet(
+            Some(&a),
+            Some(&expression("group", DoesNotExist, &[]))
+        ));
         assert!(may_meet(Some(&a), Some(&expression("group", Exists, &[]))));
-        assert!(may_meet(Some(&a), Some(&expression("group", In, &["a", "b"]))));
-        assert!(!may_meet(Some(&expression("group", In, &["c"])), Some(&expression("group", In, &["a", "b"]))));
-        assert!(may_meet(Some(&expression("group", NotIn, &["c"])), Some(&expression("group", DoesNotExist, &[]))));
+        assert!(may_meet(
+            Some(&a),
+            Some(&expression("group", In, &["a", "b"]))
+        ));
+        assert!(!may_meet(
+            Some(&expression("group", In, &["c"])),
+            Some(&expression("group", In, &["a", "b"]))
+        ));
+        assert!(may_meet(
+            Some(&expression("group", NotIn, &["c"])),
+            Some(&expression("group", DoesNotExist, &[]))
+        ));
     }
 
     #[test]
     fn labels_that_nobody_asks_for_do_not_tell_nodes_apart() {
-        let node = |host: &str| Labels::from([("host".to_owned(), host.to_owned()), ("group".to_owned(), "a".to_owned())]);
+        let node = |host: &str| {
+            Labels::from([
+                ("host".to_owned(), host.to_owned()),
+                ("group".to_owned(), "a".to_owned()),
+            ])
+        };
         let (one, two) = (node("one"), node("two"));
         let selector = labels("group", "a");
-        let groups = groups([("one", &one), ("two", &two)].into_iter(), [&selector].into_iter());
+        let groups = groups(
+            [("one", &one), ("two", &two)].into_iter(),
+            [&selector].into_iter(),
+        );
         assert_eq!(groups.into_values().collect::<Vec<_>>(), [["one", "two"]]);
     }
 }

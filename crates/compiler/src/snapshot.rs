@@ -43,7 +43,10 @@ pub struct Key {
 impl Key {
     /// The key of a cluster-scoped object.
     pub fn named(name: impl Into<String>) -> Self {
-        Self { namespace: None, name: name.into() }
+        Self {
+            namespace: None,
+            name: name.into(),
+        }
     }
 }
 
@@ -59,7 +62,10 @@ impl fmt::Display for Key {
 impl ObjectRef {
     /// A cluster-scoped object of this kind and name.
     pub fn named(kind: Kind, name: impl Into<String>) -> Self {
-        Self { kind, key: Key::named(name) }
+        Self {
+            kind,
+            key: Key::named(name),
+        }
     }
 }
 
@@ -217,10 +223,17 @@ impl Snapshot {
     /// What is wrong inside an object of ours is kept in [`Snapshot::unreadable`]; only a document that cannot be
     /// attributed to an object is handed back as [`Insertion::Unknown`].
     pub fn insert(&mut self, document: &Value) -> Insertion {
-        let text = |field: &str| document.get(field).and_then(Value::as_str).unwrap_or_default();
+        let text = |field: &str| {
+            document
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         if api_version.is_empty() || kind.is_empty() {
-            return Insertion::Unknown("not a Kubernetes object: apiVersion and kind are needed".to_owned());
+            return Insertion::Unknown(
+                "not a Kubernetes object: apiVersion and kind are needed".to_owned(),
+            );
         }
         match Kind::find(api_version, kind) {
             Lookup::Ours(kind) => {
@@ -237,6 +250,9 @@ impl Snapshot {
 
     /// The settings in effect: those of the object named `default`, or the defaults.
     pub fn settings(&self) -> SettingsSpec {
-        self.settings.get(&Key::named("default")).map(|object| object.spec.clone()).unwrap_or_default()
+        self.settings
+            .get(&Key::named("default"))
+            .map(|object| object.spec.clone())
+            .unwrap_or_default()
     }
 }

@@ -20,15 +20,30 @@ use crate::{
 pub struct Statuses(pub BTreeMap<ObjectRef, Value>);
 
 /// Folds problems and the nodes' answers into the status of each intent.
-pub fn fold(snapshot: &Snapshot, compilation: &Compilation, nodes: &BTreeMap<String, Progress>) -> Statuses {
+pub fn fold(
+    snapshot: &Snapshot,
+    compilation: &Compilation,
+    nodes: &BTreeMap<String, Progress>,
+) -> Statuses {
     let fold = Fold { compilation, nodes };
     let mut statuses = BTreeMap::new();
     let mut put = |kind, key: &Key, status: Result<Value, serde_json::Error>| {
-        let Ok(status) = status else { unreachable!("a status is JSON") };
-        statuses.insert(ObjectRef { kind, key: key.clone() }, status);
+        let Ok(status) = status else {
+            unreachable!("a status is JSON")
+        };
+        statuses.insert(
+            ObjectRef {
+                kind,
+                key: key.clone(),
+            },
+            status,
+        );
     };
     for (key, object) in &snapshot.vrfs {
-        let references = snapshot.destinations.values().filter(|other| other.spec.vrf_ref.as_ref() == Some(&key.name));
+        let references = snapshot
+            .destinations
+            .values()
+            .filter(|other| other.spec.vrf_ref.as_ref() == Some(&key.name));
         let status = VrfStatus {
             observed_generation: object.meta.generation,
             reference_count: count(references),
@@ -39,11 +54,27 @@ pub fn fold(snapshot: &Snapshot, compilation: &Compilation, nodes: &BTreeMap<Str
         put(Kind::Vrf, key, serde_json::to_value(status));
     }
     for (key, object) in &snapshot.networks {
-        let attachments = snapshot.layer2_attachments.values().map(|user| &user.spec.network_ref);
-        let inbounds = snapshot.inbounds.values().map(|user| &user.spec.network_ref);
-        let outbounds = snapshot.outbounds.values().map(|user| &user.spec.network_ref);
-        let pods = snapshot.pod_networks.values().map(|user| &user.spec.network_ref);
-        let references = attachments.chain(inbounds).chain(outbounds).chain(pods).filter(|name| **name == key.name);
+        let attachments = snapshot
+            .layer2_attachments
+            .values()
+            .map(|user| &user.spec.network_ref);
+        let inbounds = snapshot
+            .inbounds
+            .values()
+            .map(|user| &user.spec.network_ref);
+        let outbounds = snapshot
+            .outbounds
+            .values()
+            .map(|user| &user.spec.network_ref);
+        let pods = snapshot
+            .pod_networks
+            .values()
+            .map(|user| &user.spec.network_ref);
+        let references = attachments
+            .chain(inbounds)
+            .chain(outbounds)
+            .chain(pods)
+            .filter(|name| **name == key.name);
         let status = NetworkStatus {
             observed_generation: object.meta.generation,
             reference_count: count(references),
@@ -54,7 +85,11 @@ pub fn fold(snapshot: &Snapshot, compilation: &Compilation, nodes: &BTreeMap<Str
         put(Kind::Network, key, serde_json::to_value(status));
     }
     for (key, object) in &snapshot.destinations {
-        let selected = compilation.lowered.attachments.values().flat_map(|attachment| &attachment.matched);
+        let selected = compilation
+            .lowered
+            .attachments
+            .values()
+            .flat_map(|attachment| &attachment.matched);
         let status = DestinationStatus {
             observed_generation: object.meta.generation,
             reference_count: count(selected.filter(|matched| matched.name == key.name)),
@@ -63,7 +98,12 @@ pub fn fold(snapshot: &Snapshot, compilation: &Compilation, nodes: &BTreeMap<Str
         put(Kind::Destination, key, serde_json::to_value(status));
     }
     for (key, object) in &snapshot.layer2_attachments {
-        let attachment = compilation.lowered.attachments.get(&key.name).cloned().unwrap_or_default();
+        let attachment = compilation
+            .lowered
+            .attachments
+            .get(&key.name)
+            .cloned()
+            .unwrap_or_default();
         let status = Layer2AttachmentStatus {
             observed_generation: object.meta.generation,
             interface_name: attachment.interface,
@@ -90,7 +130,13 @@ struct Fold<'a> {
 impl Fold<'_> {
     /// Conditions of an object that is only referred to: it is ready when nothing is wrong with it.
     fn validity(&self, kind: Kind, key: &Key, meta: &Meta) -> Conditions {
-        let resolved = self.resolved(&ObjectRef { kind, key: key.clone() }, meta);
+        let resolved = self.resolved(
+            &ObjectRef {
+                kind,
+                key: key.clone(),
+            },
+            meta,
+        );
         let mut ready = resolved.clone();
         "Ready".clone_into(&mut ready.kind);
         Conditions(vec![ready, resolved])
@@ -98,7 +144,10 @@ impl Fold<'_> {
 
     /// Conditions of an attachment: it is ready when every node that shall have it does.
     fn application(&self, key: &Key, meta: &Meta) -> Conditions {
-        let subject = ObjectRef { kind: Kind::Layer2Attachment, key: key.clone() };
+        let subject = ObjectRef {
+            kind: Kind::Layer2Attachment,
+            key: key.clone(),
+        };
         let resolved = self.resolved(&subject, meta);
         let objects: BTreeSet<&str> = self
             .compilation
@@ -109,7 +158,10 @@ impl Fold<'_> {
             .map(|(name, _)| name.as_str())
             .collect();
         let holders = self.compilation.nodes.iter().filter(|(_, node)| {
-            node.shared.objects.iter().any(|object| objects.contains(object.as_str()))
+            node.shared
+                .objects
+                .iter()
+                .any(|object| objects.contains(object.as_str()))
         });
         let mut total = 0_usize;
         let mut ready = 0_usize;
@@ -123,16 +175,38 @@ impl Fold<'_> {
             }
         }
         let applied = if let Some(node) = failed.first() {
-            condition("Applied", ConditionStatus::False, "NodeFailed", format!("node {node} could not apply it"), meta)
+            condition(
+                "Applied",
+                ConditionStatus::False,
+                "NodeFailed",
+                format!("node {node} could not apply it"),
+                meta,
+            )
         } else if total == 0 {
-            condition("Applied", ConditionStatus::False, "NoNode", "no node has it".to_owned(), meta)
+            condition(
+                "Applied",
+                ConditionStatus::False,
+                "NoNode",
+                "no node has it".to_owned(),
+                meta,
+            )
         } else if ready == total {
-            condition("Applied", ConditionStatus::True, "Applied", format!("applied on {total} nodes"), meta)
+            condition(
+                "Applied",
+                ConditionStatus::True,
+                "Applied",
+                format!("applied on {total} nodes"),
+                meta,
+            )
         } else {
             let message = format!("applied on {ready} of {total} nodes");
             condition("Applied", ConditionStatus::False, "Pending", message, meta)
         };
-        let mut overall = if resolved.status == ConditionStatus::True { applied.clone() } else { resolved.clone() };
+        let mut overall = if resolved.status == ConditionStatus::True {
+            applied.clone()
+        } else {
+            resolved.clone()
+        };
         "Ready".clone_into(&mut overall.kind);
         Conditions(vec![applied, overall, resolved])
     }
@@ -145,7 +219,13 @@ impl Fold<'_> {
             .filter(|problem| problem.subject == *subject && problem.severity() == Severity::Error)
             .collect();
         let Some(first) = errors.first() else {
-            return condition("Resolved", ConditionStatus::True, "Resolved", "nothing is wrong with it".to_owned(), meta);
+            return condition(
+                "Resolved",
+                ConditionStatus::True,
+                "Resolved",
+                "nothing is wrong with it".to_owned(),
+                meta,
+            );
         };
         let sentences: Vec<String> = errors
             .iter()
@@ -154,11 +234,23 @@ impl Fold<'_> {
                 None => format!("{}: {}", problem.field, problem.kind),
             })
             .collect();
-        condition("Resolved", ConditionStatus::False, first.kind.reason(), sentences.join(". "), meta)
+        condition(
+            "Resolved",
+            ConditionStatus::False,
+            first.kind.reason(),
+            sentences.join(". "),
+            meta,
+        )
     }
 }
 
-fn condition(kind: &str, status: ConditionStatus, reason: &str, message: String, meta: &Meta) -> Condition {
+fn condition(
+    kind: &str,
+    status: ConditionStatus,
+    reason: &str,
+    message: String,
+    meta: &Meta,
+) -> Condition {
     Condition {
         kind: kind.to_owned(),
         status,

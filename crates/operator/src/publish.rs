@@ -56,12 +56,26 @@ pub(crate) async fn apply(
     compilation: &Compilation,
     progress: &BTreeMap<String, Progress>,
 ) -> Result<Published, Error> {
-    let mut writer = Writer { client, snapshot, published: Published::default() };
+    let mut writer = Writer {
+        client,
+        snapshot,
+        published: Published::default(),
+    };
     let lowered = &compilation.lowered;
     writer
-        .generated(Kind::Layer2NetworkConfiguration, &lowered.layer2, &snapshot.layer2_network_configurations)
+        .generated(
+            Kind::Layer2NetworkConfiguration,
+            &lowered.layer2,
+            &snapshot.layer2_network_configurations,
+        )
         .await?;
-    writer.generated(Kind::VrfRouteConfiguration, &lowered.vrf, &snapshot.vrf_route_configurations).await?;
+    writer
+        .generated(
+            Kind::VrfRouteConfiguration,
+            &lowered.vrf,
+            &snapshot.vrf_route_configurations,
+        )
+        .await?;
     writer.revision(compilation, progress).await?;
     for node in rollout::next(progress) {
         writer.tell(node, compilation).await?;
@@ -86,7 +100,9 @@ impl Writer<'_> {
         for (name, object) in wanted.iter().filter(|(_, object)| object.is_generated()) {
             let key = Key::named(name);
             let before = current.get(&key);
-            if before.is_some_and(|before| before.spec == object.spec && before.meta.owner.as_ref() == Some(&object.source)) {
+            if before.is_some_and(|before| {
+                before.spec == object.spec && before.meta.owner.as_ref() == Some(&object.source)
+            }) {
                 continue;
             }
             let owner = json!({
@@ -97,24 +113,46 @@ impl Writer<'_> {
                 "controller": true,
                 "blockOwnerDeletion": true,
             });
-            self.write(ObjectRef { kind, key }, &object.spec, Some(owner)).await?;
+            self.write(ObjectRef { kind, key }, &object.spec, Some(owner))
+                .await?;
         }
         let kept: BTreeSet<&str> = wanted.keys().map(String::as_str).collect();
-        for (key, object) in current.iter().filter(|(key, object)| is_stale(key, object, &kept)) {
-            self.delete(ObjectRef { kind, key: key.clone() }, object.meta.uid.clone()).await?;
+        for (key, object) in current
+            .iter()
+            .filter(|(key, object)| is_stale(key, object, &kept))
+        {
+            self.delete(
+                ObjectRef {
+                    kind,
+                    key: key.clone(),
+                },
+                object.meta.uid.clone(),
+            )
+            .await?;
         }
         Ok(())
     }
 
-    async fn revision(&mut self, compilation: &Compilation, progress: &BTreeMap<String, Progress>) -> Result<(), Error> {
+    async fn revision(
+        &mut self,
+        compilation: &Compilation,
+        progress: &BTreeMap<String, Progress>,
+    ) -> Result<(), Error> {
         let key = Key::named(revision::object_name(&compilation.revision.revision));
-        let subject = ObjectRef { kind: Kind::NetworkConfigRevision, key: key.clone() };
+        let subject = ObjectRef {
+            kind: Kind::NetworkConfigRevision,
+            key: key.clone(),
+        };
         let before = self.snapshot.network_config_revisions.get(&key);
         if before.is_none() {
-            self.write(subject.clone(), &compilation.revision, None).await?;
+            self.write(subject.clone(), &compilation.revision, None)
+                .await?;
         }
         let count = |wanted| progress.values().filter(|node| **node == wanted).count();
-        let failed = progress.iter().find(|(_, node)| **node == Progress::Failed).map(|(name, _)| name);
+        let failed = progress
+            .iter()
+            .find(|(_, node)| **node == Progress::Failed)
+            .map(|(name, _)| name);
         let message = failed.and_then(|node| {
             let config = self.snapshot.node_network_configs.get(&Key::named(node))?;
             config.status.as_ref()?.error_message.clone()
@@ -130,7 +168,10 @@ impl Writer<'_> {
             "failedMessage": message,
         });
         let status = without_null(status);
-        let same = before.and_then(|before| before.status.as_ref()).map(serde_json::to_value).and_then(Result::ok);
+        let same = before
+            .and_then(|before| before.status.as_ref())
+            .map(serde_json::to_value)
+            .and_then(Result::ok);
         if same.map(without_null).as_ref() == Some(&status) {
             return Ok(());
         }
@@ -144,16 +185,29 @@ impl Writer<'_> {
     }
 
     async fn tell(&mut self, node: &str, compilation: &Compilation) -> Result<(), Error> {
-        let Some(config) = compilation.nodes.get(node) else { return Ok(()) };
-        let uid = self.snapshot.nodes.get(&Key::named(node)).and_then(|node| node.meta.uid.clone());
-        let owner = uid.map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}));
+        let Some(config) = compilation.nodes.get(node) else {
+            return Ok(());
+        };
+        let uid = self
+            .snapshot
+            .nodes
+            .get(&Key::named(node))
+            .and_then(|node| node.meta.uid.clone());
+        let owner =
+            uid.map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}));
         let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
-        self.write(subject, &config.spec(&compilation.revision.revision), owner).await?;
+        self.write(subject, &config.spec(&compilation.revision.revision), owner)
+            .await?;
         self.published.told.push(node.to_owned());
         Ok(())
     }
 
-    async fn write<S: Serialize>(&mut self, subject: ObjectRef, spec: &S, owner: Option<Value>) -> Result<(), Error> {
+    async fn write<S: Serialize>(
+        &mut self,
+        subject: ObjectRef,
+        spec: &S,
+        owner: Option<Value>,
+    ) -> Result<(), Error> {
         let spec = serde_json::to_value(spec).unwrap_or_default();
         let patch = document(&subject, "spec", &spec, owner);
         let params = PatchParams::apply(FIELD_MANAGER).force();
@@ -167,7 +221,10 @@ impl Writer<'_> {
 
     async fn delete(&mut self, subject: ObjectRef, uid: Option<String>) -> Result<(), Error> {
         let params = DeleteParams {
-            preconditions: Some(Preconditions { uid, resource_version: None }),
+            preconditions: Some(Preconditions {
+                uid,
+                resource_version: None,
+            }),
             ..DeleteParams::default()
         };
         let api = resource::at(self.client, subject.kind, &subject.key);

@@ -13,7 +13,9 @@ use compiler::snapshot::Key;
 
 /// Plural names by group and kind, as our own definitions give them.
 static PLURALS: LazyLock<BTreeMap<(String, String), String>> = LazyLock::new(|| {
-    let definitions = api::crds::all().into_iter().map(|definition| definition.spec);
+    let definitions = api::crds::all()
+        .into_iter()
+        .map(|definition| definition.spec);
     let ours = definitions.map(|spec| ((spec.group, spec.names.kind), spec.names.plural));
     let core = (("".to_owned(), "Node".to_owned()), "nodes".to_owned());
     ours.chain([core]).collect()

@@ -58,7 +58,9 @@ pub async fn run(client: Client) -> Result<(), Error> {
         };
         waiting_for = None;
         while let Err(error) = pass(&client, &snapshot).await {
-            let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            let source = std::error::Error::source(&error)
+                .map(ToString::to_string)
+                .unwrap_or_default();
             tracing::warn!(%error, source, retry_in = ?retry, "pass failed");
             let woken = tokio::time::timeout(retry, stores.changed()).await.is_ok();
             retry = (retry * 2).min(LAST_RETRY);
@@ -91,7 +93,11 @@ async fn pass(client: &Client, snapshot: &Snapshot) -> Result<(), Error> {
     let published = publish::apply(client, snapshot, &compilation, &progress)
         .await
         .map_err(|error| Error::Publish(Box::new(error)))?;
-    let errors = compilation.problems.iter().filter(|problem| problem.severity() == Severity::Error).count();
+    let errors = compilation
+        .problems
+        .iter()
+        .filter(|problem| problem.severity() == Severity::Error)
+        .count();
     tracing::info!(
         revision = compiler::revision::object_name(&compilation.revision.revision),
         nodes = compilation.nodes.len(),
@@ -112,27 +118,53 @@ fn progress(snapshot: &Snapshot, compilation: &Compilation) -> BTreeMap<String, 
     let of = |node: &String, config: &compiler::NodeConfig| {
         let told = snapshot.node_network_configs.get(&Key::named(node));
         let status = told.and_then(|told| told.status.as_ref());
-        (node.clone(), rollout::progress(&config.spec(revision), told.map(|told| &told.spec), status))
+        (
+            node.clone(),
+            rollout::progress(&config.spec(revision), told.map(|told| &told.spec), status),
+        )
     };
-    compilation.nodes.iter().map(|(node, config)| of(node, config)).collect()
+    compilation
+        .nodes
+        .iter()
+        .map(|(node, config)| of(node, config))
+        .collect()
 }
 
 /// The statuses that intents carry now.
 fn current(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
-    fn add<S, T: Serialize>(kind: Kind, objects: &Objects<S, T>, all: &mut BTreeMap<ObjectRef, Value>) {
+    fn add<S, T: Serialize>(
+        kind: Kind,
+        objects: &Objects<S, T>,
+        all: &mut BTreeMap<ObjectRef, Value>,
+    ) {
         for (key, object) in objects {
-            let status = object.status.as_ref().and_then(|status| serde_json::to_value(status).ok());
-            all.insert(ObjectRef { kind, key: key.clone() }, status.unwrap_or(Value::Null));
+            let status = object
+                .status
+                .as_ref()
+                .and_then(|status| serde_json::to_value(status).ok());
+            all.insert(
+                ObjectRef {
+                    kind,
+                    key: key.clone(),
+                },
+                status.unwrap_or(Value::Null),
+            );
         }
     }
     let mut all = BTreeMap::new();
     add(Kind::Vrf, &snapshot.vrfs, &mut all);
     add(Kind::Network, &snapshot.networks, &mut all);
     add(Kind::Destination, &snapshot.destinations, &mut all);
-    add(Kind::Layer2Attachment, &snapshot.layer2_attachments, &mut all);
+    add(
+        Kind::Layer2Attachment,
+        &snapshot.layer2_attachments,
+        &mut all,
+    );
     all
 }
 
 fn now() -> String {
-    k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    k8s_openapi::jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
 }

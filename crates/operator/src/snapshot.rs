@@ -8,7 +8,8 @@ use crate::watch::{Incomplete, Stores};
 pub(crate) fn take(stores: &Stores) -> Result<Snapshot, Incomplete> {
     let mut snapshot = Snapshot::default();
     for (kind, object) in stores.complete()? {
-        if let Insertion::Unknown(message) | Insertion::Foreign(message) = snapshot.insert(&object) {
+        if let Insertion::Unknown(message) | Insertion::Foreign(message) = snapshot.insert(&object)
+        {
             tracing::warn!(%kind, message, "the API server sent an object that cannot be told");
         }
     }

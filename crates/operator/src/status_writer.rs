@@ -42,11 +42,19 @@ pub(crate) async fn write(
         });
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let api = resource::at(client, subject.kind, &subject.key);
-        match api.patch_status(&subject.key.name, &params, &Patch::Apply(patch)).await {
+        match api
+            .patch_status(&subject.key.name, &params, &Patch::Apply(patch))
+            .await
+        {
             Ok(_) => written += 1,
             // It was deleted meanwhile: the next pass knows.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
-            Err(source) => return Err(Error { subject: subject.clone(), source }),
+            Err(source) => {
+                return Err(Error {
+                    subject: subject.clone(),
+                    source,
+                });
+            }
         }
     }
     Ok(written)
@@ -55,12 +63,24 @@ pub(crate) async fn write(
 /// The status with a transition time on each condition: the old one where the condition's status is the same.
 fn timed(status: &Value, before: &Value, now: &str) -> Value {
     let mut status = status.clone();
-    let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) else { return status };
+    let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) else {
+        return status;
+    };
     for condition in conditions {
-        let same = before.get("conditions").and_then(Value::as_array).into_iter().flatten().find(|old| {
-            ["type", "status"].iter().all(|field| old.get(field) == condition.get(field))
-        });
-        let time = same.and_then(|old| old.get("lastTransitionTime")).cloned().unwrap_or_else(|| json!(now));
+        let same = before
+            .get("conditions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .find(|old| {
+                ["type", "status"]
+                    .iter()
+                    .all(|field| old.get(field) == condition.get(field))
+            });
+        let time = same
+            .and_then(|old| old.get("lastTransitionTime"))
+            .cloned()
+            .unwrap_or_else(|| json!(now));
         if let Some(fields) = condition.as_object_mut() {
             fields.insert("lastTransitionTime".to_owned(), time);
         }
@@ -74,17 +94,25 @@ mod tests {
 
     #[test]
     fn a_condition_that_did_not_change_keeps_its_time() {
-        let wanted = json!({"conditions": [{"type": "Ready", "status": "True", "message": "new words"}]});
+        let wanted =
+            json!({"conditions": [{"type": "Ready", "status": "True", "message": "new words"}]});
         let before = json!({"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "then"}]});
         let timed = timed(&wanted, &before, "now");
         assert_eq!(timed["conditions"][0]["lastTransitionTime"], "then");
-        assert_eq!(super::timed(&timed, &timed, "now"), timed, "nothing to write the second time");
+        assert_eq!(
+            super::timed(&timed, &timed, "now"),
+            timed,
+            "nothing to write the second time"
+        );
     }
 
     #[test]
     fn a_condition_that_changed_gets_the_time_of_now() {
         let wanted = json!({"conditions": [{"type": "Ready", "status": "False"}]});
         let before = json!({"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "then"}]});
-        assert_eq!(timed(&wanted, &before, "now")["conditions"][0]["lastTransitionTime"], "now");
+        assert_eq!(
+            timed(&wanted, &before, "now")["conditions"][0]["lastTransitionTime"],
+            "now"
+        );
     }
 }

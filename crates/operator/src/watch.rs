@@ -63,7 +63,11 @@ pub(crate) enum Incomplete {
 
 impl Stores {
     /// Starts a watch for each of these kinds.
-    pub(crate) fn watch(client: &Client, kinds: impl Iterator<Item = Kind>, tasks: &mut JoinSet<()>) -> Arc<Self> {
+    pub(crate) fn watch(
+        client: &Client,
+        kinds: impl Iterator<Item = Kind>,
+        tasks: &mut JoinSet<()>,
+    ) -> Arc<Self> {
         let stores = Arc::new(Self::default());
         for kind in kinds {
             stores.with(kind, |_| ());
@@ -75,7 +79,8 @@ impl Stores {
                 let events = watcher::watcher(api, config).default_backoff();
                 tasks.spawn(async move { stores.follow(kind, events).await });
             } else {
-                let events = watcher::watcher(resource::all(client, kind), config).default_backoff();
+                let events =
+                    watcher::watcher(resource::all(client, kind), config).default_backoff();
                 tasks.spawn(async move { stores.follow(kind, events).await });
             }
         }
@@ -98,7 +103,10 @@ impl Stores {
         let mut all = Vec::new();
         for (kind, store) in kinds.iter() {
             if let Some(reason) = store.failing.clone() {
-                return Err(Incomplete::Failing { kind: *kind, reason });
+                return Err(Incomplete::Failing {
+                    kind: *kind,
+                    reason,
+                });
             }
             let Some(objects) = &store.objects else {
                 return Err(Incomplete::NotListed { kind: *kind });
@@ -137,14 +145,18 @@ impl Store {
         match event {
             Event::Init => self.incoming = Some(BTreeMap::new()),
             Event::InitApply(object) => {
-                self.incoming.get_or_insert_default().insert(key(&object), document(kind, &object));
+                self.incoming
+                    .get_or_insert_default()
+                    .insert(key(&object), document(kind, &object));
             }
             Event::InitDone => {
                 self.objects = self.incoming.take();
                 self.failing = None;
             }
             Event::Apply(object) => {
-                self.objects.get_or_insert_default().insert(key(&object), document(kind, &object));
+                self.objects
+                    .get_or_insert_default()
+                    .insert(key(&object), document(kind, &object));
                 self.failing = None;
             }
             Event::Delete(object) => {
@@ -166,7 +178,10 @@ fn document<K: Serialize>(kind: Kind, object: &K) -> Arc<Value> {
 }
 
 fn key(object: &impl ResourceExt) -> Key {
-    Key { namespace: object.namespace(), name: object.name_any() }
+    Key {
+        namespace: object.namespace(),
+        name: object.name_any(),
+    }
 }
 
 #[cfg(test)]
@@ -181,7 +196,10 @@ mod tests {
     }
 
     fn names(store: &Store) -> Option<Vec<&str>> {
-        store.objects.as_ref().map(|objects| objects.keys().map(|key| key.name.as_str()).collect())
+        store
+            .objects
+            .as_ref()
+            .map(|objects| objects.keys().map(|key| key.name.as_str()).collect())
     }
 
     #[test]
@@ -201,7 +219,11 @@ mod tests {
         store.take(Kind::Vrf, Event::InitApply(object("a")));
         store.take(Kind::Vrf, Event::InitDone);
         store.take(Kind::Vrf, Event::Init);
-        assert_eq!(names(&store), Some(vec!["a"]), "the old list holds until the new one is complete");
+        assert_eq!(
+            names(&store),
+            Some(vec!["a"]),
+            "the old list holds until the new one is complete"
+        );
         store.take(Kind::Vrf, Event::InitApply(object("b")));
         store.take(Kind::Vrf, Event::InitDone);
         assert_eq!(names(&store), Some(vec!["b"]));
@@ -220,11 +242,20 @@ mod tests {
             });
         };
         listed(Kind::Node);
-        assert_eq!(stores.complete(), Err(Incomplete::NotListed { kind: Kind::Vrf }));
+        assert_eq!(
+            stores.complete(),
+            Err(Incomplete::NotListed { kind: Kind::Vrf })
+        );
         listed(Kind::Vrf);
         assert_eq!(stores.complete(), Ok(vec![]));
         stores.with(Kind::Node, |store| store.failing = Some("gone".to_owned()));
-        assert!(matches!(stores.complete(), Err(Incomplete::Failing { kind: Kind::Node, .. })));
+        assert!(matches!(
+            stores.complete(),
+            Err(Incomplete::Failing {
+                kind: Kind::Node,
+                ..
+            })
+        ));
         listed(Kind::Node);
         assert_eq!(stores.complete(), Ok(vec![]));
     }

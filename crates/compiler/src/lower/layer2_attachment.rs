@@ -3,8 +3,8 @@
 use api::{
     selvedge::SettingsSpec,
     tcaas::{
-        Anycast, Layer2AttachmentSpec, Layer2AttachmentStatus, Layer2NetworkConfigurationSpec, MergeOrder, NetworkSpec,
-        PrefixAction, PrefixItem, VrfRouteConfigurationSpec,
+        Anycast, Layer2AttachmentSpec, Layer2AttachmentStatus, Layer2NetworkConfigurationSpec,
+        MergeOrder, NetworkSpec, PrefixAction, PrefixItem, VrfRouteConfigurationSpec,
     },
     value::{HostCidr, Mtu, Prefix, VlanId, Vni, VrfName},
 };
@@ -27,22 +27,41 @@ pub(super) fn lower(
     snapshot: &Snapshot,
     settings: &SettingsSpec,
     lowered: &Lowered,
-    (subject, object): (&ObjectRef, &Object<Layer2AttachmentSpec, Layer2AttachmentStatus>),
+    (subject, object): (
+        &ObjectRef,
+        &Object<Layer2AttachmentSpec, Layer2AttachmentStatus>,
+    ),
     problems: &mut Vec<Problem>,
 ) -> Option<Made> {
     let spec = &object.spec;
     note_what_is_left_out(subject, spec, problems);
-    if let Some(Err(error)) = spec.node_selector.as_ref().map(api::meta::LabelSelector::check) {
-        problems.push(Problem::new(subject.clone(), "spec.nodeSelector", problem::Kind::InvalidSelector(error)));
+    if let Some(Err(error)) = spec
+        .node_selector
+        .as_ref()
+        .map(api::meta::LabelSelector::check)
+    {
+        problems.push(Problem::new(
+            subject.clone(),
+            "spec.nodeSelector",
+            problem::Kind::InvalidSelector(error),
+        ));
         return None;
     }
     let network = network(snapshot, subject, spec, problems)?;
     if spec.interface_ref.is_some() || !network.managed {
-        return Some(Made { layer2: Vec::new(), vrf: Vec::new(), attachment: Attachment::default() });
+        return Some(Made {
+            layer2: Vec::new(),
+            vrf: Vec::new(),
+            attachment: Attachment::default(),
+        });
     }
     let segment = segment(lowered, subject, spec, network, problems)?;
     let Some(selector) = &spec.destinations else {
-        problems.push(Problem::new(subject.clone(), "spec.destinations", problem::Kind::DestinationsRequired));
+        problems.push(Problem::new(
+            subject.clone(),
+            "spec.destinations",
+            problem::Kind::DestinationsRequired,
+        ));
         return None;
     };
     let reach = reach::resolve(snapshot, settings, subject, selector, problems)?;
@@ -72,11 +91,20 @@ pub(super) fn lower(
         static_routes: Vec::new(),
     };
     let attachment = Attachment {
-        interface: spec.interface_name.as_ref().and_then(|suffix| names::host_interface(suffix.as_str())),
+        interface: spec
+            .interface_name
+            .as_ref()
+            .and_then(|suffix| names::host_interface(suffix.as_str())),
         anycast: (!anycast_gateways.is_empty()).then(|| Anycast {
             mac: anycast_mac,
-            gateway: anycast_gateways.iter().copied().find(|gateway| !gateway.is_ipv4()),
-            gatewayv4: anycast_gateways.iter().copied().find(|gateway| gateway.is_ipv4()),
+            gateway: anycast_gateways
+                .iter()
+                .copied()
+                .find(|gateway| !gateway.is_ipv4()),
+            gatewayv4: anycast_gateways
+                .iter()
+                .copied()
+                .find(|gateway| gateway.is_ipv4()),
         }),
         matched: reach.matched.clone(),
     };
@@ -84,9 +112,18 @@ pub(super) fn lower(
     let vrf = reach
         .vrfs
         .iter()
-        .map(|(vrf, reached)| (generated_name(subject, vrf.as_str()), routing(spec, vrf, reached, &subnets)))
+        .map(|(vrf, reached)| {
+            (
+                generated_name(subject, vrf.as_str()),
+                routing(spec, vrf, reached, &subnets),
+            )
+        })
         .collect();
-    Some(Made { layer2: vec![(generated_name(subject, &segment.vlan.to_string()), layer2)], vrf, attachment })
+    Some(Made {
+        layer2: vec![(generated_name(subject, &segment.vlan.to_string()), layer2)],
+        vrf,
+        attachment,
+    })
 }
 
 fn generated_name(subject: &ObjectRef, scope: &str) -> String {
@@ -103,10 +140,17 @@ fn network<'a>(
     spec: &Layer2AttachmentSpec,
     problems: &mut Vec<Problem>,
 ) -> Option<&'a NetworkSpec> {
-    let found = snapshot.networks.get(&Key::named(&spec.network_ref)).map(|network| &network.spec);
+    let found = snapshot
+        .networks
+        .get(&Key::named(&spec.network_ref))
+        .map(|network| &network.spec);
     if found.is_none() {
         let target = ObjectRef::named(Kind::Network, &spec.network_ref);
-        problems.push(Problem::new(subject.clone(), "spec.networkRef", problem::Kind::MissingReference { target }));
+        problems.push(Problem::new(
+            subject.clone(),
+            "spec.networkRef",
+            problem::Kind::MissingReference { target },
+        ));
     }
     found
 }
@@ -126,7 +170,10 @@ fn segment(
     problems: &mut Vec<Problem>,
 ) -> Option<Segment> {
     let mut report = |field: &str, kind| problems.push(Problem::new(subject.clone(), field, kind));
-    let lacks = |what| problem::Kind::NetworkLacks { network: ObjectRef::named(Kind::Network, &spec.network_ref), what };
+    let lacks = |what| problem::Kind::NetworkLacks {
+        network: ObjectRef::named(Kind::Network, &spec.network_ref),
+        what,
+    };
     let Some(vlan) = network.vlan else {
         report("spec.networkRef", lacks("vlan"));
         return None;
@@ -136,25 +183,43 @@ fn segment(
     if let Some(suffix) = &spec.interface_name
         && names::host_interface(suffix.as_str()).is_none()
     {
-        report("spec.interfaceName", problem::Kind::NameTooLong { name: format!("l2.{suffix}") });
+        report(
+            "spec.interfaceName",
+            problem::Kind::NameTooLong {
+                name: format!("l2.{suffix}"),
+            },
+        );
         return None;
     }
     let mut gateways = Vec::new();
     if !spec.disable_anycast {
         for prefix in subnets(network) {
             let Some(gateway) = allocate::gateway(prefix) else {
-                report("spec.networkRef", problem::Kind::NoGateway { prefix: prefix.to_string() });
+                report(
+                    "spec.networkRef",
+                    problem::Kind::NoGateway {
+                        prefix: prefix.to_string(),
+                    },
+                );
                 return None;
             };
             gateways.push(gateway);
         }
     }
-    Some(Segment { vlan, vni, gateways })
+    Some(Segment {
+        vlan,
+        vni,
+        gateways,
+    })
 }
 
 /// The subnets of a network, IPv4 first.
 fn subnets(network: &NetworkSpec) -> Vec<Prefix> {
-    [&network.ipv4, &network.ipv6].into_iter().flatten().map(|family| family.cidr).collect()
+    [&network.ipv4, &network.ipv6]
+        .into_iter()
+        .flatten()
+        .map(|family| family.cidr)
+        .collect()
 }
 
 /// Routing in one VRF: the destinations' prefixes come in, the segment's own subnets go out.
@@ -193,7 +258,13 @@ fn generated_seq() -> MergeOrder {
 fn permit(prefixes: &[Prefix]) -> Vec<PrefixItem> {
     let mut items: Vec<PrefixItem> = Vec::new();
     for cidr in prefixes {
-        let item = PrefixItem { cidr: *cidr, seq: None, ge: None, le: None, action: PrefixAction::Permit };
+        let item = PrefixItem {
+            cidr: *cidr,
+            seq: None,
+            ge: None,
+            le: None,
+            action: PrefixAction::Permit,
+        };
         if !items.contains(&item) {
             items.push(item);
         }
@@ -202,9 +273,17 @@ fn permit(prefixes: &[Prefix]) -> Vec<PrefixItem> {
 }
 
 /// What this version accepts and does nothing with: said, not passed over.
-fn note_what_is_left_out(subject: &ObjectRef, spec: &Layer2AttachmentSpec, problems: &mut Vec<Problem>) {
+fn note_what_is_left_out(
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    problems: &mut Vec<Problem>,
+) {
     let mut note = |field: &str, what| {
-        problems.push(Problem::new(subject.clone(), field, problem::Kind::NotCompiledYet { what }));
+        problems.push(Problem::new(
+            subject.clone(),
+            field,
+            problem::Kind::NotCompiledYet { what },
+        ));
     };
     if spec.interface_ref.is_some() {
         note("spec.interfaceRef", "an attachment to a device of the node");
@@ -215,7 +294,11 @@ fn note_what_is_left_out(subject: &ObjectRef, spec: &Layer2AttachmentSpec, probl
     if spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled) {
         note("spec.sriov", "SR-IOV");
     }
-    if spec.node_ips.as_ref().is_some_and(|node_ips| node_ips.enabled) {
+    if spec
+        .node_ips
+        .as_ref()
+        .is_some_and(|node_ips| node_ips.enabled)
+    {
         note("spec.nodeIPs", "addresses of nodes");
     }
 }

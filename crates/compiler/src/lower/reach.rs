@@ -51,10 +51,17 @@ pub(super) fn resolve(
         if !selector.matches(&destination.meta.labels) {
             continue;
         }
-        let vrf = destination.spec.vrf_ref.as_ref().map(|name| vrf(snapshot, settings, name));
+        let vrf = destination
+            .spec
+            .vrf_ref
+            .as_ref()
+            .map(|name| vrf(snapshot, settings, name));
         reach.matched.push(MatchedDestination {
             name: key.name.clone(),
-            vrf: vrf.as_ref().and_then(|vrf| vrf.as_ref().ok()).map(|(name, _)| name.clone()),
+            vrf: vrf
+                .as_ref()
+                .and_then(|vrf| vrf.as_ref().ok())
+                .map(|(name, _)| name.clone()),
         });
         match vrf {
             Some(Ok((name, found))) => {
@@ -67,18 +74,32 @@ pub(super) fn resolve(
             }
             // The mistake is the Destination's or the VRF's, and is reported there; here it only means waiting.
             Some(Err(kind)) => {
-                let destination = ObjectRef { kind: Kind::Destination, key: key.clone() };
+                let destination = ObjectRef {
+                    kind: Kind::Destination,
+                    key: key.clone(),
+                };
                 problems.push(Problem::new(destination, "spec.vrfRef", kind));
                 complete = false;
             }
             None => {
-                let what = format!("Destination {} has a nextHop, which an attachment to the overlay does not use", key.name);
-                problems.push(Problem::new(subject.clone(), "spec.destinations", problem::Kind::NoEffect { what }));
+                let what = format!(
+                    "Destination {} has a nextHop, which an attachment to the overlay does not use",
+                    key.name
+                );
+                problems.push(Problem::new(
+                    subject.clone(),
+                    "spec.destinations",
+                    problem::Kind::NoEffect { what },
+                ));
             }
         }
     }
     if reach.vrfs.is_empty() && complete {
-        problems.push(Problem::new(subject.clone(), "spec.destinations", problem::Kind::NoDestination));
+        problems.push(Problem::new(
+            subject.clone(),
+            "spec.destinations",
+            problem::Kind::NoDestination,
+        ));
     }
     (complete && !reach.vrfs.is_empty()).then_some(reach)
 }
@@ -90,12 +111,30 @@ fn vrf(
     name: &str,
 ) -> Result<(VrfName, ReachedVrf), problem::Kind> {
     let Some(object) = snapshot.vrfs.get(&Key::named(name)) else {
-        return Err(problem::Kind::MissingReference { target: ObjectRef::named(Kind::Vrf, name) });
+        return Err(problem::Kind::MissingReference {
+            target: ObjectRef::named(Kind::Vrf, name),
+        });
     };
     let spec = &object.spec;
     let default = settings.vrfs.get(&spec.vrf);
-    let lacks = |what| problem::Kind::VrfIncomplete { vrf: spec.vrf.to_string(), what };
-    let vni = spec.vni.or_else(|| default?.vni).ok_or_else(|| lacks("vni"))?;
-    let route_target = spec.route_target.or_else(|| default?.route_target).ok_or_else(|| lacks("routeTarget"))?;
-    Ok((spec.vrf.clone(), ReachedVrf { vni, route_target, prefixes: Vec::new() }))
+    let lacks = |what| problem::Kind::VrfIncomplete {
+        vrf: spec.vrf.to_string(),
+        what,
+    };
+    let vni = spec
+        .vni
+        .or_else(|| default?.vni)
+        .ok_or_else(|| lacks("vni"))?;
+    let route_target = spec
+        .route_target
+        .or_else(|| default?.route_target)
+        .ok_or_else(|| lacks("routeTarget"))?;
+    Ok((
+        spec.vrf.clone(),
+        ReachedVrf {
+            vni,
+            route_target,
+            prefixes: Vec::new(),
+        },
+    ))
 }

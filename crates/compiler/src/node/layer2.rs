@@ -33,10 +33,17 @@ pub(super) fn claims<'a>(group: &Group<'a>, problems: &mut Vec<Problem>) -> BTre
     };
     let mut claimed = BTreeSet::new();
     let mut holders: BTreeMap<Claim, Vec<&Segment>> = BTreeMap::new();
-    for (name, object) in group.layer2.iter().filter(|(_, object)| object.spec.interface_ref.is_none()) {
+    for (name, object) in group
+        .layer2
+        .iter()
+        .filter(|(_, object)| object.spec.interface_ref.is_none())
+    {
         let wanted = wanted(&object.spec);
         let taken = wanted.iter().find_map(|claim| {
-            let holder = holders.get(claim)?.iter().find(|holder| meet(holder, object))?;
+            let holder = holders
+                .get(claim)?
+                .iter()
+                .find(|holder| meet(holder, object))?;
             Some((claim, &holder.source))
         });
         if let Some((claim, by)) = taken {
@@ -63,19 +70,52 @@ enum Claim {
 fn wanted(spec: &Layer2NetworkConfigurationSpec) -> Vec<Claim> {
     let vni = spec.vni.map(Claim::Vni);
     let device = host_device(spec).map(Claim::HostDevice);
-    [Some(Claim::Vlan(spec.id)), vni, device].into_iter().flatten().collect()
+    [Some(Claim::Vlan(spec.id)), vni, device]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 impl Claim {
-    fn taken(&self, object: &Segment, by: ObjectRef, node: Option<String>) -> (&'static str, problem::Kind) {
+    fn taken(
+        &self,
+        object: &Segment,
+        by: ObjectRef,
+        node: Option<String>,
+    ) -> (&'static str, problem::Kind) {
         // An intent has its numbers from its Network.
-        let field = |own| if object.is_generated() { "spec.networkRef" } else { own };
-        match self {
-            Self::Vlan(vlan) => (field("spec.id"), problem::Kind::VlanTaken { vlan: *vlan, by, node }),
-            Self::Vni(vni) => (field("spec.vni"), problem::Kind::VniTaken { vni: *vni, by, node }),
-            Self::HostDevice(name) => {
-                ("spec.interfaceName", problem::Kind::DeviceNameTaken { name: name.to_string(), by, node })
+        let field = |own| {
+            if object.is_generated() {
+                "spec.networkRef"
+            } else {
+                own
             }
+        };
+        match self {
+            Self::Vlan(vlan) => (
+                field("spec.id"),
+                problem::Kind::VlanTaken {
+                    vlan: *vlan,
+                    by,
+                    node,
+                },
+            ),
+            Self::Vni(vni) => (
+                field("spec.vni"),
+                problem::Kind::VniTaken {
+                    vni: *vni,
+                    by,
+                    node,
+                },
+            ),
+            Self::HostDevice(name) => (
+                "spec.interfaceName",
+                problem::Kind::DeviceNameTaken {
+                    name: name.to_string(),
+                    by,
+                    node,
+                },
+            ),
         }
     }
 }
@@ -97,10 +137,26 @@ pub(super) fn build<'a>(
     problems: &mut Vec<Problem>,
 ) -> Vec<(&'a str, Layer2)> {
     let mut segments = Vec::new();
-    for (name, object) in group.layer2.iter().filter(|(name, _)| claimed.contains(name)) {
-        if let Some(vrf) = object.spec.vrf.as_ref().filter(|vrf| !known_vrf(vrf.as_str())) {
-            let node = group.nodes.first().map(|node| (*node).to_owned()).unwrap_or_default();
-            let kind = problem::Kind::VrfNotOnNode { vrf: vrf.to_string(), node };
+    for (name, object) in group
+        .layer2
+        .iter()
+        .filter(|(name, _)| claimed.contains(name))
+    {
+        if let Some(vrf) = object
+            .spec
+            .vrf
+            .as_ref()
+            .filter(|vrf| !known_vrf(vrf.as_str()))
+        {
+            let node = group
+                .nodes
+                .first()
+                .map(|node| (*node).to_owned())
+                .unwrap_or_default();
+            let kind = problem::Kind::VrfNotOnNode {
+                vrf: vrf.to_string(),
+                node,
+            };
             problems.push(Problem::new(object.source.clone(), "spec.vrf", kind));
             continue;
         }
@@ -112,11 +168,15 @@ pub(super) fn build<'a>(
 
 fn segment(content: &Content, spec: &Layer2NetworkConfigurationSpec) -> Option<Layer2> {
     let vni = spec.vni?;
-    let irb = spec.vrf.as_ref().filter(|_| !spec.anycast_gateways.is_empty()).map(|vrf| Irb {
-        vrf: vrf.to_string(),
-        mac_address: spec.anycast_mac.unwrap_or(content.settings.anycast_mac),
-        ip_addresses: spec.anycast_gateways.clone(),
-    });
+    let irb = spec
+        .vrf
+        .as_ref()
+        .filter(|_| !spec.anycast_gateways.is_empty())
+        .map(|vrf| Irb {
+            vrf: vrf.to_string(),
+            mac_address: spec.anycast_mac.unwrap_or(content.settings.anycast_mac),
+            ip_addresses: spec.anycast_gateways.clone(),
+        });
     Some(Layer2 {
         vni,
         vlan: spec.id,
@@ -144,12 +204,32 @@ fn segment(content: &Content, spec: &Layer2NetworkConfigurationSpec) -> Option<L
 fn note_what_is_left_out(object: &Segment, problems: &mut Vec<Problem>) {
     let spec = &object.spec;
     let left_out = [
-        (spec.advertise_neighbors, "spec.advertiseNeighbors", "announcing neighbors as host routes"),
-        (spec.create_mac_vlan_interface, "spec.createMacVLANInterface", "a macvlan interface"),
-        (spec.node_ips.as_ref().is_some_and(|ips| ips.enabled), "spec.nodeIPs", "addresses of nodes"),
-        (!spec.static_routes.is_empty(), "spec.staticRoutes", "routes of the host"),
+        (
+            spec.advertise_neighbors,
+            "spec.advertiseNeighbors",
+            "announcing neighbors as host routes",
+        ),
+        (
+            spec.create_mac_vlan_interface,
+            "spec.createMacVLANInterface",
+            "a macvlan interface",
+        ),
+        (
+            spec.node_ips.as_ref().is_some_and(|ips| ips.enabled),
+            "spec.nodeIPs",
+            "addresses of nodes",
+        ),
+        (
+            !spec.static_routes.is_empty(),
+            "spec.staticRoutes",
+            "routes of the host",
+        ),
     ];
     for (_, field, what) in left_out.into_iter().filter(|(used, ..)| *used) {
-        problems.push(Problem::new(object.source.clone(), field, problem::Kind::NotCompiledYet { what }));
+        problems.push(Problem::new(
+            object.source.clone(),
+            field,
+            problem::Kind::NotCompiledYet { what },
+        ));
     }
 }

@@ -4,9 +4,12 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 use api::{
     openperouter::{
-        Bfd as WantedBfd, Contradiction, Neighbor as WantedNeighbor, NeighborFamily, UnderlaySpec, VtepSource,
+        Bfd as WantedBfd, Contradiction, Neighbor as WantedNeighbor, NeighborFamily, UnderlaySpec,
+        VtepSource,
     },
-    tcaas::node_network_config::{AddressFamilyName, Bfd, GracefulRestart, Neighbor, RemoteAs, Trunk, Underlay},
+    tcaas::node_network_config::{
+        AddressFamilyName, Bfd, GracefulRestart, Neighbor, RemoteAs, Trunk, Underlay,
+    },
     value::{HostCidr, MacAddress, Mtu, Peer, PeerType, Prefix, RemoteAs as WantedAs},
 };
 use sha2::{Digest, Sha256};
@@ -36,11 +39,20 @@ pub(super) fn assign(
         .collect();
     let mut chosen: Vec<(&str, &Plan<'_>)> = Vec::new();
     for (key, node) in by_age(&snapshot.nodes) {
-        let mut plans = usable.iter().filter(|plan| selects(plan.spec.node_selector.as_ref(), &node.meta.labels));
+        let mut plans = usable
+            .iter()
+            .filter(|plan| selects(plan.spec.node_selector.as_ref(), &node.meta.labels));
         let Some(plan) = plans.next() else { continue };
         for other in plans {
-            let kind = problem::Kind::SecondUnderlay { node: key.name.clone(), by: plan.subject.clone() };
-            problems.push(Problem::new(other.subject.clone(), "spec.nodeSelector", kind));
+            let kind = problem::Kind::SecondUnderlay {
+                node: key.name.clone(),
+                by: plan.subject.clone(),
+            };
+            problems.push(Problem::new(
+                other.subject.clone(),
+                "spec.nodeSelector",
+                kind,
+            ));
         }
         chosen.push((key.name.as_str(), plan));
     }
@@ -63,10 +75,21 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn check(subject: &'a ObjectRef, spec: &'a UnderlaySpec, problems: &mut Vec<Problem>) -> Option<Self> {
-        let mut report = |field: &str, kind| problems.push(Problem::new(subject.clone(), field, kind));
-        let broken = |error: Contradiction| problem::Kind::RuleBroken { message: error.to_string() };
-        if let Some(Err(error)) = spec.node_selector.as_ref().map(api::meta::LabelSelector::check) {
+    fn check(
+        subject: &'a ObjectRef,
+        spec: &'a UnderlaySpec,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Self> {
+        let mut report =
+            |field: &str, kind| problems.push(Problem::new(subject.clone(), field, kind));
+        let broken = |error: Contradiction| problem::Kind::RuleBroken {
+            message: error.to_string(),
+        };
+        if let Some(Err(error)) = spec
+            .node_selector
+            .as_ref()
+            .map(api::meta::LabelSelector::check)
+        {
             report("spec.nodeSelector", problem::Kind::InvalidSelector(error));
             return None;
         }
@@ -80,7 +103,10 @@ impl<'a> Plan<'a> {
             Ok(Some(VtepSource::Pools(pools))) => pools.first().copied(),
             Ok(Some(VtepSource::Device(_))) => {
                 let what = "a VTEP that is an existing device's address";
-                report("spec.evpn.vtepInterface", problem::Kind::NotCompiledYet { what });
+                report(
+                    "spec.evpn.vtepInterface",
+                    problem::Kind::NotCompiledYet { what },
+                );
                 None
             }
             Ok(None) => None,
@@ -94,7 +120,10 @@ impl<'a> Plan<'a> {
             let field = format!("spec.neighbors[{index}]");
             if wanted.password.is_some() || wanted.password_secret.is_some() {
                 let what = "a session password";
-                report(&format!("{field}.password"), problem::Kind::NotCompiledYet { what });
+                report(
+                    &format!("{field}.password"),
+                    problem::Kind::NotCompiledYet { what },
+                );
             }
             match neighbor(spec, vteps, wanted) {
                 Ok(neighbor) => neighbors.push(neighbor),
@@ -104,7 +133,12 @@ impl<'a> Plan<'a> {
                 }
             }
         }
-        Some(Self { subject, spec, vteps, neighbors })
+        Some(Self {
+            subject,
+            spec,
+            vteps,
+            neighbors,
+        })
     }
 
     fn router_ids(&self) -> Prefix {
@@ -122,12 +156,17 @@ impl<'a> Plan<'a> {
             let given = addresses.give(pool, node);
             if given.is_none() {
                 let wanted = format!("node {node:?}");
-                let kind = problem::Kind::PoolExhausted { pool: pool.to_string(), wanted };
+                let kind = problem::Kind::PoolExhausted {
+                    pool: pool.to_string(),
+                    wanted,
+                };
                 problems.push(Problem::new(self.subject.clone(), field, kind));
             }
             given
         };
-        let IpAddr::V4(router_id) = give("spec.routeridcidr", self.router_ids())? else { return None };
+        let IpAddr::V4(router_id) = give("spec.routeridcidr", self.router_ids())? else {
+            return None;
+        };
         let vtep = match self.vteps {
             Some(pool) => Some(give("spec.evpn.vtepcidr", pool)?),
             None => None,
@@ -141,10 +180,14 @@ impl<'a> Plan<'a> {
             router_mac: router_mac(vtep.unwrap_or(IpAddr::V4(router_id))),
             trunk: trunk(content),
             neighbors: self.neighbors.clone(),
-            graceful_restart: self.spec.graceful_restart.as_ref().map(|restart| GracefulRestart {
-                restart_time: restart.restart_time_seconds.get(),
-                stale_path_time: restart.stale_path_time_seconds.get(),
-            }),
+            graceful_restart: self
+                .spec
+                .graceful_restart
+                .as_ref()
+                .map(|restart| GracefulRestart {
+                    restart_time: restart.restart_time_seconds.get(),
+                    stale_path_time: restart.stale_path_time_seconds.get(),
+                }),
         })
     }
 }
@@ -158,11 +201,24 @@ fn neighbor(
         Peer::Address(address) => (Some(address), None),
         Peer::Interface(interface) => (None, Some(interface)),
     };
-    let none = RemoteAs { asn: None, external: false, internal: false };
+    let none = RemoteAs {
+        asn: None,
+        external: false,
+        internal: false,
+    };
     let remote_as = match wanted.remote_as()? {
-        WantedAs::Number(asn) => RemoteAs { asn: Some(asn), ..none },
-        WantedAs::Type(PeerType::External) => RemoteAs { external: true, ..none },
-        WantedAs::Type(PeerType::Internal) => RemoteAs { internal: true, ..none },
+        WantedAs::Number(asn) => RemoteAs {
+            asn: Some(asn),
+            ..none
+        },
+        WantedAs::Type(PeerType::External) => RemoteAs {
+            external: true,
+            ..none
+        },
+        WantedAs::Type(PeerType::Internal) => RemoteAs {
+            internal: true,
+            ..none
+        },
     };
     let timers = wanted.timers()?;
     let seconds = |seconds: u32| u16::try_from(seconds).unwrap_or(u16::MAX);
@@ -171,7 +227,10 @@ fn neighbor(
         address,
         interface,
         remote_as,
-        port: wanted.port.and_then(api::value::Port::explicit).filter(|port| *port != 179),
+        port: wanted
+            .port
+            .and_then(api::value::Port::explicit)
+            .filter(|port| *port != 179),
         keepalive_time: timers.map(|timers| seconds(timers.keepalive.get())),
         hold_time: timers.map(|timers| seconds(timers.hold.get())),
         connect_time: wanted.connect_time()?.map(|time| seconds(time.get())),
@@ -184,8 +243,12 @@ fn neighbor(
 
 fn bfd(wanted: &WantedBfd) -> Result<Bfd, Contradiction> {
     Ok(Bfd {
-        receive_interval: wanted.receive_interval.map(|interval| interval.get().into()),
-        transmit_interval: wanted.transmit_interval.map(|interval| interval.get().into()),
+        receive_interval: wanted
+            .receive_interval
+            .map(|interval| interval.get().into()),
+        transmit_interval: wanted
+            .transmit_interval
+            .map(|interval| interval.get().into()),
         detect_multiplier: wanted.detect_multiplier.map(api::value::BfdMultiplier::get),
         echo_interval: wanted.echo_interval.map(|interval| interval.get().into()),
         echo_mode: wanted.echo_mode.unwrap_or(false),
@@ -195,8 +258,17 @@ fn bfd(wanted: &WantedBfd) -> Result<Bfd, Contradiction> {
 }
 
 /// Address families follow from the Underlay alone, so that the first overlay object resets no session.
-fn families(vteps: Option<Prefix>, address: Option<IpAddr>, wanted: &WantedNeighbor) -> Vec<AddressFamilyName> {
-    let chosen = |family: NeighborFamily| wanted.address_families.iter().any(|wanted| wanted.kind == family);
+fn families(
+    vteps: Option<Prefix>,
+    address: Option<IpAddr>,
+    wanted: &WantedNeighbor,
+) -> Vec<AddressFamilyName> {
+    let chosen = |family: NeighborFamily| {
+        wanted
+            .address_families
+            .iter()
+            .any(|wanted| wanted.kind == family)
+    };
     let (ipv4, ipv6, evpn) = if wanted.address_families.is_empty() {
         let vtep_is_ipv4 = vteps.map(Prefix::is_ipv4);
         let ipv4 = address.is_none_or(|address| address.is_ipv4()) || vtep_is_ipv4 == Some(true);
@@ -211,7 +283,11 @@ fn families(vteps: Option<Prefix>, address: Option<IpAddr>, wanted: &WantedNeigh
         (ipv6, AddressFamilyName::Ipv6Unicast),
         (evpn, AddressFamilyName::L2vpnEvpn),
     ];
-    families.into_iter().filter(|(active, _)| *active).map(|(_, family)| family).collect()
+    families
+        .into_iter()
+        .filter(|(active, _)| *active)
+        .map(|(_, family)| family)
+        .collect()
 }
 
 fn trunk(content: &Content) -> Trunk {
@@ -221,7 +297,11 @@ fn trunk(content: &Content) -> Trunk {
         router: trunk.name.clone(),
         mtu: TRUNK_MTU,
         host_addresses: trunk.addresses.clone(),
-        router_addresses: trunk.addresses.iter().filter_map(|address| other_end(*address)).collect(),
+        router_addresses: trunk
+            .addresses
+            .iter()
+            .filter_map(|address| other_end(*address))
+            .collect(),
     }
 }
 
@@ -229,7 +309,9 @@ fn trunk(content: &Content) -> Trunk {
 fn other_end(address: HostCidr) -> Option<HostCidr> {
     let net = address.net();
     let other = net.hosts().find(|host| *host != net.addr())?;
-    ipnet::IpNet::new(other, net.prefix_len()).ok().map(HostCidr::new)
+    ipnet::IpNet::new(other, net.prefix_len())
+        .ok()
+        .map(HostCidr::new)
 }
 
 /// The router MAC that EVPN announces: locally administered, and different wherever the address is.
@@ -253,14 +335,29 @@ struct Addresses {
 impl Addresses {
     /// Takes the addresses that nodes had before, so that no newcomer gets one of them.
     fn recall(snapshot: &Snapshot, chosen: &[(&str, &Plan<'_>)]) -> Self {
-        let mut addresses = Self { pools: BTreeMap::new(), held: BTreeMap::new() };
+        let mut addresses = Self {
+            pools: BTreeMap::new(),
+            held: BTreeMap::new(),
+        };
         let plans: BTreeMap<&str, &Plan<'_>> = chosen.iter().copied().collect();
         for (key, config) in by_age(&snapshot.node_network_configs) {
-            let Some(underlay) = &config.spec.underlay else { continue };
-            let Some(plan) = plans.get(key.name.as_str()) else { continue };
+            let Some(underlay) = &config.spec.underlay else {
+                continue;
+            };
+            let Some(plan) = plans.get(key.name.as_str()) else {
+                continue;
+            };
             let router_id = (plan.router_ids(), IpAddr::V4(underlay.router_id));
-            for (pool, address) in [Some(router_id), plan.vteps.zip(underlay.vtep)].into_iter().flatten() {
-                if addresses.pools.entry(pool).or_insert_with(|| Pool::new(pool)).take(address) {
+            for (pool, address) in [Some(router_id), plan.vteps.zip(underlay.vtep)]
+                .into_iter()
+                .flatten()
+            {
+                if addresses
+                    .pools
+                    .entry(pool)
+                    .or_insert_with(|| Pool::new(pool))
+                    .take(address)
+                {
                     addresses.held.insert((pool, key.name.clone()), address);
                 }
             }
@@ -273,7 +370,11 @@ impl Addresses {
         if let Some(address) = self.held.get(&key) {
             return Some(*address);
         }
-        let address = self.pools.entry(pool).or_insert_with(|| Pool::new(pool)).take_lowest()?;
+        let address = self
+            .pools
+            .entry(pool)
+            .or_insert_with(|| Pool::new(pool))
+            .take_lowest()?;
         self.held.insert(key, address);
         Some(address)
     }

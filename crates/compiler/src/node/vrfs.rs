@@ -6,8 +6,8 @@ use api::{
     tcaas::{
         PrefixAction, PrefixItem, VrfRouteConfigurationSpec,
         node_network_config::{
-            Action, ActionType, Filter, FilterItem, Matcher, ModifyRoute, PrefixMatcher, Redistribute, StaticRoute,
-            Vrf, VrfDevices, VrfImport,
+            Action, ActionType, Filter, FilterItem, Matcher, ModifyRoute, PrefixMatcher,
+            Redistribute, StaticRoute, Vrf, VrfDevices, VrfImport,
         },
     },
     value::{IfName, Mtu, RouteTarget, Vni, VrfName},
@@ -33,15 +33,25 @@ impl<'a> Numbers<'a> {
     /// Several objects of one VRF must agree; of two that do not, the older wins and the other carries the problem.
     pub(super) fn resolve(content: &'a Content, problems: &mut Vec<Problem>) -> Self {
         let mut objects: Vec<_> = content.vrf.iter().collect();
-        objects.sort_by(|(a_name, a), (b_name, b)| (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name)));
+        objects.sort_by(|(a_name, a), (b_name, b)| {
+            (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name))
+        });
         let mut vnis: BTreeMap<&str, (Vni, &ObjectRef)> = BTreeMap::new();
         let mut targets: BTreeMap<&str, (RouteTarget, &ObjectRef)> = BTreeMap::new();
         for (_, object) in &objects {
             let spec = &object.spec;
             let vrf = spec.vrf.as_str();
             let mut disagrees = |what, other: &ObjectRef| {
-                let kind = problem::Kind::VrfDisagrees { vrf: vrf.to_owned(), what, other: other.clone() };
-                problems.push(Problem::new(object.source.clone(), format!("spec.{what}"), kind));
+                let kind = problem::Kind::VrfDisagrees {
+                    vrf: vrf.to_owned(),
+                    what,
+                    other: other.clone(),
+                };
+                problems.push(Problem::new(
+                    object.source.clone(),
+                    format!("spec.{what}"),
+                    kind,
+                ));
             };
             if let Some(vni) = spec.vni {
                 let (first, other) = vnis.entry(vrf).or_insert((vni, &object.source));
@@ -56,24 +66,39 @@ impl<'a> Numbers<'a> {
                 }
             }
         }
-        let mut numbers = Self { vrfs: BTreeMap::new() };
+        let mut numbers = Self {
+            vrfs: BTreeMap::new(),
+        };
         for (_, object) in objects {
             let name = &object.spec.vrf;
-            let mut report = |kind| problems.push(Problem::new(object.source.clone(), "spec.vrf", kind));
+            let mut report =
+                |kind| problems.push(Problem::new(object.source.clone(), "spec.vrf", kind));
             if let Some(by) = reserved(content, name) {
-                report(problem::Kind::VrfNameTaken { name: name.to_string(), by });
+                report(problem::Kind::VrfNameTaken {
+                    name: name.to_string(),
+                    by,
+                });
                 continue;
             }
             let default = content.settings.vrfs.get(name);
-            let vni = vnis.get(name.as_str()).map(|(vni, _)| *vni).or_else(|| default?.vni);
-            let target = targets.get(name.as_str()).map(|(target, _)| *target).or_else(|| default?.route_target);
+            let vni = vnis
+                .get(name.as_str())
+                .map(|(vni, _)| *vni)
+                .or_else(|| default?.vni);
+            let target = targets
+                .get(name.as_str())
+                .map(|(target, _)| *target)
+                .or_else(|| default?.route_target);
             match (vni, target) {
                 (Some(vni), Some(target)) => {
                     numbers.vrfs.insert(name.as_str(), (vni, target));
                 }
                 (vni, _) => {
                     let what = if vni.is_none() { "vni" } else { "routeTarget" };
-                    report(problem::Kind::VrfIncomplete { vrf: name.to_string(), what });
+                    report(problem::Kind::VrfIncomplete {
+                        vrf: name.to_string(),
+                        what,
+                    });
                 }
             }
         }
@@ -100,15 +125,24 @@ pub(super) fn build(
     let mut cluster_imports: BTreeMap<&str, Filter> = BTreeMap::new();
     for (_, object) in &group.vrf {
         let name = object.spec.vrf.as_str();
-        let (Some(numbers), Some(table)) = (numbers.vrfs.get(name), tables.get(name)) else { continue };
-        let vrf = fabric.entry(name.to_owned()).or_insert_with(|| fabric_vrf(name, *numbers, *table, cluster));
-        let import = cluster_imports.entry(name).or_insert_with(|| Filter::default_to(ActionType::Reject));
+        let (Some(numbers), Some(table)) = (numbers.vrfs.get(name), tables.get(name)) else {
+            continue;
+        };
+        let vrf = fabric
+            .entry(name.to_owned())
+            .or_insert_with(|| fabric_vrf(name, *numbers, *table, cluster));
+        let import = cluster_imports
+            .entry(name)
+            .or_insert_with(|| Filter::default_to(ActionType::Reject));
         merge(&object.spec, vrf, import);
     }
     let imports = cluster_imports
         .into_iter()
         .filter(|(_, filter)| !filter.items.is_empty())
-        .map(|(from, filter)| VrfImport { from_vrf: from.to_owned(), filter })
+        .map(|(from, filter)| VrfImport {
+            from_vrf: from.to_owned(),
+            filter,
+        })
         .collect();
     (cluster_vrf(content, imports, tables), fabric)
 }
@@ -116,12 +150,21 @@ pub(super) fn build(
 /// Adds what one object says to its VRF; the same rule from two objects counts once.
 fn merge(spec: &VrfRouteConfigurationSpec, vrf: &mut Vrf, cluster_import: &mut Filter) {
     for prefix in &spec.aggregate {
-        let route = StaticRoute { prefix: *prefix, next_hop: None, bfd_profile: None };
+        let route = StaticRoute {
+            prefix: *prefix,
+            next_hop: None,
+            bfd_profile: None,
+        };
         if !vrf.static_routes.contains(&route) {
             vrf.static_routes.push(route);
         }
     }
-    let communities: Vec<_> = spec.communities.iter().chain(&spec.community).copied().collect();
+    let communities: Vec<_> = spec
+        .communities
+        .iter()
+        .chain(&spec.community)
+        .copied()
+        .collect();
     for item in in_order(&spec.export) {
         let tags = item.action == PrefixAction::Permit && !communities.is_empty();
         let modify = tags.then(|| ModifyRoute {
@@ -143,7 +186,8 @@ fn merge(spec: &VrfRouteConfigurationSpec, vrf: &mut Vrf, cluster_import: &mut F
 /// Items by their `seq`; one without takes its place in the list.
 fn in_order(items: &[PrefixItem]) -> Vec<&PrefixItem> {
     let mut sorted: Vec<(u64, &PrefixItem)> = (0..).zip(items).collect();
-    sorted.sort_by_key(|(index, item)| (item.seq.map_or(*index, |seq| u64::from(seq.get())), *index));
+    sorted
+        .sort_by_key(|(index, item)| (item.seq.map_or(*index, |seq| u64::from(seq.get())), *index));
     sorted.into_iter().map(|(_, item)| item).collect()
 }
 
@@ -152,9 +196,16 @@ fn filter_item(item: &PrefixItem, modify_route: Option<ModifyRoute>) -> FilterIt
         PrefixAction::Permit => ActionType::Accept,
         PrefixAction::Deny => ActionType::Reject,
     };
-    let prefix = PrefixMatcher { prefix: item.cidr, ge: item.ge, le: item.le };
+    let prefix = PrefixMatcher {
+        prefix: item.cidr,
+        ge: item.ge,
+        le: item.le,
+    };
     FilterItem {
-        matcher: Matcher { prefix: Some(prefix), bgp_community: None },
+        matcher: Matcher {
+            prefix: Some(prefix),
+            bgp_community: None,
+        },
         action: Action { kind, modify_route },
     }
 }
@@ -166,7 +217,10 @@ fn push_once(filter: &mut Filter, item: FilterItem) {
 }
 
 fn fabric_vrf(name: &str, (vni, target): (Vni, RouteTarget), table: u32, cluster: &str) -> Vrf {
-    let from_cluster = VrfImport { from_vrf: cluster.to_owned(), filter: Filter::default_to(ActionType::Reject) };
+    let from_cluster = VrfImport {
+        from_vrf: cluster.to_owned(),
+        filter: Filter::default_to(ActionType::Reject),
+    };
     Vrf {
         vni: Some(vni),
         evpn_import_route_targets: vec![target.into()],
@@ -177,10 +231,17 @@ fn fabric_vrf(name: &str, (vni, target): (Vni, RouteTarget), table: u32, cluster
     }
 }
 
-fn cluster_vrf(content: &Content, vrf_imports: Vec<VrfImport>, tables: &BTreeMap<String, u32>) -> Vrf {
+fn cluster_vrf(
+    content: &Content,
+    vrf_imports: Vec<VrfImport>,
+    tables: &BTreeMap<String, u32>,
+) -> Vrf {
     let settings = &content.settings.cluster_vrf;
     let name = settings.name.as_str();
-    let table = tables.get(name).copied().unwrap_or(content.settings.route_tables.first);
+    let table = tables
+        .get(name)
+        .copied()
+        .unwrap_or(content.settings.route_tables.first);
     Vrf {
         vni: settings.vni,
         evpn_import_route_targets: settings.route_target.map(Into::into).into_iter().collect(),
@@ -197,9 +258,16 @@ fn cluster_export(content: &Content) -> Filter {
     for prefix in &content.settings.export_cidrs {
         let longest = prefix.net().max_prefix_len();
         let le = (prefix.net().prefix_len() < longest).then_some(longest);
-        let matcher = PrefixMatcher { prefix: *prefix, ge: None, le };
+        let matcher = PrefixMatcher {
+            prefix: *prefix,
+            ge: None,
+            le,
+        };
         filter.items.push(FilterItem {
-            matcher: Matcher { prefix: Some(matcher), bgp_community: None },
+            matcher: Matcher {
+                prefix: Some(matcher),
+                bgp_community: None,
+            },
             action: Action::new(ActionType::Accept),
         });
     }
@@ -219,7 +287,10 @@ fn plain_vrf(name: &str, table: u32, has_vni: bool) -> Vrf {
         static_routes: Vec::new(),
         policy_routes: Vec::new(),
         mirror_acls: Vec::new(),
-        redistribute: Some(Redistribute { connected: everything(), statics: everything() }),
+        redistribute: Some(Redistribute {
+            connected: everything(),
+            statics: everything(),
+        }),
         gres: BTreeMap::new(),
         table,
         devices: VrfDevices {
@@ -233,5 +304,6 @@ fn plain_vrf(name: &str, table: u32, has_vni: bool) -> Vrf {
 }
 
 fn device(name: &str) -> IfName {
-    name.parse().unwrap_or_else(|_| unreachable!("a VRF name is a device name"))
+    name.parse()
+        .unwrap_or_else(|_| unreachable!("a VRF name is a device name"))
 }

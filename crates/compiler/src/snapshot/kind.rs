@@ -3,7 +3,18 @@
 use strum::IntoEnumIterator;
 
 /// A kind of object that a snapshot holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumIter, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    strum::Display,
+    strum::EnumIter,
+    strum::IntoStaticStr,
+)]
 #[expect(missing_docs, reason = "each variant is the kind it names")]
 pub enum Kind {
     Node,
@@ -100,7 +111,9 @@ impl Kind {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         // The source document spells the group of its PodNetwork in two ways; both mean the served one.
         let (group, version) = match (group, version) {
-            ("multinetwork.networking.k8s.io", "v1") => ("multinetwork.networking.x-k8s.io", "v1alpha1"),
+            ("multinetwork.networking.k8s.io", "v1") => {
+                ("multinetwork.networking.x-k8s.io", "v1alpha1")
+            }
             other => other,
         };
         let of_group = || Self::iter().filter(move |known| known.group_version().0 == group);
@@ -117,6 +130,9 @@ impl Kind {
             return Lookup::Foreign;
         }
         let known: Vec<&str> = of_group().map(Into::into).collect();
-        Lookup::Unknown(format!("unknown kind {kind} in {group}; it has {}", known.join(", ")))
+        Lookup::Unknown(format!(
+            "unknown kind {kind} in {group}; it has {}",
+            known.join(", ")
+        ))
     }
 }

@@ -14,27 +14,52 @@ use crate::problem::{self, Problem};
 /// Namespace and name of a document.
 pub(super) fn key(kind: Kind, document: &Value) -> Option<Key> {
     let metadata = document.get("metadata")?;
-    let text = |field: &str| metadata.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let namespace = kind.is_namespaced().then(|| text("namespace").unwrap_or("default").to_owned());
-    Some(Key { namespace, name: text("name")?.to_owned() })
+    let text = |field: &str| {
+        metadata
+            .get(field)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    let namespace = kind
+        .is_namespaced()
+        .then(|| text("namespace").unwrap_or("default").to_owned());
+    Some(Key {
+        namespace,
+        name: text("name")?.to_owned(),
+    })
 }
 
 /// Reads a document into `objects`, and what is wrong with it into `problems`.
-pub(super) fn object<S, T>(kind: Kind, document: &Value, objects: &mut Objects<S, T>, problems: &mut Vec<Problem>)
-where
+pub(super) fn object<S, T>(
+    kind: Kind,
+    document: &Value,
+    objects: &mut Objects<S, T>,
+    problems: &mut Vec<Problem>,
+) where
     S: DeserializeOwned,
     T: DeserializeOwned,
 {
-    let Some(key) = key(kind, document) else { return };
-    let subject = ObjectRef { kind, key: key.clone() };
-    let mut report = |field: String, kind| problems.push(Problem::new(subject.clone(), field, kind));
+    let Some(key) = key(kind, document) else {
+        return;
+    };
+    let subject = ObjectRef {
+        kind,
+        key: key.clone(),
+    };
+    let mut report =
+        |field: String, kind| problems.push(Problem::new(subject.clone(), field, kind));
 
     let Entry::Vacant(place) = objects.entry(key) else {
         report(String::new(), problem::Kind::Duplicate);
         return;
     };
     let known = ["apiVersion", "kind", "metadata", "spec", "status"];
-    for field in document.as_object().into_iter().flat_map(Map::keys).filter(|field| !known.contains(&field.as_str())) {
+    for field in document
+        .as_object()
+        .into_iter()
+        .flat_map(Map::keys)
+        .filter(|field| !known.contains(&field.as_str()))
+    {
         // A Node is Kubernetes' own kind and none of ours to judge.
         if kind != Kind::Node {
             report(field.clone(), problem::Kind::UnknownField);
@@ -46,10 +71,20 @@ where
         _ => &empty,
     };
     let spec = parse::<S>("spec", spec);
-    let status = document.get("status").filter(|value| !value.is_null()).map(|value| parse::<T>("status", value));
-    let (spec, status) = (spec.take(kind, &mut report), status.and_then(|status| status.take(kind, &mut report)));
+    let status = document
+        .get("status")
+        .filter(|value| !value.is_null())
+        .map(|value| parse::<T>("status", value));
+    let (spec, status) = (
+        spec.take(kind, &mut report),
+        status.and_then(|status| status.take(kind, &mut report)),
+    );
     if let Some(spec) = spec {
-        place.insert(Object { meta: meta(document), spec, status });
+        place.insert(Object {
+            meta: meta(document),
+            spec,
+            status,
+        });
     }
 }
 
@@ -66,23 +101,36 @@ impl<T> Parsed<T> {
                 report(field, problem::Kind::UnknownField);
             }
         }
-        self.value.map_err(|(field, message)| report(field, problem::Kind::Unreadable { message })).ok()
+        self.value
+            .map_err(|(field, message)| report(field, problem::Kind::Unreadable { message }))
+            .ok()
     }
 }
 
 fn parse<T: DeserializeOwned>(part: &str, value: &Value) -> Parsed<T> {
     let mut unknown = Vec::new();
     let mut track = serde_path_to_error::Track::new();
-    let deserializer = serde_path_to_error::Deserializer::new(value.into_deserializer(), &mut track);
-    let result = serde_ignored::deserialize(deserializer, |path| unknown.push(field_path(part, &path.to_string())));
-    let value = result.map_err(|error: serde_json::Error| (field_path(part, &track.path().to_string()), error.to_string()));
+    let deserializer =
+        serde_path_to_error::Deserializer::new(value.into_deserializer(), &mut track);
+    let result = serde_ignored::deserialize(deserializer, |path| {
+        unknown.push(field_path(part, &path.to_string()))
+    });
+    let value = result.map_err(|error: serde_json::Error| {
+        (
+            field_path(part, &track.path().to_string()),
+            error.to_string(),
+        )
+    });
     Parsed { value, unknown }
 }
 
 /// `spec` and `neighbors.0.asn` as `spec.neighbors[0].asn`; the two readers write paths in two ways.
 fn field_path(part: &str, path: &str) -> String {
     let mut written = part.to_owned();
-    for step in path.split('.').filter(|step| !step.is_empty() && *step != "?") {
+    for step in path
+        .split('.')
+        .filter(|step| !step.is_empty() && *step != "?")
+    {
         if step.bytes().all(|b| b.is_ascii_digit()) {
             written.push_str(&format!("[{step}]"));
         } else {
@@ -112,13 +160,19 @@ fn meta(document: &Value) -> Meta {
         #[serde(default)]
         controller: Option<bool>,
     }
-    let metadata = document.get("metadata").map(Metadata::deserialize).and_then(Result::ok).unwrap_or_default();
-    let owner = metadata.owner_references.into_iter().filter(|owner| owner.controller == Some(true)).find_map(|owner| {
-        match Kind::find(&owner.api_version, &owner.kind) {
+    let metadata = document
+        .get("metadata")
+        .map(Metadata::deserialize)
+        .and_then(Result::ok)
+        .unwrap_or_default();
+    let owner = metadata
+        .owner_references
+        .into_iter()
+        .filter(|owner| owner.controller == Some(true))
+        .find_map(|owner| match Kind::find(&owner.api_version, &owner.kind) {
             Lookup::Ours(kind) => Some(ObjectRef::named(kind, owner.name)),
             Lookup::Foreign | Lookup::Unknown(_) => None,
-        }
-    });
+        });
     Meta {
         labels: metadata.labels.unwrap_or_default(),
         created: metadata.creation_timestamp,
