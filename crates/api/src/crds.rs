@@ -8,7 +8,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 
 use crate::{
     frrk8s, multinetwork, openperouter,
-    schema::{AbsentNotNull, KnownFormats, Reflow},
+    schema::{AbsentNotNull, KnownFormats, Reflow, WithoutRules},
     selvedge, tcaas,
 };
 
@@ -29,8 +29,17 @@ pub fn all() -> Vec<CustomResourceDefinition> {
 /// The derived `K::crd()` differs in three ways: it lets every optional field be `null`, it puts a type's description in place of the
 /// field's, and it names number formats that Kubernetes does not know.
 pub(crate) fn definition<K: CustomResourceExt + JsonSchema>() -> CustomResourceDefinition {
-    let mut definition = K::crd();
-    let schema = SchemaSettings::openapi3()
+    with_schema::<K>(structural())
+}
+
+/// The definition of a kind that only Selvedge writes. It has no CEL rules: its lists and maps are as long as the world is large, and an
+/// API server lets nobody pay for rules without bounds. Its types have parsed everything before it is written.
+pub(crate) fn machine_written<K: CustomResourceExt + JsonSchema>() -> CustomResourceDefinition {
+    with_schema::<K>(structural().with_transform(WithoutRules))
+}
+
+fn structural() -> SchemaSettings {
+    SchemaSettings::openapi3()
         .with(|settings| {
             settings.inline_subschemas = true;
             settings.meta_schema = None;
@@ -39,8 +48,13 @@ pub(crate) fn definition<K: CustomResourceExt + JsonSchema>() -> CustomResourceD
         .with_transform(KnownFormats)
         .with_transform(StructuralSchemaRewriter)
         .with_transform(Reflow)
-        .into_generator()
-        .into_root_schema_for::<K>();
+}
+
+fn with_schema<K: CustomResourceExt + JsonSchema>(
+    settings: SchemaSettings,
+) -> CustomResourceDefinition {
+    let mut definition = K::crd();
+    let schema = settings.into_generator().into_root_schema_for::<K>();
     let mut schema: JSONSchemaProps =
         serde_json::from_value(schema.to_value()).expect("a derived schema is an OpenAPI schema");
     schema.title = None;

@@ -151,3 +151,14 @@ impl schemars::transform::Transform for Reflow {
         *text = paragraphs.join("\n\n");
     }
 }
+
+/// Takes all CEL rules out.
+#[derive(Clone, Debug)]
+pub(crate) struct WithoutRules;
+
+impl schemars::transform::Transform for WithoutRules {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        schema.remove("x-kubernetes-validations");
+    }
+}

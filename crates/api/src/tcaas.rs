@@ -69,7 +69,7 @@ pub use self::{
         MergeOrder, VrfRouteConfiguration, VrfRouteConfigurationSpec, VrfRouteConfigurationStatus,
     },
 };
-use crate::crds::definition;
+use crate::crds::{definition, machine_written};
 
 /// API group of these kinds.
 pub const GROUP: &str = "network.t-caas.telekom.com";
@@ -94,8 +94,8 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         definition::<BgpPeering>(),
         definition::<MirrorTarget>(),
         definition::<MirrorSelector>(),
-        definition::<NetworkConfigRevision>(),
-        definition::<NodeNetworkConfig>(),
-        definition::<NodeNetworkStatus>(),
+        machine_written::<NetworkConfigRevision>(),
+        machine_written::<NodeNetworkConfig>(),
+        machine_written::<NodeNetworkStatus>(),
     ]
 }

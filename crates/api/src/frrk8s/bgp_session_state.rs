@@ -23,7 +23,8 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name": "Peer", "type": "string", "jsonPath": ".status.peer"}"#,
     printcolumn = r#"{"name": "VRF", "type": "string", "jsonPath": ".status.vrf"}"#,
     printcolumn = r#"{"name": "BGP", "type": "string", "jsonPath": ".status.bgpStatus"}"#,
-    printcolumn = r#"{"name": "BFD", "type": "string", "jsonPath": ".status.bfdStatus"}"#
+    printcolumn = r#"{"name": "BFD", "type": "string", "jsonPath": ".status.bfdStatus"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 pub struct BgpSessionStateSpec {}
 

@@ -244,7 +244,7 @@ fn an_empty_workload_as_is_one_that_is_not_said() {
     let read = |text: &str| {
         let spec = json!({"allowedInbounds": [{"name": "a"}], "workloadAS": text});
         serde_json::from_value::<BgpNeighborSpec>(spec)
-            .map(|spec| spec.workload_as.map(|asn| asn.get()))
+            .map(|spec| spec.workload_as.map(crate::value::Asn::get))
     };
     assert_eq!(read("").expect("empty"), None);
     assert_eq!(read("4294967295").expect("the last"), Some(u32::MAX));
