@@ -42,7 +42,8 @@ pub fn diff(running: &FrrConfig, desired: &FrrConfig) -> Change {
     definitions_removed(&mut writer, running, desired);
     let mut change = writer.finish();
     for name in running.vrfs.keys() {
-        if !desired.vrfs.contains_key(name) {
+        let lives = desired.bgp.contains_key(&Some(name.clone()));
+        if !desired.vrfs.contains_key(name) && !lives {
             change
                 .after_devices
                 .push(Step::root(format!("no vrf {name}")));
@@ -157,7 +158,8 @@ fn take_down(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) -> F
 fn vrfs(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) {
     let empty = Vrf::default();
     for (name, vrf) in &running.vrfs {
-        if !desired.vrfs.contains_key(name) {
+        // A block that is empty already has nothing to take back.
+        if !desired.vrfs.contains_key(name) && *vrf != empty {
             writer.vrf(name, vrf, &empty);
         }
     }

@@ -105,6 +105,9 @@ fn block(out: &mut String, depth: usize, block: &Block) {
             out.push_str(&format!("{indent} !\n"));
         }
         self::block(out, depth + 1, inner);
+        if block.enter == "bfd" {
+            out.push_str(&format!("{indent} !\n"));
+        }
     }
     out.push_str(&format!("{indent}{}\n", block.exit));
 }

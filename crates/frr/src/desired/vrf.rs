@@ -50,7 +50,10 @@ impl Build<'_> {
             let why = format!("{prefix} is both dropped and routed");
             self.refuse(&format_args!("{path}.staticRoutes"), why);
         }
-        self.config.vrfs.insert(device.clone(), zebra);
+        // A VRF that zebra is told nothing about needs no block, and 8.4 would not show one.
+        if zebra != config::Vrf::default() {
+            self.config.vrfs.insert(device.clone(), zebra);
+        }
 
         let mut bgp = underlay::instance(underlay);
         for (position, peer) in bgp_peers.iter().enumerate() {
