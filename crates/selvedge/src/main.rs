@@ -1,2 +1,23 @@
-//! selvedge
-fn main() {}
+//! The one binary of Selvedge: command line and daemons. It holds wiring and words for people, no decisions.
+
+mod args;
+mod command;
+mod input;
+mod output;
+mod rules;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return output::usage(&error),
+    };
+    match command::run(args) {
+        Ok(verdict) => verdict.into(),
+        Err(error) => output::failure(&error),
+    }
+}

@@ -1,6 +1,6 @@
 //! Policy routes: rules that send some of the cluster VRF's traffic to another VRF's table.
 
-use api::{tcaas::TrafficMatch, tcaas::node_network_config::PolicyRoute};
+use api::tcaas::{Protocol, TrafficMatch, node_network_config::PolicyRoute};
 
 use super::Wish;
 use crate::object::{Domain, Family, Rule};
@@ -54,15 +54,12 @@ impl Wish<'_> {
             );
             return;
         }
-        let Some(protocol) = self.protocol(path, &policy.traffic_match) else {
-            return;
-        };
         let TrafficMatch {
             src_prefix,
             dst_prefix,
             src_port,
             dst_port,
-            protocol: _,
+            protocol,
         } = &policy.traffic_match;
         let (src, dst) = (
             src_prefix.map(|net| net.prefix().net()),
@@ -80,36 +77,22 @@ impl Wish<'_> {
                 iif: Some(iif(family)),
                 src,
                 dst,
-                protocol,
+                protocol: protocol.map(number),
                 src_port: *src_port,
                 dst_port: *dst_port,
                 ..Rule::all(Domain::Router, family, policy.priority, table)
             });
         }
     }
+}
 
-    /// The number of the protocol a match names; `None` if it was refused.
-    #[expect(
-        clippy::option_option,
-        reason = "refused, no protocol and a protocol are three things"
-    )]
-    fn protocol(&mut self, path: &str, traffic: &TrafficMatch) -> Option<Option<u8>> {
-        let Some(name) = &traffic.protocol else {
-            return Some(None);
-        };
-        let number = match name.to_ascii_lowercase().as_str() {
-            "icmp" => Some(1),
-            "tcp" => Some(6),
-            "udp" => Some(17),
-            "icmpv6" | "ipv6-icmp" => Some(58),
-            "sctp" => Some(132),
-            other => other.parse().ok(),
-        };
-        if number.is_none() {
-            let path = format!("{path}.trafficMatch.protocol");
-            self.refuse(path, format!("the protocol {name:?} is unknown"));
-            return None;
-        }
-        Some(number)
+/// The number that IP gives a protocol.
+fn number(protocol: Protocol) -> u8 {
+    match protocol {
+        Protocol::Icmp => 1,
+        Protocol::Tcp => 6,
+        Protocol::Udp => 17,
+        Protocol::Icmpv6 => 58,
+        Protocol::Sctp => 132,
     }
 }

@@ -1,0 +1,156 @@
+//! What can be asked of the program.
+
+use std::path::PathBuf;
+
+use clap::{Args as Flags, Parser, Subcommand, ValueEnum};
+
+/// Selvedge compiles what people declare into one exact Linux and FRR configuration for every node.
+#[derive(Debug, Parser)]
+#[command(name = "selvedge", disable_version_flag = true, max_term_width = 100)]
+pub(crate) struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Shows what Selvedge does, on a shipped example; needs no cluster and no root
+    Demo,
+    /// Prints the custom resource definitions of every kind
+    Crds,
+    /// Checks manifests: schema, rules, and what objects say about each other
+    Validate(Validate),
+    /// Compiles manifests and prints what comes of them
+    Compile(Compile),
+    /// Prints the exact frr.conf or kernel objects of a node
+    Render(Render),
+    /// Runs the control plane
+    Operator(Cluster),
+    /// Runs on a node: applies the node's own NodeNetworkConfig to kernel and FRR
+    Agent(Agent),
+    /// Prints the version
+    Version,
+}
+
+/// Where manifests come from.
+#[derive(Debug, Flags)]
+pub(crate) struct Input {
+    /// File, directory (searched for *.yaml, *.yml, *.json) or - for standard input; may be given many times
+    #[arg(short = 'f', long = "file", required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Validate {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub(crate) output: Format,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Compile {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Which part of the result
+    #[arg(long, default_value = "all")]
+    pub(crate) what: What,
+    /// Only what concerns this node
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node: Option<String>,
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub(crate) output: Format,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Render {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// The node
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node: String,
+    /// frr.conf, or the objects of the kernel
+    #[arg(long, default_value = "frr")]
+    pub(crate) what: Rendering,
+    /// Routing domain of the node
+    #[arg(long, default_value = "router")]
+    pub(crate) domain: Domain,
+    /// FRR version to write for, such as 10.3 [default: what the node reports, else the newest]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) frr_version: Option<String>,
+}
+
+/// How the cluster is reached.
+#[derive(Debug, Flags)]
+pub(crate) struct Cluster {
+    /// Kubeconfig file [default: in a pod the pod's own account, else $KUBECONFIG or ~/.kube/config]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Agent {
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+    /// Name of the node
+    #[arg(long, env = "NODE_NAME", value_name = "NAME", required_unless_present = "config")]
+    pub(crate) node: Option<String>,
+    /// Applies the NodeNetworkConfig in this file once, without a cluster, and ends
+    #[arg(long, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+    /// Directory of FRR's daemons
+    #[arg(long, value_name = "PATH", default_value = "/usr/lib/frr")]
+    pub(crate) frr_daemons: PathBuf,
+}
+
+/// Form of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Table,
+    /// YAML
+    Yaml,
+    /// JSON
+    Json,
+}
+
+/// Part of a compilation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    /// Low-level objects: people's own and what intents became
+    Lowlevel,
+    /// What changes forwarding, with its fingerprint
+    Revision,
+    /// The config of each node
+    Nodes,
+    /// The status of each intent
+    Status,
+    /// What is wrong
+    Problems,
+    /// Everything
+    All,
+}
+
+/// What to render.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Rendering {
+    /// The configuration of FRR
+    Frr,
+    /// The objects of the kernel
+    Linux,
+}
+
+/// A routing domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Domain {
+    /// The router's namespace
+    Router,
+    /// The host's namespace
+    Host,
+}

@@ -1,0 +1,71 @@
+//! One file for each command.
+
+mod agent;
+mod compile;
+mod crds;
+mod demo;
+mod operator;
+mod problems;
+mod render;
+mod validate;
+mod version;
+
+use anyhow::Context;
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+use crate::{
+    args::{Args, Cluster, Command},
+    output::Verdict,
+};
+
+/// Does what was asked.
+pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
+    match args.command {
+        Command::Demo => demo::run(),
+        Command::Crds => crds::run(),
+        Command::Validate(args) => validate::run(&args),
+        Command::Compile(args) => compile::run(&args),
+        Command::Render(args) => render::run(&args),
+        Command::Operator(args) => operator::run(&args),
+        Command::Agent(args) => agent::run(&args),
+        Command::Version => Ok(version::run()),
+    }
+}
+
+/// A client of the cluster that was named, or of the one we run in.
+async fn client(cluster: &Cluster) -> anyhow::Result<Client> {
+    let options = KubeConfigOptions { context: cluster.context.clone(), ..KubeConfigOptions::default() };
+    let config = match &cluster.kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).with_context(|| format!("failed to read {}", path.display()))?;
+            Config::from_custom_kubeconfig(file, &options).await.context("failed to use the kubeconfig")?
+        }
+        None if cluster.context.is_some() => {
+            Config::from_kubeconfig(&options).await.context("failed to use the kubeconfig")?
+        }
+        None => Config::infer().await.context("found no cluster; name one with --kubeconfig")?,
+    };
+    Client::try_from(config).context("failed to make a client")
+}
+
+/// Runs a daemon until it ends or is told to.
+fn daemon<F, E>(work: impl FnOnce() -> F) -> anyhow::Result<()>
+where
+    F: Future<Output = Result<(), E>>,
+    E: Into<anyhow::Error>,
+{
+    crate::telemetry::init();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start")?;
+    runtime.block_on(async {
+        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+            .context("failed to listen for signals")?;
+        tokio::select! {
+            ended = work() => ended.map_err(Into::into),
+            _ = tokio::signal::ctrl_c() => Ok(()),
+            _ = terminate.recv() => Ok(()),
+        }
+    })
+}

@@ -1,0 +1,94 @@
+//! `selvedge render`
+
+use anyhow::{Context, bail};
+use api::tcaas::NodeNetworkConfigSpec;
+use compiler::{compile, snapshot::Key};
+use frr::{FrrVersion, Secrets};
+
+use super::{compile::unknown_node, problems};
+use crate::{
+    args::{Domain, Format, Render, Rendering},
+    input::{self, World},
+    output::{self, Verdict},
+};
+
+pub(super) fn run(args: &Render) -> anyhow::Result<Verdict> {
+    let world = input::read(&args.input.paths)?;
+    let compilation = compile(&world.snapshot);
+    let has_errors = problems::show(Format::Table, &world, &compilation)?;
+    let Some(config) = compilation.nodes.get(&args.node) else {
+        bail!("{}", unknown_node(&args.node, &compilation));
+    };
+    let spec = config.spec(&compilation.revision.revision);
+    match (args.what, args.domain) {
+        (Rendering::Frr, Domain::Router) => output::text(&frr_conf(args, &world, &spec)?),
+        (Rendering::Frr, Domain::Host) => bail!("the host runs no FRR: no FRRConfiguration is compiled by this version"),
+        (Rendering::Linux, domain) => output::text(&kernel(domain, &spec)?),
+    }
+    Ok(if has_errors { Verdict::Problems } else { Verdict::Fine })
+}
+
+fn frr_conf(args: &Render, world: &World, spec: &NodeNetworkConfigSpec) -> anyhow::Result<String> {
+    let reported = || {
+        let told = world.snapshot.node_network_configs.get(&Key::named(&args.node))?;
+        told.status.as_ref()?.frr_version.clone()
+    };
+    let version = match args.frr_version.clone().or_else(reported) {
+        Some(text) => text.parse::<FrrVersion>().with_context(|| format!("--frr-version {text}"))?,
+        None => FrrVersion::NEWEST,
+    };
+    let config = frr::desired(spec, &Secrets::new(), version).map_err(|refused| joined(&refused))?;
+    Ok(frr::print(&config, version, &spec.revision))
+}
+
+fn kernel(domain: Domain, spec: &NodeNetworkConfigSpec) -> anyhow::Result<String> {
+    let desired = linux::desired(spec).map_err(|refused| joined(&refused))?;
+    let domain = match domain {
+        Domain::Router => linux::Domain::Router,
+        Domain::Host => linux::Domain::Host,
+    };
+    let texts = |values: &std::collections::BTreeSet<_>| {
+        values.iter().map(ToString::to_string).collect::<Vec<String>>().join(" ")
+    };
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let links: Vec<Vec<String>> = desired
+        .links
+        .iter()
+        .filter(|(id, _)| id.domain == domain)
+        .map(|(id, link)| {
+            vec![
+                id.name.clone(),
+                link.kind.to_string(),
+                or_none(link.master.clone()),
+                or_none(link.mtu.map(|mtu| mtu.to_string())),
+                or_none(link.mac.map(|mac| mac.to_string())),
+                texts(&link.addresses),
+            ]
+        })
+        .collect();
+    let mut text = output::table(&["LINK", "KIND", "MASTER", "MTU", "MAC", "ADDRESSES"], &links);
+    if domain == linux::Domain::Router {
+        text += &format!("\nnics moved in: {}\naddresses of lo: {}\n", texts_of(&desired.nics), texts(&desired.loopback));
+    }
+    let routes: Vec<Vec<String>> = desired
+        .routes
+        .iter()
+        .filter(|(id, _)| id.domain == domain)
+        .map(|(id, route)| {
+            vec![id.table.to_string(), id.prefix.to_string(), route.to_string(), id.metric.to_string()]
+        })
+        .collect();
+    if !routes.is_empty() {
+        text += &format!("\n{}", output::table(&["TABLE", "ROUTE", "ACTION", "METRIC"], &routes));
+    }
+    Ok(text)
+}
+
+fn texts_of(names: &std::collections::BTreeSet<String>) -> String {
+    names.iter().cloned().collect::<Vec<_>>().join(" ")
+}
+
+fn joined<T: ToString>(refused: &[T]) -> anyhow::Error {
+    let lines: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    anyhow::anyhow!("not supported: {}", lines.join("; "))
+}

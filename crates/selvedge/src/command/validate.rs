@@ -1,0 +1,31 @@
+//! `selvedge validate`
+
+use compiler::{Severity, compile};
+
+use super::problems;
+use crate::{
+    args::{Format, Validate},
+    input,
+    output::{self, Style, Verdict, styled},
+};
+
+pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
+    let world = input::read(&args.input.paths)?;
+    let compilation = compile(&world.snapshot);
+    let has_errors = problems::show(args.output, &world, &compilation)?;
+    if args.output == Format::Table {
+        if let Some(line) = world.passed_over() {
+            output::note(&line);
+        }
+        let errors = compilation.problems.iter().filter(|problem| problem.severity() == Severity::Error).count();
+        let errors = errors + world.unknown.len();
+        let objects = world.origins.len();
+        let verdict = match (has_errors, objects) {
+            (true, _) => styled(Style::Red, &format!("{errors} errors in {objects} objects")),
+            (false, 0) => "no objects of Selvedge's kinds".to_owned(),
+            (false, _) => styled(Style::Green, &format!("{objects} objects are valid")),
+        };
+        output::text(&format!("{verdict}\n"));
+    }
+    Ok(if has_errors { Verdict::Problems } else { Verdict::Fine })
+}

@@ -1,0 +1,147 @@
+//! From files to a snapshot: every document with where it came from, so that a message can say so.
+
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use compiler::{Insertion, ObjectRef, Snapshot};
+use serde_json::Value;
+
+use crate::rules::Rules;
+
+/// Where a document came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    file: String,
+    /// Which document of the file, from one; absent where it is the only one.
+    document: Option<usize>,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        match self.document {
+            Some(number) => write!(f, " (document {number})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Everything that was read.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    /// The objects.
+    pub(crate) snapshot: Snapshot,
+    /// Where each object came from.
+    pub(crate) origins: BTreeMap<ObjectRef, Origin>,
+    /// Documents that are no object at all, or of no known kind.
+    pub(crate) unknown: Vec<(Origin, String)>,
+    /// How many objects of somebody else's kinds were passed over, by kind.
+    pub(crate) foreign: BTreeMap<String, usize>,
+    rules: Rules,
+}
+
+/// Reads manifests from files, directories and standard input.
+pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<World> {
+    let mut world = World::default();
+    for path in paths {
+        if path.as_os_str() == "-" {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("failed to read standard input")?;
+            world.add("-", &text);
+            continue;
+        }
+        for file in files(path)? {
+            let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+            world.add(&file.display().to_string(), &text);
+        }
+    }
+    Ok(world)
+}
+
+/// The manifests below a path, in order of their names.
+fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let kind = fs::metadata(path).with_context(|| format!("failed to read {}", path.display()))?;
+    if !kind.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(path).with_context(|| format!("failed to list {}", path.display()))? {
+        entries.push(entry.with_context(|| format!("failed to list {}", path.display()))?.path());
+    }
+    entries.sort();
+    let mut found = Vec::new();
+    for entry in entries {
+        let is_manifest = entry.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "json");
+        if entry.is_dir() {
+            found.extend(files(&entry)?);
+        } else if is_manifest {
+            found.push(entry);
+        }
+    }
+    Ok(found)
+}
+
+impl World {
+    /// Adds the documents of one text.
+    pub(crate) fn add(&mut self, file: &str, text: &str) {
+        match documents(text) {
+            Ok(documents) => {
+                let several = documents.len() > 1;
+                for (number, document) in (1..).zip(documents) {
+                    let origin = Origin { file: file.to_owned(), document: several.then_some(number) };
+                    self.insert(origin, &document);
+                }
+            }
+            Err(message) => {
+                let origin = Origin { file: file.to_owned(), document: None };
+                self.unknown.push((origin, message));
+            }
+        }
+    }
+
+    fn insert(&mut self, origin: Origin, document: &Value) {
+        // `kubectl get -o yaml` writes lists.
+        let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+        if let Some(items) = document.get("items").and_then(Value::as_array).filter(|_| is_list) {
+            for item in items {
+                self.insert(origin.clone(), item);
+            }
+            return;
+        }
+        match self.snapshot.insert(document) {
+            Insertion::Object(object) => {
+                self.check_rules(&object, document);
+                self.origins.entry(object).or_insert(origin);
+            }
+            Insertion::Foreign(kind) => *self.foreign.entry(kind).or_default() += 1,
+            Insertion::Unknown(message) => self.unknown.push((origin, message)),
+        }
+    }
+
+    /// Adds what rules of its kind the object breaks, except where the reader has already said so.
+    fn check_rules(&mut self, object: &ObjectRef, document: &Value) {
+        let broken = self.rules.broken(object, document);
+        let said: Vec<_> = self.snapshot.unreadable.iter().filter(|problem| problem.subject == *object).collect();
+        let new = broken.into_iter().filter(|problem| !said.iter().any(|said| said.field == problem.field));
+        let new: Vec<_> = new.collect();
+        self.snapshot.unreadable.extend(new);
+    }
+
+    /// One line on what was passed over, if anything was.
+    pub(crate) fn passed_over(&self) -> Option<String> {
+        let total: usize = self.foreign.values().sum();
+        let kinds: Vec<String> = self.foreign.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        (total > 0).then(|| format!("passed over {total} objects of other kinds: {}", kinds.join(", ")))
+    }
+}
+
+/// The documents of a YAML or JSON text; empty ones are left out.
+fn documents(text: &str) -> Result<Vec<Value>, String> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
+    Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+}
