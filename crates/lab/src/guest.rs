@@ -209,7 +209,7 @@ fn command_line(
         source,
     };
     let mut argv: Vec<String> = namespace.prefix().into();
-    // A process namespace of its own takes all of the guest's helper processes along when it goes.
+    // A process namespace of its own takes all processes of the guest along when it goes.
     let wrapper = [
         "unshare",
         "--pid",

@@ -138,7 +138,12 @@ fn build(folder: &Path, progress: Progress<'_>) -> Result<(), Error> {
         ));
         run(Command::new(&go)
             .current_dir(&module)
-            .envs([("CGO_ENABLED", "0"), ("GOTOOLCHAIN", "auto")])
+            .envs([
+                ("CGO_ENABLED", "0"),
+                ("GOTOOLCHAIN", "auto"),
+                ("GOFLAGS", ""),
+                ("GOWORK", "off"),
+            ])
             .env("GOCACHE", module.join("cache"))
             .args(["build", "-trimpath", "-ldflags", &flags, "-o"])
             .arg(format!("{}/", folder.display()))

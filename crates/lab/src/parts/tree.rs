@@ -251,8 +251,14 @@ fn make(
             source,
         }
     };
-    run(Command::new("debootstrap")
-        .args(["--variant=minbase", &release.to_string()])
+    // What they mount in the tree goes with them, also when they are killed half-way.
+    let apart = || {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "--"]);
+        command
+    };
+    run(apart()
+        .args(["debootstrap", "--variant=minbase", &release.to_string()])
         .arg(folder)
         .arg("")
         .arg(format!(
@@ -262,7 +268,8 @@ fn make(
     .map_err(step("debootstrap"))?;
     write(&folder.join("usr/sbin/policy-rc.d"), POLICY)?;
     let apt = |arguments: &[&str]| {
-        run(Command::new("chroot")
+        run(apart()
+            .arg("chroot")
             .arg(folder)
             .args([
                 "env",

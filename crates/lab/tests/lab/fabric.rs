@@ -276,7 +276,7 @@ fn nodes_reach_the_control_plane_over_the_management_network() -> anyhow::Result
 
 #[test]
 fn a_node_with_a_guest_of_its_own_is_gone_when_killed() -> anyhow::Result<()> {
-    let mut fabric = ready(two_leaves()?.guest_per_node())?;
+    let mut fabric = ready(two_leaves()?.spine("spine1", 64500).guest_per_node())?;
     comes_back_after_a_reboot(&mut fabric)?;
     let full_size =
         fabric
