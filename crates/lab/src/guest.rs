@@ -27,6 +27,8 @@ const INIT: &str = include_str!("guest/init.sh");
 const SERVICE: &str = include_str!("guest/serve.pl");
 const PORT: u16 = 1025;
 const UP_WITHIN: Duration = Duration::from_mins(1);
+/// Even a guest that is very busy has started a command by then.
+const STARTED_WITHIN: Duration = Duration::from_secs(20);
 
 /// What can go wrong with a guest.
 #[derive(Debug, thiserror::Error)]
@@ -163,7 +165,7 @@ impl Guest {
     }
 
     fn wait_until_up(&self, start: Instant) -> Result<(), Error> {
-        while self.run(&["true"], "").is_err() {
+        while !self.answers() {
             if lock(&self.kernel).ended() || start.elapsed() > UP_WITHIN {
                 let console = tail(&self.console(), 30);
                 return Err(Error::NotUp {
@@ -174,6 +176,14 @@ impl Guest {
             thread::sleep(Duration::from_millis(50));
         }
         Ok(())
+    }
+
+    /// Whether the guest takes commands. Impatient: what is sent before it listens is lost, and is only sent again after
+    /// a second.
+    fn answers(&self) -> bool {
+        let patience = Duration::from_millis(200);
+        let stream = self.namespace.connect(self.address, patience);
+        stream.is_ok_and(|stream| talk::ask(&stream, &["true"], "", 5 * patience).is_ok())
     }
 
     fn remember(&self, stream: &Arc<TcpStream>) {
@@ -249,6 +259,11 @@ fn command_line(
         // Like a card, it has the same hardware address after a reboot; the neighbors still remember it.
         let [_, a, b, c] = config.address.octets();
         let mac = format!("02:00:{a:02x}:{b:02x}:{c:02x}:{number:02x}");
+        if number == 0 {
+            namespace
+                .neighbor(config.address, &mac, bridge)
+                .map_err(plug)?;
+        }
         argv.push(format!(
             "vec{number}:transport=tap,ifname={tap},depth=128,mtu=9000,mac={mac}"
         ));
@@ -269,16 +284,14 @@ impl Host for Guest {
         if lock(&self.kernel).ended() {
             return Err(host::Error::CutOff { command: command() });
         }
-        let stream = Arc::new(
-            self.namespace
-                .connect(self.address, Duration::from_secs(2))?,
-        );
+        let stream = Arc::new(self.namespace.connect(self.address, STARTED_WITHIN)?);
         self.remember(&stream);
-        let (answers, pid) =
-            talk::ask(&stream, argv, stdin).map_err(|source| host::Error::Speak {
+        let (answers, pid) = talk::ask(&stream, argv, stdin, STARTED_WITHIN).map_err(|source| {
+            host::Error::Speak {
                 command: command(),
                 source,
-            })?;
+            }
+        })?;
         let record = Record::default();
         let watch = record.clone();
         thread::spawn(move || answers.record(&watch));

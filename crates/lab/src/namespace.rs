@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -126,6 +126,24 @@ impl Namespace {
         self.run(&offloads)?;
         self.run(&[
             "ip", "link", "set", name, "master", bridge, "mtu", "9000", "up",
+        ])?;
+        Ok(())
+    }
+
+    /// Makes known where an address is, so that nobody has to wait for an answer to that question.
+    pub fn neighbor(&self, address: Ipv4Addr, mac: &str, bridge: &str) -> Result<(), Error> {
+        let address = address.to_string();
+        self.run(&[
+            "ip",
+            "neighbor",
+            "replace",
+            &address,
+            "lladdr",
+            mac,
+            "dev",
+            bridge,
+            "nud",
+            "permanent",
         ])?;
         Ok(())
     }

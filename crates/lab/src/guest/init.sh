@@ -18,4 +18,5 @@ ip link add name mgmt address "$(cat /sys/class/net/vec0/address)" type bridge m
 ip link set vec0 master mgmt up
 ip address add "$address" dev mgmt
 ip link set mgmt up
+echo "set up $(cut -d" " -f1 /proc/uptime) s after power-on"
 exec perl /share/serve.pl "$port"

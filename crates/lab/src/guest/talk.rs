@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use crate::host::Record;
 
@@ -17,17 +18,21 @@ enum Frame {
 #[derive(Debug)]
 pub(super) struct Answers(BufReader<TcpStream>);
 
-/// Asks the service for a command: its answers, and the command's process id.
+/// Asks the service for a command, and waits until that has started: its answers, and its process id.
 pub(super) fn ask(
     mut stream: &TcpStream,
     argv: &[&str],
     stdin: &str,
+    patience: Duration,
 ) -> io::Result<(Answers, u32)> {
+    stream.set_read_timeout(Some(patience))?;
     stream.set_nodelay(true)?;
     let words = argv.join("\0");
     stream.write_all(format!("{} {}\n{words}{stdin}", words.len(), stdin.len()).as_bytes())?;
     let mut answers = Answers(BufReader::new(stream.try_clone()?));
-    match answers.next()? {
+    let first = answers.next()?;
+    stream.set_read_timeout(None)?;
+    match first {
         Some(Frame::Started(pid)) => Ok((answers, pid)),
         _ => Err(io::Error::other(
             "the guest did not say that the command has started",
