@@ -204,28 +204,38 @@ impl Reader {
 
     fn at(&mut self, context: Option<&Context>, negated: bool, words: &[&str]) -> Outcome {
         let config = &mut self.config;
-        let outcome = match context {
+        let understood = match context {
             None => {
                 return filter::root(config, negated, words)
                     .or_else(|| vrf::root(config, negated, words))
                     .or_else(|| bgp::root(config, negated, words))
                     .unwrap_or(Outcome::Foreign);
             }
+            Some(Context::Bfd) => return vrf::bfd(config, negated, words),
+            Some(Context::BfdProfile(name)) => vrf::bfd_profile(config, name, negated, words),
             Some(Context::Vrf(name)) => vrf::vrf(config, name, negated, words),
             Some(Context::RouteMap(name, seq)) => {
                 filter::route_map_entry(config, name, *seq, negated, words)
             }
-            Some(Context::Bgp(vrf)) => return bgp::instance(config, vrf, negated, words),
-            Some(Context::Unicast(vrf, family)) => {
-                bgp::unicast(config, vrf, *family, negated, words)
-            }
-            Some(Context::Evpn(vrf)) => return bgp::evpn(config, vrf, negated, words),
-            Some(Context::Vni(vrf, vni)) => bgp::vni(config, vrf, *vni, negated, words),
-            Some(Context::Bfd) => return vrf::bfd(config, negated, words),
-            Some(Context::BfdProfile(name)) => vrf::bfd_profile(config, name, negated, words),
             Some(Context::Unknown) => None,
+            Some(
+                Context::Bgp(vrf)
+                | Context::Unicast(vrf, _)
+                | Context::Evpn(vrf)
+                | Context::Vni(vrf, _),
+            ) => {
+                let Some(bgp) = config.bgp.get_mut(vrf) else {
+                    return Outcome::Foreign;
+                };
+                match context {
+                    Some(Context::Unicast(_, family)) => bgp::unicast(bgp, *family, negated, words),
+                    Some(Context::Vni(_, vni)) => bgp::vni(bgp, *vni, negated, words),
+                    Some(Context::Evpn(_)) => return bgp::evpn(bgp, vrf.as_ref(), negated, words),
+                    _ => return bgp::instance(bgp, vrf.as_ref(), negated, words),
+                }
+            }
         };
-        outcome.map_or(Outcome::Foreign, |()| Outcome::Done)
+        understood.map_or(Outcome::Foreign, |()| Outcome::Done)
     }
 }
 

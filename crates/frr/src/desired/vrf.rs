@@ -187,7 +187,7 @@ impl Build<'_> {
         if filters.is_empty() {
             return;
         }
-        let map = self.import_map(Name::of(format_args!("{device}:import")), filters);
+        let map = self.import_map(Name::of(format_args!("{device}:import")), &filters);
         for family in IpFamily::BOTH {
             let unicast = bgp.unicast_mut(family);
             unicast.import_route_map = Some(map.clone());

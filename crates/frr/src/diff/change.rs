@@ -159,10 +159,13 @@ impl Change {
 
     /// The lines before the devices change as the text of a file for `vtysh -f`. Secrets included.
     pub fn to_file(&self) -> String {
-        walk(&self.steps, Line::reveal)
-            .into_iter()
-            .map(|(depth, line)| format!("{}{line}\n", " ".repeat(depth)))
-            .collect()
+        let mut text = String::new();
+        for (depth, line) in walk(&self.steps, Line::reveal) {
+            text.extend(std::iter::repeat_n(' ', depth));
+            text.push_str(&line);
+            text.push('\n');
+        }
+        text
     }
 }
 

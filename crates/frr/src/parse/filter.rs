@@ -1,6 +1,9 @@
 //! Prefix lists, community lists and route maps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::ParseIntError,
+};
 
 use super::{
     Context, Outcome,
@@ -62,7 +65,7 @@ fn prefix_list(
                 ["ge", ge, "le", le] => (Some(ge), Some(le)),
                 _ => return None,
             };
-            let range = PrefixRange::new(prefix.parse().ok()?, length(ge)?, length(le)?)?;
+            let range = PrefixRange::new(prefix.parse().ok()?, length(ge).ok()?, length(le).ok()?)?;
             config
                 .prefix_lists
                 .entry(key)
@@ -75,8 +78,8 @@ fn prefix_list(
 }
 
 /// A length that may be absent, but not unreadable.
-fn length(word: Option<&&str>) -> Option<Option<u8>> {
-    word.map(|word| word.parse()).transpose().ok()
+fn length(word: Option<&&str>) -> Result<Option<u8>, ParseIntError> {
+    word.map(|word| word.parse()).transpose()
 }
 
 fn community_list(
@@ -143,7 +146,7 @@ pub(super) fn route_map_entry(
     let rule = config.route_maps.get_mut(name)?.get_mut(&seq)?;
     match words {
         ["call", rest @ ..] => value(&mut rule.call, negated, rest),
-        ["on-match", "next"] => flag(&mut rule.on_match_next, negated),
+        ["on-match", "next", rest @ ..] => flag(&mut rule.on_match_next, negated, rest),
         ["match", "source-vrf", rest @ ..] => value(&mut rule.match_source_vrf, negated, rest),
         [
             "match",
