@@ -52,10 +52,6 @@ impl Statement {
     }
 
     /// `<slot> <value>`, taken back with `no <slot>`.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "numbers and references to names alike; nothing is gained by a borrow"
-    )]
     pub(crate) fn value(slot: String, value: impl Display) -> Self {
         let line = format!("{slot} {value}");
         Self {

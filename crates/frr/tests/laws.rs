@@ -1,5 +1,7 @@
 //! The laws of this room over all configurations: print and parse are inverse, and a diff leads from one to the other.
 
+#![expect(clippy::unwrap_used, reason = "a test")]
+
 #[path = "laws/strategy.rs"]
 mod strategy;
 

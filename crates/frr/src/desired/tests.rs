@@ -5,7 +5,7 @@ use super::*;
 use crate::diff;
 
 /// A node with one VRF that has these fields besides the needed ones.
-fn node(fields: Value) -> NodeNetworkConfigSpec {
+fn node(fields: &Value) -> NodeNetworkConfigSpec {
     let mut vrf = json!({"table": 1, "devices": {"vrf": "red"}, "mtu": 9000, "vni": 7});
     vrf.as_object_mut()
         .unwrap()
@@ -43,13 +43,13 @@ fn accept(prefixes: &[&str]) -> Value {
 
 #[test]
 fn a_prefix_is_one_line_wherever_it_stands_in_its_filter() {
-    let few = made(&node(accept(&["10.0.0.0/24", "10.0.3.0/24"])));
+    let few = made(&node(&accept(&["10.0.0.0/24", "10.0.3.0/24"])));
     for more in [
         ["10.0.9.0/24", "10.0.0.0/24", "10.0.3.0/24"],
         ["10.0.0.0/24", "10.0.9.0/24", "10.0.3.0/24"],
         ["10.0.0.0/24", "10.0.3.0/24", "10.0.9.0/24"],
     ] {
-        let more = made(&node(accept(&more)));
+        let more = made(&node(&accept(&more)));
         assert_eq!(diff(&few, &more).n_lines(), 1);
         assert_eq!(diff(&more, &few).n_lines(), 1);
     }
@@ -64,7 +64,7 @@ fn numbers_by_content_are_distinct_even_when_two_texts_meet() {
 
 #[test]
 fn what_the_version_cannot_do_is_refused_with_its_path() {
-    let spec = node(json!({
+    let spec = node(&json!({
         "evpnImportRouteTargets": ["*:7"],
         "staticRoutes": [{"prefix": "10.0.0.0/8", "nextHop": {"address": "192.0.2.9"}, "bfdProfile": {"minInterval": 100}}],
     }));
@@ -76,7 +76,7 @@ fn what_the_version_cannot_do_is_refused_with_its_path() {
         ]
     );
     made(&spec);
-    let mut spec = node(json!({}));
+    let mut spec = node(&json!({}));
     spec.underlay.as_mut().unwrap().vtep = Some("2001:db8::7".parse().unwrap());
     assert_eq!(refused(&spec, FrrVersion::V10_3), ["underlay.vtep"]);
     made(&spec);
@@ -85,7 +85,7 @@ fn what_the_version_cannot_do_is_refused_with_its_path() {
 #[test]
 fn everything_that_cannot_be_done_is_refused_at_once() {
     let reject = json!({"defaultAction": {"type": "reject"}});
-    let spec = node(json!({
+    let spec = node(&json!({
         "evpnExportFilter": {
             "items": [{"matcher": {"prefix": {"prefix": "10.0.0.0/16", "ge": 8}}, "action": {"type": "accept"}}],
             "defaultAction": {"type": "next"},
@@ -127,7 +127,7 @@ fn everything_that_cannot_be_done_is_refused_at_once() {
 
 #[test]
 fn a_newer_contract_is_refused() {
-    let mut spec = node(json!({}));
+    let mut spec = node(&json!({}));
     spec.contract_version = CONTRACT_VERSION + 1;
     assert_eq!(refused(&spec, FrrVersion::NEWEST), ["contractVersion"]);
 }
@@ -145,7 +145,7 @@ fn a_node_without_anything_has_an_empty_config() {
             ..FrrConfig::default()
         }
     );
-    let mut orphan = node(json!({}));
+    let mut orphan = node(&json!({}));
     orphan.underlay = None;
     assert_eq!(refused(&orphan, FrrVersion::NEWEST), ["underlay"]);
 }
@@ -153,7 +153,7 @@ fn a_node_without_anything_has_an_empty_config() {
 #[test]
 fn the_first_vni_resets_no_session() {
     let neighbor = json!({"address": "192.0.2.1", "remoteAs": {"external": true}, "addressFamilies": ["ipv4Unicast"]});
-    let mut spec = node(json!({}));
+    let mut spec = node(&json!({}));
     spec.underlay.as_mut().unwrap().neighbors = vec![serde_json::from_value(neighbor).unwrap()];
     let with = made(&spec);
     spec.fabric_vrfs.clear();

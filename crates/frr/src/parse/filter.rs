@@ -66,15 +66,22 @@ fn prefix_list(
                 _ => return None,
             };
             let range = PrefixRange::new(prefix.parse().ok()?, length(ge).ok()?, length(le).ok()?)?;
-            config
-                .prefix_lists
-                .entry(key)
-                .or_default()
-                .insert(seq.parse().ok()?, range);
+            let list = config.prefix_lists.entry(key).or_default();
+            insert(list, seq.parse().ok()?, range)?;
         }
         _ => return None,
     }
     Some(())
+}
+
+/// As FRR: a value stands in a list once.
+fn insert<T: Eq>(list: &mut BTreeMap<u32, T>, seq: u32, value: T) -> Option<()> {
+    let elsewhere = list
+        .iter()
+        .any(|(other, present)| *other != seq && *present == value);
+    (!elsewhere).then(|| {
+        list.insert(seq, value);
+    })
 }
 
 /// A length that may be absent, but not unreadable.
@@ -102,7 +109,7 @@ fn community_list(
         }
         (false, ["seq", seq, "permit", one]) => {
             let list = lists.entry(name).or_default();
-            list.insert(seq.parse().ok()?, community(one)?);
+            insert(list, seq.parse().ok()?, community(one)?)?;
         }
         _ => return None,
     }

@@ -60,7 +60,8 @@ fn prefix_list(family: IpFamily) -> impl Strategy<Value = PrefixList> {
     let range = range.prop_filter_map("a range", |(prefix, ge, le)| {
         PrefixRange::new(prefix, ge, le).or_else(|| PrefixRange::new(prefix, None, None))
     });
-    btree_map(1_u32..4, range, 1..3)
+    // A value stands in a list once, at any number.
+    (btree_set(range, 1..3), 1_u32..3).prop_map(|(set, first)| (first..).zip(set).collect())
 }
 
 fn communities(large: bool) -> impl Strategy<Value = std::collections::BTreeSet<Community>> {
@@ -74,7 +75,7 @@ fn communities(large: bool) -> impl Strategy<Value = std::collections::BTreeSet<
 }
 
 fn community_list(large: bool) -> impl Strategy<Value = CommunityList> {
-    communities(large).prop_map(|set| (1_u32..).zip(set).collect())
+    (communities(large), 1_u32..3).prop_map(|(set, first)| (first..).zip(set).collect())
 }
 
 fn set_community(large: bool) -> impl Strategy<Value = Option<SetCommunity>> {
@@ -113,7 +114,8 @@ fn route_map() -> impl Strategy<Value = RouteMap> {
             match_large_community: matches.2,
             match_source_vrf: matches.3,
             call,
-            on_match_next,
+            // A route that is denied is asked about no further.
+            on_match_next: on_match_next && action == RouteMapAction::Permit,
             set_community: sets.0,
             set_large_community: sets.1,
             delete_communities: sets.2,
@@ -358,7 +360,7 @@ fn bfd_profile() -> impl Strategy<Value = BfdProfile> {
 }
 
 /// Any configuration in the form that FRR gives back.
-pub fn config() -> impl Strategy<Value = FrrConfig> {
+pub(crate) fn config() -> impl Strategy<Value = FrrConfig> {
     let lists = |family| {
         btree_map(
             name().prop_map(move |name| (family, name)),
@@ -397,7 +399,7 @@ pub fn config() -> impl Strategy<Value = FrrConfig> {
 }
 
 /// A word that means something somewhere.
-pub fn word() -> impl Strategy<Value = String> {
+pub(crate) fn word() -> impl Strategy<Value = String> {
     let words = vec![
         "no ",
         "router ",
