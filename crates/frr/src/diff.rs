@@ -51,6 +51,10 @@ pub fn diff(running: &FrrConfig, desired: &FrrConfig) -> Change {
         }
     }
     change.clears = clears(running, desired);
+    change.replaces_router = match (running.bgp.get(&None), desired.bgp.get(&None)) {
+        (Some(old), Some(new)) => old.asn != new.asn,
+        _ => false,
+    };
     change
 }
 
@@ -193,7 +197,7 @@ fn take_down(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) -> F
 fn vrfs(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) {
     let empty = Vrf::default();
     for (name, vrf) in &running.vrfs {
-        // A block that is empty already has nothing to take back.
+        // A block that is empty already has nothing to take back. FRR 10 keeps one once something stood in it.
         if !desired.vrfs.contains_key(name) && *vrf != empty {
             writer.vrf(name, vrf, &empty);
         }

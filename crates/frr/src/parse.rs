@@ -13,7 +13,7 @@ use std::fmt;
 use api::value::{IfName, Vni};
 
 use crate::{
-    config::{FrrConfig, IpFamily, Name, Vrf},
+    config::{FrrConfig, IpFamily, Name},
     version::FrrVersion,
 };
 
@@ -143,13 +143,7 @@ impl Reader {
         }
     }
 
-    /// A VRF that lives in BGP and says nothing outside of it needs no block: FRR 10 keeps an empty one once something
-    /// stood in it, 8.4 does not. An empty block of a VRF that is nowhere else is a leftover, and is kept to be removed.
-    pub(crate) fn finish(mut self) -> Parsed {
-        let instances = &self.config.bgp;
-        self.config.vrfs.retain(|name, vrf| {
-            *vrf != Vrf::default() || !instances.contains_key(&Some(name.clone()))
-        });
+    pub(crate) fn finish(self) -> Parsed {
         Parsed {
             config: self.config,
             unknown: self.unknown,

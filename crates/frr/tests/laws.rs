@@ -6,7 +6,7 @@
 mod strategy;
 
 use proptest::prelude::*;
-use selvedge_frr::{Change, FrrConfig, FrrVersion, Parsed, diff, parse, print};
+use selvedge_frr::{Change, FrrConfig, FrrVersion, Parsed, config::Vrf, diff, parse, print};
 
 /// A running FRR that was booted with `config` and then got the lines of `change`: the parser is an interpreter that
 /// refuses what FRR refuses.
@@ -18,6 +18,13 @@ fn apply(config: &FrrConfig, change: &Change) -> Parsed {
         text.push('\n');
     }
     parse(&text, FrrVersion::NEWEST)
+}
+
+/// FRR 10 keeps an empty block of a VRF once something stood in it; it says nothing while the VRF lives in BGP.
+fn without_empty_blocks(mut config: FrrConfig) -> FrrConfig {
+    let FrrConfig { vrfs, bgp, .. } = &mut config;
+    vrfs.retain(|name, vrf| *vrf != Vrf::default() || !bgp.contains_key(&Some(name.clone())));
+    config
 }
 
 proptest! {
@@ -49,7 +56,7 @@ proptest! {
         let Parsed { config, unknown } = apply(&running, &change);
         prop_assert_eq!(unknown, [], "{}", change);
         prop_assert!(diff(&config, &desired).is_empty(), "{}\nleaves\n{}", change, diff(&config, &desired));
-        prop_assert_eq!(config, desired, "{}", change);
+        prop_assert_eq!(without_empty_blocks(config), desired, "{}", change);
     }
 
     /// Most changes are small; the lines must be too.

@@ -24,6 +24,11 @@ pub struct Change {
     pub clears: Vec<String>,
     /// Sessions that the lines close.
     pub resets: BTreeSet<Session>,
+    /// Whether the BGP instance of the default VRF is made anew, because its AS changes, and all others with it.
+    ///
+    /// The lines are right, but bgpd 10.7.1 was seen to crash when the new instance met what was left of the old one.
+    /// Nothing survives such a change anyway: write the file and restart FRR instead.
+    pub replaces_router: bool,
 }
 
 /// Lines inside one block.

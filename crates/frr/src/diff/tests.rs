@@ -106,6 +106,7 @@ fn another_as_makes_every_instance_anew() {
             "vrf red\n vni 7\nexit-vrf\nrouter bgp {asn}\nexit\nrouter bgp {asn} vrf red\n bgp router-id 1.1.1.1\n"
         ))
     };
+    assert!(diff(&of(1), &of(2)).replaces_router);
     assert_eq!(
         diff(&of(1), &of(2)).to_string(),
         "vrf red\n no vni 7\nexit\nno router bgp 1 vrf red\nno router bgp 1\nvrf red\n vni 7\nexit\n\
