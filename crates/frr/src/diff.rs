@@ -24,6 +24,7 @@ pub use self::change::{Change, Disruption, Line, Session, Step};
 use crate::{
     config::{Bgp, FrrConfig, IpFamily, Name, NeighborFamily, Peer, RouteMap, Vrf},
     lower,
+    text::Statement,
     version::FrrVersion,
 };
 
@@ -50,6 +51,10 @@ pub fn diff(running: &FrrConfig, desired: &FrrConfig) -> Change {
         }
     }
     change.clears = clears(running, desired);
+    change.replaces_router = match (running.bgp.get(&None), desired.bgp.get(&None)) {
+        (Some(old), Some(new)) => old.asn != new.asn,
+        _ => false,
+    };
     change
 }
 
@@ -65,18 +70,49 @@ fn lists(config: &FrrConfig) -> Vec<lower::List> {
     lists
 }
 
+fn entries(lists: Vec<lower::List>) -> Vec<Statement> {
+    lists.into_iter().flat_map(|list| list.entries).collect()
+}
+
+/// Takes out the entries whose value moves to another number, and gives back the lines that remove them: FRR refuses a
+/// value that stands in a prefix list already, and silently ignores one in a community list.
+fn take_moved(old: &mut [lower::List], new: &[lower::List]) -> Vec<String> {
+    let value = |entry: &Statement| entry.line.strip_prefix(&entry.slot).map(str::to_owned);
+    let by_name: BTreeMap<&str, &lower::List> = new
+        .iter()
+        .map(|list| (list.remove.as_str(), list))
+        .collect();
+    let mut lines = Vec::new();
+    for list in old {
+        let Some(new) = by_name.get(list.remove.as_str()) else {
+            continue;
+        };
+        let places: BTreeMap<Option<String>, &str> = new
+            .entries
+            .iter()
+            .map(|entry| (value(entry), entry.slot.as_str()))
+            .collect();
+        list.entries.retain(|entry| {
+            let moved = places
+                .get(&value(entry))
+                .is_some_and(|slot| *slot != entry.slot);
+            if moved {
+                lines.push(entry.undo.clone());
+            }
+            !moved
+        });
+    }
+    lines
+}
+
 fn definitions_set(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) {
     let tracking = |config| lower::next_hop_tracking(config, features());
     writer.statements(&[], &tracking(running), &tracking(desired));
-    let old: Vec<_> = lists(running)
-        .into_iter()
-        .flat_map(|list| list.entries)
-        .collect();
-    let new: Vec<_> = lists(desired)
-        .into_iter()
-        .flat_map(|list| list.entries)
-        .collect();
-    writer.added(&[], &old, &new);
+    let (mut old, new) = (lists(running), lists(desired));
+    for line in take_moved(&mut old, &new) {
+        writer.root(line);
+    }
+    writer.added(&[], &entries(old), &entries(new));
     if let Some(profiles) = lower::bfd(&desired.bfd_profiles) {
         let old = lower::bfd(&running.bfd_profiles).unwrap_or_else(|| profiles.emptied());
         writer.inner_blocks_set(&old, &profiles);
@@ -98,7 +134,10 @@ fn definitions_removed(writer: &mut Writer, running: &FrrConfig, desired: &FrrCo
         .into_iter()
         .map(|list| (list.remove.clone(), list))
         .collect();
-    for list in lists(running) {
+    let mut old = lists(running);
+    // Those are gone already.
+    take_moved(&mut old, &lists(desired));
+    for list in old {
         match kept.get(&list.remove) {
             None => writer.root(list.remove),
             Some(new) => writer.removed(&[], &list.entries, &new.entries),
@@ -158,7 +197,7 @@ fn take_down(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) -> F
 fn vrfs(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) {
     let empty = Vrf::default();
     for (name, vrf) in &running.vrfs {
-        // A block that is empty already has nothing to take back.
+        // A block that is empty already has nothing to take back. FRR 10 keeps one once something stood in it.
         if !desired.vrfs.contains_key(name) && *vrf != empty {
             writer.vrf(name, vrf, &empty);
         }

@@ -13,7 +13,7 @@ use std::fmt;
 use api::value::{IfName, Vni};
 
 use crate::{
-    config::{FrrConfig, IpFamily, Name, Vrf},
+    config::{FrrConfig, IpFamily, Name},
     version::FrrVersion,
 };
 
@@ -143,13 +143,7 @@ impl Reader {
         }
     }
 
-    /// A VRF that lives in BGP and says nothing outside of it needs no block: FRR 10 keeps an empty one once something
-    /// stood in it, 8.4 does not. An empty block of a VRF that is nowhere else is a leftover, and is kept to be removed.
-    pub(crate) fn finish(mut self) -> Parsed {
-        let instances = &self.config.bgp;
-        self.config.vrfs.retain(|name, vrf| {
-            *vrf != Vrf::default() || !instances.contains_key(&Some(name.clone()))
-        });
+    pub(crate) fn finish(self) -> Parsed {
         Parsed {
             config: self.config,
             unknown: self.unknown,
@@ -204,28 +198,38 @@ impl Reader {
 
     fn at(&mut self, context: Option<&Context>, negated: bool, words: &[&str]) -> Outcome {
         let config = &mut self.config;
-        let outcome = match context {
+        let understood = match context {
             None => {
                 return filter::root(config, negated, words)
                     .or_else(|| vrf::root(config, negated, words))
                     .or_else(|| bgp::root(config, negated, words))
                     .unwrap_or(Outcome::Foreign);
             }
+            Some(Context::Bfd) => return vrf::bfd(config, negated, words),
+            Some(Context::BfdProfile(name)) => vrf::bfd_profile(config, name, negated, words),
             Some(Context::Vrf(name)) => vrf::vrf(config, name, negated, words),
             Some(Context::RouteMap(name, seq)) => {
                 filter::route_map_entry(config, name, *seq, negated, words)
             }
-            Some(Context::Bgp(vrf)) => return bgp::instance(config, vrf, negated, words),
-            Some(Context::Unicast(vrf, family)) => {
-                bgp::unicast(config, vrf, *family, negated, words)
-            }
-            Some(Context::Evpn(vrf)) => return bgp::evpn(config, vrf, negated, words),
-            Some(Context::Vni(vrf, vni)) => bgp::vni(config, vrf, *vni, negated, words),
-            Some(Context::Bfd) => return vrf::bfd(config, negated, words),
-            Some(Context::BfdProfile(name)) => vrf::bfd_profile(config, name, negated, words),
             Some(Context::Unknown) => None,
+            Some(
+                Context::Bgp(vrf)
+                | Context::Unicast(vrf, _)
+                | Context::Evpn(vrf)
+                | Context::Vni(vrf, _),
+            ) => {
+                let Some(bgp) = config.bgp.get_mut(vrf) else {
+                    return Outcome::Foreign;
+                };
+                match context {
+                    Some(Context::Unicast(_, family)) => bgp::unicast(bgp, *family, negated, words),
+                    Some(Context::Vni(_, vni)) => bgp::vni(bgp, *vni, negated, words),
+                    Some(Context::Evpn(_)) => return bgp::evpn(bgp, vrf.as_ref(), negated, words),
+                    _ => return bgp::instance(bgp, vrf.as_ref(), negated, words),
+                }
+            }
         };
-        outcome.map_or(Outcome::Foreign, |()| Outcome::Done)
+        understood.map_or(Outcome::Foreign, |()| Outcome::Done)
     }
 }
 

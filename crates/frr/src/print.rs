@@ -95,29 +95,35 @@ fn blocks(out: &mut String, blocks: &[Block]) {
 }
 
 fn block(out: &mut String, depth: usize, block: &Block) {
-    let indent = " ".repeat(depth);
-    out.push_str(&format!("{indent}{}\n", block.enter));
+    push(out, depth, &block.enter);
     for statement in &block.statements {
         line(out, depth + 1, statement);
     }
     for inner in &block.blocks {
         if inner.exit == "exit-address-family" {
-            out.push_str(&format!("{indent} !\n"));
+            push(out, depth + 1, "!");
         }
         self::block(out, depth + 1, inner);
         if block.enter == "bfd" {
-            out.push_str(&format!("{indent} !\n"));
+            push(out, depth + 1, "!");
         }
     }
-    out.push_str(&format!("{indent}{}\n", block.exit));
+    push(out, depth, block.exit);
 }
 
 fn line(out: &mut String, depth: usize, statement: &Statement) {
-    out.push_str(&" ".repeat(depth));
-    out.push_str(&statement.line);
-    if let Some(secret) = &statement.secret {
-        out.push(' ');
-        out.push_str(secret.reveal());
+    match &statement.secret {
+        None => push(out, depth, &statement.line),
+        Some(secret) => push(
+            out,
+            depth,
+            &format!("{} {}", statement.line, secret.reveal()),
+        ),
     }
+}
+
+fn push(out: &mut String, depth: usize, text: &str) {
+    out.extend(std::iter::repeat_n(' ', depth));
+    out.push_str(text);
     out.push('\n');
 }

@@ -3,10 +3,16 @@
 //! Print and diff both work on these, so that what is written at boot and what is typed into a running FRR cannot
 //! drift apart.
 
+use std::fmt::Display;
+
 use crate::{config::Peer, secret::Password};
 
 /// One line of configuration, and how it is taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent properties of a line, each set by a verb of its own"
+)]
 pub(crate) struct Statement {
     /// What the line sets: of two statements with the same slot the later replaces the earlier.
     pub(crate) slot: String,
@@ -46,8 +52,8 @@ impl Statement {
     }
 
     /// `<slot> <value>`, taken back with `no <slot>`.
-    pub(crate) fn value(slot: String, value: impl ToString) -> Self {
-        let line = format!("{slot} {}", value.to_string());
+    pub(crate) fn value(slot: String, value: impl Display) -> Self {
+        let line = format!("{slot} {value}");
         Self {
             undo: format!("no {slot}"),
             slot,
@@ -110,7 +116,7 @@ pub(crate) struct Block {
     /// Its own lines.
     pub(crate) statements: Vec<Statement>,
     /// The blocks inside it, which follow its own lines.
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Self>,
 }
 
 impl Block {

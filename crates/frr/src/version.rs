@@ -13,6 +13,10 @@ pub struct FrrVersion {
 
 /// What a version does differently from the others. Each row was seen on that version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a table of answers to questions that have nothing to do with one another"
+)]
 pub struct Features {
     /// Sections of the running configuration, in the order this version prints them.
     pub(crate) sections: &'static [Section],

@@ -1,6 +1,7 @@
 //! One realistic node, printed for every supported version and compared with the stored text.
 //!
 //! `UPDATE_GOLDENS=1 cargo test -p selvedge-frr --test goldens` writes the texts anew; read them before committing.
+#![expect(clippy::unwrap_used, reason = "a test")]
 #![expect(
     clippy::disallowed_methods,
     reason = "a test reads its goldens; the room itself does not"
@@ -54,6 +55,17 @@ fn node_prints_as_stored_for_every_version() {
             "{} differs; UPDATE_GOLDENS=1 rewrites it\n{text}",
             file.display()
         );
+    }
+}
+
+/// What the three versions answered to `show running-config` after a boot with the stored text.
+#[test]
+fn what_frr_made_of_the_stored_text_is_the_config_it_was_printed_from() {
+    for version in FrrVersion::SUPPORTED {
+        let text = fs::read_to_string(path(&format!("running-{version}.txt"))).unwrap();
+        let parsed = parse(&text, version);
+        assert_eq!(parsed.unknown, []);
+        assert_eq!(parsed.config, config(version));
     }
 }
 

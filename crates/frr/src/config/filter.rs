@@ -77,7 +77,7 @@ impl PrefixRange {
     pub fn new(prefix: Prefix, ge: Option<u8>, le: Option<u8>) -> Option<Self> {
         let (length, bits) = (prefix.net().prefix_len(), IpFamily::of(prefix).bits());
         let shortest = ge.unwrap_or(length);
-        let longest = le.unwrap_or(if ge.is_some() { bits } else { length });
+        let longest = le.unwrap_or_else(|| if ge.is_some() { bits } else { length });
         (length <= shortest && shortest <= longest && longest <= bits).then_some(Self {
             prefix,
             shortest,

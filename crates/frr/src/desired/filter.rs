@@ -52,9 +52,7 @@ impl Build<'_> {
                 break;
             };
             number = next;
-            let Some(entry) = self.entry(path, group.action, group.community) else {
-                continue;
-            };
+            let entry = self.entry(path, group.action, group.community);
             let Some(prefixes) = group.prefixes else {
                 map.insert(number, entry);
                 continue;
@@ -79,10 +77,7 @@ impl Build<'_> {
         }
         match default_action.kind {
             ActionType::Accept | ActionType::Reject => {
-                map.extend(
-                    self.entry(path, default_action, None)
-                        .map(|entry| (LAST, entry)),
-                );
+                map.insert(LAST, self.entry(path, default_action, None));
             }
             ActionType::Next => {
                 let path = format!("{path}.defaultAction.type");
@@ -137,13 +132,13 @@ impl Build<'_> {
         groups
     }
 
-    /// An entry without its prefix list. `None` for a rule that neither decides nor changes anything.
+    /// An entry without its prefix list.
     fn entry(
         &mut self,
         path: &dyn fmt::Display,
         action: &Action,
         community: Option<CommunityMatcher>,
-    ) -> Option<RouteMapEntry> {
+    ) -> RouteMapEntry {
         let Action { kind, modify_route } = action;
         let mut entry = RouteMapEntry::new(match kind {
             ActionType::Accept | ActionType::Next => RouteMapAction::Permit,
@@ -169,7 +164,7 @@ impl Build<'_> {
         if let (Some(modify), ActionType::Accept | ActionType::Next) = (modify_route, kind) {
             self.modify(path, &mut entry, modify);
         }
-        Some(entry)
+        entry
     }
 
     /// Standard and large communities are two attributes, and each is changed by what is said of its own kind;
@@ -247,7 +242,7 @@ impl Build<'_> {
 
     /// The route map of everything a VRF takes over from others: one entry for each source, which calls the filter of
     /// that source. Sources exclude one another, so entries are numbered by the source's name.
-    pub(super) fn import_map(&mut self, name: Name, filters: Vec<(IfName, Name)>) -> Name {
+    pub(super) fn import_map(&mut self, name: Name, filters: &[(IfName, Name)]) -> Name {
         let sources: BTreeSet<String> = filters.iter().map(|(vrf, _)| vrf.to_string()).collect();
         let numbers = number_by_content(sources, u32::from(LAST) - 1);
         let map = numbers

@@ -44,7 +44,7 @@ impl Build<'_> {
         };
         for (position, route) in static_routes.iter().enumerate() {
             let path = format!("{path}.staticRoutes[{position}]");
-            self.static_route(&path, route, &mut zebra);
+            self.static_route(&path, device, route, &mut zebra);
         }
         for prefix in zebra.contradictions() {
             let why = format!("{prefix} is both dropped and routed");
@@ -72,7 +72,13 @@ impl Build<'_> {
         self.config.bgp.insert(Some(device.clone()), bgp);
     }
 
-    fn static_route(&mut self, path: &str, route: &StaticRoute, vrf: &mut config::Vrf) {
+    fn static_route(
+        &mut self,
+        path: &str,
+        own: &IfName,
+        route: &StaticRoute,
+        vrf: &mut config::Vrf,
+    ) {
         let StaticRoute {
             prefix,
             next_hop,
@@ -112,7 +118,8 @@ impl Build<'_> {
                         device
                     }
                 };
-                Via::Address(*address, vrf)
+                // FRR does not show the route's own VRF.
+                Via::Address(*address, vrf.filter(|vrf| vrf != own))
             }
         };
         let bfd = bfd_profile.and_then(|nnc::BfdProfile { min_interval }| {
@@ -187,7 +194,7 @@ impl Build<'_> {
         if filters.is_empty() {
             return;
         }
-        let map = self.import_map(Name::of(format_args!("{device}:import")), filters);
+        let map = self.import_map(Name::of(format_args!("{device}:import")), &filters);
         for family in IpFamily::BOTH {
             let unicast = bgp.unicast_mut(family);
             unicast.import_route_map = Some(map.clone());

@@ -125,7 +125,7 @@ impl Writer {
     }
 
     pub(super) fn inner_blocks_removed(&mut self, old: &Block, new: &Block) {
-        self.blocks_removed(&[old.enter.clone()], &old.blocks, &new.blocks);
+        self.blocks_removed(std::slice::from_ref(&old.enter), &old.blocks, &new.blocks);
     }
 
     /// One block: what goes with the late ones, the blocks that go, what comes, the blocks that stay or come, what goes,

@@ -24,6 +24,11 @@ pub struct Change {
     pub clears: Vec<String>,
     /// Sessions that the lines close.
     pub resets: BTreeSet<Session>,
+    /// Whether the BGP instance of the default VRF is made anew, because its AS changes, and all others with it.
+    ///
+    /// The lines are right, but bgpd 10.7.1 was seen to crash when the new instance met what was left of the old one.
+    /// Nothing survives such a change anyway: write the file and restart FRR instead.
+    pub replaces_router: bool,
 }
 
 /// Lines inside one block.
@@ -159,10 +164,13 @@ impl Change {
 
     /// The lines before the devices change as the text of a file for `vtysh -f`. Secrets included.
     pub fn to_file(&self) -> String {
-        walk(&self.steps, Line::reveal)
-            .into_iter()
-            .map(|(depth, line)| format!("{}{line}\n", " ".repeat(depth)))
-            .collect()
+        let mut text = String::new();
+        for (depth, line) in walk(&self.steps, Line::reveal) {
+            text.extend(std::iter::repeat_n(' ', depth));
+            text.push_str(&line);
+            text.push('\n');
+        }
+        text
     }
 }
 

@@ -1,1 +1,147 @@
-//! Tests.
+use super::*;
+use crate::parse;
+
+fn config(text: &str) -> FrrConfig {
+    let parsed = parse(text, FrrVersion::NEWEST);
+    assert_eq!(parsed.unknown, []);
+    parsed.config
+}
+
+const SESSION: &str = "router bgp 1\n neighbor 192.0.2.1 remote-as 2\n";
+
+fn session(lines: &str) -> FrrConfig {
+    config(&format!("{SESSION}{lines}"))
+}
+
+#[test]
+fn a_filter_comes_before_the_session_that_uses_it_and_goes_after() {
+    let without = session("");
+    let with = session(
+        " address-family ipv4 unicast\n  neighbor 192.0.2.1 activate\n  neighbor 192.0.2.1 route-map m in\n \
+         exit-address-family\nexit\nip prefix-list p seq 5 permit 10.0.0.0/8\nroute-map m permit 10\n \
+         match ip address prefix-list p\nexit\n",
+    );
+    assert_eq!(
+        diff(&without, &with).to_string(),
+        "ip prefix-list p seq 5 permit 10.0.0.0/8\nroute-map m permit 10\n match ip address prefix-list p\nexit\n\
+         router bgp 1\n address-family ipv4 unicast\n  neighbor 192.0.2.1 route-map m in\n  \
+         neighbor 192.0.2.1 activate\n exit\nexit\n"
+    );
+    assert_eq!(
+        diff(&with, &without).to_string(),
+        "router bgp 1\n address-family ipv4 unicast\n  no neighbor 192.0.2.1 activate\n  \
+         no neighbor 192.0.2.1 route-map m in\n exit\nexit\nno route-map m\nno ip prefix-list p\n"
+    );
+}
+
+#[test]
+fn what_closes_a_session_is_announced_and_nothing_else_is() {
+    let quiet = [
+        " neighbor 192.0.2.1 timers 3 9\n",
+        " neighbor 192.0.2.1 timers connect 5\n",
+        " neighbor 192.0.2.1 bfd\n",
+        " neighbor 192.0.2.3 remote-as 4\n neighbor 192.0.2.3 password x\n",
+        " address-family ipv4 unicast\n  neighbor 192.0.2.1 route-map m in\n",
+        " address-family ipv4 unicast\n  network 10.0.0.0/8\n",
+    ];
+    for lines in quiet {
+        let change = diff(&session(""), &session(lines));
+        assert!(change.disruption() < Disruption::SessionReset, "{lines}");
+        assert_eq!(change.resets.len(), 0, "{lines}");
+    }
+    let peer = Some(Peer::Address("192.0.2.1".parse().unwrap()));
+    let loud = [
+        (" neighbor 192.0.2.1 password x\n", peer.clone()),
+        (" neighbor 192.0.2.1 remote-as 3\n", peer.clone()),
+        (" neighbor 192.0.2.1 ebgp-multihop 2\n", peer.clone()),
+        (" neighbor 192.0.2.1 update-source lo\n", peer.clone()),
+        (
+            " address-family ipv6 unicast\n  neighbor 192.0.2.1 activate\n",
+            peer,
+        ),
+        (" bgp router-id 192.0.2.7\n", None),
+    ];
+    for (lines, peer) in loud {
+        let change = diff(&session(""), &session(lines));
+        assert_eq!(change.disruption(), Disruption::SessionReset, "{lines}");
+        assert_eq!(
+            change.resets,
+            BTreeSet::from([Session { vrf: None, peer }]),
+            "{lines}"
+        );
+    }
+}
+
+#[test]
+fn a_session_that_goes_takes_its_lines_along() {
+    let with = session(
+        " neighbor 192.0.2.3 remote-as 4\n neighbor 192.0.2.3 bfd\n address-family ipv4 unicast\n  \
+         neighbor 192.0.2.3 activate\n  neighbor 192.0.2.3 allowas-in\n",
+    );
+    let change = diff(&with, &session(""));
+    assert_eq!(
+        change.to_string(),
+        "router bgp 1\n no neighbor 192.0.2.3\nexit\n"
+    );
+}
+
+#[test]
+fn a_vrf_that_goes_is_first_imported_by_nobody_and_carried_by_nothing() {
+    let one = "vrf red\n vni 7\nexit-vrf\nrouter bgp 1\nexit\nrouter bgp 1 vrf red\nexit\nrouter bgp 1 vrf top\n";
+    let with = config(&format!(
+        "{one} address-family ipv4 unicast\n  import vrf red\n"
+    ));
+    let without = config("router bgp 1\nexit\nrouter bgp 1 vrf top\n");
+    assert_eq!(
+        diff(&with, &without).to_string(),
+        "router bgp 1 vrf top\n address-family ipv4 unicast\n  no import vrf red\n exit\nexit\n\
+         vrf red\n no vni 7\nexit\nno router bgp 1 vrf red\n! after the devices are gone\nno vrf red\n"
+    );
+}
+
+#[test]
+fn another_as_makes_every_instance_anew() {
+    let of = |asn: u32| {
+        config(&format!(
+            "vrf red\n vni 7\nexit-vrf\nrouter bgp {asn}\nexit\nrouter bgp {asn} vrf red\n bgp router-id 1.1.1.1\n"
+        ))
+    };
+    assert!(diff(&of(1), &of(2)).replaces_router);
+    assert_eq!(
+        diff(&of(1), &of(2)).to_string(),
+        "vrf red\n no vni 7\nexit\nno router bgp 1 vrf red\nno router bgp 1\nvrf red\n vni 7\nexit\n\
+         router bgp 2\nexit\nrouter bgp 2 vrf red\n bgp router-id 1.1.1.1\nexit\n"
+    );
+}
+
+#[test]
+fn a_changed_filter_is_looked_at_by_the_sessions_that_have_it() {
+    let with = |prefix: &str| {
+        config(&format!(
+            "ip prefix-list p seq 5 permit {prefix}\nroute-map inner permit 1\n match ip address prefix-list p\nexit\n\
+             route-map m permit 1\n call inner\nexit\nrouter bgp 1\n{0} remote-as 2\n address-family ipv4 unicast\n{0} activate\n\
+             {0} route-map m out\n",
+            " neighbor 192.0.2.1"
+        ))
+    };
+    let change = diff(&with("10.0.0.0/8"), &with("11.0.0.0/8"));
+    assert_eq!(change.clears, ["clear bgp ipv4 unicast 192.0.2.1 soft out"]);
+    assert_eq!(change.n_lines(), 1);
+    assert_eq!(change.disruption(), Disruption::None);
+}
+
+#[test]
+fn a_password_is_in_what_vtysh_gets_and_in_nothing_else() {
+    let change = diff(
+        &session(""),
+        &session(" neighbor 192.0.2.1 password hunter2\n"),
+    );
+    assert!(change.has_secret());
+    assert!(
+        change
+            .to_vtysh()
+            .contains(&"neighbor 192.0.2.1 password hunter2".to_owned())
+    );
+    assert!(change.to_file().contains("hunter2"));
+    assert!(!format!("{change}{change:?}").contains("hunter2"));
+}

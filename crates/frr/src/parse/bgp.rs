@@ -23,34 +23,43 @@ pub(super) fn root(config: &mut FrrConfig, negated: bool, words: &[&str]) -> Opt
         _ => return None,
     };
     if negated {
-        config.bgp.remove(&vrf);
-        return Some(Outcome::Done);
+        // As FRR: not before the others, not while it has a VNI, not by another AS.
+        let last = vrf.is_some() || config.bgp.len() == 1;
+        let carried = vrf
+            .as_ref()
+            .and_then(|vrf| config.vrfs.get(vrf))
+            .is_some_and(|vrf| vrf.vni.is_some());
+        let same = config.bgp.get(&vrf).is_some_and(|bgp| bgp.asn == asn);
+        return (last && !carried && same).then(|| {
+            config.bgp.remove(&vrf);
+            Outcome::Done
+        });
     }
-    config
+    let bgp = config
         .bgp
         .entry(vrf.clone())
         .or_insert_with(|| Bgp::new(asn));
+    if bgp.asn != asn {
+        return None;
+    }
     Some(Outcome::Open(Context::Bgp(vrf)))
 }
 
 pub(super) fn instance(
-    config: &mut FrrConfig,
-    vrf: &Option<IfName>,
+    bgp: &mut Bgp,
+    vrf: Option<&IfName>,
     negated: bool,
     words: &[&str],
 ) -> Outcome {
-    let family = |family| Outcome::Open(Context::Unicast(vrf.clone(), family));
+    let family = |family| Outcome::Open(Context::Unicast(vrf.cloned(), family));
     match words {
         ["address-family", "ipv4", "unicast"] => return family(IpFamily::V4),
         ["address-family", "ipv6", "unicast"] => return family(IpFamily::V6),
         ["address-family", "l2vpn", "evpn"] => {
-            return Outcome::Open(Context::Evpn(vrf.clone()));
+            return Outcome::Open(Context::Evpn(vrf.cloned()));
         }
         _ => {}
     }
-    let Some(bgp) = config.bgp.get_mut(vrf) else {
-        return Outcome::Foreign;
-    };
     let understood = match words {
         ["neighbor", name, rest @ ..] => neighbor(bgp, name, negated, rest),
         ["bgp", rest @ ..] => header(bgp, negated, rest),
@@ -62,9 +71,13 @@ pub(super) fn instance(
 fn header(bgp: &mut Bgp, negated: bool, words: &[&str]) -> Option<()> {
     match words {
         ["router-id", rest @ ..] => value(&mut bgp.router_id, negated, rest),
-        ["ebgp-requires-policy"] => flag(&mut bgp.ebgp_requires_policy, negated),
-        ["default", "ipv4-unicast"] => flag(&mut bgp.default_ipv4_unicast, negated),
-        ["bestpath", "as-path", "multipath-relax"] => flag(&mut bgp.multipath_relax, negated),
+        ["ebgp-requires-policy", rest @ ..] => flag(&mut bgp.ebgp_requires_policy, negated, rest),
+        ["default", "ipv4-unicast", rest @ ..] => {
+            flag(&mut bgp.default_ipv4_unicast, negated, rest)
+        }
+        ["bestpath", "as-path", "multipath-relax", rest @ ..] => {
+            flag(&mut bgp.multipath_relax, negated, rest)
+        }
         ["graceful-restart"] => {
             if negated {
                 bgp.graceful_restart = None;
@@ -106,12 +119,10 @@ fn graceful_restart(restart: &mut GracefulRestart, negated: bool, words: &[&str]
 
 /// The session a word speaks of: a name means the group or device that was declared under it.
 fn known(bgp: &Bgp, word: &str) -> Option<Peer> {
-    if let Ok(address) = word.parse() {
-        return Some(Peer::Address(address));
-    }
+    let address = word.parse().ok().map(Peer::Address);
     let group = word.parse().ok().map(Peer::Group);
     let device = word.parse().ok().map(Peer::Interface);
-    [group, device]
+    [address, group, device]
         .into_iter()
         .flatten()
         .find(|peer| bgp.neighbors.contains_key(peer))
@@ -144,7 +155,11 @@ fn neighbor(bgp: &mut Bgp, name: &str, negated: bool, words: &[&str]) -> Option<
         }
         (false, ["remote-as", asn]) => {
             let asn = remote_as(asn)?;
-            let peer = known(bgp, name)?;
+            // An address is declared by its AS, a group is declared before.
+            let peer = match name.parse() {
+                Ok(address) => Peer::Address(address),
+                Err(_) => known(bgp, name)?,
+            };
             let session = bgp.neighbors.entry(peer).or_insert_with(Neighbor::group);
             session.remote_as = Some(asn);
             Some(())
@@ -198,7 +213,9 @@ fn session(session: &mut Neighbor, negated: bool, words: &[&str]) -> Option<()> 
                 _ => return None,
             };
         }
-        ["capability", "extended-nexthop"] => flag(&mut session.extended_nexthop, negated)?,
+        ["capability", "extended-nexthop", rest @ ..] => {
+            flag(&mut session.extended_nexthop, negated, rest)?;
+        }
         _ => return None,
     }
     Some(())
@@ -213,8 +230,8 @@ fn neighbor_family(
 ) -> Option<()> {
     let mut family = families.get(&peer).cloned().unwrap_or_default();
     match words {
-        ["activate"] => flag(&mut family.activate, negated)?,
-        ["allowas-in"] => flag(&mut family.allowas_in, negated)?,
+        ["activate", rest @ ..] => flag(&mut family.activate, negated, rest)?,
+        ["allowas-in", rest @ ..] => flag(&mut family.allowas_in, negated, rest)?,
         ["maximum-prefix", rest @ ..] => value(&mut family.maximum_prefix, negated, rest)?,
         ["route-map", name, "in"] => value(&mut family.route_map_in, negated, &[name])?,
         ["route-map", name, "out"] => value(&mut family.route_map_out, negated, &[name])?,
@@ -226,13 +243,11 @@ fn neighbor_family(
 }
 
 pub(super) fn unicast(
-    config: &mut FrrConfig,
-    vrf: &Option<IfName>,
+    bgp: &mut Bgp,
     family: IpFamily,
     negated: bool,
     words: &[&str],
 ) -> Option<()> {
-    let bgp = config.bgp.get_mut(vrf)?;
     if let ["neighbor", name, rest @ ..] = words {
         let peer = known(bgp, name)?;
         return neighbor_family(&mut bgp.unicast_mut(family).neighbors, peer, negated, rest);
@@ -264,15 +279,7 @@ pub(super) fn unicast(
     }
 }
 
-pub(super) fn evpn(
-    config: &mut FrrConfig,
-    vrf: &Option<IfName>,
-    negated: bool,
-    words: &[&str],
-) -> Outcome {
-    let Some(bgp) = config.bgp.get_mut(vrf) else {
-        return Outcome::Foreign;
-    };
+pub(super) fn evpn(bgp: &mut Bgp, vrf: Option<&IfName>, negated: bool, words: &[&str]) -> Outcome {
     if let ["vni", number] = words {
         let Some(number) = words::vni(number) else {
             return Outcome::Foreign;
@@ -282,12 +289,12 @@ pub(super) fn evpn(
             return Outcome::Done;
         }
         bgp.evpn.vnis.entry(number).or_default();
-        return Outcome::Open(Context::Vni(vrf.clone(), number));
+        return Outcome::Open(Context::Vni(vrf.cloned(), number));
     }
     let understood = match words {
         ["neighbor", name, rest @ ..] => known(bgp, name)
             .and_then(|peer| neighbor_family(&mut bgp.evpn.neighbors, peer, negated, rest)),
-        ["advertise-all-vni"] => flag(&mut bgp.evpn.advertise_all_vni, negated),
+        ["advertise-all-vni", rest @ ..] => flag(&mut bgp.evpn.advertise_all_vni, negated, rest),
         ["advertise", "ipv4", "unicast", rest @ ..] => {
             advertise(&mut bgp.evpn.advertise_ipv4, negated, rest)
         }
@@ -311,14 +318,8 @@ fn advertise(target: &mut Option<Advertise>, negated: bool, words: &[&str]) -> O
     Some(())
 }
 
-pub(super) fn vni(
-    config: &mut FrrConfig,
-    vrf: &Option<IfName>,
-    vni: Vni,
-    negated: bool,
-    words: &[&str],
-) -> Option<()> {
-    let targets = config.bgp.get_mut(vrf)?.evpn.vnis.get_mut(&vni)?;
+pub(super) fn vni(bgp: &mut Bgp, vni: Vni, negated: bool, words: &[&str]) -> Option<()> {
+    let targets = bgp.evpn.vnis.get_mut(&vni)?;
     match words {
         ["route-target", "import", target] => member(&mut targets.import, negated, target),
         ["route-target", "export", target] => member(&mut targets.export, negated, target),

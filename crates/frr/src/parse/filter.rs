@@ -1,6 +1,9 @@
 //! Prefix lists, community lists and route maps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::ParseIntError,
+};
 
 use super::{
     Context, Outcome,
@@ -62,21 +65,28 @@ fn prefix_list(
                 ["ge", ge, "le", le] => (Some(ge), Some(le)),
                 _ => return None,
             };
-            let range = PrefixRange::new(prefix.parse().ok()?, length(ge)?, length(le)?)?;
-            config
-                .prefix_lists
-                .entry(key)
-                .or_default()
-                .insert(seq.parse().ok()?, range);
+            let range = PrefixRange::new(prefix.parse().ok()?, length(ge).ok()?, length(le).ok()?)?;
+            let list = config.prefix_lists.entry(key).or_default();
+            insert(list, seq.parse().ok()?, range)?;
         }
         _ => return None,
     }
     Some(())
 }
 
+/// As FRR: a value stands in a list once.
+fn insert<T: Eq>(list: &mut BTreeMap<u32, T>, seq: u32, value: T) -> Option<()> {
+    let elsewhere = list
+        .iter()
+        .any(|(other, present)| *other != seq && *present == value);
+    (!elsewhere).then(|| {
+        list.insert(seq, value);
+    })
+}
+
 /// A length that may be absent, but not unreadable.
-fn length(word: Option<&&str>) -> Option<Option<u8>> {
-    word.map(|word| word.parse()).transpose().ok()
+fn length(word: Option<&&str>) -> Result<Option<u8>, ParseIntError> {
+    word.map(|word| word.parse()).transpose()
 }
 
 fn community_list(
@@ -99,7 +109,7 @@ fn community_list(
         }
         (false, ["seq", seq, "permit", one]) => {
             let list = lists.entry(name).or_default();
-            list.insert(seq.parse().ok()?, community(one)?);
+            insert(list, seq.parse().ok()?, community(one)?)?;
         }
         _ => return None,
     }
@@ -143,7 +153,7 @@ pub(super) fn route_map_entry(
     let rule = config.route_maps.get_mut(name)?.get_mut(&seq)?;
     match words {
         ["call", rest @ ..] => value(&mut rule.call, negated, rest),
-        ["on-match", "next"] => flag(&mut rule.on_match_next, negated),
+        ["on-match", "next", rest @ ..] => flag(&mut rule.on_match_next, negated, rest),
         ["match", "source-vrf", rest @ ..] => value(&mut rule.match_source_vrf, negated, rest),
         [
             "match",

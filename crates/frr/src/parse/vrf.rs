@@ -47,7 +47,8 @@ pub(super) fn vrf(
             let (via, bfd) = next_hop(rest)?;
             let route = StaticRoute { prefix, via };
             super::words::entry(&mut vrf.static_routes, negated, route, bfd);
-            Some(())
+            // As FRR: a prefix is dropped or routed, not both.
+            vrf.contradictions().is_empty().then_some(())
         }
         _ => None,
     }
@@ -117,8 +118,8 @@ pub(super) fn bfd_profile(
         ["transmit-interval", word] => number(&mut profile.transmit_interval, word),
         ["echo", "receive-interval", word] => number(&mut profile.echo_receive_interval, word),
         ["echo", "transmit-interval", word] => number(&mut profile.echo_transmit_interval, word),
-        ["echo-mode"] => flag(&mut profile.echo_mode, negated),
-        ["passive-mode"] => flag(&mut profile.passive_mode, negated),
+        ["echo-mode", rest @ ..] => flag(&mut profile.echo_mode, negated, rest),
+        ["passive-mode", rest @ ..] => flag(&mut profile.passive_mode, negated, rest),
         _ => None,
     }
 }

@@ -42,10 +42,10 @@ pub(super) fn vni(word: &str) -> Option<Vni> {
     Vni::try_from(word.parse::<i64>().ok()?).ok()
 }
 
-/// Sets a flag, or clears it when the line begins with `no`.
-pub(super) fn flag(target: &mut bool, negated: bool) -> Option<()> {
+/// Sets a flag, or clears it when the line begins with `no`. Nothing may follow.
+pub(super) fn flag(target: &mut bool, negated: bool, rest: &[&str]) -> Option<()> {
     *target = !negated;
-    Some(())
+    rest.is_empty().then_some(())
 }
 
 /// Sets a value from its word, or clears it. `no` may leave the word away.

@@ -1,0 +1,456 @@
+//! Configurations out of a small world, so that two of them have much in common.
+
+use std::{collections::BTreeMap, fmt::Debug, str::FromStr};
+
+use api::value::{Asn, Community, IfName, Vni};
+use proptest::{
+    collection::{btree_map, btree_set},
+    option,
+    prelude::*,
+    sample::select,
+};
+use selvedge_frr::{
+    FrrConfig, Password,
+    config::{
+        Advertise, BfdProfile, Bgp, CommunityList, Evpn, GracefulRestart, IpFamily, MatchCommunity,
+        Name, Neighbor, NeighborBfd, NeighborFamily, Peer, PrefixList, PrefixRange,
+        RedistributeSource, RemoteAs, RouteMap, RouteMapAction, RouteMapEntry, SetCommunity,
+        StaticRoute, Timers, Unicast, Via, VniTargets, Vrf,
+    },
+};
+
+/// One of these texts, as a value.
+fn one<T: FromStr<Err: Debug> + Clone + Debug + 'static>(
+    texts: &'static [&'static str],
+) -> impl Strategy<Value = T> + Clone {
+    let values: Vec<T> = texts.iter().map(|text| text.parse().unwrap()).collect();
+    select(values)
+}
+
+fn name() -> impl Strategy<Value = Name> + Clone {
+    one(&["a", "b:1", "c/2"])
+}
+
+fn vrf_name() -> impl Strategy<Value = IfName> + Clone {
+    one(&["red", "blue", "s-red"])
+}
+
+fn vni() -> impl Strategy<Value = Vni> + Clone {
+    (1_i64..4).prop_map(|number| Vni::try_from(number).unwrap())
+}
+
+fn asn() -> impl Strategy<Value = Asn> + Clone {
+    (64_512_i64..64_514).prop_map(|number| Asn::try_from(number).unwrap())
+}
+
+fn prefix_list(family: IpFamily) -> impl Strategy<Value = PrefixList> {
+    let prefixes: &[&str] = match family {
+        IpFamily::V4 => &["10.0.0.0/8", "0.0.0.0/0", "192.0.2.1/32"],
+        IpFamily::V6 => &["2001:db8::/32", "::/0", "2001:db8::1/128"],
+    };
+    let prefixes: Vec<_> = prefixes
+        .iter()
+        .map(|prefix| prefix.parse().unwrap())
+        .collect();
+    let range = (
+        select(prefixes),
+        option::of(0_u8..=128),
+        option::of(0_u8..=128),
+    );
+    let range = range.prop_filter_map("a range", |(prefix, ge, le)| {
+        PrefixRange::new(prefix, ge, le).or_else(|| PrefixRange::new(prefix, None, None))
+    });
+    // A value stands in a list once, at any number.
+    (btree_set(range, 1..3), 1_u32..3).prop_map(|(set, first)| (first..).zip(set).collect())
+}
+
+fn communities(large: bool) -> impl Strategy<Value = std::collections::BTreeSet<Community>> {
+    let some: &[&str] = if large {
+        &["1:2:3", "4:5:6"]
+    } else {
+        &["1:2", "65535:65281", "3:4"]
+    };
+    let some: Vec<Community> = some.iter().map(|text| text.parse().unwrap()).collect();
+    btree_set(select(some), 1..3)
+}
+
+fn community_list(large: bool) -> impl Strategy<Value = CommunityList> {
+    (communities(large), 1_u32..3).prop_map(|(set, first)| (first..).zip(set).collect())
+}
+
+fn set_community(large: bool) -> impl Strategy<Value = Option<SetCommunity>> {
+    option::of(prop_oneof![
+        Just(SetCommunity::None),
+        communities(large).prop_map(SetCommunity::Replace),
+        communities(large).prop_map(SetCommunity::Add),
+    ])
+}
+
+fn match_community() -> impl Strategy<Value = Option<MatchCommunity>> {
+    option::of((name(), any::<bool>()).prop_map(|(list, exact)| MatchCommunity { list, exact }))
+}
+
+fn route_map() -> impl Strategy<Value = RouteMap> {
+    let action = prop_oneof![Just(RouteMapAction::Permit), Just(RouteMapAction::Deny)];
+    let family = select(IpFamily::BOTH.to_vec());
+    let matches = (
+        option::of((family, name())),
+        match_community(),
+        match_community(),
+        option::of(vrf_name()),
+    );
+    let sets = (
+        set_community(false),
+        set_community(true),
+        option::of(name()),
+        option::of(name()),
+    );
+    let entry = (action, matches, option::of(name()), any::<bool>(), sets);
+    let entry = entry.prop_map(
+        |(action, matches, call, on_match_next, sets)| RouteMapEntry {
+            action,
+            match_prefix_list: matches.0,
+            match_community: matches.1,
+            match_large_community: matches.2,
+            match_source_vrf: matches.3,
+            call,
+            // A route that is denied is asked about no further.
+            on_match_next: on_match_next && action == RouteMapAction::Permit,
+            set_community: sets.0,
+            set_large_community: sets.1,
+            delete_communities: sets.2,
+            delete_large_communities: sets.3,
+        },
+    );
+    btree_map(1_u16..4, entry, 1..3)
+}
+
+fn vrf() -> impl Strategy<Value = Vrf> {
+    let via = prop_oneof![
+        Just(Via::Blackhole),
+        vrf_name().prop_map(Via::Vrf),
+        (one(&["192.0.2.1", "192.0.2.2"]), option::of(vrf_name()))
+            .prop_map(|(address, vrf)| Via::Address(address, vrf)),
+    ];
+    let route = (one(&["10.0.0.0/8", "11.0.0.0/8"]), via, option::of(name()));
+    let routes = proptest::collection::vec(route, 0..4).prop_map(|routes| {
+        let mut kept: BTreeMap<StaticRoute, Option<Name>> = BTreeMap::new();
+        for (prefix, via, bfd) in routes {
+            // FRR drops or routes a prefix, not both, and watches only addresses.
+            let bfd = bfd.filter(|_| matches!(via, Via::Address(..)));
+            let drops = |via: &Via| *via == Via::Blackhole;
+            let fits =
+                |other: &StaticRoute| other.prefix != prefix || drops(&other.via) == drops(&via);
+            if kept.keys().all(fits) {
+                kept.insert(StaticRoute { prefix, via }, bfd);
+            }
+        }
+        kept
+    });
+    (option::of(vni()), routes).prop_map(|(vni, static_routes)| Vrf { vni, static_routes })
+}
+
+fn neighbor() -> impl Strategy<Value = Neighbor> {
+    let remote_as = prop_oneof![
+        asn().prop_map(RemoteAs::Number),
+        Just(RemoteAs::External),
+        Just(RemoteAs::Internal),
+    ];
+    let bfd = option::of(option::of(name()).prop_map(|profile| NeighborBfd { profile }));
+    let password = option::of("[!-~]{1,8}".prop_map(|text| Password::new(&text).unwrap()));
+    let timers = option::of((0_u16..20, 3_u16..60).prop_map(|(k, h)| Timers::new(k, h).unwrap()));
+    let numbers = (
+        option::of(1_u16..4),
+        option::of(select(vec![2, 3, 255_u8])),
+        option::of(1_u16..4),
+    );
+    let source = option::of(one(&["lo", "eth0"]));
+    (
+        remote_as,
+        bfd,
+        password,
+        timers,
+        numbers,
+        source,
+        any::<bool>(),
+    )
+        .prop_map(
+            |(remote_as, bfd, password, timers, numbers, update_source, extended_nexthop)| {
+                Neighbor {
+                    bfd,
+                    password,
+                    port: numbers.0,
+                    ebgp_multihop: numbers.1,
+                    update_source,
+                    timers,
+                    connect_time: numbers.2,
+                    extended_nexthop,
+                    ..Neighbor::new(remote_as)
+                }
+            },
+        )
+}
+
+fn peer() -> impl Strategy<Value = Peer> + Clone {
+    select(vec![
+        Peer::Group("listen:10.0.0.0/8".parse().unwrap()),
+        Peer::Interface("eth1".parse().unwrap()),
+        Peer::Address("192.0.2.9".parse().unwrap()),
+        Peer::Address("2001:db8::9".parse().unwrap()),
+    ])
+}
+
+fn families() -> impl Strategy<Value = BTreeMap<Peer, NeighborFamily>> {
+    let family = (
+        any::<(bool, bool)>(),
+        option::of(1_u32..4),
+        option::of(name()),
+        option::of(name()),
+    );
+    let family =
+        family.prop_map(
+            |((activate, allowas_in), maximum_prefix, ins, outs)| NeighborFamily {
+                activate,
+                allowas_in,
+                maximum_prefix,
+                route_map_in: ins,
+                route_map_out: outs,
+            },
+        );
+    btree_map(peer(), family, 0..3)
+}
+
+fn unicast(networks: &'static [&'static str]) -> impl Strategy<Value = Unicast> {
+    let source = select(vec![
+        RedistributeSource::Connected,
+        RedistributeSource::Static,
+    ]);
+    (
+        btree_set(one(networks), 0..3),
+        btree_map(source, option::of(name()), 0..3),
+        families(),
+        option::of(name()),
+        btree_set(vrf_name(), 0..3),
+    )
+        .prop_map(
+            |(networks, redistribute, neighbors, import_route_map, import_vrfs)| Unicast {
+                networks,
+                redistribute,
+                neighbors,
+                import_route_map,
+                import_vrfs,
+            },
+        )
+}
+
+fn evpn() -> impl Strategy<Value = Evpn> {
+    let advertise = || option::of(option::of(name()).prop_map(|route_map| Advertise { route_map }));
+    let imports = btree_set(one(&["1:1", "*:2", "192.0.2.1:3"]), 0..3);
+    let targets = || btree_set(one(&["1:1", "4200000000:2"]), 0..3);
+    let vnis = (targets(), targets()).prop_map(|(import, export)| VniTargets { import, export });
+    let vnis = btree_map(vni(), vnis, 0..3);
+    (
+        families(),
+        any::<bool>(),
+        vnis,
+        advertise(),
+        advertise(),
+        imports,
+        targets(),
+    )
+        .prop_map(
+            |(neighbors, advertise_all_vni, vnis, ipv4, ipv6, import_targets, export_targets)| {
+                Evpn {
+                    neighbors,
+                    advertise_all_vni,
+                    vnis,
+                    advertise_ipv4: ipv4,
+                    advertise_ipv6: ipv6,
+                    import_targets,
+                    export_targets,
+                }
+            },
+        )
+}
+
+fn bgp(asn: Asn) -> impl Strategy<Value = Bgp> {
+    let restart = (1_u16..4, 1_u16..4, any::<bool>());
+    let restart =
+        restart.prop_map(
+            |(restart_time, stale_path_time, preserve_fw_state)| GracefulRestart {
+                restart_time,
+                stale_path_time,
+                preserve_fw_state,
+            },
+        );
+    let restart = option::of(prop_oneof![restart, Just(GracefulRestart::default())]);
+    let header = (
+        option::of(one(&["192.0.2.1", "192.0.2.2"])),
+        any::<[bool; 3]>(),
+        restart,
+    );
+    let sessions = (btree_map(peer(), neighbor(), 0..4), any::<bool>());
+    let v4 = unicast(&["10.0.0.0/8", "192.0.2.1/32"]);
+    let v6 = unicast(&["2001:db8::/32", "2001:db8::1/128"]);
+    (header, sessions, v4, v6, evpn()).prop_map(move |(header, sessions, ipv4, ipv6, evpn)| {
+        let (router_id, [ebgp_requires_policy, default_ipv4_unicast, multipath_relax], restart) =
+            header;
+        let mut bgp = Bgp {
+            router_id,
+            ebgp_requires_policy,
+            default_ipv4_unicast,
+            graceful_restart: restart,
+            multipath_relax,
+            neighbors: sessions.0,
+            ipv4,
+            ipv6,
+            evpn,
+            ..Bgp::new(asn)
+        };
+        // Nothing is said of a session that is not there, and nobody listens for a group that is not there.
+        let known = bgp.neighbors.clone();
+        let said = |peer: &Peer, family: &mut NeighborFamily| {
+            known.contains_key(peer) && *family != NeighborFamily::default()
+        };
+        bgp.ipv4.neighbors.retain(said);
+        bgp.ipv6.neighbors.retain(said);
+        bgp.evpn.neighbors.retain(said);
+        let group: Name = "listen:10.0.0.0/8".parse().unwrap();
+        if sessions.1 && known.contains_key(&Peer::Group(group.clone())) {
+            bgp.listen_ranges
+                .insert("10.0.0.0/8".parse().unwrap(), group);
+        }
+        bgp
+    })
+}
+
+/// Instances of one AS; where there is any, there is that of the default VRF.
+fn instances() -> impl Strategy<Value = BTreeMap<Option<IfName>, Bgp>> {
+    asn().prop_flat_map(|asn| {
+        let others = btree_map(vrf_name().prop_map(Some), bgp(asn), 0..3);
+        option::of((bgp(asn), others)).prop_map(|all| {
+            let Some((default, mut others)) = all else {
+                return BTreeMap::new();
+            };
+            others.insert(None, default);
+            others
+        })
+    })
+}
+
+fn bfd_profile() -> impl Strategy<Value = BfdProfile> {
+    let numbers = (
+        2_u8..5,
+        select(vec![100, 300_u32]),
+        select(vec![50, 60_u32]),
+        253_u8..=254,
+    );
+    (numbers, any::<(bool, bool)>()).prop_map(|((multiplier, interval, echo, ttl), (a, b))| {
+        BfdProfile {
+            detect_multiplier: multiplier,
+            receive_interval: interval,
+            transmit_interval: interval,
+            echo_receive_interval: echo,
+            echo_transmit_interval: echo,
+            echo_mode: a,
+            passive_mode: b,
+            minimum_ttl: ttl,
+        }
+    })
+}
+
+/// Any configuration in the form that FRR gives back.
+pub(crate) fn config() -> impl Strategy<Value = FrrConfig> {
+    let lists = |family| {
+        btree_map(
+            name().prop_map(move |name| (family, name)),
+            prefix_list(family),
+            0..3,
+        )
+    };
+    let filters = (
+        (lists(IpFamily::V4), lists(IpFamily::V6)),
+        btree_map(name(), community_list(false), 0..3),
+        btree_map(name(), community_list(true), 0..3),
+        btree_map(name(), route_map(), 0..3),
+    );
+    let vrfs = btree_map(vrf_name(), vrf(), 0..3);
+    let profiles = btree_map(name(), bfd_profile(), 0..3);
+    (any::<bool>(), filters, vrfs, instances(), profiles).prop_map(
+        |(resolve_via_default, filters, mut vrfs, bgp, bfd_profiles)| {
+            let ((mut prefix_lists, more), community_lists, large_community_lists, route_maps) =
+                filters;
+            prefix_lists.extend(more);
+            vrfs.retain(|name, vrf| {
+                *vrf != Vrf::default() || !bgp.contains_key(&Some(name.clone()))
+            });
+            FrrConfig {
+                resolve_via_default,
+                prefix_lists,
+                community_lists,
+                large_community_lists,
+                route_maps,
+                vrfs,
+                bgp,
+                bfd_profiles,
+            }
+        },
+    )
+}
+
+/// A word that means something somewhere.
+pub(crate) fn word() -> impl Strategy<Value = String> {
+    let words = vec![
+        "no ",
+        "router ",
+        "bgp ",
+        "64512 ",
+        "vrf ",
+        "red ",
+        "neighbor ",
+        "192.0.2.1 ",
+        "remote-as ",
+        "activate ",
+        "address-family ",
+        "ipv4 ",
+        "ipv6 ",
+        "unicast ",
+        "l2vpn ",
+        "evpn ",
+        "vni ",
+        "7 ",
+        "route-map ",
+        "permit ",
+        "ip ",
+        "prefix-list ",
+        "seq ",
+        "5 ",
+        "10.0.0.0/8 ",
+        "ge ",
+        "le ",
+        "route ",
+        "blackhole ",
+        "bfd ",
+        "profile ",
+        "set ",
+        "community ",
+        "additive ",
+        "none ",
+        "match ",
+        "call ",
+        "exit ",
+        "end ",
+        "\n",
+        "\n ",
+        "password ",
+        "timers ",
+        "import ",
+        "route-target ",
+        "*:2 ",
+        "peer-group ",
+        "listen ",
+        "range ",
+        "exit-vrf\n",
+    ];
+    select(words).prop_map(str::to_owned)
+}
