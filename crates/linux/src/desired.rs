@@ -135,10 +135,10 @@ struct Wish<'a> {
 }
 
 impl<'a> Wish<'a> {
-    fn refuse(&mut self, path: impl ToString, why: impl ToString) {
+    fn refuse(&mut self, path: impl Into<String>, why: impl Into<String>) {
         self.unsupported.push(Unsupported {
-            path: path.to_string(),
-            why: why.to_string(),
+            path: path.into(),
+            why: why.into(),
         });
     }
 

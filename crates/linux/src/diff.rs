@@ -224,29 +224,26 @@ impl Differ<'_> {
             let wished = self.desired.rules.iter().find(|rule| {
                 rule.table == TABLE_LOCAL && rule.family == family && rule.domain == Domain::Router
             });
-            match wished {
-                Some(wished) => {
-                    if !self.now.rules.contains_key(wished) {
-                        self.push(Step::AddRule(wished.clone()));
-                    }
-                    if self.now.rules.contains_key(&first) {
-                        self.push(Step::DeleteRule(first));
-                    }
+            if let Some(wished) = wished {
+                if !self.now.rules.contains_key(wished) {
+                    self.push(Step::AddRule(wished.clone()));
                 }
-                None => {
-                    let copied = self.now.rules.iter().any(|(rule, owner)| {
-                        *owner == Owner::Ours
-                            && rule.table == TABLE_LOCAL
-                            && rule.family == family
-                            && rule.priority != 0
-                    });
-                    if copied
-                        && !self.now.rules.contains_key(&first)
-                        && self.namespace_owner() == Some(Owner::Foreign)
-                    {
-                        self.push(Step::AddRule(first));
-                    }
+                if self.now.rules.contains_key(&first) {
+                    self.push(Step::DeleteRule(first));
                 }
+                continue;
+            }
+            let copied = self.now.rules.iter().any(|(rule, owner)| {
+                *owner == Owner::Ours
+                    && rule.table == TABLE_LOCAL
+                    && rule.family == family
+                    && rule.priority != 0
+            });
+            if copied
+                && !self.now.rules.contains_key(&first)
+                && self.namespace_owner() == Some(Owner::Foreign)
+            {
+                self.push(Step::AddRule(first));
             }
         }
     }

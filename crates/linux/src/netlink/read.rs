@@ -18,6 +18,9 @@ use crate::{
     owned::Owner,
 };
 
+/// What the kernel answers when it has no link of that name.
+const NO_SUCH_DEVICE: i32 = 19;
+
 /// A link by its numbers: names are put in when both namespaces are read.
 #[derive(Clone, Debug)]
 pub(super) struct RawLink {
@@ -95,7 +98,6 @@ pub(super) async fn link(
         LinkAttribute::IfName(name.to_owned()),
         LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]),
     ];
-    const NO_SUCH_DEVICE: i32 = 19;
     match connection.get(RouteNetlinkMessage::GetLink(request)).await {
         Ok(object) => Ok(read(object)),
         Err(error) if error.errno() == Some(NO_SUCH_DEVICE) => Ok(None),
