@@ -66,8 +66,10 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
         desired(&config).map_err(|all| join(&all))?
     };
     let start = Instant::now();
-    let plan = plan(&kernel, &wish).await?;
-    println!("observed and planned in {:?}", start.elapsed());
+    let observed = kernel.observe().await?;
+    let (seen, start) = (start.elapsed(), Instant::now());
+    let plan = diff(&wish, &observed).map_err(|all| join(&all))?;
+    println!("observed in {seen:?}, planned in {:?}", start.elapsed());
     for (title, steps) in [
         ("before FRR", plan.before_frr()),
         ("after FRR", plan.after_frr()),

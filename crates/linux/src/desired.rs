@@ -135,18 +135,30 @@ struct Wish<'a> {
 }
 
 impl<'a> Wish<'a> {
-    fn refuse(&mut self, path: impl ToString, why: impl ToString) {
+    fn refuse(&mut self, path: impl Into<String>, why: impl Into<String>) {
         self.unsupported.push(Unsupported {
-            path: path.to_string(),
-            why: why.to_string(),
+            path: path.into(),
+            why: why.into(),
         });
     }
 
     /// Takes in a link, unless its name is taken by another part of the config.
-    fn link(&mut self, path: &str, id: LinkId, link: DesiredLink) {
+    fn link(&mut self, path: &str, id: LinkId, mut link: DesiredLink) {
+        let too_small = link.mtu.is_some_and(|mtu| mtu < IPV6_MIN_MTU);
+        if too_small {
+            link.addr_gen = AddrGen::None;
+        }
         let is_nic = self.desired.nics.contains(&id.name);
         if is_nic || id.name == "lo" || self.desired.links.contains_key(&id) {
             self.refuse(path, format!("the name {id} is used twice"));
+        } else if too_small
+            && link
+                .addresses
+                .iter()
+                .any(|address| address.addr().is_ipv6())
+        {
+            let why = format!("{id} has an IPv6 address and an MTU below {IPV6_MIN_MTU}");
+            self.refuse(path, why);
         } else {
             self.desired.links.insert(id, link);
         }
@@ -162,6 +174,9 @@ impl<'a> Wish<'a> {
             .or_else(|| config.vrfs().find(|vrf| vrf.devices.vrf.as_str() == name))
     }
 }
+
+/// Below this MTU the kernel gives a link no IPv6 at all.
+pub(crate) const IPV6_MIN_MTU: u32 = 1280;
 
 fn nets(addresses: &[HostCidr]) -> BTreeSet<IpNet> {
     addresses.iter().map(|address| address.net()).collect()

@@ -154,7 +154,7 @@ impl Differ<'_> {
         {
             self.push(Step::CreateNamespace { name: name.clone() });
         }
-        self.make_way();
+        self.make_way(|wish| wish.timing <= Timing::Split);
         self.local_rules();
         self.sysctls(None);
         self.nics();
@@ -176,6 +176,7 @@ impl Differ<'_> {
                 self.up(id, wish);
             }
         }
+        self.make_way(|wish| wish.timing == Timing::After);
         for (id, wish) in self.in_order() {
             if wish.timing == Timing::After {
                 self.link(id, wish);
@@ -189,12 +190,17 @@ impl Differ<'_> {
 
     /// Settings of the namespace, or of one link.
     fn sysctls(&mut self, link: Option<&LinkId>) {
-        let of_link = |id: &SysctlId| match (link, &id.link) {
-            (None, None) => true,
-            (Some(link), Some(name)) => link.domain == id.domain && link.name == *name,
-            _ => false,
+        let first = SysctlId {
+            domain: link.map_or(Domain::Router, |link| link.domain),
+            link: link.map(|link| link.name.clone()),
+            path: String::new(),
         };
-        let wished = self.desired.sysctls.iter().filter(|(id, _)| of_link(id));
+        let (domain, name) = (first.domain, first.link.clone());
+        let wished = self
+            .desired
+            .sysctls
+            .range(first..)
+            .take_while(|(id, _)| id.domain == domain && id.link == name);
         for (id, value) in wished {
             match self.now.sysctls.get(id) {
                 Some(Some(seen)) if seen == value => {}
@@ -218,29 +224,26 @@ impl Differ<'_> {
             let wished = self.desired.rules.iter().find(|rule| {
                 rule.table == TABLE_LOCAL && rule.family == family && rule.domain == Domain::Router
             });
-            match wished {
-                Some(wished) => {
-                    if !self.now.rules.contains_key(wished) {
-                        self.push(Step::AddRule(wished.clone()));
-                    }
-                    if self.now.rules.contains_key(&first) {
-                        self.push(Step::DeleteRule(first));
-                    }
+            if let Some(wished) = wished {
+                if !self.now.rules.contains_key(wished) {
+                    self.push(Step::AddRule(wished.clone()));
                 }
-                None => {
-                    let copied = self.now.rules.iter().any(|(rule, owner)| {
-                        *owner == Owner::Ours
-                            && rule.table == TABLE_LOCAL
-                            && rule.family == family
-                            && rule.priority != 0
-                    });
-                    if copied
-                        && !self.now.rules.contains_key(&first)
-                        && self.namespace_owner() == Some(Owner::Foreign)
-                    {
-                        self.push(Step::AddRule(first));
-                    }
+                if self.now.rules.contains_key(&first) {
+                    self.push(Step::DeleteRule(first));
                 }
+                continue;
+            }
+            let copied = self.now.rules.iter().any(|(rule, owner)| {
+                *owner == Owner::Ours
+                    && rule.table == TABLE_LOCAL
+                    && rule.family == family
+                    && rule.priority != 0
+            });
+            if copied
+                && !self.now.rules.contains_key(&first)
+                && self.namespace_owner() == Some(Owner::Foreign)
+            {
+                self.push(Step::AddRule(first));
             }
         }
     }

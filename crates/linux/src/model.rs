@@ -16,6 +16,7 @@ use crate::{
     observed::{Observed, ObservedLink, ObservedNamespace},
     owned::Owner,
     plan::{LinkChange, Step},
+    sysctl::SysctlId,
 };
 
 /// A step that a kernel would refuse.
@@ -309,11 +310,30 @@ fn delete_link(now: &mut Observed, id: &LinkId) {
         };
         route.domain != id.domain || device.is_none_or(|device| *device != id.name)
     });
-    now.sysctls.retain(|sysctl, _| {
-        sysctl.domain != id.domain || sysctl.link.as_deref() != Some(id.name.as_str())
-    });
+    let first = SysctlId {
+        domain: id.domain,
+        link: Some(id.name.clone()),
+        path: String::new(),
+    };
+    let settings: Vec<SysctlId> = now
+        .sysctls
+        .range(first..)
+        .map(|(sysctl, _)| sysctl)
+        .take_while(|sysctl| sysctl.domain == id.domain && sysctl.link.as_ref() == Some(&id.name))
+        .cloned()
+        .collect();
+    for sysctl in settings {
+        now.sysctls.remove(&sysctl);
+    }
     if let Kind::Veth { peer: Some(peer) } = &link.kind {
         delete_link(now, peer);
+    }
+    // Nothing of ours stands on these.
+    if matches!(
+        link.kind,
+        Kind::Vxlan { .. } | Kind::Vlan { .. } | Kind::Gre(_)
+    ) {
+        return;
     }
     let above: Vec<LinkId> = now
         .links_in(id.domain)

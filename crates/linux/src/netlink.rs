@@ -9,6 +9,7 @@ mod apply;
 mod connection;
 mod inventory;
 mod link;
+mod message;
 mod namespace;
 mod observe;
 mod read;

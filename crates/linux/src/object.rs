@@ -38,26 +38,26 @@ pub struct LinkId {
 
 impl LinkId {
     /// A link of the host's namespace.
-    pub fn host(name: impl ToString) -> Self {
+    pub fn host(name: impl AsRef<str>) -> Self {
         Self {
             domain: Domain::Host,
-            name: name.to_string(),
+            name: name.as_ref().to_owned(),
         }
     }
 
     /// A link of the router's namespace.
-    pub fn router(name: impl ToString) -> Self {
+    pub fn router(name: impl AsRef<str>) -> Self {
         Self {
             domain: Domain::Router,
-            name: name.to_string(),
+            name: name.as_ref().to_owned(),
         }
     }
 
     /// A link of the same namespace.
-    pub fn sibling(&self, name: impl ToString) -> Self {
+    pub fn sibling(&self, name: impl AsRef<str>) -> Self {
         Self {
             domain: self.domain,
-            name: name.to_string(),
+            name: name.as_ref().to_owned(),
         }
     }
 }

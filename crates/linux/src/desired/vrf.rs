@@ -2,7 +2,7 @@
 
 use api::{
     tcaas::node_network_config::{Gre as GreConfig, GreLayer, Vrf},
-    value::IfName,
+    value::{IfName, InvalidValue},
 };
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
@@ -180,6 +180,8 @@ impl Wish<'_> {
     }
 
     fn device_name(&mut self, path: &str, name: &str) -> Option<IfName> {
-        name.parse().map_err(|why| self.refuse(path, why)).ok()
+        name.parse()
+            .map_err(|why: InvalidValue| self.refuse(path, why.to_string()))
+            .ok()
     }
 }

@@ -4,34 +4,34 @@ use std::{cmp::Reverse, collections::BTreeSet};
 
 use super::{Differ, claim, link::rank};
 use crate::{
+    desired::DesiredLink,
     object::{Domain, LinkId, TABLE_LOCAL},
+    observed::ObservedLink,
     owned::{self, Owner},
     plan::Step,
 };
 
 impl Differ<'_> {
-    /// Deletes what cannot stay while the new is made: links of another kind under a wished name, and unwanted links that
-    /// hold a number a new link needs.
-    pub(super) fn make_way(&mut self) {
-        let new = self.desired.links.iter().filter(|(id, wish)| {
-            self.now
-                .links
-                .get(id)
-                .is_none_or(|seen| seen.kind != wish.kind)
-        });
-        let claims: BTreeSet<_> = new
+    /// Deletes what cannot stay while the links of this stage are made: links of another kind under their names, and
+    /// links that hold a number they need. What only a later stage replaces carries packets until then.
+    pub(super) fn make_way(&mut self, in_stage: impl Fn(&DesiredLink) -> bool) {
+        let desired = self.desired;
+        let replaced = |id: &LinkId, seen: &ObservedLink| {
+            (desired.links.get(id)).is_none_or(|wish| wish.kind != seen.kind)
+        };
+        let claims: BTreeSet<_> = desired
+            .links
+            .iter()
+            .filter(|(id, wish)| {
+                in_stage(wish) && (self.now.links.get(id)).is_none_or(|seen| replaced(id, seen))
+            })
             .filter_map(|(id, wish)| claim(id.domain, &wish.kind))
             .collect();
-        let in_the_way = |id: &LinkId| {
-            let Some(seen) = self.now.links.get(id) else {
-                return false;
-            };
-            match self.desired.links.get(id) {
-                Some(wish) => wish.kind != seen.kind,
-                None => claim(id.domain, &seen.kind).is_some_and(|claim| claims.contains(&claim)),
-            }
-        };
-        let doomed = self.ours_in_reverse(in_the_way);
+        let doomed = self.ours_in_reverse(|id, seen| {
+            replaced(id, seen)
+                && (desired.links.get(id).is_some_and(&in_stage)
+                    || claim(id.domain, &seen.kind).is_some_and(|claim| claims.contains(&claim)))
+        });
         self.delete_links(doomed);
     }
 
@@ -49,7 +49,7 @@ impl Differ<'_> {
         for rule in rules {
             self.push(Step::DeleteRule(rule));
         }
-        let doomed = self.ours_in_reverse(|id| !self.desired.links.contains_key(id));
+        let doomed = self.ours_in_reverse(|id, _| !self.desired.links.contains_key(id));
         self.delete_links(doomed);
         let routes: Vec<_> = self
             .now
@@ -68,8 +68,12 @@ impl Differ<'_> {
         }
     }
 
-    fn ours_in_reverse(&self, which: impl Fn(&LinkId) -> bool) -> Vec<LinkId> {
-        let mut links: Vec<_> = self.now.ours().filter(|(id, _)| which(id)).collect();
+    fn ours_in_reverse(&self, which: impl Fn(&LinkId, &ObservedLink) -> bool) -> Vec<LinkId> {
+        let mut links: Vec<_> = self
+            .now
+            .ours()
+            .filter(|(id, link)| which(id, link))
+            .collect();
         links.sort_by_key(|(id, link)| Reverse((rank(&link.kind), *id)));
         links.into_iter().map(|(id, _)| id.clone()).collect()
     }

@@ -2,17 +2,17 @@
 
 use std::io;
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use netlink_packet_route::RouteNetlinkMessage;
 use rtnetlink::{
-    Handle,
     packet_core::{
         NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
     },
-    sys::AsyncSocket,
+    proto::{self, ConnectionHandle},
+    sys::{AsyncSocket, SocketAddr, TokioSocket, protocols::NETLINK_ROUTE},
 };
 
-use super::Domain;
+use super::{Domain, message::Message};
 
 /// How often a dump is asked for again when the tables change while they are read.
 const DUMP_ATTEMPTS: usize = 5;
@@ -45,7 +45,7 @@ impl RequestError {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) domain: Domain,
-    handle: Handle,
+    handle: ConnectionHandle<Message>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -55,7 +55,8 @@ impl Connection {
     /// With strict checking on, the kernel filters dumps by what the request says instead of sending everything: a
     /// router's tables may hold a million routes that are not ours.
     pub(super) fn open(domain: Domain) -> io::Result<Self> {
-        let (mut connection, handle, _unsolicited) = rtnetlink::new_connection()?;
+        let (mut connection, handle, _unsolicited) =
+            proto::new_connection_with_socket::<Message, TokioSocket>(NETLINK_ROUTE)?;
         connection
             .socket_mut()
             .socket_mut()
@@ -71,18 +72,26 @@ impl Connection {
         })
     }
 
+    fn send(
+        &self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> Result<impl Stream<Item = NetlinkMessage<Message>> + use<>, RequestError> {
+        let mut request = NetlinkMessage::from(Message(message));
+        request.header.flags = flags;
+        let kernel = SocketAddr::new(0, 0);
+        self.handle
+            .request(request, kernel)
+            .map_err(|_closed| RequestError::Closed)
+    }
+
     /// Asks for a change and waits until the kernel has made or refused it.
     pub(super) async fn change(
         &self,
         message: RouteNetlinkMessage,
         flags: u16,
     ) -> Result<(), RequestError> {
-        let mut request = NetlinkMessage::from(message);
-        request.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        let mut handle = self.handle.clone();
-        let mut response = handle
-            .request(request)
-            .map_err(|_closed| RequestError::Closed)?;
+        let mut response = self.send(message, NLM_F_REQUEST | NLM_F_ACK | flags)?;
         while let Some(message) = response.next().await {
             if let NetlinkPayload::Error(error) = message.payload {
                 return match error.code {
@@ -99,14 +108,9 @@ impl Connection {
         &self,
         message: RouteNetlinkMessage,
     ) -> Result<RouteNetlinkMessage, RequestError> {
-        let mut request = NetlinkMessage::from(message);
-        request.header.flags = NLM_F_REQUEST;
-        let mut handle = self.handle.clone();
-        let mut response = handle
-            .request(request)
-            .map_err(|_closed| RequestError::Closed)?;
+        let mut response = self.send(message, NLM_F_REQUEST)?;
         match response.next().await.map(|message| message.payload) {
-            Some(NetlinkPayload::InnerMessage(message)) => Ok(message),
+            Some(NetlinkPayload::InnerMessage(Message(message))) => Ok(message),
             Some(NetlinkPayload::Error(error)) => Err(RequestError::Refused(error.to_io())),
             _ => Err(RequestError::Closed),
         }
@@ -129,18 +133,13 @@ impl Connection {
         &self,
         message: RouteNetlinkMessage,
     ) -> Result<Option<Vec<RouteNetlinkMessage>>, RequestError> {
-        let mut request = NetlinkMessage::from(message);
-        request.header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-        let mut handle = self.handle.clone();
-        let mut response = handle
-            .request(request)
-            .map_err(|_closed| RequestError::Closed)?;
+        let mut response = self.send(message, NLM_F_REQUEST | NLM_F_DUMP)?;
         let mut objects = Vec::new();
         let mut steady = true;
         while let Some(message) = response.next().await {
             steady &= message.header.flags & NLM_F_DUMP_INTR == 0;
             match message.payload {
-                NetlinkPayload::InnerMessage(object) => objects.push(object),
+                NetlinkPayload::InnerMessage(Message(object)) => objects.push(object),
                 NetlinkPayload::Error(error) => {
                     return Err(RequestError::Refused(error.to_io()));
                 }

@@ -17,14 +17,11 @@ use rtnetlink::packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 
 use super::{Connection, RequestError, namespace::Namespace};
 use crate::{
-    desired::DesiredLink,
+    desired::{DesiredLink, IPV6_MIN_MTU},
     object::{AddrGen, BridgePort, Gre, Kind, Payload},
     owned::GROUP_MADE,
     plan::LinkChange,
 };
-
-/// Below this MTU a link has no IPv6, and nothing can be said about its IPv6 addresses.
-const IPV6_MIN_MTU: u32 = 1280;
 
 /// Indices that a new link refers to.
 #[derive(Clone, Copy, Debug, Default)]

@@ -43,19 +43,27 @@ pub(super) async fn observe(kernel: &Kernel) -> Result<Observed, Error> {
             name: kernel.name.clone(),
             owner: if marked { Owner::Ours } else { Owner::Foreign },
         });
-        let gateways = router_links.iter().filter(|link| {
+        let mut unread: Vec<_> = sysctl::router().map(|(id, _)| id).collect();
+        let bridges = router_links.iter().filter(|link| {
             link.owner == Owner::Ours && matches!(link.kind, RawKind::Known(Kind::Bridge))
         });
-        let ids = sysctl::router()
-            .chain(gateways.flat_map(|link| sysctl::gateway(&link.name)))
-            .map(|(id, _)| id)
-            .collect();
-        observed.sysctls = super::sysctl::read(namespace, ids)
-            .await
-            .map_err(|source| Error::Sysctl {
-                domain: Domain::Router,
-                source,
-            })?;
+        // A bridge that is told to make itself no link-local address is no gateway, and nobody asks for its settings.
+        for link in bridges.filter(|link| link.addr_gen != Some(AddrGen::None)) {
+            for (id, _) in sysctl::gateway(&link.name) {
+                match link.settings.get(&id.path) {
+                    Some(value) => {
+                        observed.sysctls.insert(id, Some(value.to_string()));
+                    }
+                    None => unread.push(id),
+                }
+            }
+        }
+        let failed = |source| Error::Sysctl {
+            domain: Domain::Router,
+            source,
+        };
+        let read = super::sysctl::read(namespace, unread).await;
+        observed.sysctls.extend(read.map_err(failed)?);
     }
     Ok(observed)
 }

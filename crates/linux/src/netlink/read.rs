@@ -6,9 +6,9 @@ use api::value::MacAddress;
 use netlink_packet_route::{
     RouteNetlinkMessage,
     link::{
-        AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoBridgePort, InfoData, InfoGre, InfoGre6,
-        InfoKind, InfoPortData, InfoVlan, InfoVrf, InfoVxlan, LinkAttribute, LinkExtentMask,
-        LinkFlags, LinkInfo, LinkLayerType, LinkMessage, State, VlanProtocol,
+        AfSpecInet, AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoBridgePort, InfoData, InfoGre,
+        InfoGre6, InfoKind, InfoPortData, InfoVlan, InfoVrf, InfoVxlan, LinkAttribute,
+        LinkExtentMask, LinkFlags, LinkInfo, LinkLayerType, LinkMessage, State, VlanProtocol,
     },
 };
 
@@ -17,6 +17,9 @@ use crate::{
     object::{AddrGen, BridgePort, Gre, Kind, Payload},
     owned::Owner,
 };
+
+/// What the kernel answers when it has no link of that name.
+const NO_SUCH_DEVICE: i32 = 19;
 
 /// A link by its numbers: names are put in when both namespaces are read.
 #[derive(Clone, Debug)]
@@ -37,6 +40,28 @@ pub(super) struct RawLink {
     pub(super) link_elsewhere: bool,
     pub(super) addr_gen: Option<AddrGen>,
     pub(super) port: Option<BridgePort>,
+    pub(super) settings: Settings,
+}
+
+/// The settings of a link that its message carries, so that no file need be read for them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Settings {
+    arp_accept: Option<i32>,
+    accept_dad: Option<i32>,
+    accept_untracked_na: Option<i32>,
+}
+
+impl Settings {
+    /// The value of a setting by the last part of its path, if it is certain: a kernel that does not have
+    /// `accept_untracked_na` cannot be told from one where it is 0.
+    pub(super) fn get(self, path: &str) -> Option<i32> {
+        match path.rsplit('/').next()? {
+            "arp_accept" => self.arp_accept,
+            "accept_dad" => self.accept_dad,
+            "accept_untracked_na" => self.accept_untracked_na.filter(|value| *value != 0),
+            _ => None,
+        }
+    }
 }
 
 /// What a link is, with what can only be resolved later left open.
@@ -73,7 +98,6 @@ pub(super) async fn link(
         LinkAttribute::IfName(name.to_owned()),
         LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]),
     ];
-    const NO_SUCH_DEVICE: i32 = 19;
     match connection.get(RouteNetlinkMessage::GetLink(request)).await {
         Ok(object) => Ok(read(object)),
         Err(error) if error.errno() == Some(NO_SUCH_DEVICE) => Ok(None),
@@ -111,6 +135,7 @@ fn read(object: RouteNetlinkMessage) -> Option<RawLink> {
         link_elsewhere: false,
         addr_gen: None,
         port: None,
+        settings: Settings::default(),
     };
     for attribute in message.attributes {
         match attribute {
@@ -125,7 +150,7 @@ fn read(object: RouteNetlinkMessage) -> Option<RawLink> {
             LinkAttribute::Address(bytes) => {
                 link.mac = <[u8; 6]>::try_from(bytes).ok().map(MacAddress::new);
             }
-            LinkAttribute::AfSpecUnspec(specs) => link.addr_gen = addr_gen(&specs),
+            LinkAttribute::AfSpecUnspec(specs) => families(&mut link, &specs),
             LinkAttribute::LinkInfo(infos) => infos_of(&mut link, infos),
             _ => {}
         }
@@ -133,16 +158,34 @@ fn read(object: RouteNetlinkMessage) -> Option<RawLink> {
     Some(link)
 }
 
-fn addr_gen(specs: &[AfSpecUnspec]) -> Option<AddrGen> {
-    let inet6 = specs.iter().find_map(|spec| match spec {
-        AfSpecUnspec::Inet6(inet6) => Some(inet6),
-        _ => None,
-    })?;
-    inet6.iter().find_map(|attribute| match attribute {
-        AfSpecInet6::AddrGenMode(In6AddrGenMode::None) => Some(AddrGen::None),
-        AfSpecInet6::AddrGenMode(_) => Some(AddrGen::Kernel),
-        _ => None,
-    })
+fn families(link: &mut RawLink, specs: &[AfSpecUnspec]) {
+    for spec in specs {
+        match spec {
+            AfSpecUnspec::Inet(attributes) => {
+                for attribute in attributes {
+                    if let AfSpecInet::DevConf(conf) = attribute {
+                        link.settings.arp_accept = Some(conf.arp_accept);
+                    }
+                }
+            }
+            AfSpecUnspec::Inet6(attributes) => {
+                for attribute in attributes {
+                    match attribute {
+                        AfSpecInet6::AddrGenMode(In6AddrGenMode::None) => {
+                            link.addr_gen = Some(AddrGen::None);
+                        }
+                        AfSpecInet6::AddrGenMode(_) => link.addr_gen = Some(AddrGen::Kernel),
+                        AfSpecInet6::DevConf(conf) => {
+                            link.settings.accept_dad = Some(conf.accept_dad);
+                            link.settings.accept_untracked_na = Some(conf.accept_untracked_na);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 fn infos_of(link: &mut RawLink, infos: Vec<LinkInfo>) {

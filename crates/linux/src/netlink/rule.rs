@@ -47,6 +47,7 @@ fn read(
     let table = u32::from(message.header.table);
     let mut rule = Rule::all(connection.domain, family, 0, table);
     let mut owner = Owner::Foreign;
+    let mut plain = true;
     for attribute in &message.attributes {
         match attribute {
             RuleAttribute::Table(table) => rule.table = *table,
@@ -72,10 +73,11 @@ fn read(
             }
             // What the kernel says of every rule, and means nothing.
             RuleAttribute::SuppressPrefixLen(u32::MAX) | RuleAttribute::L3MDev(false) => {}
-            _ => return None,
+            // What newer kernels add of themselves (a mask to a port) does not make a rule of ours another one.
+            _ => plain = false,
         }
     }
-    Some((rule, owner))
+    (plain || owner == Owner::Ours).then_some((rule, owner))
 }
 
 /// Adds a rule of ours.

@@ -136,15 +136,15 @@ fn spoil(now: &mut crate::Observed, which: usize, how: u8) {
     };
     match how {
         0 => {
-            let _ = apply_to_model(now, &Step::DeleteLink { id });
+            let _refused = apply_to_model(now, &Step::DeleteLink { id });
         }
         1 => {
             let change = LinkChange::Mtu(1300);
-            let _ = apply_to_model(now, &Step::SetLink { id, change });
+            let _refused = apply_to_model(now, &Step::SetLink { id, change });
         }
         2 => {
             let change = LinkChange::Master(None);
-            let _ = apply_to_model(now, &Step::SetLink { id, change });
+            let _refused = apply_to_model(now, &Step::SetLink { id, change });
         }
         3 => {
             if let Some(link) = now.links.get_mut(&id) {

@@ -109,7 +109,7 @@ fn a_link_deleted_by_hand_is_the_only_thing_repaired() {
 }
 
 #[test]
-fn a_segment_that_changes_its_vni_is_rebuilt_before_frr_forgets_it() {
+fn a_segment_that_changes_its_vni_is_rebuilt_in_one_go() {
     let mut now = host();
     settle(&wish(two_of_each()), &mut now);
     let mut config = two_of_each();
@@ -134,8 +134,14 @@ fn a_vni_that_moves_to_another_device_frees_the_old_one_first() {
     let mut config = two_of_each();
     config["layer2s"]["101"]["devices"]["vxlan"] = "vx.new".into();
     let plan = settle(&wish(config), &mut now);
-    assert_eq!(plan.before_frr().len(), 1);
-    assert_eq!(texts(&plan)[0], "delete link router/vx.5101");
+    assert_eq!(
+        texts(&plan),
+        [
+            "delete link router/vx.5101",
+            "create link router/vx.new: vxlan id 5101 dstport 4789 local 198.51.100.1 master l2.101",
+            "set link router/vx.new up",
+        ]
+    );
 }
 
 #[test]
@@ -154,11 +160,40 @@ fn a_segment_that_changes_its_vrf_gets_its_addresses_again_after_the_move() {
 }
 
 #[test]
-fn an_unchanged_bridge_keeps_its_mac() {
-    let desired = wish(two_of_each());
+fn a_vni_that_a_vrf_takes_over_from_a_segment_is_freed_before_frr() {
     let mut now = host();
-    settle(&desired, &mut now);
-    assert_eq!(texts(&plan(&desired, &now)), Vec::<String>::new());
+    settle(&wish(two_of_each()), &mut now);
+    let mut config = two_of_each();
+    config["fabricVRFs"]["red"] = fabric_vrf("red", 10001, 5101);
+    config["layer2s"]["101"] = layer2(101, 2000, None);
+    config["layer2s"]["101"]["devices"]["vxlan"] = "vx.5101".into();
+    let plan = settle(&wish(config), &mut now);
+    let before: Vec<_> = plan.before_frr().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        before,
+        [
+            "delete link router/vx.red",
+            "delete link router/vx.5101",
+            "set link router/br.red alias \"selvedge:vrf red vni 5101\"",
+            "create link router/vx.red: vxlan id 5101 dstport 4789 local 198.51.100.1 master br.red",
+        ]
+    );
+}
+
+#[test]
+fn a_bridge_whose_addresses_change_keeps_its_mac() {
+    let mut config = two_of_each();
+    let mut now = host();
+    settle(&wish(config.clone()), &mut now);
+    config["layer2s"]["100"]["irb"]["ipAddresses"] = json!(["10.100.0.2/24"]);
+    assert_eq!(
+        texts(&settle(&wish(config), &mut now)),
+        [
+            "delete address 10.100.0.1/24 from router/l2.100",
+            "delete address 2001:db8:100::1/64 from router/l2.100",
+            "add address 10.100.0.2/24 to router/l2.100",
+        ]
+    );
 }
 
 #[test]
@@ -269,6 +304,24 @@ fn what_cannot_be_done_is_said() {
             "layer2s.100.irb.vrf",
             "layer2s.100.mtu",
         ]
+    );
+}
+
+#[test]
+fn a_segment_too_small_for_ipv6_is_built_without_it() {
+    let mut config = base();
+    config["layer2s"]["100"] = layer2(100, 5100, Some("cluster"));
+    config["layer2s"]["100"]["mtu"] = 1200.into();
+    let refused = desired(&parse(config.clone())).unwrap_err();
+    assert_eq!(
+        refused[0].to_string(),
+        "layer2s.100.devices: router/l2.100 has an IPv6 address and an MTU below 1280"
+    );
+    config["layer2s"]["100"]["irb"]["ipAddresses"] = json!(["10.100.0.1/24"]);
+    let links = wish(config).links;
+    assert_eq!(
+        links[&LinkId::router("l2.100")].addr_gen,
+        crate::object::AddrGen::None
     );
 }
 
