@@ -11,6 +11,7 @@ use std::time::Duration;
 
 pub use local::LocalHost;
 pub(crate) use running::Record;
+pub use rustix::process::Signal;
 pub use running::{Output, Running};
 
 use crate::{namespace, process};

@@ -1,0 +1,8 @@
+//! The tests of the whole, by ring: what they need grows with the number, and a part that is missing fails the test.
+#![expect(clippy::print_stderr, reason = "tests print the times they measure")]
+
+#[path = "rings/support.rs"]
+mod support;
+
+#[path = "rings/ring6.rs"]
+mod ring6;

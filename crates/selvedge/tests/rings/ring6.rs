@@ -1,0 +1,308 @@
+//! Ring 6, the fabric: from a tenant's YAML to a ping. Agents in guests, packets counted.
+
+use std::time::{Duration, Instant};
+
+use lab::{
+    Ping,
+    control_plane::{ControlPlane, User},
+    fabric::Fabric,
+    host::Running,
+    parts::{self, Kubernetes, Tree},
+    topology::LeafVrf,
+};
+
+use crate::support::{Daemon, SELVEDGE, install_crds, progress};
+
+/// How long anything may take that involves guests.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const NODES: [(&str, &str); 2] = [("n1", "leaf1"), ("n2", "leaf2")];
+
+/// A cluster of two nodes behind two leaves, with operator and agents running.
+struct World {
+    // The order of the fields is the order in which they end.
+    agents: Vec<Running>,
+    _operator: Daemon,
+    plane: ControlPlane,
+    fabric: Fabric,
+}
+
+impl World {
+    fn start() -> anyhow::Result<Self> {
+        parts::prepare_machine(&progress)?;
+        let tree = Tree::for_guests(&progress)?;
+        let kubernetes = Kubernetes::prepare(&progress)?;
+        let fabric = Fabric::builder()
+            .leaf("leaf1", 64512)
+            .leaf("leaf2", 64513)
+            .node("n1", &["leaf1"])
+            .node("n2", &["leaf2"])
+            .vrf("leaf2", leaf_vrf("m2m_enc", 10100, ["192.0.2.0/24", "2001:db8:f::/48"])?)
+            .vrf("leaf2", leaf_vrf("third", 10300, ["203.0.113.0/24", "2001:db8:e::/48"])?)
+            .start(&tree, &progress)?;
+        eprintln!("fabric start: {:.1} s", fabric.up_after().as_secs_f64());
+        let plane = NODES
+            .iter()
+            .fold(ControlPlane::builder(&kubernetes), |plane, (node, _)| plane.user(User::new(&agent_user(node), &[])))
+            .inside(fabric.namespace(), fabric.control_plane_address())
+            .start()?;
+        eprintln!("control plane start: {:.1} s", plane.ready_after().as_secs_f64());
+        install_crds(&plane)?;
+        let kubeconfig = plane.kubeconfig("admin")?;
+        let operator = Daemon::start(fabric.namespace(), &["operator", "--kubeconfig", &kubeconfig.to_string_lossy()])?;
+        let mut world = Self { agents: Vec::new(), _operator: operator, plane, fabric };
+        world.fabric.hand_in(SELVEDGE.as_ref())?;
+        for (node, leaf) in NODES {
+            world.join(node, leaf)?;
+        }
+        Ok(world)
+    }
+
+    /// Makes a machine of the fabric a node of the cluster.
+    fn join(&mut self, node: &str, leaf: &str) -> anyhow::Result<()> {
+        let link = self.fabric.link(node, leaf)?;
+        let (near, far) = link.seen_from(node).expect("the link has two ends");
+        let (nic, peer) = (&near.interface, far.ipv4.addr());
+        self.apply(&format!(
+            "
+apiVersion: v1
+kind: Node
+metadata: {{name: {node}, labels: {{kubernetes.io/hostname: {node}}}}}
+---
+apiVersion: openpe.openperouter.github.io/v1alpha1
+kind: Underlay
+metadata: {{name: {node}, namespace: default}}
+spec:
+  nodeSelector: {{matchLabels: {{kubernetes.io/hostname: {node}}}}}
+  asn: 64514
+  nics: [{nic}]
+  evpn: {{vtepcidr: 100.65.0.0/24}}
+  neighbors: [{{type: external, address: {peer}, connectTime: 1s}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: agent-{node}}}
+rules:
+- apiGroups: [network.t-caas.telekom.com]
+  resources: [nodenetworkconfigs, nodenetworkconfigs/status]
+  resourceNames: [{node}]
+  verbs: [get, list, watch, patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: agent-{node}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: agent-{node}}}
+subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]
+",
+            user = agent_user(node),
+        ))?;
+        let agent = self.agent(node)?;
+        self.agents.push(agent);
+        Ok(())
+    }
+
+    fn agent(&self, node: &str) -> anyhow::Result<Running> {
+        let kubeconfig = self.fabric.hand_in(&self.plane.kubeconfig(&agent_user(node))?)?;
+        let agent = ["/share/selvedge", "agent", "--node", node, "--kubeconfig", &kubeconfig];
+        Ok(self.fabric.at(node)?.start(&agent)?)
+    }
+
+    fn apply(&self, manifests: &str) -> anyhow::Result<()> {
+        self.plane.kubectl(&["apply", "--validate=strict", "-f", "-"], manifests)?;
+        Ok(())
+    }
+
+    fn get(&self, what: &str, path: &str) -> anyhow::Result<String> {
+        Ok(self.plane.kubectl(&["get", what, &format!("--output=jsonpath={path}")], "")?)
+    }
+
+    /// Waits until every node runs the newest revision and has said so.
+    fn settled(&self) -> anyhow::Result<()> {
+        let mut last = String::new();
+        let done = Fabric::eventually(PATIENCE, || {
+            let state = "{range .items[*]}{.metadata.name} {.spec.revision} {.status.observedRevision} {.status.configStatus} {.status.errorMessage}{\"\\n\"}{end}";
+            last = self.get("nodenetworkconfigs", state).unwrap_or_default();
+            let newest = self.get("ncr", "{range .items[*]}{.spec.revision} {.status.ready}/{.status.total}{\"\\n\"}{end}").unwrap_or_default();
+            let all = format!("{}/{}", NODES.len(), NODES.len());
+            let ready: Vec<&str> = newest.lines().filter_map(|line| line.strip_suffix(&format!(" {all}"))).collect();
+            let current = |line: &str| {
+                let mut words = line.split(' ').skip(1);
+                let (told, observed, status) = (words.next(), words.next(), words.next());
+                told == observed && status == Some("provisioned") && ready.iter().any(|ready| told == Some(ready))
+            };
+            (last.lines().count() == NODES.len() && last.lines().all(current)).then_some(())
+        });
+        anyhow::ensure!(done.is_some(), "nodes did not settle:\n{last}\n{}", self.diagnosis());
+        Ok(())
+    }
+
+    fn diagnosis(&self) -> String {
+        let agents = self.agents.iter().map(|agent| format!("{}{}", agent.stdout(), agent.stderr()));
+        agents.collect::<Vec<_>>().join("\n---\n")
+    }
+
+    fn reaches(&self, from: &str, target: &str) {
+        let answered = Fabric::eventually(PATIENCE, || {
+            self.fabric.ping(from, target, 2).is_ok_and(Ping::whole).then_some(())
+        });
+        if answered.is_none() {
+            for (node, _) in NODES {
+                eprintln!("{}", self.inspect(node));
+            }
+        }
+        assert!(answered.is_some(), "{from} does not reach {target}");
+    }
+
+    fn inspect(&self, node: &str) -> String {
+        let show = "ip -br link; ip -n selvedge -br link; ip -n selvedge -br address; ip -n selvedge route show table all | grep -v ^local; \
+            ip -n selvedge -6 route show table all | grep -v -E '^(local|anycast|multicast)'; ip -n selvedge neigh; bridge -n selvedge fdb show; \
+            vtysh -N router -c 'show bgp summary' -c 'show evpn vni' -c 'show bgp l2vpn evpn' -c 'show running-config' -c 'show ip route vrf all'";
+        let Ok(space) = self.fabric.at(node) else { return String::new() };
+        space.script(show).unwrap_or_else(|error| error.to_string())
+    }
+
+    fn does_not_reach(&self, from: &str, target: &str) {
+        let ping = self.fabric.ping(from, target, 3).expect("ping runs");
+        assert_eq!((ping.sent, ping.received), (3, 0), "{from} reaches {target}");
+    }
+}
+
+fn agent_user(node: &str) -> String {
+    format!("selvedge-agent-{node}")
+}
+
+fn leaf_vrf(name: &str, vni: u32, prefixes: [&str; 2]) -> anyhow::Result<LeafVrf> {
+    Ok(LeafVrf {
+        name: name.to_owned(),
+        vni,
+        route_target: format!("64500:{vni}"),
+        prefixes: prefixes.into_iter().map(str::parse).collect::<Result<_, _>>()?,
+    })
+}
+
+/// A tenant's VRF with a destination, a network and its attachment.
+fn tenant(vrf: &str, vni: u32, prefixes: &str, vlan: u16, ipv4: &str, ipv6: &str) -> String {
+    let name = vrf.replace('_', "-");
+    format!(
+        "
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: VRF
+metadata: {{name: {name}}}
+spec: {{vrf: {vrf}, vni: {vni}, routeTarget: \"64500:{vni}\"}}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Destination
+metadata: {{name: {name}, labels: {{zone: {name}}}}}
+spec: {{vrfRef: {name}, prefixes: [{prefixes}]}}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Network
+metadata: {{name: {name}}}
+spec: {{ipv4: {{cidr: {ipv4}}}, ipv6: {{cidr: \"{ipv6}\"}}, vlan: {vlan}, vni: {l2vni}}}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Layer2Attachment
+metadata: {{name: {name}}}
+spec:
+  networkRef: {name}
+  interfaceName: {name}
+  destinations: {{matchLabels: {{zone: {name}}}}}
+",
+        l2vni = vni + u32::from(vlan),
+    )
+}
+
+/// Everything of the kernel and FRR on a node that has a name, one line each.
+fn inventory(world: &World, node: &str) -> anyhow::Result<Vec<String>> {
+    let script = "ip -br link | awk '{print \"host link\", $1}'
+        ip -n selvedge -br link | awk '{print \"router link\", $1}'
+        ip -n selvedge -br address | awk '{for (i = 3; i <= NF; i++) if ($i !~ /^fe80/) print \"router address\", $1, $i}'
+        ip -n selvedge rule; ip -n selvedge -6 rule
+        ip -n selvedge route show table all proto 176; ip -n selvedge -6 route show table all proto 176
+        vtysh -N router -c 'show running-config' | grep -v -e '^!' -e '^Building' -e '^Current' -e '^$'";
+    let text = world.fabric.at(node)?.script(script)?;
+    Ok(text.lines().map(|line| line.replace("@NONE", "").trim_end().to_owned()).collect())
+}
+
+#[test]
+fn a_tenants_yaml_becomes_a_ping_across_the_fabric_and_its_deletion_leaves_nothing() -> anyhow::Result<()> {
+    let mut world = World::start()?;
+    world.settled()?;
+    let bare: Vec<_> = NODES.iter().map(|(node, _)| inventory(&world, node)).collect::<Result<_, _>>()?;
+
+    world.apply(&tenant("third", 10300, "203.0.113.0/24", 235, "198.51.100.0/26", "2001:db8:300::/64"))?;
+    world.settled()?;
+    let before: Vec<_> = NODES.iter().map(|(node, _)| inventory(&world, node)).collect::<Result<_, _>>()?;
+
+    let start = Instant::now();
+    world.apply(&tenant("m2m_enc", 10100, "192.0.2.0/24", 234, "198.51.100.128/25", "2001:db8:100::/64"))?;
+    world.settled()?;
+    eprintln!("intent to configured nodes: {:.1} s", start.elapsed().as_secs_f64());
+    for (number, (node, _)) in (1..).zip(NODES) {
+        let workload = |name: String, parent: &str, ipv4: String, ipv6: String, gateways: [&str; 2]| -> anyhow::Result<_> {
+            let gateways = [gateways[0].parse()?, gateways[1].parse()?];
+            Ok((name, parent.to_owned(), [ipv4.parse()?, ipv6.parse()?], gateways))
+        };
+        let secure = workload(format!("w{number}"), "l2.m2m-enc", format!("198.51.100.{}/25", 140 + number),
+            format!("2001:db8:100::{number}0/64"), ["198.51.100.129", "2001:db8:100::1"])?;
+        let third = workload(format!("t{number}"), "l2.third", format!("198.51.100.{}/26", 10 + number),
+            format!("2001:db8:300::{number}0/64"), ["198.51.100.1", "2001:db8:300::1"])?;
+        for (name, parent, addresses, gateways) in [secure, third] {
+            world.fabric.workload(&name, node, &parent, &addresses, &gateways)?;
+        }
+    }
+    world.reaches("w1", "198.51.100.142");
+    eprintln!("intent to first ping: {:.1} s", start.elapsed().as_secs_f64());
+    for target in ["2001:db8:100::20", "198.51.100.129", "2001:db8:100::1", "192.0.2.77", "2001:db8:f::77"] {
+        world.reaches("w1", target);
+        world.reaches("w2", if target.ends_with("::20") { "2001:db8:100::10" } else { target });
+    }
+    for (from, target) in [("t1", "198.51.100.12"), ("t1", "203.0.113.77"), ("t2", "2001:db8:300::10")] {
+        world.reaches(from, target);
+    }
+    for target in ["198.51.100.11", "198.51.100.1", "203.0.113.77", "2001:db8:300::10", "2001:db8:300::1", "2001:db8:e::77"] {
+        world.does_not_reach("w1", target);
+    }
+    world.does_not_reach("t1", "198.51.100.142");
+    world.does_not_reach("t1", "192.0.2.77");
+    let ready = world.get("layer2attachment/m2m-enc", "{.status.conditions[?(@.type==\"Ready\")].message}")?;
+    assert_eq!(ready, "applied on 2 nodes");
+
+    a_restarted_agent_disturbs_nothing(&mut world)?;
+
+    world.plane.kubectl(&["delete", "layer2attachment", "m2m-enc"], "")?;
+    Fabric::eventually(PATIENCE, || {
+        let left = world.get("layer2networkconfigurations", "{.items[*].metadata.name}").unwrap_or_default();
+        (!left.contains("m2m-enc")).then_some(())
+    });
+    world.settled()?;
+    for ((node, _), before) in NODES.iter().zip(&before) {
+        assert_eq!(inventory(&world, node)?, *before, "{node} has exactly what it had before the attachment");
+    }
+    world.reaches("t1", "198.51.100.12");
+    world.plane.kubectl(&["delete", "layer2attachment", "third"], "")?;
+    Fabric::eventually(PATIENCE, || {
+        let left = world.get("layer2networkconfigurations", "{.items[*].metadata.name}").unwrap_or_default();
+        left.is_empty().then_some(())
+    });
+    world.settled()?;
+    for ((node, _), bare) in NODES.iter().zip(&bare) {
+        assert_eq!(inventory(&world, node)?, *bare, "{node} has exactly what it had before any attachment");
+    }
+    Ok(())
+}
+
+/// Kills the agent of a node under a ping of a hundred packets a second, starts it again, and counts.
+fn a_restarted_agent_disturbs_nothing(world: &mut World) -> anyhow::Result<()> {
+    let ping = world.fabric.at("w1")?.start(&["ping", "-i", "0.01", "-c", "1000", "-W", "2", "192.0.2.77"])?;
+    std::thread::sleep(Duration::from_secs(2));
+    let old = world.agents.remove(0);
+    old.signal(lab::host::Signal::KILL);
+    old.wait(PATIENCE)?;
+    let new = world.agent("n1")?;
+    new.wait_for("agent starts", PATIENCE)?;
+    world.agents.insert(0, new);
+    let output = ping.wait(PATIENCE)?;
+    assert!(output.stdout.contains("1000 packets transmitted, 1000 received"), "{}", output.stdout);
+    Ok(())
+}

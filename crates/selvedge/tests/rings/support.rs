@@ -1,0 +1,77 @@
+//! What several rings need: the program under test, and a control plane with our kinds in it.
+
+use std::{
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use lab::{control_plane::ControlPlane, namespace::Namespace};
+
+/// The program under test.
+pub(crate) const SELVEDGE: &str = env!("CARGO_BIN_EXE_selvedge");
+
+/// Progress of the parts, shown with `--nocapture` and with failures.
+pub(crate) fn progress(line: &str) {
+    eprintln!("{line}");
+}
+
+/// Runs the program to its end.
+pub(crate) fn selvedge(arguments: &[&str], stdin: &str) -> anyhow::Result<Output> {
+    use std::io::Write as _;
+    let mut child = Command::new(SELVEDGE)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(mut pipe) = child.stdin.take() {
+        pipe.write_all(stdin.as_bytes())?;
+    }
+    Ok(child.wait_with_output()?)
+}
+
+/// Installs our kinds and waits until they are served.
+pub(crate) fn install_crds(plane: &ControlPlane) -> anyhow::Result<()> {
+    let crds = String::from_utf8(selvedge(&["crds"], "")?.stdout)?;
+    plane.kubectl(&["apply", "--server-side", "-f", "-"], &crds)?;
+    plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "")?;
+    Ok(())
+}
+
+/// A program of ours that runs beside the control plane; dropping it ends it, and a failing test shows its log.
+pub(crate) struct Daemon {
+    child: std::process::Child,
+    name: String,
+    log: tempfile::NamedTempFile,
+}
+
+impl Daemon {
+    /// Starts the program in a network namespace.
+    pub(crate) fn start(namespace: &Namespace, arguments: &[&str]) -> anyhow::Result<Self> {
+        let log = tempfile::NamedTempFile::new()?;
+        let [nsenter, net] = namespace.prefix();
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--", &nsenter, &net, "--", SELVEDGE])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log.reopen()?)
+            .spawn()?;
+        Ok(Self { child, name: arguments.first().copied().unwrap_or_default().to_owned(), log })
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ended = self.child.kill().and_then(|()| self.child.wait());
+        if std::thread::panicking() {
+            let log = std::fs::read_to_string(self.log.path()).unwrap_or_default();
+            eprintln!("=== {} ===\n{log}", self.name);
+        }
+    }
+}
+
+/// A file of this repository.
+pub(crate) fn repository(path: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
