@@ -60,11 +60,13 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
         .as_ref()
         .map(|underlay| underlay.namespace.clone());
     let kernel = Kernel::open(&namespace.ok_or("the config has no underlay")?)?;
+    let start = Instant::now();
     let wish = if give_back {
         Desired::default()
     } else {
         desired(&config).map_err(|all| join(&all))?
     };
+    println!("wished in {:?}", start.elapsed());
     let start = Instant::now();
     let observed = kernel.observe().await?;
     let (seen, start) = (start.elapsed(), Instant::now());

@@ -1,6 +1,6 @@
 //! From wish and fact to the plan.
 //!
-//! The plan is made while a [model](crate::model) of the kernel runs along: each step is decided on what the steps
+//! The plan is made while a [`model`] of the kernel runs along: each step is decided on what the steps
 //! before it leave behind, so that a delete which takes other links with it is followed by their return, and nothing
 //! else. The order and its reasons are in [`plan`](crate::plan).
 

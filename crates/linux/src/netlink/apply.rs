@@ -85,7 +85,7 @@ impl Executor<'_> {
                 let connection = self.connection(id.domain)?;
                 changed(
                     id.domain,
-                    address::delete(connection, index, *address).await,
+                    gone(address::delete(connection, index, *address).await),
                 )
             }
             Step::AddRoute { id, route } => {
@@ -94,11 +94,15 @@ impl Executor<'_> {
                 changed(id.domain, route::add(connection, id, route, device).await)
             }
             Step::DeleteRoute { id, route } => {
-                let device = self.device(id.domain, route).await?;
+                let device = match self.device(id.domain, route).await {
+                    // It went with its link.
+                    Err(Error::NoLink { .. }) => return Ok(()),
+                    device => device?,
+                };
                 let connection = self.connection(id.domain)?;
                 changed(
                     id.domain,
-                    route::delete(connection, id, route, device).await,
+                    gone(route::delete(connection, id, route, device).await),
                 )
             }
             Step::AddRule(rule) => {
@@ -107,7 +111,7 @@ impl Executor<'_> {
             }
             Step::DeleteRule(rule) => {
                 let connection = self.connection(rule.domain)?;
-                changed(rule.domain, rule::delete(connection, rule).await)
+                changed(rule.domain, gone(rule::delete(connection, rule).await))
             }
             Step::SetSysctl { id, value } => {
                 let namespace = match id.domain {
@@ -191,18 +195,18 @@ impl Executor<'_> {
         )
     }
 
-    /// Deletes a link, after one more look at whose it is.
+    /// Deletes a link, after one more look at whose it is. One that went with another, or by somebody's hand, is gone.
     async fn delete_link(&mut self, id: &LinkId) -> Result<(), Error> {
         // Others may go with it; whatever is needed later is looked up again.
         self.indices.clear();
         let connection = self.connection(id.domain)?;
         let Some(seen) = find(connection, id).await? else {
-            return Err(Error::NoLink { id: id.clone() });
+            return Ok(());
         };
         if seen.owner != Owner::Ours {
             return Err(Error::NotOurs { id: id.clone() });
         }
-        changed(id.domain, link::delete(connection, seen.index).await)
+        changed(id.domain, gone(link::delete(connection, seen.index).await))
     }
 
     async fn device(&mut self, domain: Domain, route: &Route) -> Result<Option<u32>, Error> {
@@ -241,6 +245,17 @@ impl Executor<'_> {
                 name: self.kernel.name.clone(),
             }),
         }
+    }
+}
+
+/// What the kernel says of an object that is not there: file, process, device, address.
+const NOT_THERE: [i32; 4] = [2, 3, 19, 99];
+
+/// The result of a delete: what is gone already needs no deleting. Whether it stays gone is for the next plan to see.
+fn gone(result: Result<(), RequestError>) -> Result<(), RequestError> {
+    match result {
+        Err(error) if error.errno().is_some_and(|it| NOT_THERE.contains(&it)) => Ok(()),
+        result => result,
     }
 }
 

@@ -86,10 +86,13 @@ pub(super) async fn add(connection: &Connection, rule: &Rule) -> Result<(), Requ
     connection.change(request, NLM_F_CREATE | NLM_F_EXCL).await
 }
 
-/// Removes a rule: one of ours, or the kernel's rule for local addresses, which is the only one at 0.
+/// Removes a rule: one of ours, or the rule for local addresses at 0, whoever put it there.
+///
+/// The kernel deletes the first rule that matches, and a priority or protocol of 0 matches any. So 0 may be asked for only
+/// where such a rule was seen: being the first, it is the one that goes.
 pub(super) async fn delete(connection: &Connection, rule: &Rule) -> Result<(), RequestError> {
     let protocol = if rule.priority == 0 {
-        RouteProtocol::Kernel
+        RouteProtocol::Unspec
     } else {
         RouteProtocol::from(PROTOCOL)
     };
@@ -105,8 +108,10 @@ fn message(rule: &Rule, protocol: RouteProtocol) -> RuleMessage {
     message.attributes = vec![
         RuleAttribute::Table(rule.table),
         RuleAttribute::Priority(rule.priority),
-        RuleAttribute::Protocol(protocol),
     ];
+    if protocol != RouteProtocol::Unspec {
+        message.attributes.push(RuleAttribute::Protocol(protocol));
+    }
     if let Some(net) = rule.src {
         message.header.src_len = net.prefix_len();
         message.attributes.push(RuleAttribute::Source(net.addr()));

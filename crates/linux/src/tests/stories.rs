@@ -94,6 +94,26 @@ fn removing_a_segment_touches_only_its_objects() {
 }
 
 #[test]
+fn removing_a_vrf_touches_only_its_objects_and_waits_for_frr() {
+    let mut config = two_of_each();
+    config["fabricVRFs"]["blue"] = fabric_vrf("blue", 10005, 2005);
+    let mut now = host();
+    settle(&wish(config), &mut now);
+    let plan = settle(&wish(two_of_each()), &mut now);
+    assert_eq!(plan.before_frr(), []);
+    assert_eq!(
+        texts(&plan),
+        [
+            "delete link router/vx.blue",
+            "delete link router/br.blue",
+            "delete link router/blue",
+            "delete route 0.0.0.0/0 table 10005 metric 4278198272 in router: unreachable",
+            "delete route ::/0 table 10005 metric 4278198272 in router: unreachable",
+        ]
+    );
+}
+
+#[test]
 fn a_link_deleted_by_hand_is_the_only_thing_repaired() {
     let desired = wish(two_of_each());
     let mut now = host();
