@@ -3,6 +3,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    process::Stdio,
     time::Duration,
 };
 
@@ -130,7 +131,7 @@ pub(crate) async fn ensure(paths: &Paths, namespace: &str) -> Result<Vec<&'stati
             .args(["-d", "-N", INSTANCE, "-i"])
             .arg(run.join(format!("{daemon}.pid")))
             .args(arguments);
-        output(&mut command).await?;
+        start(&mut command, daemon, &run).await?;
         listening(&run, daemon).await?;
         started.push(daemon);
     }
@@ -158,6 +159,36 @@ async fn listening(run: &Path, daemon: &str) -> Result<(), Error> {
     })
     .await
     .map_err(|_elapsed| silent())
+}
+
+/// Starts a daemon, which leaves its parent. What it prints goes into a file: a pipe would stay open as long as it lives.
+async fn start(command: &mut Command, daemon: &str, run: &Path) -> Result<(), Error> {
+    let log = run.join(format!("{daemon}.log"));
+    let failed = |source| Error::Run {
+        program: daemon.to_owned(),
+        source,
+    };
+    let file = std::fs::File::create(&log).map_err(failed)?;
+    let copy = file.try_clone().map_err(failed)?;
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(copy)
+        .status()
+        .await
+        .map_err(failed)?;
+    if status.success() {
+        return Ok(());
+    }
+    let message = fs::read_to_string(&log)
+        .await
+        .unwrap_or_default()
+        .trim()
+        .to_owned();
+    Err(Error::Refused {
+        program: daemon.to_owned(),
+        message,
+    })
 }
 
 /// What a program prints, if it ends well.

@@ -4,13 +4,19 @@
 //! and what is no longer wanted goes, when FRR has let go of it (see [`linux::plan`]). After that both plans must be
 //! empty, or the apply has failed.
 
-use std::fmt;
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 use api::tcaas::NodeNetworkConfigSpec;
 use frr::{Change, FrrVersion, Secrets};
 use linux::{Observed, Plan, netlink::Kernel};
 
 use crate::{daemons, vtysh};
+
+/// How long FRR's daemons may take to hear of each other's changes.
+const FRR_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What an apply did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -154,6 +160,33 @@ impl Reconciler {
             self.verify(config, &kernel, &frr).await?;
         }
         Ok(applied)
+    }
+
+    /// Types the lines that lead to the configuration; returns the change that was left when FRR took all of it.
+    ///
+    /// FRR's daemons hear of each other's changes a moment later: bgpd refuses to give up a VRF until zebra has told it that
+    /// the VNI is gone. What is left then is looked at again, for as long as it may take.
+    async fn configure_frr(
+        &self,
+        desired: &frr::FrrConfig,
+        applied: &mut Applied,
+    ) -> Result<Change, Failure> {
+        let deadline = Instant::now() + FRR_PATIENCE;
+        loop {
+            let change = self.change(desired).await?;
+            let outcome = vtysh::commands(&change.to_vtysh()).await;
+            applied.frr_lines += change.n_lines();
+            applied
+                .resets
+                .extend(change.resets.iter().map(ToString::to_string));
+            match outcome {
+                Ok(()) => return Ok(change),
+                Err(error) if error.is_passing() && Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => return Err(Failure::Frr(error)),
+            }
+        }
     }
 
     async fn verify(

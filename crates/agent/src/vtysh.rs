@@ -23,6 +23,16 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether the same line may be taken a moment later.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Run(_) => false,
+            Self::Refused { message } => message.contains("Please unconfigure l3vni"),
+        }
+    }
+}
+
 /// The running configuration.
 pub(crate) async fn running_config() -> Result<String, Error> {
     vtysh(&["show running-config".to_owned()]).await

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 pub use local::LocalHost;
 pub(crate) use running::Record;
-pub use rustix::process::Signal;
 pub use running::{Output, Running};
+pub use rustix::process::Signal;
 
 use crate::{namespace, process};
 

@@ -35,12 +35,14 @@ impl Space {
         let unshare =
             "unshare --mount --net --uts --pid --fork --kill-child=KILL --propagation private --";
         let mut argv: Vec<&str> = unshare.split(' ').collect();
+        // A machine behind a VRF has the VRF's name, which need not be one that a host can have.
+        let host_name = name.replace('_', "-");
         argv.extend([
             "sh",
             "-c",
             INIT,
             "space",
-            name,
+            &host_name,
             host.tree(),
             host.share_seen(),
         ]);

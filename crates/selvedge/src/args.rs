@@ -99,7 +99,12 @@ pub(crate) struct Agent {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
     /// Name of the node
-    #[arg(long, env = "NODE_NAME", value_name = "NAME", required_unless_present = "config")]
+    #[arg(
+        long,
+        env = "NODE_NAME",
+        value_name = "NAME",
+        required_unless_present = "config"
+    )]
     pub(crate) node: Option<String>,
     /// Applies the NodeNetworkConfig in this file once, without a cluster, and ends
     #[arg(long, value_name = "PATH")]

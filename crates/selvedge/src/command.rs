@@ -37,16 +37,24 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
 
 /// A client of the cluster that was named, or of the one we run in.
 async fn client(cluster: &Cluster) -> anyhow::Result<Client> {
-    let options = KubeConfigOptions { context: cluster.context.clone(), ..KubeConfigOptions::default() };
+    let options = KubeConfigOptions {
+        context: cluster.context.clone(),
+        ..KubeConfigOptions::default()
+    };
     let config = match &cluster.kubeconfig {
         Some(path) => {
-            let file = Kubeconfig::read_from(path).with_context(|| format!("failed to read {}", path.display()))?;
-            Config::from_custom_kubeconfig(file, &options).await.context("failed to use the kubeconfig")?
+            let file = Kubeconfig::read_from(path)
+                .with_context(|| format!("failed to read {}", path.display()))?;
+            Config::from_custom_kubeconfig(file, &options)
+                .await
+                .context("failed to use the kubeconfig")?
         }
-        None if cluster.context.is_some() => {
-            Config::from_kubeconfig(&options).await.context("failed to use the kubeconfig")?
-        }
-        None => Config::infer().await.context("found no cluster; name one with --kubeconfig")?,
+        None if cluster.context.is_some() => Config::from_kubeconfig(&options)
+            .await
+            .context("failed to use the kubeconfig")?,
+        None => Config::infer()
+            .await
+            .context("found no cluster; name one with --kubeconfig")?,
     };
     Client::try_from(config).context("failed to make a client")
 }
@@ -58,10 +66,14 @@ where
     E: Into<anyhow::Error>,
 {
     crate::telemetry::init();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("failed to start")?;
     runtime.block_on(async {
-        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-            .context("failed to listen for signals")?;
+        let mut terminate =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+                .context("failed to listen for signals")?;
         tokio::select! {
             ended = work() => ended.map_err(Into::into),
             _ = tokio::signal::ctrl_c() => Ok(()),

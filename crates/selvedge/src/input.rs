@@ -51,12 +51,15 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<World> {
     for path in paths {
         if path.as_os_str() == "-" {
             let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("failed to read standard input")?;
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .context("failed to read standard input")?;
             world.add("-", &text);
             continue;
         }
         for file in files(path)? {
-            let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+            let text = fs::read_to_string(&file)
+                .with_context(|| format!("failed to read {}", file.display()))?;
             world.add(&file.display().to_string(), &text);
         }
     }
@@ -71,12 +74,18 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     let mut entries = Vec::new();
     for entry in fs::read_dir(path).with_context(|| format!("failed to list {}", path.display()))? {
-        entries.push(entry.with_context(|| format!("failed to list {}", path.display()))?.path());
+        entries.push(
+            entry
+                .with_context(|| format!("failed to list {}", path.display()))?
+                .path(),
+        );
     }
     entries.sort();
     let mut found = Vec::new();
     for entry in entries {
-        let is_manifest = entry.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "json");
+        let is_manifest = entry
+            .extension()
+            .is_some_and(|end| end == "yaml" || end == "yml" || end == "json");
         if entry.is_dir() {
             found.extend(files(&entry)?);
         } else if is_manifest {
@@ -93,12 +102,18 @@ impl World {
             Ok(documents) => {
                 let several = documents.len() > 1;
                 for (number, document) in (1..).zip(documents) {
-                    let origin = Origin { file: file.to_owned(), document: several.then_some(number) };
+                    let origin = Origin {
+                        file: file.to_owned(),
+                        document: several.then_some(number),
+                    };
                     self.insert(origin, &document);
                 }
             }
             Err(message) => {
-                let origin = Origin { file: file.to_owned(), document: None };
+                let origin = Origin {
+                    file: file.to_owned(),
+                    document: None,
+                };
                 self.unknown.push((origin, message));
             }
         }
@@ -106,8 +121,15 @@ impl World {
 
     fn insert(&mut self, origin: Origin, document: &Value) {
         // `kubectl get -o yaml` writes lists.
-        let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
-        if let Some(items) = document.get("items").and_then(Value::as_array).filter(|_| is_list) {
+        let is_list = document
+            .get("kind")
+            .and_then(Value::as_str)
+            .is_some_and(|kind| kind.ends_with("List"));
+        if let Some(items) = document
+            .get("items")
+            .and_then(Value::as_array)
+            .filter(|_| is_list)
+        {
             for item in items {
                 self.insert(origin.clone(), item);
             }
@@ -126,8 +148,15 @@ impl World {
     /// Adds what rules of its kind the object breaks, except where the reader has already said so.
     fn check_rules(&mut self, object: &ObjectRef, document: &Value) {
         let broken = self.rules.broken(object, document);
-        let said: Vec<_> = self.snapshot.unreadable.iter().filter(|problem| problem.subject == *object).collect();
-        let new = broken.into_iter().filter(|problem| !said.iter().any(|said| said.field == problem.field));
+        let said: Vec<_> = self
+            .snapshot
+            .unreadable
+            .iter()
+            .filter(|problem| problem.subject == *object)
+            .collect();
+        let new = broken
+            .into_iter()
+            .filter(|problem| !said.iter().any(|said| said.field == problem.field));
         let new: Vec<_> = new.collect();
         self.snapshot.unreadable.extend(new);
     }
@@ -135,13 +164,26 @@ impl World {
     /// One line on what was passed over, if anything was.
     pub(crate) fn passed_over(&self) -> Option<String> {
         let total: usize = self.foreign.values().sum();
-        let kinds: Vec<String> = self.foreign.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        (total > 0).then(|| format!("passed over {total} objects of other kinds: {}", kinds.join(", ")))
+        let kinds: Vec<String> = self
+            .foreign
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        (total > 0).then(|| {
+            format!(
+                "passed over {total} objects of other kinds: {}",
+                kinds.join(", ")
+            )
+        })
     }
 }
 
 /// The documents of a YAML or JSON text; empty ones are left out.
 fn documents(text: &str) -> Result<Vec<Value>, String> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
-    Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
+    Ok(documents
+        .into_iter()
+        .filter(|document| !document.is_null())
+        .collect())
 }

@@ -1,5 +1,9 @@
 //! The one place that prints.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is the one place that prints"
+)]
 
 use std::{
     io::{IsTerminal, Write},
@@ -33,7 +37,11 @@ impl From<Verdict> for ExitCode {
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     // A reader that went away is no reason to fail.
     let _written = error.print();
-    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+    if error.use_stderr() {
+        ExitCode::from(2)
+    } else {
+        ExitCode::SUCCESS
+    }
 }
 
 /// Prints why a command could not do its work.
@@ -111,8 +119,14 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let columns = head.len();
     let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain(head.get(column).map(|cell| cell.chars().count())).max().unwrap_or(0)
+        let cells = rows
+            .iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count());
+        cells
+            .chain(head.get(column).map(|cell| cell.chars().count()))
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let line = |cells: Vec<&str>| {

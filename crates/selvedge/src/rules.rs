@@ -22,7 +22,9 @@ static DEFINITIONS: LazyLock<BTreeMap<Kind, Value>> = LazyLock::new(|| {
         let spec = definition.spec;
         for version in spec.versions {
             let api_version = format!("{}/{}", spec.group, version.name);
-            let Lookup::Ours(kind) = Kind::find(&api_version, &spec.names.kind) else { continue };
+            let Lookup::Ours(kind) = Kind::find(&api_version, &spec.names.kind) else {
+                continue;
+            };
             let schema = version.schema.and_then(|schema| schema.open_api_v3_schema);
             if let Some(Ok(schema)) = schema.map(serde_json::to_value) {
                 schemas.insert(kind, schema);
@@ -58,15 +60,31 @@ impl Rules {
     pub(crate) fn broken(&mut self, object: &ObjectRef, document: &Value) -> Vec<Problem> {
         let definition = self.definitions.entry(object.kind).or_insert_with(|| {
             let schema = DEFINITIONS.get(&object.kind)?.clone();
-            Some(Definition { rules: compile_schema(&schema), schema })
+            Some(Definition {
+                rules: compile_schema(&schema),
+                schema,
+            })
         });
-        let Some(definition) = definition else { return Vec::new() };
+        let Some(definition) = definition else {
+            return Vec::new();
+        };
         let mut found = Vec::new();
         limits(&definition.schema, document, "", &mut found);
-        if let Err(errors) = self.validator.0.validate_compiled(&definition.rules, document, None) {
-            found.extend(errors.as_slice().iter().map(|error| (error.field_path.clone(), error.message.clone())));
+        if let Err(errors) = self
+            .validator
+            .0
+            .validate_compiled(&definition.rules, document, None)
+        {
+            found.extend(
+                errors
+                    .as_slice()
+                    .iter()
+                    .map(|error| (error.field_path.clone(), error.message.clone())),
+            );
         }
-        let problem = |(field, message)| Problem::new(object.clone(), field, problem::Kind::RuleBroken { message });
+        let problem = |(field, message)| {
+            Problem::new(object.clone(), field, problem::Kind::RuleBroken { message })
+        };
         found.into_iter().map(problem).collect()
     }
 }
@@ -85,28 +103,56 @@ fn limits(schema: &Value, value: &Value, path: &str, found: &mut Vec<(String, St
     };
     #[expect(clippy::cast_precision_loss, reason = "no list or text is that long")]
     match value {
-        Value::Number(number) => between("the value", number.as_f64().unwrap_or(0.0), "minimum", "maximum"),
+        Value::Number(number) => between(
+            "the value",
+            number.as_f64().unwrap_or(0.0),
+            "minimum",
+            "maximum",
+        ),
         Value::String(text) => {
-            between("its length", text.chars().count() as f64, "minLength", "maxLength");
+            between(
+                "its length",
+                text.chars().count() as f64,
+                "minLength",
+                "maxLength",
+            );
             let pattern = schema.get("pattern").and_then(Value::as_str);
             if let Some(pattern) = pattern.filter(|pattern| !matches(pattern, text)) {
                 refuse(format!("{text:?} must match {pattern}"));
             }
         }
         Value::Array(items) => {
-            between("the number of items", items.len() as f64, "minItems", "maxItems");
-            let Some(schema) = schema.get("items") else { return };
+            between(
+                "the number of items",
+                items.len() as f64,
+                "minItems",
+                "maxItems",
+            );
+            let Some(schema) = schema.get("items") else {
+                return;
+            };
             for (index, item) in items.iter().enumerate() {
                 limits(schema, item, &format!("{path}[{index}]"), found);
             }
         }
         Value::Object(fields) => {
-            between("the number of entries", fields.len() as f64, "minProperties", "maxProperties");
+            between(
+                "the number of entries",
+                fields.len() as f64,
+                "minProperties",
+                "maxProperties",
+            );
             let known = schema.get("properties");
             let others = schema.get("additionalProperties");
             for (name, field) in fields {
-                let Some(schema) = known.and_then(|known| known.get(name)).or(others) else { continue };
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let Some(schema) = known.and_then(|known| known.get(name)).or(others) else {
+                    continue;
+                };
+                let path = if path.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{path}.{name}")
+                };
                 limits(schema, field, &path, found);
             }
         }
@@ -117,6 +163,8 @@ fn limits(schema: &Value, value: &Value, path: &str, found: &mut Vec<(String, St
 fn matches(pattern: &str, text: &str) -> bool {
     static COMPILED: Mutex<BTreeMap<String, Option<Regex>>> = Mutex::new(BTreeMap::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-    let regex = compiled.entry(pattern.to_owned()).or_insert_with(|| Regex::new(pattern).ok());
+    let regex = compiled
+        .entry(pattern.to_owned())
+        .or_insert_with(|| Regex::new(pattern).ok());
     regex.as_ref().is_none_or(|regex| regex.is_match(text))
 }

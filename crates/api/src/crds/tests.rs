@@ -68,7 +68,9 @@ fn formats_are_those_that_kubernetes_knows() {
     each_property(&mut |_, property| {
         formats.extend(property["format"].as_str().map(str::to_owned));
     });
-    let known: BTreeSet<String> = ["cidr", "date-time", "int32", "int64"].map(str::to_owned).into();
+    let known: BTreeSet<String> = ["cidr", "date-time", "int32", "int64"]
+        .map(str::to_owned)
+        .into();
     assert!(formats.is_subset(&known), "{formats:?}");
 }
 

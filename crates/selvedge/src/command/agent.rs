@@ -13,7 +13,10 @@ use crate::{
 };
 
 pub(super) fn run(args: &Agent) -> anyhow::Result<Verdict> {
-    let paths = Paths { daemons: args.frr_daemons.clone(), ..Paths::default() };
+    let paths = Paths {
+        daemons: args.frr_daemons.clone(),
+        ..Paths::default()
+    };
     if let Some(file) = &args.config {
         return once(file, paths);
     }
@@ -21,19 +24,28 @@ pub(super) fn run(args: &Agent) -> anyhow::Result<Verdict> {
     super::daemon(async || {
         let client = super::client(&args.cluster).await?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), node, "agent starts");
-        agent::run(client, node, paths, ROUTER_NAMESPACE).await.map_err(anyhow::Error::from)
+        agent::run(client, node, paths, ROUTER_NAMESPACE)
+            .await
+            .map_err(anyhow::Error::from)
     })?;
     Ok(Verdict::Fine)
 }
 
 /// Applies one config from a file and says what was done.
 fn once(file: &Path, paths: Paths) -> anyhow::Result<Verdict> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
-    let config: NodeNetworkConfig =
-        serde_saphyr::from_str(&text).with_context(|| format!("failed to read {}", file.display()))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start")?;
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("failed to read {}", file.display()))?;
+    let config: NodeNetworkConfig = serde_saphyr::from_str(&text)
+        .with_context(|| format!("failed to read {}", file.display()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("failed to start")?;
     let outcome = runtime.block_on(async {
-        Reconciler::open(paths, ROUTER_NAMESPACE).await?.reconcile(&config.spec).await
+        Reconciler::open(paths, ROUTER_NAMESPACE)
+            .await?
+            .reconcile(&config.spec)
+            .await
     });
     match outcome {
         Ok(applied) => {

@@ -47,15 +47,29 @@ pub(super) fn run(args: &Compile) -> anyhow::Result<Verdict> {
     if let Some(line) = world.passed_over() {
         output::note(&line);
     }
-    Ok(if has_errors { Verdict::Problems } else { Verdict::Fine })
+    Ok(if has_errors {
+        Verdict::Problems
+    } else {
+        Verdict::Fine
+    })
 }
 
 /// What to say about a node that is not in the input.
 pub(super) fn unknown_node(node: &str, compilation: &Compilation) -> String {
-    let known: Vec<&str> = compilation.nodes.keys().map(String::as_str).take(10).collect();
+    let known: Vec<&str> = compilation
+        .nodes
+        .keys()
+        .map(String::as_str)
+        .take(10)
+        .collect();
     match known.as_slice() {
-        [] => format!("there is no Node {node:?}, nor any other, in the input; add Node objects to it"),
-        known => format!("there is no Node {node:?} in the input; it has {}", known.join(", ")),
+        [] => format!(
+            "there is no Node {node:?}, nor any other, in the input; add Node objects to it"
+        ),
+        known => format!(
+            "there is no Node {node:?} in the input; it has {}",
+            known.join(", ")
+        ),
     }
 }
 
@@ -63,12 +77,22 @@ fn documents(what: What, world: &World, compilation: &Compilation) -> Vec<Value>
     let all = what == What::All;
     let mut documents = Vec::new();
     if all || what == What::Lowlevel {
-        documents.extend(lowlevel(Kind::Layer2NetworkConfiguration, &compilation.lowered.layer2));
-        documents.extend(lowlevel(Kind::VrfRouteConfiguration, &compilation.lowered.vrf));
+        documents.extend(lowlevel(
+            Kind::Layer2NetworkConfiguration,
+            &compilation.lowered.layer2,
+        ));
+        documents.extend(lowlevel(
+            Kind::VrfRouteConfiguration,
+            &compilation.lowered.vrf,
+        ));
     }
     if all || what == What::Revision {
         let name = revision::object_name(&compilation.revision.revision);
-        documents.push(object(Kind::NetworkConfigRevision, &name, &compilation.revision));
+        documents.push(object(
+            Kind::NetworkConfigRevision,
+            &name,
+            &compilation.revision,
+        ));
     }
     if all || what == What::Nodes {
         for (node, config) in &compilation.nodes {
@@ -77,7 +101,11 @@ fn documents(what: What, world: &World, compilation: &Compilation) -> Vec<Value>
         }
     }
     if all || what == What::Status {
-        documents.extend(statuses(&status::fold(&world.snapshot, compilation, &BTreeMap::new())));
+        documents.extend(statuses(&status::fold(
+            &world.snapshot,
+            compilation,
+            &BTreeMap::new(),
+        )));
     }
     if all {
         documents.extend(problems::values(world, compilation));
@@ -95,7 +123,10 @@ fn lowlevel<S: Serialize>(kind: Kind, objects: &LowLevelObjects<S>) -> Vec<Value
         if low.is_generated()
             && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
         {
-            metadata.insert("annotations".to_owned(), json!({"selvedge.dev/generated-from": low.source}));
+            metadata.insert(
+                "annotations".to_owned(),
+                json!({"selvedge.dev/generated-from": low.source}),
+            );
         }
         value
     };
@@ -120,21 +151,46 @@ fn summary(compilation: &Compilation) -> String {
         .iter()
         .map(|(node, config)| {
             let underlay = config.underlay.as_ref();
-            let vtep = underlay.and_then(|underlay| underlay.vtep).map(|vtep| vtep.to_string());
-            let vrfs: Vec<&str> = config.shared.fabric_vrfs.keys().map(String::as_str).collect();
+            let vtep = underlay
+                .and_then(|underlay| underlay.vtep)
+                .map(|vtep| vtep.to_string());
+            let vrfs: Vec<&str> = config
+                .shared
+                .fabric_vrfs
+                .keys()
+                .map(String::as_str)
+                .collect();
             let vlans: Vec<&str> = config.shared.layer2s.keys().map(String::as_str).collect();
-            let or_none = |text: String| if text.is_empty() { "–".to_owned() } else { text };
+            let or_none = |text: String| {
+                if text.is_empty() {
+                    "–".to_owned()
+                } else {
+                    text
+                }
+            };
             vec![
                 node.clone(),
-                underlay.map(|underlay| underlay.asn.to_string()).unwrap_or_else(|| "–".to_owned()),
+                underlay
+                    .map(|underlay| underlay.asn.to_string())
+                    .unwrap_or_else(|| "–".to_owned()),
                 or_none(vtep.unwrap_or_default()),
                 or_none(vrfs.join(" ")),
                 or_none(vlans.join(" ")),
             ]
         })
         .collect();
-    let generated = compilation.lowered.layer2.values().filter(|object| object.is_generated()).count()
-        + compilation.lowered.vrf.values().filter(|object| object.is_generated()).count();
+    let generated = compilation
+        .lowered
+        .layer2
+        .values()
+        .filter(|object| object.is_generated())
+        .count()
+        + compilation
+            .lowered
+            .vrf
+            .values()
+            .filter(|object| object.is_generated())
+            .count();
     let low_level = compilation.lowered.layer2.len() + compilation.lowered.vrf.len();
     format!(
         "revision {}   {} low-level objects, {generated} of them generated   {} nodes\n\n{}",

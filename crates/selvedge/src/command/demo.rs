@@ -26,7 +26,10 @@ pub(super) fn run() -> anyhow::Result<Verdict> {
     }
     let heading = |text: &str| styled(Style::Bold, text);
     let mut story = String::new();
-    story += &format!("{}  examples/two-tenants.yaml\n\n", heading("What was declared"));
+    story += &format!(
+        "{}  examples/two-tenants.yaml\n\n",
+        heading("What was declared")
+    );
     story += &declared(&world, &compilation);
     story += &format!(
         "\n{}  revision {}, compiled in {:.1} ms\n\n",
@@ -35,7 +38,10 @@ pub(super) fn run() -> anyhow::Result<Verdict> {
         took.as_secs_f64() * 1000.0,
     );
     story += &nodes(&compilation)?;
-    story += &format!("\n{}  from a workload on the left to the networks on top\n\n", heading("Who can reach whom"));
+    story += &format!(
+        "\n{}  from a workload on the left to the networks on top\n\n",
+        heading("Who can reach whom")
+    );
     story += &reach(&world, &compilation);
     story += &styled(
         Style::Dim,
@@ -51,24 +57,54 @@ fn declared(world: &World, compilation: &Compilation) -> String {
         .layer2_attachments
         .iter()
         .map(|(key, object)| {
-            let attachment = compilation.lowered.attachments.get(&key.name).cloned().unwrap_or_default();
-            let destinations: Vec<String> = attachment.matched.iter().map(|matched| matched.name.clone()).collect();
+            let attachment = compilation
+                .lowered
+                .attachments
+                .get(&key.name)
+                .cloned()
+                .unwrap_or_default();
+            let destinations: Vec<String> = attachment
+                .matched
+                .iter()
+                .map(|matched| matched.name.clone())
+                .collect();
             let nodes = match &object.spec.node_selector {
                 None => "all".to_owned(),
-                Some(selector) => selector.match_labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(","),
+                Some(selector) => selector
+                    .match_labels
+                    .iter()
+                    .map(|(k, v)| format!("{k}={v}"))
+                    .collect::<Vec<_>>()
+                    .join(","),
             };
-            let gateway = attachment.anycast.and_then(|anycast| anycast.gatewayv4).map(|gateway| gateway.to_string());
+            let gateway = attachment
+                .anycast
+                .and_then(|anycast| anycast.gatewayv4)
+                .map(|gateway| gateway.to_string());
             vec![
                 key.name.clone(),
                 object.spec.network_ref.clone(),
                 nodes,
                 destinations.join(" "),
-                attachment.interface.map(|name| name.to_string()).unwrap_or_default(),
+                attachment
+                    .interface
+                    .map(|name| name.to_string())
+                    .unwrap_or_default(),
                 gateway.unwrap_or_default(),
             ]
         })
         .collect();
-    table(&["ATTACHMENT", "NETWORK", "NODES", "REACHES", "INTERFACE", "GATEWAY"], &rows)
+    table(
+        &[
+            "ATTACHMENT",
+            "NETWORK",
+            "NODES",
+            "REACHES",
+            "INTERFACE",
+            "GATEWAY",
+        ],
+        &rows,
+    )
 }
 
 fn nodes(compilation: &Compilation) -> anyhow::Result<String> {
@@ -79,26 +115,54 @@ fn nodes(compilation: &Compilation) -> anyhow::Result<String> {
             .map(|config| frr::print(&config, FrrVersion::NEWEST, &spec.revision))
             .ok()
             .context("the example uses something that FRR cannot do")?;
-        let kernel = linux::desired(&spec).ok().context("the example uses something that the kernel cannot do")?;
-        let segments = config.shared.layer2s.values().map(|segment| format!("{}→{}", segment.vlan, segment.vni));
-        let vrfs = config.shared.fabric_vrfs.keys().cloned().collect::<Vec<_>>().join(" ");
-        let vtep = spec.underlay.as_ref().and_then(|underlay| underlay.vtep).map(|vtep| vtep.to_string());
+        let kernel = linux::desired(&spec)
+            .ok()
+            .context("the example uses something that the kernel cannot do")?;
+        let segments = config
+            .shared
+            .layer2s
+            .values()
+            .map(|segment| format!("{}→{}", segment.vlan, segment.vni));
+        let vrfs = config
+            .shared
+            .fabric_vrfs
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(" ");
+        let vtep = spec
+            .underlay
+            .as_ref()
+            .and_then(|underlay| underlay.vtep)
+            .map(|vtep| vtep.to_string());
         rows.push(vec![
             node.clone(),
             vtep.unwrap_or_default(),
             vrfs,
             segments.collect::<Vec<_>>().join(" "),
-            format!("{} links, {} routes", kernel.links.len(), kernel.routes.len()),
+            format!(
+                "{} links, {} routes",
+                kernel.links.len(),
+                kernel.routes.len()
+            ),
             format!("{} lines", text.lines().count()),
         ]);
     }
-    Ok(table(&["NODE", "VTEP", "VRFS", "VLAN→VNI", "KERNEL", "FRR"], &rows))
+    Ok(table(
+        &["NODE", "VTEP", "VRFS", "VLAN→VNI", "KERNEL", "FRR"],
+        &rows,
+    ))
 }
 
 /// What is routed in each VRF, and so who reaches whom: a workload reaches what the VRF of its gateway routes.
 fn reach(world: &World, compilation: &Compilation) -> String {
     let mut homes: BTreeMap<&str, String> = BTreeMap::new();
-    for object in compilation.lowered.layer2.values().filter(|object| object.is_generated()) {
+    for object in compilation
+        .lowered
+        .layer2
+        .values()
+        .filter(|object| object.is_generated())
+    {
         if let Some(vrf) = &object.spec.vrf {
             homes.insert(&object.source.key.name, vrf.to_string());
         }
@@ -109,14 +173,19 @@ fn reach(world: &World, compilation: &Compilation) -> String {
         .iter()
         .map(|(key, object)| {
             let vrf = object.spec.vrf_ref.as_ref().and_then(|name| {
-                let vrf = world.snapshot.vrfs.get(&compiler::snapshot::Key::named(name))?;
+                let vrf = world
+                    .snapshot
+                    .vrfs
+                    .get(&compiler::snapshot::Key::named(name))?;
                 Some(vrf.spec.vrf.to_string())
             });
             (key.name.as_str(), vrf)
         })
         .collect();
-    let head: Vec<&str> =
-        std::iter::once("FROM").chain(homes.keys().copied()).chain(destinations.iter().map(|(name, _)| *name)).collect();
+    let head: Vec<&str> = std::iter::once("FROM")
+        .chain(homes.keys().copied())
+        .chain(destinations.iter().map(|(name, _)| *name))
+        .collect();
     let mark = |from: &str, to: &str, vrf: Option<&String>, home: &String| {
         if from == to {
             "same segment".to_owned()
@@ -129,9 +198,16 @@ fn reach(world: &World, compilation: &Compilation) -> String {
     let rows: Vec<Vec<String>> = homes
         .iter()
         .map(|(from, home)| {
-            let segments = homes.iter().map(|(to, vrf)| mark(from, to, Some(vrf), home));
-            let prefixes = destinations.iter().map(|(to, vrf)| mark(from, to, vrf.as_ref(), home));
-            std::iter::once((*from).to_owned()).chain(segments).chain(prefixes).collect()
+            let segments = homes
+                .iter()
+                .map(|(to, vrf)| mark(from, to, Some(vrf), home));
+            let prefixes = destinations
+                .iter()
+                .map(|(to, vrf)| mark(from, to, vrf.as_ref(), home));
+            std::iter::once((*from).to_owned())
+                .chain(segments)
+                .chain(prefixes)
+                .collect()
         })
         .collect();
     table(&head, &rows)

@@ -10,14 +10,21 @@ use crate::{
 };
 
 /// Prints every problem to where people look, and whether there is an error among them.
-pub(super) fn show(format: Format, world: &World, compilation: &Compilation) -> anyhow::Result<bool> {
+pub(super) fn show(
+    format: Format,
+    world: &World,
+    compilation: &Compilation,
+) -> anyhow::Result<bool> {
     let has_errors = compilation.has_errors() || !world.unknown.is_empty();
     if format != Format::Table {
         output::documents(format, &values(world, compilation))?;
         return Ok(has_errors);
     }
     for (origin, message) in &world.unknown {
-        output::note(&format!("{}: {origin}: {message}", styled(Style::Red, "error")));
+        output::note(&format!(
+            "{}: {origin}: {message}",
+            styled(Style::Red, "error")
+        ));
     }
     for problem in &compilation.problems {
         output::note(&line(world, problem));
@@ -32,7 +39,9 @@ pub(super) fn values(world: &World, compilation: &Compilation) -> Vec<Value> {
     });
     let known = compilation.problems.iter().map(|problem| {
         let mut value = serde_json::to_value(problem).unwrap_or_default();
-        if let (Some(fields), Some(origin)) = (value.as_object_mut(), world.origins.get(&problem.subject)) {
+        if let (Some(fields), Some(origin)) =
+            (value.as_object_mut(), world.origins.get(&problem.subject))
+        {
             fields.insert("file".to_owned(), origin.to_string().into());
         }
         value
@@ -45,7 +54,15 @@ fn line(world: &World, problem: &Problem) -> String {
         Severity::Error => styled(Style::Red, "error"),
         Severity::Warning => styled(Style::Yellow, "warning"),
     };
-    let origin = world.origins.get(&problem.subject).map(|origin| format!("{origin}: ")).unwrap_or_default();
-    let remedy = problem.kind.remedy().map(|remedy| format!("\n  hint: {remedy}")).unwrap_or_default();
+    let origin = world
+        .origins
+        .get(&problem.subject)
+        .map(|origin| format!("{origin}: "))
+        .unwrap_or_default();
+    let remedy = problem
+        .kind
+        .remedy()
+        .map(|remedy| format!("\n  hint: {remedy}"))
+        .unwrap_or_default();
     format!("{severity}: {origin}{problem}{remedy}")
 }

@@ -22,22 +22,34 @@ pub(super) fn run(args: &Render) -> anyhow::Result<Verdict> {
     let spec = config.spec(&compilation.revision.revision);
     match (args.what, args.domain) {
         (Rendering::Frr, Domain::Router) => output::text(&frr_conf(args, &world, &spec)?),
-        (Rendering::Frr, Domain::Host) => bail!("the host runs no FRR: no FRRConfiguration is compiled by this version"),
+        (Rendering::Frr, Domain::Host) => {
+            bail!("the host runs no FRR: no FRRConfiguration is compiled by this version")
+        }
         (Rendering::Linux, domain) => output::text(&kernel(domain, &spec)?),
     }
-    Ok(if has_errors { Verdict::Problems } else { Verdict::Fine })
+    Ok(if has_errors {
+        Verdict::Problems
+    } else {
+        Verdict::Fine
+    })
 }
 
 fn frr_conf(args: &Render, world: &World, spec: &NodeNetworkConfigSpec) -> anyhow::Result<String> {
     let reported = || {
-        let told = world.snapshot.node_network_configs.get(&Key::named(&args.node))?;
+        let told = world
+            .snapshot
+            .node_network_configs
+            .get(&Key::named(&args.node))?;
         told.status.as_ref()?.frr_version.clone()
     };
     let version = match args.frr_version.clone().or_else(reported) {
-        Some(text) => text.parse::<FrrVersion>().with_context(|| format!("--frr-version {text}"))?,
+        Some(text) => text
+            .parse::<FrrVersion>()
+            .with_context(|| format!("--frr-version {text}"))?,
         None => FrrVersion::NEWEST,
     };
-    let config = frr::desired(spec, &Secrets::new(), version).map_err(|refused| joined(&refused))?;
+    let config =
+        frr::desired(spec, &Secrets::new(), version).map_err(|refused| joined(&refused))?;
     Ok(frr::print(&config, version, &spec.revision))
 }
 
@@ -48,7 +60,11 @@ fn kernel(domain: Domain, spec: &NodeNetworkConfigSpec) -> anyhow::Result<String
         Domain::Host => linux::Domain::Host,
     };
     let texts = |values: &std::collections::BTreeSet<_>| {
-        values.iter().map(ToString::to_string).collect::<Vec<String>>().join(" ")
+        values
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<String>>()
+            .join(" ")
     };
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     let links: Vec<Vec<String>> = desired
@@ -66,20 +82,35 @@ fn kernel(domain: Domain, spec: &NodeNetworkConfigSpec) -> anyhow::Result<String
             ]
         })
         .collect();
-    let mut text = output::table(&["LINK", "KIND", "MASTER", "MTU", "MAC", "ADDRESSES"], &links);
+    let mut text = output::table(
+        &["LINK", "KIND", "MASTER", "MTU", "MAC", "ADDRESSES"],
+        &links,
+    );
     if domain == linux::Domain::Router {
-        text += &format!("\nnics moved in: {}\naddresses of lo: {}\n", texts_of(&desired.nics), texts(&desired.loopback));
+        text += &format!(
+            "\nnics moved in: {}\naddresses of lo: {}\n",
+            texts_of(&desired.nics),
+            texts(&desired.loopback)
+        );
     }
     let routes: Vec<Vec<String>> = desired
         .routes
         .iter()
         .filter(|(id, _)| id.domain == domain)
         .map(|(id, route)| {
-            vec![id.table.to_string(), id.prefix.to_string(), route.to_string(), id.metric.to_string()]
+            vec![
+                id.table.to_string(),
+                id.prefix.to_string(),
+                route.to_string(),
+                id.metric.to_string(),
+            ]
         })
         .collect();
     if !routes.is_empty() {
-        text += &format!("\n{}", output::table(&["TABLE", "ROUTE", "ACTION", "METRIC"], &routes));
+        text += &format!(
+            "\n{}",
+            output::table(&["TABLE", "ROUTE", "ACTION", "METRIC"], &routes)
+        );
     }
     Ok(text)
 }

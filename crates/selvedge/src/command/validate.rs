@@ -17,7 +17,11 @@ pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
         if let Some(line) = world.passed_over() {
             output::note(&line);
         }
-        let errors = compilation.problems.iter().filter(|problem| problem.severity() == Severity::Error).count();
+        let errors = compilation
+            .problems
+            .iter()
+            .filter(|problem| problem.severity() == Severity::Error)
+            .count();
         let errors = errors + world.unknown.len();
         let objects = world.origins.len();
         let verdict = match (has_errors, objects) {
@@ -27,5 +31,9 @@ pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
         };
         output::text(&format!("{verdict}\n"));
     }
-    Ok(if has_errors { Verdict::Problems } else { Verdict::Fine })
+    Ok(if has_errors {
+        Verdict::Problems
+    } else {
+        Verdict::Fine
+    })
 }

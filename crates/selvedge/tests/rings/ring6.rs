@@ -37,20 +37,39 @@ impl World {
             .leaf("leaf2", 64513)
             .node("n1", &["leaf1"])
             .node("n2", &["leaf2"])
-            .vrf("leaf2", leaf_vrf("m2m_enc", 10100, ["192.0.2.0/24", "2001:db8:f::/48"])?)
-            .vrf("leaf2", leaf_vrf("third", 10300, ["203.0.113.0/24", "2001:db8:e::/48"])?)
+            .vrf(
+                "leaf2",
+                leaf_vrf("m2m_enc", 10100, ["192.0.2.0/24", "2001:db8:f::/48"])?,
+            )
+            .vrf(
+                "leaf2",
+                leaf_vrf("third", 10300, ["203.0.113.0/24", "2001:db8:e::/48"])?,
+            )
             .start(&tree, &progress)?;
         eprintln!("fabric start: {:.1} s", fabric.up_after().as_secs_f64());
         let plane = NODES
             .iter()
-            .fold(ControlPlane::builder(&kubernetes), |plane, (node, _)| plane.user(User::new(&agent_user(node), &[])))
+            .fold(ControlPlane::builder(&kubernetes), |plane, (node, _)| {
+                plane.user(User::new(&agent_user(node), &[]))
+            })
             .inside(fabric.namespace(), fabric.control_plane_address())
             .start()?;
-        eprintln!("control plane start: {:.1} s", plane.ready_after().as_secs_f64());
+        eprintln!(
+            "control plane start: {:.1} s",
+            plane.ready_after().as_secs_f64()
+        );
         install_crds(&plane)?;
         let kubeconfig = plane.kubeconfig("admin")?;
-        let operator = Daemon::start(fabric.namespace(), &["operator", "--kubeconfig", &kubeconfig.to_string_lossy()])?;
-        let mut world = Self { agents: Vec::new(), _operator: operator, plane, fabric };
+        let operator = Daemon::start(
+            fabric.namespace(),
+            &["operator", "--kubeconfig", &kubeconfig.to_string_lossy()],
+        )?;
+        let mut world = Self {
+            agents: Vec::new(),
+            _operator: operator,
+            plane,
+            fabric,
+        };
         world.fabric.hand_in(SELVEDGE.as_ref())?;
         for (node, leaf) in NODES {
             world.join(node, leaf)?;
@@ -102,48 +121,89 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]
     }
 
     fn agent(&self, node: &str) -> anyhow::Result<Running> {
-        let kubeconfig = self.fabric.hand_in(&self.plane.kubeconfig(&agent_user(node))?)?;
-        let agent = ["/share/selvedge", "agent", "--node", node, "--kubeconfig", &kubeconfig];
+        let kubeconfig = self
+            .fabric
+            .hand_in(&self.plane.kubeconfig(&agent_user(node))?)?;
+        let agent = [
+            "/share/selvedge",
+            "agent",
+            "--node",
+            node,
+            "--kubeconfig",
+            &kubeconfig,
+        ];
         Ok(self.fabric.at(node)?.start(&agent)?)
     }
 
     fn apply(&self, manifests: &str) -> anyhow::Result<()> {
-        self.plane.kubectl(&["apply", "--validate=strict", "-f", "-"], manifests)?;
+        self.plane
+            .kubectl(&["apply", "--validate=strict", "-f", "-"], manifests)?;
+        Ok(())
+    }
+
+    fn delete(&self, attachment: &str) -> anyhow::Result<()> {
+        self.plane
+            .kubectl(&["delete", "layer2attachment", attachment], "")?;
         Ok(())
     }
 
     fn get(&self, what: &str, path: &str) -> anyhow::Result<String> {
-        Ok(self.plane.kubectl(&["get", what, &format!("--output=jsonpath={path}")], "")?)
+        Ok(self
+            .plane
+            .kubectl(&["get", what, &format!("--output=jsonpath={path}")], "")?)
     }
 
-    /// Waits until every node runs the newest revision and has said so.
-    fn settled(&self) -> anyhow::Result<()> {
+    /// Does something that leads to another revision, and waits until every node runs that one and has said so.
+    fn change(&self, act: impl FnOnce(&Self) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let before = self.told()?;
+        act(self)?;
+        self.settled(&before)
+    }
+
+    /// The revision that each node was told.
+    fn told(&self) -> anyhow::Result<Vec<String>> {
+        let told = self.get(
+            "nodenetworkconfigs",
+            "{range .items[*]}{.spec.revision}{\"\\n\"}{end}",
+        )?;
+        Ok(told.lines().map(str::to_owned).collect())
+    }
+
+    /// Waits until all nodes run one revision that is none of `before`.
+    fn settled(&self, before: &[String]) -> anyhow::Result<()> {
+        let state = "{range .items[*]}{.spec.revision} {.status.observedRevision} {.status.configStatus} {.metadata.name} {.status.errorMessage}{\"\\n\"}{end}";
         let mut last = String::new();
         let done = Fabric::eventually(PATIENCE, || {
-            let state = "{range .items[*]}{.metadata.name} {.spec.revision} {.status.observedRevision} {.status.configStatus} {.status.errorMessage}{\"\\n\"}{end}";
             last = self.get("nodenetworkconfigs", state).unwrap_or_default();
-            let newest = self.get("ncr", "{range .items[*]}{.spec.revision} {.status.ready}/{.status.total}{\"\\n\"}{end}").unwrap_or_default();
-            let all = format!("{}/{}", NODES.len(), NODES.len());
-            let ready: Vec<&str> = newest.lines().filter_map(|line| line.strip_suffix(&format!(" {all}"))).collect();
-            let current = |line: &str| {
-                let mut words = line.split(' ').skip(1);
-                let (told, observed, status) = (words.next(), words.next(), words.next());
-                told == observed && status == Some("provisioned") && ready.iter().any(|ready| told == Some(ready))
-            };
-            (last.lines().count() == NODES.len() && last.lines().all(current)).then_some(())
+            let states: Vec<Vec<&str>> =
+                last.lines().map(|line| line.split(' ').collect()).collect();
+            let revision = states.first()?.first()?;
+            let runs = |state: &Vec<&str>| state.starts_with(&[revision, revision, "provisioned"]);
+            let is_new = !before.iter().any(|before| before == revision);
+            (is_new && states.len() == NODES.len() && states.iter().all(runs)).then_some(())
         });
-        anyhow::ensure!(done.is_some(), "nodes did not settle:\n{last}\n{}", self.diagnosis());
+        anyhow::ensure!(
+            done.is_some(),
+            "nodes did not settle:\n{last}\n{}",
+            self.diagnosis()
+        );
         Ok(())
     }
 
     fn diagnosis(&self) -> String {
-        let agents = self.agents.iter().map(|agent| format!("{}{}", agent.stdout(), agent.stderr()));
+        let agents = self
+            .agents
+            .iter()
+            .map(|agent| format!("{}{}", agent.stdout(), agent.stderr()));
         agents.collect::<Vec<_>>().join("\n---\n")
     }
 
     fn reaches(&self, from: &str, target: &str) {
         let answered = Fabric::eventually(PATIENCE, || {
-            self.fabric.ping(from, target, 2).is_ok_and(Ping::whole).then_some(())
+            self.fabric
+                .ping(from, target, 2)
+                .is_ok_and(Ping::whole)
+                .then_some(())
         });
         if answered.is_none() {
             for (node, _) in NODES {
@@ -157,13 +217,19 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]
         let show = "ip -br link; ip -n selvedge -br link; ip -n selvedge -br address; ip -n selvedge route show table all | grep -v ^local; \
             ip -n selvedge -6 route show table all | grep -v -E '^(local|anycast|multicast)'; ip -n selvedge neigh; bridge -n selvedge fdb show; \
             vtysh -N router -c 'show bgp summary' -c 'show evpn vni' -c 'show bgp l2vpn evpn' -c 'show running-config' -c 'show ip route vrf all'";
-        let Ok(space) = self.fabric.at(node) else { return String::new() };
+        let Ok(space) = self.fabric.at(node) else {
+            return String::new();
+        };
         space.script(show).unwrap_or_else(|error| error.to_string())
     }
 
     fn does_not_reach(&self, from: &str, target: &str) {
         let ping = self.fabric.ping(from, target, 3).expect("ping runs");
-        assert_eq!((ping.sent, ping.received), (3, 0), "{from} reaches {target}");
+        assert_eq!(
+            (ping.sent, ping.received),
+            (3, 0),
+            "{from} reaches {target}"
+        );
     }
 }
 
@@ -176,7 +242,10 @@ fn leaf_vrf(name: &str, vni: u32, prefixes: [&str; 2]) -> anyhow::Result<LeafVrf
         name: name.to_owned(),
         vni,
         route_target: format!("64500:{vni}"),
-        prefixes: prefixes.into_iter().map(str::parse).collect::<Result<_, _>>()?,
+        prefixes: prefixes
+            .into_iter()
+            .map(str::parse)
+            .collect::<Result<_, _>>()?,
     })
 }
 
@@ -212,6 +281,13 @@ spec:
     )
 }
 
+fn inventories(world: &World) -> anyhow::Result<Vec<Vec<String>>> {
+    NODES
+        .iter()
+        .map(|(node, _)| inventory(world, node))
+        .collect()
+}
+
 /// Everything of the kernel and FRR on a node that has a name, one line each.
 fn inventory(world: &World, node: &str) -> anyhow::Result<Vec<String>> {
     let script = "ip -br link | awk '{print \"host link\", $1}'
@@ -221,80 +297,156 @@ fn inventory(world: &World, node: &str) -> anyhow::Result<Vec<String>> {
         ip -n selvedge route show table all proto 176; ip -n selvedge -6 route show table all proto 176
         vtysh -N router -c 'show running-config' | grep -v -e '^!' -e '^Building' -e '^Current' -e '^$'";
     let text = world.fabric.at(node)?.script(script)?;
-    Ok(text.lines().map(|line| line.replace("@NONE", "").trim_end().to_owned()).collect())
+    Ok(text
+        .lines()
+        .map(|line| line.replace("@NONE", "").trim_end().to_owned())
+        .collect())
 }
 
 #[test]
-fn a_tenants_yaml_becomes_a_ping_across_the_fabric_and_its_deletion_leaves_nothing() -> anyhow::Result<()> {
+fn a_tenants_yaml_becomes_a_ping_across_the_fabric_and_its_deletion_leaves_nothing()
+-> anyhow::Result<()> {
     let mut world = World::start()?;
-    world.settled()?;
-    let bare: Vec<_> = NODES.iter().map(|(node, _)| inventory(&world, node)).collect::<Result<_, _>>()?;
+    world.settled(&[])?;
+    let bare = inventories(&world)?;
 
-    world.apply(&tenant("third", 10300, "203.0.113.0/24", 235, "198.51.100.0/26", "2001:db8:300::/64"))?;
-    world.settled()?;
-    let before: Vec<_> = NODES.iter().map(|(node, _)| inventory(&world, node)).collect::<Result<_, _>>()?;
+    let third = tenant(
+        "third",
+        10300,
+        "203.0.113.0/24",
+        235,
+        "198.51.100.0/26",
+        "2001:db8:300::/64",
+    );
+    world.change(|world| world.apply(&third))?;
+    let before = inventories(&world)?;
 
     let start = Instant::now();
-    world.apply(&tenant("m2m_enc", 10100, "192.0.2.0/24", 234, "198.51.100.128/25", "2001:db8:100::/64"))?;
-    world.settled()?;
-    eprintln!("intent to configured nodes: {:.1} s", start.elapsed().as_secs_f64());
+    let secure = tenant(
+        "m2m_enc",
+        10100,
+        "192.0.2.0/24",
+        234,
+        "198.51.100.128/25",
+        "2001:db8:100::/64",
+    );
+    world.change(|world| world.apply(&secure))?;
+    eprintln!(
+        "intent to configured nodes: {:.1} s",
+        start.elapsed().as_secs_f64()
+    );
     for (number, (node, _)) in (1..).zip(NODES) {
-        let workload = |name: String, parent: &str, ipv4: String, ipv6: String, gateways: [&str; 2]| -> anyhow::Result<_> {
+        let workload = |name: String,
+                        parent: &str,
+                        ipv4: String,
+                        ipv6: String,
+                        gateways: [&str; 2]|
+         -> anyhow::Result<_> {
             let gateways = [gateways[0].parse()?, gateways[1].parse()?];
-            Ok((name, parent.to_owned(), [ipv4.parse()?, ipv6.parse()?], gateways))
+            Ok((
+                name,
+                parent.to_owned(),
+                [ipv4.parse()?, ipv6.parse()?],
+                gateways,
+            ))
         };
-        let secure = workload(format!("w{number}"), "l2.m2m-enc", format!("198.51.100.{}/25", 140 + number),
-            format!("2001:db8:100::{number}0/64"), ["198.51.100.129", "2001:db8:100::1"])?;
-        let third = workload(format!("t{number}"), "l2.third", format!("198.51.100.{}/26", 10 + number),
-            format!("2001:db8:300::{number}0/64"), ["198.51.100.1", "2001:db8:300::1"])?;
+        let secure = workload(
+            format!("w{number}"),
+            "l2.m2m-enc",
+            format!("198.51.100.{}/25", 140 + number),
+            format!("2001:db8:100::{number}0/64"),
+            ["198.51.100.129", "2001:db8:100::1"],
+        )?;
+        let third = workload(
+            format!("t{number}"),
+            "l2.third",
+            format!("198.51.100.{}/26", 10 + number),
+            format!("2001:db8:300::{number}0/64"),
+            ["198.51.100.1", "2001:db8:300::1"],
+        )?;
         for (name, parent, addresses, gateways) in [secure, third] {
-            world.fabric.workload(&name, node, &parent, &addresses, &gateways)?;
+            world
+                .fabric
+                .workload(&name, node, &parent, &addresses, &gateways)?;
         }
     }
     world.reaches("w1", "198.51.100.142");
-    eprintln!("intent to first ping: {:.1} s", start.elapsed().as_secs_f64());
-    for target in ["2001:db8:100::20", "198.51.100.129", "2001:db8:100::1", "192.0.2.77", "2001:db8:f::77"] {
+    eprintln!(
+        "intent to first ping: {:.1} s",
+        start.elapsed().as_secs_f64()
+    );
+    for target in [
+        "2001:db8:100::20",
+        "198.51.100.129",
+        "2001:db8:100::1",
+        "192.0.2.77",
+        "2001:db8:f::77",
+    ] {
         world.reaches("w1", target);
-        world.reaches("w2", if target.ends_with("::20") { "2001:db8:100::10" } else { target });
+        world.reaches(
+            "w2",
+            if target.ends_with("::20") {
+                "2001:db8:100::10"
+            } else {
+                target
+            },
+        );
     }
-    for (from, target) in [("t1", "198.51.100.12"), ("t1", "203.0.113.77"), ("t2", "2001:db8:300::10")] {
+    for (from, target) in [
+        ("t1", "198.51.100.12"),
+        ("t1", "203.0.113.77"),
+        ("t2", "2001:db8:300::10"),
+    ] {
         world.reaches(from, target);
     }
-    for target in ["198.51.100.11", "198.51.100.1", "203.0.113.77", "2001:db8:300::10", "2001:db8:300::1", "2001:db8:e::77"] {
+    for target in [
+        "198.51.100.11",
+        "198.51.100.1",
+        "203.0.113.77",
+        "2001:db8:300::10",
+        "2001:db8:300::1",
+        "2001:db8:e::77",
+    ] {
         world.does_not_reach("w1", target);
     }
     world.does_not_reach("t1", "198.51.100.142");
     world.does_not_reach("t1", "192.0.2.77");
-    let ready = world.get("layer2attachment/m2m-enc", "{.status.conditions[?(@.type==\"Ready\")].message}")?;
+    let ready = world.get(
+        "layer2attachment/m2m-enc",
+        "{.status.conditions[?(@.type==\"Ready\")].message}",
+    )?;
     assert_eq!(ready, "applied on 2 nodes");
 
     a_restarted_agent_disturbs_nothing(&mut world)?;
 
-    world.plane.kubectl(&["delete", "layer2attachment", "m2m-enc"], "")?;
-    Fabric::eventually(PATIENCE, || {
-        let left = world.get("layer2networkconfigurations", "{.items[*].metadata.name}").unwrap_or_default();
-        (!left.contains("m2m-enc")).then_some(())
-    });
-    world.settled()?;
-    for ((node, _), before) in NODES.iter().zip(&before) {
-        assert_eq!(inventory(&world, node)?, *before, "{node} has exactly what it had before the attachment");
-    }
+    world.change(|world| world.delete("m2m-enc"))?;
+    assert_eq!(
+        inventories(&world)?,
+        before,
+        "each node has exactly what it had before the attachment"
+    );
     world.reaches("t1", "198.51.100.12");
-    world.plane.kubectl(&["delete", "layer2attachment", "third"], "")?;
-    Fabric::eventually(PATIENCE, || {
-        let left = world.get("layer2networkconfigurations", "{.items[*].metadata.name}").unwrap_or_default();
-        left.is_empty().then_some(())
-    });
-    world.settled()?;
-    for ((node, _), bare) in NODES.iter().zip(&bare) {
-        assert_eq!(inventory(&world, node)?, *bare, "{node} has exactly what it had before any attachment");
-    }
+    world.change(|world| world.delete("third"))?;
+    assert_eq!(
+        inventories(&world)?,
+        bare,
+        "each node has exactly what it had before any attachment"
+    );
     Ok(())
 }
 
 /// Kills the agent of a node under a ping of a hundred packets a second, starts it again, and counts.
 fn a_restarted_agent_disturbs_nothing(world: &mut World) -> anyhow::Result<()> {
-    let ping = world.fabric.at("w1")?.start(&["ping", "-i", "0.01", "-c", "1000", "-W", "2", "192.0.2.77"])?;
+    let ping = world.fabric.at("w1")?.start(&[
+        "ping",
+        "-i",
+        "0.01",
+        "-c",
+        "1000",
+        "-W",
+        "2",
+        "192.0.2.77",
+    ])?;
     std::thread::sleep(Duration::from_secs(2));
     let old = world.agents.remove(0);
     old.signal(lab::host::Signal::KILL);
@@ -303,6 +455,12 @@ fn a_restarted_agent_disturbs_nothing(world: &mut World) -> anyhow::Result<()> {
     new.wait_for("agent starts", PATIENCE)?;
     world.agents.insert(0, new);
     let output = ping.wait(PATIENCE)?;
-    assert!(output.stdout.contains("1000 packets transmitted, 1000 received"), "{}", output.stdout);
+    assert!(
+        output
+            .stdout
+            .contains("1000 packets transmitted, 1000 received"),
+        "{}",
+        output.stdout
+    );
     Ok(())
 }

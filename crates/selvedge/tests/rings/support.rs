@@ -34,7 +34,16 @@ pub(crate) fn selvedge(arguments: &[&str], stdin: &str) -> anyhow::Result<Output
 pub(crate) fn install_crds(plane: &ControlPlane) -> anyhow::Result<()> {
     let crds = String::from_utf8(selvedge(&["crds"], "")?.stdout)?;
     plane.kubectl(&["apply", "--server-side", "-f", "-"], &crds)?;
-    plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "")?;
+    plane.kubectl(
+        &[
+            "wait",
+            "--for=condition=Established",
+            "crd",
+            "--all",
+            "--timeout=30s",
+        ],
+        "",
+    )?;
     Ok(())
 }
 
@@ -57,7 +66,11 @@ impl Daemon {
             .stdout(Stdio::null())
             .stderr(log.reopen()?)
             .spawn()?;
-        Ok(Self { child, name: arguments.first().copied().unwrap_or_default().to_owned(), log })
+        Ok(Self {
+            child,
+            name: arguments.first().copied().unwrap_or_default().to_owned(),
+            log,
+        })
     }
 }
 
@@ -73,5 +86,7 @@ impl Drop for Daemon {
 
 /// A file of this repository.
 pub(crate) fn repository(path: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path)
 }
