@@ -13,7 +13,11 @@ use crate::{config::Peer, secret::Password};
 /// a return code other than 0 at the first line that FRR refuses. `vtysh -f` is for a fresh boot only: it hands the file
 /// to all daemons at once, so lines of different daemons have no order, and it goes on after an error. Lines of a
 /// `vtysh -c` are visible in the process list; where [`Change::has_secret`] is true, write [`Change::to_file`] into a
-/// file that only root can read and use `-f` for it, or feed the lines through a pseudo terminal.
+/// file that only root can read and use `-f` for it, or feed the lines through a pseudo terminal. What vtysh prints about
+/// a refused line repeats the line with its password: it belongs in no log.
+///
+/// vtysh looks for a line that its block does not know in the blocks around it and goes on from there, without a word.
+/// So a line must be known in its block to every supported version; what this room writes was tried on all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// The lines, each with the blocks it stands in.

@@ -1,8 +1,10 @@
 //! Configurations out of a small world, so that two of them have much in common.
 
+mod filter;
+
 use std::{collections::BTreeMap, fmt::Debug, str::FromStr};
 
-use api::value::{Asn, Community, IfName, Vni};
+use api::value::{Asn, IfName, Vni};
 use proptest::{
     collection::{btree_map, btree_set},
     option,
@@ -12,12 +14,13 @@ use proptest::{
 use selvedge_frr::{
     FrrConfig, Password,
     config::{
-        Advertise, BfdProfile, Bgp, CommunityList, Evpn, GracefulRestart, IpFamily, MatchCommunity,
-        Name, Neighbor, NeighborBfd, NeighborFamily, Peer, PrefixList, PrefixRange,
-        RedistributeSource, RemoteAs, RouteMap, RouteMapAction, RouteMapEntry, SetCommunity,
-        StaticRoute, Timers, Unicast, Via, VniTargets, Vrf,
+        Advertise, BfdProfile, Bgp, Evpn, GracefulRestart, IpFamily, Name, Neighbor, NeighborBfd,
+        NeighborFamily, Peer, RedistributeSource, RemoteAs, StaticRoute, Timers, Unicast, Via,
+        VniTargets, Vrf,
     },
 };
+
+use self::filter::{community_list, prefix_list, route_map};
 
 /// One of these texts, as a value.
 fn one<T: FromStr<Err: Debug> + Clone + Debug + 'static>(
@@ -41,88 +44,6 @@ fn vni() -> impl Strategy<Value = Vni> + Clone {
 
 fn asn() -> impl Strategy<Value = Asn> + Clone {
     (64_512_i64..64_514).prop_map(|number| Asn::try_from(number).unwrap())
-}
-
-fn prefix_list(family: IpFamily) -> impl Strategy<Value = PrefixList> {
-    let prefixes: &[&str] = match family {
-        IpFamily::V4 => &["10.0.0.0/8", "0.0.0.0/0", "192.0.2.1/32"],
-        IpFamily::V6 => &["2001:db8::/32", "::/0", "2001:db8::1/128"],
-    };
-    let prefixes: Vec<_> = prefixes
-        .iter()
-        .map(|prefix| prefix.parse().unwrap())
-        .collect();
-    let range = (
-        select(prefixes),
-        option::of(0_u8..=128),
-        option::of(0_u8..=128),
-    );
-    let range = range.prop_filter_map("a range", |(prefix, ge, le)| {
-        PrefixRange::new(prefix, ge, le).or_else(|| PrefixRange::new(prefix, None, None))
-    });
-    // A value stands in a list once, at any number.
-    (btree_set(range, 1..3), 1_u32..3).prop_map(|(set, first)| (first..).zip(set).collect())
-}
-
-fn communities(large: bool) -> impl Strategy<Value = std::collections::BTreeSet<Community>> {
-    let some: &[&str] = if large {
-        &["1:2:3", "4:5:6"]
-    } else {
-        &["1:2", "65535:65281", "3:4"]
-    };
-    let some: Vec<Community> = some.iter().map(|text| text.parse().unwrap()).collect();
-    btree_set(select(some), 1..3)
-}
-
-fn community_list(large: bool) -> impl Strategy<Value = CommunityList> {
-    (communities(large), 1_u32..3).prop_map(|(set, first)| (first..).zip(set).collect())
-}
-
-fn set_community(large: bool) -> impl Strategy<Value = Option<SetCommunity>> {
-    option::of(prop_oneof![
-        Just(SetCommunity::None),
-        communities(large).prop_map(SetCommunity::Replace),
-        communities(large).prop_map(SetCommunity::Add),
-    ])
-}
-
-fn match_community() -> impl Strategy<Value = Option<MatchCommunity>> {
-    option::of((name(), any::<bool>()).prop_map(|(list, exact)| MatchCommunity { list, exact }))
-}
-
-fn route_map() -> impl Strategy<Value = RouteMap> {
-    let action = prop_oneof![Just(RouteMapAction::Permit), Just(RouteMapAction::Deny)];
-    let family = select(IpFamily::BOTH.to_vec());
-    let matches = (
-        option::of((family, name())),
-        match_community(),
-        match_community(),
-        option::of(vrf_name()),
-    );
-    let sets = (
-        set_community(false),
-        set_community(true),
-        option::of(name()),
-        option::of(name()),
-    );
-    let entry = (action, matches, option::of(name()), any::<bool>(), sets);
-    let entry = entry.prop_map(
-        |(action, matches, call, on_match_next, sets)| RouteMapEntry {
-            action,
-            match_prefix_list: matches.0,
-            match_community: matches.1,
-            match_large_community: matches.2,
-            match_source_vrf: matches.3,
-            call,
-            // A route that is denied is asked about no further.
-            on_match_next: on_match_next && action == RouteMapAction::Permit,
-            set_community: sets.0,
-            set_large_community: sets.1,
-            delete_communities: sets.2,
-            delete_large_communities: sets.3,
-        },
-    );
-    btree_map(1_u16..4, entry, 1..3)
 }
 
 fn vrf() -> impl Strategy<Value = Vrf> {
