@@ -4,5 +4,11 @@
 #[path = "rings/support.rs"]
 mod support;
 
+#[path = "rings/architecture.rs"]
+mod architecture;
+#[path = "rings/ring1_cases.rs"]
+mod ring1_cases;
+#[path = "rings/ring3.rs"]
+mod ring3;
 #[path = "rings/ring6.rs"]
 mod ring6;
