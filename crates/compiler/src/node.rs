@@ -97,13 +97,17 @@ pub fn build(
     let tables = tables(content, snapshot);
     if labels.is_empty() {
         // Without nodes there is nothing to build, but what cannot stand together is still said.
-        layer2::claims(&everything(content), problems);
+        layer2::claims(&everything(content), &numbers.holders, problems);
         return BTreeMap::new();
     }
 
     let mut configs = BTreeMap::new();
     let mut reach = Reach::default();
-    let has_vtep = |node: &str| underlays.get(node).is_some_and(|underlay| underlay.vtep.is_some());
+    let has_vtep = |node: &str| {
+        underlays
+            .get(node)
+            .is_some_and(|underlay| underlay.vtep.is_some())
+    };
     for (group_labels, nodes) in groups(
         labels.iter().map(|(name, labels)| (*name, *labels)),
         selectors(content),
@@ -138,7 +142,7 @@ fn shared(
     problems: &mut Vec<Problem>,
 ) -> Shared {
     let (cluster_vrf, fabric_vrfs) = vrfs::build(content, group, numbers, tables);
-    let claimed = layer2::claims(group, problems);
+    let claimed = layer2::claims(group, &numbers.holders, problems);
     let known = |vrf: &str| {
         vrf == content.settings.cluster_vrf.name.as_str() || fabric_vrfs.contains_key(vrf)
     };

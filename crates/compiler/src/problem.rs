@@ -59,6 +59,12 @@ pub enum Kind {
         /// The object that does not exist.
         target: ObjectRef,
     },
+    /// A reference leads to an object that cannot be read.
+    #[error("{target} cannot be read")]
+    UnreadableReference {
+        /// The object that cannot be read.
+        target: ObjectRef,
+    },
     /// A selector is not well formed.
     #[error("{0}")]
     InvalidSelector(InvalidSelector),
@@ -226,6 +232,7 @@ impl Kind {
             Self::UnknownField => "remove it, or check its spelling and place".to_owned(),
             Self::Duplicate => "keep one of them".to_owned(),
             Self::MissingReference { target } => format!("create {target}, or correct the name"),
+            Self::UnreadableReference { target } => format!("correct {target}"),
             Self::InvalidSelector(_) => "correct the requirement".to_owned(),
             Self::NoDestination => {
                 "label a Destination so that it is selected, or correct the selector".to_owned()

@@ -44,11 +44,12 @@ pub fn fold(
             .destinations
             .values()
             .filter(|other| other.spec.vrf_ref.as_ref() == Some(&key.name));
+        let resolved = compilation.lowered.vrfs.get(key);
         let status = VrfStatus {
             observed_generation: object.meta.generation,
             reference_count: count(references),
-            vni: object.spec.vni,
-            route_target: object.spec.route_target,
+            vni: resolved.map(|vrf| vrf.vni),
+            route_target: resolved.map(|vrf| vrf.route_target),
             conditions: fold.validity(Kind::Vrf, key, &object.meta),
         };
         put(Kind::Vrf, key, serde_json::to_value(status));

@@ -64,7 +64,7 @@ pub(super) fn lower(
         ));
         return None;
     };
-    let reach = reach::resolve(snapshot, settings, subject, selector, problems)?;
+    let reach = reach::resolve(snapshot, &lowered.vrfs, subject, selector, problems)?;
 
     let anycast_gateways = segment.gateways;
     let anycast_mac = (!anycast_gateways.is_empty()).then_some(settings.anycast_mac);
@@ -145,12 +145,8 @@ fn network<'a>(
         .get(&Key::named(&spec.network_ref))
         .map(|network| &network.spec);
     if found.is_none() {
-        let target = ObjectRef::named(Kind::Network, &spec.network_ref);
-        problems.push(Problem::new(
-            subject.clone(),
-            "spec.networkRef",
-            problem::Kind::MissingReference { target },
-        ));
+        let kind = snapshot.missing(ObjectRef::named(Kind::Network, &spec.network_ref));
+        problems.push(Problem::new(subject.clone(), "spec.networkRef", kind));
     }
     found
 }

@@ -10,7 +10,7 @@ use api::{
             Redistribute, StaticRoute, Vrf, VrfDevices, VrfImport,
         },
     },
-    value::{IfName, Mtu, RouteTarget, Vni, VrfName},
+    value::{IfName, Mtu, RouteTarget, Vni},
 };
 
 use super::Group;
@@ -21,12 +21,11 @@ use crate::{
     snapshot::{ObjectRef, age},
 };
 
-/// FRR's own name for "no VRF", which no VRF can have.
-const FRR_DEFAULT: &str = "default";
-
 /// VNI and route target of each VRF.
 pub(super) struct Numbers<'a> {
     vrfs: BTreeMap<&'a str, (Vni, RouteTarget)>,
+    /// Who has which VNI.
+    pub(super) holders: BTreeMap<Vni, ObjectRef>,
 }
 
 impl<'a> Numbers<'a> {
@@ -68,12 +67,13 @@ impl<'a> Numbers<'a> {
         }
         let mut numbers = Self {
             vrfs: BTreeMap::new(),
+            holders: BTreeMap::new(),
         };
         for (_, object) in objects {
             let name = &object.spec.vrf;
             let mut report =
                 |kind| problems.push(Problem::new(object.source.clone(), "spec.vrf", kind));
-            if let Some(by) = reserved(content, name) {
+            if let Some(by) = names::reserved_vrf(&content.settings, name) {
                 report(problem::Kind::VrfNameTaken {
                     name: name.to_string(),
                     by,
@@ -91,6 +91,20 @@ impl<'a> Numbers<'a> {
                 .or_else(|| default?.route_target);
             match (vni, target) {
                 (Some(vni), Some(target)) => {
+                    let known = numbers.vrfs.contains_key(name.as_str());
+                    if let Some(by) = numbers.holders.get(&vni).filter(|_| !known) {
+                        let by = by.clone();
+                        report(problem::Kind::VniTaken {
+                            vni,
+                            by,
+                            node: None,
+                        });
+                        continue;
+                    }
+                    numbers
+                        .holders
+                        .entry(vni)
+                        .or_insert_with(|| object.source.clone());
                     numbers.vrfs.insert(name.as_str(), (vni, target));
                 }
                 (vni, _) => {
@@ -104,13 +118,6 @@ impl<'a> Numbers<'a> {
         }
         numbers
     }
-}
-
-fn reserved(content: &Content, name: &VrfName) -> Option<&'static str> {
-    if name.as_str() == FRR_DEFAULT {
-        return Some("FRR means the node's main table by it");
-    }
-    (*name == content.settings.cluster_vrf.name).then_some("it is the cluster VRF's")
 }
 
 /// The cluster VRF and the fabric VRFs of a group.

@@ -15,16 +15,36 @@ const MAY_USE: [(&str, &[&str]); 8] = [
     ("selvedge-compiler", &["selvedge-api"]),
     ("selvedge-frr", &["selvedge-api"]),
     ("selvedge-linux", &["selvedge-api"]),
-    ("selvedge-operator", &["selvedge-api", "selvedge-compiler", "selvedge-frr"]),
-    ("selvedge-agent", &["selvedge-api", "selvedge-frr", "selvedge-linux"]),
+    (
+        "selvedge-operator",
+        &["selvedge-api", "selvedge-compiler", "selvedge-frr"],
+    ),
+    (
+        "selvedge-agent",
+        &["selvedge-api", "selvedge-frr", "selvedge-linux"],
+    ),
     ("selvedge-lab", &["selvedge-api"]),
     ("xtask", &["selvedge-lab"]),
 ];
 
 /// Rooms that do no IO, and what would give them a door.
-const PURE: [&str; 4] = ["selvedge-api", "selvedge-compiler", "selvedge-frr", "selvedge-linux"];
-const DOORS: [&str; 9] =
-    ["tokio", "kube-client", "kube-runtime", "hyper", "tower", "rustls", "rtnetlink", "reqwest", "nix"];
+const PURE: [&str; 4] = [
+    "selvedge-api",
+    "selvedge-compiler",
+    "selvedge-frr",
+    "selvedge-linux",
+];
+const DOORS: [&str; 9] = [
+    "tokio",
+    "kube-client",
+    "kube-runtime",
+    "hyper",
+    "tower",
+    "rustls",
+    "rtnetlink",
+    "reqwest",
+    "nix",
+];
 
 #[test]
 fn rooms_use_only_the_rooms_they_may() {
@@ -33,14 +53,20 @@ fn rooms_use_only_the_rooms_they_may() {
         .no_deps()
         .exec()
         .expect("cargo metadata");
-    let rooms: BTreeSet<String> = metadata.packages.iter().map(|package| package.name.to_string()).collect();
+    let rooms: BTreeSet<String> = metadata
+        .packages
+        .iter()
+        .map(|package| package.name.to_string())
+        .collect();
     let allowed: BTreeMap<&str, &[&str]> = MAY_USE.into();
     for package in &metadata.packages {
         let name = package.name.as_str();
         if name == "selvedge" {
             continue;
         }
-        let allowed = allowed.get(name).unwrap_or_else(|| panic!("{name} is no room of the house: give it walls"));
+        let allowed = allowed
+            .get(name)
+            .unwrap_or_else(|| panic!("{name} is no room of the house: give it walls"));
         for dependency in &package.dependencies {
             let is_room = rooms.contains(&dependency.name);
             let is_used = dependency.kind == cargo_metadata::DependencyKind::Normal;
@@ -57,11 +83,26 @@ fn rooms_use_only_the_rooms_they_may() {
 fn pure_rooms_reach_no_door() {
     for room in PURE {
         let output = Command::new(env!("CARGO"))
-            .args(["tree", "--package", room, "--edges", "normal", "--prefix", "none", "--format", "{p}", "--offline"])
+            .args([
+                "tree",
+                "--package",
+                room,
+                "--edges",
+                "normal",
+                "--prefix",
+                "none",
+                "--format",
+                "{p}",
+                "--offline",
+            ])
             .current_dir(repository("."))
             .output()
             .expect("cargo tree runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let tree = String::from_utf8_lossy(&output.stdout);
         for package in tree.lines().filter_map(|line| line.split(' ').next()) {
             assert!(!DOORS.contains(&package), "{room} reaches {package}");
@@ -81,15 +122,24 @@ fn every_source_file_is_declared() {
         });
     }
     for file in present.iter().filter(|file| is_root(file)) {
-        declare(file, file.parent().expect("a file is in a folder"), &mut declared);
+        declare(
+            file,
+            file.parent().expect("a file is in a folder"),
+            &mut declared,
+        );
     }
     let forgotten: Vec<_> = present.difference(&declared).collect();
     assert!(forgotten.is_empty(), "no module declares {forgotten:?}");
-    assert!(declared.len() > 100, "the house is larger than {} files", declared.len());
+    assert!(
+        declared.len() > 100,
+        "the house is larger than {} files",
+        declared.len()
+    );
 }
 
 fn walk(folder: &Path, visit: &mut impl FnMut(&Path)) {
-    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     for entry in entries {
         let path = entry.expect("a directory entry").path();
         if path.is_dir() {
@@ -102,10 +152,22 @@ fn walk(folder: &Path, visit: &mut impl FnMut(&Path)) {
 
 /// Whether cargo finds the file by itself.
 fn is_root(file: &Path) -> bool {
-    let folder = file.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
-    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let in_package = file.parent().and_then(Path::parent).is_some_and(|package| package.join("Cargo.toml").exists());
-    in_package && (matches!(folder, "tests" | "examples" | "benches") || matches!(name, "lib.rs" | "main.rs"))
+    let folder = file
+        .parent()
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let name = file
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let in_package = file
+        .parent()
+        .and_then(Path::parent)
+        .is_some_and(|package| package.join("Cargo.toml").exists());
+    in_package
+        && (matches!(folder, "tests" | "examples" | "benches")
+            || matches!(name, "lib.rs" | "main.rs"))
 }
 
 /// Adds a file, whose modules are in `own`, and all that its `mod` lines lead to.
@@ -113,20 +175,40 @@ fn declare(file: &Path, own: &Path, declared: &mut BTreeSet<PathBuf>) {
     if !declared.insert(file.to_owned()) {
         return;
     }
-    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let text =
+        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let folder = file.parent().expect("a file is in a folder");
     let mut given = None;
     for line in text.lines().map(str::trim) {
-        if let Some(path) = line.strip_prefix("#[path = \"").and_then(|rest| rest.strip_suffix("\"]")) {
+        if let Some(path) = line
+            .strip_prefix("#[path = \"")
+            .and_then(|rest| rest.strip_suffix("\"]"))
+        {
             given = Some(folder.join(path));
             continue;
         }
-        let words = line.trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ").trim_start_matches("pub ");
-        let Some(module) = words.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) else { continue };
+        let words = line
+            .trim_start_matches("pub(crate) ")
+            .trim_start_matches("pub(super) ")
+            .trim_start_matches("pub ");
+        let Some(module) = words
+            .strip_prefix("mod ")
+            .and_then(|rest| rest.strip_suffix(';'))
+        else {
+            continue;
+        };
         match given.take() {
             // A file that is named by its path has its modules beside it.
-            Some(path) => declare(&path, path.parent().expect("a file is in a folder"), declared),
-            None => declare(&own.join(format!("{module}.rs")), &own.join(module), declared),
+            Some(path) => declare(
+                &path,
+                path.parent().expect("a file is in a folder"),
+                declared,
+            ),
+            None => declare(
+                &own.join(format!("{module}.rs")),
+                &own.join(module),
+                declared,
+            ),
         }
     }
 }

@@ -47,12 +47,24 @@ struct Story {
 
 impl Story {
     fn read(folder: &Path) -> anyhow::Result<Self> {
-        let readme = fs::read_to_string(folder.join("README.md"))
-            .map_err(|error| anyhow::anyhow!("{}: a story says in README.md what it tells: {error}", folder.display()))?;
-        anyhow::ensure!(!readme.trim().is_empty(), "{}: README.md is empty", folder.display());
+        let readme = fs::read_to_string(folder.join("README.md")).map_err(|error| {
+            anyhow::anyhow!(
+                "{}: a story says in README.md what it tells: {error}",
+                folder.display()
+            )
+        })?;
+        anyhow::ensure!(
+            !readme.trim().is_empty(),
+            "{}: README.md is empty",
+            folder.display()
+        );
         let text = fs::read_to_string(folder.join("input.yaml"))?;
         let documents: Vec<Value> = serde_saphyr::from_multiple(&text)?;
-        let mut story = Self { folder: folder.to_owned(), snapshot: Snapshot::default(), unknown: Vec::new() };
+        let mut story = Self {
+            folder: folder.to_owned(),
+            snapshot: Snapshot::default(),
+            unknown: Vec::new(),
+        };
         for document in documents {
             match story.snapshot.insert(&document) {
                 Insertion::Object(_) => {}
@@ -73,22 +85,45 @@ impl Story {
             }
             Ok(())
         };
-        let mut problems: Vec<Value> = self.unknown.iter().map(|message| json!({"unknown": message})).collect();
-        problems.extend(compilation.problems.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?);
+        let mut problems: Vec<Value> = self
+            .unknown
+            .iter()
+            .map(|message| json!({"unknown": message}))
+            .collect();
+        problems.extend(
+            compilation
+                .problems
+                .iter()
+                .map(serde_json::to_value)
+                .collect::<Result<Vec<_>, _>>()?,
+        );
         put("problems.yaml".to_owned(), &problems)?;
-        let mut low = lowlevel(Kind::Layer2NetworkConfiguration, &compilation.lowered.layer2)?;
-        low.extend(lowlevel(Kind::VrfRouteConfiguration, &compilation.lowered.vrf)?);
+        let mut low = lowlevel(
+            Kind::Layer2NetworkConfiguration,
+            &compilation.lowered.layer2,
+        )?;
+        low.extend(lowlevel(
+            Kind::VrfRouteConfiguration,
+            &compilation.lowered.vrf,
+        )?);
         put("lowlevel.yaml".to_owned(), &low)?;
         put("status.yaml".to_owned(), &self.statuses(&compilation))?;
         for (node, config) in &compilation.nodes {
             let mut spec = config.spec("");
-            put(format!("nodes/{node}.yaml"), &[serde_json::to_value(&spec)?])?;
+            put(
+                format!("nodes/{node}.yaml"),
+                &[serde_json::to_value(&spec)?],
+            )?;
             "the revision".clone_into(&mut spec.revision);
             let conf = frr::desired(&spec, &Secrets::new(), FrrVersion::NEWEST)
                 .map_err(|refused| anyhow::anyhow!("{}: {refused:?}", self.folder.display()))?;
-            linux::desired(&spec).map_err(|refused| anyhow::anyhow!("{}: {refused:?}", self.folder.display()))?;
+            linux::desired(&spec)
+                .map_err(|refused| anyhow::anyhow!("{}: {refused:?}", self.folder.display()))?;
             if spec.underlay.is_some() {
-                confs.insert(format!("nodes/{node}.frr.conf"), frr::print(&conf, FrrVersion::NEWEST, &spec.revision));
+                confs.insert(
+                    format!("nodes/{node}.frr.conf"),
+                    frr::print(&conf, FrrVersion::NEWEST, &spec.revision),
+                );
             }
         }
         files.extend(confs);
@@ -97,7 +132,11 @@ impl Story {
 
     fn statuses(&self, compilation: &Compilation) -> Vec<Value> {
         let statuses = status::fold(&self.snapshot, compilation, &BTreeMap::new());
-        statuses.0.iter().map(|(subject, status)| json!({"object": subject, "status": status})).collect()
+        statuses
+            .0
+            .iter()
+            .map(|(subject, status)| json!({"object": subject, "status": status}))
+            .collect()
     }
 
     fn write(&self, made: &BTreeMap<String, String>) -> anyhow::Result<()> {
@@ -139,7 +178,11 @@ impl Story {
             let comes = made.get(name).cloned().unwrap_or_default();
             if told != comes {
                 let path = self.folder.join(name);
-                differences.push(format!("{}\n{}", path.display(), first_difference(&told, &comes)));
+                differences.push(format!(
+                    "{}\n{}",
+                    path.display(),
+                    first_difference(&told, &comes)
+                ));
             }
         }
         Ok(differences)
@@ -153,8 +196,14 @@ fn first_difference(told: &str, comes: &str) -> String {
             (None, None) => break,
             (one, other) if one == other => {}
             (one, other) => {
-                let or_none = |line: Option<&str>| line.map_or_else(|| "nothing".to_owned(), |line| format!("{line:?}"));
-                return format!("line {number}: told {}, comes {}", or_none(one), or_none(other));
+                let or_none = |line: Option<&str>| {
+                    line.map_or_else(|| "nothing".to_owned(), |line| format!("{line:?}"))
+                };
+                return format!(
+                    "line {number}: told {}, comes {}",
+                    or_none(one),
+                    or_none(other)
+                );
             }
         }
     }
@@ -174,7 +223,12 @@ fn lowlevel<S: Serialize>(kind: Kind, objects: &LowLevelObjects<S>) -> anyhow::R
 }
 
 fn yaml(documents: &[Value]) -> anyhow::Result<String> {
-    let texts = documents.iter().map(|document| Ok(serde_saphyr::to_string(document)?));
+    let texts = documents
+        .iter()
+        .map(|document| Ok(serde_saphyr::to_string(document)?));
     let texts: Vec<String> = texts.collect::<anyhow::Result<_>>()?;
-    Ok(texts.iter().map(|text| format!("---\n{}\n", text.trim_end())).collect())
+    Ok(texts
+        .iter()
+        .map(|text| format!("---\n{}\n", text.trim_end()))
+        .collect())
 }

@@ -14,15 +14,29 @@ fn frr_accepts_every_golden_of_its_version() -> anyhow::Result<()> {
     for release in Release::ALL {
         let tree = Tree::prepare(release, &progress)?;
         let version = release.frr_version();
-        let of_version: Vec<_> = goldens.iter().filter(|golden| golden.version == version).collect();
-        assert!(!of_version.is_empty(), "there is no golden for FRR {version}");
+        let of_version: Vec<_> = goldens
+            .iter()
+            .filter(|golden| golden.version == version)
+            .collect();
+        assert!(
+            !of_version.is_empty(),
+            "there is no golden for FRR {version}"
+        );
         for golden in of_version {
             let complaints = tree.complaints(&golden.text)?;
-            assert!(complaints.is_empty(), "FRR {version} refuses {}: {complaints:#?}", golden.name);
+            assert!(
+                complaints.is_empty(),
+                "FRR {version} refuses {}: {complaints:#?}",
+                golden.name
+            );
             checked += 1;
         }
-        let complaints = tree.complaints("router bgp 64512\n neighbour 192.0.2.1 remote-as 64513\n")?;
-        assert!(!complaints.is_empty(), "FRR {version} takes a line that is none: the check checks nothing");
+        let complaints =
+            tree.complaints("router bgp 64512\n neighbour 192.0.2.1 remote-as 64513\n")?;
+        assert!(
+            !complaints.is_empty(),
+            "FRR {version} takes a line that is none: the check checks nothing"
+        );
     }
     eprintln!("FRR accepts {checked} configurations");
     Ok(())
@@ -39,7 +53,10 @@ fn goldens() -> anyhow::Result<Vec<Golden>> {
     let mut goldens = Vec::new();
     let versions = Release::ALL.map(Release::frr_version);
     let newest = Release::Forky.frr_version();
-    let mut folders = vec![repository("crates/frr/tests/goldens"), repository("tests/cases")];
+    let mut folders = vec![
+        repository("crates/frr/tests/goldens"),
+        repository("tests/cases"),
+    ];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
@@ -48,9 +65,18 @@ fn goldens() -> anyhow::Result<Vec<Golden>> {
                 continue;
             }
             let name = path.display().to_string();
-            let Some(stem) = name.strip_suffix(".conf") else { continue };
-            let version = versions.into_iter().find(|version| stem.ends_with(version)).unwrap_or(newest);
-            goldens.push(Golden { text: fs::read_to_string(&path)?, name, version });
+            let Some(stem) = name.strip_suffix(".conf") else {
+                continue;
+            };
+            let version = versions
+                .into_iter()
+                .find(|version| stem.ends_with(version))
+                .unwrap_or(newest);
+            goldens.push(Golden {
+                text: fs::read_to_string(&path)?,
+                name,
+                version,
+            });
         }
     }
     Ok(goldens)
