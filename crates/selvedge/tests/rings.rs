@@ -10,5 +10,7 @@ mod architecture;
 mod ring1_cases;
 #[path = "rings/ring3.rs"]
 mod ring3;
+#[path = "rings/ring4.rs"]
+mod ring4;
 #[path = "rings/ring6.rs"]
 mod ring6;

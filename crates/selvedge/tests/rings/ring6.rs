@@ -157,7 +157,8 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]
     fn change(&self, act: impl FnOnce(&Self) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let before = self.told()?;
         act(self)?;
-        self.settled(&before)
+        self.settled(&before)?;
+        self.second_plans_are_empty()
     }
 
     /// The revision that each node was told.
@@ -187,6 +188,20 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]
             "nodes did not settle:\n{last}\n{}",
             self.diagnosis()
         );
+        Ok(())
+    }
+
+    /// Plans once more on every node: nothing may be left to do.
+    fn second_plans_are_empty(&self) -> anyhow::Result<()> {
+        for (node, _) in NODES {
+            let config = self
+                .plane
+                .kubectl(&["get", "nodenetworkconfig", node, "--output=json"], "")?;
+            let space = self.fabric.at(node)?;
+            space.write("/run/config.json", &config)?;
+            let said = space.run(&["/share/selvedge", "agent", "--config", "/run/config.json"])?;
+            assert_eq!(said.trim(), "nothing to do", "on {node}");
+        }
         Ok(())
     }
 
