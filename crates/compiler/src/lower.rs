@@ -4,6 +4,7 @@
 //! it contributed last: the generated objects that are still in the snapshot.
 
 mod layer2_attachment;
+mod network;
 mod reach;
 mod vrf;
 
@@ -20,7 +21,6 @@ use serde::Serialize;
 
 pub use self::vrf::ResolvedVrf;
 use crate::{
-    allocate,
     problem::{self, Problem},
     snapshot::{Key, Kind, Meta, Object, ObjectRef, Objects, Snapshot, by_age},
 };
@@ -98,7 +98,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
         &snapshot.vrf_route_configurations,
     );
     lowered.vrfs = vrf::resolve(snapshot, settings, &mut lowered.problems);
-    lowered.network_vnis = network_vnis(snapshot, settings, &lowered.vrfs, &mut lowered.problems);
+    lowered.network_vnis = network::vnis(snapshot, settings, &lowered.vrfs, &mut lowered.problems);
     for (key, object) in by_age(&snapshot.layer2_attachments) {
         let subject = ObjectRef {
             kind: Kind::Layer2Attachment,
@@ -128,6 +128,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
 }
 
 /// What one intent becomes.
+#[derive(Default)]
 struct Made {
     layer2: Vec<(String, Layer2NetworkConfigurationSpec)>,
     vrf: Vec<(String, VrfRouteConfigurationSpec)>,
@@ -216,95 +217,6 @@ fn handwritten<S: Clone, T>(kind: Kind, objects: &Objects<S, T>) -> LowLevelObje
         .filter(|(_, object)| object.meta.owner.is_none())
         .map(written)
         .collect()
-}
-
-/// The VNI of each Network that has or needs one: its own, the one it was given before, or the next of the range.
-///
-/// A VNI is an identity across the whole fabric: of two Networks that claim one, the younger carries the problem.
-fn network_vnis(
-    snapshot: &Snapshot,
-    settings: &SettingsSpec,
-    vrfs: &BTreeMap<Key, ResolvedVrf>,
-    problems: &mut Vec<Problem>,
-) -> BTreeMap<String, Vni> {
-    let holder = |(key, vrf): (&Key, &ResolvedVrf)| {
-        let by = ObjectRef {
-            kind: Kind::Vrf,
-            key: key.clone(),
-        };
-        (vrf.vni, by)
-    };
-    let mut holders: BTreeMap<Vni, ObjectRef> = vrfs.iter().map(holder).collect();
-    let mut given = BTreeMap::new();
-    let networks = by_age(&snapshot.networks);
-    for (key, network) in &networks {
-        let Some(vni) = network.spec.vni else {
-            continue;
-        };
-        let subject = ObjectRef {
-            kind: Kind::Network,
-            key: (*key).clone(),
-        };
-        if let Some(by) = holders.get(&vni) {
-            let kind = problem::Kind::VniTaken {
-                vni,
-                by: by.clone(),
-                node: None,
-            };
-            problems.push(Problem::new(subject, "spec.vni", kind));
-            continue;
-        }
-        holders.insert(vni, subject);
-        given.insert(key.name.clone(), vni);
-    }
-    let needs_one = |key: &Key| {
-        snapshot.layer2_attachments.values().any(|attachment| {
-            attachment.spec.network_ref == key.name && attachment.spec.interface_ref.is_none()
-        })
-    };
-    let newcomers: Vec<_> = networks
-        .into_iter()
-        .filter(|(key, network)| {
-            network.spec.vni.is_none() && network.spec.vlan.is_some() && needs_one(key)
-        })
-        .collect();
-    let Some(range) = &settings.l2_vni_range else {
-        for (key, _) in newcomers {
-            let subject = ObjectRef {
-                kind: Kind::Network,
-                key: key.clone(),
-            };
-            problems.push(Problem::new(subject, "spec.vni", problem::Kind::NoVniLeft));
-        }
-        return given;
-    };
-    let before: BTreeMap<String, u32> = newcomers
-        .iter()
-        .filter_map(|(key, network)| Some((key.name.clone(), network.status.as_ref()?.vni?.get())))
-        .collect();
-    let names = newcomers.iter().map(|(key, _)| key.name.as_str()).collect();
-    let free = |number: &u32| {
-        Vni::try_from(i64::from(*number)).is_ok_and(|vni| !holders.contains_key(&vni))
-    };
-    let numbers = allocate::numbers((range.first.get(), range.last.get()), &names, &before, free);
-    for (key, _) in newcomers {
-        match numbers
-            .get(&key.name)
-            .and_then(|number| Vni::try_from(i64::from(*number)).ok())
-        {
-            Some(vni) => {
-                given.insert(key.name.clone(), vni);
-            }
-            None => {
-                let subject = ObjectRef {
-                    kind: Kind::Network,
-                    key: key.clone(),
-                };
-                problems.push(Problem::new(subject, "spec.vni", problem::Kind::NoVniLeft));
-            }
-        }
-    }
-    given
 }
 
 /// Kinds that are served and checked, and of which nothing is made yet.

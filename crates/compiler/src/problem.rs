@@ -117,7 +117,7 @@ pub enum Kind {
         node: String,
     },
     /// A VLAN is used twice on a node.
-    #[error("VLAN {vlan} is already used by {by}{}", on(.node))]
+    #[error("VLAN {vlan} is already used by {by}{}", on(.node.as_ref()))]
     VlanTaken {
         /// The VLAN.
         vlan: VlanId,
@@ -127,7 +127,7 @@ pub enum Kind {
         node: Option<String>,
     },
     /// A VNI is used twice.
-    #[error("VNI {vni} is already used by {by}{}", on(.node))]
+    #[error("VNI {vni} is already used by {by}{}", on(.node.as_ref()))]
     VniTaken {
         /// The VNI.
         vni: Vni,
@@ -137,7 +137,7 @@ pub enum Kind {
         node: Option<String>,
     },
     /// A device name is used twice on a node.
-    #[error("device name {name:?} is already used by {by}{}", on(.node))]
+    #[error("device name {name:?} is already used by {by}{}", on(.node.as_ref()))]
     DeviceNameTaken {
         /// The name.
         name: String,
@@ -203,9 +203,8 @@ pub enum Kind {
     },
 }
 
-fn on(node: &Option<String>) -> String {
-    node.as_ref()
-        .map(|node| format!(" on node {node:?}"))
+fn on(node: Option<&String>) -> String {
+    node.map(|node| format!(" on node {node:?}"))
         .unwrap_or_default()
 }
 
@@ -245,7 +244,9 @@ impl Kind {
             Self::VrfIncomplete { vrf, what } => {
                 format!("add spec.{what}, or an entry for {vrf:?} to Settings.spec.vrfs")
             }
-            Self::VrfNameTaken { .. } => "choose another name".to_owned(),
+            Self::VrfNameTaken { .. } | Self::DeviceNameTaken { .. } => {
+                "choose another name".to_owned()
+            }
             Self::VrfNotOnNode { vrf, .. } => {
                 format!("let a VRFRouteConfiguration of VRF {vrf:?} select the node too")
             }
@@ -253,7 +254,6 @@ impl Kind {
                 "choose another VLAN, or node selectors that do not meet".to_owned()
             }
             Self::VniTaken { .. } => "choose another VNI".to_owned(),
-            Self::DeviceNameTaken { .. } => "choose another name".to_owned(),
             Self::NameTooLong { .. } => "choose a shorter name".to_owned(),
             Self::SecondUnderlay { .. } => "let the node selectors of the two not meet".to_owned(),
             Self::NoUnderlay { .. } => {

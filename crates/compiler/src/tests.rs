@@ -38,6 +38,10 @@ fn tenant() -> impl Strategy<Value = Tenant> {
         })
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "values are made for the call"
+)]
 fn object(api: &str, kind: &str, metadata: Value, spec: Value) -> Value {
     json!({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec})
 }

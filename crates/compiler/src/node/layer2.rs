@@ -192,7 +192,7 @@ fn segment(content: &Content, spec: &Layer2NetworkConfigurationSpec) -> Option<L
         vlan: spec.id,
         route_target: None,
         mtu: spec.mtu,
-        neigh_suppression: spec.neigh_suppression.unwrap_or(irb.is_some()),
+        neigh_suppression: spec.neigh_suppression.unwrap_or_else(|| irb.is_some()),
         irb,
         mirror_acls: Vec::new(),
         disable_segmentation: spec.disable_segmentation,

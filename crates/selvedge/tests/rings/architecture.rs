@@ -138,8 +138,7 @@ fn every_source_file_is_declared() {
 }
 
 fn walk(folder: &Path, visit: &mut impl FnMut(&Path)) {
-    let entries =
-        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let entries = fs::read_dir(folder).expect("a folder of the repository");
     for entry in entries {
         let path = entry.expect("a directory entry").path();
         if path.is_dir() {
@@ -175,8 +174,7 @@ fn declare(file: &Path, own: &Path, declared: &mut BTreeSet<PathBuf>) {
     if !declared.insert(file.to_owned()) {
         return;
     }
-    let text =
-        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let text = fs::read_to_string(file).expect("every declared module has a file");
     let folder = file.parent().expect("a file is in a folder");
     let mut given = None;
     for line in text.lines().map(str::trim) {

@@ -223,12 +223,10 @@ fn lowlevel<S: Serialize>(kind: Kind, objects: &LowLevelObjects<S>) -> anyhow::R
 }
 
 fn yaml(documents: &[Value]) -> anyhow::Result<String> {
-    let texts = documents
-        .iter()
-        .map(|document| Ok(serde_saphyr::to_string(document)?));
-    let texts: Vec<String> = texts.collect::<anyhow::Result<_>>()?;
-    Ok(texts
-        .iter()
-        .map(|text| format!("---\n{}\n", text.trim_end()))
-        .collect())
+    let mut text = String::new();
+    for document in documents {
+        let document = serde_saphyr::to_string(document)?;
+        text.extend(["---\n", document.trim_end(), "\n"]);
+    }
+    Ok(text)
 }

@@ -152,7 +152,9 @@ fn sorted(text: &str) -> Vec<&str> {
 
 fn a_new_as_is_a_new_router(node: &Node, config: &Value) -> anyhow::Result<()> {
     let mut other = config.clone();
-    other["spec"]["underlay"]["asn"] = 64777.into();
+    *other
+        .pointer_mut("/spec/underlay/asn")
+        .expect("the node has an underlay") = 64777.into();
     let said = node.becomes(&other)?;
     assert!(said.contains("started"), "{said}");
     node.becomes(config)?;
