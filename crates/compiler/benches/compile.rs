@@ -1,0 +1,209 @@
+//! `cargo xtask bench compile`: how long a compile takes, how much memory it needs, and how both grow.
+//!
+//! Each world runs in a process of its own, so that its peak of memory is its own.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+use std::{
+    env, fs,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use selvedge_compiler::{Compilation, Snapshot, compile};
+use serde_json::{Value, json};
+
+/// Budget of a world: seconds and mebibytes.
+struct Budget {
+    seconds: f64,
+    mebibytes: f64,
+}
+
+/// A world: how it is made for a number of node groups, and what it may cost at full size.
+struct World {
+    name: &'static str,
+    make: fn(u32) -> Vec<Value>,
+    budget: Budget,
+}
+
+const WORLDS: [World; 2] = [
+    World { name: "intents", make: intents, budget: Budget { seconds: 0.4, mebibytes: 512.0 } },
+    World { name: "low-level", make: low_level, budget: Budget { seconds: 0.8, mebibytes: 1024.0 } },
+];
+
+/// Groups of nodes at three sizes; the last is the world of the budget: 10,000 nodes, 1,000 VRFs, 5,000 attachments.
+const SIZES: [u32; 3] = [50, 100, 200];
+const NODES_PER_GROUP: u32 = 50;
+const VRFS_PER_GROUP: u32 = 5;
+const SEGMENTS_PER_VRF: u32 = 5;
+const RUNS: usize = 5;
+
+fn main() {
+    let arguments: Vec<String> = env::args().collect();
+    if let [_, flag, world, groups, ..] = arguments.as_slice()
+        && flag == "--world"
+    {
+        measure(world, groups.parse().expect("a number of groups"));
+        return;
+    }
+    println!("{:<12} {:>7} {:>9} {:>11} {:>9} {:>10} {:>9}", "world", "nodes", "objects", "compile", "memory", "exponent", "budget");
+    for world in &WORLDS {
+        let mut last: Option<(u32, f64)> = None;
+        for groups in SIZES {
+            let (objects, seconds, mebibytes) = spawn(world.name, groups);
+            let exponent = last.map(|(before, took)| (seconds / took).ln() / f64::from(groups / before).ln());
+            let exponent = exponent.map_or_else(String::new, |exponent| format!("{exponent:.2}"));
+            let is_full = groups == SIZES[SIZES.len() - 1];
+            let verdict = match (is_full, seconds <= world.budget.seconds && mebibytes <= world.budget.mebibytes) {
+                (false, _) => "",
+                (true, true) => "kept",
+                (true, false) => "MISSED",
+            };
+            println!(
+                "{:<12} {:>7} {objects:>9} {:>8.0} ms {mebibytes:>5.0} MiB {exponent:>10} {verdict:>9}",
+                world.name,
+                groups * NODES_PER_GROUP,
+                seconds * 1000.0,
+            );
+            last = Some((groups, seconds));
+        }
+    }
+}
+
+/// Runs one world in a process of its own: objects, seconds, mebibytes.
+fn spawn(world: &str, groups: u32) -> (u64, f64, f64) {
+    let output = Command::new(env::current_exe().expect("this program"))
+        .args(["--world", world, &groups.to_string()])
+        .output()
+        .expect("this program runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut words = text.split_whitespace();
+    let mut number = || words.next().and_then(|word| word.parse::<f64>().ok()).expect("three numbers");
+    let (objects, seconds, mebibytes) = (number(), number(), number());
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+    (objects as u64, seconds, mebibytes)
+}
+
+/// Compiles a world several times and prints objects, the best time and the peak of memory.
+fn measure(name: &str, groups: u32) {
+    let world = WORLDS.iter().find(|world| world.name == name).expect("a world of the table");
+    let documents = (world.make)(groups);
+    let mut snapshot = Snapshot::default();
+    for document in &documents {
+        snapshot.insert(document);
+    }
+    let objects = documents.len();
+    drop(documents);
+    let before = resident("VmRSS:");
+    let mut best = Duration::MAX;
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        let compilation = compile(&snapshot);
+        best = best.min(start.elapsed());
+        check(&compilation, groups);
+    }
+    let _before = before;
+    println!("{objects} {} {}", best.as_secs_f64(), resident("VmHWM:") / 1024.0);
+}
+
+fn check(compilation: &Compilation, groups: u32) {
+    assert!(compilation.problems.is_empty(), "{:?}", compilation.problems.first());
+    assert_eq!(compilation.nodes.len(), (groups * NODES_PER_GROUP) as usize);
+    for config in compilation.nodes.values() {
+        assert_eq!(config.shared.fabric_vrfs.len(), VRFS_PER_GROUP as usize);
+        assert_eq!(config.shared.layer2s.len(), (VRFS_PER_GROUP * SEGMENTS_PER_VRF) as usize);
+    }
+}
+
+/// A line of this process's status, in kibibytes.
+fn resident(line: &str) -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let found = status.lines().find_map(|text| text.strip_prefix(line));
+    found.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or(0.0)
+}
+
+const TCAAS: &str = "network.t-caas.telekom.com/v1alpha1";
+
+fn object(kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": TCAAS, "kind": kind, "metadata": {"name": name}, "spec": spec})
+}
+
+/// Nodes and their Underlay.
+fn nodes(groups: u32) -> Vec<Value> {
+    let mut world = vec![json!({
+        "apiVersion": "openpe.openperouter.github.io/v1alpha1", "kind": "Underlay",
+        "metadata": {"name": "fabric", "namespace": "default"},
+        "spec": {"asn": 64514, "routeridcidr": "10.0.0.0/12", "nics": ["eth1"], "evpn": {"vtepcidr": "100.64.0.0/12"},
+                 "neighbors": [{"asn": 64512, "address": "192.0.2.1"}]},
+    })];
+    for group in 0..groups {
+        for node in 0..NODES_PER_GROUP {
+            let name = format!("node-{group}-{node}");
+            let labels = json!({"group": group.to_string(), "kubernetes.io/hostname": name});
+            world.push(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}));
+        }
+    }
+    world
+}
+
+fn selector(group: u32) -> Value {
+    json!({"matchLabels": {"group": group.to_string()}})
+}
+
+fn subnet(number: u32) -> String {
+    format!("10.{}.{}.0/24", number / 256, number % 256)
+}
+
+/// What tenants declare: VRFs and destinations, networks and attachments.
+fn intents(groups: u32) -> Vec<Value> {
+    let mut world = nodes(groups);
+    for group in 0..groups {
+        for vrf in 0..VRFS_PER_GROUP {
+            let number = group * VRFS_PER_GROUP + vrf;
+            let name = format!("v{number}");
+            let spec = json!({"vrf": name, "vni": 1_000_000 + number, "routeTarget": format!("64500:{number}")});
+            world.push(object("VRF", &name, spec));
+            let mut destination = object("Destination", &name, json!({"vrfRef": name, "prefixes": [format!("172.{}.{}.0/24", number / 256, number % 256)]}));
+            destination["metadata"]["labels"] = json!({"zone": name});
+            world.push(destination);
+            for segment in 0..SEGMENTS_PER_VRF {
+                let number = number * SEGMENTS_PER_VRF + segment;
+                let vlan = 1 + vrf * SEGMENTS_PER_VRF + segment;
+                let network = format!("n{number}");
+                world.push(object("Network", &network, json!({"ipv4": {"cidr": subnet(number)}, "vlan": vlan, "vni": 10_000 + number})));
+                world.push(object("Layer2Attachment", &network, json!({
+                    "networkRef": network, "interfaceName": format!("n{vlan}"), "nodeSelector": selector(group),
+                    "destinations": {"matchLabels": {"zone": name}},
+                })));
+            }
+        }
+    }
+    world
+}
+
+/// The same world as people would write it without intents.
+fn low_level(groups: u32) -> Vec<Value> {
+    let mut world = nodes(groups);
+    for group in 0..groups {
+        for vrf in 0..VRFS_PER_GROUP {
+            let number = group * VRFS_PER_GROUP + vrf;
+            let name = format!("v{number}");
+            for segment in 0..SEGMENTS_PER_VRF {
+                let number_of_segment = number * SEGMENTS_PER_VRF + segment;
+                let vlan = 1 + vrf * SEGMENTS_PER_VRF + segment;
+                let segment_name = format!("n{number_of_segment}");
+                let prefix = subnet(number_of_segment);
+                let gateway = prefix.replace(".0/24", ".1/24");
+                world.push(object("Layer2NetworkConfiguration", &segment_name, json!({
+                    "id": vlan, "mtu": 1500, "vni": 10_000 + number_of_segment, "anycastMac": "02:00:5e:00:01:01",
+                    "anycastGateways": [gateway], "vrf": name, "nodeSelector": selector(group),
+                })));
+                world.push(object("VRFRouteConfiguration", &segment_name, json!({
+                    "vrf": name, "vni": 1_000_000 + number, "routeTarget": format!("64500:{number}"), "seq": 10,
+                    "import": [{"cidr": format!("172.{}.{}.0/24", number / 256, number % 256), "action": "permit"}],
+                    "export": [{"cidr": prefix, "action": "permit"}], "nodeSelector": selector(group),
+                })));
+            }
+        }
+    }
+    world
+}
