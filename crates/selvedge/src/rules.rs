@@ -5,7 +5,8 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
-use compiler::{Kind, ObjectRef, Problem, problem, snapshot::Lookup};
+use api::crds::Served;
+use compiler::{Kind, ObjectRef, Problem, problem};
 use kube_cel::{CompiledSchema, Validator, compile_schema};
 use regex::Regex;
 use serde_json::Value;
@@ -16,23 +17,23 @@ struct Definition {
     rules: CompiledSchema,
 }
 
-static DEFINITIONS: LazyLock<BTreeMap<Kind, Value>> = LazyLock::new(|| {
-    let mut schemas = BTreeMap::new();
-    for definition in api::crds::all() {
-        let spec = definition.spec;
-        for version in spec.versions {
-            let api_version = format!("{}/{}", spec.group, version.name);
-            let Lookup::Ours(kind) = Kind::find(&api_version, &spec.names.kind) else {
-                continue;
-            };
-            let schema = version.schema.and_then(|schema| schema.open_api_v3_schema);
-            if let Some(Ok(schema)) = schema.map(serde_json::to_value) {
-                schemas.insert(kind, schema);
-            }
-        }
-    }
-    schemas
-});
+/// The schema of one kind; to make them all would take longer than to check an object.
+fn schema(kind: Kind) -> Option<Value> {
+    let is_wanted = |served: &Served| {
+        let (group, _) = kind.group_version();
+        served.group == group && served.kind == kind.to_string()
+    };
+    let definition = api::crds::served()
+        .into_iter()
+        .find(is_wanted)?
+        .definition();
+    let version = definition
+        .spec
+        .versions
+        .into_iter()
+        .find(|version| version.name == kind.group_version().1)?;
+    serde_json::to_value(version.schema?.open_api_v3_schema?).ok()
+}
 
 /// Checks objects against the definitions of their kinds. Each definition is compiled when it is first needed.
 #[derive(Default)]
@@ -59,7 +60,7 @@ impl Rules {
     /// What rules of its kind an object breaks.
     pub(crate) fn broken(&mut self, object: &ObjectRef, document: &Value) -> Vec<Problem> {
         let definition = self.definitions.entry(object.kind).or_insert_with(|| {
-            let schema = DEFINITIONS.get(&object.kind)?.clone();
+            let schema = schema(object.kind)?;
             Some(Definition {
                 rules: compile_schema(&schema),
                 schema,

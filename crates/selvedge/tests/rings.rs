@@ -4,5 +4,17 @@
 #[path = "rings/support.rs"]
 mod support;
 
+#[path = "rings/data.rs"]
+mod data;
+
+#[path = "rings/ring1_rules.rs"]
+mod ring1_rules;
+
+#[path = "rings/ring1_seeds.rs"]
+mod ring1_seeds;
+
+#[path = "rings/ring5.rs"]
+mod ring5;
+
 #[path = "rings/ring6.rs"]
 mod ring6;
