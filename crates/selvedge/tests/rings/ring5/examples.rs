@@ -6,8 +6,12 @@ use serde_json::{Value, json};
 use super::server::{Mode, Server, with_server};
 use crate::data::{self, Example, text};
 
-/// Kinds of Cluster API that examples show and that are none of ours: what their own definitions say does not matter here.
-const POOLS: &str = "
+/// What the examples take for granted: a namespace, and kinds of Cluster API that are none of ours and may say what they like.
+const AROUND: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: openperouter-system}
+---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: inclusterippools.ipam.cluster.x-k8s.io}
@@ -38,7 +42,7 @@ spec:
 #[test]
 fn every_example_of_the_source_documents_is_taken() -> anyhow::Result<()> {
     with_server(|server| {
-        server.plane.kubectl(&["apply", "-f", "-"], POOLS)?;
+        server.plane.kubectl(&["apply", "-f", "-"], AROUND)?;
         let wait = ["wait", "--for=condition=Established", "crd", "--all"];
         server.plane.kubectl(&wait, "")?;
         let (mut failures, mut taken, mut statuses) = (Vec::new(), 0, 0);

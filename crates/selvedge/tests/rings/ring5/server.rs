@@ -100,13 +100,47 @@ impl Server {
             let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
             anyhow::Ok(Client::try_from(config)?)
         })?;
-        Ok(Self {
+        let server = Self {
             plane,
             client,
             runtime,
             resources: Mutex::default(),
             since,
+        };
+        server.warm_up()?;
+        Ok(server)
+    }
+
+    /// Lists every kind that was defined, all at once: the first list of a kind takes the server most of a second.
+    fn warm_up(&self) -> anyhow::Result<()> {
+        let mut lists = tokio::task::JoinSet::new();
+        for (api_version, kind) in self.defined()? {
+            let plural = self.resource(&api_version, &kind)?.plural;
+            let path = format!("{}/{plural}", root(&api_version));
+            let request = Request::builder().uri(path).body(Vec::new())?;
+            let client = self.client.clone();
+            lists.spawn_on(
+                async move { client.request::<Value>(request).await },
+                self.runtime.handle(),
+            );
+        }
+        self.runtime.block_on(async {
+            while let Some(listed) = lists.join_next().await {
+                listed??;
+            }
+            anyhow::Ok(())
         })
+    }
+
+    /// Every kind that was defined here, with its `apiVersion`.
+    fn defined(&self) -> anyhow::Result<Vec<(String, String)>> {
+        let definitions = self.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")?;
+        let of = |definition: &Value| {
+            let version = text(definition, "/spec/versions/0/name");
+            let api_version = format!("{}/{version}", text(definition, "/spec/group"));
+            (api_version, text(definition, "/spec/names/kind").to_owned())
+        };
+        Ok(definitions.iter().map(of).collect())
     }
 
     /// Creates an object. Unknown fields are refused.
@@ -176,13 +210,8 @@ impl Server {
 
     /// Removes every object of every kind that was defined, and every Node.
     fn clear(&self) -> anyhow::Result<()> {
-        let mut kinds = vec![("v1".to_owned(), "Node".to_owned())];
-        for definition in self.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")? {
-            let version = text(&definition, "/spec/versions/0/name");
-            let api_version = format!("{}/{version}", text(&definition, "/spec/group"));
-            let kind = text(&definition, "/spec/names/kind").to_owned();
-            kinds.push((api_version, kind));
-        }
+        let mut kinds = self.defined()?;
+        kinds.push(("v1".to_owned(), "Node".to_owned()));
         for (api_version, kind) in kinds {
             for object in self.list(&api_version, &kind)? {
                 // The collector of garbage may have been faster.
