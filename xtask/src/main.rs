@@ -2,12 +2,14 @@
 
 mod output;
 mod prepare;
+mod test;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask <step>
 
+  test      prepare everything and run all tests, ring by ring
   prepare   fetch or build everything that the tests run: Kubernetes, guest kernels, FRR
 ";
 
@@ -15,6 +17,7 @@ fn main() -> ExitCode {
     let step = std::env::args().nth(1);
     let outcome = match step.as_deref() {
         Some("prepare") => prepare::run(),
+        Some("test") => test::run(),
         Some(unknown) => Err(anyhow::anyhow!("no step {unknown}\n\n{USAGE}")),
         None => {
             output::line(USAGE);

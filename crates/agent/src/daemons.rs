@@ -77,6 +77,12 @@ pub enum Error {
         /// Where.
         socket: PathBuf,
     },
+    /// A daemon does not end.
+    #[error("{daemon} does not end {START_PATIENCE:?} after it was told to")]
+    Stays {
+        /// Which.
+        daemon: String,
+    },
     /// The version cannot be told, or is none that we speak.
     #[error("failed to tell the version of FRR")]
     Version(#[source] frr::UnknownVersion),
@@ -136,6 +142,30 @@ pub(crate) async fn ensure(paths: &Paths, namespace: &str) -> Result<Vec<&'stati
         started.push(daemon);
     }
     Ok(started)
+}
+
+/// Stops all daemons of our instance; the kernel keeps what they have put into it.
+pub(crate) async fn stop(paths: &Paths) -> Result<(), Error> {
+    let run = paths.run.join(INSTANCE);
+    // The ones that talk to others go first.
+    for (daemon, _) in DAEMONS.iter().rev() {
+        if !is_running(&run, daemon).await {
+            continue;
+        }
+        let file = run.join(format!("{daemon}.pid"));
+        let text = fs::read_to_string(&file).await.unwrap_or_default();
+        output(Command::new("kill").arg(text.trim())).await?;
+        let gone = async {
+            while is_running(&run, daemon).await {
+                time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let stays = |_elapsed| Error::Stays {
+            daemon: (*daemon).to_owned(),
+        };
+        time::timeout(START_PATIENCE, gone).await.map_err(stays)?;
+    }
+    Ok(())
 }
 
 /// Whether the daemon of this name answers on its socket. A process id alone could be somebody else's by now.

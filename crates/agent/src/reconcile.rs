@@ -137,15 +137,11 @@ impl Reconciler {
                 applied.started = daemons::ensure(&self.paths, &underlay.namespace)
                     .await
                     .map_err(Failure::Daemons)?;
-                self.change(&frr).await?
+                self.configure_frr(&frr, &underlay.namespace, &mut applied)
+                    .await?
             }
             None => Change::default(),
         };
-        applied.frr_lines = change.n_lines();
-        applied.resets = change.resets.iter().map(ToString::to_string).collect();
-        vtysh::commands(&change.to_vtysh())
-            .await
-            .map_err(Failure::Frr)?;
         self.kernel
             .apply(plan.after_frr())
             .await
@@ -169,20 +165,29 @@ impl Reconciler {
     async fn configure_frr(
         &self,
         desired: &frr::FrrConfig,
+        namespace: &str,
         applied: &mut Applied,
     ) -> Result<Change, Failure> {
         let deadline = Instant::now() + FRR_PATIENCE;
+        let mut change = self.change(desired).await?;
+        if change.replaces_router {
+            // Nothing of the old router survives a new AS, and bgpd does not always survive the change itself.
+            daemons::stop(&self.paths).await.map_err(Failure::Daemons)?;
+            applied.started = daemons::ensure(&self.paths, namespace)
+                .await
+                .map_err(Failure::Daemons)?;
+            change = self.change(desired).await?;
+        }
         loop {
-            let change = self.change(desired).await?;
             let outcome = vtysh::commands(&change.to_vtysh()).await;
             applied.frr_lines += change.n_lines();
-            applied
-                .resets
-                .extend(change.resets.iter().map(ToString::to_string));
+            let resets = change.resets.iter().map(ToString::to_string);
+            applied.resets.extend(resets);
             match outcome {
                 Ok(()) => return Ok(change),
                 Err(error) if error.is_passing() && Instant::now() < deadline => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
+                    change = self.change(desired).await?;
                 }
                 Err(error) => return Err(Failure::Frr(error)),
             }

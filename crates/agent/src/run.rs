@@ -20,7 +20,7 @@ const RESYNC: Duration = Duration::from_secs(30);
 
 /// How long to wait after a failed attempt; it doubles each time.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-const LAST_RETRY: Duration = Duration::from_secs(30);
+const LAST_RETRY: Duration = Duration::from_secs(20);
 
 /// Why the agent ended.
 #[derive(Debug, thiserror::Error)]
@@ -149,7 +149,7 @@ impl State {
             return RESYNC;
         }
         let retry = self.retry;
-        self.retry = (self.retry * 2).min(LAST_RETRY - FIRST_RETRY);
+        self.retry = (self.retry * 2).min(LAST_RETRY);
         retry
     }
 }

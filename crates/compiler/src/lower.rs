@@ -4,7 +4,9 @@
 //! it contributed last: the generated objects that are still in the snapshot.
 
 mod layer2_attachment;
+mod network;
 mod reach;
+mod vrf;
 
 use std::collections::BTreeMap;
 
@@ -17,8 +19,8 @@ use api::{
 };
 use serde::Serialize;
 
+pub use self::vrf::ResolvedVrf;
 use crate::{
-    allocate,
     problem::{self, Problem},
     snapshot::{Key, Kind, Meta, Object, ObjectRef, Objects, Snapshot, by_age},
 };
@@ -39,6 +41,14 @@ pub struct LowLevel<S> {
 }
 
 impl<S> LowLevel<S> {
+    fn of(source: &ObjectRef, meta: &Meta, spec: S) -> Self {
+        Self {
+            source: source.clone(),
+            meta: meta.clone(),
+            spec,
+        }
+    }
+
     /// Whether it is generated from an intent.
     pub fn is_generated(&self) -> bool {
         !matches!(
@@ -55,6 +65,8 @@ pub struct Lowered {
     pub layer2: LowLevelObjects<Layer2NetworkConfigurationSpec>,
     /// Routing: generated and people's own.
     pub vrf: LowLevelObjects<VrfRouteConfigurationSpec>,
+    /// VRFs that can be used.
+    pub vrfs: BTreeMap<Key, ResolvedVrf>,
     /// VNIs that Networks got from the cluster's range, or have of their own.
     pub network_vnis: BTreeMap<String, Vni>,
     /// What each attachment came to, for its status.
@@ -85,7 +97,8 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
         Kind::VrfRouteConfiguration,
         &snapshot.vrf_route_configurations,
     );
-    lowered.network_vnis = network_vnis(snapshot, settings, &mut lowered.problems);
+    lowered.vrfs = vrf::resolve(snapshot, settings, &mut lowered.problems);
+    lowered.network_vnis = network::vnis(snapshot, settings, &lowered.vrfs, &mut lowered.problems);
     for (key, object) in by_age(&snapshot.layer2_attachments) {
         let subject = ObjectRef {
             kind: Kind::Layer2Attachment,
@@ -99,9 +112,14 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
             (&subject, object),
             &mut problems,
         );
+        let taken = made.as_ref().and_then(|made| lowered.taken(made));
+        if let Some(name) = &taken {
+            let kind = problem::Kind::NameTaken { name: name.clone() };
+            problems.push(Problem::new(subject.clone(), "metadata.name", kind));
+        }
         match made {
-            Some(made) => lowered.add(&subject, &object.meta, made),
-            None => lowered.keep(snapshot, &subject, &object.meta),
+            Some(made) if taken.is_none() => lowered.add(&subject, &object.meta, made),
+            _ => lowered.keep(snapshot, &subject, &object.meta),
         }
         lowered.problems.append(&mut problems);
     }
@@ -110,6 +128,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
 }
 
 /// What one intent becomes.
+#[derive(Default)]
 struct Made {
     layer2: Vec<(String, Layer2NetworkConfigurationSpec)>,
     vrf: Vec<(String, VrfRouteConfigurationSpec)>,
@@ -117,6 +136,15 @@ struct Made {
 }
 
 impl Lowered {
+    /// A name that is needed and that somebody else's object has.
+    fn taken(&self, made: &Made) -> Option<String> {
+        let layer2 = made.layer2.iter().map(|(name, _)| name);
+        let vrf = made.vrf.iter().map(|(name, _)| name);
+        let taken_layer2 = layer2.filter(|name| self.layer2.contains_key(*name));
+        let taken_vrf = vrf.filter(|name| self.vrf.contains_key(*name));
+        taken_layer2.chain(taken_vrf).next().cloned()
+    }
+
     fn add(&mut self, source: &ObjectRef, meta: &Meta, made: Made) {
         let Made {
             layer2,
@@ -125,17 +153,10 @@ impl Lowered {
         } = made;
         self.attachments.insert(source.key.name.clone(), attachment);
         for (name, spec) in layer2 {
-            insert(
-                &mut self.layer2,
-                name,
-                source,
-                meta,
-                spec,
-                &mut self.problems,
-            );
+            self.layer2.insert(name, LowLevel::of(source, meta, spec));
         }
         for (name, spec) in vrf {
-            insert(&mut self.vrf, name, source, meta, spec, &mut self.problems);
+            self.vrf.insert(name, LowLevel::of(source, meta, spec));
         }
     }
 
@@ -154,32 +175,6 @@ impl Lowered {
             meta,
         );
     }
-}
-
-fn insert<S>(
-    objects: &mut LowLevelObjects<S>,
-    name: String,
-    source: &ObjectRef,
-    meta: &Meta,
-    spec: S,
-    problems: &mut Vec<Problem>,
-) {
-    if objects.contains_key(&name) {
-        problems.push(Problem::new(
-            source.clone(),
-            "metadata.name",
-            problem::Kind::NameTaken { name },
-        ));
-        return;
-    }
-    objects.insert(
-        name,
-        LowLevel {
-            source: source.clone(),
-            meta: meta.clone(),
-            spec,
-        },
-    );
 }
 
 fn keep<S: Clone, T>(
@@ -222,95 +217,6 @@ fn handwritten<S: Clone, T>(kind: Kind, objects: &Objects<S, T>) -> LowLevelObje
         .filter(|(_, object)| object.meta.owner.is_none())
         .map(written)
         .collect()
-}
-
-/// The VNI of each Network that has or needs one: its own, the one it was given before, or the next of the range.
-///
-/// A VNI is an identity across the whole fabric: of two Networks that claim one, the younger carries the problem.
-fn network_vnis(
-    snapshot: &Snapshot,
-    settings: &SettingsSpec,
-    problems: &mut Vec<Problem>,
-) -> BTreeMap<String, Vni> {
-    let mut holders: BTreeMap<Vni, ObjectRef> = BTreeMap::new();
-    for (key, vrf) in by_age(&snapshot.vrfs) {
-        if let Some(vni) = vrf.spec.vni {
-            holders.entry(vni).or_insert_with(|| ObjectRef {
-                kind: Kind::Vrf,
-                key: key.clone(),
-            });
-        }
-    }
-    let mut given = BTreeMap::new();
-    let networks = by_age(&snapshot.networks);
-    for (key, network) in &networks {
-        let Some(vni) = network.spec.vni else {
-            continue;
-        };
-        let subject = ObjectRef {
-            kind: Kind::Network,
-            key: (*key).clone(),
-        };
-        if let Some(by) = holders.get(&vni) {
-            let kind = problem::Kind::VniTaken {
-                vni,
-                by: by.clone(),
-                node: None,
-            };
-            problems.push(Problem::new(subject, "spec.vni", kind));
-            continue;
-        }
-        holders.insert(vni, subject);
-        given.insert(key.name.clone(), vni);
-    }
-    let needs_one = |key: &Key| {
-        snapshot.layer2_attachments.values().any(|attachment| {
-            attachment.spec.network_ref == key.name && attachment.spec.interface_ref.is_none()
-        })
-    };
-    let newcomers: Vec<_> = networks
-        .into_iter()
-        .filter(|(key, network)| {
-            network.spec.vni.is_none() && network.spec.vlan.is_some() && needs_one(key)
-        })
-        .collect();
-    let Some(range) = &settings.l2_vni_range else {
-        for (key, _) in newcomers {
-            let subject = ObjectRef {
-                kind: Kind::Network,
-                key: key.clone(),
-            };
-            problems.push(Problem::new(subject, "spec.vni", problem::Kind::NoVniLeft));
-        }
-        return given;
-    };
-    let before: BTreeMap<String, u32> = newcomers
-        .iter()
-        .filter_map(|(key, network)| Some((key.name.clone(), network.status.as_ref()?.vni?.get())))
-        .collect();
-    let names = newcomers.iter().map(|(key, _)| key.name.as_str()).collect();
-    let free = |number: &u32| {
-        Vni::try_from(i64::from(*number)).is_ok_and(|vni| !holders.contains_key(&vni))
-    };
-    let numbers = allocate::numbers((range.first.get(), range.last.get()), &names, &before, free);
-    for (key, _) in newcomers {
-        match numbers
-            .get(&key.name)
-            .and_then(|number| Vni::try_from(i64::from(*number)).ok())
-        {
-            Some(vni) => {
-                given.insert(key.name.clone(), vni);
-            }
-            None => {
-                let subject = ObjectRef {
-                    kind: Kind::Network,
-                    key: key.clone(),
-                };
-                problems.push(Problem::new(subject, "spec.vni", problem::Kind::NoVniLeft));
-            }
-        }
-    }
-    given
 }
 
 /// Kinds that are served and checked, and of which nothing is made yet.

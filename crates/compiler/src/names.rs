@@ -1,6 +1,9 @@
 //! Every device and object name, made in one place. Nobody downstream derives a name from anything.
 
-use api::value::{IfName, VlanId, Vni};
+use api::{
+    selvedge::SettingsSpec,
+    value::{IfName, VlanId, Vni, VrfName},
+};
 use sha2::{Digest, Sha256};
 
 /// How long a name of a Kubernetes object may be.
@@ -8,6 +11,17 @@ const MAX_OBJECT_NAME: usize = 253;
 
 /// Name of the network namespace that holds the router domain.
 pub const ROUTER_NAMESPACE: &str = "selvedge";
+
+/// FRR's own name for "no VRF", which no VRF can have.
+const FRR_DEFAULT: &str = "default";
+
+/// What holds this name already, if it is none that a VRF of people can have.
+pub fn reserved_vrf(settings: &SettingsSpec, name: &VrfName) -> Option<&'static str> {
+    if name.as_str() == FRR_DEFAULT {
+        return Some("FRR means the node's main table by it");
+    }
+    (*name == settings.cluster_vrf.name).then_some("it is the cluster VRF's")
+}
 
 /// Bridge of a segment in the router's namespace.
 pub fn l2_bridge(vlan: VlanId) -> IfName {

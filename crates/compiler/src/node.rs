@@ -97,32 +97,35 @@ pub fn build(
     let tables = tables(content, snapshot);
     if labels.is_empty() {
         // Without nodes there is nothing to build, but what cannot stand together is still said.
-        layer2::claims(&everything(content), problems);
+        layer2::claims(&everything(content), &numbers.holders, problems);
         return BTreeMap::new();
     }
 
     let mut configs = BTreeMap::new();
     let mut reach = Reach::default();
+    let has_vtep = |node: &str| {
+        underlays
+            .get(node)
+            .is_some_and(|underlay| underlay.vtep.is_some())
+    };
     for (group_labels, nodes) in groups(
         labels.iter().map(|(name, labels)| (*name, *labels)),
         selectors(content),
     ) {
-        let has_overlay = nodes
-            .first()
-            .and_then(|node| underlays.get(*node))
-            .is_some_and(|underlay| underlay.vtep.is_some());
+        let has_overlay = nodes.iter().any(|node| has_vtep(node));
         let group = select(content, &group_labels, nodes, has_overlay);
         reach.note(&group);
+        let bare = Arc::new(Shared::default());
         let shared = if has_overlay {
-            shared(content, &group, &numbers, &tables, problems)
+            Arc::new(shared(content, &group, &numbers, &tables, problems))
         } else {
-            Shared::default()
+            Arc::clone(&bare)
         };
-        let shared = Arc::new(shared);
         for node in &group.nodes {
             let config = NodeConfig {
                 underlay: underlays.get(*node).cloned(),
-                shared: Arc::clone(&shared),
+                // A node that got no address, because a pool is used up, can have no overlay.
+                shared: Arc::clone(if has_vtep(node) { &shared } else { &bare }),
             };
             configs.insert((*node).to_owned(), config);
         }
@@ -139,7 +142,7 @@ fn shared(
     problems: &mut Vec<Problem>,
 ) -> Shared {
     let (cluster_vrf, fabric_vrfs) = vrfs::build(content, group, numbers, tables);
-    let claimed = layer2::claims(group, problems);
+    let claimed = layer2::claims(group, &numbers.holders, problems);
     let known = |vrf: &str| {
         vrf == content.settings.cluster_vrf.name.as_str() || fabric_vrfs.contains_key(vrf)
     };

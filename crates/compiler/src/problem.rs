@@ -59,6 +59,12 @@ pub enum Kind {
         /// The object that does not exist.
         target: ObjectRef,
     },
+    /// A reference leads to an object that cannot be read.
+    #[error("{target} cannot be read")]
+    UnreadableReference {
+        /// The object that cannot be read.
+        target: ObjectRef,
+    },
     /// A selector is not well formed.
     #[error("{0}")]
     InvalidSelector(InvalidSelector),
@@ -111,7 +117,7 @@ pub enum Kind {
         node: String,
     },
     /// A VLAN is used twice on a node.
-    #[error("VLAN {vlan} is already used by {by}{}", on(.node))]
+    #[error("VLAN {vlan} is already used by {by}{}", on(.node.as_ref()))]
     VlanTaken {
         /// The VLAN.
         vlan: VlanId,
@@ -121,7 +127,7 @@ pub enum Kind {
         node: Option<String>,
     },
     /// A VNI is used twice.
-    #[error("VNI {vni} is already used by {by}{}", on(.node))]
+    #[error("VNI {vni} is already used by {by}{}", on(.node.as_ref()))]
     VniTaken {
         /// The VNI.
         vni: Vni,
@@ -131,7 +137,7 @@ pub enum Kind {
         node: Option<String>,
     },
     /// A device name is used twice on a node.
-    #[error("device name {name:?} is already used by {by}{}", on(.node))]
+    #[error("device name {name:?} is already used by {by}{}", on(.node.as_ref()))]
     DeviceNameTaken {
         /// The name.
         name: String,
@@ -197,9 +203,8 @@ pub enum Kind {
     },
 }
 
-fn on(node: &Option<String>) -> String {
-    node.as_ref()
-        .map(|node| format!(" on node {node:?}"))
+fn on(node: Option<&String>) -> String {
+    node.map(|node| format!(" on node {node:?}"))
         .unwrap_or_default()
 }
 
@@ -226,6 +231,7 @@ impl Kind {
             Self::UnknownField => "remove it, or check its spelling and place".to_owned(),
             Self::Duplicate => "keep one of them".to_owned(),
             Self::MissingReference { target } => format!("create {target}, or correct the name"),
+            Self::UnreadableReference { target } => format!("correct {target}"),
             Self::InvalidSelector(_) => "correct the requirement".to_owned(),
             Self::NoDestination => {
                 "label a Destination so that it is selected, or correct the selector".to_owned()
@@ -238,7 +244,9 @@ impl Kind {
             Self::VrfIncomplete { vrf, what } => {
                 format!("add spec.{what}, or an entry for {vrf:?} to Settings.spec.vrfs")
             }
-            Self::VrfNameTaken { .. } => "choose another name".to_owned(),
+            Self::VrfNameTaken { .. } | Self::DeviceNameTaken { .. } => {
+                "choose another name".to_owned()
+            }
             Self::VrfNotOnNode { vrf, .. } => {
                 format!("let a VRFRouteConfiguration of VRF {vrf:?} select the node too")
             }
@@ -246,7 +254,6 @@ impl Kind {
                 "choose another VLAN, or node selectors that do not meet".to_owned()
             }
             Self::VniTaken { .. } => "choose another VNI".to_owned(),
-            Self::DeviceNameTaken { .. } => "choose another name".to_owned(),
             Self::NameTooLong { .. } => "choose a shorter name".to_owned(),
             Self::SecondUnderlay { .. } => "let the node selectors of the two not meet".to_owned(),
             Self::NoUnderlay { .. } => {

@@ -23,7 +23,7 @@ pub use self::{
     kind::{Kind, Lookup},
     read::REQUIRED,
 };
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 
 /// Names one object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -248,6 +248,18 @@ impl Snapshot {
             }
             Lookup::Foreign => Insertion::Foreign(format!("{api_version}/{kind}")),
             Lookup::Unknown(message) => Insertion::Unknown(message),
+        }
+    }
+
+    /// Why an object that somebody refers to is not here: it does not exist, or it cannot be read.
+    pub(crate) fn missing(&self, target: ObjectRef) -> problem::Kind {
+        let is_unreadable = self.unreadable.iter().any(|problem| {
+            problem.subject == target && matches!(problem.kind, problem::Kind::Unreadable { .. })
+        });
+        if is_unreadable {
+            problem::Kind::UnreadableReference { target }
+        } else {
+            problem::Kind::MissingReference { target }
         }
     }
 

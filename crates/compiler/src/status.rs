@@ -6,6 +6,7 @@ use api::{
     meta::{Condition, ConditionStatus, Conditions},
     tcaas::{DestinationStatus, Layer2AttachmentStatus, NetworkStatus, VrfStatus},
 };
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// The statuses that intents shall have. Times are left out: whoever writes a status knows when it changed.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statuses(pub BTreeMap<ObjectRef, Value>);
 
 /// Folds problems and the nodes' answers into the status of each intent.
@@ -25,39 +26,67 @@ pub fn fold(
     compilation: &Compilation,
     nodes: &BTreeMap<String, Progress>,
 ) -> Statuses {
-    let fold = Fold { compilation, nodes };
-    let mut statuses = BTreeMap::new();
-    let mut put = |kind, key: &Key, status: Result<Value, serde_json::Error>| {
-        let Ok(status) = status else {
-            unreachable!("a status is JSON")
-        };
-        statuses.insert(
-            ObjectRef {
-                kind,
-                key: key.clone(),
-            },
-            status,
-        );
+    let fold = Fold {
+        snapshot,
+        compilation,
+        nodes,
     };
+    let mut statuses = Statuses::default();
     for (key, object) in &snapshot.vrfs {
-        let references = snapshot
-            .destinations
-            .values()
-            .filter(|other| other.spec.vrf_ref.as_ref() == Some(&key.name));
-        let status = VrfStatus {
-            observed_generation: object.meta.generation,
-            reference_count: count(references),
-            vni: object.spec.vni,
-            route_target: object.spec.route_target,
-            conditions: fold.validity(Kind::Vrf, key, &object.meta),
-        };
-        put(Kind::Vrf, key, serde_json::to_value(status));
+        statuses.put(Kind::Vrf, key, &fold.vrf(key, &object.meta));
     }
     for (key, object) in &snapshot.networks {
-        let attachments = snapshot
-            .layer2_attachments
-            .values()
-            .map(|user| &user.spec.network_ref);
+        statuses.put(Kind::Network, key, &fold.network(key, &object.meta));
+    }
+    for (key, object) in &snapshot.destinations {
+        let status = fold.destination(key, &object.meta);
+        statuses.put(Kind::Destination, key, &status);
+    }
+    for (key, object) in &snapshot.layer2_attachments {
+        let status = fold.layer2_attachment(key, &object.meta);
+        statuses.put(Kind::Layer2Attachment, key, &status);
+    }
+    statuses
+}
+
+impl Statuses {
+    fn put<T: Serialize>(&mut self, kind: Kind, key: &Key, status: &T) {
+        let Ok(status) = serde_json::to_value(status) else {
+            unreachable!("a status is JSON")
+        };
+        let key = key.clone();
+        self.0.insert(ObjectRef { kind, key }, status);
+    }
+}
+
+fn count(items: impl Iterator) -> u32 {
+    u32::try_from(items.count()).unwrap_or(u32::MAX)
+}
+
+struct Fold<'a> {
+    snapshot: &'a Snapshot,
+    compilation: &'a Compilation,
+    nodes: &'a BTreeMap<String, Progress>,
+}
+
+impl Fold<'_> {
+    fn vrf(&self, key: &Key, meta: &Meta) -> VrfStatus {
+        let users = self.snapshot.destinations.values();
+        let users = users.filter(|user| user.spec.vrf_ref.as_ref() == Some(&key.name));
+        let resolved = self.compilation.lowered.vrfs.get(key);
+        VrfStatus {
+            observed_generation: meta.generation,
+            reference_count: count(users),
+            vni: resolved.map(|vrf| vrf.vni),
+            route_target: resolved.map(|vrf| vrf.route_target),
+            conditions: self.validity(Kind::Vrf, key, meta),
+        }
+    }
+
+    fn network(&self, key: &Key, meta: &Meta) -> NetworkStatus {
+        let snapshot = self.snapshot;
+        let attachments = snapshot.layer2_attachments.values();
+        let attachments = attachments.map(|user| &user.spec.network_ref);
         let inbounds = snapshot
             .inbounds
             .values()
@@ -70,64 +99,45 @@ pub fn fold(
             .pod_networks
             .values()
             .map(|user| &user.spec.network_ref);
-        let references = attachments
-            .chain(inbounds)
-            .chain(outbounds)
-            .chain(pods)
-            .filter(|name| **name == key.name);
-        let status = NetworkStatus {
-            observed_generation: object.meta.generation,
-            reference_count: count(references),
-            vni: compilation.lowered.network_vnis.get(&key.name).copied(),
+        let users = attachments.chain(inbounds).chain(outbounds).chain(pods);
+        NetworkStatus {
+            observed_generation: meta.generation,
+            reference_count: count(users.filter(|name| **name == key.name)),
+            vni: self
+                .compilation
+                .lowered
+                .network_vnis
+                .get(&key.name)
+                .copied(),
             allocated_slices: Vec::new(),
-            conditions: fold.validity(Kind::Network, key, &object.meta),
-        };
-        put(Kind::Network, key, serde_json::to_value(status));
+            conditions: self.validity(Kind::Network, key, meta),
+        }
     }
-    for (key, object) in &snapshot.destinations {
-        let selected = compilation
-            .lowered
-            .attachments
-            .values()
-            .flat_map(|attachment| &attachment.matched);
-        let status = DestinationStatus {
-            observed_generation: object.meta.generation,
+
+    fn destination(&self, key: &Key, meta: &Meta) -> DestinationStatus {
+        let attachments = self.compilation.lowered.attachments.values();
+        let selected = attachments.flat_map(|attachment| &attachment.matched);
+        DestinationStatus {
+            observed_generation: meta.generation,
             reference_count: count(selected.filter(|matched| matched.name == key.name)),
-            conditions: fold.validity(Kind::Destination, key, &object.meta),
-        };
-        put(Kind::Destination, key, serde_json::to_value(status));
+            conditions: self.validity(Kind::Destination, key, meta),
+        }
     }
-    for (key, object) in &snapshot.layer2_attachments {
-        let attachment = compilation
-            .lowered
-            .attachments
-            .get(&key.name)
-            .cloned()
-            .unwrap_or_default();
-        let status = Layer2AttachmentStatus {
-            observed_generation: object.meta.generation,
+
+    fn layer2_attachment(&self, key: &Key, meta: &Meta) -> Layer2AttachmentStatus {
+        let attachment = self.compilation.lowered.attachments.get(&key.name);
+        let attachment = attachment.cloned().unwrap_or_default();
+        Layer2AttachmentStatus {
+            observed_generation: meta.generation,
             interface_name: attachment.interface,
             sriov_vlan_id: None,
             anycast: attachment.anycast,
             node_addresses: BTreeMap::new(),
             matched_destinations: attachment.matched,
-            conditions: fold.application(key, &object.meta),
-        };
-        put(Kind::Layer2Attachment, key, serde_json::to_value(status));
+            conditions: self.application(key, meta),
+        }
     }
-    Statuses(statuses)
-}
 
-fn count(items: impl Iterator) -> u32 {
-    u32::try_from(items.count()).unwrap_or(u32::MAX)
-}
-
-struct Fold<'a> {
-    compilation: &'a Compilation,
-    nodes: &'a BTreeMap<String, Progress>,
-}
-
-impl Fold<'_> {
     /// Conditions of an object that is only referred to: it is ready when nothing is wrong with it.
     fn validity(&self, kind: Kind, key: &Key, meta: &Meta) -> Conditions {
         let resolved = self.resolved(

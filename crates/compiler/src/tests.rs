@@ -1,1 +1,219 @@
+//! Ring 2, laws of the whole compile, on random worlds.
 
+use std::collections::BTreeMap;
+
+use proptest::{prelude::*, sample::subsequence};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A tenant's numbers; small ranges, so that tenants get in each other's way.
+#[derive(Clone, Debug)]
+struct Tenant {
+    vrf: u32,
+    vlan: u16,
+    vni: Option<u32>,
+    subnet: u8,
+    group: Option<u8>,
+    /// Which of its objects are missing.
+    missing: Vec<usize>,
+}
+
+fn tenant() -> impl Strategy<Value = Tenant> {
+    (
+        1_u32..5,
+        1_u16..5,
+        prop::option::weighted(0.8, 1_u32..6),
+        0_u8..6,
+        prop::option::of(0_u8..3),
+        subsequence((0..4).collect::<Vec<usize>>(), 0..2),
+    )
+        .prop_map(|(vrf, vlan, vni, subnet, group, missing)| Tenant {
+            vrf,
+            vlan,
+            vni,
+            subnet,
+            group,
+            missing,
+        })
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "values are made for the call"
+)]
+fn object(api: &str, kind: &str, metadata: Value, spec: Value) -> Value {
+    json!({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec})
+}
+
+const TCAAS: &str = "network.t-caas.telekom.com/v1alpha1";
+
+fn objects(number: usize, tenant: &Tenant) -> Vec<Value> {
+    let name = format!("t{number}");
+    let vrf = tenant.vrf;
+    let mut network = json!({
+        "ipv4": {"cidr": format!("10.{}.0.0/24", tenant.subnet)},
+        "vlan": tenant.vlan,
+    });
+    if let Some(vni) = tenant.vni {
+        network["vni"] = json!(100 + vni);
+    }
+    let mut attachment = json!({
+        "networkRef": name,
+        "interfaceName": name,
+        "destinations": {"matchLabels": {"zone": format!("z{vrf}")}},
+    });
+    if let Some(group) = tenant.group {
+        attachment["nodeSelector"] = json!({"matchLabels": {"group": format!("g{group}")}});
+    }
+    let objects = [
+        object(
+            TCAAS,
+            "VRF",
+            json!({"name": name}),
+            json!({"vrf": format!("v{vrf}"), "vni": vrf, "routeTarget": format!("1:{vrf}")}),
+        ),
+        object(
+            TCAAS,
+            "Destination",
+            json!({"name": name, "labels": {"zone": format!("z{vrf}")}}),
+            json!({"vrfRef": name, "prefixes": [format!("192.0.{}.0/24", tenant.subnet)]}),
+        ),
+        object(TCAAS, "Network", json!({"name": name}), network),
+        object(TCAAS, "Layer2Attachment", json!({"name": name}), attachment),
+    ];
+    let present = objects
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| !tenant.missing.contains(place));
+    present.map(|(_, object)| object).collect()
+}
+
+/// A world of a few nodes, underlays and tenants, some of them broken.
+fn world() -> impl Strategy<Value = Vec<Value>> {
+    let nodes = prop::collection::vec(0_u8..3, 0..5);
+    let underlays = prop::collection::vec(prop::option::of(0_u8..3), 0..3);
+    let tenants = prop::collection::vec(tenant(), 0..6);
+    (nodes, underlays, tenants, any::<bool>()).prop_map(|(nodes, underlays, tenants, range)| {
+        let mut world = Vec::new();
+        for (number, group) in nodes.into_iter().enumerate() {
+            let labels = json!({"group": format!("g{group}"), "host": number.to_string()});
+            let metadata = json!({"name": format!("n{number}"), "labels": labels});
+            world.push(json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata}));
+        }
+        for (number, group) in underlays.into_iter().enumerate() {
+            let mut spec = json!({
+                "asn": 64514, "nics": ["eth1"], "evpn": {"vtepcidr": "100.65.0.0/29"},
+                "neighbors": [{"asn": 64512, "address": "192.0.2.1"}],
+            });
+            if let Some(group) = group {
+                spec["nodeSelector"] = json!({"matchLabels": {"group": format!("g{group}")}});
+            }
+            let metadata = json!({"name": format!("u{number}"), "namespace": "default"});
+            world.push(object(
+                "openpe.openperouter.github.io/v1alpha1",
+                "Underlay",
+                metadata,
+                spec,
+            ));
+        }
+        if range {
+            let spec = json!({"l2VniRange": {"first": 103, "last": 106}});
+            world.push(object(
+                "selvedge.dev/v1alpha1",
+                "Settings",
+                json!({"name": "default"}),
+                spec,
+            ));
+        }
+        for (number, tenant) in tenants.iter().enumerate() {
+            world.extend(objects(number, tenant));
+        }
+        world
+    })
+}
+
+fn snapshot(world: &[Value]) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    for document in world {
+        snapshot.insert(document);
+    }
+    snapshot
+}
+
+/// Everything that a compile says, as bytes.
+fn bytes(compilation: &Compilation) -> String {
+    let revision = &compilation.revision.revision;
+    let nodes: BTreeMap<&String, _> = compilation
+        .nodes
+        .iter()
+        .map(|(node, config)| (node, config.spec(revision)))
+        .collect();
+    let parts = json!({
+        "layer2": compilation.lowered.layer2,
+        "vrf": compilation.lowered.vrf,
+        "vnis": compilation.lowered.network_vnis,
+        "revision": compilation.revision,
+        "nodes": nodes,
+        "problems": compilation.problems,
+    });
+    parts.to_string()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_order_of_the_input_never_matters(
+        (world, shuffled) in world().prop_flat_map(|world| (Just(world.clone()), Just(world).prop_shuffle()))
+    ) {
+        prop_assert_eq!(bytes(&compile(&snapshot(&world))), bytes(&compile(&snapshot(&shuffled))));
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_read_changes_nothing_else(world in world()) {
+        let before = compile(&snapshot(&world));
+        let mut with_broken = world;
+        with_broken.push(object(TCAAS, "Network", json!({"name": "broken"}), json!({"vlan": "many"})));
+        with_broken.push(object(TCAAS, "Layer2Attachment", json!({"name": "zz-broken"}), json!({"networkRef": "broken", "interfaceName": "x"})));
+        let after = compile(&snapshot(&with_broken));
+        prop_assert_eq!(&before.nodes, &after.nodes);
+        prop_assert_eq!(&before.revision, &after.revision);
+        for problem in &before.problems {
+            prop_assert!(after.problems.contains(problem), "{} is gone", problem);
+        }
+    }
+
+    #[test]
+    fn what_a_node_has_never_clashes(world in world()) {
+        for config in compile(&snapshot(&world)).nodes.values() {
+            let spec = config.spec("");
+            let vrfs: Vec<_> = spec.vrfs().collect();
+            let mut vnis: Vec<u32> = vrfs.iter().filter_map(|vrf| vrf.vni).map(api::value::Vni::get).collect();
+            vnis.extend(spec.layer2s.values().map(|segment| segment.vni.get()));
+            let mut tables: Vec<u32> = vrfs.iter().map(|vrf| vrf.table).collect();
+            for numbers in [&mut vnis, &mut tables] {
+                let total = numbers.len();
+                numbers.sort_unstable();
+                numbers.dedup();
+                prop_assert_eq!(numbers.len(), total);
+            }
+            for segment in spec.layer2s.values() {
+                if let Some(irb) = &segment.irb {
+                    prop_assert!(vrfs.iter().any(|vrf| vrf.devices.vrf.as_str() == irb.vrf));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_second_compile_moves_nothing(world in world()) {
+        let first = compile(&snapshot(&world));
+        let mut again = snapshot(&world);
+        for (node, config) in &first.nodes {
+            let spec = serde_json::to_value(config.spec(&first.revision.revision)).expect("a spec is JSON");
+            again.insert(&object(TCAAS, "NodeNetworkConfig", json!({"name": node}), spec));
+        }
+        prop_assert_eq!(bytes(&compile(&again)), bytes(&first));
+    }
+}

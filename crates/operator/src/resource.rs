@@ -17,7 +17,7 @@ static PLURALS: LazyLock<BTreeMap<(String, String), String>> = LazyLock::new(|| 
         .into_iter()
         .map(|definition| definition.spec);
     let ours = definitions.map(|spec| ((spec.group, spec.names.kind), spec.names.plural));
-    let core = (("".to_owned(), "Node".to_owned()), "nodes".to_owned());
+    let core = ((String::new(), "Node".to_owned()), "nodes".to_owned());
     ours.chain([core]).collect()
 });
 

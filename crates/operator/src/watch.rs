@@ -195,6 +195,10 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": name}})).expect("an object")
     }
 
+    fn take(store: &mut Store, event: Event<DynamicObject>) {
+        store.take(Kind::Vrf, event);
+    }
+
     fn names(store: &Store) -> Option<Vec<&str>> {
         store
             .objects
@@ -205,27 +209,27 @@ mod tests {
     #[test]
     fn a_list_that_is_still_coming_in_is_not_seen() {
         let mut store = Store::default();
-        store.take(Kind::Vrf, Event::Init);
-        store.take(Kind::Vrf, Event::InitApply(object("a")));
+        take(&mut store, Event::Init);
+        take(&mut store, Event::InitApply(object("a")));
         assert_eq!(names(&store), None, "half a list is no list");
-        store.take(Kind::Vrf, Event::InitDone);
+        take(&mut store, Event::InitDone);
         assert_eq!(names(&store), Some(vec!["a"]));
     }
 
     #[test]
     fn a_new_list_replaces_the_old_one_only_when_it_is_complete() {
         let mut store = Store::default();
-        store.take(Kind::Vrf, Event::Init);
-        store.take(Kind::Vrf, Event::InitApply(object("a")));
-        store.take(Kind::Vrf, Event::InitDone);
-        store.take(Kind::Vrf, Event::Init);
+        take(&mut store, Event::Init);
+        take(&mut store, Event::InitApply(object("a")));
+        take(&mut store, Event::InitDone);
+        take(&mut store, Event::Init);
         assert_eq!(
             names(&store),
             Some(vec!["a"]),
             "the old list holds until the new one is complete"
         );
-        store.take(Kind::Vrf, Event::InitApply(object("b")));
-        store.take(Kind::Vrf, Event::InitDone);
+        take(&mut store, Event::InitApply(object("b")));
+        take(&mut store, Event::InitDone);
         assert_eq!(names(&store), Some(vec!["b"]));
     }
 
@@ -237,8 +241,8 @@ mod tests {
         }
         let listed = |kind| {
             stores.with(kind, |store| {
-                store.take(Kind::Vrf, Event::<DynamicObject>::Init);
-                store.take(Kind::Vrf, Event::<DynamicObject>::InitDone);
+                take(store, Event::Init);
+                take(store, Event::InitDone);
             });
         };
         listed(Kind::Node);

@@ -54,7 +54,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<World> {
             std::io::stdin()
                 .read_to_string(&mut text)
                 .context("failed to read standard input")?;
-            world.add("-", &text);
+            world.add("standard input", &text);
             continue;
         }
         for file in files(path)? {
@@ -171,12 +171,7 @@ impl World {
             .iter()
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
-        (total > 0).then(|| {
-            format!(
-                "passed over {total} objects of other kinds: {}",
-                kinds.join(", ")
-            )
-        })
+        (total > 0).then(|| format!("passed over {total} of other kinds: {}", kinds.join(", ")))
     }
 }
 

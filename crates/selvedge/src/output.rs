@@ -1,9 +1,4 @@
 //! The one place that prints.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this is the one place that prints"
-)]
 
 use std::{
     io::{IsTerminal, Write},

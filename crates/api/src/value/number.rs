@@ -3,15 +3,15 @@
 use std::{borrow::Cow, fmt};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::InvalidValue;
 
 macro_rules! ranged_number {
     ($(#[$doc:meta])* $name:ident($inner:ty), $range:expr, $expected:literal, $format:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "i64", into = "i64")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(into = "i64")]
         pub struct $name($inner);
 
         impl $name {
@@ -34,6 +34,27 @@ macro_rules! ranged_number {
                     .filter(|inner| $range.contains(inner))
                     .map(Self)
                     .ok_or_else(|| InvalidValue::new(&number, $expected))
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Reader;
+                impl serde::de::Visitor<'_> for Reader {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($expected)
+                    }
+                    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<$name, E> {
+                        $name::try_from(number).map_err(E::custom)
+                    }
+                    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<$name, E> {
+                        let small = i64::try_from(number).ok();
+                        let small = small.ok_or_else(|| InvalidValue::new(&number, $expected));
+                        small.and_then($name::try_from).map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_i64(Reader)
             }
         }
 

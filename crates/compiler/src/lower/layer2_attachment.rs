@@ -4,9 +4,10 @@ use api::{
     selvedge::SettingsSpec,
     tcaas::{
         Anycast, Layer2AttachmentSpec, Layer2AttachmentStatus, Layer2NetworkConfigurationSpec,
-        MergeOrder, NetworkSpec, PrefixAction, PrefixItem, VrfRouteConfigurationSpec,
+        MatchedDestination, MergeOrder, NetworkSpec, PrefixAction, PrefixItem,
+        VrfRouteConfigurationSpec,
     },
-    value::{HostCidr, Mtu, Prefix, VlanId, Vni, VrfName},
+    value::{HostCidr, MacAddress, Mtu, Prefix, VlanId, Vni, VrfName},
 };
 
 use super::{Attachment, Lowered, Made, reach};
@@ -35,95 +36,88 @@ pub(super) fn lower(
 ) -> Option<Made> {
     let spec = &object.spec;
     note_what_is_left_out(subject, spec, problems);
-    if let Some(Err(error)) = spec
-        .node_selector
-        .as_ref()
-        .map(api::meta::LabelSelector::check)
-    {
-        problems.push(Problem::new(
-            subject.clone(),
-            "spec.nodeSelector",
-            problem::Kind::InvalidSelector(error),
-        ));
+    let selector = spec.node_selector.as_ref();
+    if let Some(Err(error)) = selector.map(api::meta::LabelSelector::check) {
+        let kind = problem::Kind::InvalidSelector(error);
+        problems.push(Problem::new(subject.clone(), "spec.nodeSelector", kind));
         return None;
     }
     let network = network(snapshot, subject, spec, problems)?;
     if spec.interface_ref.is_some() || !network.managed {
-        return Some(Made {
-            layer2: Vec::new(),
-            vrf: Vec::new(),
-            attachment: Attachment::default(),
-        });
+        return Some(Made::default());
     }
     let segment = segment(lowered, subject, spec, network, problems)?;
     let Some(selector) = &spec.destinations else {
-        problems.push(Problem::new(
-            subject.clone(),
-            "spec.destinations",
-            problem::Kind::DestinationsRequired,
-        ));
+        let kind = problem::Kind::DestinationsRequired;
+        problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
         return None;
     };
-    let reach = reach::resolve(snapshot, settings, subject, selector, problems)?;
+    let reach = reach::resolve(snapshot, &lowered.vrfs, subject, selector, problems)?;
 
-    let anycast_gateways = segment.gateways;
-    let anycast_mac = (!anycast_gateways.is_empty()).then_some(settings.anycast_mac);
-    let mut vrf_names = reach.vrfs.keys();
-    let home = match (vrf_names.next(), vrf_names.next()) {
-        (Some(only), None) => only.clone(),
-        _ => settings.cluster_vrf.name.clone(),
+    let subnets = subnets(network);
+    let routing = reach.vrfs.iter().map(|(vrf, reached)| {
+        let name = generated_name(subject, vrf.as_str());
+        (name, routing(spec, vrf, reached, &subnets))
+    });
+    let name = generated_name(subject, &segment.vlan.to_string());
+    Some(Made {
+        vrf: routing.collect(),
+        layer2: vec![(name, layer2(settings, spec, &segment, &reach))],
+        attachment: attachment(settings, spec, &segment, reach.matched),
+    })
+}
+
+/// The segment: in the one VRF that it reaches, or, where it reaches several, in the cluster VRF, from which it is leaked to each.
+fn layer2(
+    settings: &SettingsSpec,
+    spec: &Layer2AttachmentSpec,
+    segment: &Segment,
+    reach: &reach::Reach,
+) -> Layer2NetworkConfigurationSpec {
+    let mut vrfs = reach.vrfs.keys();
+    let home = match (vrfs.next(), vrfs.next()) {
+        (Some(only), None) => only,
+        _ => &settings.cluster_vrf.name,
     };
-    let layer2 = Layer2NetworkConfigurationSpec {
+    Layer2NetworkConfigurationSpec {
         id: segment.vlan,
         mtu: spec.mtu.unwrap_or_else(default_mtu),
         vni: Some(segment.vni),
-        anycast_mac,
-        anycast_gateways: anycast_gateways.clone(),
+        anycast_mac: segment.mac(settings),
+        anycast_gateways: segment.gateways.clone(),
         advertise_neighbors: false,
         create_mac_vlan_interface: false,
         neigh_suppression: Some(!spec.disable_neighbor_suppression),
         disable_segmentation: false,
-        vrf: Some(home),
+        vrf: Some(home.clone()),
         node_selector: spec.node_selector.clone(),
         interface_ref: None,
         interface_name: spec.interface_name.clone(),
         node_ips: None,
         static_routes: Vec::new(),
+    }
+}
+
+fn attachment(
+    settings: &SettingsSpec,
+    spec: &Layer2AttachmentSpec,
+    segment: &Segment,
+    matched: Vec<MatchedDestination>,
+) -> Attachment {
+    let suffix = spec.interface_name.as_ref();
+    let gateway = |ipv4: bool| {
+        let mut gateways = segment.gateways.iter().copied();
+        gateways.find(|gateway| gateway.is_ipv4() == ipv4)
     };
-    let attachment = Attachment {
-        interface: spec
-            .interface_name
-            .as_ref()
-            .and_then(|suffix| names::host_interface(suffix.as_str())),
-        anycast: (!anycast_gateways.is_empty()).then(|| Anycast {
-            mac: anycast_mac,
-            gateway: anycast_gateways
-                .iter()
-                .copied()
-                .find(|gateway| !gateway.is_ipv4()),
-            gatewayv4: anycast_gateways
-                .iter()
-                .copied()
-                .find(|gateway| gateway.is_ipv4()),
+    Attachment {
+        interface: suffix.and_then(|suffix| names::host_interface(suffix.as_str())),
+        anycast: segment.mac(settings).map(|mac| Anycast {
+            mac: Some(mac),
+            gateway: gateway(false),
+            gatewayv4: gateway(true),
         }),
-        matched: reach.matched.clone(),
-    };
-    let subnets = subnets(network);
-    let vrf = reach
-        .vrfs
-        .iter()
-        .map(|(vrf, reached)| {
-            (
-                generated_name(subject, vrf.as_str()),
-                routing(spec, vrf, reached, &subnets),
-            )
-        })
-        .collect();
-    Some(Made {
-        layer2: vec![(generated_name(subject, &segment.vlan.to_string()), layer2)],
-        vrf,
-        attachment,
-    })
+        matched,
+    }
 }
 
 fn generated_name(subject: &ObjectRef, scope: &str) -> String {
@@ -145,12 +139,8 @@ fn network<'a>(
         .get(&Key::named(&spec.network_ref))
         .map(|network| &network.spec);
     if found.is_none() {
-        let target = ObjectRef::named(Kind::Network, &spec.network_ref);
-        problems.push(Problem::new(
-            subject.clone(),
-            "spec.networkRef",
-            problem::Kind::MissingReference { target },
-        ));
+        let kind = snapshot.missing(ObjectRef::named(Kind::Network, &spec.network_ref));
+        problems.push(Problem::new(subject.clone(), "spec.networkRef", kind));
     }
     found
 }
@@ -160,6 +150,13 @@ struct Segment {
     vlan: VlanId,
     vni: Vni,
     gateways: Vec<HostCidr>,
+}
+
+impl Segment {
+    /// MAC address of the gateway, where there is one.
+    fn mac(&self, settings: &SettingsSpec) -> Option<MacAddress> {
+        (!self.gateways.is_empty()).then_some(settings.anycast_mac)
+    }
 }
 
 fn segment(

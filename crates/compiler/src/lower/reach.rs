@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use api::{
     meta::LabelSelector,
-    selvedge::SettingsSpec,
     tcaas::MatchedDestination,
     value::{Prefix, RouteTarget, Vni, VrfName},
 };
 
+use super::vrf::ResolvedVrf;
 use crate::{
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, Snapshot},
@@ -35,106 +35,72 @@ pub(super) struct ReachedVrf {
 /// Resolves a selector. `None` when something it needs is missing or broken: the problems say what.
 pub(super) fn resolve(
     snapshot: &Snapshot,
-    settings: &SettingsSpec,
+    vrfs: &BTreeMap<Key, ResolvedVrf>,
     subject: &ObjectRef,
     selector: &LabelSelector,
     problems: &mut Vec<Problem>,
 ) -> Option<Reach> {
-    let mut report = |field: &str, kind| problems.push(Problem::new(subject.clone(), field, kind));
+    let mut report = |subject: &ObjectRef, field: &str, kind| {
+        problems.push(Problem::new(subject.clone(), field, kind));
+    };
     if let Err(error) = selector.check() {
-        report("spec.destinations", problem::Kind::InvalidSelector(error));
+        let kind = problem::Kind::InvalidSelector(error);
+        report(subject, "spec.destinations", kind);
         return None;
     }
     let mut reach = Reach::default();
     let mut complete = true;
-    for (key, destination) in &snapshot.destinations {
-        if !selector.matches(&destination.meta.labels) {
+    let selected = snapshot
+        .destinations
+        .iter()
+        .filter(|(_, destination)| selector.matches(&destination.meta.labels));
+    for (key, destination) in selected {
+        let Some(vrf_ref) = &destination.spec.vrf_ref else {
+            let name = &key.name;
+            let what = format!(
+                "Destination {name} has a nextHop, which an attachment to the overlay does not use"
+            );
+            report(
+                subject,
+                "spec.destinations",
+                problem::Kind::NoEffect { what },
+            );
             continue;
-        }
-        let vrf = destination
-            .spec
-            .vrf_ref
-            .as_ref()
-            .map(|name| vrf(snapshot, settings, name));
+        };
+        let vrf = vrfs.get(&Key::named(vrf_ref));
         reach.matched.push(MatchedDestination {
             name: key.name.clone(),
-            vrf: vrf
-                .as_ref()
-                .and_then(|vrf| vrf.as_ref().ok())
-                .map(|(name, _)| name.clone()),
+            vrf: vrf.map(|vrf| vrf.name.clone()),
         });
-        match vrf {
-            Some(Ok((name, found))) => {
-                let reached = reach.vrfs.entry(name).or_insert(found);
-                for prefix in &destination.spec.prefixes {
-                    if !reached.prefixes.contains(prefix) {
-                        reached.prefixes.push(*prefix);
-                    }
-                }
-            }
-            // The mistake is the Destination's or the VRF's, and is reported there; here it only means waiting.
-            Some(Err(kind)) => {
+        let Some(vrf) = vrf else {
+            complete = false;
+            // What is wrong with a VRF that exists is said on the VRF.
+            if !snapshot.vrfs.contains_key(&Key::named(vrf_ref)) {
+                let kind = snapshot.missing(ObjectRef::named(Kind::Vrf, vrf_ref));
                 let destination = ObjectRef {
                     kind: Kind::Destination,
                     key: key.clone(),
                 };
-                problems.push(Problem::new(destination, "spec.vrfRef", kind));
-                complete = false;
+                report(&destination, "spec.vrfRef", kind);
             }
-            None => {
-                let what = format!(
-                    "Destination {} has a nextHop, which an attachment to the overlay does not use",
-                    key.name
-                );
-                problems.push(Problem::new(
-                    subject.clone(),
-                    "spec.destinations",
-                    problem::Kind::NoEffect { what },
-                ));
+            continue;
+        };
+        let reached = reach
+            .vrfs
+            .entry(vrf.name.clone())
+            .or_insert_with(|| ReachedVrf {
+                vni: vrf.vni,
+                route_target: vrf.route_target,
+                prefixes: Vec::new(),
+            });
+        for prefix in &destination.spec.prefixes {
+            if !reached.prefixes.contains(prefix) {
+                reached.prefixes.push(*prefix);
             }
         }
     }
     if reach.vrfs.is_empty() && complete {
-        problems.push(Problem::new(
-            subject.clone(),
-            "spec.destinations",
-            problem::Kind::NoDestination,
-        ));
+        report(subject, "spec.destinations", problem::Kind::NoDestination);
     }
     (complete && !reach.vrfs.is_empty()).then_some(reach)
-}
-
-/// The VRF of this object name, with what the settings add to it.
-fn vrf(
-    snapshot: &Snapshot,
-    settings: &SettingsSpec,
-    name: &str,
-) -> Result<(VrfName, ReachedVrf), problem::Kind> {
-    let Some(object) = snapshot.vrfs.get(&Key::named(name)) else {
-        return Err(problem::Kind::MissingReference {
-            target: ObjectRef::named(Kind::Vrf, name),
-        });
-    };
-    let spec = &object.spec;
-    let default = settings.vrfs.get(&spec.vrf);
-    let lacks = |what| problem::Kind::VrfIncomplete {
-        vrf: spec.vrf.to_string(),
-        what,
-    };
-    let vni = spec
-        .vni
-        .or_else(|| default?.vni)
-        .ok_or_else(|| lacks("vni"))?;
-    let route_target = spec
-        .route_target
-        .or_else(|| default?.route_target)
-        .ok_or_else(|| lacks("routeTarget"))?;
-    Ok((
-        spec.vrf.clone(),
-        ReachedVrf {
-            vni,
-            route_target,
-            prefixes: Vec::new(),
-        },
-    ))
 }

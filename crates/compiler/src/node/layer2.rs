@@ -25,7 +25,11 @@ type Segment = LowLevel<Layer2NetworkConfigurationSpec>;
 /// Names of the segments that have their VLAN, VNI and device name to themselves.
 ///
 /// The older object is served first; a younger one that wants the same carries the problem and is left out.
-pub(super) fn claims<'a>(group: &Group<'a>, problems: &mut Vec<Problem>) -> BTreeSet<&'a str> {
+pub(super) fn claims<'a>(
+    group: &Group<'a>,
+    vrf_vnis: &BTreeMap<Vni, ObjectRef>,
+    problems: &mut Vec<Problem>,
+) -> BTreeSet<&'a str> {
     let node = group.nodes.first().map(|node| (*node).to_owned());
     // On a real node two selected objects do meet; without nodes they might.
     let meet = |a: &Segment, b: &Segment| {
@@ -40,6 +44,12 @@ pub(super) fn claims<'a>(group: &Group<'a>, problems: &mut Vec<Problem>) -> BTre
     {
         let wanted = wanted(&object.spec);
         let taken = wanted.iter().find_map(|claim| {
+            // A VNI is one VRF's or one segment's, wherever the two are.
+            if let Claim::Vni(vni) = claim
+                && let Some(by) = vrf_vnis.get(vni)
+            {
+                return Some((claim, by));
+            }
             let holder = holders
                 .get(claim)?
                 .iter()
@@ -182,7 +192,7 @@ fn segment(content: &Content, spec: &Layer2NetworkConfigurationSpec) -> Option<L
         vlan: spec.id,
         route_target: None,
         mtu: spec.mtu,
-        neigh_suppression: spec.neigh_suppression.unwrap_or(irb.is_some()),
+        neigh_suppression: spec.neigh_suppression.unwrap_or_else(|| irb.is_some()),
         irb,
         mirror_acls: Vec::new(),
         disable_segmentation: spec.disable_segmentation,

@@ -10,35 +10,93 @@ use api::{
             Redistribute, StaticRoute, Vrf, VrfDevices, VrfImport,
         },
     },
-    value::{IfName, Mtu, RouteTarget, Vni, VrfName},
+    value::{IfName, Mtu, RouteTarget, Vni},
 };
 
 use super::Group;
 use crate::{
+    lower::LowLevel,
     names,
     problem::{self, Problem},
     revision::Content,
     snapshot::{ObjectRef, age},
 };
 
-/// FRR's own name for "no VRF", which no VRF can have.
-const FRR_DEFAULT: &str = "default";
+type Routing = LowLevel<VrfRouteConfigurationSpec>;
 
 /// VNI and route target of each VRF.
 pub(super) struct Numbers<'a> {
     vrfs: BTreeMap<&'a str, (Vni, RouteTarget)>,
+    /// Who has which VNI.
+    pub(super) holders: BTreeMap<Vni, ObjectRef>,
 }
 
 impl<'a> Numbers<'a> {
     /// Several objects of one VRF must agree; of two that do not, the older wins and the other carries the problem.
     pub(super) fn resolve(content: &'a Content, problems: &mut Vec<Problem>) -> Self {
         let mut objects: Vec<_> = content.vrf.iter().collect();
-        objects.sort_by(|(a_name, a), (b_name, b)| {
-            (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name))
-        });
-        let mut vnis: BTreeMap<&str, (Vni, &ObjectRef)> = BTreeMap::new();
-        let mut targets: BTreeMap<&str, (RouteTarget, &ObjectRef)> = BTreeMap::new();
-        for (_, object) in &objects {
+        objects.sort_by_key(|(name, object)| (age(&object.meta), *name));
+        let objects: Vec<&Routing> = objects.into_iter().map(|(_, object)| object).collect();
+        let said = Said::gather(&objects, problems);
+        let mut numbers = Self {
+            vrfs: BTreeMap::new(),
+            holders: BTreeMap::new(),
+        };
+        for object in objects {
+            if let Err(kind) = numbers.add(content, &said, object) {
+                problems.push(Problem::new(object.source.clone(), "spec.vrf", kind));
+            }
+        }
+        numbers
+    }
+
+    fn add(
+        &mut self,
+        content: &Content,
+        said: &Said<'a>,
+        object: &'a Routing,
+    ) -> Result<(), problem::Kind> {
+        let name = &object.spec.vrf;
+        if let Some(by) = names::reserved_vrf(&content.settings, name) {
+            let name = name.to_string();
+            return Err(problem::Kind::VrfNameTaken { name, by });
+        }
+        let default = content.settings.vrfs.get(name);
+        let lacks = |what| problem::Kind::VrfIncomplete {
+            vrf: name.to_string(),
+            what,
+        };
+        let vni = said.vnis.get(name.as_str()).map(|(vni, _)| *vni);
+        let vni = vni.or_else(|| default?.vni).ok_or_else(|| lacks("vni"))?;
+        let target = said.targets.get(name.as_str()).map(|(target, _)| *target);
+        let target = target.or_else(|| default?.route_target);
+        let target = target.ok_or_else(|| lacks("routeTarget"))?;
+        if !self.vrfs.contains_key(name.as_str()) {
+            if let Some(by) = self.holders.get(&vni).cloned() {
+                return Err(problem::Kind::VniTaken {
+                    vni,
+                    by,
+                    node: None,
+                });
+            }
+            self.holders.insert(vni, object.source.clone());
+            self.vrfs.insert(name.as_str(), (vni, target));
+        }
+        Ok(())
+    }
+}
+
+/// What objects say about the numbers of each VRF: the oldest that says anything, and who that is.
+#[derive(Default)]
+struct Said<'a> {
+    vnis: BTreeMap<&'a str, (Vni, &'a ObjectRef)>,
+    targets: BTreeMap<&'a str, (RouteTarget, &'a ObjectRef)>,
+}
+
+impl<'a> Said<'a> {
+    fn gather(objects: &[&'a Routing], problems: &mut Vec<Problem>) -> Self {
+        let mut said = Self::default();
+        for object in objects {
             let spec = &object.spec;
             let vrf = spec.vrf.as_str();
             let mut disagrees = |what, other: &ObjectRef| {
@@ -47,70 +105,25 @@ impl<'a> Numbers<'a> {
                     what,
                     other: other.clone(),
                 };
-                problems.push(Problem::new(
-                    object.source.clone(),
-                    format!("spec.{what}"),
-                    kind,
-                ));
+                let field = format!("spec.{what}");
+                problems.push(Problem::new(object.source.clone(), field, kind));
             };
             if let Some(vni) = spec.vni {
-                let (first, other) = vnis.entry(vrf).or_insert((vni, &object.source));
+                let (first, other) = said.vnis.entry(vrf).or_insert((vni, &object.source));
                 if *first != vni {
                     disagrees("vni", other);
                 }
             }
             if let Some(target) = spec.route_target {
-                let (first, other) = targets.entry(vrf).or_insert((target, &object.source));
+                let entry = said.targets.entry(vrf);
+                let (first, other) = entry.or_insert((target, &object.source));
                 if *first != target {
                     disagrees("routeTarget", other);
                 }
             }
         }
-        let mut numbers = Self {
-            vrfs: BTreeMap::new(),
-        };
-        for (_, object) in objects {
-            let name = &object.spec.vrf;
-            let mut report =
-                |kind| problems.push(Problem::new(object.source.clone(), "spec.vrf", kind));
-            if let Some(by) = reserved(content, name) {
-                report(problem::Kind::VrfNameTaken {
-                    name: name.to_string(),
-                    by,
-                });
-                continue;
-            }
-            let default = content.settings.vrfs.get(name);
-            let vni = vnis
-                .get(name.as_str())
-                .map(|(vni, _)| *vni)
-                .or_else(|| default?.vni);
-            let target = targets
-                .get(name.as_str())
-                .map(|(target, _)| *target)
-                .or_else(|| default?.route_target);
-            match (vni, target) {
-                (Some(vni), Some(target)) => {
-                    numbers.vrfs.insert(name.as_str(), (vni, target));
-                }
-                (vni, _) => {
-                    let what = if vni.is_none() { "vni" } else { "routeTarget" };
-                    report(problem::Kind::VrfIncomplete {
-                        vrf: name.to_string(),
-                        what,
-                    });
-                }
-            }
-        }
-        numbers
+        said
     }
-}
-
-fn reserved(content: &Content, name: &VrfName) -> Option<&'static str> {
-    if name.as_str() == FRR_DEFAULT {
-        return Some("FRR means the node's main table by it");
-    }
-    (*name == content.settings.cluster_vrf.name).then_some("it is the cluster VRF's")
 }
 
 /// The cluster VRF and the fabric VRFs of a group.

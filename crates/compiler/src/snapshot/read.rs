@@ -116,7 +116,7 @@ fn parse<T: DeserializeOwned>(part: &str, value: &Value) -> Parsed<T> {
     let deserializer =
         serde_path_to_error::Deserializer::new(value.into_deserializer(), &mut track);
     let result = serde_ignored::deserialize(deserializer, |path| {
-        unknown.push(field_path(part, &path.to_string()))
+        unknown.push(field_path(part, &path.to_string()));
     });
     let value = result.map_err(|error: serde_json::Error| {
         let (path, message) = (track.path().to_string(), error.to_string());
@@ -143,7 +143,7 @@ fn field_path(part: &str, path: &str) -> String {
         .filter(|step| !step.is_empty() && *step != "?")
     {
         if step.bytes().all(|b| b.is_ascii_digit()) {
-            written.push_str(&format!("[{step}]"));
+            written.extend(["[", step, "]"]);
         } else {
             written.push('.');
             written.push_str(step);

@@ -170,9 +170,7 @@ fn summary(compilation: &Compilation) -> String {
             };
             vec![
                 node.clone(),
-                underlay
-                    .map(|underlay| underlay.asn.to_string())
-                    .unwrap_or_else(|| "–".to_owned()),
+                underlay.map_or_else(|| "–".to_owned(), |underlay| underlay.asn.to_string()),
                 or_none(vtep.unwrap_or_default()),
                 or_none(vrfs.join(" ")),
                 or_none(vlans.join(" ")),

@@ -25,29 +25,30 @@ pub(super) fn run() -> anyhow::Result<Verdict> {
         return Ok(Verdict::Problems);
     }
     let heading = |text: &str| styled(Style::Bold, text);
-    let mut story = String::new();
-    story += &format!(
-        "{}  examples/two-tenants.yaml\n\n",
-        heading("What was declared")
-    );
-    story += &declared(&world, &compilation);
-    story += &format!(
-        "\n{}  revision {}, compiled in {:.1} ms\n\n",
-        heading("What each node gets"),
-        revision::object_name(&compilation.revision.revision),
-        took.as_secs_f64() * 1000.0,
-    );
-    story += &nodes(&compilation)?;
-    story += &format!(
-        "\n{}  from a workload on the left to the networks on top\n\n",
-        heading("Who can reach whom")
-    );
-    story += &reach(&world, &compilation);
-    story += &styled(
-        Style::Dim,
-        "\nNext: selvedge compile -f examples --what lowlevel    selvedge render -f examples --node worker-1\n",
-    );
-    output::text(&story);
+    let story = [
+        format!(
+            "{}  examples/two-tenants.yaml\n\n",
+            heading("What was declared")
+        ),
+        declared(&world, &compilation),
+        format!(
+            "\n{}  revision {}, compiled in {:.1} ms\n\n",
+            heading("What each node gets"),
+            revision::object_name(&compilation.revision.revision),
+            took.as_secs_f64() * 1000.0,
+        ),
+        nodes(&compilation)?,
+        format!(
+            "\n{}  from a workload on the left to the networks on top\n\n",
+            heading("Who can reach whom")
+        ),
+        reach(&world, &compilation),
+        styled(
+            Style::Dim,
+            "\nNext: selvedge compile -f examples --what lowlevel    selvedge render -f examples --node worker-1\n",
+        ),
+    ];
+    output::text(&story.concat());
     Ok(Verdict::Fine)
 }
 

@@ -82,16 +82,16 @@ fn kernel(domain: Domain, spec: &NodeNetworkConfigSpec) -> anyhow::Result<String
             ]
         })
         .collect();
-    let mut text = output::table(
+    let mut text = vec![output::table(
         &["LINK", "KIND", "MASTER", "MTU", "MAC", "ADDRESSES"],
         &links,
-    );
+    )];
     if domain == linux::Domain::Router {
-        text += &format!(
+        text.push(format!(
             "\nnics moved in: {}\naddresses of lo: {}\n",
             texts_of(&desired.nics),
             texts(&desired.loopback)
-        );
+        ));
     }
     let routes: Vec<Vec<String>> = desired
         .routes
@@ -107,12 +107,12 @@ fn kernel(domain: Domain, spec: &NodeNetworkConfigSpec) -> anyhow::Result<String
         })
         .collect();
     if !routes.is_empty() {
-        text += &format!(
+        text.push(format!(
             "\n{}",
             output::table(&["TABLE", "ROUTE", "ACTION", "METRIC"], &routes)
-        );
+        ));
     }
-    Ok(text)
+    Ok(text.concat())
 }
 
 fn texts_of(names: &std::collections::BTreeSet<String>) -> String {

@@ -25,9 +25,19 @@ pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
         let errors = errors + world.unknown.len();
         let objects = world.origins.len();
         let verdict = match (has_errors, objects) {
-            (true, _) => styled(Style::Red, &format!("{errors} errors in {objects} objects")),
+            (true, _) => styled(
+                Style::Red,
+                &format!(
+                    "{} in {}",
+                    counted(errors, "error"),
+                    counted(objects, "object")
+                ),
+            ),
             (false, 0) => "no objects of Selvedge's kinds".to_owned(),
-            (false, _) => styled(Style::Green, &format!("{objects} objects are valid")),
+            (false, _) => styled(
+                Style::Green,
+                &format!("{} valid", counted(objects, "object")),
+            ),
         };
         output::text(&format!("{verdict}\n"));
     }
@@ -36,4 +46,11 @@ pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
     } else {
         Verdict::Fine
     })
+}
+
+fn counted(number: usize, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        _ => format!("{number} {thing}s"),
+    }
 }

@@ -12,11 +12,11 @@ use crate::{
 
 /// A problem as `selvedge validate` writes it.
 #[derive(Debug, Deserialize)]
-struct Problem {
+pub(crate) struct Problem {
     #[serde(default)]
     object: String,
     #[serde(default)]
-    field: String,
+    pub(crate) field: String,
     reason: String,
     message: String,
 }
@@ -32,7 +32,7 @@ impl Problem {
 }
 
 /// What `selvedge validate` says about each of many objects, in the order of the objects.
-fn validate(objects: &[&Value]) -> anyhow::Result<Vec<Vec<Problem>>> {
+pub(crate) fn validate(objects: &[&Value]) -> anyhow::Result<Vec<Vec<Problem>>> {
     // A kind of which there is one object only goes alone; the others get names of their own.
     let is_alone = objects.iter().any(|object| object["kind"] == "Settings");
     let size = if is_alone { 1 } else { objects.len().max(1) };

@@ -132,20 +132,6 @@ impl Cluster<'_> {
         })
     }
 
-    /// Makes sure that for a while something stays as it is.
-    fn for_a_while(
-        &self,
-        what: &str,
-        holds: impl Fn() -> anyhow::Result<bool>,
-    ) -> anyhow::Result<()> {
-        let end = Instant::now() + A_WHILE;
-        while Instant::now() < end {
-            anyhow::ensure!(holds()?, "for a while not: {what}");
-            thread::sleep(A_WHILE / 15);
-        }
-        Ok(())
-    }
-
     /// The revision that a node was told.
     fn revision(&self, node: &str) -> anyhow::Result<String> {
         let config = self.get("NodeNetworkConfig", node)?;
@@ -172,6 +158,27 @@ impl Cluster<'_> {
         Ok(())
     }
 
+    /// The versions of all objects: each write changes one.
+    fn versions(&self) -> anyhow::Result<Vec<String>> {
+        let mut versions = Vec::new();
+        for kind in [
+            "VRF",
+            "Network",
+            "Destination",
+            "Layer2Attachment",
+            "Layer2NetworkConfiguration",
+            "VRFRouteConfiguration",
+            "NetworkConfigRevision",
+            "NodeNetworkConfig",
+        ] {
+            versions.extend(self.all(kind)?.iter().map(|object| {
+                let version = text(object, "/metadata/resourceVersion");
+                format!("{} {version}", data::name(object))
+            }));
+        }
+        Ok(versions)
+    }
+
     /// Waits until a condition of an intent has this status and reason.
     fn until_condition(&self, intent: (&str, &str), wanted: [&str; 3]) -> anyhow::Result<()> {
         let [kind, status, reason] = wanted;
@@ -189,6 +196,16 @@ impl Cluster<'_> {
     }
 }
 
+/// Makes sure that for a while something stays as it is.
+fn for_a_while(what: &str, holds: impl Fn() -> anyhow::Result<bool>) -> anyhow::Result<()> {
+    let end = Instant::now() + A_WHILE;
+    while Instant::now() < end {
+        anyhow::ensure!(holds()?, "for a while not: {what}");
+        thread::sleep(A_WHILE / 15);
+    }
+    Ok(())
+}
+
 fn object(kind: &str, name: &str) -> Value {
     json!({"apiVersion": TCAAS, "kind": kind, "metadata": {"name": name}})
 }
@@ -203,7 +220,7 @@ fn nodes_are_told_one_after_another_and_an_old_answer_does_not_count() -> anyhow
     with_cluster(|cluster| {
         cluster.until_told(&["n1"])?;
         let one_only = || Ok(cluster.names("NodeNetworkConfig")? == ["n1"]);
-        cluster.for_a_while("only n1 is told", one_only)?;
+        for_a_while("only n1 is told", one_only)?;
 
         let first = cluster.revision("n1")?;
         let revisions = cluster.all("NetworkConfigRevision")?;
@@ -214,7 +231,7 @@ fn nodes_are_told_one_after_another_and_an_old_answer_does_not_count() -> anyhow
         assert!(known.contains(&first.as_str()), "{first} is in {known:?}");
 
         cluster.answer("n1", "0000000000000000")?;
-        cluster.for_a_while("an answer to another revision does not count", one_only)?;
+        for_a_while("an answer to another revision does not count", one_only)?;
         cluster.answer("n1", &first)?;
         cluster.until_told(&["n1", "n2"])?;
         assert_eq!(cluster.revision("n2")?, first);
@@ -230,7 +247,7 @@ fn nodes_are_told_one_after_another_and_an_old_answer_does_not_count() -> anyhow
         let second = eventually("n1 is told another revision", || {
             Ok(Some(cluster.revision("n1")?).filter(|revision| *revision != first))
         })?;
-        cluster.for_a_while("n2 waits for n1's new answer", || {
+        for_a_while("n2 waits for n1's new answer", || {
             Ok(cluster.revision("n2")? == first)
         })?;
         cluster.answer("n1", &second)?;
@@ -267,6 +284,19 @@ fn what_an_intent_becomes_is_its_own_and_goes_with_it() -> anyhow::Result<()> {
             );
         }
         cluster.roll_out(&["n1", "n2"])?;
+        cluster.until_condition(("Layer2Attachment", "billing"), ["Ready", "True", ""])?;
+        eventually("the revision counts both nodes", || {
+            let revisions = cluster.all("NetworkConfigRevision")?;
+            let counts = revisions.iter().map(|revision| &revision["status"]);
+            let is_done = |status: &Value| {
+                status["ready"] == 2 && status["total"] == 2 && status["isInvalid"] == false
+            };
+            Ok(counts.into_iter().any(is_done).then_some(()))
+        })?;
+        let before = cluster.versions()?;
+        for_a_while("who has nothing to say writes nothing", || {
+            Ok(cluster.versions()? == before)
+        })?;
 
         // Somebody edits what was generated.
         let (kind, name) = BILLING[0].split_once('/').context("kind and name")?;
@@ -291,7 +321,7 @@ fn what_an_intent_becomes_is_its_own_and_goes_with_it() -> anyhow::Result<()> {
             .server
             .delete(&object("Layer2Attachment", "billing"))?;
         cluster.until_generated(&["Layer2NetworkConfiguration/by-hand"])?;
-        cluster.for_a_while("nothing comes back, and nothing else goes", || {
+        for_a_while("nothing comes back, and nothing else goes", || {
             Ok(cluster.generated()? == ["Layer2NetworkConfiguration/by-hand"])
         })
     })
@@ -330,7 +360,7 @@ fn a_problem_stays_with_its_object_and_what_worked_keeps_working() -> anyhow::Re
         let before = specs()?;
         cluster.server.delete(&object("Network", "sensors-net"))?;
         cluster.until_condition(sensors, ["Resolved", "False", "MissingReference"])?;
-        cluster.for_a_while("what was generated stays", || {
+        for_a_while("what was generated stays", || {
             Ok(cluster.generated()? == BOTH && specs()? == before)
         })?;
         cluster.until_condition(billing, ["Resolved", "True", ""])

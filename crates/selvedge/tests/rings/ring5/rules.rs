@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::server::{Mode, Refusal, Server, with_server};
-use crate::data::{self, RuleCase};
+use crate::{
+    data::{self, RuleCase},
+    ring1_rules::{Problem, validate},
+};
 
 #[test]
 fn every_rule_takes_its_good_object_and_refuses_its_bad_one() -> anyhow::Result<()> {
@@ -72,4 +75,37 @@ fn wrong(answer: Result<Value, Refusal>, case: &RuleCase) -> Option<String> {
             case.message, refusal.code, refusal.message
         )),
     }
+}
+
+#[test]
+fn validate_blames_a_field_that_the_api_server_blames() -> anyhow::Result<()> {
+    with_server(|server| {
+        let mut failures = Vec::new();
+        for file in data::rules()? {
+            let cases: Vec<(&RuleCase, &Value)> = file
+                .cases
+                .iter()
+                .filter_map(|case| Some((case, case.refused.as_ref()?)))
+                .collect();
+            let objects: Vec<&Value> = cases.iter().map(|(_, object)| *object).collect();
+            for ((case, object), problems) in cases.iter().zip(validate(&objects)?) {
+                let Err(refusal) = server.create(object, Mode::Dry)? else {
+                    continue;
+                };
+                let ours = |field: &String| {
+                    problems
+                        .iter()
+                        .any(|problem: &Problem| problem.field == *field)
+                };
+                if !refusal.fields.iter().any(ours) {
+                    let ours: Vec<_> = problems.iter().map(|problem| &problem.field).collect();
+                    let theirs = &refusal.fields;
+                    let name = format!("{}: {}", file.name, case.rule);
+                    failures.push(format!("{name}: we say {ours:?}, the server {theirs:?}"));
+                }
+            }
+        }
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+        Ok(())
+    })
 }

@@ -33,13 +33,12 @@ pub(crate) fn with_server(test: impl FnOnce(&Server) -> anyhow::Result<()>) -> a
     static SHARED: Mutex<Weak<Mutex<Server>>> = Mutex::new(Weak::new());
     let server = {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        match shared.upgrade() {
-            Some(server) => server,
-            None => {
-                let server = Arc::new(Mutex::new(Server::start()?));
-                *shared = Arc::downgrade(&server);
-                server
-            }
+        if let Some(server) = shared.upgrade() {
+            server
+        } else {
+            let server = Arc::new(Mutex::new(Server::start()?));
+            *shared = Arc::downgrade(&server);
+            server
         }
     };
     let server = server.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,212 @@
+//! The walls of the house: who may use whom, what a pure room may not reach, and that no file is left outside.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::support::repository;
+
+/// Who may use whom. `selvedge` may use all; everybody may use small value crates.
+const MAY_USE: [(&str, &[&str]); 8] = [
+    ("selvedge-api", &[]),
+    ("selvedge-compiler", &["selvedge-api"]),
+    ("selvedge-frr", &["selvedge-api"]),
+    ("selvedge-linux", &["selvedge-api"]),
+    (
+        "selvedge-operator",
+        &["selvedge-api", "selvedge-compiler", "selvedge-frr"],
+    ),
+    (
+        "selvedge-agent",
+        &["selvedge-api", "selvedge-frr", "selvedge-linux"],
+    ),
+    ("selvedge-lab", &["selvedge-api"]),
+    ("xtask", &["selvedge-lab"]),
+];
+
+/// Rooms that do no IO, and what would give them a door.
+const PURE: [&str; 4] = [
+    "selvedge-api",
+    "selvedge-compiler",
+    "selvedge-frr",
+    "selvedge-linux",
+];
+const DOORS: [&str; 9] = [
+    "tokio",
+    "kube-client",
+    "kube-runtime",
+    "hyper",
+    "tower",
+    "rustls",
+    "rtnetlink",
+    "reqwest",
+    "nix",
+];
+
+#[test]
+fn rooms_use_only_the_rooms_they_may() {
+    let metadata = cargo_metadata::MetadataCommand::new()
+        .manifest_path(repository("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .expect("cargo metadata");
+    let rooms: BTreeSet<String> = metadata
+        .packages
+        .iter()
+        .map(|package| package.name.to_string())
+        .collect();
+    let allowed: BTreeMap<&str, &[&str]> = MAY_USE.into();
+    for package in &metadata.packages {
+        let name = package.name.as_str();
+        if name == "selvedge" {
+            continue;
+        }
+        let allowed = allowed
+            .get(name)
+            .unwrap_or_else(|| panic!("{name} is no room of the house: give it walls"));
+        for dependency in &package.dependencies {
+            let is_room = rooms.contains(&dependency.name);
+            let is_used = dependency.kind == cargo_metadata::DependencyKind::Normal;
+            assert!(
+                !is_room || !is_used || allowed.contains(&dependency.name.as_str()),
+                "{name} uses {}, which it may not",
+                dependency.name
+            );
+        }
+    }
+}
+
+#[test]
+fn pure_rooms_reach_no_door() {
+    for room in PURE {
+        let output = Command::new(env!("CARGO"))
+            .args([
+                "tree",
+                "--package",
+                room,
+                "--edges",
+                "normal",
+                "--prefix",
+                "none",
+                "--format",
+                "{p}",
+                "--offline",
+            ])
+            .current_dir(repository("."))
+            .output()
+            .expect("cargo tree runs");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let tree = String::from_utf8_lossy(&output.stdout);
+        for package in tree.lines().filter_map(|line| line.split(' ').next()) {
+            assert!(!DOORS.contains(&package), "{room} reaches {package}");
+        }
+    }
+}
+
+#[test]
+fn every_source_file_is_declared() {
+    let mut declared = BTreeSet::new();
+    let mut present = BTreeSet::new();
+    for folder in ["crates", "xtask"] {
+        walk(&repository(folder), &mut |file| {
+            if file.extension().is_some_and(|end| end == "rs") {
+                present.insert(file.to_owned());
+            }
+        });
+    }
+    for file in present.iter().filter(|file| is_root(file)) {
+        declare(
+            file,
+            file.parent().expect("a file is in a folder"),
+            &mut declared,
+        );
+    }
+    let forgotten: Vec<_> = present.difference(&declared).collect();
+    assert!(forgotten.is_empty(), "no module declares {forgotten:?}");
+    assert!(
+        declared.len() > 100,
+        "the house is larger than {} files",
+        declared.len()
+    );
+}
+
+fn walk(folder: &Path, visit: &mut impl FnMut(&Path)) {
+    let entries = fs::read_dir(folder).expect("a folder of the repository");
+    for entry in entries {
+        let path = entry.expect("a directory entry").path();
+        if path.is_dir() {
+            walk(&path, visit);
+        } else {
+            visit(&path);
+        }
+    }
+}
+
+/// Whether cargo finds the file by itself.
+fn is_root(file: &Path) -> bool {
+    let folder = file
+        .parent()
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let name = file
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let in_package = file
+        .parent()
+        .and_then(Path::parent)
+        .is_some_and(|package| package.join("Cargo.toml").exists());
+    in_package
+        && (matches!(folder, "tests" | "examples" | "benches")
+            || matches!(name, "lib.rs" | "main.rs"))
+}
+
+/// Adds a file, whose modules are in `own`, and all that its `mod` lines lead to.
+fn declare(file: &Path, own: &Path, declared: &mut BTreeSet<PathBuf>) {
+    if !declared.insert(file.to_owned()) {
+        return;
+    }
+    let text = fs::read_to_string(file).expect("every declared module has a file");
+    let folder = file.parent().expect("a file is in a folder");
+    let mut given = None;
+    for line in text.lines().map(str::trim) {
+        if let Some(path) = line
+            .strip_prefix("#[path = \"")
+            .and_then(|rest| rest.strip_suffix("\"]"))
+        {
+            given = Some(folder.join(path));
+            continue;
+        }
+        let words = line
+            .trim_start_matches("pub(crate) ")
+            .trim_start_matches("pub(super) ")
+            .trim_start_matches("pub ");
+        let Some(module) = words
+            .strip_prefix("mod ")
+            .and_then(|rest| rest.strip_suffix(';'))
+        else {
+            continue;
+        };
+        match given.take() {
+            // A file that is named by its path has its modules beside it.
+            Some(path) => declare(
+                &path,
+                path.parent().expect("a file is in a folder"),
+                declared,
+            ),
+            None => declare(
+                &own.join(format!("{module}.rs")),
+                &own.join(module),
+                declared,
+            ),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Ring 1, stories: each directory of `tests/cases` is an input and everything that must come of it.
+//!
+//! `UPDATE_CASES=1 cargo test -p selvedge --test rings ring1_cases` writes what comes of it now; read it before you keep it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use compiler::{Compilation, Insertion, Kind, Snapshot, compile, lower::LowLevelObjects, status};
+use frr::{FrrVersion, Secrets};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::support::repository;
+
+/// Files that people write; all others are made.
+const WRITTEN: [&str; 2] = ["README.md", "input.yaml"];
+
+#[test]
+fn every_story_ends_as_it_is_told() -> anyhow::Result<()> {
+    let update = std::env::var_os("UPDATE_CASES").is_some();
+    let mut wrong = Vec::new();
+    let mut told = 0;
+    for entry in fs::read_dir(repository("tests/cases"))? {
+        let folder = entry?.path();
+        let story = Story::read(&folder)?;
+        let made = story.made()?;
+        if update {
+            story.write(&made)?;
+        }
+        wrong.extend(story.differences(&made)?);
+        told += 1;
+    }
+    eprintln!("{told} stories");
+    assert!(told > 20, "stories are missing");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    Ok(())
+}
+
+struct Story {
+    folder: PathBuf,
+    snapshot: Snapshot,
+    unknown: Vec<String>,
+}
+
+impl Story {
+    fn read(folder: &Path) -> anyhow::Result<Self> {
+        let readme = fs::read_to_string(folder.join("README.md")).map_err(|error| {
+            anyhow::anyhow!(
+                "{}: a story says in README.md what it tells: {error}",
+                folder.display()
+            )
+        })?;
+        anyhow::ensure!(
+            !readme.trim().is_empty(),
+            "{}: README.md is empty",
+            folder.display()
+        );
+        let text = fs::read_to_string(folder.join("input.yaml"))?;
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&text)?;
+        let mut story = Self {
+            folder: folder.to_owned(),
+            snapshot: Snapshot::default(),
+            unknown: Vec::new(),
+        };
+        for document in documents {
+            match story.snapshot.insert(&document) {
+                Insertion::Object(_) => {}
+                Insertion::Foreign(kind) | Insertion::Unknown(kind) => story.unknown.push(kind),
+            }
+        }
+        Ok(story)
+    }
+
+    /// Every file that comes of the input, by its path in the story's folder.
+    fn made(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        let compilation = compile(&self.snapshot);
+        let mut files = BTreeMap::new();
+        let mut confs = BTreeMap::new();
+        let mut put = |name: String, documents: &[Value]| -> anyhow::Result<()> {
+            if !documents.is_empty() {
+                files.insert(name, yaml(documents)?);
+            }
+            Ok(())
+        };
+        let mut problems: Vec<Value> = self
+            .unknown
+            .iter()
+            .map(|message| json!({"unknown": message}))
+            .collect();
+        problems.extend(
+            compilation
+                .problems
+                .iter()
+                .map(serde_json::to_value)
+                .collect::<Result<Vec<_>, _>>()?,
+        );
+        put("problems.yaml".to_owned(), &problems)?;
+        let mut low = lowlevel(
+            Kind::Layer2NetworkConfiguration,
+            &compilation.lowered.layer2,
+        )?;
+        low.extend(lowlevel(
+            Kind::VrfRouteConfiguration,
+            &compilation.lowered.vrf,
+        )?);
+        put("lowlevel.yaml".to_owned(), &low)?;
+        put("status.yaml".to_owned(), &self.statuses(&compilation))?;
+        for (node, config) in &compilation.nodes {
+            let mut spec = config.spec("");
+            put(
+                format!("nodes/{node}.yaml"),
+                &[serde_json::to_value(&spec)?],
+            )?;
+            "the revision".clone_into(&mut spec.revision);
+            let conf = frr::desired(&spec, &Secrets::new(), FrrVersion::NEWEST)
+                .map_err(|refused| anyhow::anyhow!("{}: {refused:?}", self.folder.display()))?;
+            linux::desired(&spec)
+                .map_err(|refused| anyhow::anyhow!("{}: {refused:?}", self.folder.display()))?;
+            if spec.underlay.is_some() {
+                confs.insert(
+                    format!("nodes/{node}.frr.conf"),
+                    frr::print(&conf, FrrVersion::NEWEST, &spec.revision),
+                );
+            }
+        }
+        files.extend(confs);
+        Ok(files)
+    }
+
+    fn statuses(&self, compilation: &Compilation) -> Vec<Value> {
+        let statuses = status::fold(&self.snapshot, compilation, &BTreeMap::new());
+        statuses
+            .0
+            .iter()
+            .map(|(subject, status)| json!({"object": subject, "status": status}))
+            .collect()
+    }
+
+    fn write(&self, made: &BTreeMap<String, String>) -> anyhow::Result<()> {
+        for name in self.present()?.difference(&made.keys().cloned().collect()) {
+            fs::remove_file(self.folder.join(name))?;
+        }
+        for (name, text) in made {
+            let path = self.folder.join(name);
+            fs::create_dir_all(path.parent().unwrap_or(&path))?;
+            fs::write(path, text)?;
+        }
+        Ok(())
+    }
+
+    /// The files that a story holds besides what people wrote.
+    fn present(&self) -> anyhow::Result<BTreeSet<String>> {
+        let mut present = BTreeSet::new();
+        let mut folders = vec![self.folder.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    present.insert(path.strip_prefix(&self.folder)?.display().to_string());
+                }
+            }
+        }
+        for name in WRITTEN {
+            present.remove(name);
+        }
+        Ok(present)
+    }
+
+    fn differences(&self, made: &BTreeMap<String, String>) -> anyhow::Result<Vec<String>> {
+        let mut differences = Vec::new();
+        for name in self.present()?.union(&made.keys().cloned().collect()) {
+            let told = fs::read_to_string(self.folder.join(name)).unwrap_or_default();
+            let comes = made.get(name).cloned().unwrap_or_default();
+            if told != comes {
+                let path = self.folder.join(name);
+                differences.push(format!(
+                    "{}\n{}",
+                    path.display(),
+                    first_difference(&told, &comes)
+                ));
+            }
+        }
+        Ok(differences)
+    }
+}
+
+fn first_difference(told: &str, comes: &str) -> String {
+    let (mut told, mut comes) = (told.lines(), comes.lines());
+    for number in 1.. {
+        match (told.next(), comes.next()) {
+            (None, None) => break,
+            (one, other) if one == other => {}
+            (one, other) => {
+                let or_none = |line: Option<&str>| {
+                    line.map_or_else(|| "nothing".to_owned(), |line| format!("{line:?}"))
+                };
+                return format!(
+                    "line {number}: told {}, comes {}",
+                    or_none(one),
+                    or_none(other)
+                );
+            }
+        }
+    }
+    String::new()
+}
+
+fn lowlevel<S: Serialize>(kind: Kind, objects: &LowLevelObjects<S>) -> anyhow::Result<Vec<Value>> {
+    let write = |(name, object): (&String, &compiler::lower::LowLevel<S>)| {
+        Ok(json!({
+            "kind": kind.to_string(),
+            "name": name,
+            "source": object.source,
+            "spec": serde_json::to_value(&object.spec)?,
+        }))
+    };
+    objects.iter().map(write).collect()
+}
+
+fn yaml(documents: &[Value]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for document in documents {
+        let document = serde_saphyr::to_string(document)?;
+        text.extend(["---\n", document.trim_end(), "\n"]);
+    }
+    Ok(text)
+}
