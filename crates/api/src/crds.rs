@@ -1,9 +1,11 @@
 //! All custom resource definitions, in a stable order.
 
+use std::borrow::Cow;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps,
 };
-use kube::{CustomResourceExt, core::schema::StructuralSchemaRewriter};
+use kube::{CustomResourceExt, Resource, core::schema::StructuralSchemaRewriter};
 use schemars::{JsonSchema, generate::SchemaSettings};
 
 use crate::{
@@ -12,16 +14,61 @@ use crate::{
     selvedge, tcaas,
 };
 
-/// The definitions of every kind that Selvedge serves.
-pub fn all() -> Vec<CustomResourceDefinition> {
+/// One kind that Selvedge serves. Its name is at hand; its definition is made when it is asked for.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// Group of the kind.
+    pub group: Cow<'static, str>,
+    /// Name of the kind.
+    pub kind: Cow<'static, str>,
+    make: fn() -> CustomResourceDefinition,
+}
+
+impl Served {
+    /// A kind that people write.
+    pub(crate) fn by_people<K>() -> Self
+    where
+        K: Resource<DynamicType = ()> + CustomResourceExt + JsonSchema,
+    {
+        Self {
+            group: K::group(&()),
+            kind: K::kind(&()),
+            make: definition::<K>,
+        }
+    }
+
+    /// A kind that only Selvedge writes.
+    pub(crate) fn by_machines<K>() -> Self
+    where
+        K: Resource<DynamicType = ()> + CustomResourceExt + JsonSchema,
+    {
+        Self {
+            make: machine_written::<K>,
+            ..Self::by_people::<K>()
+        }
+    }
+
+    /// The definition of the kind.
+    pub fn definition(&self) -> CustomResourceDefinition {
+        (self.make)()
+    }
+}
+
+/// Every kind that Selvedge serves.
+pub fn served() -> Vec<Served> {
     [
-        tcaas::crds(),
-        openperouter::crds(),
-        frrk8s::crds(),
-        multinetwork::crds(),
-        selvedge::crds(),
+        tcaas::served(),
+        openperouter::served(),
+        frrk8s::served(),
+        multinetwork::served(),
+        selvedge::served(),
     ]
     .concat()
+}
+
+/// The definitions of every kind that Selvedge serves.
+pub fn all() -> Vec<CustomResourceDefinition> {
+    served().iter().map(Served::definition).collect()
 }
 
 /// The definition of one kind, with a schema that a real API server takes without a warning.

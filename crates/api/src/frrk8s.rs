@@ -38,7 +38,7 @@ pub use policy::{
 pub use router::{Import, Router, Vrf};
 pub use update_source::UpdateSource;
 
-use crate::openperouter::schema::definition;
+use crate::crds::Served;
 
 /// The group of these kinds.
 pub const GROUP: &str = "frrk8s.metallb.io";
@@ -54,9 +54,14 @@ pub const VRF_LABEL: &str = "frrk8s.metallb.io/vrf";
 
 /// The definitions of all kinds of this group.
 pub fn crds() -> Vec<CustomResourceDefinition> {
+    served().iter().map(Served::definition).collect()
+}
+
+/// All kinds of this group.
+pub(crate) fn served() -> Vec<Served> {
     vec![
-        definition::<FrrConfiguration>(),
-        definition::<FrrNodeState>(),
-        definition::<BgpSessionState>(),
+        Served::by_people::<FrrConfiguration>(),
+        Served::by_people::<FrrNodeState>(),
+        Served::by_people::<BgpSessionState>(),
     ]
 }

@@ -7,10 +7,10 @@ mod tests;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-pub use pod_network::{PodNetwork, PodNetworkSpec, PodNetworkStatus};
+pub use pod_network::{PodNetwork, PodNetworkCondition, PodNetworkSpec, PodNetworkStatus};
 pub use provider::Provider;
 
-use crate::openperouter::schema::definition;
+use crate::crds::Served;
 
 /// The group of these kinds.
 pub const GROUP: &str = "multinetwork.networking.x-k8s.io";
@@ -21,5 +21,10 @@ pub const FILE_API_VERSION: &str = "multinetwork.networking.k8s.io/v1";
 
 /// The definitions of all kinds of this group.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![definition::<PodNetwork>()]
+    served().iter().map(Served::definition).collect()
+}
+
+/// All kinds of this group.
+pub(crate) fn served() -> Vec<Served> {
+    vec![Served::by_people::<PodNetwork>()]
 }

@@ -15,6 +15,7 @@ mod underlay;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
+use crate::crds::Served;
 pub use contradiction::Contradiction;
 pub use host_session::{HostSession, LocalCidr};
 pub use isis::{IpFamily, Isis, IsisFeature, IsisInterface, IsisInterfaceFeature};
@@ -24,7 +25,6 @@ pub use l2vni::{
 pub use l3passthrough::{L3Passthrough, L3PassthroughSpec};
 pub use l3vni::{L3Vni, L3VniSpec, UnderlayAddressFamily};
 pub use neighbor::{Bfd, Neighbor, NeighborAddressFamily, NeighborFamily, Timers};
-use schema::definition;
 pub use status::{NodeCounts, OverlayStatus};
 pub use underlay::{
     Evpn, GracefulRestart, InterfaceType, NetworkDevice, Srv6, Srv6Format, Srv6Locator,
@@ -38,10 +38,15 @@ pub const VERSION: &str = "v1alpha1";
 
 /// The definitions of all kinds of this group.
 pub fn crds() -> Vec<CustomResourceDefinition> {
+    served().iter().map(Served::definition).collect()
+}
+
+/// All kinds of this group.
+pub(crate) fn served() -> Vec<Served> {
     vec![
-        definition::<Underlay>(),
-        definition::<L3Vni>(),
-        definition::<L2Vni>(),
-        definition::<L3Passthrough>(),
+        Served::by_people::<Underlay>(),
+        Served::by_people::<L3Vni>(),
+        Served::by_people::<L2Vni>(),
+        Served::by_people::<L3Passthrough>(),
     ]
 }

@@ -15,14 +15,19 @@ pub use self::{
         RouteTables, Settings, SettingsSpec, SettingsStatus, Trunk, VniRange, VrfNumbers,
     },
 };
-use crate::crds::definition;
+use crate::crds::Served;
 
 /// API group of these kinds.
 pub const GROUP: &str = "selvedge.dev";
 /// The one version of these kinds.
 pub const VERSION: &str = "v1alpha1";
 
-/// The definitions of these kinds.
+/// The definitions of all kinds of this group.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![definition::<Settings>()]
+    served().iter().map(Served::definition).collect()
+}
+
+/// These kinds.
+pub(crate) fn served() -> Vec<Served> {
+    vec![Served::by_people::<Settings>()]
 }

@@ -69,33 +69,38 @@ pub use self::{
         MergeOrder, VrfRouteConfiguration, VrfRouteConfigurationSpec, VrfRouteConfigurationStatus,
     },
 };
-use crate::crds::{definition, machine_written};
+use crate::crds::Served;
 
 /// API group of these kinds.
 pub const GROUP: &str = "network.t-caas.telekom.com";
 /// The one version of these kinds.
 pub const VERSION: &str = "v1alpha1";
 
-/// The definitions of these kinds: intents first, then the low-level kinds, then those that only Selvedge writes.
+/// The definitions of all kinds of this group.
 pub fn crds() -> Vec<CustomResourceDefinition> {
+    served().iter().map(Served::definition).collect()
+}
+
+/// These kinds: intents first, then the low-level kinds, then those that only Selvedge writes.
+pub(crate) fn served() -> Vec<Served> {
     vec![
-        definition::<Vrf>(),
-        definition::<Network>(),
-        definition::<Destination>(),
-        definition::<Layer2Attachment>(),
-        definition::<Inbound>(),
-        definition::<Outbound>(),
-        definition::<BgpNeighbor>(),
-        definition::<PodNetwork>(),
-        definition::<Collector>(),
-        definition::<TrafficMirror>(),
-        definition::<Layer2NetworkConfiguration>(),
-        definition::<VrfRouteConfiguration>(),
-        definition::<BgpPeering>(),
-        definition::<MirrorTarget>(),
-        definition::<MirrorSelector>(),
-        machine_written::<NetworkConfigRevision>(),
-        machine_written::<NodeNetworkConfig>(),
-        machine_written::<NodeNetworkStatus>(),
+        Served::by_people::<Vrf>(),
+        Served::by_people::<Network>(),
+        Served::by_people::<Destination>(),
+        Served::by_people::<Layer2Attachment>(),
+        Served::by_people::<Inbound>(),
+        Served::by_people::<Outbound>(),
+        Served::by_people::<BgpNeighbor>(),
+        Served::by_people::<PodNetwork>(),
+        Served::by_people::<Collector>(),
+        Served::by_people::<TrafficMirror>(),
+        Served::by_people::<Layer2NetworkConfiguration>(),
+        Served::by_people::<VrfRouteConfiguration>(),
+        Served::by_people::<BgpPeering>(),
+        Served::by_people::<MirrorTarget>(),
+        Served::by_people::<MirrorSelector>(),
+        Served::by_machines::<NetworkConfigRevision>(),
+        Served::by_machines::<NodeNetworkConfig>(),
+        Served::by_machines::<NodeNetworkStatus>(),
     ]
 }

@@ -19,7 +19,10 @@ use api::{
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-pub use self::kind::{Kind, Lookup};
+pub use self::{
+    kind::{Kind, Lookup},
+    read::REQUIRED,
+};
 use crate::problem::{self, Problem};
 
 /// Names one object.

@@ -135,9 +135,11 @@ impl World {
             }
             return;
         }
-        match self.snapshot.insert(document) {
+        // Like the API server: a field that is null is not there.
+        let document = without_null_fields(document);
+        match self.snapshot.insert(&document) {
             Insertion::Object(object) => {
-                self.check_rules(&object, document);
+                self.check_rules(&object, &document);
                 self.origins.entry(object).or_insert(origin);
             }
             Insertion::Foreign(kind) => *self.foreign.entry(kind).or_default() += 1,
@@ -170,6 +172,20 @@ impl World {
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
         (total > 0).then(|| format!("passed over {total} of other kinds: {}", kinds.join(", ")))
+    }
+}
+
+fn without_null_fields(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(
+            fields
+                .iter()
+                .filter(|(_, field)| !field.is_null())
+                .map(|(name, field)| (name.clone(), without_null_fields(field)))
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(items.iter().map(without_null_fields).collect()),
+        other => other.clone(),
     }
 }
 

@@ -5,10 +5,11 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
-use compiler::{Kind, ObjectRef, Problem, problem, snapshot::Lookup};
+use api::crds::Served;
+use compiler::{Kind, ObjectRef, Problem, problem, snapshot::REQUIRED};
 use kube_cel::{CompiledSchema, Validator, compile_schema};
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The definition of one kind, as the API server gets it.
 struct Definition {
@@ -16,23 +17,23 @@ struct Definition {
     rules: CompiledSchema,
 }
 
-static DEFINITIONS: LazyLock<BTreeMap<Kind, Value>> = LazyLock::new(|| {
-    let mut schemas = BTreeMap::new();
-    for definition in api::crds::all() {
-        let spec = definition.spec;
-        for version in spec.versions {
-            let api_version = format!("{}/{}", spec.group, version.name);
-            let Lookup::Ours(kind) = Kind::find(&api_version, &spec.names.kind) else {
-                continue;
-            };
-            let schema = version.schema.and_then(|schema| schema.open_api_v3_schema);
-            if let Some(Ok(schema)) = schema.map(serde_json::to_value) {
-                schemas.insert(kind, schema);
-            }
-        }
-    }
-    schemas
-});
+/// The schema of one kind; to make them all would take longer than to check an object.
+fn schema(kind: Kind) -> Option<Value> {
+    let is_wanted = |served: &Served| {
+        let (group, _) = kind.group_version();
+        served.group == group && served.kind == kind.to_string()
+    };
+    let definition = api::crds::served()
+        .into_iter()
+        .find(is_wanted)?
+        .definition();
+    let version = definition
+        .spec
+        .versions
+        .into_iter()
+        .find(|version| version.name == kind.group_version().1)?;
+    serde_json::to_value(version.schema?.open_api_v3_schema?).ok()
+}
 
 /// Checks objects against the definitions of their kinds. Each definition is compiled when it is first needed.
 #[derive(Default)]
@@ -59,7 +60,7 @@ impl Rules {
     /// What rules of its kind an object breaks.
     pub(crate) fn broken(&mut self, object: &ObjectRef, document: &Value) -> Vec<Problem> {
         let definition = self.definitions.entry(object.kind).or_insert_with(|| {
-            let schema = DEFINITIONS.get(&object.kind)?.clone();
+            let schema = schema(object.kind)?;
             Some(Definition {
                 rules: compile_schema(&schema),
                 schema,
@@ -70,10 +71,12 @@ impl Rules {
         };
         let mut found = Vec::new();
         limits(&definition.schema, document, "", &mut found);
-        if let Err(errors) = self
-            .validator
-            .0
-            .validate_compiled(&definition.rules, document, None)
+        // Like the API server: a rule reads fields of the right form, and is not asked about others.
+        if found.is_empty()
+            && let Err(errors) =
+                self.validator
+                    .0
+                    .validate_compiled(&definition.rules, document, None)
         {
             found.extend(
                 errors
@@ -89,8 +92,12 @@ impl Rules {
     }
 }
 
-/// The limits that a schema sets beside its CEL rules: sizes, ranges and patterns.
+/// What a schema says beside its CEL rules: types, sizes, ranges, patterns, what must be there and what only once.
 fn limits(schema: &Value, value: &Value, path: &str, found: &mut Vec<(String, String)>) {
+    if let Some(wanted) = another_type(schema, value) {
+        found.push((path.to_owned(), format!("must be of type {wanted}")));
+        return;
+    }
     let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
     let mut refuse = |message: String| found.push((path.to_owned(), message));
     let mut between = |what: &str, size: f64, least: &str, most: &str| {
@@ -121,19 +128,14 @@ fn limits(schema: &Value, value: &Value, path: &str, found: &mut Vec<(String, St
                 refuse(format!("{text:?} must match {pattern}"));
             }
         }
-        Value::Array(items) => {
+        Value::Array(list) => {
             between(
                 "the number of items",
-                items.len() as f64,
+                list.len() as f64,
                 "minItems",
                 "maxItems",
             );
-            let Some(schema) = schema.get("items") else {
-                return;
-            };
-            for (index, item) in items.iter().enumerate() {
-                limits(schema, item, &format!("{path}[{index}]"), found);
-            }
+            items(schema, list, path, found);
         }
         Value::Object(fields) => {
             between(
@@ -142,21 +144,99 @@ fn limits(schema: &Value, value: &Value, path: &str, found: &mut Vec<(String, St
                 "minProperties",
                 "maxProperties",
             );
-            let known = schema.get("properties");
-            let others = schema.get("additionalProperties");
-            for (name, field) in fields {
-                let Some(schema) = known.and_then(|known| known.get(name)).or(others) else {
-                    continue;
-                };
-                let path = if path.is_empty() {
-                    name.clone()
-                } else {
-                    format!("{path}.{name}")
-                };
-                limits(schema, field, &path, found);
-            }
+            properties(schema, fields, path, found);
         }
         Value::Null | Value::Bool(_) => {}
+    }
+    let choices = schema.get("enum").and_then(Value::as_array);
+    if let Some(choices) = choices.filter(|choices| !choices.contains(value)) {
+        let choices: Vec<String> = choices.iter().map(ToString::to_string).collect();
+        found.push((
+            path.to_owned(),
+            format!("must be one of {}", choices.join(", ")),
+        ));
+    }
+}
+
+/// The type that a value should have, where it has another.
+fn another_type<'a>(schema: &'a Value, value: &Value) -> Option<&'a str> {
+    let wanted = schema.get("type").and_then(Value::as_str)?;
+    let fits = match wanted {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        _ => true,
+    };
+    (!fits).then_some(wanted)
+}
+
+fn items(schema: &Value, list: &[Value], path: &str, found: &mut Vec<(String, String)>) {
+    if let Some(schema) = schema.get("items") {
+        for (index, item) in list.iter().enumerate() {
+            limits(schema, item, &format!("{path}[{index}]"), found);
+        }
+    }
+    let text = |name: &str| schema.get(name).and_then(Value::as_str);
+    let keys: Vec<&str> = match text("x-kubernetes-list-type") {
+        Some("set") => Vec::new(),
+        Some("map") => schema
+            .get("x-kubernetes-list-map-keys")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect(),
+        _ => return,
+    };
+    let identity = |item: &Value| -> Value {
+        if keys.is_empty() {
+            return item.clone();
+        }
+        let of_item = keys.iter().map(|key| {
+            (
+                (*key).to_owned(),
+                item.get(key).cloned().unwrap_or_default(),
+            )
+        });
+        Value::Object(of_item.collect())
+    };
+    let mut seen = Vec::new();
+    for (index, item) in list.iter().map(identity).enumerate() {
+        if seen.contains(&item) {
+            found.push((
+                format!("{path}[{index}]"),
+                format!("{item} is there already"),
+            ));
+        }
+        seen.push(item);
+    }
+}
+
+fn properties(
+    schema: &Value,
+    fields: &Map<String, Value>,
+    path: &str,
+    found: &mut Vec<(String, String)>,
+) {
+    let below = |name: &str| match path {
+        "" => name.to_owned(),
+        path => format!("{path}.{name}"),
+    };
+    let required = schema.get("required").and_then(Value::as_array);
+    for name in required.into_iter().flatten().filter_map(Value::as_str) {
+        if !fields.contains_key(name) {
+            found.push((below(name), REQUIRED.to_owned()));
+        }
+    }
+    let known = schema.get("properties");
+    let others = schema.get("additionalProperties");
+    for (name, field) in fields {
+        if let Some(schema) = known.and_then(|known| known.get(name)).or(others) {
+            limits(schema, field, &below(name), found);
+        }
     }
 }
 

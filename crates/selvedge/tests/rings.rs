@@ -1,16 +1,28 @@
 //! The tests of the whole, by ring: what they need grows with the number, and a part that is missing fails the test.
 #![expect(clippy::print_stderr, reason = "tests print the times they measure")]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a test that finds nothing where it looks shall fail"
+)]
 
 #[path = "rings/support.rs"]
 mod support;
 
 #[path = "rings/architecture.rs"]
 mod architecture;
+#[path = "rings/data.rs"]
+mod data;
 #[path = "rings/ring1_cases.rs"]
 mod ring1_cases;
+#[path = "rings/ring1_rules.rs"]
+mod ring1_rules;
+#[path = "rings/ring1_seeds.rs"]
+mod ring1_seeds;
 #[path = "rings/ring3.rs"]
 mod ring3;
 #[path = "rings/ring4.rs"]
 mod ring4;
+#[path = "rings/ring5.rs"]
+mod ring5;
 #[path = "rings/ring6.rs"]
 mod ring6;

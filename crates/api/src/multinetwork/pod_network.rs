@@ -6,10 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::Provider;
-use crate::{
-    meta::{Condition, Conditions},
-    openperouter::schema::rules,
-};
+use crate::{meta::ConditionStatus, openperouter::schema::rules};
 
 /// A network that pods can be attached to, and who handles it. How it works is the provider's matter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema)]
@@ -50,9 +47,41 @@ pub struct PodNetworkSpec {
 #[schemars(extend("default" = json!({"conditions": waiting()})))]
 pub struct PodNetworkStatus {
     /// `Ready`: the object is well formed and pods can be attached. Others are the provider's.
-    #[serde(default, skip_serializing_if = "Conditions::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
-    pub conditions: Conditions,
+    pub conditions: Vec<PodNetworkCondition>,
+}
+
+/// One observed aspect of a PodNetwork's state. The proposal's examples give it a time of the last probe as well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodNetworkCondition {
+    /// What the condition is about.
+    #[serde(rename = "type")]
+    #[schemars(length(max = 316))]
+    pub kind: String,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+    /// Generation of the object that the condition was computed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub observed_generation: Option<i64>,
+    /// When the provider last looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub last_probe_time: Option<String>,
+    /// When the status last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub last_transition_time: Option<String>,
+    /// One word for programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 1024))]
+    pub reason: String,
+    /// A sentence for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 32768))]
+    pub message: String,
 }
 
 fn yes() -> bool {
@@ -64,7 +93,7 @@ fn open_object(_: &mut SchemaGenerator) -> Schema {
 }
 
 fn conditions(generator: &mut SchemaGenerator) -> Schema {
-    let item = generator.subschema_for::<Condition>();
+    let item = generator.subschema_for::<PodNetworkCondition>();
     json_schema!({
         "type": "array",
         "items": item,

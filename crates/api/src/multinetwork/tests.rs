@@ -19,7 +19,8 @@ fn a_pod_network_is_kept_as_it_was_written() {
             "parameters": {"master": "eth0", "ipam": {"routes": [{"dst": "0.0.0.0/0"}], "gateway": "192.168.1.1"}},
         },
         "status": {"conditions": [{
-            "type": "Ready", "status": "True", "observedGeneration": 1, "lastTransitionTime": "2025-01-31T18:38:01Z",
+            "type": "Ready", "status": "True", "observedGeneration": 1,
+            "lastProbeTime": "2025-01-31T18:38:02Z", "lastTransitionTime": "2025-01-31T18:38:01Z",
             "reason": "Ready", "message": "7/9 nodes",
         }]},
     })]);
@@ -37,7 +38,12 @@ fn a_status_of_the_proposal_is_readable() {
     let status =
         json!({"conditions": [{"lastProbeTime": null, "status": "True", "type": "Ready"}]});
     let status: PodNetworkStatus = serde_json::from_value(status).expect("a readable status");
-    assert!(status.conditions.get("Ready").is_some());
+    let kinds: Vec<&str> = status
+        .conditions
+        .iter()
+        .map(|condition| condition.kind.as_str())
+        .collect();
+    assert_eq!(kinds, ["Ready"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-pub(crate) use crate::{crds::definition, schema::rules};
+pub(crate) use crate::schema::rules;
 
 /// Whether a value is what it would be if it were not written.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

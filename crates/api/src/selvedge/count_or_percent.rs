@@ -99,7 +99,9 @@ impl JsonSchema for CountOrPercent {
         json_schema!({
             "x-kubernetes-int-or-string": true,
             "x-kubernetes-validations": rules([(
-                "type(self) == int ? int(self) >= 0 && int(self) <= 4294967295 : string(self).matches('^(100|[0-9]{1,2})%$')",
+                // Without `type(…)`, which not every reader of rules knows: a text is never equal to a number.
+                "string(self).matches('^(100|[0-9]{1,2})%$') \
+                 || (string(self).matches('^[0-9]{1,10}$') && self == int(self) && int(self) <= 4294967295)",
                 "must be a number, or a share between \"0%\" and \"100%\"",
             )]),
         })

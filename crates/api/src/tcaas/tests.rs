@@ -8,6 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::crds::definition;
 
 /// The examples round trip, and together have every field that the kind's schema knows.
 fn full<K>(examples: &[Value])

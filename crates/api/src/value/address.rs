@@ -10,6 +10,19 @@ use super::{InvalidValue, string_value};
 /// Longest text of an IPv6 address with its prefix length.
 const MAX_CIDR_TEXT: u32 = 43;
 
+/// Reads what the API server's `isCIDR` takes, and nothing else: no leading zeros, no IPv4 address in IPv6 clothes.
+pub(super) fn cidr(text: &str) -> Option<IpNet> {
+    let (address, length) = text.split_once('/')?;
+    let address: IpAddr = address.parse().ok()?;
+    let is_disguised = matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some());
+    let is_number = length.bytes().all(|byte| byte.is_ascii_digit())
+        && (length == "0" || !length.starts_with('0'));
+    if is_disguised || !is_number {
+        return None;
+    }
+    IpNet::new(address, length.parse().ok()?).ok()
+}
+
 /// A network: address and length, with no host bits set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix(IpNet);
@@ -39,7 +52,7 @@ impl Prefix {
 impl FromStr for Prefix {
     type Err = InvalidValue;
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        let net: IpNet = text.parse().ok().ok_or_else(|| {
+        let net = cidr(text).ok_or_else(|| {
             InvalidValue::new(text, "a network in CIDR notation, such as 192.0.2.0/24")
         })?;
         if net != net.trunc() {
@@ -105,7 +118,7 @@ impl HostCidr {
 impl FromStr for HostCidr {
     type Err = InvalidValue;
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        text.parse().ok().map(Self).ok_or_else(|| {
+        cidr(text).map(Self).ok_or_else(|| {
             InvalidValue::new(
                 text,
                 "an address with its prefix length, such as 192.0.2.1/24 or 2001:db8::1/64",

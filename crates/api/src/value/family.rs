@@ -2,13 +2,13 @@
 
 use std::{fmt, str::FromStr};
 
-use ipnet::{Ipv4Net, Ipv6Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use schemars::json_schema;
 
-use super::{InvalidValue, Prefix, string_value};
+use super::{InvalidValue, Prefix, address::cidr, string_value};
 
 macro_rules! family_prefix {
-    ($(#[$doc:meta])* $name:ident($net:ty), $max:literal, $family:literal, $expected:literal) => {
+    ($(#[$doc:meta])* $name:ident($net:ty), $variant:ident, $max:literal, $family:literal, $expected:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name($net);
@@ -28,11 +28,10 @@ macro_rules! family_prefix {
         impl FromStr for $name {
             type Err = InvalidValue;
             fn from_str(text: &str) -> Result<Self, InvalidValue> {
-                text.parse::<$net>()
-                    .ok()
-                    .filter(|net| *net == net.trunc())
-                    .map(Self)
-                    .ok_or_else(|| InvalidValue::new(text, $expected))
+                match cidr(text) {
+                    Some(IpNet::$variant(net)) if net == net.trunc() => Ok(Self(net)),
+                    _ => Err(InvalidValue::new(text, $expected)),
+                }
             }
         }
 
@@ -67,9 +66,9 @@ macro_rules! family_prefix {
 
 family_prefix!(
     /// An IPv4 network with no host bits set.
-    Ipv4Prefix(Ipv4Net), 18, "4", "an IPv4 network in CIDR notation without host bits, such as 192.0.2.0/24"
+    Ipv4Prefix(Ipv4Net), V4, 18, "4", "an IPv4 network in CIDR notation without host bits, such as 192.0.2.0/24"
 );
 family_prefix!(
     /// An IPv6 network with no host bits set.
-    Ipv6Prefix(Ipv6Net), 43, "6", "an IPv6 network in CIDR notation without host bits, such as 2001:db8::/64"
+    Ipv6Prefix(Ipv6Net), V6, 43, "6", "an IPv6 network in CIDR notation without host bits, such as 2001:db8::/64"
 );

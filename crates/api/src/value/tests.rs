@@ -131,6 +131,24 @@ fn a_network_of_one_family_is_of_no_other() {
 }
 
 #[test]
+fn a_number_with_a_leading_zero_is_no_part_of_a_network() {
+    // Some read 010 as eight. The API server refuses it, and so do we.
+    for text in ["010.0.0.0/8", "10.0.0.0/08", "10.0.0.0/+8", "10.0.0.0/"] {
+        refused::<Prefix>(&[text]);
+        refused::<HostCidr>(&[text]);
+        refused::<Ipv4Prefix>(&[text]);
+    }
+    for text in ["2001:db8::/032", "::ffff:10.0.0.0/104", "fe80::%eth0/64"] {
+        refused::<Prefix>(&[text]);
+        refused::<HostCidr>(&[text]);
+        refused::<Ipv6Prefix>(&[text]);
+    }
+    round_trips::<Prefix>("::/0");
+    round_trips::<Ipv6Prefix>("::/0");
+    round_trips::<Ipv4Prefix>("0.0.0.0/0");
+}
+
+#[test]
 fn an_entity_title_has_six_groups() {
     round_trips::<NetworkEntityTitle>("49.0001.0000.0000.00ff.00");
     refused::<NetworkEntityTitle>(&[

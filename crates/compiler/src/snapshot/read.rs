@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 use super::{Key, Kind, Lookup, Meta, Object, ObjectRef, Objects};
 use crate::problem::{self, Problem};
 
+/// What is said of a field that must be there and is not.
+pub const REQUIRED: &str = "is required";
+
 /// Namespace and name of a document.
 pub(super) fn key(kind: Kind, document: &Value) -> Option<Key> {
     let metadata = document.get("metadata")?;
@@ -116,10 +119,18 @@ fn parse<T: DeserializeOwned>(part: &str, value: &Value) -> Parsed<T> {
         unknown.push(field_path(part, &path.to_string()));
     });
     let value = result.map_err(|error: serde_json::Error| {
-        (
-            field_path(part, &track.path().to_string()),
-            error.to_string(),
-        )
+        let (path, message) = (track.path().to_string(), error.to_string());
+        // The reader stands at the object that lacks the field; what is wrong is the field.
+        let missing = message
+            .strip_prefix("missing field `")
+            .and_then(|rest| rest.strip_suffix('`'));
+        match missing {
+            Some(name) => (
+                field_path(part, &format!("{path}.{name}")),
+                REQUIRED.to_owned(),
+            ),
+            None => (field_path(part, &path), message),
+        }
     });
     Parsed { value, unknown }
 }

@@ -33,7 +33,10 @@ pub(crate) fn selvedge(arguments: &[&str], stdin: &str) -> anyhow::Result<Output
 /// Installs our kinds and waits until they are served.
 pub(crate) fn install_crds(plane: &ControlPlane) -> anyhow::Result<()> {
     let crds = String::from_utf8(selvedge(&["crds"], "")?.stdout)?;
-    plane.kubectl(&["apply", "--server-side", "-f", "-"], &crds)?;
+    plane.kubectl(
+        &["apply", "--server-side", "--warnings-as-errors", "-f", "-"],
+        &crds,
+    )?;
     plane.kubectl(
         &[
             "wait",
@@ -57,10 +60,20 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Starts the program in a network namespace.
     pub(crate) fn start(namespace: &Namespace, arguments: &[&str]) -> anyhow::Result<Self> {
-        let log = tempfile::NamedTempFile::new()?;
         let [nsenter, net] = namespace.prefix();
+        Self::spawn(&[&nsenter, &net, "--", SELVEDGE], arguments)
+    }
+
+    /// Starts the program where the test runs.
+    pub(crate) fn start_here(arguments: &[&str]) -> anyhow::Result<Self> {
+        Self::spawn(&[SELVEDGE], arguments)
+    }
+
+    fn spawn(program: &[&str], arguments: &[&str]) -> anyhow::Result<Self> {
+        let log = tempfile::NamedTempFile::new()?;
         let child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "--", &nsenter, &net, "--", SELVEDGE])
+            .args(["--pdeathsig", "KILL", "--"])
+            .args(program)
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

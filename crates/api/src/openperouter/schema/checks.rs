@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::definition;
+use crate::crds::definition;
 
 fn schema_of(definition: &CustomResourceDefinition) -> &JSONSchemaProps {
     let [version] = definition.spec.versions.as_slice() else {
