@@ -1,5 +1,6 @@
 //! What developers run besides cargo itself: `cargo xtask <step>`; CI runs the same.
 
+mod bench;
 mod output;
 mod prepare;
 mod test;
@@ -10,6 +11,7 @@ const USAGE: &str = "\
 cargo xtask <step>
 
   test      prepare everything and run all tests, ring by ring
+  bench     measure: bench compile
   prepare   fetch or build everything that the tests run: Kubernetes, guest kernels, FRR
 ";
 
@@ -18,6 +20,7 @@ fn main() -> ExitCode {
     let outcome = match step.as_deref() {
         Some("prepare") => prepare::run(),
         Some("test") => test::run(),
+        Some("bench") => bench::run(std::env::args().nth(2).as_deref()),
         Some(unknown) => Err(anyhow::anyhow!("no step {unknown}\n\n{USAGE}")),
         None => {
             output::line(USAGE);
