@@ -297,7 +297,10 @@ impl Server {
                 let causes = status.details.iter().flat_map(|details| &details.causes);
                 Ok(Err(Refusal {
                     code: status.code,
-                    fields: causes.map(|cause| cause.field.clone()).collect(),
+                    // What is wrong with the object as a whole is at no field.
+                    fields: causes
+                        .map(|cause| cause.field.replace("<nil>", ""))
+                        .collect(),
                     message: status.message.clone(),
                 }))
             }
