@@ -8,9 +8,11 @@
 //! [`Problem`]s, each of which belongs to one object and harms no other.
 
 pub mod allocate;
+pub mod element;
 pub mod lower;
 pub mod names;
 pub mod node;
+pub mod plan;
 pub mod problem;
 pub mod revision;
 pub mod rollout;

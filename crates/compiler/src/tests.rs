@@ -216,4 +216,29 @@ proptest! {
         }
         prop_assert_eq!(bytes(&compile(&again)), bytes(&first));
     }
+
+    #[test]
+    fn a_plan_speaks_only_of_nodes_that_change(one in world(), other in world()) {
+        let (before, after) = (compile(&snapshot(&one)), compile(&snapshot(&other)));
+        let plan = plan::plan(&before, &after);
+        for node in plan.groups.iter().flat_map(|group| &group.nodes) {
+            prop_assert_ne!(before.nodes.get(node), after.nodes.get(node));
+        }
+        prop_assert!(plan::plan(&after, &after).is_empty());
+        let back = plan::plan(&after, &before);
+        prop_assert_eq!(plan.count(plan::ChangeKind::Added), back.count(plan::ChangeKind::Removed));
+        prop_assert_eq!(plan.touched(), back.touched());
+    }
+
+    #[test]
+    fn every_element_of_an_overlay_comes_from_some_object(world in world()) {
+        let compilation = compile(&snapshot(&world));
+        for config in compilation.nodes.values() {
+            for element in element::elements(config).keys() {
+                let base = matches!(element, element::Element::Underlay | element::Element::Peer { .. })
+                    || matches!(element, element::Element::Vrf { vrf } if vrf == "cluster");
+                prop_assert!(base || !element::sources(&compilation, config, element).is_empty(), "{}", element);
+            }
+        }
+    }
 }

@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Compile(Compile),
     /// Prints the exact frr.conf or kernel objects of a node
     Render(Render),
+    /// Shows what would change on which nodes between two sets of manifests
+    Plan(Plan),
     /// Runs the control plane
     Operator(Cluster),
     /// Runs on a node: applies the node's own NodeNetworkConfig to kernel and FRR
@@ -60,6 +62,18 @@ pub(crate) struct Compile {
     /// Only what concerns this node
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub(crate) output: Format,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// What shall be: file, directory or - for standard input; may be given many times
+    #[arg(long = "to", required = true, value_name = "PATH")]
+    pub(crate) to: Vec<PathBuf>,
     /// Form of the output
     #[arg(short, long, default_value = "table")]
     pub(crate) output: Format,

@@ -5,6 +5,7 @@ mod compile;
 mod crds;
 mod demo;
 mod operator;
+mod plan;
 mod problems;
 mod render;
 mod validate;
@@ -29,6 +30,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Validate(args) => validate::run(&args),
         Command::Compile(args) => compile::run(&args),
         Command::Render(args) => render::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Operator(args) => operator::run(&args),
         Command::Agent(args) => agent::run(&args),
         Command::Version => Ok(version::run()),

@@ -14,6 +14,8 @@ mod architecture;
 mod data;
 #[path = "rings/ring1_cases.rs"]
 mod ring1_cases;
+#[path = "rings/ring1_plan.rs"]
+mod ring1_plan;
 #[path = "rings/ring1_rules.rs"]
 mod ring1_rules;
 #[path = "rings/ring1_seeds.rs"]
