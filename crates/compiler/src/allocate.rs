@@ -1,5 +1,7 @@
 //! Who gets which number or address. Deterministic and sticky: what was given stays until its owner goes.
 
+pub mod share;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
@@ -31,11 +33,7 @@ impl Pool {
 
     /// Marks an address as taken. False if it is taken already or is none of the pool's host addresses.
     pub fn take(&mut self, address: IpAddr) -> bool {
-        let (first, last) = hosts(self.prefix);
-        let number = number(address);
-        address.is_ipv4() == self.prefix.is_ipv4()
-            && (first..=last).contains(&number)
-            && self.taken.insert(number)
+        self.has_host(address) && self.taken.insert(number(address))
     }
 
     /// Takes the lowest free host address.
@@ -49,6 +47,24 @@ impl Pool {
         }
         self.taken.insert(self.floor);
         Some(address(self.prefix, self.floor))
+    }
+
+    /// Whether an address is one of the pool's host addresses.
+    pub fn has_host(&self, address: IpAddr) -> bool {
+        let (first, last) = hosts(self.prefix);
+        address.is_ipv4() == self.prefix.is_ipv4() && (first..=last).contains(&number(address))
+    }
+
+    /// How many addresses are free.
+    pub fn free(&self) -> u128 {
+        let (first, last) = hosts(self.prefix);
+        let taken = u128::try_from(self.taken.len()).unwrap_or(u128::MAX);
+        (last - first).saturating_add(1).saturating_sub(taken)
+    }
+
+    /// The network whose addresses these are.
+    pub fn prefix(&self) -> Prefix {
+        self.prefix
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Snapshot ─lower─► low-level objects ─gather─► revision ─build─► config of each node
+//!              └──► objects for other programs of the cluster
 //! ```
 //!
 //! No clock, no IO, no logger, no hash order: the same input gives the same bytes. It cannot fail; it can only find
@@ -13,6 +14,7 @@ pub mod lower;
 pub mod names;
 pub mod node;
 pub mod plan;
+pub mod platform;
 pub mod problem;
 pub mod revision;
 pub mod rollout;
@@ -27,6 +29,7 @@ use api::tcaas::NetworkConfigRevisionSpec;
 pub use self::{
     lower::Lowered,
     node::NodeConfig,
+    platform::PlatformObject,
     problem::{Problem, Severity},
     snapshot::{Insertion, Kind, Object, ObjectRef, Snapshot},
 };
@@ -40,6 +43,10 @@ pub struct Compilation {
     pub revision: NetworkConfigRevisionSpec,
     /// The config of each node.
     pub nodes: BTreeMap<String, NodeConfig>,
+    /// Objects for other programs of the cluster, such as the load balancer.
+    pub platform: Vec<PlatformObject>,
+    /// Intents that something is wrong with: what stands on the platform for them stays as it is.
+    pub platform_keeps: BTreeSet<ObjectRef>,
     /// What is wrong, sorted by object; nothing twice.
     pub problems: Vec<Problem>,
 }
@@ -47,6 +54,7 @@ pub struct Compilation {
 /// Compiles everything.
 pub fn compile(snapshot: &Snapshot) -> Compilation {
     let settings = snapshot.settings();
+    let platform_settings = settings.platform.clone();
     let mut lowered = lower::lower(snapshot, &settings);
     let mut problems = snapshot.unreadable.clone();
     problems.append(&mut lowered.problems);
@@ -54,6 +62,8 @@ pub fn compile(snapshot: &Snapshot) -> Compilation {
     let nodes = node::build(&content, snapshot, &mut problems);
     Compilation {
         revision: content.revision(),
+        platform: platform::objects(snapshot, &platform_settings, &lowered),
+        platform_keeps: platform::keeps(snapshot, &lowered),
         lowered,
         nodes,
         problems: once(problems),

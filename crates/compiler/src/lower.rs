@@ -3,9 +3,13 @@
 //! Each generated object belongs to one intent and one scope (a VRF or a VLAN). An intent with a problem contributes what
 //! it contributed last: the generated objects that are still in the snapshot.
 
+mod addresses;
+mod inbound;
 mod layer2_attachment;
 mod network;
 mod reach;
+mod routing;
+mod service;
 mod vrf;
 
 use std::collections::BTreeMap;
@@ -19,7 +23,9 @@ use api::{
 };
 use serde::Serialize;
 
-pub use self::vrf::ResolvedVrf;
+use self::addresses::Addresses;
+pub(crate) use self::addresses::plain;
+pub use self::{service::Service, vrf::ResolvedVrf};
 use crate::{
     problem::{self, Problem},
     snapshot::{Key, Kind, Meta, Object, ObjectRef, Objects, Snapshot, by_age},
@@ -71,6 +77,8 @@ pub struct Lowered {
     pub network_vnis: BTreeMap<String, Vni>,
     /// What each attachment came to, for its status.
     pub attachments: BTreeMap<String, Attachment>,
+    /// What each Inbound, Outbound and PodNetwork came to.
+    pub services: BTreeMap<ObjectRef, Service>,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
@@ -99,30 +107,22 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
     );
     lowered.vrfs = vrf::resolve(snapshot, settings, &mut lowered.problems);
     lowered.network_vnis = network::vnis(snapshot, settings, &lowered.vrfs, &mut lowered.problems);
+    let addresses = addresses::allocate(snapshot);
     for (key, object) in by_age(&snapshot.layer2_attachments) {
         let subject = ObjectRef {
             kind: Kind::Layer2Attachment,
             key: key.clone(),
         };
-        let mut problems = Vec::new();
-        let made = layer2_attachment::lower(
-            snapshot,
-            settings,
-            &lowered,
-            (&subject, object),
-            &mut problems,
-        );
-        let taken = made.as_ref().and_then(|made| lowered.taken(made));
-        if let Some(name) = &taken {
-            let kind = problem::Kind::NameTaken { name: name.clone() };
-            problems.push(Problem::new(subject.clone(), "metadata.name", kind));
-        }
-        match made {
-            Some(made) if taken.is_none() => lowered.add(&subject, &object.meta, made),
-            _ => lowered.keep(snapshot, &subject, &object.meta),
-        }
-        lowered.problems.append(&mut problems);
+        lowered.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+            let mut refused = addresses.of(&subject).problems;
+            let is_refused = !refused.is_empty();
+            problems.append(&mut refused);
+            let intent = (&subject, object);
+            layer2_attachment::lower(snapshot, settings, lowered, intent, problems)
+                .filter(|_| !is_refused)
+        });
     }
+    lowered.inbounds(snapshot, settings, &addresses);
     not_compiled_yet(snapshot, &mut lowered.problems);
     lowered
 }
@@ -133,9 +133,68 @@ struct Made {
     layer2: Vec<(String, Layer2NetworkConfigurationSpec)>,
     vrf: Vec<(String, VrfRouteConfigurationSpec)>,
     attachment: Attachment,
+    service: Service,
 }
 
 impl Lowered {
+    fn inbounds(&mut self, snapshot: &Snapshot, settings: &SettingsSpec, addresses: &Addresses) {
+        let pools = inbound::pools(snapshot);
+        for (key, object) in by_age(&snapshot.inbounds) {
+            let subject = ObjectRef {
+                kind: Kind::Inbound,
+                key: key.clone(),
+            };
+            let pool = object
+                .status
+                .as_ref()
+                .and_then(|status| status.pool_name.clone());
+            self.hold(&subject, addresses, pool.into_iter().collect());
+            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+                let shared = (addresses, &pools);
+                inbound::lower(
+                    snapshot,
+                    settings,
+                    lowered,
+                    shared,
+                    (&subject, object),
+                    problems,
+                )
+            });
+        }
+    }
+
+    /// Notes what a service holds, whatever else is wrong with it.
+    fn hold(&mut self, subject: &ObjectRef, addresses: &Addresses, pools: Vec<String>) {
+        let service = Service {
+            addresses: addresses.of(subject).addresses,
+            pools,
+            ..Service::default()
+        };
+        self.services.insert(subject.clone(), service);
+    }
+
+    /// Adds what one intent becomes, or what it became before something was wrong with it.
+    fn intent(
+        &mut self,
+        snapshot: &Snapshot,
+        subject: &ObjectRef,
+        meta: &Meta,
+        lower: impl FnOnce(&Self, &mut Vec<Problem>) -> Option<Made>,
+    ) {
+        let mut problems = Vec::new();
+        let made = lower(self, &mut problems);
+        let taken = made.as_ref().and_then(|made| self.taken(made));
+        if let Some(name) = &taken {
+            let kind = problem::Kind::NameTaken { name: name.clone() };
+            problems.push(Problem::new(subject.clone(), "metadata.name", kind));
+        }
+        match made {
+            Some(made) if taken.is_none() => self.add(subject, meta, made),
+            _ => self.keep(snapshot, subject, meta),
+        }
+        self.problems.append(&mut problems);
+    }
+
     /// A name that is needed and that somebody else's object has.
     fn taken(&self, made: &Made) -> Option<String> {
         let layer2 = made.layer2.iter().map(|(name, _)| name);
@@ -150,8 +209,13 @@ impl Lowered {
             layer2,
             vrf,
             attachment,
+            service,
         } = made;
-        self.attachments.insert(source.key.name.clone(), attachment);
+        if source.kind == Kind::Layer2Attachment {
+            self.attachments.insert(source.key.name.clone(), attachment);
+        } else {
+            self.services.insert(source.clone(), service);
+        }
         for (name, spec) in layer2 {
             self.layer2.insert(name, LowLevel::of(source, meta, spec));
         }
@@ -236,7 +300,6 @@ fn not_compiled_yet(snapshot: &Snapshot, problems: &mut Vec<Problem>) {
             }
         }
     }
-    note(Kind::Inbound, &snapshot.inbounds, problems);
     note(Kind::Outbound, &snapshot.outbounds, problems);
     note(Kind::BgpNeighbor, &snapshot.bgp_neighbors, problems);
     note(Kind::PodNetwork, &snapshot.pod_networks, problems);

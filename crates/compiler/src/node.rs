@@ -23,7 +23,7 @@ use crate::{
     problem::{self, Problem},
     revision::Content,
     select::{groups, selects},
-    snapshot::{ObjectRef, Snapshot, age},
+    snapshot::{Kind, ObjectRef, Snapshot, age},
 };
 
 /// The config of one node. What it shares with its like is one value in memory.
@@ -251,8 +251,17 @@ struct Reach<'a> {
 
 impl<'a> Reach<'a> {
     fn note(&mut self, group: &Group<'a>) {
-        for (_, object) in &group.layer2 {
-            let (nodes, met) = self.selected.entry(&object.source).or_default();
+        let segments = group.layer2.iter().map(|(_, object)| &object.source);
+        // Routing without a segment: what services announce.
+        let routing = group.vrf.iter().map(|(_, object)| &object.source);
+        let services = routing.filter(|source| {
+            matches!(
+                source.kind,
+                Kind::Inbound | Kind::Outbound | Kind::PodNetwork
+            )
+        });
+        for source in segments.chain(services).collect::<BTreeSet<_>>() {
+            let (nodes, met) = self.selected.entry(source).or_default();
             *nodes += group.nodes.len();
             *met |= group.has_overlay;
         }

@@ -1,10 +1,10 @@
 //! What is wrong with the input, as data: a user's mistake is never an error of the pass.
 
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
 use api::{
     meta::InvalidSelector,
-    value::{VlanId, Vni},
+    value::{Prefix, VlanId, Vni},
 };
 use serde::{Serialize, Serializer};
 
@@ -174,6 +174,54 @@ pub enum Kind {
         /// Who needs one.
         wanted: String,
     },
+    /// An address that somebody needs is somebody else's.
+    #[error("{address} is already used by {by}")]
+    AddressTaken {
+        /// The address.
+        address: IpAddr,
+        /// Who has it.
+        by: ObjectRef,
+    },
+    /// An address is none that its network can give.
+    #[error("{address} is no host address of {network}")]
+    NoHostAddress {
+        /// The address.
+        address: IpAddr,
+        /// The network, with its prefix of the address's family.
+        network: String,
+    },
+    /// A network has not enough addresses left.
+    #[error("{missing} more addresses of {prefix} are needed, and it has {free} left")]
+    TooFewAddresses {
+        /// The network's prefix.
+        prefix: Prefix,
+        /// How many are needed beside those that the object holds.
+        missing: u32,
+        /// How many are left.
+        free: u64,
+    },
+    /// Somebody has a whole network, or the platform's pool over it.
+    #[error("Network {network} is held as a whole by {by}")]
+    NetworkTaken {
+        /// Name of the network.
+        network: String,
+        /// Who has it.
+        by: ObjectRef,
+    },
+    /// Two objects want a pool of one name.
+    #[error("the pool {name:?} is already made for {by}")]
+    PoolTaken {
+        /// Name of the pool.
+        name: String,
+        /// Who has it.
+        by: ObjectRef,
+    },
+    /// The field needs another kind of host-based networking.
+    #[error("{what} needs Settings.spec.hbnFlavour: legacy-frr")]
+    NeedsLegacyFlavour {
+        /// The field.
+        what: &'static str,
+    },
     /// There is no range to take a number from, or it is used up.
     #[error("no VNI is left in Settings.spec.l2VniRange for this Network")]
     NoVniLeft,
@@ -260,6 +308,16 @@ impl Kind {
                 "create an Underlay with spec.evpn for these nodes, or select others".to_owned()
             }
             Self::PoolExhausted { .. } => "use a larger pool".to_owned(),
+            Self::AddressTaken { .. } => "choose another address, or another Network".to_owned(),
+            Self::NoHostAddress { .. } => {
+                "choose an address of the Network, neither its first nor its last".to_owned()
+            }
+            Self::TooFewAddresses { .. } => "ask for fewer, or use a larger Network".to_owned(),
+            Self::NetworkTaken { .. } => "use a Network of its own".to_owned(),
+            Self::PoolTaken { .. } => "choose another spec.poolName".to_owned(),
+            Self::NeedsLegacyFlavour { what } => {
+                format!("remove {what}, or change the flavour if the cluster has it")
+            }
             Self::NoVniLeft => "set spec.vni, or set or widen Settings.spec.l2VniRange".to_owned(),
             Self::NoGateway { .. } => "use a larger network, or set spec.disableAnycast".to_owned(),
             Self::NameTaken { .. } => "rename or delete that object".to_owned(),

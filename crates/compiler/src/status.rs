@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     meta::{Condition, ConditionStatus, Conditions},
-    tcaas::{DestinationStatus, Layer2AttachmentStatus, NetworkStatus, VrfStatus},
+    tcaas::{DestinationStatus, InboundStatus, Layer2AttachmentStatus, NetworkStatus, VrfStatus},
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     Compilation,
+    lower::{LowLevelObjects, Service},
     problem::{Problem, Severity},
     rollout::Progress,
     snapshot::{Key, Kind, Meta, ObjectRef, Snapshot},
@@ -45,6 +46,9 @@ pub fn fold(
     for (key, object) in &snapshot.layer2_attachments {
         let status = fold.layer2_attachment(key, &object.meta);
         statuses.put(Kind::Layer2Attachment, key, &status);
+    }
+    for (key, object) in &snapshot.inbounds {
+        statuses.put(Kind::Inbound, key, &fold.inbound(key, &object.meta));
     }
     statuses
 }
@@ -115,8 +119,12 @@ impl Fold<'_> {
     }
 
     fn destination(&self, key: &Key, meta: &Meta) -> DestinationStatus {
-        let attachments = self.compilation.lowered.attachments.values();
-        let selected = attachments.flat_map(|attachment| &attachment.matched);
+        let lowered = &self.compilation.lowered;
+        let attachments = lowered.attachments.values();
+        let attachments = attachments.flat_map(|attachment| &attachment.matched);
+        let services = lowered.services.values();
+        let services = services.flat_map(|service| &service.matched);
+        let selected = attachments.chain(services);
         DestinationStatus {
             observed_generation: meta.generation,
             reference_count: count(selected.filter(|matched| matched.name == key.name)),
@@ -134,7 +142,35 @@ impl Fold<'_> {
             anycast: attachment.anycast,
             node_addresses: BTreeMap::new(),
             matched_destinations: attachment.matched,
-            conditions: self.application(key, meta),
+            conditions: self.application(Kind::Layer2Attachment, key, meta),
+        }
+    }
+
+    fn inbound(&self, key: &Key, meta: &Meta) -> InboundStatus {
+        let service = self.service(Kind::Inbound, key);
+        InboundStatus {
+            observed_generation: meta.generation,
+            addresses: service.addresses,
+            pool_name: service.pools.into_iter().next(),
+            matched_destinations: service.matched,
+            conditions: self.service_conditions(Kind::Inbound, key, meta),
+        }
+    }
+
+    fn service(&self, kind: Kind, key: &Key) -> Service {
+        let key = key.clone();
+        let services = &self.compilation.lowered.services;
+        let service = services.get(&ObjectRef { kind, key });
+        service.cloned().unwrap_or_default()
+    }
+
+    /// A service that no VRF knows needs nothing of the nodes.
+    fn service_conditions(&self, kind: Kind, key: &Key, meta: &Meta) -> Conditions {
+        let mut generated = self.compilation.lowered.vrf.values();
+        if generated.any(|object| object.source.kind == kind && object.source.key == *key) {
+            self.application(kind, key, meta)
+        } else {
+            self.validity(kind, key, meta)
         }
     }
 
@@ -152,21 +188,30 @@ impl Fold<'_> {
         Conditions(vec![ready, resolved])
     }
 
-    /// Conditions of an attachment: it is ready when every node that shall have it does.
-    fn application(&self, key: &Key, meta: &Meta) -> Conditions {
+    /// The low-level objects that a node must have before the intent counts as applied there: an attachment's segment, a
+    /// service's routing.
+    fn generated(&self, subject: &ObjectRef) -> BTreeSet<&str> {
+        fn of<'a, S>(objects: &'a LowLevelObjects<S>, subject: &ObjectRef) -> BTreeSet<&'a str> {
+            let of_subject = objects
+                .iter()
+                .filter(|(_, object)| object.source == *subject);
+            of_subject.map(|(name, _)| name.as_str()).collect()
+        }
+        let lowered = &self.compilation.lowered;
+        match subject.kind {
+            Kind::Layer2Attachment => of(&lowered.layer2, subject),
+            _ => of(&lowered.vrf, subject),
+        }
+    }
+
+    /// Conditions of an intent that becomes config of nodes: it is ready when every node that shall have it does.
+    fn application(&self, kind: Kind, key: &Key, meta: &Meta) -> Conditions {
         let subject = ObjectRef {
-            kind: Kind::Layer2Attachment,
+            kind,
             key: key.clone(),
         };
         let resolved = self.resolved(&subject, meta);
-        let objects: BTreeSet<&str> = self
-            .compilation
-            .lowered
-            .layer2
-            .iter()
-            .filter(|(_, object)| object.source == subject)
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let objects = self.generated(&subject);
         let holders = self.compilation.nodes.iter().filter(|(_, node)| {
             node.shared
                 .objects

@@ -160,6 +160,7 @@ fn current(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
         &snapshot.layer2_attachments,
         &mut all,
     );
+    add(Kind::Inbound, &snapshot.inbounds, &mut all);
     all
 }
 

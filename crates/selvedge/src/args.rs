@@ -148,6 +148,8 @@ pub(crate) enum What {
     Revision,
     /// The config of each node
     Nodes,
+    /// Objects for other programs of the cluster: MetalLB, Coil, Calico
+    Platform,
     /// The status of each intent
     Status,
     /// What is wrong

@@ -4,21 +4,20 @@ use api::{
     selvedge::SettingsSpec,
     tcaas::{
         Anycast, Layer2AttachmentSpec, Layer2AttachmentStatus, Layer2NetworkConfigurationSpec,
-        MatchedDestination, MergeOrder, NetworkSpec, PrefixAction, PrefixItem,
-        VrfRouteConfigurationSpec,
+        MatchedDestination, NetworkSpec, VrfRouteConfigurationSpec,
     },
     value::{HostCidr, MacAddress, Mtu, Prefix, VlanId, Vni, VrfName},
 };
 
-use super::{Attachment, Lowered, Made, reach};
+use super::{
+    Attachment, Lowered, Made, reach,
+    routing::{self, generated_name, subnets},
+};
 use crate::{
     allocate, names,
     problem::{self, Problem},
     snapshot::{Key, Kind, Object, ObjectRef, Snapshot},
 };
-
-/// Where generated routing stands among people's own: in the middle, so that they can go before and after it.
-const GENERATED_SEQ: i64 = 1000;
 
 /// MTU of a segment whose author did not choose one.
 const DEFAULT_MTU: i64 = 1500;
@@ -64,6 +63,7 @@ pub(super) fn lower(
         vrf: routing.collect(),
         layer2: vec![(name, layer2(settings, spec, &segment, &reach))],
         attachment: attachment(settings, spec, &segment, reach.matched),
+        ..Made::default()
     })
 }
 
@@ -118,10 +118,6 @@ fn attachment(
         }),
         matched,
     }
-}
-
-fn generated_name(subject: &ObjectRef, scope: &str) -> String {
-    names::generated(subject.kind.into(), &subject.key.name, scope)
 }
 
 fn default_mtu() -> Mtu {
@@ -210,16 +206,7 @@ fn segment(
     })
 }
 
-/// The subnets of a network, IPv4 first.
-fn subnets(network: &NetworkSpec) -> Vec<Prefix> {
-    [&network.ipv4, &network.ipv6]
-        .into_iter()
-        .flatten()
-        .map(|family| family.cidr)
-        .collect()
-}
-
-/// Routing in one VRF: the destinations' prefixes come in, the segment's own subnets go out.
+/// Routing in one VRF: the destinations' prefixes come in, the segment's own subnets go out, and further routes go both ways.
 fn routing(
     spec: &Layer2AttachmentSpec,
     vrf: &VrfName,
@@ -227,46 +214,15 @@ fn routing(
     subnets: &[Prefix],
 ) -> VrfRouteConfigurationSpec {
     let extra = spec.routes.iter().flat_map(|route| &route.prefixes);
-    let mut import: Vec<Prefix> = reached.prefixes.clone();
-    import.extend(extra.clone());
-    let mut export: Vec<Prefix> = subnets.iter().chain(extra).copied().collect();
-    // Longest first, so that a wider item never hides a narrower one.
-    export.sort_by_key(|prefix| (std::cmp::Reverse(prefix.net().prefix_len()), *prefix));
-    VrfRouteConfigurationSpec {
-        vrf: vrf.clone(),
-        vni: Some(reached.vni),
-        route_target: Some(reached.route_target),
-        import: permit(&import),
-        export: permit(&export),
+    let extra: Vec<Prefix> = extra.copied().collect();
+    let export: Vec<Prefix> = subnets.iter().chain(&extra).copied().collect();
+    let exports = routing::Exports {
+        items: routing::permit(&export),
         aggregate: Vec::new(),
-        sbr_prefixes: Vec::new(),
-        seq: generated_seq(),
-        community: None,
-        communities: spec.communities.clone(),
-        node_selector: spec.node_selector.clone(),
-        loopbacks: Vec::new(),
-    }
-}
-
-fn generated_seq() -> MergeOrder {
-    MergeOrder::try_from(GENERATED_SEQ).unwrap_or_else(|_| unreachable!("a constant in range"))
-}
-
-fn permit(prefixes: &[Prefix]) -> Vec<PrefixItem> {
-    let mut items: Vec<PrefixItem> = Vec::new();
-    for cidr in prefixes {
-        let item = PrefixItem {
-            cidr: *cidr,
-            seq: None,
-            ge: None,
-            le: None,
-            action: PrefixAction::Permit,
-        };
-        if !items.contains(&item) {
-            items.push(item);
-        }
-    }
-    items
+        communities: &spec.communities,
+        node_selector: spec.node_selector.as_ref(),
+    };
+    routing::routing(vrf, reached, &extra, exports)
 }
 
 /// What this version accepts and does nothing with: said, not passed over.

@@ -58,7 +58,7 @@ pub(super) fn resolve(
         let Some(vrf_ref) = &destination.spec.vrf_ref else {
             let name = &key.name;
             let what = format!(
-                "Destination {name} has a nextHop, which an attachment to the overlay does not use"
+                "Destination {name} has a nextHop, which only an attachment to a device of the node uses"
             );
             report(
                 subject,

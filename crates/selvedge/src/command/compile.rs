@@ -100,6 +100,10 @@ fn documents(what: What, world: &World, compilation: &Compilation) -> Vec<Value>
             documents.push(object(Kind::NodeNetworkConfig, node, &spec));
         }
     }
+    if all || what == What::Platform {
+        let platform = compilation.platform.iter();
+        documents.extend(platform.map(compiler::PlatformObject::manifest));
+    }
     if all || what == What::Status {
         documents.extend(statuses(&status::fold(
             &world.snapshot,

@@ -8,7 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use compiler::{Compilation, Insertion, Kind, Snapshot, compile, lower::LowLevelObjects, status};
+use compiler::{
+    Compilation, Insertion, Kind, PlatformObject, Snapshot, compile, lower::LowLevelObjects, status,
+};
 use frr::{FrrVersion, Secrets};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -107,6 +109,9 @@ impl Story {
             &compilation.lowered.vrf,
         )?);
         put("lowlevel.yaml".to_owned(), &low)?;
+        let platform = compilation.platform.iter();
+        let platform: Vec<Value> = platform.map(PlatformObject::manifest).collect();
+        put("platform.yaml".to_owned(), &platform)?;
         put("status.yaml".to_owned(), &self.statuses(&compilation))?;
         for (node, config) in &compilation.nodes {
             let mut spec = config.spec("");

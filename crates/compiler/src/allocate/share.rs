@@ -1,0 +1,297 @@
+//! How the addresses of one network are shared out among all who want some: one pass, the same for every kind of consumer.
+//!
+//! Whoever holds an address keeps it. Then come those who need certain addresses, then those who need any, each in the order of
+//! service. Nobody gets a part of what it asks for: all of it, in each family, or nothing beyond what it holds.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use api::value::Prefix;
+
+use super::Pool;
+
+/// What one consumer wants, and what it was given before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// What it wants.
+    pub want: Want,
+    /// What it was given before.
+    pub held: Vec<IpAddr>,
+}
+
+/// What a consumer wants of a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// These addresses, which others that want them in this way may have too: gateways.
+    Together(Vec<IpAddr>),
+    /// These addresses for itself.
+    These(Vec<IpAddr>),
+    /// So many addresses of each family.
+    Count(u32),
+    /// Every address that nobody else holds.
+    Rest {
+        /// Whether it had them before, so that any of them may be in use.
+        held: bool,
+    },
+}
+
+/// What a consumer gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grant {
+    /// Its addresses, IPv4 first, sorted.
+    pub addresses: Vec<IpAddr>,
+    /// Why it does not get all that it wants.
+    pub refusals: Vec<Refusal>,
+}
+
+/// Why a consumer does not get what it wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The address is none that the network can give.
+    NoHost(IpAddr),
+    /// Somebody has the address.
+    Taken {
+        /// The address.
+        address: IpAddr,
+        /// Place of who has it among the claims.
+        by: usize,
+    },
+    /// There are not enough addresses.
+    TooFew {
+        /// The network.
+        prefix: Prefix,
+        /// How many more are needed.
+        missing: u32,
+        /// How many are free.
+        free: u128,
+    },
+    /// Somebody has the whole network.
+    Whole {
+        /// Place of who has it among the claims.
+        by: usize,
+    },
+}
+
+/// Shares out the addresses of a network with these prefixes, one for each family.
+///
+/// `claims` stand in the order of service. An address of `lingering` is not given to somebody who takes any.
+pub fn share(
+    prefixes: &[Prefix],
+    claims: &[Claim],
+    lingering: impl FnOnce() -> BTreeSet<IpAddr>,
+) -> Vec<Grant> {
+    let mut shares = Shares {
+        pools: prefixes.iter().map(|prefix| Pool::new(*prefix)).collect(),
+        claims,
+        holders: BTreeMap::new(),
+        whole: None,
+        grants: vec![Grant::default(); claims.len()],
+    };
+    for (place, claim) in claims.iter().enumerate() {
+        shares.keep(place, claim);
+    }
+    shares.whole = claims
+        .iter()
+        .position(|claim| claim.want == Want::Rest { held: true });
+    for (place, claim) in claims.iter().enumerate() {
+        if let Want::Together(addresses) | Want::These(addresses) = &claim.want {
+            shares.fix(place, addresses);
+        }
+    }
+    let is_short = |(place, claim): (usize, &Claim)| match claim.want {
+        Want::Count(count) => shares.missing(place, count).iter().any(|more| *more > 0),
+        _ => false,
+    };
+    if claims.iter().enumerate().any(is_short) {
+        for address in lingering() {
+            shares.occupy(address);
+        }
+    }
+    for (place, claim) in claims.iter().enumerate() {
+        match claim.want {
+            Want::Count(count) => shares.count(place, count),
+            Want::Rest { .. } => match shares.whole {
+                Some(by) if by != place => shares.refuse(place, Refusal::Whole { by }),
+                _ => shares.whole = Some(place),
+            },
+            Want::Together(_) | Want::These(_) => {}
+        }
+    }
+    for grant in &mut shares.grants {
+        grant.addresses.sort_unstable();
+    }
+    shares.grants
+}
+
+struct Shares<'a> {
+    pools: Vec<Pool>,
+    claims: &'a [Claim],
+    /// Who has which address.
+    holders: BTreeMap<IpAddr, usize>,
+    /// Who has everything that nobody else has.
+    whole: Option<usize>,
+    grants: Vec<Grant>,
+}
+
+impl Shares<'_> {
+    /// Leaves a consumer what it held, as far as it still wants it: of a count, the lowest.
+    fn keep(&mut self, place: usize, claim: &Claim) {
+        let mut held = claim.held.clone();
+        held.sort_unstable();
+        held.dedup();
+        match &claim.want {
+            Want::Together(wanted) | Want::These(wanted) => {
+                held.retain(|address| wanted.contains(address));
+                for address in held {
+                    self.give(place, address);
+                }
+            }
+            Want::Count(count) => {
+                for ipv4 in [true, false] {
+                    let mut left = *count;
+                    for address in held.iter().filter(|address| address.is_ipv4() == ipv4) {
+                        if left > 0 && self.give(place, *address) {
+                            left -= 1;
+                        }
+                    }
+                }
+            }
+            Want::Rest { .. } => {}
+        }
+    }
+
+    /// Gives a newcomer the addresses it names: all of them, or none.
+    fn fix(&mut self, place: usize, wanted: &[IpAddr]) {
+        let had: BTreeSet<IpAddr> = self.addresses(place).iter().copied().collect();
+        let new: BTreeSet<IpAddr> = wanted.iter().copied().collect();
+        let new: Vec<IpAddr> = new.difference(&had).copied().collect();
+        let refusals: Vec<Refusal> = new
+            .iter()
+            .filter_map(|address| self.obstacle(place, *address))
+            .collect();
+        if refusals.is_empty() {
+            for address in new {
+                self.give(place, address);
+            }
+        } else {
+            for refusal in refusals {
+                self.refuse(place, refusal);
+            }
+        }
+    }
+
+    /// Gives a newcomer the lowest free addresses, of each family or of none.
+    fn count(&mut self, place: usize, count: u32) {
+        let missing = self.missing(place, count);
+        if missing.iter().all(|more| *more == 0) {
+            return;
+        }
+        if let Some(by) = self.whole {
+            self.refuse(place, Refusal::Whole { by });
+            return;
+        }
+        let short: Vec<Refusal> = self
+            .pools
+            .iter()
+            .zip(&missing)
+            .filter(|(pool, more)| pool.free() < u128::from(**more))
+            .map(|(pool, more)| Refusal::TooFew {
+                prefix: pool.prefix(),
+                missing: *more,
+                free: pool.free(),
+            })
+            .collect();
+        if !short.is_empty() {
+            for refusal in short {
+                self.refuse(place, refusal);
+            }
+            return;
+        }
+        let taken: Vec<IpAddr> = self
+            .pools
+            .iter_mut()
+            .zip(missing)
+            .flat_map(|(pool, more)| (0..more).map_while(|_| pool.take_lowest()))
+            .collect();
+        for address in taken {
+            self.holders.insert(address, place);
+            if let Some(grant) = self.grants.get_mut(place) {
+                grant.addresses.push(address);
+            }
+        }
+    }
+
+    /// How many addresses a consumer still lacks, for each prefix.
+    fn missing(&self, place: usize, count: u32) -> Vec<u32> {
+        let has = |pool: &Pool| {
+            let of_family = self.addresses(place).iter();
+            let of_family = of_family.filter(|address| pool.has_host(**address));
+            u32::try_from(of_family.count()).unwrap_or(u32::MAX)
+        };
+        self.pools
+            .iter()
+            .map(|pool| count.saturating_sub(has(pool)))
+            .collect()
+    }
+
+    /// What stands in the way of giving somebody an address.
+    fn obstacle(&self, place: usize, address: IpAddr) -> Option<Refusal> {
+        if !self.pools.iter().any(|pool| pool.has_host(address)) {
+            return Some(Refusal::NoHost(address));
+        }
+        match self.holders.get(&address) {
+            Some(by) if self.may_share(place, *by) => None,
+            Some(by) => Some(Refusal::Taken { address, by: *by }),
+            None => self.whole.map(|by| Refusal::Taken { address, by }),
+        }
+    }
+
+    /// Gives an address, if nothing stands in the way.
+    fn give(&mut self, place: usize, address: IpAddr) -> bool {
+        let free = self.obstacle(place, address).is_none();
+        if free {
+            self.occupy(address);
+            self.holders.entry(address).or_insert(place);
+            if let Some(grant) = self.grants.get_mut(place) {
+                grant.addresses.push(address);
+            }
+        }
+        free
+    }
+
+    fn occupy(&mut self, address: IpAddr) {
+        for pool in &mut self.pools {
+            pool.take(address);
+        }
+    }
+
+    fn may_share(&self, one: usize, other: usize) -> bool {
+        let is_together = |place| {
+            matches!(
+                self.claims.get(place),
+                Some(Claim {
+                    want: Want::Together(_),
+                    ..
+                })
+            )
+        };
+        is_together(one) && is_together(other)
+    }
+
+    fn addresses(&self, place: usize) -> &[IpAddr] {
+        self.grants
+            .get(place)
+            .map_or(&[], |grant| grant.addresses.as_slice())
+    }
+
+    fn refuse(&mut self, place: usize, refusal: Refusal) {
+        if let Some(grant) = self.grants.get_mut(place) {
+            grant.refusals.push(refusal);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

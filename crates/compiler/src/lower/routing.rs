@@ -1,0 +1,87 @@
+//! What all intents that become routing share.
+
+use std::cmp::Reverse;
+
+use api::{
+    meta::LabelSelector,
+    tcaas::{MergeOrder, NetworkSpec, PrefixAction, PrefixItem, VrfRouteConfigurationSpec},
+    value::{Community, Prefix, VrfName},
+};
+
+use super::reach::ReachedVrf;
+use crate::{names, snapshot::ObjectRef};
+
+/// Where generated routing stands among people's own: in the middle, so that they can go before and after it.
+const GENERATED_SEQ: i64 = 1000;
+
+/// What goes out of the cluster into a VRF.
+pub(super) struct Exports<'a> {
+    pub(super) items: Vec<PrefixItem>,
+    pub(super) aggregate: Vec<Prefix>,
+    pub(super) communities: &'a [Community],
+    pub(super) node_selector: Option<&'a LabelSelector>,
+}
+
+/// Routing in one VRF: the destinations' prefixes, and what else is named, come in; `exports` go out, the longest prefix first, so
+/// that a wider item never hides a narrower one.
+pub(super) fn routing(
+    vrf: &VrfName,
+    reached: &ReachedVrf,
+    import: &[Prefix],
+    exports: Exports<'_>,
+) -> VrfRouteConfigurationSpec {
+    let import: Vec<Prefix> = reached.prefixes.iter().chain(import).copied().collect();
+    let mut items = exports.items;
+    items.sort_by_key(|item| (Reverse(item.cidr.net().prefix_len()), item.cidr));
+    items.dedup();
+    VrfRouteConfigurationSpec {
+        vrf: vrf.clone(),
+        vni: Some(reached.vni),
+        route_target: Some(reached.route_target),
+        import: permit(&import),
+        export: items,
+        aggregate: exports.aggregate,
+        sbr_prefixes: Vec::new(),
+        seq: generated_seq(),
+        community: None,
+        communities: exports.communities.to_vec(),
+        node_selector: exports.node_selector.cloned(),
+        loopbacks: Vec::new(),
+    }
+}
+
+fn generated_seq() -> MergeOrder {
+    MergeOrder::try_from(GENERATED_SEQ).unwrap_or_else(|_| unreachable!("a constant in range"))
+}
+
+/// A line for each prefix; the same prefix counts once.
+pub(super) fn permit(prefixes: &[Prefix]) -> Vec<PrefixItem> {
+    let mut items: Vec<PrefixItem> = Vec::new();
+    for cidr in prefixes {
+        let item = PrefixItem {
+            cidr: *cidr,
+            seq: None,
+            ge: None,
+            le: None,
+            action: PrefixAction::Permit,
+        };
+        if !items.contains(&item) {
+            items.push(item);
+        }
+    }
+    items
+}
+
+/// Name of the object that an intent becomes in one scope.
+pub(super) fn generated_name(subject: &ObjectRef, scope: &str) -> String {
+    names::generated(subject.kind.into(), &subject.key.name, scope)
+}
+
+/// The subnets of a network, IPv4 first.
+pub(super) fn subnets(network: &NetworkSpec) -> Vec<Prefix> {
+    [&network.ipv4, &network.ipv6]
+        .into_iter()
+        .flatten()
+        .map(|family| family.cidr)
+        .collect()
+}

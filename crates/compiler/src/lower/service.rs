@@ -1,0 +1,200 @@
+//! What `Inbound`, `Outbound` and `PodNetwork` have in common: a Network with addresses, and routing in the VRFs they reach.
+
+use std::net::IpAddr;
+
+use api::{
+    meta::LabelSelector,
+    tcaas::{AddressLists, MatchedDestination, NetworkSpec, PrefixItem, VrfRouteConfigurationSpec},
+    value::{Community, Prefix, VrfName},
+};
+
+use super::{
+    Lowered,
+    addresses::plain,
+    reach::{self, Reach},
+    routing::{self, generated_name, subnets},
+};
+use crate::{
+    problem::{self, Problem},
+    snapshot::{Key, Kind, ObjectRef, Snapshot},
+};
+
+/// What a service came to, for the platform and for its status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Service {
+    /// Whether nothing is wrong with it. What is made on the platform for one that is not stays as it is.
+    pub is_sound: bool,
+    /// The addresses it holds.
+    pub addresses: AddressLists,
+    /// Names of its pools on the platform.
+    pub pools: Vec<String>,
+    /// The Destinations that its selector chose.
+    pub matched: Vec<MatchedDestination>,
+    /// What those Destinations lead to.
+    pub reached: Vec<Prefix>,
+    /// The subnets of its Network.
+    pub subnets: Vec<Prefix>,
+    /// Addresses of its Network that somebody else has.
+    pub reserved: Vec<IpAddr>,
+}
+
+/// The part of an intent that is the same in all three kinds.
+pub(super) struct Wish<'a> {
+    pub(super) subject: &'a ObjectRef,
+    pub(super) network_ref: &'a str,
+    pub(super) destinations: Option<&'a LabelSelector>,
+    pub(super) node_selector: Option<&'a LabelSelector>,
+    pub(super) communities: &'a [Community],
+}
+
+/// What it refers to.
+pub(super) struct Resolved<'a> {
+    pub(super) network: &'a NetworkSpec,
+    /// Empty for an intent without destinations, which no VRF knows.
+    pub(super) reach: Reach,
+}
+
+impl<'a> Wish<'a> {
+    /// Finds what the intent refers to. `None` when something is missing or broken: the problems say what.
+    pub(super) fn resolve(
+        &self,
+        snapshot: &'a Snapshot,
+        lowered: &Lowered,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Resolved<'a>> {
+        let selects_well = match self.node_selector.map(LabelSelector::check) {
+            Some(Err(error)) => {
+                let kind = problem::Kind::InvalidSelector(error);
+                problems.push(Problem::new(
+                    self.subject.clone(),
+                    "spec.nodeSelector",
+                    kind,
+                ));
+                false
+            }
+            Some(Ok(())) | None => true,
+        };
+        let network = self.network(snapshot, problems);
+        let reach = match self.destinations {
+            None => Some(Reach::default()),
+            Some(selector) => {
+                reach::resolve(snapshot, &lowered.vrfs, self.subject, selector, problems)
+            }
+        };
+        let (network, reach) = (network?, reach?);
+        selects_well.then_some(Resolved { network, reach })
+    }
+
+    fn network(
+        &self,
+        snapshot: &'a Snapshot,
+        problems: &mut Vec<Problem>,
+    ) -> Option<&'a NetworkSpec> {
+        let target = ObjectRef::named(Kind::Network, self.network_ref);
+        let found = snapshot.networks.get(&Key::named(self.network_ref));
+        let kind = match found.map(|network| &network.spec) {
+            None => snapshot.missing(target),
+            Some(spec) if spec.ipv4.is_none() && spec.ipv6.is_none() => {
+                problem::Kind::NetworkLacks {
+                    network: target,
+                    what: "ipv4 or ipv6",
+                }
+            }
+            Some(spec) => return Some(spec),
+        };
+        problems.push(Problem::new(self.subject.clone(), "spec.networkRef", kind));
+        None
+    }
+
+    /// Routing in each VRF that is reached.
+    pub(super) fn routing(
+        &self,
+        reach: &Reach,
+        import: &[Prefix],
+        items: &[PrefixItem],
+        aggregate: &[Prefix],
+    ) -> Vec<(String, VrfRouteConfigurationSpec)> {
+        let in_one = |(vrf, reached): (&VrfName, &reach::ReachedVrf)| {
+            let exports = routing::Exports {
+                items: items.to_vec(),
+                aggregate: aggregate.to_vec(),
+                communities: self.communities,
+                node_selector: self.node_selector,
+            };
+            let name = generated_name(self.subject, vrf.as_str());
+            (name, routing::routing(vrf, reached, import, exports))
+        };
+        reach.vrfs.iter().map(in_one).collect()
+    }
+}
+
+impl Resolved<'_> {
+    /// What the Destinations lead to, in all VRFs.
+    pub(super) fn reached(&self) -> Vec<Prefix> {
+        let mut reached: Vec<Prefix> = Vec::new();
+        for prefix in self.reach.vrfs.values().flat_map(|vrf| &vrf.prefixes) {
+            if !reached.contains(prefix) {
+                reached.push(*prefix);
+            }
+        }
+        reached
+    }
+}
+
+/// What goes out for single addresses: a host route for each, and, unless the author does not want it, the network they come from.
+pub(super) struct Announced {
+    pub(super) items: Vec<PrefixItem>,
+    /// The networks that are announced as a whole.
+    pub(super) aggregate: Vec<Prefix>,
+}
+
+/// What goes out for addresses of a Network.
+///
+/// A network that an attachment has on nodes is announced from there: an aggregate, which drops what it has no better route for, would
+/// cut off the others on the segment.
+pub(super) fn announced(
+    snapshot: &Snapshot,
+    wish: &Wish<'_>,
+    network: &NetworkSpec,
+    addresses: &AddressLists,
+    disable_aggregation: bool,
+) -> Announced {
+    let mut prefixes: Vec<Prefix> = plain(addresses).map(Prefix::host).collect();
+    let hosts = prefixes.clone();
+    let has_addresses = |subnet: &Prefix| {
+        let mut hosts = hosts.iter();
+        hosts.any(|host| host.is_ipv4() == subnet.is_ipv4())
+    };
+    let mut aggregate: Vec<Prefix> = subnets(network)
+        .into_iter()
+        .filter(|subnet| !disable_aggregation && !hosts.contains(subnet) && has_addresses(subnet))
+        .collect();
+    prefixes.extend(&aggregate);
+    let mut attachments = snapshot.layer2_attachments.values();
+    let is_attached = attachments.any(|attachment| {
+        attachment.spec.network_ref == wish.network_ref && attachment.spec.interface_ref.is_none()
+    });
+    if is_attached && network.managed {
+        aggregate.clear();
+    }
+    Announced {
+        items: routing::permit(&prefixes),
+        aggregate,
+    }
+}
+
+/// What is wrong where not exactly one of `count` and `addresses` is set; the same words as the kind's own definition.
+pub(super) fn count_or_addresses(
+    subject: &ObjectRef,
+    count: Option<u32>,
+    addresses: Option<&AddressLists>,
+) -> Option<Problem> {
+    let message = "exactly one of count and addresses must be set".to_owned();
+    (count.is_some() == addresses.is_some()).then(|| {
+        Problem::new(
+            subject.clone(),
+            "spec",
+            problem::Kind::RuleBroken { message },
+        )
+    })
+}

@@ -1,0 +1,109 @@
+//! Objects for other programs of the cluster: what services become beside routes. The one place that knows those programs' kinds,
+//! versions and fields.
+
+mod metallb;
+
+use std::collections::BTreeSet;
+
+use api::selvedge::Platform;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    lower::{Lowered, Service},
+    problem,
+    snapshot::{Kind, ObjectRef, Snapshot},
+};
+
+/// An object of another program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlatformObject {
+    /// Group and version.
+    pub api_version: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Namespace, where the kind has one.
+    pub namespace: Option<String>,
+    /// Name.
+    pub name: String,
+    /// The intent it is made for.
+    pub owner: ObjectRef,
+    /// All of it but type and metadata.
+    pub body: Value,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
+    annotations: Value,
+}
+
+impl PlatformObject {
+    /// The object as it is written.
+    pub fn manifest(&self) -> Value {
+        let metadata = Metadata {
+            name: &self.name,
+            namespace: self.namespace.as_deref(),
+            annotations: json!({"selvedge.dev/generated-from": self.owner}),
+        };
+        let mut manifest = json!({
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "metadata": metadata,
+        });
+        if let (Some(manifest), Some(body)) = (manifest.as_object_mut(), self.body.as_object()) {
+            manifest.extend(body.clone());
+        }
+        manifest
+    }
+}
+
+/// Everything that services are on the platform, sorted by kind and name.
+pub fn objects(snapshot: &Snapshot, settings: &Platform, lowered: &Lowered) -> Vec<PlatformObject> {
+    let mut objects = Vec::new();
+    for (subject, service) in &lowered.services {
+        if !service.is_sound {
+            continue;
+        }
+        if let Some(inbound) = snapshot.inbounds.get(&subject.key)
+            && subject.kind == Kind::Inbound
+        {
+            objects.extend(metallb::inbound(settings, subject, &inbound.spec, service));
+        }
+    }
+    objects.sort_by(|a, b| identity(a).cmp(&identity(b)));
+    objects
+}
+
+fn identity(object: &PlatformObject) -> impl Ord + use<'_> {
+    let PlatformObject {
+        api_version,
+        kind,
+        namespace,
+        name,
+        ..
+    } = object;
+    (api_version, kind, namespace, name)
+}
+
+/// The intents that something is wrong with, also those that cannot be read.
+pub fn keeps(snapshot: &Snapshot, lowered: &Lowered) -> BTreeSet<ObjectRef> {
+    let broken =
+        |(subject, service): (&ObjectRef, &Service)| (!service.is_sound).then(|| subject.clone());
+    let unreadable = snapshot.unreadable.iter().filter(|problem| {
+        let is_service = matches!(
+            problem.subject.kind,
+            Kind::Inbound | Kind::Outbound | Kind::PodNetwork
+        );
+        is_service && matches!(problem.kind, problem::Kind::Unreadable { .. })
+    });
+    let unreadable = unreadable.map(|problem| problem.subject.clone());
+    lowered
+        .services
+        .iter()
+        .filter_map(broken)
+        .chain(unreadable)
+        .collect()
+}
