@@ -11,6 +11,7 @@ pub mod allocate;
 pub mod lower;
 pub mod names;
 pub mod node;
+pub mod prefixes;
 pub mod problem;
 pub mod revision;
 pub mod rollout;
