@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
+    tcaas::MatchPrefix,
     tcaas::node_network_config::{
         Filter, FilterItem, HostInterface, Irb, Layer2, Neighbor, Redistribute, Underlay, Vrf,
     },
@@ -57,6 +58,16 @@ pub enum Element {
         /// Where to.
         prefix: String,
     },
+    /// Traffic that another VRF routes, because of where it comes from.
+    #[strum(to_string = "traffic from {source} to {destination} is routed by {vrf}")]
+    Steering {
+        /// Where it comes from.
+        source: String,
+        /// Where it goes.
+        destination: String,
+        /// The VRF that routes it.
+        vrf: String,
+    },
     /// A segment.
     #[strum(to_string = "VLAN {vlan}")]
     Segment {
@@ -89,8 +100,11 @@ pub fn elements(config: &NodeConfig) -> Elements {
         of_underlay(underlay, &mut all);
     }
     let shared = &config.shared;
-    let fabric = shared.fabric_vrfs.values();
-    for vrf in shared.cluster_vrf.iter().chain(fabric) {
+    let others = shared
+        .fabric_vrfs
+        .values()
+        .chain(shared.local_vrfs.values());
+    for vrf in shared.cluster_vrf.iter().chain(others) {
         of_vrf(vrf, &mut all);
     }
     for segment in shared.layer2s.values() {
@@ -149,8 +163,20 @@ fn of_vrf(vrf: &Vrf, all: &mut Elements) {
         };
         all.insert(element, json(route));
     }
+    for policy in &vrf.policy_routes {
+        let text = |prefix: Option<MatchPrefix>| {
+            prefix.map_or_else(|| "anywhere".to_owned(), |prefix| prefix.to_string())
+        };
+        let element = Element::Steering {
+            source: text(policy.traffic_match.src_prefix),
+            destination: text(policy.traffic_match.dst_prefix),
+            vrf: policy.next_hop.vrf.clone().unwrap_or_default(),
+        };
+        all.insert(element, json(policy));
+    }
     let base = Vrf {
         evpn_export_filter: None,
+        policy_routes: Vec::new(),
         vrf_imports: Vec::new(),
         static_routes: Vec::new(),
         redistribute: Some(Redistribute::default()),
@@ -236,7 +262,16 @@ pub fn sources(
         Element::Segment { vlan }
         | Element::Gateway { vlan }
         | Element::HostInterface { vlan, .. } => segments(*vlan).collect(),
-        Element::Vrf { vrf } => routing(vrf).map(source).collect(),
+        Element::Vrf { vrf } => routing(steered(vrf)).map(source).collect(),
+        Element::Steering {
+            source: from, vrf, ..
+        } => routing(steered(vrf))
+            .filter(|object| {
+                let mut exports = object.spec.export.iter();
+                exports.any(|item| starts_with(&item.cidr, from))
+            })
+            .map(source)
+            .collect(),
         Element::Export { vrf, prefix } => routing(vrf)
             .filter(|object| {
                 object
@@ -280,4 +315,9 @@ pub fn sources(
 
 fn source<S>(object: &LowLevel<S>) -> ObjectRef {
     object.source.clone()
+}
+
+/// The VRF that a VRF for steering stands for, or the VRF itself.
+fn steered(vrf: &str) -> &str {
+    vrf.strip_prefix("s-").unwrap_or(vrf)
 }

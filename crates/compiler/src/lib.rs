@@ -15,6 +15,7 @@ pub mod names;
 pub mod node;
 pub mod plan;
 pub mod platform;
+pub mod prefixes;
 pub mod problem;
 pub mod revision;
 pub mod rollout;

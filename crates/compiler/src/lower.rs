@@ -57,11 +57,16 @@ impl<S> LowLevel<S> {
 
     /// Whether it is generated from an intent.
     pub fn is_generated(&self) -> bool {
-        !matches!(
-            self.source.kind,
-            Kind::Layer2NetworkConfiguration | Kind::VrfRouteConfiguration | Kind::BgpPeering
-        )
+        !is_low_level(self.source.kind)
     }
+}
+
+/// Whether objects of this kind are what intents become.
+pub(crate) fn is_low_level(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Layer2NetworkConfiguration | Kind::VrfRouteConfiguration | Kind::BgpPeering
+    )
 }
 
 /// Everything that intents become.

@@ -55,6 +55,11 @@ pub fn vrf_vxlan(vrf: &str) -> IfName {
     device("vx.", vrf)
 }
 
+/// VRF of a node alone that routes by source what goes to a VRF.
+pub fn local_vrf(vrf: &str) -> IfName {
+    device("s-", vrf)
+}
+
 /// Name of the low-level object that an intent becomes in one scope (a VRF or a VLAN).
 pub fn generated(intent_kind: &str, intent: &str, scope: &str) -> String {
     let wanted = format!("{}-{intent}-{scope}", intent_kind.to_ascii_lowercase());
@@ -114,6 +119,7 @@ mod tests {
         assert_eq!(access_port(vlan).as_str(), "vlan.234");
         assert_eq!(vrf_bridge("m2m_enc").as_str(), "br.m2m_enc");
         assert_eq!(vrf_vxlan("m2m_enc").as_str(), "vx.m2m_enc");
+        assert_eq!(local_vrf("m2m_enc").as_str(), "s-m2m_enc");
         assert_eq!(host_interface("mynet").expect("fits").as_str(), "l2.mynet");
     }
 

@@ -1,6 +1,7 @@
 //! From a revision to the config of each node: complete, with no choice left to the node.
 
 mod layer2;
+mod steering;
 mod underlay;
 mod vrfs;
 
@@ -15,11 +16,14 @@ use api::{
         Layer2NetworkConfigurationSpec, NodeNetworkConfigSpec, VrfRouteConfigurationSpec,
         node_network_config::{CONTRACT_VERSION, Layer2, Underlay, Vrf},
     },
+    value::IfName,
 };
 
+pub use self::steering::Reason;
 use crate::{
     allocate,
-    lower::LowLevel,
+    lower::{LowLevel, is_low_level},
+    names,
     problem::{self, Problem},
     revision::Content,
     select::{groups, selects},
@@ -44,6 +48,10 @@ pub struct Shared {
     pub cluster_vrf: Option<Vrf>,
     /// VRFs of the fabric, by name.
     pub fabric_vrfs: BTreeMap<String, Vrf>,
+    /// VRFs of the nodes alone, by name.
+    pub local_vrfs: BTreeMap<String, Vrf>,
+    /// Objects whose traffic is routed by its source here, and why.
+    pub steering: BTreeMap<ObjectRef, Reason>,
     /// The low-level objects that are in effect here, by name: what the node must have before they count as applied.
     pub objects: BTreeSet<String>,
 }
@@ -55,6 +63,8 @@ impl NodeConfig {
             layer2s,
             cluster_vrf,
             fabric_vrfs,
+            local_vrfs,
+            steering: _,
             objects: _,
         } = &*self.shared;
         NodeNetworkConfigSpec {
@@ -64,7 +74,7 @@ impl NodeConfig {
             layer2s: layer2s.clone(),
             cluster_vrf: cluster_vrf.clone(),
             fabric_vrfs: fabric_vrfs.clone(),
-            local_vrfs: BTreeMap::new(),
+            local_vrfs: local_vrfs.clone(),
         }
     }
 }
@@ -94,20 +104,21 @@ pub fn build(
         .collect();
     let underlays = underlay::assign(content, snapshot, problems);
     let numbers = vrfs::Numbers::resolve(content, problems);
-    let tables = tables(content, snapshot);
     if labels.is_empty() {
         // Without nodes there is nothing to build, but what cannot stand together is still said.
-        layer2::claims(&everything(content), &numbers.holders, problems);
+        let everything = everything(content);
+        layer2::claims(&everything, &numbers.holders, problems);
+        steering::Steering::find(&everything, &numbers, problems);
         return BTreeMap::new();
     }
 
-    let mut configs = BTreeMap::new();
     let mut reach = Reach::default();
     let has_vtep = |node: &str| {
         underlays
             .get(node)
             .is_some_and(|underlay| underlay.vtep.is_some())
     };
+    let mut groups_of_nodes = Vec::new();
     for (group_labels, nodes) in groups(
         labels.iter().map(|(name, labels)| (*name, *labels)),
         selectors(content),
@@ -115,9 +126,23 @@ pub fn build(
         let has_overlay = nodes.iter().any(|node| has_vtep(node));
         let group = select(content, &group_labels, nodes, has_overlay);
         reach.note(&group);
+        let steering = if has_overlay {
+            steering::Steering::find(&group, &numbers, problems)
+        } else {
+            steering::Steering::default()
+        };
+        groups_of_nodes.push((group, steering));
+    }
+    let local = groups_of_nodes
+        .iter()
+        .flat_map(|(_, steering)| steering.vrfs());
+    let tables = tables(content, snapshot, local.collect());
+    let mut configs = BTreeMap::new();
+    for (group, steering) in &groups_of_nodes {
         let bare = Arc::new(Shared::default());
-        let shared = if has_overlay {
-            Arc::new(shared(content, &group, &numbers, &tables, problems))
+        let shared = if group.has_overlay {
+            let shared = shared(content, group, &numbers, steering, &tables, problems);
+            Arc::new(shared)
         } else {
             Arc::clone(&bare)
         };
@@ -138,28 +163,36 @@ fn shared(
     content: &Content,
     group: &Group<'_>,
     numbers: &vrfs::Numbers<'_>,
+    steering: &steering::Steering<'_>,
     tables: &BTreeMap<String, u32>,
     problems: &mut Vec<Problem>,
 ) -> Shared {
-    let (cluster_vrf, fabric_vrfs) = vrfs::build(content, group, numbers, tables);
+    let cluster = content.settings.cluster_vrf.name.as_str();
+    let (mut cluster_vrf, fabric_vrfs) = vrfs::build(content, group, numbers, tables);
     let claimed = layer2::claims(group, &numbers.holders, problems);
-    let known = |vrf: &str| {
-        vrf == content.settings.cluster_vrf.name.as_str() || fabric_vrfs.contains_key(vrf)
-    };
+    let known = |vrf: &str| vrf == cluster || fabric_vrfs.contains_key(vrf);
     let segments = layer2::build(content, group, &claimed, known, problems);
+    let in_cluster: Vec<_> = segments
+        .iter()
+        .filter(|(_, _, segment)| segment.irb.as_ref().is_some_and(|irb| irb.vrf == cluster))
+        .map(|(name, source, segment)| (*name, *source, segment))
+        .collect();
+    cluster_vrf.policy_routes = steering.policy_routes(&in_cluster, problems);
     let objects = group
         .vrf
         .iter()
         .map(|(name, _)| *name)
-        .chain(segments.iter().map(|(name, _)| *name));
+        .chain(segments.iter().map(|(name, ..)| *name));
     Shared {
         objects: objects.map(str::to_owned).collect(),
         layer2s: segments
             .into_iter()
-            .map(|(_, segment)| (segment.vlan.to_string(), segment))
+            .map(|(_, _, segment)| (segment.vlan.to_string(), segment))
             .collect(),
         cluster_vrf: Some(cluster_vrf),
         fabric_vrfs,
+        local_vrfs: steering.local_vrfs(cluster, tables),
+        steering: steering.why.clone(),
     }
 }
 
@@ -222,13 +255,19 @@ fn everything(content: &Content) -> Group<'_> {
 }
 
 /// A route table for each VRF name, the same on every node; what a node already uses stays.
-fn tables(content: &Content, snapshot: &Snapshot) -> BTreeMap<String, u32> {
+fn tables(
+    content: &Content,
+    snapshot: &Snapshot,
+    steered: BTreeSet<&str>,
+) -> BTreeMap<String, u32> {
+    let local: Vec<IfName> = steered.into_iter().map(names::local_vrf).collect();
     let mut names: BTreeSet<&str> = content
         .vrf
         .values()
         .map(|object| object.spec.vrf.as_str())
         .collect();
     names.insert(content.settings.cluster_vrf.name.as_str());
+    names.extend(local.iter().map(IfName::as_str));
     let mut previous = BTreeMap::new();
     for config in snapshot.node_network_configs.values() {
         for vrf in config.spec.vrfs() {

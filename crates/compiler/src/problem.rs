@@ -231,6 +231,44 @@ pub enum Kind {
         /// The network.
         prefix: String,
     },
+    /// One source would go to the same place through two VRFs.
+    #[error(
+        "traffic {traffic} would go through VRF {vrf:?} and, for {by}, through VRF {other_vrf:?}"
+    )]
+    SourceAmbiguous {
+        /// Where the traffic comes from, and where it goes.
+        traffic: String,
+        /// The VRF that this object asks for.
+        vrf: String,
+        /// The VRF it goes through.
+        other_vrf: String,
+        /// Who asks for that.
+        by: Box<ObjectRef>,
+    },
+    /// One object reaches the same prefix through two VRFs.
+    #[error(
+        "{prefix} is behind VRF {vrf:?} ({destination}) and behind VRF {other_vrf:?} ({other})"
+    )]
+    PrefixInTwoVrfs {
+        /// The prefix.
+        prefix: String,
+        /// A VRF.
+        vrf: String,
+        /// The Destination that names it.
+        destination: Box<ObjectRef>,
+        /// The other VRF.
+        other_vrf: String,
+        /// The Destination that names that.
+        other: Box<ObjectRef>,
+    },
+    /// Too many sources lie inside each other.
+    #[error("more than {most} sources that are routed by source lie inside {around}")]
+    SourcesTooDeep {
+        /// The source around them.
+        around: String,
+        /// How many can be told apart.
+        most: usize,
+    },
     /// Somebody's object has the name of one we would generate.
     #[error("{name:?} exists and is not generated from this object")]
     NameTaken {
@@ -320,6 +358,13 @@ impl Kind {
             }
             Self::NoVniLeft => "set spec.vni, or set or widen Settings.spec.l2VniRange".to_owned(),
             Self::NoGateway { .. } => "use a larger network, or set spec.disableAnycast".to_owned(),
+            Self::SourceAmbiguous { .. } => {
+                "let one VRF lead there, or use sources that differ".to_owned()
+            }
+            Self::PrefixInTwoVrfs { .. } => {
+                "select one of the two, or let their prefixes differ".to_owned()
+            }
+            Self::SourcesTooDeep { .. } => "use fewer sources inside each other".to_owned(),
             Self::NameTaken { .. } => "rename or delete that object".to_owned(),
             Self::NotCompiledYet { .. } | Self::NoEffect { .. } => return None,
         };

@@ -263,7 +263,29 @@ impl Fold<'_> {
             resolved.clone()
         };
         "Ready".clone_into(&mut overall.kind);
-        Conditions(vec![applied, overall, resolved])
+        let mut conditions = vec![applied, overall, resolved];
+        conditions.extend(self.steering(&subject, meta));
+        Conditions(conditions)
+    }
+
+    /// Why the object's traffic is routed by its source, where it is.
+    fn steering(&self, subject: &ObjectRef, meta: &Meta) -> Option<Condition> {
+        let mut nodes = self.compilation.nodes.iter();
+        let (node, reason) =
+            nodes.find_map(|(name, node)| Some((name, node.shared.steering.get(subject)?)))?;
+        let overlap = reason.overlap.as_ref()?;
+        let message = format!(
+            "on node {node}, {} behind VRF {:?} and {} behind VRF {:?} overlap: traffic is routed by its source",
+            overlap.prefix, reason.vrf, overlap.other_prefix, overlap.other
+        );
+        let (kind, reason) = ("SourceBasedRouting", "OverlappingPrefixes");
+        Some(condition(
+            kind,
+            ConditionStatus::True,
+            reason,
+            message,
+            meta,
+        ))
     }
 
     fn resolved(&self, subject: &ObjectRef, meta: &Meta) -> Condition {

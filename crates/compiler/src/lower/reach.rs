@@ -50,6 +50,7 @@ pub(super) fn resolve(
     }
     let mut reach = Reach::default();
     let mut complete = true;
+    let mut behind: BTreeMap<Prefix, (&VrfName, &Key)> = BTreeMap::new();
     let selected = snapshot
         .destinations
         .iter()
@@ -94,6 +95,22 @@ pub(super) fn resolve(
                 prefixes: Vec::new(),
             });
         for prefix in &destination.spec.prefixes {
+            let (other_vrf, other) = *behind.entry(*prefix).or_insert((&vrf.name, key));
+            if *other_vrf != vrf.name {
+                complete = false;
+                let destination = |key: &Key| {
+                    let (kind, key) = (Kind::Destination, key.clone());
+                    Box::new(ObjectRef { kind, key })
+                };
+                let kind = problem::Kind::PrefixInTwoVrfs {
+                    prefix: prefix.to_string(),
+                    vrf: vrf.name.to_string(),
+                    destination: destination(key),
+                    other_vrf: other_vrf.to_string(),
+                    other: destination(other),
+                };
+                report(subject, "spec.destinations", kind);
+            }
             if !reached.prefixes.contains(prefix) {
                 reached.prefixes.push(*prefix);
             }

@@ -145,7 +145,7 @@ pub(super) fn build<'a>(
     claimed: &BTreeSet<&str>,
     known_vrf: impl Fn(&str) -> bool,
     problems: &mut Vec<Problem>,
-) -> Vec<(&'a str, Layer2)> {
+) -> Vec<(&'a str, &'a ObjectRef, Layer2)> {
     let mut segments = Vec::new();
     for (name, object) in group
         .layer2
@@ -171,7 +171,8 @@ pub(super) fn build<'a>(
             continue;
         }
         note_what_is_left_out(object, problems);
-        segments.extend(segment(content, &object.spec).map(|segment| (*name, segment)));
+        let made = segment(content, &object.spec);
+        segments.extend(made.map(|segment| (*name, &object.source, segment)));
     }
     segments
 }

@@ -1,6 +1,6 @@
 //! The VRFs of a group of nodes: all routing objects of one VRF, merged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     tcaas::{
@@ -50,6 +50,11 @@ impl<'a> Numbers<'a> {
         numbers
     }
 
+    /// Whether the VRF can be made.
+    pub(super) fn has(&self, vrf: &str) -> bool {
+        self.vrfs.contains_key(vrf)
+    }
+
     fn add(
         &mut self,
         content: &Content,
@@ -59,6 +64,13 @@ impl<'a> Numbers<'a> {
         let name = &object.spec.vrf;
         if let Some(by) = names::reserved_vrf(&content.settings, name) {
             let name = name.to_string();
+            return Err(problem::Kind::VrfNameTaken { name, by });
+        }
+        if let Some(of) = name.as_str().strip_prefix("s-")
+            && said.names.contains(of)
+        {
+            let name = name.to_string();
+            let by = "it is that of the local VRF which routes another VRF's traffic by source";
             return Err(problem::Kind::VrfNameTaken { name, by });
         }
         let default = content.settings.vrfs.get(name);
@@ -89,6 +101,7 @@ impl<'a> Numbers<'a> {
 /// What objects say about the numbers of each VRF: the oldest that says anything, and who that is.
 #[derive(Default)]
 struct Said<'a> {
+    names: BTreeSet<&'a str>,
     vnis: BTreeMap<&'a str, (Vni, &'a ObjectRef)>,
     targets: BTreeMap<&'a str, (RouteTarget, &'a ObjectRef)>,
 }
@@ -99,6 +112,7 @@ impl<'a> Said<'a> {
         for object in objects {
             let spec = &object.spec;
             let vrf = spec.vrf.as_str();
+            said.names.insert(vrf);
             let mut disagrees = |what, other: &ObjectRef| {
                 let kind = problem::Kind::VrfDisagrees {
                     vrf: vrf.to_owned(),
@@ -287,7 +301,7 @@ fn cluster_export(content: &Content) -> Filter {
     filter
 }
 
-fn plain_vrf(name: &str, table: u32, has_vni: bool) -> Vrf {
+pub(super) fn plain_vrf(name: &str, table: u32, has_vni: bool) -> Vrf {
     let everything = || Some(Filter::default_to(ActionType::Accept));
     Vrf {
         vni: None,

@@ -25,15 +25,24 @@ impl Wish<'_> {
             let path = format!("clusterVRF.policyRoutes.{i}");
             // The kernel looks up a packet of a VRF under different names: in IPv4 the link that it came in through, in
             // IPv6 the VRF itself.
-            let iif = |family| match family {
-                Family::V4 => underlay.trunk.router.to_string(),
-                Family::V6 => cluster.devices.vrf.to_string(),
+            let trunk = underlay.trunk.router.to_string();
+            let inputs = |family| match family {
+                Family::V4 => {
+                    let others = policy.interfaces.iter().map(ToString::to_string);
+                    others.chain([trunk.clone()]).collect()
+                }
+                Family::V6 => vec![cluster.devices.vrf.to_string()],
             };
-            self.policy_route(&path, policy, iif);
+            self.policy_route(&path, policy, inputs);
         }
     }
 
-    fn policy_route(&mut self, path: &str, policy: &PolicyRoute, iif: impl Fn(Family) -> String) {
+    fn policy_route(
+        &mut self,
+        path: &str,
+        policy: &PolicyRoute,
+        inputs: impl Fn(Family) -> Vec<String>,
+    ) {
         let next_hop = &policy.next_hop;
         let table = match (&next_hop.vrf, next_hop.address) {
             (Some(name), None) => self.vrf_named(name).map(|vrf| vrf.table),
@@ -73,8 +82,8 @@ impl Wish<'_> {
             self.refuse(path, "source and destination are of different families");
         }
         for family in families {
-            self.desired.rules.insert(Rule {
-                iif: Some(iif(family)),
+            let rules = inputs(family).into_iter().map(|input| Rule {
+                iif: Some(input),
                 src,
                 dst,
                 protocol: protocol.map(number),
@@ -82,6 +91,7 @@ impl Wish<'_> {
                 dst_port: *dst_port,
                 ..Rule::all(Domain::Router, family, policy.priority, table)
             });
+            self.desired.rules.extend(rules);
         }
     }
 }

@@ -352,7 +352,8 @@ fn policy_routes_match_the_link_in_ipv4_and_the_vrf_in_ipv6() {
         json!({"table": 10002, "devices": {"vrf": "s-red"}, "mtu": 1500});
     config["clusterVRF"]["policyRoutes"] = json!([
         {"trafficMatch": {"srcPrefix": "10.1.0.0/16", "protocol": "tcp", "dstPort": 443}, "nextHop": {"vrf": "s-red"}, "priority": 100},
-        {"trafficMatch": {"srcPrefix": "2001:db8::/64"}, "nextHop": {"vrf": "s-red"}, "priority": 100},
+        {"trafficMatch": {"srcPrefix": "2001:db8::/64"}, "nextHop": {"vrf": "s-red"}, "priority": 100, "interfaces": ["l2.100"]},
+        {"trafficMatch": {"srcPrefix": "10.2.0.0/16"}, "nextHop": {"vrf": "s-red"}, "priority": 100, "interfaces": ["l2.100"]},
     ]);
     let rules: Vec<_> = wish(config)
         .rules
@@ -364,6 +365,8 @@ fn policy_routes_match_the_link_in_ipv4_and_the_vrf_in_ipv6() {
         rules,
         [
             "ipv4 100: from 10.1.0.0/16 iif hbn ipproto 6 dport 443 lookup 10002 in router",
+            "ipv4 100: from 10.2.0.0/16 iif hbn lookup 10002 in router",
+            "ipv4 100: from 10.2.0.0/16 iif l2.100 lookup 10002 in router",
             "ipv6 100: from 2001:db8::/64 iif cluster lookup 10002 in router",
         ]
     );

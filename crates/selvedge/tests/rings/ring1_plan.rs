@@ -33,12 +33,13 @@ fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
         "worker-3
   + VRF m2m_enc takes 198.51.100.0/26 from cluster   Layer2Attachment sensors
   + VRF m2m_enc announces 198.51.100.0/26   Layer2Attachment sensors
+  + traffic from 198.51.100.0/26 to anywhere is routed by s-m2m_enc   Layer2Attachment sensors
   + VLAN 235   Layer2Attachment sensors
   ~ VLAN 300   Layer2Attachment shop
   + VLAN 235 gateway   Layer2Attachment sensors
   + VLAN 235 interface l2.sensors   Layer2Attachment sensors
 
-5 to add, 1 to change, 0 to remove, on 1 of 3 nodes, one node after another
+6 to add, 1 to change, 0 to remove, on 1 of 3 nodes, one node after another
 behind it: Layer2Attachment sensors, Layer2Attachment shop
 "
     );

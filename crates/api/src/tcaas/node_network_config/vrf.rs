@@ -137,6 +137,9 @@ pub struct PolicyRoute {
     pub next_hop: NextHop,
     /// Priority of the kernel's rule.
     pub priority: u32,
+    /// Devices in the VRF, beside the trunk, through which the traffic comes in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<IfName>,
 }
 
 /// Which connected and static routes become BGP routes; an absent part means none.

@@ -1,0 +1,358 @@
+//! Source-based routing: where VRFs lead to the same addresses, traffic is routed by where it comes from.
+//!
+//! The cluster VRF takes in routes of every VRF. Where those of two VRFs overlap, its one table can no longer tell which of them a
+//! packet means. Each of the two then gets a local VRF `s-<vrf>`, which knows the VRF's routes and the cluster's own, and rules
+//! send the packets of each source there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    tcaas::{
+        PrefixAction, PrefixItem, TrafficMatch, VrfRouteConfigurationSpec,
+        node_network_config::{
+            ActionType, Filter, Layer2, NextHop, PolicyRoute, Redistribute, Vrf, VrfImport,
+        },
+    },
+    value::Prefix,
+};
+
+use super::{Group, Selected, vrfs};
+use crate::{
+    names,
+    prefixes::{self, Overlap},
+    problem::{self, Problem},
+    snapshot::{ObjectRef, age},
+};
+
+/// The first priority that a rule can have.
+const FIRST_PRIORITY: u32 = 1;
+/// How many lengths a destination can have: 0–128.
+const LENGTHS: u32 = 129;
+/// How many sources can lie inside each other, so that every rule stays before the kernel's rule for VRFs at 1000.
+const MAX_DEPTH: usize = 7;
+
+/// What is steered on a group of nodes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Steering<'a> {
+    rules: Vec<Rule<'a>>,
+    /// Why each object's traffic is steered.
+    pub(super) why: BTreeMap<ObjectRef, Reason>,
+}
+
+/// Packets that a local VRF routes.
+#[derive(Clone, Debug)]
+struct Rule<'a> {
+    source: Prefix,
+    /// Where to; absent where the source reaches one VRF only.
+    destination: Option<Prefix>,
+    vrf: &'a str,
+    /// Who asks for it.
+    by: BTreeSet<&'a ObjectRef>,
+}
+
+/// Why traffic is steered by its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// A VRF that the object reaches.
+    pub vrf: String,
+    /// The overlap; absent where a person has written `sbrPrefixes`.
+    pub overlap: Option<Overlap<String>>,
+}
+
+/// What one source reaches: VRF → prefix → who asks for it.
+type Reached<'a> = BTreeMap<&'a str, BTreeMap<Prefix, BTreeSet<&'a ObjectRef>>>;
+
+/// What all objects of one author say about one VRF. People's own objects of a VRF are one: they often write its imports in one
+/// object and its exports in another.
+#[derive(Default)]
+struct Consumer<'a> {
+    imports: BTreeSet<Prefix>,
+    sources: BTreeSet<Prefix>,
+    objects: BTreeSet<&'a ObjectRef>,
+}
+
+type Routing<'a> = Selected<'a, VrfRouteConfigurationSpec>;
+
+impl<'a> Steering<'a> {
+    /// Finds what must be steered on a group of nodes.
+    pub(super) fn find(
+        group: &Group<'a>,
+        numbers: &vrfs::Numbers<'_>,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        let mut routing: Vec<Routing<'a>> = group
+            .vrf
+            .iter()
+            .filter(|(_, object)| numbers.has(object.spec.vrf.as_str()))
+            .copied()
+            .collect();
+        routing.sort_by_key(|(name, object)| (age(&object.meta), *name));
+        let consumers = consumers(&routing);
+        let imports = consumers.iter().flat_map(|((vrf, _), consumer)| {
+            let imports = consumer.imports.iter();
+            imports.map(move |prefix| (*prefix, (*vrf, prefix.is_ipv4())))
+        });
+        let overlaps = prefixes::overlaps(imports);
+        let mut steering = Self::default();
+        let written = steering.written(&routing, problems);
+        let mut sources: BTreeMap<Prefix, Reached<'a>> = BTreeMap::new();
+        for ((vrf, _), consumer) in &consumers {
+            for source in consumer.sources.difference(&written) {
+                let family = |prefix: &&Prefix| prefix.is_ipv4() == source.is_ipv4();
+                for prefix in consumer.imports.iter().filter(family) {
+                    let reached = sources.entry(*source).or_default().entry(*vrf).or_default();
+                    let by = reached.entry(*prefix).or_default();
+                    by.extend(consumer.objects.iter().copied());
+                }
+            }
+        }
+        for (source, reached) in &sources {
+            steering.source(*source, reached, &overlaps, problems);
+        }
+        steering
+    }
+
+    /// What people have written in `sbrPrefixes`; gives back the sources they speak of.
+    fn written(
+        &mut self,
+        routing: &[Routing<'a>],
+        problems: &mut Vec<Problem>,
+    ) -> BTreeSet<Prefix> {
+        let mut holders: BTreeMap<Prefix, (&str, &ObjectRef)> = BTreeMap::new();
+        for (_, object) in routing {
+            let vrf = object.spec.vrf.as_str();
+            for source in &object.spec.sbr_prefixes {
+                let (holder, other) = *holders.entry(*source).or_insert((vrf, &object.source));
+                if holder != vrf {
+                    let kind = problem::Kind::SourceAmbiguous {
+                        traffic: format!("from {source}"),
+                        vrf: vrf.to_owned(),
+                        other_vrf: holder.to_owned(),
+                        by: Box::new(other.clone()),
+                    };
+                    let problem = Problem::new(object.source.clone(), "spec.sbrPrefixes", kind);
+                    problems.push(problem);
+                    continue;
+                }
+                self.rule(*source, None, vrf, [&object.source].into());
+                let reason = Reason {
+                    vrf: vrf.to_owned(),
+                    overlap: None,
+                };
+                self.why.insert(object.source.clone(), reason);
+            }
+        }
+        holders.into_keys().collect()
+    }
+
+    /// Steers one source: to its VRF, or, where it reaches several, to each by what lies behind it.
+    fn source(
+        &mut self,
+        source: Prefix,
+        reached: &Reached<'a>,
+        overlaps: &BTreeMap<(&'a str, bool), Overlap<(&'a str, bool)>>,
+        problems: &mut Vec<Problem>,
+    ) {
+        let is_alone = reached.len() == 1;
+        let mut holders: BTreeMap<Prefix, (&str, &ObjectRef)> = BTreeMap::new();
+        for (vrf, prefixes) in reached {
+            let Some(overlap) = overlaps.get(&(*vrf, source.is_ipv4())) else {
+                continue;
+            };
+            for by in prefixes.values().flatten() {
+                self.why.entry((*by).clone()).or_insert_with(|| Reason {
+                    vrf: (*vrf).to_owned(),
+                    overlap: Some(Overlap {
+                        prefix: overlap.prefix,
+                        other: overlap.other.0.to_owned(),
+                        other_prefix: overlap.other_prefix,
+                    }),
+                });
+            }
+            if is_alone {
+                let by = prefixes.values().flatten().copied().collect();
+                self.rule(source, None, vrf, by);
+                continue;
+            }
+            for (prefix, by) in prefixes {
+                let Some(first) = by.first() else { continue };
+                let (holder, other) = *holders.entry(*prefix).or_insert((vrf, first));
+                if holder == *vrf {
+                    self.rule(source, Some(*prefix), vrf, by.clone());
+                    continue;
+                }
+                let kind = problem::Kind::SourceAmbiguous {
+                    traffic: format!("from {source} to {prefix}"),
+                    vrf: (*vrf).to_owned(),
+                    other_vrf: holder.to_owned(),
+                    by: Box::new(other.clone()),
+                };
+                let field = if super::is_low_level(first.kind) {
+                    "spec.import"
+                } else {
+                    "spec.destinations"
+                };
+                problems.push(Problem::new((*first).clone(), field, kind));
+            }
+        }
+    }
+
+    fn rule(
+        &mut self,
+        source: Prefix,
+        destination: Option<Prefix>,
+        vrf: &'a str,
+        by: BTreeSet<&'a ObjectRef>,
+    ) {
+        self.rules.push(Rule {
+            source,
+            destination,
+            vrf,
+            by,
+        });
+    }
+
+    /// The VRFs that get a local one beside them.
+    pub(super) fn vrfs(&self) -> BTreeSet<&'a str> {
+        self.rules.iter().map(|rule| rule.vrf).collect()
+    }
+
+    /// The local VRFs, by name: what the VRF knows and what the cluster has of its own.
+    pub(super) fn local_vrfs(
+        &self,
+        cluster: &str,
+        tables: &BTreeMap<String, u32>,
+    ) -> BTreeMap<String, Vrf> {
+        let import = |from: &str| VrfImport {
+            from_vrf: from.to_owned(),
+            filter: Filter::default_to(ActionType::Accept),
+        };
+        let local = |vrf: &str| {
+            let name = names::local_vrf(vrf);
+            let table = tables.get(name.as_str())?;
+            let local = Vrf {
+                vrf_imports: vec![import(vrf), import(cluster)],
+                redistribute: None::<Redistribute>,
+                ..vrfs::plain_vrf(name.as_str(), *table, false)
+            };
+            Some((name.to_string(), local))
+        };
+        self.vrfs().into_iter().filter_map(local).collect()
+    }
+
+    /// The rules, in the order in which they are asked.
+    ///
+    /// A source goes before those around it, and for one source the longer destination before the shorter. Rules of sources that do not
+    /// lie inside each other may have the same priority, so that a rule keeps its own when others come and go.
+    pub(super) fn policy_routes(
+        &self,
+        segments: &[(&'a str, &'a ObjectRef, &Layer2)],
+        problems: &mut Vec<Problem>,
+    ) -> Vec<PolicyRoute> {
+        let depths = depths(self.rules.iter().map(|rule| rule.source));
+        let mut routes = Vec::new();
+        for rule in &self.rules {
+            let depth = depths.get(&rule.source).copied().unwrap_or_default();
+            if depth >= MAX_DEPTH {
+                let kind = problem::Kind::SourcesTooDeep {
+                    around: rule.source.to_string(),
+                    most: MAX_DEPTH,
+                };
+                for by in &rule.by {
+                    problems.push(Problem::new((*by).clone(), "spec", kind.clone()));
+                }
+                continue;
+            }
+            let length = rule.destination.map_or(0, |net| net.net().prefix_len());
+            let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+            let priority = FIRST_PRIORITY + depth * LENGTHS + LENGTHS - 1 - u32::from(length);
+            let comes_in = |(_, source, segment): &&(&str, &ObjectRef, &Layer2)| {
+                let around = segment.irb.as_ref().is_some_and(|irb| {
+                    let mut nets = irb.ip_addresses.iter().map(|gateway| gateway.net());
+                    nets.any(|net| net.contains(&rule.source.net()))
+                });
+                around || rule.by.contains(source)
+            };
+            let interfaces = segments.iter().filter(comes_in);
+            routes.push(PolicyRoute {
+                traffic_match: TrafficMatch {
+                    src_prefix: Some(rule.source.into()),
+                    dst_prefix: rule.destination.map(Into::into),
+                    ..TrafficMatch::default()
+                },
+                next_hop: NextHop {
+                    address: None,
+                    vrf: Some(names::local_vrf(rule.vrf).to_string()),
+                },
+                priority,
+                interfaces: interfaces
+                    .map(|(_, _, segment)| segment.devices.bridge.clone())
+                    .collect(),
+            });
+        }
+        routes.sort_by_key(|route| {
+            let TrafficMatch {
+                src_prefix,
+                dst_prefix,
+                ..
+            } = &route.traffic_match;
+            (route.priority, *src_prefix, *dst_prefix)
+        });
+        routes
+    }
+}
+
+/// What each author says about each VRF.
+fn consumers<'a>(
+    routing: &[Routing<'a>],
+) -> BTreeMap<(&'a str, Option<&'a ObjectRef>), Consumer<'a>> {
+    let mut consumers: BTreeMap<_, Consumer<'a>> = BTreeMap::new();
+    for (_, object) in routing {
+        let author = object.is_generated().then_some(&object.source);
+        let consumer = consumers
+            .entry((object.spec.vrf.as_str(), author))
+            .or_default();
+        consumer.imports.extend(permitted(&object.spec.import));
+        consumer.sources.extend(permitted(&object.spec.export));
+        consumer.objects.insert(&object.source);
+    }
+    for consumer in consumers.values_mut() {
+        // "Everything" tells no source from another.
+        consumer
+            .sources
+            .retain(|source| source.net().prefix_len() > 0);
+        // What lies behind the source itself is not reached through the VRF.
+        consumer
+            .imports
+            .retain(|prefix| !consumer.sources.contains(prefix));
+    }
+    consumers
+}
+
+fn permitted(items: &[PrefixItem]) -> impl Iterator<Item = Prefix> {
+    items
+        .iter()
+        .filter(|item| item.action == PrefixAction::Permit)
+        .map(|item| item.cidr)
+}
+
+/// How many sources lie inside each other below each source.
+fn depths(sources: impl Iterator<Item = Prefix>) -> BTreeMap<Prefix, usize> {
+    let sources: BTreeSet<Prefix> = sources.collect();
+    let mut depths: BTreeMap<Prefix, usize> = BTreeMap::new();
+    let mut around: Vec<Prefix> = Vec::new();
+    for source in sources {
+        while around
+            .last()
+            .is_some_and(|outer| !outer.net().contains(&source.net()))
+        {
+            around.pop();
+        }
+        around.push(source);
+        for (depth, outer) in around.iter().rev().enumerate() {
+            let known = depths.entry(*outer).or_default();
+            *known = depth.max(*known);
+        }
+    }
+    depths
+}
