@@ -146,9 +146,7 @@ impl Reconciler {
             .apply(plan.after_frr())
             .await
             .map_err(Failure::Kernel)?;
-        vtysh::commands(&change.to_vtysh_after_devices())
-            .await
-            .map_err(Failure::Frr)?;
+        self.finish_frr(&frr, &change).await?;
         vtysh::commands(&change.clears)
             .await
             .map_err(Failure::Frr)?;
@@ -188,6 +186,22 @@ impl Reconciler {
                 Err(error) if error.is_passing() && Instant::now() < deadline => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     change = self.change(desired).await?;
+                }
+                Err(error) => return Err(Failure::Frr(error)),
+            }
+        }
+    }
+
+    /// Types the lines that FRR takes only after the kernel's devices are gone, which zebra hears of a moment later.
+    async fn finish_frr(&self, desired: &frr::FrrConfig, change: &Change) -> Result<(), Failure> {
+        let deadline = Instant::now() + FRR_PATIENCE;
+        let mut lines = change.to_vtysh_after_devices();
+        loop {
+            match vtysh::commands(&lines).await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is_passing() && Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    lines = self.change(desired).await?.to_vtysh_after_devices();
                 }
                 Err(error) => return Err(Failure::Frr(error)),
             }

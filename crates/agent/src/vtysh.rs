@@ -9,6 +9,12 @@ use crate::daemons::INSTANCE;
 /// How many commands go to one vtysh. The kernel limits the length of an argument list.
 const CHUNK: usize = 2000;
 
+/// What FRR says while one daemon has not heard yet what another, or the kernel, has already done.
+const PASSING: [&str; 2] = [
+    "Please unconfigure l3vni",
+    "Only inactive VRFs can be deleted",
+];
+
 /// Why FRR did not do what it was told.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -28,7 +34,7 @@ impl Error {
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::Run(_) => false,
-            Self::Refused { message } => message.contains("Please unconfigure l3vni"),
+            Self::Refused { message } => PASSING.iter().any(|text| message.contains(text)),
         }
     }
 }
