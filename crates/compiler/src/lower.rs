@@ -7,6 +7,7 @@ mod addresses;
 mod inbound;
 mod layer2_attachment;
 mod network;
+mod outbound;
 mod reach;
 mod routing;
 mod service;
@@ -123,6 +124,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
         });
     }
     lowered.inbounds(snapshot, settings, &addresses);
+    lowered.outbounds(snapshot, &addresses);
     not_compiled_yet(snapshot, &mut lowered.problems);
     lowered
 }
@@ -159,6 +161,20 @@ impl Lowered {
                     (&subject, object),
                     problems,
                 )
+            });
+        }
+    }
+
+    fn outbounds(&mut self, snapshot: &Snapshot, addresses: &Addresses) {
+        for (key, object) in by_age(&snapshot.outbounds) {
+            let subject = ObjectRef {
+                kind: Kind::Outbound,
+                key: key.clone(),
+            };
+            self.hold(&subject, addresses, Vec::new());
+            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+                let intent = (&subject, object);
+                outbound::lower(snapshot, lowered, addresses, intent, problems)
             });
         }
     }
@@ -300,7 +316,6 @@ fn not_compiled_yet(snapshot: &Snapshot, problems: &mut Vec<Problem>) {
             }
         }
     }
-    note(Kind::Outbound, &snapshot.outbounds, problems);
     note(Kind::BgpNeighbor, &snapshot.bgp_neighbors, problems);
     note(Kind::PodNetwork, &snapshot.pod_networks, problems);
     note(Kind::Collector, &snapshot.collectors, problems);

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     meta::{Condition, ConditionStatus, Conditions},
-    tcaas::{DestinationStatus, InboundStatus, Layer2AttachmentStatus, NetworkStatus, VrfStatus},
+    tcaas::{
+        DestinationStatus, InboundStatus, Layer2AttachmentStatus, NetworkStatus, OutboundStatus,
+        VrfStatus,
+    },
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -49,6 +52,9 @@ pub fn fold(
     }
     for (key, object) in &snapshot.inbounds {
         statuses.put(Kind::Inbound, key, &fold.inbound(key, &object.meta));
+    }
+    for (key, object) in &snapshot.outbounds {
+        statuses.put(Kind::Outbound, key, &fold.outbound(key, &object.meta));
     }
     statuses
 }
@@ -154,6 +160,16 @@ impl Fold<'_> {
             pool_name: service.pools.into_iter().next(),
             matched_destinations: service.matched,
             conditions: self.service_conditions(Kind::Inbound, key, meta),
+        }
+    }
+
+    fn outbound(&self, key: &Key, meta: &Meta) -> OutboundStatus {
+        let service = self.service(Kind::Outbound, key);
+        OutboundStatus {
+            observed_generation: meta.generation,
+            addresses: service.addresses,
+            matched_destinations: service.matched,
+            conditions: self.service_conditions(Kind::Outbound, key, meta),
         }
     }
 

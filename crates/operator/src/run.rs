@@ -161,6 +161,7 @@ fn current(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
         &mut all,
     );
     add(Kind::Inbound, &snapshot.inbounds, &mut all);
+    add(Kind::Outbound, &snapshot.outbounds, &mut all);
     all
 }
 

@@ -51,6 +51,8 @@ struct Claimant<'a> {
     subject: ObjectRef,
     meta: &'a Meta,
     claim: Claim,
+    /// Whether it needs a pool of the platform that somebody else has.
+    without_pool: bool,
 }
 
 /// Shares out the addresses of every Network.
@@ -64,6 +66,7 @@ pub(super) fn allocate(snapshot: &Snapshot) -> Addresses {
         let network = snapshot.networks.get(&Key::named(name));
         let prefixes = network.map_or_else(Vec::new, |network| subnets(&network.spec));
         claimants.sort_by(|a, b| order(a).cmp(&order(b)));
+        let pool_owner = pool_owner(&mut claimants);
         let claims: Vec<Claim> = claimants.iter().map(|one| one.claim.clone()).collect();
         let grants = if prefixes.is_empty() {
             claims.iter().map(unchanged).collect()
@@ -79,6 +82,14 @@ pub(super) fn allocate(snapshot: &Snapshot) -> Addresses {
                     .entry(claimant.subject.clone())
                     .or_default();
                 share.problems.extend(problems);
+                if let (true, Some(by)) = (claimant.without_pool, &pool_owner) {
+                    let (network, by) = (name.to_owned(), by.clone());
+                    let kind = problem::Kind::NetworkTaken { network, by };
+                    let subject = claimant.subject.clone();
+                    share
+                        .problems
+                        .push(Problem::new(subject, "spec.networkRef", kind));
+                }
                 share.addresses = lists(&grant.addresses);
             }
         }
@@ -132,6 +143,7 @@ fn attachments<'a>(snapshot: &'a Snapshot, claimants: &mut BTreeMap<&'a str, Vec
                 },
                 meta: &object.meta,
                 claim,
+                without_pool: false,
             });
         }
     }
@@ -153,6 +165,7 @@ fn services<'a>(snapshot: &'a Snapshot, claimants: &mut BTreeMap<&'a str, Vec<Cl
             subject,
             meta,
             claim,
+            without_pool: false,
         };
         claimants.entry(network).or_default().push(claimant);
     };
@@ -167,6 +180,33 @@ fn services<'a>(snapshot: &'a Snapshot, claimants: &mut BTreeMap<&'a str, Vec<Cl
         let claim = wanted(spec.count, spec.addresses.as_ref(), held);
         add(&spec.network_ref, subject, &object.meta, claim);
     }
+    for (key, object) in &snapshot.outbounds {
+        let subject = ObjectRef {
+            kind: Kind::Outbound,
+            key: key.clone(),
+        };
+        let spec = &object.spec;
+        let status = object.status.as_ref().map(|status| &status.addresses);
+        let held = held(status, remembered.get(&subject));
+        let claim = wanted(spec.count, spec.addresses.as_ref(), held);
+        add(&spec.network_ref, subject, &object.meta, claim);
+    }
+}
+
+/// Who has the pool over a Network that pods are given addresses from. The platform takes no two pools that overlap, so there is one:
+/// whoever has it keeps it, then the older is served first. The others get nothing new.
+fn pool_owner(claimants: &mut [Claimant<'_>]) -> Option<ObjectRef> {
+    let needs_pool = |one: &&mut Claimant<'_>| one.subject.kind == Kind::Outbound;
+    let holds = |one: &Claimant<'_>| !one.claim.held.is_empty();
+    let mut rivals: Vec<&mut Claimant<'_>> = claimants.iter_mut().filter(needs_pool).collect();
+    rivals.sort_by_key(|one| !holds(one));
+    let mut rivals = rivals.into_iter();
+    let owner = rivals.next()?.subject.clone();
+    for rival in rivals {
+        rival.claim.want = Want::These(rival.claim.held.clone());
+        rival.without_pool = true;
+    }
+    Some(owner)
 }
 
 /// What a consumer holds: what its status says, or, where that was lost, what it announces.

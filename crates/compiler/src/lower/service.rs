@@ -30,7 +30,7 @@ pub struct Service {
     pub pools: Vec<String>,
     /// The Destinations that its selector chose.
     pub matched: Vec<MatchedDestination>,
-    /// What those Destinations lead to.
+    /// What its pods reach: what the Destinations lead to, or what it says instead.
     pub reached: Vec<Prefix>,
     /// The subnets of its Network.
     pub subnets: Vec<Prefix>,
@@ -197,4 +197,10 @@ pub(super) fn count_or_addresses(
             problem::Kind::RuleBroken { message },
         )
     })
+}
+
+/// Whether nothing of what was found keeps an intent out of effect.
+pub(super) fn is_sound(problems: &[Problem]) -> bool {
+    let mut problems = problems.iter();
+    problems.all(|problem| problem.severity() != problem::Severity::Error)
 }
