@@ -85,6 +85,11 @@ pub fn egress_pool(outbound: &str, ipv4: bool) -> String {
     suffixed(outbound, if ipv4 { "-pool" } else { "-pool-v6" })
 }
 
+/// Name of the pool that the pods of a PodNetwork get their addresses of one family from.
+pub fn pod_pool(pod_network: &str, ipv4: bool) -> String {
+    suffixed(pod_network, if ipv4 { "-pods" } else { "-pods-v6" })
+}
+
 /// An object's name with something behind it; where that does not fit, with a hash of the name.
 fn suffixed(name: &str, suffix: &str) -> String {
     if name.len() + suffix.len() <= MAX_OBJECT_NAME {

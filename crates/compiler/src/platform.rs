@@ -83,6 +83,7 @@ pub fn objects(snapshot: &Snapshot, settings: &Platform, lowered: &Lowered) -> V
                     objects.extend(calico::outbound(settings, subject, service));
                 }
             }
+            Kind::PodNetwork => objects.extend(calico::pod_network(subject, service)),
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use api::{
     meta::{Condition, ConditionStatus, Conditions},
     tcaas::{
         DestinationStatus, InboundStatus, Layer2AttachmentStatus, NetworkStatus, OutboundStatus,
-        VrfStatus,
+        PodNetworkStatus, VrfStatus,
     },
 };
 use serde::Serialize;
@@ -55,6 +55,10 @@ pub fn fold(
     }
     for (key, object) in &snapshot.outbounds {
         statuses.put(Kind::Outbound, key, &fold.outbound(key, &object.meta));
+    }
+    for (key, object) in &snapshot.pod_networks {
+        let status = fold.pod_network(key, &object.meta);
+        statuses.put(Kind::PodNetwork, key, &status);
     }
     statuses
 }
@@ -170,6 +174,16 @@ impl Fold<'_> {
             addresses: service.addresses,
             matched_destinations: service.matched,
             conditions: self.service_conditions(Kind::Outbound, key, meta),
+        }
+    }
+
+    fn pod_network(&self, key: &Key, meta: &Meta) -> PodNetworkStatus {
+        let service = self.service(Kind::PodNetwork, key);
+        PodNetworkStatus {
+            observed_generation: meta.generation,
+            matched_destinations: service.matched,
+            ip_pools: service.pools,
+            conditions: self.service_conditions(Kind::PodNetwork, key, meta),
         }
     }
 

@@ -162,6 +162,7 @@ fn current(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
     );
     add(Kind::Inbound, &snapshot.inbounds, &mut all);
     add(Kind::Outbound, &snapshot.outbounds, &mut all);
+    add(Kind::PodNetwork, &snapshot.pod_networks, &mut all);
     all
 }
 

@@ -28,6 +28,8 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
     shares: BTreeMap<ObjectRef, Share>,
+    /// The addresses of each Network that somebody has for itself.
+    taken: BTreeMap<String, BTreeSet<IpAddr>>,
 }
 
 /// What one consumer has.
@@ -43,6 +45,11 @@ impl Addresses {
     /// What an object has.
     pub(super) fn of(&self, subject: &ObjectRef) -> Share {
         self.shares.get(subject).cloned().unwrap_or_default()
+    }
+
+    /// The addresses of a Network that somebody has for itself.
+    pub(super) fn taken(&self, network: &str) -> impl Iterator<Item = IpAddr> {
+        self.taken.get(network).into_iter().flatten().copied()
     }
 }
 
@@ -74,6 +81,8 @@ pub(super) fn allocate(snapshot: &Snapshot) -> Addresses {
             let lingering = || announced.get_or_init(|| announced_hosts(snapshot)).clone();
             share(&prefixes, &claims, lingering)
         };
+        let taken = grants.iter().flat_map(|grant| grant.addresses.clone());
+        addresses.taken.insert(name.to_owned(), taken.collect());
         for (place, grant) in grants.iter().enumerate() {
             if let Some(claimant) = claimants.get(place) {
                 let problems = problems(name, &prefixes, &claimants, claimant, grant);
@@ -191,13 +200,30 @@ fn services<'a>(snapshot: &'a Snapshot, claimants: &mut BTreeMap<&'a str, Vec<Cl
         let claim = wanted(spec.count, spec.addresses.as_ref(), held);
         add(&spec.network_ref, subject, &object.meta, claim);
     }
+    for (key, object) in &snapshot.pod_networks {
+        let subject = ObjectRef {
+            kind: Kind::PodNetwork,
+            key: key.clone(),
+        };
+        let status = object.status.as_ref();
+        let held = status.is_some_and(|status| !status.ip_pools.is_empty());
+        let claim = Claim {
+            want: Want::Rest { held },
+            held: Vec::new(),
+        };
+        add(&object.spec.network_ref, subject, &object.meta, claim);
+    }
 }
 
 /// Who has the pool over a Network that pods are given addresses from. The platform takes no two pools that overlap, so there is one:
 /// whoever has it keeps it, then the older is served first. The others get nothing new.
 fn pool_owner(claimants: &mut [Claimant<'_>]) -> Option<ObjectRef> {
-    let needs_pool = |one: &&mut Claimant<'_>| one.subject.kind == Kind::Outbound;
-    let holds = |one: &Claimant<'_>| !one.claim.held.is_empty();
+    let needs_pool =
+        |one: &&mut Claimant<'_>| matches!(one.subject.kind, Kind::Outbound | Kind::PodNetwork);
+    let holds = |one: &Claimant<'_>| match one.claim.want {
+        Want::Rest { held } => held,
+        _ => !one.claim.held.is_empty(),
+    };
     let mut rivals: Vec<&mut Claimant<'_>> = claimants.iter_mut().filter(needs_pool).collect();
     rivals.sort_by_key(|one| !holds(one));
     let mut rivals = rivals.into_iter();

@@ -1,6 +1,9 @@
 //! Calico gives pods their addresses and says where they may send.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use api::{selvedge::Platform, value::Prefix};
 use ipnet::IpNet;
@@ -18,6 +21,12 @@ const API_VERSION: &str = "projectcalico.org/v3";
 
 /// Selects no node: pods get addresses of the pool only where their annotation asks for it.
 const NO_NODE: &str = "!all()";
+
+/// How many bits of an address lie within the block that a node takes, where nothing speaks against Calico's own choice.
+const BLOCK_BITS: u8 = 6;
+
+/// Label of the pods of a PodNetwork that its policy speaks of.
+const POD_NETWORK_LABEL: &str = "selvedge.dev/pod-network";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -100,6 +109,64 @@ pub(super) fn outbound(
         body: json!({ "spec": policy }),
     });
     objects
+}
+
+/// The pools of a PodNetwork, from which all of its Network is given but what others have, and where its pods may send.
+pub(super) fn pod_network(subject: &ObjectRef, service: &Service) -> Vec<PlatformObject> {
+    let mut objects = Vec::new();
+    for (subnet, pool) in service.subnets.iter().zip(&service.pools) {
+        let net = subnet.net();
+        let usual = net.max_prefix_len() - BLOCK_BITS;
+        objects.push(ip_pool(subject, pool, *subnet, net.prefix_len().max(usual)));
+        let reserved = not_for_pods(*subnet, &service.reserved);
+        if !reserved.is_empty() {
+            objects.push(reservation(subject, pool, &reserved));
+        }
+    }
+    if !service.reached.is_empty() {
+        let name = names::label(&subject.key.name);
+        let policy = Policy {
+            selector: format!("{POD_NETWORK_LABEL} == '{name}'"),
+            types: ["Egress"],
+            egress: pod_rules(&service.reached),
+        };
+        let body = json!({ "spec": policy });
+        objects.push(cluster_wide(
+            subject,
+            "GlobalNetworkPolicy",
+            &subject.key.name,
+            body,
+        ));
+    }
+    objects
+}
+
+/// A pod of the network may send to what the network reaches, to other pods, and to the API server.
+fn pod_rules(reached: &[Prefix]) -> Vec<Value> {
+    let mut rules = rules_to(reached);
+    rules.push(json!({
+        "action": "Allow",
+        "destination": {"namespaceSelector": "all()", "selector": "all()"},
+    }));
+    rules.push(to_the_api_server());
+    rules
+}
+
+/// The network and broadcast addresses, and what others have.
+fn not_for_pods(subnet: Prefix, taken: &[IpAddr]) -> Vec<Prefix> {
+    let net = subnet.net();
+    let mut reserved: BTreeSet<IpAddr> = taken
+        .iter()
+        .copied()
+        .filter(|address| net.contains(address))
+        .collect();
+    if net.max_prefix_len() - net.prefix_len() > 1 {
+        reserved.insert(net.network());
+        if subnet.is_ipv4() {
+            reserved.insert(net.broadcast());
+        }
+    }
+    reserved.into_iter().map(Prefix::host).collect()
 }
 
 /// A gateway may send to what lies behind it, back to its clients, and to the API server, where it learns of them.
