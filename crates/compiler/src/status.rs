@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{
     Compilation,
-    lower::{LowLevelObjects, Service},
+    lower::{Lowered, Service},
     problem::{Problem, Severity},
     rollout::Progress,
     snapshot::{Key, Kind, Meta, ObjectRef, Snapshot},
@@ -34,6 +34,7 @@ pub fn fold(
         snapshot,
         compilation,
         nodes,
+        generated: generated(&compilation.lowered),
     };
     let mut statuses = Statuses::default();
     for (key, object) in &snapshot.vrfs {
@@ -77,10 +78,26 @@ fn count(items: impl Iterator) -> u32 {
     u32::try_from(items.count()).unwrap_or(u32::MAX)
 }
 
+/// The low-level objects that a node must have before an intent counts as applied there: an attachment's segment, a service's
+/// routing.
+fn generated(lowered: &Lowered) -> BTreeMap<&ObjectRef, BTreeSet<&str>> {
+    let segments = lowered.layer2.iter();
+    let segments = segments.map(|(name, object)| (&object.source, name));
+    let routing = lowered.vrf.iter();
+    let routing = routing.map(|(name, object)| (&object.source, name));
+    let routing = routing.filter(|(source, _)| source.kind != Kind::Layer2Attachment);
+    let mut generated: BTreeMap<&ObjectRef, BTreeSet<&str>> = BTreeMap::new();
+    for (source, name) in segments.chain(routing) {
+        generated.entry(source).or_default().insert(name);
+    }
+    generated
+}
+
 struct Fold<'a> {
     snapshot: &'a Snapshot,
     compilation: &'a Compilation,
     nodes: &'a BTreeMap<String, Progress>,
+    generated: BTreeMap<&'a ObjectRef, BTreeSet<&'a str>>,
 }
 
 impl Fold<'_> {
@@ -196,8 +213,11 @@ impl Fold<'_> {
 
     /// A service that no VRF knows needs nothing of the nodes.
     fn service_conditions(&self, kind: Kind, key: &Key, meta: &Meta) -> Conditions {
-        let mut generated = self.compilation.lowered.vrf.values();
-        if generated.any(|object| object.source.kind == kind && object.source.key == *key) {
+        let subject = ObjectRef {
+            kind,
+            key: key.clone(),
+        };
+        if self.generated.contains_key(&subject) {
             self.application(kind, key, meta)
         } else {
             self.validity(kind, key, meta)
@@ -218,22 +238,6 @@ impl Fold<'_> {
         Conditions(vec![ready, resolved])
     }
 
-    /// The low-level objects that a node must have before the intent counts as applied there: an attachment's segment, a
-    /// service's routing.
-    fn generated(&self, subject: &ObjectRef) -> BTreeSet<&str> {
-        fn of<'a, S>(objects: &'a LowLevelObjects<S>, subject: &ObjectRef) -> BTreeSet<&'a str> {
-            let of_subject = objects
-                .iter()
-                .filter(|(_, object)| object.source == *subject);
-            of_subject.map(|(name, _)| name.as_str()).collect()
-        }
-        let lowered = &self.compilation.lowered;
-        match subject.kind {
-            Kind::Layer2Attachment => of(&lowered.layer2, subject),
-            _ => of(&lowered.vrf, subject),
-        }
-    }
-
     /// Conditions of an intent that becomes config of nodes: it is ready when every node that shall have it does.
     fn application(&self, kind: Kind, key: &Key, meta: &Meta) -> Conditions {
         let subject = ObjectRef {
@@ -241,13 +245,14 @@ impl Fold<'_> {
             key: key.clone(),
         };
         let resolved = self.resolved(&subject, meta);
-        let objects = self.generated(&subject);
-        let holders = self.compilation.nodes.iter().filter(|(_, node)| {
-            node.shared
-                .objects
-                .iter()
-                .any(|object| objects.contains(object.as_str()))
-        });
+        let objects = self.generated.get(&subject);
+        let is_its_own =
+            |object: &String| objects.is_some_and(|objects| objects.contains(object.as_str()));
+        let holders = self
+            .compilation
+            .nodes
+            .iter()
+            .filter(|(_, node)| node.shared.objects.iter().any(is_its_own));
         let mut total = 0_usize;
         let mut ready = 0_usize;
         let mut failed = Vec::new();

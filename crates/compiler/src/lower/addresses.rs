@@ -30,6 +30,8 @@ pub(super) struct Addresses {
     shares: BTreeMap<ObjectRef, Share>,
     /// The addresses of each Network that somebody has for itself.
     taken: BTreeMap<String, BTreeSet<IpAddr>>,
+    /// Networks that attachments have on nodes over the fabric.
+    attached: BTreeSet<String>,
 }
 
 /// What one consumer has.
@@ -45,6 +47,11 @@ impl Addresses {
     /// What an object has.
     pub(super) fn of(&self, subject: &ObjectRef) -> Share {
         self.shares.get(subject).cloned().unwrap_or_default()
+    }
+
+    /// Whether an attachment has the Network on nodes over the fabric.
+    pub(super) fn is_attached(&self, network: &str) -> bool {
+        self.attached.contains(network)
     }
 
     /// The addresses of a Network that somebody has for itself.
@@ -68,7 +75,14 @@ pub(super) fn allocate(snapshot: &Snapshot) -> Addresses {
     attachments(snapshot, &mut claimants);
     services(snapshot, &mut claimants);
     let announced = OnceCell::new();
-    let mut addresses = Addresses::default();
+    let over_fabric = snapshot.layer2_attachments.values();
+    let over_fabric = over_fabric.filter(|one| one.spec.interface_ref.is_none());
+    let mut addresses = Addresses {
+        attached: over_fabric
+            .map(|one| one.spec.network_ref.clone())
+            .collect(),
+        ..Addresses::default()
+    };
     for (name, mut claimants) in claimants {
         let network = snapshot.networks.get(&Key::named(name));
         let prefixes = network.map_or_else(Vec::new, |network| subnets(&network.spec));

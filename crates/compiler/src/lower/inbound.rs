@@ -92,12 +92,12 @@ pub(super) fn lower(
     problems.append(&mut wrong);
     let resolved = resolved.filter(|_| is_sound)?;
     let announced = announced(
-        snapshot,
+        addresses,
         &wish,
-        resolved.network,
-        &share.addresses,
+        &resolved,
         spec.disable_aggregation,
-    );
+        problems,
+    )?;
     note_what_has_no_effect(subject, spec, problems);
     Some(Made {
         vrf: wish.routing(&resolved.reach, &[], &announced.items, &announced.aggregate),

@@ -47,12 +47,12 @@ pub(super) fn lower(
     problems.append(&mut wrong);
     let resolved = resolved.filter(|_| is_sound)?;
     let announced = announced(
-        snapshot,
+        addresses,
         &wish,
-        resolved.network,
-        &share.addresses,
+        &resolved,
         spec.disable_aggregation,
-    );
+        problems,
+    )?;
     let families: Vec<bool> = [true, false]
         .into_iter()
         .filter(|ipv4| plain(&share.addresses).any(|address| address.is_ipv4() == *ipv4))
