@@ -7,6 +7,8 @@ mod addresses;
 mod inbound;
 mod layer2_attachment;
 mod network;
+mod outbound;
+mod pod_network;
 mod reach;
 mod routing;
 mod service;
@@ -128,6 +130,8 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
         });
     }
     lowered.inbounds(snapshot, settings, &addresses);
+    lowered.outbounds(snapshot, &addresses);
+    lowered.pod_networks(snapshot, &addresses);
     not_compiled_yet(snapshot, &mut lowered.problems);
     lowered
 }
@@ -164,6 +168,35 @@ impl Lowered {
                     (&subject, object),
                     problems,
                 )
+            });
+        }
+    }
+
+    fn outbounds(&mut self, snapshot: &Snapshot, addresses: &Addresses) {
+        for (key, object) in by_age(&snapshot.outbounds) {
+            let subject = ObjectRef {
+                kind: Kind::Outbound,
+                key: key.clone(),
+            };
+            self.hold(&subject, addresses, Vec::new());
+            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+                let intent = (&subject, object);
+                outbound::lower(snapshot, lowered, addresses, intent, problems)
+            });
+        }
+    }
+
+    fn pod_networks(&mut self, snapshot: &Snapshot, addresses: &Addresses) {
+        for (key, object) in by_age(&snapshot.pod_networks) {
+            let subject = ObjectRef {
+                kind: Kind::PodNetwork,
+                key: key.clone(),
+            };
+            let pools = object.status.as_ref().map(|status| status.ip_pools.clone());
+            self.hold(&subject, addresses, pools.unwrap_or_default());
+            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+                let intent = (&subject, object);
+                pod_network::lower(snapshot, lowered, addresses, intent, problems)
             });
         }
     }
@@ -305,9 +338,7 @@ fn not_compiled_yet(snapshot: &Snapshot, problems: &mut Vec<Problem>) {
             }
         }
     }
-    note(Kind::Outbound, &snapshot.outbounds, problems);
     note(Kind::BgpNeighbor, &snapshot.bgp_neighbors, problems);
-    note(Kind::PodNetwork, &snapshot.pod_networks, problems);
     note(Kind::Collector, &snapshot.collectors, problems);
     note(Kind::TrafficMirror, &snapshot.traffic_mirrors, problems);
     note(Kind::BgpPeering, &snapshot.bgp_peerings, problems);

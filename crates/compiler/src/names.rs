@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 /// How long a name of a Kubernetes object may be.
 const MAX_OBJECT_NAME: usize = 253;
 
+/// How long a label may be.
+const MAX_LABEL: usize = 63;
+
 /// Name of the network namespace that holds the router domain.
 pub const ROUTER_NAMESPACE: &str = "selvedge";
 
@@ -82,6 +85,44 @@ pub fn generated(intent_kind: &str, intent: &str, scope: &str) -> String {
     format!("{}-{hash}", head.trim_end_matches(['-', '.']))
 }
 
+/// Name of the pool that an Outbound's gateways get their addresses of one family from.
+pub fn egress_pool(outbound: &str, ipv4: bool) -> String {
+    suffixed(outbound, if ipv4 { "-pool" } else { "-pool-v6" })
+}
+
+/// Name of the pool that the pods of a PodNetwork get their addresses of one family from.
+pub fn pod_pool(pod_network: &str, ipv4: bool) -> String {
+    suffixed(pod_network, if ipv4 { "-pods" } else { "-pods-v6" })
+}
+
+/// An object's name with something behind it; where that does not fit, with a hash of the name.
+fn suffixed(name: &str, suffix: &str) -> String {
+    if name.len() + suffix.len() <= MAX_OBJECT_NAME {
+        return format!("{name}{suffix}");
+    }
+    let hash = short_hash(name);
+    let room = MAX_OBJECT_NAME - suffix.len() - hash.len() - 1;
+    let head: String = name.chars().take(room).collect();
+    format!("{}-{hash}{suffix}", head.trim_end_matches(['-', '.']))
+}
+
+/// An object's name as a label: for objects that others make Services and labels of.
+pub fn label(name: &str) -> String {
+    let valid: String = name
+        .chars()
+        .map(|c| if c == '.' { '-' } else { c })
+        .collect();
+    let starts_well = valid.starts_with(|c: char| c.is_ascii_lowercase());
+    if valid == name && starts_well && valid.len() <= MAX_LABEL {
+        return valid;
+    }
+    let hash = short_hash(name);
+    let start = if starts_well { "" } else { "x-" };
+    let room = MAX_LABEL - start.len() - hash.len() - 1;
+    let head: String = valid.chars().take(room).collect();
+    format!("{start}{}-{hash}", head.trim_end_matches('-'))
+}
+
 /// The first eight hexadecimal digits of a text's SHA-256.
 pub fn short_hash(text: &str) -> String {
     hex(&Sha256::digest(text)).chars().take(8).collect()
@@ -146,5 +187,14 @@ mod tests {
         assert!(underscore.starts_with("layer2attachment-a-m2m-enc-"));
         assert_ne!(underscore, generated("Layer2Attachment", "a", "m2m-enc"));
         assert!(generated("Layer2Attachment", &"x".repeat(253), "234").len() <= 253);
+    }
+    #[test]
+    fn a_label_is_one_and_tells_similar_names_apart() {
+        assert_eq!(label("egress-1"), "egress-1");
+        assert_ne!(label("a.b"), label("a-b"));
+        assert!(label("1st").starts_with("x-1st-"));
+        assert_eq!(label(&"x".repeat(253)).len(), 63);
+        assert!(suffixed(&"x".repeat(253), "-pool-v6").len() <= 253);
+        assert_eq!(egress_pool("egress-1", true), "egress-1-pool");
     }
 }

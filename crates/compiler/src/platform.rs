@@ -1,6 +1,8 @@
 //! Objects for other programs of the cluster: what services become beside routes. The one place that knows those programs' kinds,
 //! versions and fields.
 
+mod calico;
+mod coil;
 mod metallb;
 
 use std::collections::BTreeSet;
@@ -67,10 +69,22 @@ pub fn objects(snapshot: &Snapshot, settings: &Platform, lowered: &Lowered) -> V
         if !service.is_sound {
             continue;
         }
-        if let Some(inbound) = snapshot.inbounds.get(&subject.key)
-            && subject.kind == Kind::Inbound
-        {
-            objects.extend(metallb::inbound(settings, subject, &inbound.spec, service));
+        match subject.kind {
+            Kind::Inbound => {
+                if let Some(inbound) = snapshot.inbounds.get(&subject.key) {
+                    let made = metallb::inbound(settings, subject, &inbound.spec, service);
+                    objects.extend(made);
+                }
+            }
+            Kind::Outbound => {
+                if let Some(outbound) = snapshot.outbounds.get(&subject.key) {
+                    let spec = &outbound.spec;
+                    objects.push(coil::outbound(settings, subject, spec, service));
+                    objects.extend(calico::outbound(settings, subject, service));
+                }
+            }
+            Kind::PodNetwork => objects.extend(calico::pod_network(subject, service)),
+            _ => {}
         }
     }
     objects.sort_by(|a, b| identity(a).cmp(&identity(b)));

@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     meta::{Condition, ConditionStatus, Conditions},
-    tcaas::{DestinationStatus, InboundStatus, Layer2AttachmentStatus, NetworkStatus, VrfStatus},
+    tcaas::{
+        DestinationStatus, InboundStatus, Layer2AttachmentStatus, NetworkStatus, OutboundStatus,
+        PodNetworkStatus, VrfStatus,
+    },
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     Compilation,
-    lower::{LowLevelObjects, Service},
+    lower::{Lowered, Service},
     problem::{Problem, Severity},
     rollout::Progress,
     snapshot::{Key, Kind, Meta, ObjectRef, Snapshot},
@@ -31,6 +34,7 @@ pub fn fold(
         snapshot,
         compilation,
         nodes,
+        generated: generated(&compilation.lowered),
     };
     let mut statuses = Statuses::default();
     for (key, object) in &snapshot.vrfs {
@@ -50,6 +54,13 @@ pub fn fold(
     for (key, object) in &snapshot.inbounds {
         statuses.put(Kind::Inbound, key, &fold.inbound(key, &object.meta));
     }
+    for (key, object) in &snapshot.outbounds {
+        statuses.put(Kind::Outbound, key, &fold.outbound(key, &object.meta));
+    }
+    for (key, object) in &snapshot.pod_networks {
+        let status = fold.pod_network(key, &object.meta);
+        statuses.put(Kind::PodNetwork, key, &status);
+    }
     statuses
 }
 
@@ -67,10 +78,26 @@ fn count(items: impl Iterator) -> u32 {
     u32::try_from(items.count()).unwrap_or(u32::MAX)
 }
 
+/// The low-level objects that a node must have before an intent counts as applied there: an attachment's segment, a service's
+/// routing.
+fn generated(lowered: &Lowered) -> BTreeMap<&ObjectRef, BTreeSet<&str>> {
+    let segments = lowered.layer2.iter();
+    let segments = segments.map(|(name, object)| (&object.source, name));
+    let routing = lowered.vrf.iter();
+    let routing = routing.map(|(name, object)| (&object.source, name));
+    let routing = routing.filter(|(source, _)| source.kind != Kind::Layer2Attachment);
+    let mut generated: BTreeMap<&ObjectRef, BTreeSet<&str>> = BTreeMap::new();
+    for (source, name) in segments.chain(routing) {
+        generated.entry(source).or_default().insert(name);
+    }
+    generated
+}
+
 struct Fold<'a> {
     snapshot: &'a Snapshot,
     compilation: &'a Compilation,
     nodes: &'a BTreeMap<String, Progress>,
+    generated: BTreeMap<&'a ObjectRef, BTreeSet<&'a str>>,
 }
 
 impl Fold<'_> {
@@ -157,6 +184,26 @@ impl Fold<'_> {
         }
     }
 
+    fn outbound(&self, key: &Key, meta: &Meta) -> OutboundStatus {
+        let service = self.service(Kind::Outbound, key);
+        OutboundStatus {
+            observed_generation: meta.generation,
+            addresses: service.addresses,
+            matched_destinations: service.matched,
+            conditions: self.service_conditions(Kind::Outbound, key, meta),
+        }
+    }
+
+    fn pod_network(&self, key: &Key, meta: &Meta) -> PodNetworkStatus {
+        let service = self.service(Kind::PodNetwork, key);
+        PodNetworkStatus {
+            observed_generation: meta.generation,
+            matched_destinations: service.matched,
+            ip_pools: service.pools,
+            conditions: self.service_conditions(Kind::PodNetwork, key, meta),
+        }
+    }
+
     fn service(&self, kind: Kind, key: &Key) -> Service {
         let key = key.clone();
         let services = &self.compilation.lowered.services;
@@ -166,8 +213,11 @@ impl Fold<'_> {
 
     /// A service that no VRF knows needs nothing of the nodes.
     fn service_conditions(&self, kind: Kind, key: &Key, meta: &Meta) -> Conditions {
-        let mut generated = self.compilation.lowered.vrf.values();
-        if generated.any(|object| object.source.kind == kind && object.source.key == *key) {
+        let subject = ObjectRef {
+            kind,
+            key: key.clone(),
+        };
+        if self.generated.contains_key(&subject) {
             self.application(kind, key, meta)
         } else {
             self.validity(kind, key, meta)
@@ -188,22 +238,6 @@ impl Fold<'_> {
         Conditions(vec![ready, resolved])
     }
 
-    /// The low-level objects that a node must have before the intent counts as applied there: an attachment's segment, a
-    /// service's routing.
-    fn generated(&self, subject: &ObjectRef) -> BTreeSet<&str> {
-        fn of<'a, S>(objects: &'a LowLevelObjects<S>, subject: &ObjectRef) -> BTreeSet<&'a str> {
-            let of_subject = objects
-                .iter()
-                .filter(|(_, object)| object.source == *subject);
-            of_subject.map(|(name, _)| name.as_str()).collect()
-        }
-        let lowered = &self.compilation.lowered;
-        match subject.kind {
-            Kind::Layer2Attachment => of(&lowered.layer2, subject),
-            _ => of(&lowered.vrf, subject),
-        }
-    }
-
     /// Conditions of an intent that becomes config of nodes: it is ready when every node that shall have it does.
     fn application(&self, kind: Kind, key: &Key, meta: &Meta) -> Conditions {
         let subject = ObjectRef {
@@ -211,13 +245,14 @@ impl Fold<'_> {
             key: key.clone(),
         };
         let resolved = self.resolved(&subject, meta);
-        let objects = self.generated(&subject);
-        let holders = self.compilation.nodes.iter().filter(|(_, node)| {
-            node.shared
-                .objects
-                .iter()
-                .any(|object| objects.contains(object.as_str()))
-        });
+        let objects = self.generated.get(&subject);
+        let is_its_own =
+            |object: &String| objects.is_some_and(|objects| objects.contains(object.as_str()));
+        let holders = self
+            .compilation
+            .nodes
+            .iter()
+            .filter(|(_, node)| node.shared.objects.iter().any(is_its_own));
         let mut total = 0_usize;
         let mut ready = 0_usize;
         let mut failed = Vec::new();

@@ -15,6 +15,8 @@ struct Tenant {
     vni: Option<u32>,
     subnet: u8,
     group: Option<u8>,
+    /// How many addresses its Inbound and its Outbound want, and whether it has a PodNetwork.
+    services: (u32, u32, bool),
     /// Which of its objects are missing.
     missing: Vec<usize>,
 }
@@ -26,16 +28,20 @@ fn tenant() -> impl Strategy<Value = Tenant> {
         prop::option::weighted(0.8, 1_u32..6),
         0_u8..6,
         prop::option::of(0_u8..3),
+        (0_u32..6, 0_u32..6, prop::bool::weighted(0.2)),
         subsequence((0..4).collect::<Vec<usize>>(), 0..2),
     )
-        .prop_map(|(vrf, vlan, vni, subnet, group, missing)| Tenant {
-            vrf,
-            vlan,
-            vni,
-            subnet,
-            group,
-            missing,
-        })
+        .prop_map(
+            |(vrf, vlan, vni, subnet, group, services, missing)| Tenant {
+                vrf,
+                vlan,
+                vni,
+                subnet,
+                group,
+                services,
+                missing,
+            },
+        )
 }
 
 #[expect(
@@ -52,7 +58,7 @@ fn objects(number: usize, tenant: &Tenant) -> Vec<Value> {
     let name = format!("t{number}");
     let vrf = tenant.vrf;
     let mut network = json!({
-        "ipv4": {"cidr": format!("10.{}.0.0/24", tenant.subnet)},
+        "ipv4": {"cidr": format!("10.{}.0.0/28", tenant.subnet)},
         "vlan": tenant.vlan,
     });
     if let Some(vni) = tenant.vni {
@@ -86,7 +92,34 @@ fn objects(number: usize, tenant: &Tenant) -> Vec<Value> {
         .into_iter()
         .enumerate()
         .filter(|(place, _)| !tenant.missing.contains(place));
-    present.map(|(_, object)| object).collect()
+    let mut objects: Vec<Value> = present.map(|(_, object)| object).collect();
+    objects.extend(services(number, tenant));
+    objects
+}
+
+/// Services of a tenant; they draw on the network of a neighbour too, which has room for a few only.
+fn services(number: usize, tenant: &Tenant) -> Vec<Value> {
+    let (inbound, outbound, pods) = tenant.services;
+    let name = format!("t{number}");
+    let destinations = json!({"matchLabels": {"zone": format!("z{}", tenant.vrf)}});
+    let service = |kind: &str, network: usize, count: Option<u32>| {
+        let mut spec = json!({"networkRef": format!("t{network}"), "destinations": destinations});
+        if let Some(count) = count {
+            spec["count"] = json!(count);
+        }
+        object(TCAAS, kind, json!({"name": name}), spec)
+    };
+    let mut services = Vec::new();
+    if inbound > 0 {
+        services.push(service("Inbound", number / 2, Some(inbound)));
+    }
+    if outbound > 0 {
+        services.push(service("Outbound", number, Some(outbound)));
+    }
+    if pods {
+        services.push(service("PodNetwork", number, None));
+    }
+    services
 }
 
 /// A world of a few nodes, underlays and tenants, some of them broken.
@@ -149,7 +182,21 @@ fn bytes(compilation: &Compilation) -> String {
         .iter()
         .map(|(node, config)| (node, config.spec(revision)))
         .collect();
+    let platform: Vec<Value> = compilation
+        .platform
+        .iter()
+        .map(PlatformObject::manifest)
+        .collect();
+    let services: BTreeMap<String, _> = compilation
+        .lowered
+        .services
+        .iter()
+        .map(|(subject, service)| (subject.to_string(), &service.addresses))
+        .collect();
     let parts = json!({
+        "platform": platform,
+        "keeps": compilation.platform_keeps,
+        "services": services,
         "layer2": compilation.lowered.layer2,
         "vrf": compilation.lowered.vrf,
         "vnis": compilation.lowered.network_vnis,
@@ -209,12 +256,51 @@ proptest! {
     #[test]
     fn a_second_compile_moves_nothing(world in world()) {
         let first = compile(&snapshot(&world));
-        let mut again = snapshot(&world);
-        for (node, config) in &first.nodes {
-            let spec = serde_json::to_value(config.spec(&first.revision.revision)).expect("a spec is JSON");
-            again.insert(&object(TCAAS, "NodeNetworkConfig", json!({"name": node}), spec));
+        prop_assert_eq!(bytes(&compile(&remembering(&world, &first))), bytes(&first));
+    }
+
+    #[test]
+    fn no_address_is_anybody_elses(world in world()) {
+        let snapshot = snapshot(&world);
+        let compilation = compile(&snapshot);
+        let mut holders = BTreeMap::new();
+        for (subject, service) in &compilation.lowered.services {
+            let network = match subject.kind {
+                Kind::Inbound => &snapshot.inbounds[&subject.key].spec.network_ref,
+                Kind::Outbound => &snapshot.outbounds[&subject.key].spec.network_ref,
+                _ => continue,
+            };
+            for address in lower::plain(&service.addresses) {
+                prop_assert_eq!(holders.insert((network, address), subject), None);
+            }
         }
-        prop_assert_eq!(bytes(&compile(&again)), bytes(&first));
+        let mut names = BTreeSet::new();
+        for object in &compilation.platform {
+            prop_assert!(names.insert((object.kind, &object.namespace, &object.name)));
+            prop_assert!(!compilation.platform_keeps.contains(&object.owner));
+        }
+    }
+
+    #[test]
+    fn a_service_that_goes_moves_no_other(world in world(), gone in any::<prop::sample::Index>()) {
+        let first = compile(&snapshot(&world));
+        let subjects: Vec<&ObjectRef> = first.lowered.services.keys().collect();
+        if subjects.is_empty() {
+            return Ok(());
+        }
+        let gone = *gone.get(&subjects);
+        let mut after = remembering(&world, &first);
+        after.inbounds.retain(|key, _| gone.kind != Kind::Inbound || *key != gone.key);
+        after.outbounds.retain(|key, _| gone.kind != Kind::Outbound || *key != gone.key);
+        after.pod_networks.retain(|key, _| gone.kind != Kind::PodNetwork || *key != gone.key);
+        let second = compile(&after);
+        for (subject, service) in &second.lowered.services {
+            let before = lower::plain(&first.lowered.services[subject].addresses);
+            let now: Vec<_> = lower::plain(&service.addresses).collect();
+            for address in before {
+                prop_assert!(now.contains(&address), "{} lost {}", subject, address);
+            }
+        }
     }
 
     #[test]
@@ -241,4 +327,32 @@ proptest! {
             }
         }
     }
+}
+
+/// The world after a compile has been published and reported.
+fn remembering(world: &[Value], compilation: &Compilation) -> Snapshot {
+    let statuses = status::fold(&snapshot(world), compilation, &BTreeMap::new());
+    let mut again = Snapshot::default();
+    for document in world {
+        let mut document = document.clone();
+        let of = |(subject, _): &(&ObjectRef, &Value)| {
+            document["kind"] == subject.kind.to_string()
+                && document["metadata"]["name"] == *subject.key.name
+        };
+        if let Some((_, status)) = statuses.0.iter().find(of) {
+            document["status"] = status.clone();
+        }
+        again.insert(&document);
+    }
+    for (node, config) in &compilation.nodes {
+        let spec = config.spec(&compilation.revision.revision);
+        let spec = serde_json::to_value(spec).expect("a spec is JSON");
+        again.insert(&object(
+            TCAAS,
+            "NodeNetworkConfig",
+            json!({"name": node}),
+            spec,
+        ));
+    }
+    again
 }

@@ -161,6 +161,8 @@ fn current(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
         &mut all,
     );
     add(Kind::Inbound, &snapshot.inbounds, &mut all);
+    add(Kind::Outbound, &snapshot.outbounds, &mut all);
+    add(Kind::PodNetwork, &snapshot.pod_networks, &mut all);
     all
 }
 

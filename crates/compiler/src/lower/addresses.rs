@@ -28,6 +28,10 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
     shares: BTreeMap<ObjectRef, Share>,
+    /// The addresses of each Network that somebody has for itself.
+    taken: BTreeMap<String, BTreeSet<IpAddr>>,
+    /// Networks that attachments have on nodes over the fabric.
+    attached: BTreeSet<String>,
 }
 
 /// What one consumer has.
@@ -44,6 +48,16 @@ impl Addresses {
     pub(super) fn of(&self, subject: &ObjectRef) -> Share {
         self.shares.get(subject).cloned().unwrap_or_default()
     }
+
+    /// Whether an attachment has the Network on nodes over the fabric.
+    pub(super) fn is_attached(&self, network: &str) -> bool {
+        self.attached.contains(network)
+    }
+
+    /// The addresses of a Network that somebody has for itself.
+    pub(super) fn taken(&self, network: &str) -> impl Iterator<Item = IpAddr> {
+        self.taken.get(network).into_iter().flatten().copied()
+    }
 }
 
 /// Somebody who wants addresses of a Network.
@@ -51,6 +65,8 @@ struct Claimant<'a> {
     subject: ObjectRef,
     meta: &'a Meta,
     claim: Claim,
+    /// Whether it needs a pool of the platform that somebody else has.
+    without_pool: bool,
 }
 
 /// Shares out the addresses of every Network.
@@ -59,11 +75,19 @@ pub(super) fn allocate(snapshot: &Snapshot) -> Addresses {
     attachments(snapshot, &mut claimants);
     services(snapshot, &mut claimants);
     let announced = OnceCell::new();
-    let mut addresses = Addresses::default();
+    let over_fabric = snapshot.layer2_attachments.values();
+    let over_fabric = over_fabric.filter(|one| one.spec.interface_ref.is_none());
+    let mut addresses = Addresses {
+        attached: over_fabric
+            .map(|one| one.spec.network_ref.clone())
+            .collect(),
+        ..Addresses::default()
+    };
     for (name, mut claimants) in claimants {
         let network = snapshot.networks.get(&Key::named(name));
         let prefixes = network.map_or_else(Vec::new, |network| subnets(&network.spec));
         claimants.sort_by(|a, b| order(a).cmp(&order(b)));
+        let pool_owner = pool_owner(&mut claimants);
         let claims: Vec<Claim> = claimants.iter().map(|one| one.claim.clone()).collect();
         let grants = if prefixes.is_empty() {
             claims.iter().map(unchanged).collect()
@@ -71,6 +95,8 @@ pub(super) fn allocate(snapshot: &Snapshot) -> Addresses {
             let lingering = || announced.get_or_init(|| announced_hosts(snapshot)).clone();
             share(&prefixes, &claims, lingering)
         };
+        let taken = grants.iter().flat_map(|grant| grant.addresses.clone());
+        addresses.taken.insert(name.to_owned(), taken.collect());
         for (place, grant) in grants.iter().enumerate() {
             if let Some(claimant) = claimants.get(place) {
                 let problems = problems(name, &prefixes, &claimants, claimant, grant);
@@ -79,6 +105,14 @@ pub(super) fn allocate(snapshot: &Snapshot) -> Addresses {
                     .entry(claimant.subject.clone())
                     .or_default();
                 share.problems.extend(problems);
+                if let (true, Some(by)) = (claimant.without_pool, &pool_owner) {
+                    let (network, by) = (name.to_owned(), by.clone());
+                    let kind = problem::Kind::NetworkTaken { network, by };
+                    let subject = claimant.subject.clone();
+                    share
+                        .problems
+                        .push(Problem::new(subject, "spec.networkRef", kind));
+                }
                 share.addresses = lists(&grant.addresses);
             }
         }
@@ -132,6 +166,7 @@ fn attachments<'a>(snapshot: &'a Snapshot, claimants: &mut BTreeMap<&'a str, Vec
                 },
                 meta: &object.meta,
                 claim,
+                without_pool: false,
             });
         }
     }
@@ -153,6 +188,7 @@ fn services<'a>(snapshot: &'a Snapshot, claimants: &mut BTreeMap<&'a str, Vec<Cl
             subject,
             meta,
             claim,
+            without_pool: false,
         };
         claimants.entry(network).or_default().push(claimant);
     };
@@ -167,6 +203,50 @@ fn services<'a>(snapshot: &'a Snapshot, claimants: &mut BTreeMap<&'a str, Vec<Cl
         let claim = wanted(spec.count, spec.addresses.as_ref(), held);
         add(&spec.network_ref, subject, &object.meta, claim);
     }
+    for (key, object) in &snapshot.outbounds {
+        let subject = ObjectRef {
+            kind: Kind::Outbound,
+            key: key.clone(),
+        };
+        let spec = &object.spec;
+        let status = object.status.as_ref().map(|status| &status.addresses);
+        let held = held(status, remembered.get(&subject));
+        let claim = wanted(spec.count, spec.addresses.as_ref(), held);
+        add(&spec.network_ref, subject, &object.meta, claim);
+    }
+    for (key, object) in &snapshot.pod_networks {
+        let subject = ObjectRef {
+            kind: Kind::PodNetwork,
+            key: key.clone(),
+        };
+        let status = object.status.as_ref();
+        let held = status.is_some_and(|status| !status.ip_pools.is_empty());
+        let claim = Claim {
+            want: Want::Rest { held },
+            held: Vec::new(),
+        };
+        add(&object.spec.network_ref, subject, &object.meta, claim);
+    }
+}
+
+/// Who has the pool over a Network that pods are given addresses from. The platform takes no two pools that overlap, so there is one:
+/// whoever has it keeps it, then the older is served first. The others get nothing new.
+fn pool_owner(claimants: &mut [Claimant<'_>]) -> Option<ObjectRef> {
+    let needs_pool =
+        |one: &&mut Claimant<'_>| matches!(one.subject.kind, Kind::Outbound | Kind::PodNetwork);
+    let holds = |one: &Claimant<'_>| match one.claim.want {
+        Want::Rest { held } => held,
+        _ => !one.claim.held.is_empty(),
+    };
+    let mut rivals: Vec<&mut Claimant<'_>> = claimants.iter_mut().filter(needs_pool).collect();
+    rivals.sort_by_key(|one| !holds(one));
+    let mut rivals = rivals.into_iter();
+    let owner = rivals.next()?.subject.clone();
+    for rival in rivals {
+        rival.claim.want = Want::These(rival.claim.held.clone());
+        rival.without_pool = true;
+    }
+    Some(owner)
 }
 
 /// What a consumer holds: what its status says, or, where that was lost, what it announces.

@@ -11,7 +11,7 @@ use super::{
     Lowered, Made,
     addresses::Addresses,
     routing::subnets,
-    service::{Service, Wish, announced, count_or_addresses},
+    service::{Service, Wish, announced, count_or_addresses, is_sound},
 };
 use crate::{
     problem::{self, Problem},
@@ -88,18 +88,16 @@ pub(super) fn lower(
         communities: &spec.communities,
     };
     let resolved = wish.resolve(snapshot, lowered, &mut wrong);
-    let is_sound = wrong
-        .iter()
-        .all(|problem| problem.severity() != problem::Severity::Error);
+    let is_sound = is_sound(&wrong);
     problems.append(&mut wrong);
     let resolved = resolved.filter(|_| is_sound)?;
     let announced = announced(
-        snapshot,
+        addresses,
         &wish,
-        resolved.network,
-        &share.addresses,
+        &resolved,
         spec.disable_aggregation,
-    );
+        problems,
+    )?;
     note_what_has_no_effect(subject, spec, problems);
     Some(Made {
         vrf: wish.routing(&resolved.reach, &[], &announced.items, &announced.aggregate),

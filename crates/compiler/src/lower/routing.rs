@@ -1,6 +1,6 @@
 //! What all intents that become routing share.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use api::{
     meta::LabelSelector,
@@ -13,6 +13,9 @@ use crate::{names, snapshot::ObjectRef};
 
 /// Where generated routing stands among people's own: in the middle, so that they can go before and after it.
 const GENERATED_SEQ: i64 = 1000;
+
+/// How many lines of each direction a `VRFRouteConfiguration` can have.
+pub(super) const MAX_LINES: usize = 4096;
 
 /// What goes out of the cluster into a VRF.
 pub(super) struct Exports<'a> {
@@ -56,20 +59,16 @@ fn generated_seq() -> MergeOrder {
 
 /// A line for each prefix; the same prefix counts once.
 pub(super) fn permit(prefixes: &[Prefix]) -> Vec<PrefixItem> {
-    let mut items: Vec<PrefixItem> = Vec::new();
-    for cidr in prefixes {
-        let item = PrefixItem {
-            cidr: *cidr,
-            seq: None,
-            ge: None,
-            le: None,
-            action: PrefixAction::Permit,
-        };
-        if !items.contains(&item) {
-            items.push(item);
-        }
-    }
-    items
+    let mut seen = BTreeSet::new();
+    let new = prefixes.iter().filter(|prefix| seen.insert(**prefix));
+    let line = |cidr: &Prefix| PrefixItem {
+        cidr: *cidr,
+        seq: None,
+        ge: None,
+        le: None,
+        action: PrefixAction::Permit,
+    };
+    new.map(line).collect()
 }
 
 /// Name of the object that an intent becomes in one scope.

@@ -10,7 +10,7 @@ use api::{
 
 use super::{
     Lowered,
-    addresses::plain,
+    addresses::{Addresses, plain},
     reach::{self, Reach},
     routing::{self, generated_name, subnets},
 };
@@ -30,7 +30,7 @@ pub struct Service {
     pub pools: Vec<String>,
     /// The Destinations that its selector chose.
     pub matched: Vec<MatchedDestination>,
-    /// What those Destinations lead to.
+    /// What its pods reach: what the Destinations lead to, or what it says instead.
     pub reached: Vec<Prefix>,
     /// The subnets of its Network.
     pub subnets: Vec<Prefix>,
@@ -153,13 +153,16 @@ pub(super) struct Announced {
 /// A network that an attachment has on nodes is announced from there: an aggregate, which drops what it has no better route for, would
 /// cut off the others on the segment.
 pub(super) fn announced(
-    snapshot: &Snapshot,
+    addresses: &Addresses,
     wish: &Wish<'_>,
-    network: &NetworkSpec,
-    addresses: &AddressLists,
+    resolved: &Resolved<'_>,
     disable_aggregation: bool,
-) -> Announced {
-    let mut prefixes: Vec<Prefix> = plain(addresses).map(Prefix::host).collect();
+    problems: &mut Vec<Problem>,
+) -> Option<Announced> {
+    let network = resolved.network;
+    let is_attached = network.managed && addresses.is_attached(wish.network_ref);
+    let addresses = addresses.of(wish.subject).addresses;
+    let mut prefixes: Vec<Prefix> = plain(&addresses).map(Prefix::host).collect();
     let hosts = prefixes.clone();
     let has_addresses = |subnet: &Prefix| {
         let mut hosts = hosts.iter();
@@ -170,17 +173,20 @@ pub(super) fn announced(
         .filter(|subnet| !disable_aggregation && !hosts.contains(subnet) && has_addresses(subnet))
         .collect();
     prefixes.extend(&aggregate);
-    let mut attachments = snapshot.layer2_attachments.values();
-    let is_attached = attachments.any(|attachment| {
-        attachment.spec.network_ref == wish.network_ref && attachment.spec.interface_ref.is_none()
-    });
-    if is_attached && network.managed {
+    if is_attached {
         aggregate.clear();
     }
-    Announced {
+    if prefixes.len() > routing::MAX_LINES && !resolved.reach.vrfs.is_empty() {
+        let most = routing::MAX_LINES;
+        let message = format!("a VRF takes at most {most} routes of one object, networks included");
+        let kind = problem::Kind::RuleBroken { message };
+        problems.push(Problem::new(wish.subject.clone(), "spec.count", kind));
+        return None;
+    }
+    Some(Announced {
         items: routing::permit(&prefixes),
         aggregate,
-    }
+    })
 }
 
 /// What is wrong where not exactly one of `count` and `addresses` is set; the same words as the kind's own definition.
@@ -197,4 +203,10 @@ pub(super) fn count_or_addresses(
             problem::Kind::RuleBroken { message },
         )
     })
+}
+
+/// Whether nothing of what was found keeps an intent out of effect.
+pub(super) fn is_sound(problems: &[Problem]) -> bool {
+    let mut problems = problems.iter();
+    problems.all(|problem| problem.severity() != problem::Severity::Error)
 }

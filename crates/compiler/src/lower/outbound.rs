@@ -1,0 +1,145 @@
+//! An `Outbound` becomes host routes in each VRF that its gateways reach, and gateways with a pool of their own.
+
+use api::{
+    tcaas::{OutboundSpec, OutboundStatus},
+    value::Prefix,
+};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+use super::{
+    Lowered, Made,
+    addresses::{Addresses, plain},
+    routing::subnets,
+    service::{Service, Wish, announced, count_or_addresses, is_sound},
+};
+use crate::{
+    names,
+    problem::{self, Problem},
+    snapshot::{Object, ObjectRef, Snapshot},
+};
+
+/// What the Outbound becomes; `None` when something is wrong, with the reason in `problems`.
+pub(super) fn lower(
+    snapshot: &Snapshot,
+    lowered: &Lowered,
+    addresses: &Addresses,
+    (subject, object): (&ObjectRef, &Object<OutboundSpec, OutboundStatus>),
+    problems: &mut Vec<Problem>,
+) -> Option<Made> {
+    let spec = &object.spec;
+    let share = addresses.of(subject);
+    let mut wrong = share.problems;
+    wrong.extend(count_or_addresses(
+        subject,
+        spec.count,
+        spec.addresses.as_ref(),
+    ));
+    wrong.extend(room_for_replacement(subject, spec));
+    let wish = Wish {
+        subject,
+        network_ref: &spec.network_ref,
+        destinations: spec.destinations.as_ref(),
+        node_selector: spec.node_selector.as_ref(),
+        communities: &spec.communities,
+    };
+    let resolved = wish.resolve(snapshot, lowered, &mut wrong);
+    let is_sound = is_sound(&wrong);
+    problems.append(&mut wrong);
+    let resolved = resolved.filter(|_| is_sound)?;
+    let announced = announced(
+        addresses,
+        &wish,
+        &resolved,
+        spec.disable_aggregation,
+        problems,
+    )?;
+    let families: Vec<bool> = [true, false]
+        .into_iter()
+        .filter(|ipv4| plain(&share.addresses).any(|address| address.is_ipv4() == *ipv4))
+        .collect();
+    let reached = egress(subject, spec, &resolved.reached(), &families, problems)?;
+    let pools = families.iter();
+    let pools = pools.map(|ipv4| names::egress_pool(&subject.key.name, *ipv4));
+    Some(Made {
+        vrf: wish.routing(&resolved.reach, &[], &announced.items, &announced.aggregate),
+        service: Service {
+            is_sound: true,
+            pools: pools.collect(),
+            addresses: share.addresses,
+            reached,
+            subnets: subnets(resolved.network),
+            matched: resolved.reach.matched,
+            reserved: Vec::new(),
+        },
+        ..Made::default()
+    })
+}
+
+/// Where the gateways lead: what the author names, or what the Destinations lead to, or everywhere; of the families that they have
+/// addresses of.
+fn egress(
+    subject: &ObjectRef,
+    spec: &OutboundSpec,
+    reached: &[Prefix],
+    families: &[bool],
+    problems: &mut Vec<Problem>,
+) -> Option<Vec<Prefix>> {
+    let has_family = |prefix: &Prefix| families.contains(&prefix.is_ipv4());
+    let (field, named) = if spec.egress_destinations.is_empty() {
+        ("spec.destinations", reached)
+    } else {
+        (
+            "spec.egressDestinations",
+            spec.egress_destinations.as_slice(),
+        )
+    };
+    if named.is_empty() {
+        return Some(families.iter().map(|ipv4| everywhere(*ipv4)).collect());
+    }
+    let egress: Vec<Prefix> = named.iter().copied().filter(has_family).collect();
+    if egress.is_empty() {
+        let message = "leads to no network of a family that the gateways have an address of";
+        let message = message.to_owned();
+        let kind = problem::Kind::RuleBroken { message };
+        problems.push(Problem::new(subject.clone(), field, kind));
+        return None;
+    }
+    for (place, prefix) in spec.egress_destinations.iter().enumerate() {
+        if !has_family(prefix) {
+            let what = format!("the gateways have no address of the family of {prefix}");
+            let kind = problem::Kind::NoEffect { what };
+            let field = format!("spec.egressDestinations[{place}]");
+            problems.push(Problem::new(subject.clone(), field, kind));
+        }
+    }
+    Some(egress)
+}
+
+fn everywhere(ipv4: bool) -> Prefix {
+    let net = if ipv4 {
+        IpNet::V4(Ipv4Net::default())
+    } else {
+        IpNet::V6(Ipv6Net::default())
+    };
+    Prefix::of(net)
+}
+
+/// A gateway that is being replaced needs an address beside those of the running ones; the same words as the kind's own definition.
+fn room_for_replacement(subject: &ObjectRef, spec: &OutboundSpec) -> Option<Problem> {
+    let replicas = spec.replicas?;
+    let enough = |addresses: usize| {
+        addresses == 0 || u32::try_from(addresses).unwrap_or(u32::MAX) > replicas
+    };
+    let message = match (spec.count, &spec.addresses) {
+        (Some(count), _) if count <= replicas => {
+            "count must be greater than replicas: a gateway that is being replaced needs an address too"
+        }
+        (None, Some(lists)) if !enough(lists.ipv4.len()) || !enough(lists.ipv6.len()) => {
+            "each family in addresses needs more addresses than replicas: a gateway that is being replaced needs an address too"
+        }
+        _ => return None,
+    };
+    let message = message.to_owned();
+    let kind = problem::Kind::RuleBroken { message };
+    Some(Problem::new(subject.clone(), "spec", kind))
+}
