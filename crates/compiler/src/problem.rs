@@ -191,14 +191,12 @@ pub enum Kind {
         network: String,
     },
     /// A network has not enough addresses left.
-    #[error("{missing} more addresses of {prefix} are needed, and it has {free} left")]
+    #[error("{missing} more addresses of {prefix} are needed, and so many are not left")]
     TooFewAddresses {
         /// The network's prefix.
         prefix: Prefix,
         /// How many are needed beside those that the object holds.
         missing: u32,
-        /// How many are left.
-        free: u64,
     },
     /// Somebody has a whole network, or the platform's pool over it.
     #[error("Network {network} is held as a whole by {by}")]

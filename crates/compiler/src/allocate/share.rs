@@ -30,7 +30,7 @@ pub enum Want {
     These(Vec<IpAddr>),
     /// So many addresses of each family.
     Count(u32),
-    /// Every address that nobody else holds.
+    /// Every address that nobody else holds, but gateways.
     Rest {
         /// Whether it had them before, so that any of them may be in use.
         held: bool,
@@ -64,8 +64,6 @@ pub enum Refusal {
         prefix: Prefix,
         /// How many more are needed.
         missing: u32,
-        /// How many are free.
-        free: u128,
     },
     /// Somebody has the whole network.
     Whole {
@@ -200,7 +198,6 @@ impl Shares<'_> {
             .map(|(pool, more)| Refusal::TooFew {
                 prefix: pool.prefix(),
                 missing: *more,
-                free: pool.free(),
             })
             .collect();
         if !short.is_empty() {
@@ -244,6 +241,8 @@ impl Shares<'_> {
         match self.holders.get(&address) {
             Some(by) if self.may_share(place, *by) => None,
             Some(by) => Some(Refusal::Taken { address, by: *by }),
+            // Whoever has the rest leaves gateways alone: they may be needed any time.
+            None if self.may_share(place, place) => None,
             None => self.whole.map(|by| Refusal::Taken { address, by }),
         }
     }

@@ -3,6 +3,8 @@
 //! Gateways of attachments, addresses of nodes, `Inbound`s, `Outbound`s and `PodNetwork`s draw on one network together, so they are
 //! served together.
 
+mod overlap;
+
 use std::{
     cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
@@ -14,6 +16,7 @@ use api::{
     value::Prefix,
 };
 
+use self::overlap::Drawing;
 use super::routing::subnets;
 use crate::{
     allocate::{
@@ -83,6 +86,14 @@ pub(super) fn allocate(snapshot: &Snapshot) -> Addresses {
             .collect(),
         ..Addresses::default()
     };
+    // What services had or have got by now; Networks may overlap.
+    let mut given: BTreeSet<IpAddr> = claimants
+        .values()
+        .flatten()
+        .filter(|claimant| claimant.subject.kind != Kind::Layer2Attachment)
+        .flat_map(|claimant| claimant.claim.held.clone())
+        .collect();
+    let mut drawings = Vec::new();
     for (name, mut claimants) in claimants {
         let network = snapshot.networks.get(&Key::named(name));
         let prefixes = network.map_or_else(Vec::new, |network| subnets(&network.spec));
@@ -92,32 +103,56 @@ pub(super) fn allocate(snapshot: &Snapshot) -> Addresses {
         let grants = if prefixes.is_empty() {
             claims.iter().map(unchanged).collect()
         } else {
-            let lingering = || announced.get_or_init(|| announced_hosts(snapshot)).clone();
-            share(&prefixes, &claims, lingering)
+            let announced = || announced.get_or_init(|| announced_hosts(snapshot));
+            let lingering = || within(&prefixes, &given).chain(within(&prefixes, announced()));
+            share(&prefixes, &claims, || lingering().collect())
         };
         let taken = grants.iter().flat_map(|grant| grant.addresses.clone());
         addresses.taken.insert(name.to_owned(), taken.collect());
-        for (place, grant) in grants.iter().enumerate() {
-            if let Some(claimant) = claimants.get(place) {
-                let problems = problems(name, &prefixes, &claimants, claimant, grant);
-                let share = addresses
-                    .shares
-                    .entry(claimant.subject.clone())
-                    .or_default();
-                share.problems.extend(problems);
-                if let (true, Some(by)) = (claimant.without_pool, &pool_owner) {
-                    let (network, by) = (name.to_owned(), by.clone());
-                    let kind = problem::Kind::NetworkTaken { network, by };
-                    let subject = claimant.subject.clone();
-                    share
-                        .problems
-                        .push(Problem::new(subject, "spec.networkRef", kind));
-                }
-                share.addresses = lists(&grant.addresses);
+        for (claimant, grant) in claimants.iter().zip(&grants) {
+            let mut problems = problems(name, &prefixes, &claimants, claimant, grant);
+            if let (true, Some(by)) = (claimant.without_pool, &pool_owner) {
+                let (network, by) = (name.to_owned(), by.clone());
+                let kind = problem::Kind::NetworkTaken { network, by };
+                let subject = claimant.subject.clone();
+                problems.push(Problem::new(subject, "spec.networkRef", kind));
             }
+            let subject = claimant.subject.clone();
+            let share = addresses.shares.entry(subject).or_default();
+            share.problems.append(&mut problems);
+            share.addresses = lists(&grant.addresses);
+        }
+        for (claimant, grant) in claimants.into_iter().zip(grants) {
+            if claimant.subject.kind == Kind::Layer2Attachment {
+                continue;
+            }
+            given.extend(grant.addresses);
+            let has_pool = pool_owner.as_ref() == Some(&claimant.subject);
+            drawings.push(Drawing {
+                network: name,
+                claimant,
+                pool: if has_pool {
+                    prefixes.clone()
+                } else {
+                    Vec::new()
+                },
+            });
         }
     }
+    overlap::settle(drawings, &mut addresses);
     addresses
+}
+
+/// The addresses that lie in one of the prefixes.
+fn within<'a>(
+    prefixes: &'a [Prefix],
+    addresses: &'a BTreeSet<IpAddr>,
+) -> impl Iterator<Item = IpAddr> {
+    let range = |prefix: &Prefix| {
+        let net = prefix.net();
+        addresses.range(net.network()..=net.broadcast()).copied()
+    };
+    prefixes.iter().flat_map(range)
 }
 
 /// Order of service: creation time, then name.
@@ -359,15 +394,10 @@ fn problems(
                 let (address, by) = (*address, holder(*by)?);
                 (Some(address), problem::Kind::AddressTaken { address, by })
             }
-            Refusal::TooFew {
-                prefix,
-                missing,
-                free,
-            } => {
+            Refusal::TooFew { prefix, missing } => {
                 let kind = problem::Kind::TooFewAddresses {
                     prefix: *prefix,
                     missing: *missing,
-                    free: u64::try_from(*free).unwrap_or(u64::MAX),
                 };
                 (None, kind)
             }

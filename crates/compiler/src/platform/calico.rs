@@ -5,13 +5,17 @@ use std::{
     net::IpAddr,
 };
 
-use api::{selvedge::Platform, value::Prefix};
+use api::{
+    selvedge::Platform,
+    value::{HostCidr, Prefix},
+};
 use ipnet::IpNet;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{PlatformObject, coil};
 use crate::{
+    allocate,
     lower::{Service, plain},
     names,
     snapshot::ObjectRef,
@@ -152,7 +156,7 @@ fn pod_rules(reached: &[Prefix]) -> Vec<Value> {
     rules
 }
 
-/// The network and broadcast addresses, and what others have.
+/// The network and broadcast addresses, the gateway, which an attachment may need any time, and what others have.
 fn not_for_pods(subnet: Prefix, taken: &[IpAddr]) -> Vec<Prefix> {
     let net = subnet.net();
     let mut reserved: BTreeSet<IpAddr> = taken
@@ -161,6 +165,7 @@ fn not_for_pods(subnet: Prefix, taken: &[IpAddr]) -> Vec<Prefix> {
         .filter(|address| net.contains(address))
         .collect();
     if net.max_prefix_len() - net.prefix_len() > 1 {
+        reserved.extend(allocate::gateway(subnet).map(HostCidr::addr));
         reserved.insert(net.network());
         if subnet.is_ipv4() {
             reserved.insert(net.broadcast());

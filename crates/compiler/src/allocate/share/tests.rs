@@ -208,9 +208,7 @@ fn check(claims: &BTreeMap<u8, Claim>, grants: &BTreeMap<u8, Grant>) -> Result<(
     for grant in grants.values() {
         for refusal in &grant.refusals {
             match refusal {
-                Refusal::TooFew {
-                    prefix, missing, ..
-                } => {
+                Refusal::TooFew { prefix, missing } => {
                     let (_, capacity) = CAPACITY[usize::from(!prefix.is_ipv4())];
                     let used = all
                         .iter()

@@ -1,0 +1,129 @@
+//! Networks may overlap, and the programs that hand out addresses know addresses, not Networks: what a service has of one Network
+//! must not be another's of the other.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use api::value::Prefix;
+use ipnet::IpNet;
+
+use super::{Addresses, Claimant, field, lists, order, plain};
+use crate::{
+    allocate::share::Want,
+    problem::{self, Problem},
+    snapshot::{Kind, ObjectRef},
+};
+
+/// A service with what it draws on.
+pub(super) struct Drawing<'a> {
+    pub(super) network: &'a str,
+    pub(super) claimant: Claimant<'a>,
+    /// The subnets that its pool on the platform spans.
+    pub(super) pool: Vec<Prefix>,
+}
+
+impl Drawing<'_> {
+    fn holds(&self) -> bool {
+        let claim = &self.claimant.claim;
+        claim.want == Want::Rest { held: true } || !claim.held.is_empty()
+    }
+}
+
+/// What services have had so far, each with its Network and its owner.
+#[derive(Default)]
+struct Seen<'a> {
+    addresses: BTreeMap<IpAddr, (&'a str, &'a ObjectRef)>,
+    pools: BTreeMap<IpNet, (&'a str, &'a ObjectRef)>,
+}
+
+/// Takes from the younger what services of two overlapping Networks both have; whoever holds it keeps it.
+pub(super) fn settle(mut drawings: Vec<Drawing<'_>>, addresses: &mut Addresses) {
+    drawings.sort_by(|a, b| {
+        let rank = |one: &Drawing<'_>| !one.holds();
+        let by_order = || order(&a.claimant).cmp(&order(&b.claimant));
+        rank(a).cmp(&rank(b)).then_with(by_order)
+    });
+    let mut seen = Seen::default();
+    for drawing in &drawings {
+        let subject = &drawing.claimant.subject;
+        let Some(share) = addresses.shares.get_mut(subject) else {
+            continue;
+        };
+        let mut own: Vec<IpAddr> = plain(&share.addresses).collect();
+        let clash = seen.clash(drawing, &own);
+        if let Some((field, kind)) = clash {
+            own.retain(|address| {
+                let is_free = !seen.addresses.contains_key(address);
+                is_free && drawing.claimant.claim.held.contains(address)
+            });
+            share.addresses = lists(&own);
+            share
+                .problems
+                .push(Problem::new(subject.clone(), field, kind));
+        } else {
+            let pools = drawing.pool.iter().map(|prefix| prefix.net());
+            seen.pools
+                .extend(pools.map(|net| (net, (drawing.network, subject))));
+        }
+        let own = own.into_iter();
+        seen.addresses
+            .extend(own.map(|address| (address, (drawing.network, subject))));
+    }
+}
+
+impl Seen<'_> {
+    /// What of a service is somebody's on another Network.
+    fn clash(&self, drawing: &Drawing<'_>, own: &[IpAddr]) -> Option<(String, problem::Kind)> {
+        let want = &drawing.claimant.claim.want;
+        let elsewhere = |(network, _): &&(&str, &ObjectRef)| *network != drawing.network;
+        for address in own {
+            let holder = self.addresses.get(address).filter(elsewhere);
+            if let Some((_, by)) = holder.or_else(|| self.pods_around(drawing, *address)) {
+                let (address, by) = (*address, (*by).clone());
+                let kind = problem::Kind::AddressTaken { address, by };
+                return Some((field(want, Some(address)), kind));
+            }
+        }
+        for prefix in &drawing.pool {
+            let net = prefix.net();
+            if let Some((network, by)) = self.overlapping(net).find(elsewhere) {
+                let network = format!("{network}, which {} overlaps,", drawing.network);
+                let by = (*by).clone();
+                let kind = problem::Kind::NetworkTaken { network, by };
+                return Some(("spec.networkRef".to_owned(), kind));
+            }
+            // Pods may have any address of their network; gateways have none but their own.
+            let is_for_pods = matches!(want, Want::Rest { .. });
+            let mut inside = self.addresses.range(net.network()..=net.broadcast());
+            let holder = inside.find(|(_, holder)| elsewhere(holder));
+            if let Some((address, (_, by))) = holder.filter(|_| is_for_pods) {
+                let (address, by) = (*address, (*by).clone());
+                let kind = problem::Kind::AddressTaken { address, by };
+                return Some(("spec.networkRef".to_owned(), kind));
+            }
+        }
+        None
+    }
+
+    /// The PodNetwork of another Network that an address lies in.
+    fn pods_around(&self, drawing: &Drawing<'_>, address: IpAddr) -> Option<&(&str, &ObjectRef)> {
+        if self.pools.is_empty() {
+            return None;
+        }
+        self.overlapping(IpNet::from(address))
+            .find(|(network, by)| *network != drawing.network && by.kind == Kind::PodNetwork)
+    }
+
+    /// The pools that have addresses in common with a network: those around it and those inside.
+    fn overlapping(&self, net: IpNet) -> impl Iterator<Item = &(&str, &ObjectRef)> {
+        let around = (0..=net.prefix_len()).filter_map(move |length| {
+            let around = IpNet::new(net.addr(), length).ok()?;
+            self.pools.get(&around.trunc())
+        });
+        let bound = |address, length| IpNet::new(address, length).unwrap_or(net);
+        let first = bound(net.network(), 0);
+        let last = bound(net.broadcast(), net.max_prefix_len());
+        let inside = self.pools.range(first..=last);
+        let inside = inside.filter(move |(pool, _)| net.contains(*pool));
+        around.chain(inside.map(|(_, holder)| holder))
+    }
+}
