@@ -3,6 +3,7 @@
 //! Each generated object belongs to one intent and one scope (a VRF or a VLAN). An intent with a problem contributes what
 //! it contributed last: the generated objects that are still in the snapshot.
 
+mod host_attachment;
 mod layer2_attachment;
 mod network;
 mod reach;
@@ -13,9 +14,10 @@ use std::collections::BTreeMap;
 use api::{
     selvedge::SettingsSpec,
     tcaas::{
-        Anycast, Layer2NetworkConfigurationSpec, MatchedDestination, VrfRouteConfigurationSpec,
+        Anycast, Layer2AttachmentSpec, Layer2NetworkConfigurationSpec, MatchedDestination,
+        VrfRouteConfigurationSpec,
     },
-    value::{IfName, Vni},
+    value::{IfName, VlanId, Vni},
 };
 use serde::Serialize;
 
@@ -63,6 +65,12 @@ pub(crate) fn is_low_level(kind: Kind) -> bool {
     )
 }
 
+/// Whether an attachment makes a segment over the fabric: neither on a device of the node, nor for SR-IOV devices alone.
+fn is_over_the_fabric(spec: &Layer2AttachmentSpec) -> bool {
+    let sriov = spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled);
+    spec.interface_ref.is_none() && (spec.interface_name.is_some() || !sriov)
+}
+
 /// Everything that intents become.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lowered {
@@ -85,6 +93,8 @@ pub struct Lowered {
 pub struct Attachment {
     /// The interface on the nodes.
     pub interface: Option<IfName>,
+    /// The VLAN of SR-IOV devices.
+    pub sriov_vlan: Option<VlanId>,
     /// The gateway.
     pub anycast: Option<Anycast>,
     /// The destinations that its selector chose.

@@ -1,5 +1,6 @@
 //! From a revision to the config of each node: complete, with no choice left to the node.
 
+mod addresses;
 mod layer2;
 mod steering;
 mod underlay;
@@ -14,9 +15,11 @@ use api::{
     meta::Labels,
     tcaas::{
         Layer2NetworkConfigurationSpec, NodeNetworkConfigSpec, VrfRouteConfigurationSpec,
-        node_network_config::{CONTRACT_VERSION, Layer2, Underlay, Vrf},
+        node_network_config::{
+            CONTRACT_VERSION, HostInterface, HostVlan, Layer2, StaticRoute, Underlay, Vrf,
+        },
     },
-    value::IfName,
+    value::{HostCidr, IfName},
 };
 
 pub use self::steering::Reason;
@@ -27,14 +30,16 @@ use crate::{
     problem::{self, Problem},
     revision::Content,
     select::{groups, selects},
-    snapshot::{ObjectRef, Snapshot, age},
+    snapshot::{Key, ObjectRef, Snapshot, age},
 };
 
 /// The config of one node. What it shares with its like is one value in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
-    /// What is the node's own.
+    /// How the node is plugged into the fabric.
     pub underlay: Option<Underlay>,
+    /// Its addresses on segments, by the name of the segment's object.
+    pub addresses: BTreeMap<String, Vec<HostCidr>>,
     /// What all nodes of its group have.
     pub shared: Arc<Shared>,
 }
@@ -50,6 +55,10 @@ pub struct Shared {
     pub fabric_vrfs: BTreeMap<String, Vrf>,
     /// VRFs of the nodes alone, by name.
     pub local_vrfs: BTreeMap<String, Vrf>,
+    /// VLANs on devices of the host's own, by device.
+    pub host_vlans: BTreeMap<String, HostVlan>,
+    /// The objects that interfaces in the host's namespace come from, by device.
+    pub host_devices: BTreeMap<String, String>,
     /// Objects whose traffic is routed by its source here, and why.
     pub steering: BTreeMap<ObjectRef, Reason>,
     /// The low-level objects that are in effect here, by name: what the node must have before they count as applied.
@@ -64,18 +73,56 @@ impl NodeConfig {
             cluster_vrf,
             fabric_vrfs,
             local_vrfs,
+            host_vlans,
+            host_devices: _,
             steering: _,
             objects: _,
         } = &*self.shared;
+        let mut layer2s = layer2s.clone();
+        for interface in layer2s
+            .values_mut()
+            .filter_map(|segment| segment.host_interface.as_mut())
+        {
+            let HostInterface {
+                name,
+                addresses,
+                routes,
+            } = interface;
+            self.own(name.as_str(), addresses, routes);
+        }
+        let mut host_vlans = host_vlans.clone();
+        host_vlans.retain(|_, vlan| !self.is_uplink(&vlan.parent));
+        for (device, vlan) in &mut host_vlans {
+            self.own(device, &mut vlan.addresses, &mut vlan.routes);
+        }
         NodeNetworkConfigSpec {
             contract_version: CONTRACT_VERSION,
             revision: revision.to_owned(),
             underlay: self.underlay.clone(),
-            layer2s: layer2s.clone(),
+            layer2s,
             cluster_vrf: cluster_vrf.clone(),
             fabric_vrfs: fabric_vrfs.clone(),
             local_vrfs: local_vrfs.clone(),
+            host_vlans,
         }
+    }
+
+    /// Puts in the node's own addresses; routes whose next hop they do not reach are left out.
+    fn own(&self, device: &str, addresses: &mut Vec<HostCidr>, routes: &mut Vec<StaticRoute>) {
+        let object = self.shared.host_devices.get(device);
+        let own = object.and_then(|object| self.addresses.get(object));
+        *addresses = own.cloned().unwrap_or_default();
+        routes.retain(|route| {
+            let next_hop = route.next_hop.as_ref().and_then(|hop| hop.address);
+            let reaches = |next_hop| addresses.iter().any(|own| own.net().contains(&next_hop));
+            next_hop.is_some_and(reaches)
+        });
+    }
+
+    /// Whether the router has this device.
+    fn is_uplink(&self, device: &IfName) -> bool {
+        let underlay = self.underlay.as_ref();
+        underlay.is_some_and(|underlay| underlay.nics.contains(device))
     }
 }
 
@@ -139,7 +186,7 @@ pub fn build(
     let tables = tables(content, snapshot, local.collect());
     let mut configs = BTreeMap::new();
     for (group, steering) in &groups_of_nodes {
-        let bare = Arc::new(Shared::default());
+        let bare = Arc::new(without_overlay(content, group, problems));
         let shared = if group.has_overlay {
             let shared = shared(content, group, &numbers, steering, &tables, problems);
             Arc::new(shared)
@@ -149,6 +196,7 @@ pub fn build(
         for node in &group.nodes {
             let config = NodeConfig {
                 underlay: underlays.get(*node).cloned(),
+                addresses: BTreeMap::new(),
                 // A node that got no address, because a pool is used up, can have no overlay.
                 shared: Arc::clone(if has_vtep(node) { &shared } else { &bare }),
             };
@@ -156,7 +204,121 @@ pub fn build(
         }
     }
     reach.report(problems);
+    let mut holders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (node, config) in &configs {
+        for object in &config.shared.objects {
+            if let Some((name, _)) = content.layer2.get_key_value(object) {
+                holders.entry(name).or_default().insert(node);
+            }
+        }
+    }
+    let mut addresses = addresses::assign(content, snapshot, &holders, problems);
+    interfaces(content, snapshot, &configs, problems);
+    for (node, config) in &mut configs {
+        config.addresses = addresses.remove(node).unwrap_or_default();
+    }
     configs
+}
+
+/// Checks the devices below the hosts' VLANs against what the nodes report.
+fn interfaces(
+    content: &Content,
+    snapshot: &Snapshot,
+    configs: &BTreeMap<String, NodeConfig>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut missing: BTreeMap<(&str, &IfName), Vec<&str>> = BTreeMap::new();
+    for (node, config) in configs {
+        let report = snapshot.node_network_statuses.get(&Key::named(node));
+        let report = report.and_then(|report| report.status.as_ref());
+        for (device, vlan) in &config.shared.host_vlans {
+            let Some(object) = config.shared.host_devices.get(device) else {
+                continue;
+            };
+            if config.is_uplink(&vlan.parent)
+                && let Some(object) = content.layer2.get(object)
+            {
+                let kind = problem::Kind::InterfaceInUse {
+                    interface: vlan.parent.to_string(),
+                    why: format!("is an uplink of node {node:?}"),
+                };
+                let source = object.source.clone();
+                problems.push(Problem::new(source, "spec.interfaceRef", kind));
+            } else if let Some(report) = report {
+                let mut interfaces = report.interfaces.iter();
+                if !interfaces.any(|seen| seen.name == vlan.parent.as_str()) {
+                    let nodes = missing.entry((object, &vlan.parent)).or_default();
+                    nodes.push(node);
+                }
+            }
+        }
+    }
+    for ((object, interface), nodes) in missing {
+        if let (Some(object), Some(node)) = (content.layer2.get(object), nodes.first()) {
+            let kind = problem::Kind::InterfaceNotFound {
+                interface: interface.to_string(),
+                node: (*node).to_owned(),
+                others: nodes.len() - 1,
+            };
+            let source = object.source.clone();
+            problems.push(Problem::new(source, "spec.interfaceRef", kind));
+        }
+    }
+}
+
+/// What nodes of a group have that take part in no overlay: VLANs on devices of their own.
+fn without_overlay(content: &Content, group: &Group<'_>, problems: &mut Vec<Problem>) -> Shared {
+    let mut group = Group {
+        nodes: group.nodes.clone(),
+        has_overlay: group.has_overlay,
+        layer2: group.layer2.clone(),
+        vrf: Vec::new(),
+    };
+    group
+        .layer2
+        .retain(|(_, object)| object.spec.interface_ref.is_some());
+    if group.layer2.is_empty() {
+        return Shared::default();
+    }
+    let claimed = layer2::claims(&group, &BTreeMap::new(), problems);
+    let vlans = layer2::host_vlans(content, &group, &claimed, problems);
+    let mut shared = Shared::default();
+    shared.host_interfaces(&group, vlans, problems);
+    shared
+}
+
+impl Shared {
+    /// Takes in the VLANs on devices of the host's own, and the routes of all interfaces in the host's namespace.
+    fn host_interfaces(
+        &mut self,
+        group: &Group<'_>,
+        vlans: Vec<(&str, IfName, HostVlan)>,
+        problems: &mut Vec<Problem>,
+    ) {
+        for (name, device, vlan) in vlans {
+            self.objects.insert(name.to_owned());
+            self.host_devices
+                .insert(device.to_string(), name.to_owned());
+            self.host_vlans.insert(device.to_string(), vlan);
+        }
+        let in_effect = self.objects.iter().map(String::as_str).collect();
+        let routes = layer2::host_routes(group, &in_effect, problems);
+        let devices = self.host_devices.clone();
+        let of = |device: &str| {
+            let routes = routes.get(devices.get(device)?.as_str());
+            routes.cloned()
+        };
+        for (device, vlan) in &mut self.host_vlans {
+            vlan.routes = of(device).unwrap_or_default();
+        }
+        for interface in self
+            .layer2s
+            .values_mut()
+            .filter_map(|segment| segment.host_interface.as_mut())
+        {
+            interface.routes = of(interface.name.as_str()).unwrap_or_default();
+        }
+    }
 }
 
 fn shared(
@@ -183,8 +345,15 @@ fn shared(
         .iter()
         .map(|(name, _)| *name)
         .chain(segments.iter().map(|(name, ..)| *name));
-    Shared {
+    let host_devices = segments.iter().filter_map(|(name, _, segment)| {
+        let interface = segment.host_interface.as_ref()?;
+        Some((interface.name.to_string(), (*name).to_owned()))
+    });
+    let vlans = layer2::host_vlans(content, group, &claimed, problems);
+    let mut shared = Shared {
         objects: objects.map(str::to_owned).collect(),
+        host_devices: host_devices.collect(),
+        host_vlans: BTreeMap::new(),
         layer2s: segments
             .into_iter()
             .map(|(_, _, segment)| (segment.vlan.to_string(), segment))
@@ -193,7 +362,9 @@ fn shared(
         fabric_vrfs,
         local_vrfs: steering.local_vrfs(cluster, tables),
         steering: steering.why.clone(),
-    }
+    };
+    shared.host_interfaces(group, vlans, problems);
+    shared
 }
 
 fn selectors(content: &Content) -> impl Iterator<Item = &api::meta::LabelSelector> {
@@ -290,7 +461,15 @@ struct Reach<'a> {
 
 impl<'a> Reach<'a> {
     fn note(&mut self, group: &Group<'a>) {
-        for (_, object) in &group.layer2 {
+        let fabric = |object: &&LowLevel<Layer2NetworkConfigurationSpec>| {
+            object.spec.interface_ref.is_none()
+        };
+        for object in group
+            .layer2
+            .iter()
+            .map(|(_, object)| *object)
+            .filter(fabric)
+        {
             let (nodes, met) = self.selected.entry(&object.source).or_default();
             *nodes += group.nodes.len();
             *met |= group.has_overlay;

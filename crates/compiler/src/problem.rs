@@ -221,6 +221,79 @@ pub enum Kind {
         /// How many can be told apart.
         most: usize,
     },
+    /// A Network of the fabric is attached to a device of the node.
+    #[error(
+        "{network} has VNI {vni}, which is for the fabric, but this attachment is on a device of the node"
+    )]
+    NetworkHasVni {
+        /// The network.
+        network: ObjectRef,
+        /// Its VNI.
+        vni: Vni,
+    },
+    /// An attachment to a device of the node selects a Destination behind a VRF.
+    #[error(
+        "{destination} is behind a VRF, which an attachment to a device of the node does not reach"
+    )]
+    VrfWithoutFabric {
+        /// The Destination.
+        destination: ObjectRef,
+    },
+    /// Two Destinations lead to one prefix by different next hops.
+    #[error("{destination} and {other} lead to {prefix} by different next hops")]
+    PrefixByTwoNextHops {
+        /// The prefix.
+        prefix: String,
+        /// One of them.
+        destination: Box<ObjectRef>,
+        /// The other.
+        other: Box<ObjectRef>,
+    },
+    /// A next hop cannot be reached from the segment.
+    #[error("{next_hop}, the next hop to {prefix}, is in none of the segment's networks")]
+    NextHopOutside {
+        /// The next hop.
+        next_hop: String,
+        /// Where it leads.
+        prefix: String,
+    },
+    /// Routes by next hops need addresses of the nodes.
+    #[error("routes by next hops need an address of the node on the segment")]
+    NodeIpsRequired,
+    /// Two objects give a node a route to one prefix.
+    #[error("{by} already gives node {node:?} a route to {prefix}")]
+    HostRouteTaken {
+        /// The prefix.
+        prefix: String,
+        /// The older object.
+        by: Box<ObjectRef>,
+        /// A node where both meet.
+        node: String,
+    },
+    /// A node does not have the device that carries the VLAN.
+    #[error("node {node:?} has no interface {interface:?}{}", and_others(*.others))]
+    InterfaceNotFound {
+        /// The device.
+        interface: String,
+        /// The first node without it.
+        node: String,
+        /// How many more nodes lack it.
+        others: usize,
+    },
+    /// The device belongs to the router.
+    #[error("{interface:?} {why}, which carries no VLAN of the host")]
+    InterfaceInUse {
+        /// The device.
+        interface: String,
+        /// What it is used for.
+        why: String,
+    },
+    /// An SR-IOV attachment with an interface on the nodes reaches several VRFs.
+    #[error("an attachment with SR-IOV and interfaceName reaches one VRF, this one {vrfs}")]
+    SriovSeveralVrfs {
+        /// How many.
+        vrfs: usize,
+    },
     /// Somebody's object has the name of one we would generate.
     #[error("{name:?} exists and is not generated from this object")]
     NameTaken {
@@ -239,6 +312,13 @@ pub enum Kind {
         /// What and why.
         what: String,
     },
+}
+
+fn and_others(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        others => format!(" (nor have {others} more)"),
+    }
 }
 
 fn on(node: Option<&String>) -> String {
@@ -307,6 +387,28 @@ impl Kind {
                 "select one of the two, or let their prefixes differ".to_owned()
             }
             Self::SourcesTooDeep { .. } => "use fewer sources inside each other".to_owned(),
+            Self::NetworkHasVni { .. } => {
+                "use a Network without spec.vni, or remove spec.interfaceRef".to_owned()
+            }
+            Self::VrfWithoutFabric { destination } => format!(
+                "let the selector leave {destination} out, or remove spec.interfaceRef to reach it over the fabric"
+            ),
+            Self::PrefixByTwoNextHops { .. } => "let the selector choose one of them".to_owned(),
+            Self::NextHopOutside { .. } => {
+                "use a next hop in the network, or a network that holds it".to_owned()
+            }
+            Self::NodeIpsRequired => "set spec.nodeIPs.enabled".to_owned(),
+            Self::HostRouteTaken { .. } => {
+                "let the prefixes differ, or the node selectors not meet".to_owned()
+            }
+            Self::InterfaceNotFound { .. } => {
+                "create the interface on the node, or correct the name or the node selector"
+                    .to_owned()
+            }
+            Self::InterfaceInUse { .. } => "choose another interface".to_owned(),
+            Self::SriovSeveralVrfs { .. } => {
+                "let spec.destinations select one VRF, or make an attachment for each".to_owned()
+            }
             Self::NameTaken { .. } => "rename or delete that object".to_owned(),
             Self::NotCompiledYet { .. } | Self::NoEffect { .. } => return None,
         };

@@ -51,6 +51,8 @@ pub fn desired(
         cluster_vrf,
         fabric_vrfs,
         local_vrfs,
+        // The host's VLANs are the kernel's.
+        host_vlans: _,
     } = spec;
     let config = FrrConfig {
         resolve_via_default: true,

@@ -1,16 +1,18 @@
 //! A `Layer2Attachment` over the fabric becomes one segment, and routing in each VRF it reaches.
 
+use std::collections::BTreeSet;
+
 use api::{
     selvedge::SettingsSpec,
     tcaas::{
         Anycast, Layer2AttachmentSpec, Layer2AttachmentStatus, Layer2NetworkConfigurationSpec,
-        MatchedDestination, MergeOrder, NetworkSpec, PrefixAction, PrefixItem,
-        VrfRouteConfigurationSpec,
+        MatchedDestination, MergeOrder, NetworkSpec, NodeIps, PrefixAction, PrefixItem,
+        StaticRoute, VrfRouteConfigurationSpec,
     },
     value::{HostCidr, MacAddress, Mtu, Prefix, VlanId, Vni, VrfName},
 };
 
-use super::{Attachment, Lowered, Made, reach};
+use super::{Attachment, Lowered, Made, host_attachment, reach};
 use crate::{
     allocate, names,
     problem::{self, Problem},
@@ -43,8 +45,14 @@ pub(super) fn lower(
         return None;
     }
     let network = network(snapshot, subject, spec, problems)?;
-    if spec.interface_ref.is_some() || !network.managed {
+    if !network.managed {
         return Some(Made::default());
+    }
+    if let Some(parent) = &spec.interface_ref {
+        return host_attachment::lower(snapshot, subject, spec, network, parent, problems);
+    }
+    if !super::is_over_the_fabric(spec) {
+        return sriov_only(subject, spec, network, problems);
     }
     let segment = segment(lowered, subject, spec, network, problems)?;
     let Some(selector) = &spec.destinations else {
@@ -53,6 +61,15 @@ pub(super) fn lower(
         return None;
     };
     let reach = reach::resolve(snapshot, &lowered.vrfs, subject, selector, problems)?;
+    if sriov_vlan(spec, network).is_some() && reach.vrfs.len() > 1 {
+        let vrfs = reach.vrfs.len();
+        let kind = problem::Kind::SriovSeveralVrfs { vrfs };
+        problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
+        return None;
+    }
+    let node_ips = node_ips(subject, spec, network)
+        .map_err(|problem| problems.push(*problem))
+        .ok()?;
 
     let subnets = subnets(network);
     let routing = reach.vrfs.iter().map(|(vrf, reached)| {
@@ -62,9 +79,84 @@ pub(super) fn lower(
     let name = generated_name(subject, &segment.vlan.to_string());
     Some(Made {
         vrf: routing.collect(),
-        layer2: vec![(name, layer2(settings, spec, &segment, &reach))],
-        attachment: attachment(settings, spec, &segment, reach.matched),
+        layer2: vec![(name, layer2(settings, spec, &segment, &reach, node_ips))],
+        attachment: Attachment {
+            sriov_vlan: sriov_vlan(spec, network),
+            ..attachment(settings, spec, &segment, reach.matched)
+        },
     })
+}
+
+/// For SR-IOV devices alone nodes need nothing: pods get the VLAN by their virtual function.
+fn sriov_only(
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    network: &NetworkSpec,
+    problems: &mut Vec<Problem>,
+) -> Option<Made> {
+    let Some(vlan) = network.vlan else {
+        let network = ObjectRef::named(Kind::Network, &spec.network_ref);
+        let what = "vlan";
+        let kind = problem::Kind::NetworkLacks { network, what };
+        problems.push(Problem::new(subject.clone(), "spec.networkRef", kind));
+        return None;
+    };
+    Some(Made {
+        attachment: Attachment {
+            sriov_vlan: Some(vlan),
+            ..Attachment::default()
+        },
+        ..Made::default()
+    })
+}
+
+/// The VLAN of SR-IOV devices, where the attachment is for them.
+pub(super) fn sriov_vlan(spec: &Layer2AttachmentSpec, network: &NetworkSpec) -> Option<VlanId> {
+    let enabled = spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled);
+    network.vlan.filter(|_| enabled)
+}
+
+/// Addresses of the nodes, where the attachment wants them. It is a problem when the network has none to give.
+pub(super) fn node_ips(
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    network: &NetworkSpec,
+) -> Result<Option<NodeIps>, Box<Problem>> {
+    let Some(wanted) = spec.node_ips.as_ref().filter(|wanted| wanted.enabled) else {
+        return Ok(None);
+    };
+    let networks = subnets(network);
+    if networks.is_empty() {
+        let kind = problem::Kind::NetworkLacks {
+            network: ObjectRef::named(Kind::Network, &spec.network_ref),
+            what: "ipv4",
+        };
+        let problem = Problem::new(subject.clone(), "spec.nodeIPs", kind);
+        return Err(Box::new(problem));
+    }
+    Ok(Some(NodeIps {
+        enabled: true,
+        networks,
+        reserved_for_pods: wanted.reserved_for_pods,
+    }))
+}
+
+/// Routes of a node with an address on the segment: what is reached from the segment is reached by its gateway.
+fn host_routes(segment: &Segment, reach: &reach::Reach) -> Vec<StaticRoute> {
+    let prefixes: BTreeSet<Prefix> = reach
+        .vrfs
+        .values()
+        .flat_map(|reached| reached.prefixes.iter().copied())
+        .collect();
+    let by_gateway = |prefix: Prefix| {
+        let mut gateways = segment.gateways.iter();
+        let gateway = gateways.find(|gateway| gateway.is_ipv4() == prefix.is_ipv4())?;
+        (gateway.prefix() != prefix).then_some(StaticRoute {
+            prefix,
+            next_hop: gateway.addr(),
+        })
+    };
+    prefixes.into_iter().filter_map(by_gateway).collect()
 }
 
 /// The segment: in the one VRF that it reaches, or, where it reaches several, in the cluster VRF, from which it is leaked to each.
@@ -73,6 +165,7 @@ fn layer2(
     spec: &Layer2AttachmentSpec,
     segment: &Segment,
     reach: &reach::Reach,
+    node_ips: Option<NodeIps>,
 ) -> Layer2NetworkConfigurationSpec {
     let mut vrfs = reach.vrfs.keys();
     let home = match (vrfs.next(), vrfs.next()) {
@@ -93,8 +186,11 @@ fn layer2(
         node_selector: spec.node_selector.clone(),
         interface_ref: None,
         interface_name: spec.interface_name.clone(),
-        node_ips: None,
-        static_routes: Vec::new(),
+        static_routes: match node_ips {
+            Some(_) => host_routes(segment, reach),
+            None => Vec::new(),
+        },
+        node_ips,
     }
 }
 
@@ -111,6 +207,7 @@ fn attachment(
     };
     Attachment {
         interface: suffix.and_then(|suffix| names::host_interface(suffix.as_str())),
+        sriov_vlan: None,
         anycast: segment.mac(settings).map(|mac| Anycast {
             mac: Some(mac),
             gateway: gateway(false),
@@ -120,11 +217,11 @@ fn attachment(
     }
 }
 
-fn generated_name(subject: &ObjectRef, scope: &str) -> String {
+pub(super) fn generated_name(subject: &ObjectRef, scope: &str) -> String {
     names::generated(subject.kind.into(), &subject.key.name, scope)
 }
 
-fn default_mtu() -> Mtu {
+pub(super) fn default_mtu() -> Mtu {
     Mtu::try_from(DEFAULT_MTU).unwrap_or_else(|_| unreachable!("a constant in range"))
 }
 
@@ -211,7 +308,7 @@ fn segment(
 }
 
 /// The subnets of a network, IPv4 first.
-fn subnets(network: &NetworkSpec) -> Vec<Prefix> {
+pub(super) fn subnets(network: &NetworkSpec) -> Vec<Prefix> {
     [&network.ipv4, &network.ipv6]
         .into_iter()
         .flatten()
@@ -282,20 +379,11 @@ fn note_what_is_left_out(
             problem::Kind::NotCompiledYet { what },
         ));
     };
-    if spec.interface_ref.is_some() {
-        note("spec.interfaceRef", "an attachment to a device of the node");
-    }
-    if spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
+    let is_over_the_fabric = super::is_over_the_fabric(spec);
+    if is_over_the_fabric && spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
         note("spec.bgp", "BGP with workloads");
     }
     if spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled) {
-        note("spec.sriov", "SR-IOV");
-    }
-    if spec
-        .node_ips
-        .as_ref()
-        .is_some_and(|node_ips| node_ips.enabled)
-    {
-        note("spec.nodeIPs", "addresses of nodes");
+        note("spec.sriov", "the platform's SR-IOV policy");
     }
 }
