@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use api::{
     selvedge::SettingsSpec,
     tcaas::{
-        Anycast, Layer2AttachmentSpec, Layer2NetworkConfigurationSpec, MatchedDestination,
-        VrfRouteConfigurationSpec,
+        Anycast, BgpPeeringSpec, Layer2AttachmentSpec, Layer2NetworkConfigurationSpec,
+        MatchedDestination, VrfRouteConfigurationSpec,
     },
     value::{IfName, VlanId, Vni},
 };
@@ -78,6 +78,8 @@ pub struct Lowered {
     pub layer2: LowLevelObjects<Layer2NetworkConfigurationSpec>,
     /// Routing: generated and people's own.
     pub vrf: LowLevelObjects<VrfRouteConfigurationSpec>,
+    /// BGP sessions with workloads: generated and people's own.
+    pub bgp: LowLevelObjects<BgpPeeringSpec>,
     /// VRFs that can be used.
     pub vrfs: BTreeMap<Key, ResolvedVrf>,
     /// VNIs that Networks got from the cluster's range, or have of their own.
@@ -112,6 +114,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
         Kind::VrfRouteConfiguration,
         &snapshot.vrf_route_configurations,
     );
+    lowered.bgp = handwritten(Kind::BgpPeering, &snapshot.bgp_peerings);
     lowered.vrfs = vrf::resolve(snapshot, settings, &mut lowered.problems);
     lowered.network_vnis = network::vnis(snapshot, settings, &lowered.vrfs, &mut lowered.problems);
     for (key, object) in by_age(&snapshot.layer2_attachments) {
@@ -147,6 +150,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
 struct Made {
     layer2: Vec<(String, Layer2NetworkConfigurationSpec)>,
     vrf: Vec<(String, VrfRouteConfigurationSpec)>,
+    bgp: Vec<(String, BgpPeeringSpec)>,
     attachment: Attachment,
 }
 
@@ -157,13 +161,17 @@ impl Lowered {
         let vrf = made.vrf.iter().map(|(name, _)| name);
         let taken_layer2 = layer2.filter(|name| self.layer2.contains_key(*name));
         let taken_vrf = vrf.filter(|name| self.vrf.contains_key(*name));
-        taken_layer2.chain(taken_vrf).next().cloned()
+        let bgp = made.bgp.iter().map(|(name, _)| name);
+        let taken_bgp = bgp.filter(|name| self.bgp.contains_key(*name));
+        let mut taken = taken_layer2.chain(taken_vrf).chain(taken_bgp);
+        taken.next().cloned()
     }
 
     fn add(&mut self, source: &ObjectRef, meta: &Meta, made: Made) {
         let Made {
             layer2,
             vrf,
+            bgp,
             attachment,
         } = made;
         self.attachments.insert(source.key.name.clone(), attachment);
@@ -172,6 +180,9 @@ impl Lowered {
         }
         for (name, spec) in vrf {
             self.vrf.insert(name, LowLevel::of(source, meta, spec));
+        }
+        for (name, spec) in bgp {
+            self.bgp.insert(name, LowLevel::of(source, meta, spec));
         }
     }
 
@@ -189,6 +200,7 @@ impl Lowered {
             source,
             meta,
         );
+        keep(&mut self.bgp, &snapshot.bgp_peerings, source, meta);
     }
 }
 
@@ -257,7 +269,6 @@ fn not_compiled_yet(snapshot: &Snapshot, problems: &mut Vec<Problem>) {
     note(Kind::PodNetwork, &snapshot.pod_networks, problems);
     note(Kind::Collector, &snapshot.collectors, problems);
     note(Kind::TrafficMirror, &snapshot.traffic_mirrors, problems);
-    note(Kind::BgpPeering, &snapshot.bgp_peerings, problems);
     note(Kind::MirrorTarget, &snapshot.mirror_targets, problems);
     note(Kind::MirrorSelector, &snapshot.mirror_selectors, problems);
     note(Kind::L3Vni, &snapshot.l3vnis, problems);

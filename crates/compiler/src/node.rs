@@ -2,6 +2,7 @@
 
 mod addresses;
 mod layer2;
+mod peers;
 mod steering;
 mod underlay;
 mod vrfs;
@@ -14,9 +15,11 @@ use std::{
 use api::{
     meta::Labels,
     tcaas::{
-        Layer2NetworkConfigurationSpec, NodeNetworkConfigSpec, VrfRouteConfigurationSpec,
+        BgpPeeringSpec, Layer2NetworkConfigurationSpec, NodeNetworkConfigSpec,
+        VrfRouteConfigurationSpec,
         node_network_config::{
-            CONTRACT_VERSION, HostInterface, HostVlan, Layer2, StaticRoute, Underlay, Vrf,
+            CONTRACT_VERSION, HostInterface, HostLoopback, HostVlan, Layer2, StaticRoute, Underlay,
+            Vrf,
         },
     },
     value::{HostCidr, IfName},
@@ -30,7 +33,7 @@ use crate::{
     problem::{self, Problem},
     revision::Content,
     select::{groups, selects},
-    snapshot::{Key, ObjectRef, Snapshot, age},
+    snapshot::{Key, Kind, ObjectRef, Snapshot, age},
 };
 
 /// The config of one node. What it shares with its like is one value in memory.
@@ -57,6 +60,10 @@ pub struct Shared {
     pub local_vrfs: BTreeMap<String, Vrf>,
     /// VLANs on devices of the host's own, by device.
     pub host_vlans: BTreeMap<String, HostVlan>,
+    /// Loopbacks of the host, by device.
+    pub host_loopbacks: BTreeMap<String, HostLoopback>,
+    /// The peerings that are in effect here, by name.
+    pub peerings: BTreeSet<String>,
     /// The objects that interfaces in the host's namespace come from, by device.
     pub host_devices: BTreeMap<String, String>,
     /// Objects whose traffic is routed by its source here, and why.
@@ -74,6 +81,8 @@ impl NodeConfig {
             fabric_vrfs,
             local_vrfs,
             host_vlans,
+            host_loopbacks,
+            peerings: _,
             host_devices: _,
             steering: _,
             objects: _,
@@ -104,6 +113,7 @@ impl NodeConfig {
             fabric_vrfs: fabric_vrfs.clone(),
             local_vrfs: local_vrfs.clone(),
             host_vlans,
+            host_loopbacks: host_loopbacks.clone(),
         }
     }
 
@@ -136,6 +146,7 @@ struct Group<'a> {
     has_overlay: bool,
     layer2: Vec<Selected<'a, Layer2NetworkConfigurationSpec>>,
     vrf: Vec<Selected<'a, VrfRouteConfigurationSpec>>,
+    bgp: Vec<Selected<'a, BgpPeeringSpec>>,
 }
 
 /// Makes the config of every node.
@@ -151,6 +162,7 @@ pub fn build(
         .collect();
     let underlays = underlay::assign(content, snapshot, problems);
     let numbers = vrfs::Numbers::resolve(content, problems);
+    let broken = peers::check(content, problems);
     if labels.is_empty() {
         // Without nodes there is nothing to build, but what cannot stand together is still said.
         let everything = everything(content);
@@ -171,7 +183,8 @@ pub fn build(
         selectors(content),
     ) {
         let has_overlay = nodes.iter().any(|node| has_vtep(node));
-        let group = select(content, &group_labels, nodes, has_overlay);
+        let mut group = select(content, &group_labels, nodes, has_overlay);
+        group.bgp.retain(|(name, _)| !broken.contains(*name));
         reach.note(&group);
         let steering = if has_overlay {
             steering::Steering::find(&group, &numbers, problems)
@@ -204,9 +217,10 @@ pub fn build(
         }
     }
     reach.report(problems);
+    nowhere(content, &configs, &broken, problems);
     let mut holders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (node, config) in &configs {
-        for object in &config.shared.objects {
+        for object in config.shared.host_devices.values() {
             if let Some((name, _)) = content.layer2.get_key_value(object) {
                 holders.entry(name).or_default().insert(node);
             }
@@ -218,6 +232,37 @@ pub fn build(
         config.addresses = addresses.remove(node).unwrap_or_default();
     }
     configs
+}
+
+/// Says which hand-written peerings are on a segment that no selected node has.
+fn nowhere(
+    content: &Content,
+    configs: &BTreeMap<String, NodeConfig>,
+    broken: &BTreeSet<String>,
+    problems: &mut Vec<Problem>,
+) {
+    let in_effect: BTreeSet<&String> = configs
+        .values()
+        .flat_map(|config| &config.shared.peerings)
+        .collect();
+    for (name, object) in &content.bgp {
+        let said = || {
+            problems
+                .iter()
+                .any(|problem| problem.subject == object.source)
+        };
+        let idle = !in_effect.contains(name) && !broken.contains(name) && !object.is_generated();
+        if let Some(segment) = &object.spec.peering_vlan
+            && idle
+            && !said()
+        {
+            let kind = problem::Kind::PeeringNowhere {
+                segment: ObjectRef::named(Kind::Layer2NetworkConfiguration, &segment.name),
+            };
+            let source = object.source.clone();
+            problems.push(Problem::new(source, "spec.nodeSelector", kind));
+        }
+    }
 }
 
 /// Checks the devices below the hosts' VLANs against what the nodes report.
@@ -273,6 +318,7 @@ fn without_overlay(content: &Content, group: &Group<'_>, problems: &mut Vec<Prob
         has_overlay: group.has_overlay,
         layer2: group.layer2.clone(),
         vrf: Vec::new(),
+        bgp: Vec::new(),
     };
     group
         .layer2
@@ -330,7 +376,7 @@ fn shared(
     problems: &mut Vec<Problem>,
 ) -> Shared {
     let cluster = content.settings.cluster_vrf.name.as_str();
-    let (mut cluster_vrf, fabric_vrfs) = vrfs::build(content, group, numbers, tables);
+    let (mut cluster_vrf, mut fabric_vrfs) = vrfs::build(content, group, numbers, tables);
     let claimed = layer2::claims(group, &numbers.holders, problems);
     let known = |vrf: &str| vrf == cluster || fabric_vrfs.contains_key(vrf);
     let segments = layer2::build(content, group, &claimed, known, problems);
@@ -340,6 +386,12 @@ fn shared(
         .map(|(name, source, segment)| (*name, *source, segment))
         .collect();
     cluster_vrf.policy_routes = steering.policy_routes(&in_cluster, problems);
+    let vrfs = peers::Vrfs {
+        cluster_name: cluster,
+        cluster: &mut cluster_vrf,
+        fabric: &mut fabric_vrfs,
+    };
+    let (host_loopbacks, peerings) = peers::build(content, group, &segments, vrfs, problems);
     let objects = group
         .vrf
         .iter()
@@ -354,6 +406,8 @@ fn shared(
         objects: objects.map(str::to_owned).collect(),
         host_devices: host_devices.collect(),
         host_vlans: BTreeMap::new(),
+        host_loopbacks,
+        peerings: peerings.into_iter().map(str::to_owned).collect(),
         layer2s: segments
             .into_iter()
             .map(|(_, _, segment)| (segment.vlan.to_string(), segment))
@@ -376,11 +430,15 @@ fn selectors(content: &Content) -> impl Iterator<Item = &api::meta::LabelSelecto
         .vrf
         .values()
         .filter_map(|object| object.spec.node_selector.as_ref());
+    let bgp = content
+        .bgp
+        .values()
+        .filter_map(|object| object.spec.node_selector.as_ref());
     let underlays = content
         .underlays
         .iter()
         .filter_map(|(_, _, spec)| spec.node_selector.as_ref());
-    layer2.chain(vrf).chain(underlays)
+    layer2.chain(vrf).chain(bgp).chain(underlays)
 }
 
 fn select<'a>(
@@ -395,6 +453,9 @@ fn select<'a>(
         .retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
     group
         .vrf
+        .retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
+    group
+        .bgp
         .retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
     Group {
         nodes,
@@ -417,11 +478,18 @@ fn everything(content: &Content) -> Group<'_> {
         .map(|(name, object)| (name.as_str(), object))
         .collect();
     vrf.sort_by_key(|(name, object)| (object.spec.seq, *name));
+    let mut bgp: Vec<_> = content
+        .bgp
+        .iter()
+        .map(|(name, object)| (name.as_str(), object))
+        .collect();
+    bgp.sort_by(|(a_name, a), (b_name, b)| (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name)));
     Group {
         nodes: Vec::new(),
         has_overlay: false,
         layer2,
         vrf,
+        bgp,
     }
 }
 

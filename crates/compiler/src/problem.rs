@@ -294,6 +294,45 @@ pub enum Kind {
         /// How many.
         vrfs: usize,
     },
+    /// Two peerings want one session.
+    #[error("{by} already has the sessions with {peer} in VRF {vrf:?}")]
+    PeerTaken {
+        /// The peer, or the network that peers are in.
+        peer: String,
+        /// The VRF.
+        vrf: String,
+        /// The older object.
+        by: Box<ObjectRef>,
+    },
+    /// A peering is on a segment where nobody could be spoken to.
+    #[error("{segment} has no gateway in a VRF that peers could speak to")]
+    PeeringWithoutGateway {
+        /// The segment.
+        segment: ObjectRef,
+    },
+    /// A peering selects nodes, none of which has its segment.
+    #[error("none of the selected nodes has {segment}")]
+    PeeringNowhere {
+        /// The segment.
+        segment: ObjectRef,
+    },
+    /// The router has no way to a peer on the host.
+    #[error("the router has no way to {peer}: the trunk has no address of that family")]
+    NoWayToPeer {
+        /// The peer.
+        peer: String,
+    },
+    /// BGP cannot have these timers.
+    #[error("holdTime must be 0 or 3–65535 seconds, and keepaliveTime not longer")]
+    TimersDoNotFit,
+    /// Nobody says which AS workloads are in.
+    #[error("the AS number of the workloads is said neither here nor in Settings")]
+    WorkloadAsRequired,
+    /// Workloads have nobody to open a session with.
+    #[error(
+        "workloads open their sessions with the gateway, which disableAnycast or a Network without addresses leaves out"
+    )]
+    GatewayRequired,
     /// Somebody's object has the name of one we would generate.
     #[error("{name:?} exists and is not generated from this object")]
     NameTaken {
@@ -380,39 +419,57 @@ impl Kind {
             Self::PoolExhausted { .. } => "use a larger pool".to_owned(),
             Self::NoVniLeft => "set spec.vni, or set or widen Settings.spec.l2VniRange".to_owned(),
             Self::NoGateway { .. } => "use a larger network, or set spec.disableAnycast".to_owned(),
-            Self::SourceAmbiguous { .. } => {
-                "let one VRF lead there, or use sources that differ".to_owned()
-            }
-            Self::PrefixInTwoVrfs { .. } => {
-                "select one of the two, or let their prefixes differ".to_owned()
-            }
-            Self::SourcesTooDeep { .. } => "use fewer sources inside each other".to_owned(),
-            Self::NetworkHasVni { .. } => {
-                "use a Network without spec.vni, or remove spec.interfaceRef".to_owned()
-            }
-            Self::VrfWithoutFabric { destination } => format!(
+            Self::NameTaken { .. } => "rename or delete that object".to_owned(),
+            other => return other.remedy_of_attachments(),
+        };
+        Some(text)
+    }
+
+    /// What can be done about problems of routing by source, of devices of the node, and of sessions with workloads.
+    fn remedy_of_attachments(&self) -> Option<String> {
+        if let Self::VrfWithoutFabric { destination } = self {
+            return Some(format!(
                 "let the selector leave {destination} out, or remove spec.interfaceRef to reach it over the fabric"
-            ),
-            Self::PrefixByTwoNextHops { .. } => "let the selector choose one of them".to_owned(),
-            Self::NextHopOutside { .. } => {
-                "use a next hop in the network, or a network that holds it".to_owned()
+            ));
+        }
+        let text = match self {
+            Self::SourceAmbiguous { .. } => "let one VRF lead there, or use sources that differ",
+            Self::PrefixInTwoVrfs { .. } => "select one of the two, or let their prefixes differ",
+            Self::SourcesTooDeep { .. } => "use fewer sources inside each other",
+            Self::NetworkHasVni { .. } => {
+                "use a Network without spec.vni, or remove spec.interfaceRef"
             }
-            Self::NodeIpsRequired => "set spec.nodeIPs.enabled".to_owned(),
+            Self::PrefixByTwoNextHops { .. } => "let the selector choose one of them",
+            Self::NextHopOutside { .. } => {
+                "use a next hop in the network, or a network that holds it"
+            }
+            Self::NodeIpsRequired => "set spec.nodeIPs.enabled",
             Self::HostRouteTaken { .. } => {
-                "let the prefixes differ, or the node selectors not meet".to_owned()
+                "let the prefixes differ, or the node selectors not meet"
             }
             Self::InterfaceNotFound { .. } => {
                 "create the interface on the node, or correct the name or the node selector"
-                    .to_owned()
             }
-            Self::InterfaceInUse { .. } => "choose another interface".to_owned(),
+            Self::InterfaceInUse { .. } => "choose another interface",
             Self::SriovSeveralVrfs { .. } => {
-                "let spec.destinations select one VRF, or make an attachment for each".to_owned()
+                "let spec.destinations select one VRF, or make an attachment for each"
             }
-            Self::NameTaken { .. } => "rename or delete that object".to_owned(),
-            Self::NotCompiledYet { .. } | Self::NoEffect { .. } => return None,
+            Self::PeerTaken { .. } => "keep one of the two, or let the node selectors not meet",
+            Self::PeeringWithoutGateway { .. } => {
+                "give the segment spec.anycastGateways and spec.vrf, or choose another"
+            }
+            Self::PeeringNowhere { .. } => "let the node selectors of the two meet",
+            Self::NoWayToPeer { .. } => {
+                "add an address of that family to Settings.spec.trunk.addresses"
+            }
+            Self::TimersDoNotFit => "choose other timers, such as 90s and 30s",
+            Self::WorkloadAsRequired => "set spec.bgp.workloadAS, or Settings.spec.bgp.workloadAS",
+            Self::GatewayRequired => {
+                "remove spec.disableAnycast or spec.bgp, or give the Network addresses"
+            }
+            _ => return None,
         };
-        Some(text)
+        Some(text.to_owned())
     }
 }
 

@@ -152,6 +152,7 @@ fn bytes(compilation: &Compilation) -> String {
     let parts = json!({
         "layer2": compilation.lowered.layer2,
         "vrf": compilation.lowered.vrf,
+        "bgp": compilation.lowered.bgp,
         "vnis": compilation.lowered.network_vnis,
         "revision": compilation.revision,
         "nodes": nodes,

@@ -51,8 +51,9 @@ pub fn desired(
         cluster_vrf,
         fabric_vrfs,
         local_vrfs,
-        // The host's VLANs are the kernel's.
+        // The host's devices are the kernel's.
         host_vlans: _,
+        host_loopbacks: _,
     } = spec;
     let config = FrrConfig {
         resolve_via_default: true,

@@ -122,6 +122,7 @@ pub fn desired(config: &NodeNetworkConfigSpec) -> Result<Desired, Vec<Unsupporte
     wish.vrfs();
     wish.layer2s();
     wish.host_vlans();
+    wish.host_loopbacks();
     if wish.unsupported.is_empty() {
         Ok(wish.desired)
     } else {

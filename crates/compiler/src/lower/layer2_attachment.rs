@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use api::{
+    meta::NameReference,
     selvedge::SettingsSpec,
     tcaas::{
-        Anycast, Layer2AttachmentSpec, Layer2AttachmentStatus, Layer2NetworkConfigurationSpec,
-        MatchedDestination, MergeOrder, NetworkSpec, NodeIps, PrefixAction, PrefixItem,
-        StaticRoute, VrfRouteConfigurationSpec,
+        Anycast, BgpPeeringSpec, Layer2AttachmentSpec, Layer2AttachmentStatus,
+        Layer2NetworkConfigurationSpec, MatchedDestination, MergeOrder, NetworkSpec, NodeIps,
+        PrefixAction, PrefixItem, StaticRoute, VrfRouteConfigurationSpec,
     },
     value::{HostCidr, MacAddress, Mtu, Prefix, VlanId, Vni, VrfName},
 };
@@ -72,12 +73,16 @@ pub(super) fn lower(
         .ok()?;
 
     let subnets = subnets(network);
+    let bgp = bgp(settings, subject, spec, (&segment, &reach), &subnets)
+        .map_err(|problem| problems.push(*problem))
+        .ok()?;
     let routing = reach.vrfs.iter().map(|(vrf, reached)| {
         let name = generated_name(subject, vrf.as_str());
         (name, routing(spec, vrf, reached, &subnets))
     });
     let name = generated_name(subject, &segment.vlan.to_string());
     Some(Made {
+        bgp: bgp.into_iter().collect(),
         vrf: routing.collect(),
         layer2: vec![(name, layer2(settings, spec, &segment, &reach, node_ips))],
         attachment: Attachment {
@@ -85,6 +90,62 @@ pub(super) fn lower(
             ..attachment(settings, spec, &segment, reach.matched)
         },
     })
+}
+
+/// Whether workloads may open sessions: not where their packets pass the node by.
+fn has_bgp(spec: &Layer2AttachmentSpec) -> bool {
+    let sriov = spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled);
+    !sriov && spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled)
+}
+
+/// The sessions that workloads may open on the segment. They announce parts of its network and the extra routes, and learn where the
+/// destinations are.
+fn bgp(
+    settings: &SettingsSpec,
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    (segment, reach): (&Segment, &reach::Reach),
+    subnets: &[Prefix],
+) -> Result<Option<(String, BgpPeeringSpec)>, Box<Problem>> {
+    let Some(bgp) = spec.bgp.as_ref().filter(|_| has_bgp(spec)) else {
+        return Ok(None);
+    };
+    let refuse = |field: &str, kind| Box::new(Problem::new(subject.clone(), field, kind));
+    let Some(remote_asn) = bgp.workload_as.or(settings.bgp.workload_as) else {
+        let kind = problem::Kind::WorkloadAsRequired;
+        return Err(refuse("spec.bgp.workloadAS", kind));
+    };
+    if segment.gateways.is_empty() {
+        return Err(refuse("spec.bgp", problem::Kind::GatewayRequired));
+    }
+    let own = subnets.iter().map(|subnet| PrefixItem {
+        le: Some(subnet.net().max_prefix_len()),
+        ..permit_one(*subnet)
+    });
+    let extra = spec.routes.iter().flat_map(|route| &route.prefixes);
+    let mut import: Vec<PrefixItem> = own.collect();
+    import.extend(extra.map(|prefix| permit_one(*prefix)));
+    let prefixes: BTreeSet<Prefix> = reach
+        .vrfs
+        .values()
+        .flat_map(|reached| reached.prefixes.iter().copied())
+        .collect();
+    let scope = segment.vlan.to_string();
+    let peering = BgpPeeringSpec {
+        peering_vlan: Some(NameReference {
+            name: generated_name(subject, &scope),
+        }),
+        loopback_peer: None,
+        remote_asn,
+        enable_bfd: false,
+        maximum_prefixes: bgp.maximum_prefixes,
+        hold_time: bgp.hold_time,
+        keepalive_time: bgp.keepalive_time,
+        import,
+        export: permit(&prefixes.into_iter().collect::<Vec<_>>()),
+        node_selector: spec.node_selector.clone(),
+    };
+    Ok(Some((generated_name(subject, &scope), peering)))
 }
 
 /// For SR-IOV devices alone nodes need nothing: pods get the VLAN by their virtual function.
@@ -329,12 +390,25 @@ fn routing(
     let mut export: Vec<Prefix> = subnets.iter().chain(extra).copied().collect();
     // Longest first, so that a wider item never hides a narrower one.
     export.sort_by_key(|prefix| (std::cmp::Reverse(prefix.net().prefix_len()), *prefix));
+    let mut export = permit(&export);
+    if has_bgp(spec) {
+        let transfer = spec
+            .bgp
+            .as_ref()
+            .is_some_and(|bgp| bgp.advertise_transfer_network);
+        for item in export
+            .iter_mut()
+            .filter(|item| subnets.contains(&item.cidr))
+        {
+            announced(item, transfer);
+        }
+    }
     VrfRouteConfigurationSpec {
         vrf: vrf.clone(),
         vni: Some(reached.vni),
         route_target: Some(reached.route_target),
         import: permit(&import),
-        export: permit(&export),
+        export,
         aggregate: Vec::new(),
         sbr_prefixes: Vec::new(),
         seq: generated_seq(),
@@ -345,6 +419,16 @@ fn routing(
     }
 }
 
+/// What workloads announce of a network goes out, and the network itself where its author wants it.
+fn announced(item: &mut PrefixItem, transfer: bool) {
+    let net = item.cidr.net();
+    if net.prefix_len() == net.max_prefix_len() {
+        return;
+    }
+    item.le = Some(net.max_prefix_len());
+    item.ge = (!transfer).then(|| net.prefix_len() + 1);
+}
+
 fn generated_seq() -> MergeOrder {
     MergeOrder::try_from(GENERATED_SEQ).unwrap_or_else(|_| unreachable!("a constant in range"))
 }
@@ -352,18 +436,22 @@ fn generated_seq() -> MergeOrder {
 fn permit(prefixes: &[Prefix]) -> Vec<PrefixItem> {
     let mut items: Vec<PrefixItem> = Vec::new();
     for cidr in prefixes {
-        let item = PrefixItem {
-            cidr: *cidr,
-            seq: None,
-            ge: None,
-            le: None,
-            action: PrefixAction::Permit,
-        };
+        let item = permit_one(*cidr);
         if !items.contains(&item) {
             items.push(item);
         }
     }
     items
+}
+
+fn permit_one(cidr: Prefix) -> PrefixItem {
+    PrefixItem {
+        cidr,
+        seq: None,
+        ge: None,
+        le: None,
+        action: PrefixAction::Permit,
+    }
 }
 
 /// What this version accepts and does nothing with: said, not passed over.
@@ -379,11 +467,13 @@ fn note_what_is_left_out(
             problem::Kind::NotCompiledYet { what },
         ));
     };
-    let is_over_the_fabric = super::is_over_the_fabric(spec);
-    if is_over_the_fabric && spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
-        note("spec.bgp", "BGP with workloads");
-    }
     if spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled) {
         note("spec.sriov", "the platform's SR-IOV policy");
+        if spec.interface_ref.is_none() && spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
+            let what = "bgp does nothing with sriov: packets of SR-IOV devices pass the node by";
+            let what = what.to_owned();
+            let kind = problem::Kind::NoEffect { what };
+            problems.push(Problem::new(subject.clone(), "spec.bgp", kind));
+        }
     }
 }

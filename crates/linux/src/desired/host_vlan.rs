@@ -1,9 +1,24 @@
-//! VLANs on devices that the host has of its own. Those devices are somebody else's and never touched.
+//! The host's VLANs on devices of its own, which are somebody else's and never touched, and its loopbacks.
 
 use super::{DesiredLink, Timing, Wish, nets};
 use crate::object::{AddrGen, Kind, LinkId};
 
 impl Wish<'_> {
+    pub(super) fn host_loopbacks(&mut self) {
+        let config = self.config;
+        for (name, loopback) in &config.host_loopbacks {
+            let path = format!("hostLoopbacks.{name}");
+            let Some(name) = self.device_name(&path, name) else {
+                continue;
+            };
+            let device = DesiredLink {
+                addresses: nets(&loopback.addresses),
+                ..DesiredLink::new(Kind::Dummy, "loopback of a BGP peer", Timing::After)
+            };
+            self.link(&path, LinkId::host(&name), device);
+        }
+    }
+
     pub(super) fn host_vlans(&mut self) {
         let config = self.config;
         for (name, vlan) in &config.host_vlans {

@@ -106,6 +106,7 @@ impl Story {
             Kind::VrfRouteConfiguration,
             &compilation.lowered.vrf,
         )?);
+        low.extend(lowlevel(Kind::BgpPeering, &compilation.lowered.bgp)?);
         put("lowlevel.yaml".to_owned(), &low)?;
         put("status.yaml".to_owned(), &self.statuses(&compilation))?;
         for (node, config) in &compilation.nodes {

@@ -89,6 +89,15 @@ pub struct HostVlan {
     pub routes: Vec<StaticRoute>,
 }
 
+/// A device in the host's namespace that carries addresses and nothing else, for programs that speak BGP with the router.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostLoopback {
+    /// The addresses; at least one.
+    #[schemars(length(min = 1))]
+    pub addresses: Vec<HostCidr>,
+}
+
 /// A VLAN device in the host's namespace on the host's end of the trunk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
