@@ -15,6 +15,8 @@ struct Tenant {
     vni: Option<u32>,
     subnet: u8,
     group: Option<u8>,
+    /// Whether its nodes get addresses, it is on a device of the node, and workloads speak BGP.
+    ways: (bool, bool, bool),
     /// Which of its objects are missing.
     missing: Vec<usize>,
 }
@@ -26,14 +28,16 @@ fn tenant() -> impl Strategy<Value = Tenant> {
         prop::option::weighted(0.8, 1_u32..6),
         0_u8..6,
         prop::option::of(0_u8..3),
+        any::<(bool, bool, bool)>(),
         subsequence((0..4).collect::<Vec<usize>>(), 0..2),
     )
-        .prop_map(|(vrf, vlan, vni, subnet, group, missing)| Tenant {
+        .prop_map(|(vrf, vlan, vni, subnet, group, ways, missing)| Tenant {
             vrf,
             vlan,
             vni,
             subnet,
             group,
+            ways,
             missing,
         })
 }
@@ -63,6 +67,17 @@ fn objects(number: usize, tenant: &Tenant) -> Vec<Value> {
         "interfaceName": name,
         "destinations": {"matchLabels": {"zone": format!("z{vrf}")}},
     });
+    let (addresses, on_device, speaks) = tenant.ways;
+    if addresses {
+        attachment["nodeIPs"] = json!({"enabled": true});
+    }
+    if speaks {
+        attachment["bgp"] = json!({"enabled": true, "workloadAS": "65100"});
+    }
+    if on_device && tenant.vni.is_none() {
+        attachment["interfaceRef"] = json!("bond0");
+        attachment["destinations"] = json!(null);
+    }
     if let Some(group) = tenant.group {
         attachment["nodeSelector"] = json!({"matchLabels": {"group": format!("g{group}")}});
     }
@@ -203,6 +218,41 @@ proptest! {
                 if let Some(irb) = &segment.irb {
                     prop_assert!(vrfs.iter().any(|vrf| vrf.devices.vrf.as_str() == irb.vrf));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_of_nodes_are_unique_and_stay(world in world(), newcomer in tenant()) {
+        let first = compile(&snapshot(&world));
+        let mut grown = world;
+        grown.extend(objects(90, &newcomer));
+        let mut again = snapshot(&grown);
+        for (node, config) in &first.nodes {
+            let spec = serde_json::to_value(config.spec("r")).expect("a spec is JSON");
+            again.insert(&object(TCAAS, "NodeNetworkConfig", json!({"name": node}), spec));
+        }
+        let second = compile(&again);
+        let given = || second.nodes.values().flat_map(|config| config.addresses.values().flatten());
+        prop_assert_eq!(given().collect::<BTreeSet<_>>().len(), given().count());
+        for (node, config) in &first.nodes {
+            for (object, addresses) in &config.addresses {
+                if let Some(now) = second.nodes[node].addresses.get(object) {
+                    prop_assert_eq!(now, addresses);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rules_by_source_lead_into_vrfs_of_the_node(world in world()) {
+        for config in compile(&snapshot(&world)).nodes.values() {
+            let spec = config.spec("");
+            let routes = spec.cluster_vrf.iter().flat_map(|vrf| &vrf.policy_routes);
+            for route in routes {
+                let vrf = route.next_hop.vrf.as_ref().expect("a rule leads into a VRF");
+                prop_assert!(spec.local_vrfs.contains_key(vrf), "{} is not there", vrf);
+                prop_assert!((1..1000).contains(&route.priority));
             }
         }
     }
