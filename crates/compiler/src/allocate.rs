@@ -36,6 +36,25 @@ impl Pool {
         self.has_host(address) && self.taken.insert(number(address))
     }
 
+    /// Whether this is a host address of the pool that nobody has.
+    pub fn is_free(&self, address: IpAddr) -> bool {
+        let (first, last) = hosts(self.prefix);
+        let number = number(address);
+        address.is_ipv4() == self.prefix.is_ipv4()
+            && (first..=last).contains(&number)
+            && !self.taken.contains(&number)
+    }
+
+    /// Whether an address is free below the last `reserved` ones.
+    pub fn has_room(&mut self, reserved: u32) -> bool {
+        let (_, last) = hosts(self.prefix);
+        while self.taken.contains(&self.floor) && self.floor <= last {
+            self.floor = self.floor.saturating_add(1);
+        }
+        last.checked_sub(u128::from(reserved))
+            .is_some_and(|last| self.floor <= last)
+    }
+
     /// Takes the lowest free host address.
     pub fn take_lowest(&mut self) -> Option<IpAddr> {
         let (_, last) = hosts(self.prefix);

@@ -4,6 +4,7 @@
 //! it contributed last: the generated objects that are still in the snapshot.
 
 mod addresses;
+mod host_attachment;
 mod inbound;
 mod layer2_attachment;
 mod network;
@@ -19,9 +20,10 @@ use std::collections::BTreeMap;
 use api::{
     selvedge::SettingsSpec,
     tcaas::{
-        Anycast, Layer2NetworkConfigurationSpec, MatchedDestination, VrfRouteConfigurationSpec,
+        Anycast, BgpPeeringSpec, Layer2AttachmentSpec, Layer2NetworkConfigurationSpec,
+        MatchedDestination, VrfRouteConfigurationSpec,
     },
-    value::{IfName, Vni},
+    value::{IfName, VlanId, Vni},
 };
 use serde::Serialize;
 
@@ -71,6 +73,12 @@ pub(crate) fn is_low_level(kind: Kind) -> bool {
     )
 }
 
+/// Whether an attachment makes a segment over the fabric: neither on a device of the node, nor for SR-IOV devices alone.
+fn is_over_the_fabric(spec: &Layer2AttachmentSpec) -> bool {
+    let sriov = spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled);
+    spec.interface_ref.is_none() && (spec.interface_name.is_some() || !sriov)
+}
+
 /// Everything that intents become.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lowered {
@@ -78,6 +86,8 @@ pub struct Lowered {
     pub layer2: LowLevelObjects<Layer2NetworkConfigurationSpec>,
     /// Routing: generated and people's own.
     pub vrf: LowLevelObjects<VrfRouteConfigurationSpec>,
+    /// BGP sessions with workloads: generated and people's own.
+    pub bgp: LowLevelObjects<BgpPeeringSpec>,
     /// VRFs that can be used.
     pub vrfs: BTreeMap<Key, ResolvedVrf>,
     /// VNIs that Networks got from the cluster's range, or have of their own.
@@ -95,6 +105,8 @@ pub struct Lowered {
 pub struct Attachment {
     /// The interface on the nodes.
     pub interface: Option<IfName>,
+    /// The VLAN of SR-IOV devices.
+    pub sriov_vlan: Option<VlanId>,
     /// The gateway.
     pub anycast: Option<Anycast>,
     /// The destinations that its selector chose.
@@ -112,6 +124,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
         Kind::VrfRouteConfiguration,
         &snapshot.vrf_route_configurations,
     );
+    lowered.bgp = handwritten(Kind::BgpPeering, &snapshot.bgp_peerings);
     lowered.vrfs = vrf::resolve(snapshot, settings, &mut lowered.problems);
     lowered.network_vnis = network::vnis(snapshot, settings, &lowered.vrfs, &mut lowered.problems);
     let addresses = addresses::allocate(snapshot);
@@ -141,6 +154,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
 struct Made {
     layer2: Vec<(String, Layer2NetworkConfigurationSpec)>,
     vrf: Vec<(String, VrfRouteConfigurationSpec)>,
+    bgp: Vec<(String, BgpPeeringSpec)>,
     attachment: Attachment,
     service: Service,
 }
@@ -239,13 +253,17 @@ impl Lowered {
         let vrf = made.vrf.iter().map(|(name, _)| name);
         let taken_layer2 = layer2.filter(|name| self.layer2.contains_key(*name));
         let taken_vrf = vrf.filter(|name| self.vrf.contains_key(*name));
-        taken_layer2.chain(taken_vrf).next().cloned()
+        let bgp = made.bgp.iter().map(|(name, _)| name);
+        let taken_bgp = bgp.filter(|name| self.bgp.contains_key(*name));
+        let mut taken = taken_layer2.chain(taken_vrf).chain(taken_bgp);
+        taken.next().cloned()
     }
 
     fn add(&mut self, source: &ObjectRef, meta: &Meta, made: Made) {
         let Made {
             layer2,
             vrf,
+            bgp,
             attachment,
             service,
         } = made;
@@ -259,6 +277,9 @@ impl Lowered {
         }
         for (name, spec) in vrf {
             self.vrf.insert(name, LowLevel::of(source, meta, spec));
+        }
+        for (name, spec) in bgp {
+            self.bgp.insert(name, LowLevel::of(source, meta, spec));
         }
     }
 
@@ -276,6 +297,7 @@ impl Lowered {
             source,
             meta,
         );
+        keep(&mut self.bgp, &snapshot.bgp_peerings, source, meta);
     }
 }
 
@@ -341,7 +363,6 @@ fn not_compiled_yet(snapshot: &Snapshot, problems: &mut Vec<Problem>) {
     note(Kind::BgpNeighbor, &snapshot.bgp_neighbors, problems);
     note(Kind::Collector, &snapshot.collectors, problems);
     note(Kind::TrafficMirror, &snapshot.traffic_mirrors, problems);
-    note(Kind::BgpPeering, &snapshot.bgp_peerings, problems);
     note(Kind::MirrorTarget, &snapshot.mirror_targets, problems);
     note(Kind::MirrorSelector, &snapshot.mirror_selectors, problems);
     note(Kind::L3Vni, &snapshot.l3vnis, problems);

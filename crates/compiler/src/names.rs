@@ -63,6 +63,11 @@ pub fn local_vrf(vrf: &str) -> IfName {
     device("s-", vrf)
 }
 
+/// Loopback of the host that carries the addresses of a peering.
+pub fn peer_loopback(peering: &str) -> IfName {
+    device("bgp.", &short_hash(peering))
+}
+
 /// Name of the low-level object that an intent becomes in one scope (a VRF or a VLAN).
 pub fn generated(intent_kind: &str, intent: &str, scope: &str) -> String {
     let wanted = format!("{}-{intent}-{scope}", intent_kind.to_ascii_lowercase());

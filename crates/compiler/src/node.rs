@@ -1,22 +1,29 @@
 //! From a revision to the config of each node: complete, with no choice left to the node.
 
+mod addresses;
 mod layer2;
+mod peers;
 mod steering;
 mod underlay;
 mod vrfs;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
     sync::Arc,
 };
 
 use api::{
     meta::Labels,
     tcaas::{
-        Layer2NetworkConfigurationSpec, NodeNetworkConfigSpec, VrfRouteConfigurationSpec,
-        node_network_config::{CONTRACT_VERSION, Layer2, Underlay, Vrf},
+        BgpPeeringSpec, Layer2NetworkConfigurationSpec, NodeNetworkConfigSpec,
+        VrfRouteConfigurationSpec,
+        node_network_config::{
+            CONTRACT_VERSION, HostInterface, HostLoopback, HostVlan, Layer2, StaticRoute, Underlay,
+            Vrf,
+        },
     },
-    value::IfName,
+    value::{HostCidr, IfName},
 };
 
 pub use self::steering::Reason;
@@ -27,14 +34,16 @@ use crate::{
     problem::{self, Problem},
     revision::Content,
     select::{groups, selects},
-    snapshot::{Kind, ObjectRef, Snapshot, age},
+    snapshot::{Key, Kind, ObjectRef, Snapshot, age},
 };
 
 /// The config of one node. What it shares with its like is one value in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
-    /// What is the node's own.
+    /// How the node is plugged into the fabric.
     pub underlay: Option<Underlay>,
+    /// Its addresses on segments, by the name of the segment's object.
+    pub addresses: BTreeMap<String, Vec<HostCidr>>,
     /// What all nodes of its group have.
     pub shared: Arc<Shared>,
 }
@@ -50,6 +59,14 @@ pub struct Shared {
     pub fabric_vrfs: BTreeMap<String, Vrf>,
     /// VRFs of the nodes alone, by name.
     pub local_vrfs: BTreeMap<String, Vrf>,
+    /// VLANs on devices of the host's own, by device.
+    pub host_vlans: BTreeMap<String, HostVlan>,
+    /// Loopbacks of the host, by device.
+    pub host_loopbacks: BTreeMap<String, HostLoopback>,
+    /// The peerings that are in effect here, by name.
+    pub peerings: BTreeSet<String>,
+    /// The objects that interfaces in the host's namespace come from, by device.
+    pub host_devices: BTreeMap<String, String>,
     /// Objects whose traffic is routed by its source here, and why.
     pub steering: BTreeMap<ObjectRef, Reason>,
     /// The low-level objects that are in effect here, by name: what the node must have before they count as applied.
@@ -64,18 +81,59 @@ impl NodeConfig {
             cluster_vrf,
             fabric_vrfs,
             local_vrfs,
+            host_vlans,
+            host_loopbacks,
+            peerings: _,
+            host_devices: _,
             steering: _,
             objects: _,
         } = &*self.shared;
+        let mut layer2s = layer2s.clone();
+        for interface in layer2s
+            .values_mut()
+            .filter_map(|segment| segment.host_interface.as_mut())
+        {
+            let HostInterface {
+                name,
+                addresses,
+                routes,
+            } = interface;
+            self.own(name.as_str(), addresses, routes);
+        }
+        let mut host_vlans = host_vlans.clone();
+        host_vlans.retain(|_, vlan| !self.is_uplink(&vlan.parent));
+        for (device, vlan) in &mut host_vlans {
+            self.own(device, &mut vlan.addresses, &mut vlan.routes);
+        }
         NodeNetworkConfigSpec {
             contract_version: CONTRACT_VERSION,
             revision: revision.to_owned(),
             underlay: self.underlay.clone(),
-            layer2s: layer2s.clone(),
+            layer2s,
             cluster_vrf: cluster_vrf.clone(),
             fabric_vrfs: fabric_vrfs.clone(),
             local_vrfs: local_vrfs.clone(),
+            host_vlans,
+            host_loopbacks: host_loopbacks.clone(),
         }
+    }
+
+    /// Puts in the node's own addresses; routes whose next hop they do not reach are left out.
+    fn own(&self, device: &str, addresses: &mut Vec<HostCidr>, routes: &mut Vec<StaticRoute>) {
+        let object = self.shared.host_devices.get(device);
+        let own = object.and_then(|object| self.addresses.get(object));
+        *addresses = own.cloned().unwrap_or_default();
+        routes.retain(|route| {
+            let next_hop = route.next_hop.as_ref().and_then(|hop| hop.address);
+            let reaches = |next_hop| addresses.iter().any(|own| own.net().contains(&next_hop));
+            next_hop.is_some_and(reaches)
+        });
+    }
+
+    /// Whether the router has this device.
+    fn is_uplink(&self, device: &IfName) -> bool {
+        let underlay = self.underlay.as_ref();
+        underlay.is_some_and(|underlay| underlay.nics.contains(device))
     }
 }
 
@@ -89,12 +147,14 @@ struct Group<'a> {
     has_overlay: bool,
     layer2: Vec<Selected<'a, Layer2NetworkConfigurationSpec>>,
     vrf: Vec<Selected<'a, VrfRouteConfigurationSpec>>,
+    bgp: Vec<Selected<'a, BgpPeeringSpec>>,
 }
 
 /// Makes the config of every node.
 pub fn build(
     content: &Content,
     snapshot: &Snapshot,
+    services: &BTreeSet<IpAddr>,
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<String, NodeConfig> {
     let labels: BTreeMap<&str, &Labels> = snapshot
@@ -104,6 +164,7 @@ pub fn build(
         .collect();
     let underlays = underlay::assign(content, snapshot, problems);
     let numbers = vrfs::Numbers::resolve(content, problems);
+    let broken = peers::check(content, problems);
     if labels.is_empty() {
         // Without nodes there is nothing to build, but what cannot stand together is still said.
         let everything = everything(content);
@@ -124,7 +185,8 @@ pub fn build(
         selectors(content),
     ) {
         let has_overlay = nodes.iter().any(|node| has_vtep(node));
-        let group = select(content, &group_labels, nodes, has_overlay);
+        let mut group = select(content, &group_labels, nodes, has_overlay);
+        group.bgp.retain(|(name, _)| !broken.contains(*name));
         reach.note(&group);
         let steering = if has_overlay {
             steering::Steering::find(&group, &numbers, problems)
@@ -139,7 +201,7 @@ pub fn build(
     let tables = tables(content, snapshot, local.collect());
     let mut configs = BTreeMap::new();
     for (group, steering) in &groups_of_nodes {
-        let bare = Arc::new(Shared::default());
+        let bare = Arc::new(without_overlay(content, group, problems));
         let shared = if group.has_overlay {
             let shared = shared(content, group, &numbers, steering, &tables, problems);
             Arc::new(shared)
@@ -149,6 +211,7 @@ pub fn build(
         for node in &group.nodes {
             let config = NodeConfig {
                 underlay: underlays.get(*node).cloned(),
+                addresses: BTreeMap::new(),
                 // A node that got no address, because a pool is used up, can have no overlay.
                 shared: Arc::clone(if has_vtep(node) { &shared } else { &bare }),
             };
@@ -156,7 +219,154 @@ pub fn build(
         }
     }
     reach.report(problems);
+    nowhere(content, &configs, &broken, problems);
+    let mut holders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (node, config) in &configs {
+        for object in config.shared.host_devices.values() {
+            if let Some((name, _)) = content.layer2.get_key_value(object) {
+                holders.entry(name).or_default().insert(node);
+            }
+        }
+    }
+    let mut addresses = addresses::assign(content, snapshot, services, &holders, problems);
+    interfaces(content, snapshot, &configs, problems);
+    for (node, config) in &mut configs {
+        config.addresses = addresses.remove(node).unwrap_or_default();
+    }
     configs
+}
+
+/// Says which hand-written peerings are on a segment that no selected node has.
+fn nowhere(
+    content: &Content,
+    configs: &BTreeMap<String, NodeConfig>,
+    broken: &BTreeSet<String>,
+    problems: &mut Vec<Problem>,
+) {
+    let in_effect: BTreeSet<&String> = configs
+        .values()
+        .flat_map(|config| &config.shared.peerings)
+        .collect();
+    for (name, object) in &content.bgp {
+        let said = || {
+            problems
+                .iter()
+                .any(|problem| problem.subject == object.source)
+        };
+        let idle = !in_effect.contains(name) && !broken.contains(name) && !object.is_generated();
+        if let Some(segment) = &object.spec.peering_vlan
+            && idle
+            && !said()
+        {
+            let kind = problem::Kind::PeeringNowhere {
+                segment: ObjectRef::named(Kind::Layer2NetworkConfiguration, &segment.name),
+            };
+            let source = object.source.clone();
+            problems.push(Problem::new(source, "spec.nodeSelector", kind));
+        }
+    }
+}
+
+/// Checks the devices below the hosts' VLANs against what the nodes report.
+fn interfaces(
+    content: &Content,
+    snapshot: &Snapshot,
+    configs: &BTreeMap<String, NodeConfig>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut missing: BTreeMap<(&str, &IfName), Vec<&str>> = BTreeMap::new();
+    for (node, config) in configs {
+        let report = snapshot.node_network_statuses.get(&Key::named(node));
+        let report = report.and_then(|report| report.status.as_ref());
+        for (device, vlan) in &config.shared.host_vlans {
+            let Some(object) = config.shared.host_devices.get(device) else {
+                continue;
+            };
+            if config.is_uplink(&vlan.parent)
+                && let Some(object) = content.layer2.get(object)
+            {
+                let kind = problem::Kind::InterfaceInUse {
+                    interface: vlan.parent.to_string(),
+                    why: format!("is an uplink of node {node:?}"),
+                };
+                let source = object.source.clone();
+                problems.push(Problem::new(source, "spec.interfaceRef", kind));
+            } else if let Some(report) = report {
+                let mut interfaces = report.interfaces.iter();
+                if !interfaces.any(|seen| seen.name == vlan.parent.as_str()) {
+                    let nodes = missing.entry((object, &vlan.parent)).or_default();
+                    nodes.push(node);
+                }
+            }
+        }
+    }
+    for ((object, interface), nodes) in missing {
+        if let (Some(object), Some(node)) = (content.layer2.get(object), nodes.first()) {
+            let kind = problem::Kind::InterfaceNotFound {
+                interface: interface.to_string(),
+                node: (*node).to_owned(),
+                others: nodes.len() - 1,
+            };
+            let source = object.source.clone();
+            problems.push(Problem::new(source, "spec.interfaceRef", kind));
+        }
+    }
+}
+
+/// What nodes of a group have that take part in no overlay: VLANs on devices of their own.
+fn without_overlay(content: &Content, group: &Group<'_>, problems: &mut Vec<Problem>) -> Shared {
+    let mut group = Group {
+        nodes: group.nodes.clone(),
+        has_overlay: group.has_overlay,
+        layer2: group.layer2.clone(),
+        vrf: Vec::new(),
+        bgp: Vec::new(),
+    };
+    group
+        .layer2
+        .retain(|(_, object)| object.spec.interface_ref.is_some());
+    if group.layer2.is_empty() {
+        return Shared::default();
+    }
+    let claimed = layer2::claims(&group, &BTreeMap::new(), problems);
+    let vlans = layer2::host_vlans(content, &group, &claimed, problems);
+    let mut shared = Shared::default();
+    shared.host_interfaces(&group, vlans, problems);
+    shared
+}
+
+impl Shared {
+    /// Takes in the VLANs on devices of the host's own, and the routes of all interfaces in the host's namespace.
+    fn host_interfaces(
+        &mut self,
+        group: &Group<'_>,
+        vlans: Vec<(&str, IfName, HostVlan)>,
+        problems: &mut Vec<Problem>,
+    ) {
+        for (name, device, vlan) in vlans {
+            self.objects.insert(name.to_owned());
+            self.host_devices
+                .insert(device.to_string(), name.to_owned());
+            self.host_vlans.insert(device.to_string(), vlan);
+        }
+        let in_effect = self.objects.iter().map(String::as_str).collect();
+        let routes = layer2::host_routes(group, &in_effect, problems);
+        let devices = self.host_devices.clone();
+        let of = |device: &str| {
+            let routes = routes.get(devices.get(device)?.as_str());
+            routes.cloned()
+        };
+        for (device, vlan) in &mut self.host_vlans {
+            vlan.routes = of(device).unwrap_or_default();
+        }
+        for interface in self
+            .layer2s
+            .values_mut()
+            .filter_map(|segment| segment.host_interface.as_mut())
+        {
+            interface.routes = of(interface.name.as_str()).unwrap_or_default();
+        }
+    }
 }
 
 fn shared(
@@ -168,7 +378,7 @@ fn shared(
     problems: &mut Vec<Problem>,
 ) -> Shared {
     let cluster = content.settings.cluster_vrf.name.as_str();
-    let (mut cluster_vrf, fabric_vrfs) = vrfs::build(content, group, numbers, tables);
+    let (mut cluster_vrf, mut fabric_vrfs) = vrfs::build(content, group, numbers, tables);
     let claimed = layer2::claims(group, &numbers.holders, problems);
     let known = |vrf: &str| vrf == cluster || fabric_vrfs.contains_key(vrf);
     let segments = layer2::build(content, group, &claimed, known, problems);
@@ -178,13 +388,28 @@ fn shared(
         .map(|(name, source, segment)| (*name, *source, segment))
         .collect();
     cluster_vrf.policy_routes = steering.policy_routes(&in_cluster, problems);
+    let vrfs = peers::Vrfs {
+        cluster_name: cluster,
+        cluster: &mut cluster_vrf,
+        fabric: &mut fabric_vrfs,
+    };
+    let (host_loopbacks, peerings) = peers::build(content, group, &segments, vrfs, problems);
     let objects = group
         .vrf
         .iter()
         .map(|(name, _)| *name)
         .chain(segments.iter().map(|(name, ..)| *name));
-    Shared {
+    let host_devices = segments.iter().filter_map(|(name, _, segment)| {
+        let interface = segment.host_interface.as_ref()?;
+        Some((interface.name.to_string(), (*name).to_owned()))
+    });
+    let vlans = layer2::host_vlans(content, group, &claimed, problems);
+    let mut shared = Shared {
         objects: objects.map(str::to_owned).collect(),
+        host_devices: host_devices.collect(),
+        host_vlans: BTreeMap::new(),
+        host_loopbacks,
+        peerings: peerings.into_iter().map(str::to_owned).collect(),
         layer2s: segments
             .into_iter()
             .map(|(_, _, segment)| (segment.vlan.to_string(), segment))
@@ -193,7 +418,9 @@ fn shared(
         fabric_vrfs,
         local_vrfs: steering.local_vrfs(cluster, tables),
         steering: steering.why.clone(),
-    }
+    };
+    shared.host_interfaces(group, vlans, problems);
+    shared
 }
 
 fn selectors(content: &Content) -> impl Iterator<Item = &api::meta::LabelSelector> {
@@ -205,11 +432,15 @@ fn selectors(content: &Content) -> impl Iterator<Item = &api::meta::LabelSelecto
         .vrf
         .values()
         .filter_map(|object| object.spec.node_selector.as_ref());
+    let bgp = content
+        .bgp
+        .values()
+        .filter_map(|object| object.spec.node_selector.as_ref());
     let underlays = content
         .underlays
         .iter()
         .filter_map(|(_, _, spec)| spec.node_selector.as_ref());
-    layer2.chain(vrf).chain(underlays)
+    layer2.chain(vrf).chain(bgp).chain(underlays)
 }
 
 fn select<'a>(
@@ -224,6 +455,9 @@ fn select<'a>(
         .retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
     group
         .vrf
+        .retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
+    group
+        .bgp
         .retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
     Group {
         nodes,
@@ -246,11 +480,18 @@ fn everything(content: &Content) -> Group<'_> {
         .map(|(name, object)| (name.as_str(), object))
         .collect();
     vrf.sort_by_key(|(name, object)| (object.spec.seq, *name));
+    let mut bgp: Vec<_> = content
+        .bgp
+        .iter()
+        .map(|(name, object)| (name.as_str(), object))
+        .collect();
+    bgp.sort_by(|(a_name, a), (b_name, b)| (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name)));
     Group {
         nodes: Vec::new(),
         has_overlay: false,
         layer2,
         vrf,
+        bgp,
     }
 }
 
@@ -290,7 +531,11 @@ struct Reach<'a> {
 
 impl<'a> Reach<'a> {
     fn note(&mut self, group: &Group<'a>) {
-        let segments = group.layer2.iter().map(|(_, object)| &object.source);
+        let over_the_fabric = group
+            .layer2
+            .iter()
+            .filter(|(_, object)| object.spec.interface_ref.is_none());
+        let segments = over_the_fabric.map(|(_, object)| &object.source);
         // Routing without a segment: what services announce.
         let routing = group.vrf.iter().map(|(_, object)| &object.source);
         let services = routing.filter(|source| {

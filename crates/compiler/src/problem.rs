@@ -267,6 +267,118 @@ pub enum Kind {
         /// How many can be told apart.
         most: usize,
     },
+    /// A Network of the fabric is attached to a device of the node.
+    #[error(
+        "{network} has VNI {vni}, which is for the fabric, but this attachment is on a device of the node"
+    )]
+    NetworkHasVni {
+        /// The network.
+        network: ObjectRef,
+        /// Its VNI.
+        vni: Vni,
+    },
+    /// An attachment to a device of the node selects a Destination behind a VRF.
+    #[error(
+        "{destination} is behind a VRF, which an attachment to a device of the node does not reach"
+    )]
+    VrfWithoutFabric {
+        /// The Destination.
+        destination: ObjectRef,
+    },
+    /// Two Destinations lead to one prefix by different next hops.
+    #[error("{destination} and {other} lead to {prefix} by different next hops")]
+    PrefixByTwoNextHops {
+        /// The prefix.
+        prefix: String,
+        /// One of them.
+        destination: Box<ObjectRef>,
+        /// The other.
+        other: Box<ObjectRef>,
+    },
+    /// A next hop cannot be reached from the segment.
+    #[error("{next_hop}, the next hop to {prefix}, is in none of the segment's networks")]
+    NextHopOutside {
+        /// The next hop.
+        next_hop: String,
+        /// Where it leads.
+        prefix: String,
+    },
+    /// Routes by next hops need addresses of the nodes.
+    #[error("routes by next hops need an address of the node on the segment")]
+    NodeIpsRequired,
+    /// Two objects give a node a route to one prefix.
+    #[error("{by} already gives node {node:?} a route to {prefix}")]
+    HostRouteTaken {
+        /// The prefix.
+        prefix: String,
+        /// The older object.
+        by: Box<ObjectRef>,
+        /// A node where both meet.
+        node: String,
+    },
+    /// A node does not have the device that carries the VLAN.
+    #[error("node {node:?} has no interface {interface:?}{}", and_others(*.others))]
+    InterfaceNotFound {
+        /// The device.
+        interface: String,
+        /// The first node without it.
+        node: String,
+        /// How many more nodes lack it.
+        others: usize,
+    },
+    /// The device belongs to the router.
+    #[error("{interface:?} {why}, which carries no VLAN of the host")]
+    InterfaceInUse {
+        /// The device.
+        interface: String,
+        /// What it is used for.
+        why: String,
+    },
+    /// An SR-IOV attachment with an interface on the nodes reaches several VRFs.
+    #[error("an attachment with SR-IOV and interfaceName reaches one VRF, this one {vrfs}")]
+    SriovSeveralVrfs {
+        /// How many.
+        vrfs: usize,
+    },
+    /// Two peerings want one session.
+    #[error("{by} already has the sessions with {peer} in VRF {vrf:?}")]
+    PeerTaken {
+        /// The peer, or the network that peers are in.
+        peer: String,
+        /// The VRF.
+        vrf: String,
+        /// The older object.
+        by: Box<ObjectRef>,
+    },
+    /// A peering is on a segment where nobody could be spoken to.
+    #[error("{segment} has no gateway in a VRF that peers could speak to")]
+    PeeringWithoutGateway {
+        /// The segment.
+        segment: ObjectRef,
+    },
+    /// A peering selects nodes, none of which has its segment.
+    #[error("none of the selected nodes has {segment}")]
+    PeeringNowhere {
+        /// The segment.
+        segment: ObjectRef,
+    },
+    /// The router has no way to a peer on the host.
+    #[error("the router has no way to {peer}: the trunk has no address of that family")]
+    NoWayToPeer {
+        /// The peer.
+        peer: String,
+    },
+    /// BGP cannot have these timers.
+    #[error("holdTime must be 0 or 3–65535 seconds, and keepaliveTime not longer")]
+    TimersDoNotFit,
+    /// Nobody says which AS workloads are in.
+    #[error("the AS number of the workloads is said neither here nor in Settings")]
+    WorkloadAsRequired,
+    /// Workloads have nobody to open a session with.
+    #[error(
+        "workloads open their sessions with the gateway, which disableAnycast or a Network without addresses leaves out"
+    )]
+    GatewayRequired,
     /// Somebody's object has the name of one we would generate.
     #[error("{name:?} exists and is not generated from this object")]
     NameTaken {
@@ -285,6 +397,13 @@ pub enum Kind {
         /// What and why.
         what: String,
     },
+}
+
+fn and_others(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        others => format!(" (nor have {others} more)"),
+    }
 }
 
 fn on(node: Option<&String>) -> String {
@@ -356,17 +475,57 @@ impl Kind {
             }
             Self::NoVniLeft => "set spec.vni, or set or widen Settings.spec.l2VniRange".to_owned(),
             Self::NoGateway { .. } => "use a larger network, or set spec.disableAnycast".to_owned(),
-            Self::SourceAmbiguous { .. } => {
-                "let one VRF lead there, or use sources that differ".to_owned()
-            }
-            Self::PrefixInTwoVrfs { .. } => {
-                "select one of the two, or let their prefixes differ".to_owned()
-            }
-            Self::SourcesTooDeep { .. } => "use fewer sources inside each other".to_owned(),
             Self::NameTaken { .. } => "rename or delete that object".to_owned(),
-            Self::NotCompiledYet { .. } | Self::NoEffect { .. } => return None,
+            other => return other.remedy_of_attachments(),
         };
         Some(text)
+    }
+
+    /// What can be done about problems of routing by source, of devices of the node, and of sessions with workloads.
+    fn remedy_of_attachments(&self) -> Option<String> {
+        if let Self::VrfWithoutFabric { destination } = self {
+            return Some(format!(
+                "let the selector leave {destination} out, or remove spec.interfaceRef to reach it over the fabric"
+            ));
+        }
+        let text = match self {
+            Self::SourceAmbiguous { .. } => "let one VRF lead there, or use sources that differ",
+            Self::PrefixInTwoVrfs { .. } => "select one of the two, or let their prefixes differ",
+            Self::SourcesTooDeep { .. } => "use fewer sources inside each other",
+            Self::NetworkHasVni { .. } => {
+                "use a Network without spec.vni, or remove spec.interfaceRef"
+            }
+            Self::PrefixByTwoNextHops { .. } => "let the selector choose one of them",
+            Self::NextHopOutside { .. } => {
+                "use a next hop in the network, or a network that holds it"
+            }
+            Self::NodeIpsRequired => "set spec.nodeIPs.enabled",
+            Self::HostRouteTaken { .. } => {
+                "let the prefixes differ, or the node selectors not meet"
+            }
+            Self::InterfaceNotFound { .. } => {
+                "create the interface on the node, or correct the name or the node selector"
+            }
+            Self::InterfaceInUse { .. } => "choose another interface",
+            Self::SriovSeveralVrfs { .. } => {
+                "let spec.destinations select one VRF, or make an attachment for each"
+            }
+            Self::PeerTaken { .. } => "keep one of the two, or let the node selectors not meet",
+            Self::PeeringWithoutGateway { .. } => {
+                "give the segment spec.anycastGateways and spec.vrf, or choose another"
+            }
+            Self::PeeringNowhere { .. } => "let the node selectors of the two meet",
+            Self::NoWayToPeer { .. } => {
+                "add an address of that family to Settings.spec.trunk.addresses"
+            }
+            Self::TimersDoNotFit => "choose other timers, such as 90s and 30s",
+            Self::WorkloadAsRequired => "set spec.bgp.workloadAS, or Settings.spec.bgp.workloadAS",
+            Self::GatewayRequired => {
+                "remove spec.disableAnycast or spec.bgp, or give the Network addresses"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
     }
 }
 

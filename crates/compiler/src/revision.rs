@@ -7,8 +7,8 @@ use api::{
     openperouter::UnderlaySpec,
     selvedge::SettingsSpec,
     tcaas::{
-        Layer2NetworkConfigurationSpec, Layer2Revision, NetworkConfigRevisionSpec, RevisionEntry,
-        VrfRevision, VrfRouteConfigurationSpec,
+        BgpPeeringSpec, BgpRevision, Layer2NetworkConfigurationSpec, Layer2Revision,
+        NetworkConfigRevisionSpec, RevisionEntry, VrfRevision, VrfRouteConfigurationSpec,
     },
 };
 use sha2::{Digest, Sha256};
@@ -29,6 +29,8 @@ pub struct Content {
     pub layer2: LowLevelObjects<Layer2NetworkConfigurationSpec>,
     /// Routing.
     pub vrf: LowLevelObjects<VrfRouteConfigurationSpec>,
+    /// BGP sessions with workloads.
+    pub bgp: LowLevelObjects<BgpPeeringSpec>,
     /// How nodes are plugged into the fabric, the older first.
     pub underlays: Vec<(ObjectRef, Meta, UnderlaySpec)>,
     /// Settings of the cluster.
@@ -59,6 +61,7 @@ impl Content {
         Self {
             layer2: lowered.layer2.clone(),
             vrf: lowered.vrf.clone(),
+            bgp: lowered.bgp.clone(),
             underlays,
             settings,
         }
@@ -71,6 +74,10 @@ impl Content {
             spec: object.spec.clone(),
         });
         let vrf = self.vrf.iter().map(|(name, object)| VrfRevision {
+            name: name.clone(),
+            spec: object.spec.clone(),
+        });
+        let bgp = self.bgp.iter().map(|(name, object)| BgpRevision {
             name: name.clone(),
             spec: object.spec.clone(),
         });
@@ -88,7 +95,7 @@ impl Content {
             revision: String::new(),
             layer2: layer2.collect(),
             vrf: vrf.collect(),
-            bgp: Vec::new(),
+            bgp: bgp.collect(),
             underlay,
             l3vni: Vec::new(),
             l2vni: Vec::new(),

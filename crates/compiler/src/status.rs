@@ -1,13 +1,17 @@
 //! What is reported back: problems and the nodes' answers, folded into the status of each intent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use api::{
     meta::{Condition, ConditionStatus, Conditions},
     tcaas::{
-        DestinationStatus, InboundStatus, Layer2AttachmentStatus, NetworkStatus, OutboundStatus,
-        PodNetworkStatus, VrfStatus,
+        AddressLists, DestinationStatus, InboundStatus, Layer2AttachmentStatus, NetworkStatus,
+        OutboundStatus, PodNetworkStatus, VrfStatus,
     },
+    value::HostCidr,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -72,6 +76,18 @@ impl Statuses {
         let key = key.clone();
         self.0.insert(ObjectRef { kind, key }, status);
     }
+}
+
+/// Addresses by family.
+fn lists<'a>(addresses: impl Iterator<Item = &'a HostCidr>) -> AddressLists {
+    let mut lists = AddressLists::default();
+    for address in addresses {
+        match address.addr() {
+            IpAddr::V4(address) => lists.ipv4.push(address),
+            IpAddr::V6(address) => lists.ipv6.push(address),
+        }
+    }
+    lists
 }
 
 fn count(items: impl Iterator) -> u32 {
@@ -165,9 +181,9 @@ impl Fold<'_> {
         Layer2AttachmentStatus {
             observed_generation: meta.generation,
             interface_name: attachment.interface,
-            sriov_vlan_id: None,
+            sriov_vlan_id: attachment.sriov_vlan,
             anycast: attachment.anycast,
-            node_addresses: BTreeMap::new(),
+            node_addresses: self.node_addresses(key),
             matched_destinations: attachment.matched,
             conditions: self.application(Kind::Layer2Attachment, key, meta),
         }
@@ -224,6 +240,33 @@ impl Fold<'_> {
         }
     }
 
+    /// The addresses that nodes have on an attachment's segment.
+    fn node_addresses(&self, key: &Key) -> BTreeMap<String, AddressLists> {
+        let subject = ObjectRef {
+            kind: Kind::Layer2Attachment,
+            key: key.clone(),
+        };
+        let objects: Vec<&String> = self
+            .compilation
+            .lowered
+            .layer2
+            .iter()
+            .filter(|(_, object)| object.source == subject)
+            .map(|(name, _)| name)
+            .collect();
+        let mut addresses = BTreeMap::new();
+        for (node, config) in &self.compilation.nodes {
+            let own = objects
+                .iter()
+                .filter_map(|name| config.addresses.get(*name));
+            let lists = lists(own.flatten());
+            if !lists.is_empty() {
+                addresses.insert(node.clone(), lists);
+            }
+        }
+        addresses
+    }
+
     /// Conditions of an object that is only referred to: it is ready when nothing is wrong with it.
     fn validity(&self, kind: Kind, key: &Key, meta: &Meta) -> Conditions {
         let resolved = self.resolved(
@@ -270,6 +313,18 @@ impl Fold<'_> {
                 ConditionStatus::False,
                 "NodeFailed",
                 format!("node {node} could not apply it"),
+                meta,
+            )
+        } else if kind == Kind::Layer2Attachment
+            && objects.is_none_or(BTreeSet::is_empty)
+            && self.compilation.lowered.attachments.contains_key(&key.name)
+        {
+            let message = "nodes need nothing for it".to_owned();
+            condition(
+                "Applied",
+                ConditionStatus::True,
+                "NothingToApply",
+                message,
                 meta,
             )
         } else if total == 0 {

@@ -17,6 +17,8 @@ struct Tenant {
     group: Option<u8>,
     /// How many addresses its Inbound and its Outbound want, and whether it has a PodNetwork.
     services: (u32, u32, bool),
+    /// Whether its nodes get addresses, it is on a device of the node, and workloads speak BGP.
+    ways: (bool, bool, bool),
     /// Which of its objects are missing.
     missing: Vec<usize>,
 }
@@ -29,16 +31,18 @@ fn tenant() -> impl Strategy<Value = Tenant> {
         0_u8..6,
         prop::option::of(0_u8..3),
         (0_u32..6, 0_u32..6, prop::bool::weighted(0.2)),
+        any::<(bool, bool, bool)>(),
         subsequence((0..4).collect::<Vec<usize>>(), 0..2),
     )
         .prop_map(
-            |(vrf, vlan, vni, subnet, group, services, missing)| Tenant {
+            |(vrf, vlan, vni, subnet, group, services, ways, missing)| Tenant {
                 vrf,
                 vlan,
                 vni,
                 subnet,
                 group,
                 services,
+                ways,
                 missing,
             },
         )
@@ -69,6 +73,17 @@ fn objects(number: usize, tenant: &Tenant) -> Vec<Value> {
         "interfaceName": name,
         "destinations": {"matchLabels": {"zone": format!("z{vrf}")}},
     });
+    let (addresses, on_device, speaks) = tenant.ways;
+    if addresses {
+        attachment["nodeIPs"] = json!({"enabled": true});
+    }
+    if speaks {
+        attachment["bgp"] = json!({"enabled": true, "workloadAS": "65100"});
+    }
+    if on_device && tenant.vni.is_none() {
+        attachment["interfaceRef"] = json!("bond0");
+        attachment["destinations"] = json!(null);
+    }
     if let Some(group) = tenant.group {
         attachment["nodeSelector"] = json!({"matchLabels": {"group": format!("g{group}")}});
     }
@@ -199,6 +214,7 @@ fn bytes(compilation: &Compilation) -> String {
         "services": services,
         "layer2": compilation.lowered.layer2,
         "vrf": compilation.lowered.vrf,
+        "bgp": compilation.lowered.bgp,
         "vnis": compilation.lowered.network_vnis,
         "revision": compilation.revision,
         "nodes": nodes,
@@ -249,6 +265,41 @@ proptest! {
                 if let Some(irb) = &segment.irb {
                     prop_assert!(vrfs.iter().any(|vrf| vrf.devices.vrf.as_str() == irb.vrf));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_of_nodes_are_unique_and_stay(world in world(), newcomer in tenant()) {
+        let first = compile(&snapshot(&world));
+        let mut grown = world;
+        grown.extend(objects(90, &newcomer));
+        let mut again = snapshot(&grown);
+        for (node, config) in &first.nodes {
+            let spec = serde_json::to_value(config.spec("r")).expect("a spec is JSON");
+            again.insert(&object(TCAAS, "NodeNetworkConfig", json!({"name": node}), spec));
+        }
+        let second = compile(&again);
+        let given = || second.nodes.values().flat_map(|config| config.addresses.values().flatten());
+        prop_assert_eq!(given().collect::<BTreeSet<_>>().len(), given().count());
+        for (node, config) in &first.nodes {
+            for (object, addresses) in &config.addresses {
+                if let Some(now) = second.nodes[node].addresses.get(object) {
+                    prop_assert_eq!(now, addresses);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rules_by_source_lead_into_vrfs_of_the_node(world in world()) {
+        for config in compile(&snapshot(&world)).nodes.values() {
+            let spec = config.spec("");
+            let routes = spec.cluster_vrf.iter().flat_map(|vrf| &vrf.policy_routes);
+            for route in routes {
+                let vrf = route.next_hop.vrf.as_ref().expect("a rule leads into a VRF");
+                prop_assert!(spec.local_vrfs.contains_key(vrf), "{} is not there", vrf);
+                prop_assert!((1..1000).contains(&route.priority));
             }
         }
     }

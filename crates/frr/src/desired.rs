@@ -51,6 +51,9 @@ pub fn desired(
         cluster_vrf,
         fabric_vrfs,
         local_vrfs,
+        // The host's devices are the kernel's.
+        host_vlans: _,
+        host_loopbacks: _,
     } = spec;
     let config = FrrConfig {
         resolve_via_default: true,

@@ -3,6 +3,7 @@
 //! A pure function of the contract. Names, tables, addresses and priorities are taken as given; whatever the config
 //! asks for and this room cannot do yet is returned as [`Unsupported`], never passed over.
 
+mod host_vlan;
 mod layer2;
 mod policy;
 mod underlay;
@@ -120,6 +121,8 @@ pub fn desired(config: &NodeNetworkConfigSpec) -> Result<Desired, Vec<Unsupporte
     wish.underlay();
     wish.vrfs();
     wish.layer2s();
+    wish.host_vlans();
+    wish.host_loopbacks();
     if wish.unsupported.is_empty() {
         Ok(wish.desired)
     } else {

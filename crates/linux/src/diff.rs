@@ -7,12 +7,12 @@
 mod link;
 mod remove;
 
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{borrow::Cow, collections::BTreeSet, net::IpAddr};
 
 use crate::{
     desired::{Desired, Timing},
     model,
-    object::{Domain, Family, Kind, LinkId, Payload, Rule, TABLE_LOCAL},
+    object::{Domain, Family, Kind, LinkId, Payload, Route, Rule, TABLE_LOCAL},
     observed::{Observed, ObservedLink},
     owned::{self, Owner},
     plan::{LinkChange, Note, Plan, Stage, Step},
@@ -56,16 +56,75 @@ pub fn diff(desired: &Desired, observed: &Observed) -> Result<Plan, Vec<Conflict
     if !conflicts.is_empty() {
         return Err(conflicts);
     }
+    let (possible, notes) = possible(desired, observed);
     let mut differ = Differ {
-        desired,
+        desired: &possible,
         now: observed.clone(),
         stage: Stage::BeforeFrr,
         plan: Plan::default(),
     };
+    for note in notes {
+        differ.plan.note(note);
+    }
     differ.before_frr();
     differ.stage = Stage::AfterFrr;
     differ.after_frr();
     Ok(differ.plan)
+}
+
+/// The wish, as far as the host has the devices that are to carry its VLANs: what cannot be had is noted and holds up nothing else.
+fn possible<'a>(desired: &'a Desired, observed: &Observed) -> (Cow<'a, Desired>, Vec<Note>) {
+    let mut possible = Cow::Borrowed(desired);
+    let mut notes = Vec::new();
+    for (id, link) in &desired.links {
+        let Kind::Vlan {
+            parent: Some(parent),
+            ..
+        } = &link.kind
+        else {
+            continue;
+        };
+        let below = id.sibling(parent);
+        if id.domain != Domain::Host || desired.links.contains_key(&below) {
+            continue;
+        }
+        let Some(seen) = observed.links.get(&below) else {
+            notes.push(Note::ParentMissing {
+                link: id.clone(),
+                parent: parent.clone(),
+            });
+            let wish = possible.to_mut();
+            wish.links.remove(id);
+            forget_routes(wish, id);
+            continue;
+        };
+        if !seen.up {
+            notes.push(Note::ParentDown {
+                link: id.clone(),
+                parent: parent.clone(),
+            });
+            forget_routes(possible.to_mut(), id);
+        }
+        if link.mtu.is_some_and(|mtu| mtu > seen.mtu) {
+            notes.push(Note::ParentMtu {
+                link: id.clone(),
+                parent: parent.clone(),
+                mtu: seen.mtu,
+            });
+            if let Some(wish) = possible.to_mut().links.get_mut(id) {
+                wish.mtu = Some(seen.mtu);
+            }
+        }
+    }
+    (possible, notes)
+}
+
+/// A route of the host needs the link it goes through to be up.
+fn forget_routes(wish: &mut Desired, link: &LinkId) {
+    wish.routes.retain(|route, way| {
+        let through = matches!(way, Route::Via { device, .. } if *device == link.name);
+        route.domain != link.domain || !through
+    });
 }
 
 fn conflicts(desired: &Desired, observed: &Observed) -> Vec<Conflict> {

@@ -106,6 +106,29 @@ pub enum Note {
     SysctlMissing(SysctlId),
     /// A NIC is in neither namespace.
     NicMissing(String),
+    /// The host lacks the device that should carry a VLAN.
+    ParentMissing {
+        /// The VLAN's device, which is not made.
+        link: LinkId,
+        /// What is missing.
+        parent: String,
+    },
+    /// The device that carries a VLAN is down, so that the VLAN cannot be up.
+    ParentDown {
+        /// The VLAN's device.
+        link: LinkId,
+        /// What is down.
+        parent: String,
+    },
+    /// The device that carries a VLAN takes smaller packets than the VLAN should.
+    ParentMtu {
+        /// The VLAN's device, which gets the MTU of the one below.
+        link: LinkId,
+        /// The device below.
+        parent: String,
+        /// Its MTU.
+        mtu: u32,
+    },
 }
 
 impl fmt::Display for Note {
@@ -113,6 +136,15 @@ impl fmt::Display for Note {
         match self {
             Self::SysctlMissing(id) => write!(f, "this kernel has no {id}"),
             Self::NicMissing(name) => write!(f, "there is no NIC {name}"),
+            Self::ParentMissing { link, parent } => {
+                write!(f, "{link} is not made: there is no {parent} to carry it")
+            }
+            Self::ParentDown { link, parent } => {
+                write!(f, "{link} stays down as long as {parent} below it is")
+            }
+            Self::ParentMtu { link, parent, mtu } => {
+                write!(f, "{link} gets the MTU of {parent} below it, {mtu}")
+            }
         }
     }
 }

@@ -76,6 +76,9 @@ pub(crate) async fn apply(
             &snapshot.vrf_route_configurations,
         )
         .await?;
+    writer
+        .generated(Kind::BgpPeering, &lowered.bgp, &snapshot.bgp_peerings)
+        .await?;
     writer.revision(compilation, progress).await?;
     for node in rollout::next(progress) {
         writer.tell(node, compilation).await?;

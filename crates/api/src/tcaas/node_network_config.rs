@@ -22,7 +22,7 @@ pub use self::{
         Action, ActionType, CommunityMatcher, Filter, FilterItem, Matcher, ModifyRoute,
         PrefixMatcher,
     },
-    layer2::{HostInterface, Irb, Layer2, Layer2Devices},
+    layer2::{HostInterface, HostLoopback, HostVlan, Irb, Layer2, Layer2Devices},
     underlay::{AddressFamilyName, Bfd, GracefulRestart, Neighbor, RemoteAs, Trunk, Underlay},
     vrf::{
         Gre, GreLayer, Loopback, MirrorAcl, NextHop, PolicyRoute, Redistribute, StaticRoute, Vrf,
@@ -89,6 +89,16 @@ pub struct NodeNetworkConfigSpec {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub local_vrfs: BTreeMap<String, Vrf>,
+    /// VLANs on devices of the host's own, without the fabric, by the name of the device that is made.
+    #[serde(
+        default,
+        rename = "hostVLANs",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub host_vlans: BTreeMap<String, HostVlan>,
+    /// Loopbacks of the host, by the name of the device that is made.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub host_loopbacks: BTreeMap<String, HostLoopback>,
 }
 
 fn contract_version() -> u32 {

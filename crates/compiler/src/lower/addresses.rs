@@ -169,6 +169,24 @@ fn unchanged(claim: &Claim) -> Grant {
     }
 }
 
+/// Addresses of a network that nodes were told to have: what is left to know them by when a status is lost.
+fn told(snapshot: &Snapshot, network: &NetworkSpec) -> Vec<IpAddr> {
+    let prefixes = subnets(network);
+    let vlan = network.vlan.map(|vlan| vlan.to_string());
+    let mut told = Vec::new();
+    for config in snapshot.node_network_configs.values() {
+        let segment = vlan.as_ref().and_then(|vlan| config.spec.layer2s.get(vlan));
+        let interface = segment.and_then(|segment| segment.host_interface.as_ref());
+        let over_the_fabric = interface.into_iter().flat_map(|one| &one.addresses);
+        let on_devices = config.spec.host_vlans.values();
+        let on_devices = on_devices.flat_map(|one| &one.addresses);
+        let all = over_the_fabric.chain(on_devices).map(|one| one.addr());
+        let own = |address: &IpAddr| prefixes.iter().any(|one| one.net().contains(address));
+        told.extend(all.filter(own));
+    }
+    told
+}
+
 /// Attachments need their gateway, which they share, and their nodes have addresses.
 fn attachments<'a>(snapshot: &'a Snapshot, claimants: &mut BTreeMap<&'a str, Vec<Claimant<'a>>>) {
     for (key, object) in &snapshot.layer2_attachments {
@@ -180,7 +198,11 @@ fn attachments<'a>(snapshot: &'a Snapshot, claimants: &mut BTreeMap<&'a str, Vec
         let nodes = status
             .into_iter()
             .flat_map(|status| status.node_addresses.values());
-        let nodes: Vec<IpAddr> = nodes.flat_map(plain).collect();
+        let mut nodes: BTreeSet<IpAddr> = nodes.flat_map(plain).collect();
+        if object.spec.node_ips.as_ref().is_some_and(|ips| ips.enabled) {
+            nodes.extend(told(snapshot, &network.spec));
+        }
+        let nodes: Vec<IpAddr> = nodes.into_iter().collect();
         let anycast = status.and_then(|status| status.anycast.as_ref());
         let held = anycast
             .into_iter()

@@ -1,17 +1,21 @@
 //! A `Layer2Attachment` over the fabric becomes one segment, and routing in each VRF it reaches.
 
+use std::collections::BTreeSet;
+
 use api::{
+    meta::NameReference,
     selvedge::SettingsSpec,
     tcaas::{
-        Anycast, Layer2AttachmentSpec, Layer2AttachmentStatus, Layer2NetworkConfigurationSpec,
-        MatchedDestination, NetworkSpec, VrfRouteConfigurationSpec,
+        Anycast, BgpPeeringSpec, Layer2AttachmentSpec, Layer2AttachmentStatus,
+        Layer2NetworkConfigurationSpec, MatchedDestination, NetworkSpec, NodeIps, PrefixAction,
+        PrefixItem, StaticRoute, VrfRouteConfigurationSpec,
     },
     value::{HostCidr, MacAddress, Mtu, Prefix, VlanId, Vni, VrfName},
 };
 
 use super::{
-    Attachment, Lowered, Made, reach,
-    routing::{self, generated_name, subnets},
+    Attachment, Lowered, Made, host_attachment, reach,
+    routing::{self, generated_name, permit, subnets},
 };
 use crate::{
     allocate, names,
@@ -42,8 +46,14 @@ pub(super) fn lower(
         return None;
     }
     let network = network(snapshot, subject, spec, problems)?;
-    if spec.interface_ref.is_some() || !network.managed {
+    if !network.managed {
         return Some(Made::default());
+    }
+    if let Some(parent) = &spec.interface_ref {
+        return host_attachment::lower(snapshot, subject, spec, network, parent, problems);
+    }
+    if !super::is_over_the_fabric(spec) {
+        return sriov_only(subject, spec, network, problems);
     }
     let segment = segment(lowered, subject, spec, network, problems)?;
     let Some(selector) = &spec.destinations else {
@@ -52,19 +62,171 @@ pub(super) fn lower(
         return None;
     };
     let reach = reach::resolve(snapshot, &lowered.vrfs, subject, selector, problems)?;
+    if sriov_vlan(spec, network).is_some() && reach.vrfs.len() > 1 {
+        let vrfs = reach.vrfs.len();
+        let kind = problem::Kind::SriovSeveralVrfs { vrfs };
+        problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
+        return None;
+    }
+    let node_ips = node_ips(snapshot, subject, spec, network, problems)
+        .map_err(|problem| problems.push(*problem))
+        .ok()?;
 
     let subnets = subnets(network);
+    let bgp = bgp(settings, subject, spec, (&segment, &reach), &subnets)
+        .map_err(|problem| problems.push(*problem))
+        .ok()?;
     let routing = reach.vrfs.iter().map(|(vrf, reached)| {
         let name = generated_name(subject, vrf.as_str());
         (name, routing(spec, vrf, reached, &subnets))
     });
     let name = generated_name(subject, &segment.vlan.to_string());
     Some(Made {
+        bgp: bgp.into_iter().collect(),
         vrf: routing.collect(),
-        layer2: vec![(name, layer2(settings, spec, &segment, &reach))],
-        attachment: attachment(settings, spec, &segment, reach.matched),
+        layer2: vec![(name, layer2(settings, spec, &segment, &reach, node_ips))],
+        attachment: Attachment {
+            sriov_vlan: sriov_vlan(spec, network),
+            ..attachment(settings, spec, &segment, reach.matched)
+        },
         ..Made::default()
     })
+}
+
+/// Whether workloads may open sessions: not where their packets pass the node by.
+fn has_bgp(spec: &Layer2AttachmentSpec) -> bool {
+    let sriov = spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled);
+    !sriov && spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled)
+}
+
+/// The sessions that workloads may open on the segment. They announce parts of its network and the extra routes, and learn where the
+/// destinations are.
+fn bgp(
+    settings: &SettingsSpec,
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    (segment, reach): (&Segment, &reach::Reach),
+    subnets: &[Prefix],
+) -> Result<Option<(String, BgpPeeringSpec)>, Box<Problem>> {
+    let Some(bgp) = spec.bgp.as_ref().filter(|_| has_bgp(spec)) else {
+        return Ok(None);
+    };
+    let refuse = |field: &str, kind| Box::new(Problem::new(subject.clone(), field, kind));
+    let Some(remote_asn) = bgp.workload_as.or(settings.bgp.workload_as) else {
+        let kind = problem::Kind::WorkloadAsRequired;
+        return Err(refuse("spec.bgp.workloadAS", kind));
+    };
+    if segment.gateways.is_empty() {
+        return Err(refuse("spec.bgp", problem::Kind::GatewayRequired));
+    }
+    let own = subnets.iter().map(|subnet| PrefixItem {
+        le: Some(subnet.net().max_prefix_len()),
+        ..permit_one(*subnet)
+    });
+    let extra = spec.routes.iter().flat_map(|route| &route.prefixes);
+    let mut import: Vec<PrefixItem> = own.collect();
+    import.extend(extra.map(|prefix| permit_one(*prefix)));
+    let prefixes: BTreeSet<Prefix> = reach
+        .vrfs
+        .values()
+        .flat_map(|reached| reached.prefixes.iter().copied())
+        .collect();
+    let scope = segment.vlan.to_string();
+    let peering = BgpPeeringSpec {
+        peering_vlan: Some(NameReference {
+            name: generated_name(subject, &scope),
+        }),
+        loopback_peer: None,
+        remote_asn,
+        enable_bfd: false,
+        maximum_prefixes: bgp.maximum_prefixes,
+        hold_time: bgp.hold_time,
+        keepalive_time: bgp.keepalive_time,
+        import,
+        export: permit(&prefixes.into_iter().collect::<Vec<_>>()),
+        node_selector: spec.node_selector.clone(),
+    };
+    Ok(Some((generated_name(subject, &scope), peering)))
+}
+
+/// For SR-IOV devices alone nodes need nothing: pods get the VLAN by their virtual function.
+fn sriov_only(
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    network: &NetworkSpec,
+    problems: &mut Vec<Problem>,
+) -> Option<Made> {
+    let Some(vlan) = network.vlan else {
+        let network = ObjectRef::named(Kind::Network, &spec.network_ref);
+        let what = "vlan";
+        let kind = problem::Kind::NetworkLacks { network, what };
+        problems.push(Problem::new(subject.clone(), "spec.networkRef", kind));
+        return None;
+    };
+    Some(Made {
+        attachment: Attachment {
+            sriov_vlan: Some(vlan),
+            ..Attachment::default()
+        },
+        ..Made::default()
+    })
+}
+
+/// The VLAN of SR-IOV devices, where the attachment is for them.
+pub(super) fn sriov_vlan(spec: &Layer2AttachmentSpec, network: &NetworkSpec) -> Option<VlanId> {
+    let enabled = spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled);
+    network.vlan.filter(|_| enabled)
+}
+
+/// Addresses of the nodes, where the attachment wants them. It is a problem when the network has none to give.
+pub(super) fn node_ips(
+    snapshot: &Snapshot,
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    network: &NetworkSpec,
+    problems: &mut Vec<Problem>,
+) -> Result<Option<NodeIps>, Box<Problem>> {
+    let Some(wanted) = spec.node_ips.as_ref().filter(|wanted| wanted.enabled) else {
+        return Ok(None);
+    };
+    let networks = subnets(network);
+    if serves(snapshot, &networks) {
+        let what = "addresses of nodes beside those of services on one Network";
+        let kind = problem::Kind::NotCompiledYet { what };
+        problems.push(Problem::new(subject.clone(), "spec.nodeIPs", kind));
+        return Ok(None);
+    }
+    if networks.is_empty() {
+        let kind = problem::Kind::NetworkLacks {
+            network: ObjectRef::named(Kind::Network, &spec.network_ref),
+            what: "ipv4",
+        };
+        let problem = Problem::new(subject.clone(), "spec.nodeIPs", kind);
+        return Err(Box::new(problem));
+    }
+    Ok(Some(NodeIps {
+        enabled: true,
+        networks,
+        reserved_for_pods: wanted.reserved_for_pods,
+    }))
+}
+
+/// Routes of a node with an address on the segment: what is reached from the segment is reached by its gateway.
+fn host_routes(segment: &Segment, reach: &reach::Reach) -> Vec<StaticRoute> {
+    let prefixes: BTreeSet<Prefix> = reach
+        .vrfs
+        .values()
+        .flat_map(|reached| reached.prefixes.iter().copied())
+        .collect();
+    let by_gateway = |prefix: Prefix| {
+        let mut gateways = segment.gateways.iter();
+        let gateway = gateways.find(|gateway| gateway.is_ipv4() == prefix.is_ipv4())?;
+        (gateway.prefix() != prefix).then_some(StaticRoute {
+            prefix,
+            next_hop: gateway.addr(),
+        })
+    };
+    prefixes.into_iter().filter_map(by_gateway).collect()
 }
 
 /// The segment: in the one VRF that it reaches, or, where it reaches several, in the cluster VRF, from which it is leaked to each.
@@ -73,6 +235,7 @@ fn layer2(
     spec: &Layer2AttachmentSpec,
     segment: &Segment,
     reach: &reach::Reach,
+    node_ips: Option<NodeIps>,
 ) -> Layer2NetworkConfigurationSpec {
     let mut vrfs = reach.vrfs.keys();
     let home = match (vrfs.next(), vrfs.next()) {
@@ -93,8 +256,11 @@ fn layer2(
         node_selector: spec.node_selector.clone(),
         interface_ref: None,
         interface_name: spec.interface_name.clone(),
-        node_ips: None,
-        static_routes: Vec::new(),
+        static_routes: match node_ips {
+            Some(_) => host_routes(segment, reach),
+            None => Vec::new(),
+        },
+        node_ips,
     }
 }
 
@@ -111,6 +277,7 @@ fn attachment(
     };
     Attachment {
         interface: suffix.and_then(|suffix| names::host_interface(suffix.as_str())),
+        sriov_vlan: None,
         anycast: segment.mac(settings).map(|mac| Anycast {
             mac: Some(mac),
             gateway: gateway(false),
@@ -120,7 +287,27 @@ fn attachment(
     }
 }
 
-fn default_mtu() -> Mtu {
+/// Whether a service draws on one of these networks, or on a part of one.
+fn serves(snapshot: &Snapshot, networks: &[Prefix]) -> bool {
+    let inbounds = snapshot.inbounds.values().map(|one| &one.spec.network_ref);
+    let outbounds = snapshot.outbounds.values().map(|one| &one.spec.network_ref);
+    let pods = snapshot.pod_networks.values();
+    let pods = pods.map(|one| &one.spec.network_ref);
+    let names: BTreeSet<&String> = inbounds.chain(outbounds).chain(pods).collect();
+    let served = names
+        .into_iter()
+        .filter_map(|name| snapshot.networks.get(&Key::named(name)));
+    served
+        .flat_map(|network| subnets(&network.spec))
+        .any(|served| {
+            let meets = |own: &Prefix| {
+                own.net().contains(&served.net()) || served.net().contains(&own.net())
+            };
+            networks.iter().any(meets)
+        })
+}
+
+pub(super) fn default_mtu() -> Mtu {
     Mtu::try_from(DEFAULT_MTU).unwrap_or_else(|_| unreachable!("a constant in range"))
 }
 
@@ -216,13 +403,42 @@ fn routing(
     let extra = spec.routes.iter().flat_map(|route| &route.prefixes);
     let extra: Vec<Prefix> = extra.copied().collect();
     let export: Vec<Prefix> = subnets.iter().chain(&extra).copied().collect();
+    let mut items = permit(&export);
+    if has_bgp(spec) {
+        let bgp = spec.bgp.as_ref();
+        let transfer = bgp.is_some_and(|bgp| bgp.advertise_transfer_network);
+        let own = items.iter_mut().filter(|item| subnets.contains(&item.cidr));
+        for item in own {
+            announced(item, transfer);
+        }
+    }
     let exports = routing::Exports {
-        items: routing::permit(&export),
+        items,
         aggregate: Vec::new(),
         communities: &spec.communities,
         node_selector: spec.node_selector.as_ref(),
     };
     routing::routing(vrf, reached, &extra, exports)
+}
+
+/// What workloads announce of a network goes out, and the network itself where its author wants it.
+fn announced(item: &mut PrefixItem, transfer: bool) {
+    let net = item.cidr.net();
+    if net.prefix_len() == net.max_prefix_len() {
+        return;
+    }
+    item.le = Some(net.max_prefix_len());
+    item.ge = (!transfer).then(|| net.prefix_len() + 1);
+}
+
+fn permit_one(cidr: Prefix) -> PrefixItem {
+    PrefixItem {
+        cidr,
+        seq: None,
+        ge: None,
+        le: None,
+        action: PrefixAction::Permit,
+    }
 }
 
 /// What this version accepts and does nothing with: said, not passed over.
@@ -238,20 +454,13 @@ fn note_what_is_left_out(
             problem::Kind::NotCompiledYet { what },
         ));
     };
-    if spec.interface_ref.is_some() {
-        note("spec.interfaceRef", "an attachment to a device of the node");
-    }
-    if spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
-        note("spec.bgp", "BGP with workloads");
-    }
     if spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled) {
-        note("spec.sriov", "SR-IOV");
-    }
-    if spec
-        .node_ips
-        .as_ref()
-        .is_some_and(|node_ips| node_ips.enabled)
-    {
-        note("spec.nodeIPs", "addresses of nodes");
+        note("spec.sriov", "the platform's SR-IOV policy");
+        if spec.interface_ref.is_none() && spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
+            let what = "bgp does nothing with sriov: packets of SR-IOV devices pass the node by";
+            let what = what.to_owned();
+            let kind = problem::Kind::NoEffect { what };
+            problems.push(Problem::new(subject.clone(), "spec.bgp", kind));
+        }
     }
 }

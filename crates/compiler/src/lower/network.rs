@@ -64,7 +64,7 @@ fn from_range(
     let over_the_fabric = snapshot
         .layer2_attachments
         .values()
-        .filter(|attachment| attachment.spec.interface_ref.is_none());
+        .filter(|attachment| super::is_over_the_fabric(&attachment.spec));
     let attached: BTreeSet<&str> = over_the_fabric
         .map(|attachment| attachment.spec.network_ref.as_str())
         .collect();

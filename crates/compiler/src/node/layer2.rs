@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{
     tcaas::{
         Layer2NetworkConfigurationSpec,
-        node_network_config::{HostInterface, Irb, Layer2, Layer2Devices},
+        node_network_config::{
+            HostInterface, HostVlan, Irb, Layer2, Layer2Devices, NextHop, StaticRoute,
+        },
     },
-    value::{IfName, VlanId, Vni},
+    value::{IfName, Prefix, VlanId, Vni},
 };
 
 use super::Group;
@@ -37,11 +39,7 @@ pub(super) fn claims<'a>(
     };
     let mut claimed = BTreeSet::new();
     let mut holders: BTreeMap<Claim, Vec<&Segment>> = BTreeMap::new();
-    for (name, object) in group
-        .layer2
-        .iter()
-        .filter(|(_, object)| object.spec.interface_ref.is_none())
-    {
+    for (name, object) in &group.layer2 {
         let wanted = wanted(&object.spec);
         let taken = wanted.iter().find_map(|claim| {
             // A VNI is one VRF's or one segment's, wherever the two are.
@@ -74,12 +72,18 @@ pub(super) fn claims<'a>(
 enum Claim {
     Vlan(VlanId),
     Vni(Vni),
+    /// A VLAN on a device of the host's own.
+    HostVlan(IfName, VlanId),
     HostDevice(IfName),
 }
 
 fn wanted(spec: &Layer2NetworkConfigurationSpec) -> Vec<Claim> {
-    let vni = spec.vni.map(Claim::Vni);
     let device = host_device(spec).map(Claim::HostDevice);
+    if let Some(parent) = &spec.interface_ref {
+        let vlan = Claim::HostVlan(parent.clone(), spec.id);
+        return [Some(vlan), device].into_iter().flatten().collect();
+    }
+    let vni = spec.vni.map(Claim::Vni);
     [Some(Claim::Vlan(spec.id)), vni, device]
         .into_iter()
         .flatten()
@@ -102,7 +106,7 @@ impl Claim {
             }
         };
         match self {
-            Self::Vlan(vlan) => (
+            Self::Vlan(vlan) | Self::HostVlan(_, vlan) => (
                 field("spec.id"),
                 problem::Kind::VlanTaken {
                     vlan: *vlan,
@@ -131,11 +135,114 @@ impl Claim {
 }
 
 /// Interface of the segment in the host's namespace: the one its author named, or `vlan.<id>`.
-fn host_device(spec: &Layer2NetworkConfigurationSpec) -> Option<IfName> {
-    match &spec.interface_name {
-        Some(suffix) => names::host_interface(suffix.as_str()),
-        None => Some(names::access_port(spec.id)),
+pub(super) fn host_device(spec: &Layer2NetworkConfigurationSpec) -> Option<IfName> {
+    match (&spec.interface_name, &spec.interface_ref) {
+        (Some(name), Some(_)) => Some(name.clone()),
+        (Some(suffix), None) => names::host_interface(suffix.as_str()),
+        (None, _) => Some(names::access_port(spec.id)),
     }
+}
+
+/// The VLANs on devices of the host's own, each with the name of its object and its device.
+pub(super) fn host_vlans<'a>(
+    content: &Content,
+    group: &Group<'a>,
+    claimed: &BTreeSet<&str>,
+    problems: &mut Vec<Problem>,
+) -> Vec<(&'a str, IfName, HostVlan)> {
+    let mut vlans = Vec::new();
+    for (name, object) in group
+        .layer2
+        .iter()
+        .filter(|(name, _)| claimed.contains(name))
+    {
+        let spec = &object.spec;
+        let (Some(parent), Some(device)) = (&spec.interface_ref, host_device(spec)) else {
+            continue;
+        };
+        let mut report = |field: &str, kind| {
+            problems.push(Problem::new(object.source.clone(), field, kind));
+        };
+        if group.has_overlay && *parent == content.settings.trunk.name {
+            let kind = problem::Kind::InterfaceInUse {
+                interface: parent.to_string(),
+                why: "is the trunk to the router".to_owned(),
+            };
+            report("spec.interfaceRef", kind);
+            continue;
+        }
+        if spec.vni.is_some() || spec.vrf.is_some() || !spec.anycast_gateways.is_empty() {
+            let what =
+                "vni, vrf and anycastGateways are for the fabric and do nothing with interfaceRef";
+            let what = what.to_owned();
+            report("spec.interfaceRef", problem::Kind::NoEffect { what });
+        }
+        let vlan = HostVlan {
+            parent: parent.clone(),
+            vlan: spec.id,
+            mtu: spec.mtu,
+            addresses: Vec::new(),
+            routes: Vec::new(),
+        };
+        vlans.push((*name, device, vlan));
+    }
+    vlans
+}
+
+/// The routes that each object in effect gives the host, by the object's name; of two to one prefix the older object's.
+pub(super) fn host_routes<'a>(
+    group: &Group<'a>,
+    in_effect: &BTreeSet<&str>,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<&'a str, Vec<StaticRoute>> {
+    let node = group.nodes.first().map(|node| (*node).to_owned());
+    let mut holders: BTreeMap<Prefix, &ObjectRef> = BTreeMap::new();
+    let mut routes: BTreeMap<&str, Vec<StaticRoute>> = BTreeMap::new();
+    for (name, object) in group
+        .layer2
+        .iter()
+        .filter(|(name, _)| in_effect.contains(name))
+    {
+        let field = if object.is_generated() {
+            "spec.destinations"
+        } else {
+            "spec.staticRoutes"
+        };
+        let mut report = |kind| problems.push(Problem::new(object.source.clone(), field, kind));
+        let networks = super::addresses::networks(&object.spec);
+        for route in &object.spec.static_routes {
+            let (prefix, next_hop) = (route.prefix, route.next_hop);
+            if networks.is_empty() {
+                report(problem::Kind::NodeIpsRequired);
+                break;
+            }
+            if !networks.iter().any(|net| net.net().contains(&next_hop)) {
+                report(problem::Kind::NextHopOutside {
+                    next_hop: next_hop.to_string(),
+                    prefix: prefix.to_string(),
+                });
+                continue;
+            }
+            if let Some(by) = holders.get(&prefix) {
+                report(problem::Kind::HostRouteTaken {
+                    prefix: prefix.to_string(),
+                    by: Box::new((*by).clone()),
+                    node: node.clone().unwrap_or_default(),
+                });
+                continue;
+            }
+            holders.insert(prefix, &object.source);
+            routes.entry(name).or_default().push(StaticRoute {
+                prefix,
+                next_hop: Some(NextHop {
+                    address: Some(next_hop),
+                    vrf: None,
+                }),
+                bfd_profile: None,
+            });
+        }
+    }
+    routes
 }
 
 /// The segments that a group of nodes has, each with the name of its object.
@@ -150,7 +257,7 @@ pub(super) fn build<'a>(
     for (name, object) in group
         .layer2
         .iter()
-        .filter(|(name, _)| claimed.contains(name))
+        .filter(|(name, object)| claimed.contains(name) && object.spec.interface_ref.is_none())
     {
         if let Some(vrf) = object
             .spec
@@ -224,16 +331,6 @@ fn note_what_is_left_out(object: &Segment, problems: &mut Vec<Problem>) {
             spec.create_mac_vlan_interface,
             "spec.createMacVLANInterface",
             "a macvlan interface",
-        ),
-        (
-            spec.node_ips.as_ref().is_some_and(|ips| ips.enabled),
-            "spec.nodeIPs",
-            "addresses of nodes",
-        ),
-        (
-            !spec.static_routes.is_empty(),
-            "spec.staticRoutes",
-            "routes of the host",
         ),
     ];
     for (_, field, what) in left_out.into_iter().filter(|(used, ..)| *used) {

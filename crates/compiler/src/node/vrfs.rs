@@ -211,14 +211,14 @@ fn merge(spec: &VrfRouteConfigurationSpec, vrf: &mut Vrf, cluster_import: &mut F
 }
 
 /// Items by their `seq`; one without takes its place in the list.
-fn in_order(items: &[PrefixItem]) -> Vec<&PrefixItem> {
+pub(super) fn in_order(items: &[PrefixItem]) -> Vec<&PrefixItem> {
     let mut sorted: Vec<(u64, &PrefixItem)> = (0..).zip(items).collect();
     sorted
         .sort_by_key(|(index, item)| (item.seq.map_or(*index, |seq| u64::from(seq.get())), *index));
     sorted.into_iter().map(|(_, item)| item).collect()
 }
 
-fn filter_item(item: &PrefixItem, modify_route: Option<ModifyRoute>) -> FilterItem {
+pub(super) fn filter_item(item: &PrefixItem, modify_route: Option<ModifyRoute>) -> FilterItem {
     let kind = match item.action {
         PrefixAction::Permit => ActionType::Accept,
         PrefixAction::Deny => ActionType::Reject,

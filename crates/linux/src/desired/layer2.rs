@@ -1,6 +1,9 @@
 //! Layer 2 segments: bridge with the gateway, VXLAN, access port, and the host's own interface.
 
-use api::tcaas::node_network_config::{HostInterface, Irb, Layer2, StaticRoute, Underlay};
+use api::{
+    tcaas::node_network_config::{Irb, Layer2, StaticRoute, Underlay},
+    value::IfName,
+};
 
 use super::{DesiredLink, Timing, Wish, nets};
 use crate::{
@@ -72,7 +75,7 @@ impl Wish<'_> {
             };
             let path = format!("{path}.hostInterface");
             self.link(&path, LinkId::host(&interface.name), device);
-            self.host_routes(&path, interface);
+            self.host_routes(&path, &interface.name, &interface.routes);
         }
     }
 
@@ -114,10 +117,10 @@ impl Wish<'_> {
         self.link(path, LinkId::router(&layer2.devices.vxlan), vxlan);
     }
 
-    fn host_routes(&mut self, path: &str, interface: &HostInterface) {
-        for (i, route) in interface.routes.iter().enumerate() {
+    pub(super) fn host_routes(&mut self, path: &str, device: &IfName, routes: &[StaticRoute]) {
+        for (i, route) in routes.iter().enumerate() {
             let path = format!("{path}.routes.{i}");
-            if let Some(target) = self.host_route(&path, interface, route) {
+            if let Some(target) = self.host_route(&path, device, route) {
                 let id = RouteId {
                     domain: Domain::Host,
                     table: TABLE_MAIN,
@@ -132,12 +135,7 @@ impl Wish<'_> {
         }
     }
 
-    fn host_route(
-        &mut self,
-        path: &str,
-        interface: &HostInterface,
-        route: &StaticRoute,
-    ) -> Option<Route> {
+    fn host_route(&mut self, path: &str, device: &IfName, route: &StaticRoute) -> Option<Route> {
         if route.bfd_profile.is_some() {
             self.refuse(
                 format!("{path}.bfdProfile"),
@@ -151,7 +149,7 @@ impl Wish<'_> {
             (Some(gateway), None) if gateway.is_ipv4() == route.prefix.is_ipv4() => {
                 Some(Route::Via {
                     gateway,
-                    device: interface.name.to_string(),
+                    device: device.to_string(),
                 })
             }
             (Some(_), None) => {

@@ -179,7 +179,7 @@ impl Wish<'_> {
         self.link(path, LinkId::router(name), link);
     }
 
-    fn device_name(&mut self, path: &str, name: &str) -> Option<IfName> {
+    pub(super) fn device_name(&mut self, path: &str, name: &str) -> Option<IfName> {
         name.parse()
             .map_err(|why: InvalidValue| self.refuse(path, why.to_string()))
             .ok()

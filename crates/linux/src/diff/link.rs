@@ -51,6 +51,17 @@ impl<'a> Differ<'a> {
         let Some(seen) = self.now.links.get(id) else {
             return;
         };
+        if let Kind::Vlan {
+            parent: Some(parent),
+            ..
+        } = &wish.kind
+            && let Some(below) = self.now.links.get(&id.sibling(parent))
+            && !below.up
+            && !self.desired.links.contains_key(&id.sibling(parent))
+        {
+            // The device below is somebody else's and not ours to set up.
+            return;
+        }
         let stale: Vec<_> = seen
             .addresses
             .difference(&wish.addresses)

@@ -373,6 +373,63 @@ fn policy_routes_match_the_link_in_ipv4_and_the_vrf_in_ipv6() {
 }
 
 #[test]
+fn a_vlan_on_a_device_of_the_host_needs_no_router() {
+    let config = json!({"revision": "r", "hostVLANs": {"vlan.500": {
+        "parent": "eth0", "vlan": 500, "mtu": 1500, "addresses": ["198.51.100.2/24"],
+        "routes": [{"prefix": "0.0.0.0/0", "nextHop": {"address": "198.51.100.1"}}],
+    }}});
+    let desired = wish(config);
+    assert_eq!(desired.namespace, None);
+    let mut now = host();
+    let mut below = ObservedLink::fresh(Owner::Foreign, Kind::Other("ether".into()));
+    below.mtu = 1400;
+    below.up = true;
+    let nothing = plan(&desired, &now);
+    assert!(nothing.is_empty(), "nothing can be made");
+    assert_eq!(
+        nothing.notes()[0].to_string(),
+        "host/vlan.500 is not made: there is no eth0 to carry it"
+    );
+    now.links.insert(LinkId::host("eth0"), below);
+    let made = plan(&desired, &now);
+    assert_eq!(
+        made.notes()[0].to_string(),
+        "host/vlan.500 gets the MTU of eth0 below it, 1400"
+    );
+    let steps = texts(&made);
+    assert!(
+        steps[0].starts_with("create link host/vlan.500: vlan"),
+        "{steps:?}"
+    );
+    assert!(
+        steps.iter().all(|step| !step.contains("host/eth0")),
+        "{steps:?}"
+    );
+    let mut down = now.clone();
+    if let Some(below) = down.links.get_mut(&LinkId::host("eth0")) {
+        below.up = false;
+    }
+    settle(&desired, &mut down);
+    assert_eq!(
+        plan(&desired, &down).notes()[0].to_string(),
+        "host/vlan.500 stays down as long as eth0 below it is"
+    );
+    settle(&desired, &mut now);
+    assert!(plan(&desired, &now).is_empty());
+}
+
+#[test]
+fn a_vlan_on_an_uplink_is_refused() {
+    let mut config = base();
+    config["hostVLANs"] = json!({"vlan.500": {"parent": "eth1", "vlan": 500, "mtu": 1500}});
+    let refused = desired(&parse(config)).unwrap_err();
+    assert_eq!(
+        refused[0].to_string(),
+        "hostVLANs.vlan.500.parent: eth1 is the router's"
+    );
+}
+
+#[test]
 fn a_setting_that_the_kernel_lacks_is_noted_and_not_tried_again() {
     let desired = wish(base());
     let mut now: Observed = host();

@@ -85,6 +85,7 @@ fn documents(what: What, world: &World, compilation: &Compilation) -> Vec<Value>
             Kind::VrfRouteConfiguration,
             &compilation.lowered.vrf,
         ));
+        documents.extend(lowlevel(Kind::BgpPeering, &compilation.lowered.bgp));
     }
     if all || what == What::Revision {
         let name = revision::object_name(&compilation.revision.revision);
@@ -192,8 +193,16 @@ fn summary(compilation: &Compilation) -> String {
             .vrf
             .values()
             .filter(|object| object.is_generated())
+            .count()
+        + compilation
+            .lowered
+            .bgp
+            .values()
+            .filter(|object| object.is_generated())
             .count();
-    let low_level = compilation.lowered.layer2.len() + compilation.lowered.vrf.len();
+    let low_level = compilation.lowered.layer2.len()
+        + compilation.lowered.vrf.len()
+        + compilation.lowered.bgp.len();
     format!(
         "revision {}   {} low-level objects, {generated} of them generated   {} nodes\n\n{}",
         revision::object_name(&compilation.revision.revision),

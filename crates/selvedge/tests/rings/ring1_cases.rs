@@ -108,6 +108,7 @@ impl Story {
             Kind::VrfRouteConfiguration,
             &compilation.lowered.vrf,
         )?);
+        low.extend(lowlevel(Kind::BgpPeering, &compilation.lowered.bgp)?);
         put("lowlevel.yaml".to_owned(), &low)?;
         let platform = compilation.platform.iter();
         let platform: Vec<Value> = platform.map(PlatformObject::manifest).collect();

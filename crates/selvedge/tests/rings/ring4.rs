@@ -7,7 +7,7 @@ use lab::{
     host::Output,
     parts::{self, Tree},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{SELVEDGE, progress, repository, selvedge};
 
@@ -142,6 +142,82 @@ fn a_second_plan_is_empty_after_every_apply() -> anyhow::Result<()> {
 
     a_new_as_is_a_new_router(&node, &all)?;
     someone_elses_device_is_named_and_left_alone(&node, &all, &none)
+}
+
+#[test]
+fn what_the_host_has_and_rules_by_source_settle() -> anyhow::Result<()> {
+    let node = Node::start()?;
+    let plain = config(&["shop"])?;
+    let mut more = plain.clone();
+    let spec = more.pointer_mut("/spec").expect("a config has a spec");
+    spec["hostVLANs"]["vlan.500"] = json!({
+        "parent": "bond7", "vlan": 500, "mtu": 1500, "addresses": ["198.51.100.2/24", "2001:db8:500::2/64"],
+        "routes": [
+            {"prefix": "203.0.113.0/24", "nextHop": {"address": "198.51.100.1"}},
+            {"prefix": "2001:db8:f::/48", "nextHop": {"address": "2001:db8:500::1"}},
+        ],
+    });
+    spec["hostLoopbacks"]["bgp.01234567"] = json!({"addresses": ["192.0.2.53/32"]});
+    spec["localVRFs"]["s-m2m_enc"] = json!({
+        "table": 10777, "devices": {"vrf": "s-m2m_enc"}, "mtu": 1500,
+        "vrfImports": [{"fromVrf": "m2m_enc", "filter": {"defaultAction": {"type": "accept"}}}],
+    });
+    let route = |source: &str, destination: &str| {
+        json!({
+            "trafficMatch": {"srcPrefix": source, "dstPrefix": destination},
+            "nextHop": {"vrf": "s-m2m_enc"}, "priority": 121, "interfaces": ["l2.234"],
+        })
+    };
+    spec["clusterVRF"]["policyRoutes"] = json!([
+        route("192.0.2.0/24", "10.0.0.0/8"),
+        route("2001:db8::/64", "fd00::/8"),
+    ]);
+
+    // Without the device below, all else is made.
+    node.becomes(&more)?;
+    assert!(!node.links()?.contains("vlan.500"));
+    let rules = node.script("ip -n selvedge rule; ip -n selvedge -6 rule")?;
+    assert!(
+        rules.contains("from 192.0.2.0/24 to 10.0.0.0/8 iif l2.234"),
+        "{rules}"
+    );
+    assert!(
+        rules.contains("from 192.0.2.0/24 to 10.0.0.0/8 iif hbn"),
+        "{rules}"
+    );
+    assert!(
+        rules.contains("from 2001:db8::/64 to fd00::/8 iif cluster"),
+        "{rules}"
+    );
+
+    node.script("ip link add bond7 type dummy")?;
+    node.becomes(&more)?;
+    node.script("ip link set bond7 mtu 1400 up")?;
+    node.becomes(&more)?;
+    let host =
+        node.script("ip route; ip -6 route; ip link show vlan.500; ip addr show bgp.01234567")?;
+    assert!(
+        host.contains("203.0.113.0/24 via 198.51.100.1 dev vlan.500"),
+        "{host}"
+    );
+    assert!(
+        host.contains("2001:db8:f::/48 via 2001:db8:500::1 dev vlan.500"),
+        "{host}"
+    );
+    assert!(host.contains("mtu 1400"), "{host}");
+    assert!(host.contains("192.0.2.53/32"), "{host}");
+
+    node.becomes(&plain)?;
+    let left = node.links()?;
+    assert!(
+        !left.contains("vlan.500") && !left.contains("bgp.") && !left.contains("s-m2m"),
+        "{left}"
+    );
+    assert!(
+        left.contains("bond7"),
+        "what is somebody else's stays: {left}"
+    );
+    Ok(())
 }
 
 fn sorted(text: &str) -> Vec<&str> {

@@ -71,6 +71,33 @@ pub struct Irb {
     pub ip_addresses: Vec<HostCidr>,
 }
 
+/// A VLAN device in the host's namespace on a device that the host has of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostVlan {
+    /// The host's device below, which is never touched.
+    pub parent: IfName,
+    /// VLAN id.
+    pub vlan: VlanId,
+    /// MTU of the device.
+    pub mtu: Mtu,
+    /// The node's own addresses in the segment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<HostCidr>,
+    /// Routes of the host through the segment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<StaticRoute>,
+}
+
+/// A device in the host's namespace that carries addresses and nothing else, for programs that speak BGP with the router.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostLoopback {
+    /// The addresses; at least one.
+    #[schemars(length(min = 1))]
+    pub addresses: Vec<HostCidr>,
+}
+
 /// A VLAN device in the host's namespace on the host's end of the trunk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,0 +1,205 @@
+//! A `Layer2Attachment` on a device of the node: a VLAN, addresses of the node where it wants them, and routes by next hops.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use api::{
+    meta::LabelSelector,
+    tcaas::{
+        DestinationSpec, Layer2AttachmentSpec, Layer2NetworkConfigurationSpec, MatchedDestination,
+        NetworkSpec, StaticRoute,
+    },
+    value::{IfName, Prefix, VlanId},
+};
+
+use super::{
+    Attachment, Made,
+    layer2_attachment::{default_mtu, node_ips, sriov_vlan},
+    routing::{generated_name, subnets},
+};
+use crate::{
+    names,
+    problem::{self, Problem},
+    snapshot::{Key, Kind, ObjectRef, Snapshot},
+};
+
+/// What the attachment becomes; `None` when something is wrong with it, with the reason in `problems`.
+pub(super) fn lower(
+    snapshot: &Snapshot,
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    network: &NetworkSpec,
+    parent: &IfName,
+    problems: &mut Vec<Problem>,
+) -> Option<Made> {
+    let mut report = |field: &str, kind| problems.push(Problem::new(subject.clone(), field, kind));
+    let network_ref = || ObjectRef::named(Kind::Network, &spec.network_ref);
+    let Some(vlan) = network.vlan else {
+        let (network, what) = (network_ref(), "vlan");
+        let kind = problem::Kind::NetworkLacks { network, what };
+        report("spec.networkRef", kind);
+        return None;
+    };
+    if let Some(vni) = network.vni {
+        let network = network_ref();
+        let kind = problem::Kind::NetworkHasVni { network, vni };
+        report("spec.networkRef", kind);
+        return None;
+    }
+    let what = "is for attachments over the fabric and does nothing with interfaceRef";
+    let unused = [
+        (spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled), "bgp"),
+        (!spec.routes.is_empty(), "routes"),
+        (!spec.communities.is_empty(), "communities"),
+    ];
+    for (_, field) in unused.into_iter().filter(|(used, _)| *used) {
+        let what = format!("{field} {what}");
+        let kind = problem::Kind::NoEffect { what };
+        report(&format!("spec.{field}"), kind);
+    }
+    let node_ips = node_ips(snapshot, subject, spec, network, problems)
+        .map_err(|problem| problems.push(*problem))
+        .ok()?;
+    let (matched, static_routes) = match &spec.destinations {
+        None => (Vec::new(), Vec::new()),
+        Some(selector) => routes(snapshot, subject, selector, network, problems)?,
+    };
+    if !static_routes.is_empty() && node_ips.is_none() {
+        let kind = problem::Kind::NodeIpsRequired;
+        problems.push(Problem::new(subject.clone(), "spec.nodeIPs", kind));
+        return None;
+    }
+    let name = generated_name(subject, &vlan.to_string());
+    let layer2 = Layer2NetworkConfigurationSpec {
+        id: vlan,
+        mtu: spec.mtu.unwrap_or_else(default_mtu),
+        vni: None,
+        anycast_mac: None,
+        anycast_gateways: Vec::new(),
+        advertise_neighbors: false,
+        create_mac_vlan_interface: false,
+        neigh_suppression: None,
+        disable_segmentation: false,
+        vrf: None,
+        node_selector: spec.node_selector.clone(),
+        interface_ref: Some(parent.clone()),
+        interface_name: spec.interface_name.clone(),
+        node_ips,
+        static_routes,
+    };
+    Some(Made {
+        layer2: vec![(name, layer2)],
+        attachment: Attachment {
+            interface: Some(interface(spec, vlan)),
+            sriov_vlan: sriov_vlan(spec, network),
+            matched,
+            ..Attachment::default()
+        },
+        ..Made::default()
+    })
+}
+
+fn interface(spec: &Layer2AttachmentSpec, vlan: VlanId) -> IfName {
+    let own = spec.interface_name.clone();
+    own.unwrap_or_else(|| names::access_port(vlan))
+}
+
+/// The Destinations that are selected, and the routes by their next hops.
+fn routes(
+    snapshot: &Snapshot,
+    subject: &ObjectRef,
+    selector: &LabelSelector,
+    network: &NetworkSpec,
+    problems: &mut Vec<Problem>,
+) -> Option<(Vec<MatchedDestination>, Vec<StaticRoute>)> {
+    if let Err(error) = selector.check() {
+        let kind = problem::Kind::InvalidSelector(error);
+        problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
+        return None;
+    }
+    let mut matched = Vec::new();
+    let mut routes: BTreeMap<Prefix, (IpAddr, ObjectRef)> = BTreeMap::new();
+    let before = problems.len();
+    let selected = snapshot
+        .destinations
+        .iter()
+        .filter(|(_, destination)| selector.matches(&destination.meta.labels));
+    for (key, destination) in selected {
+        matched.push(MatchedDestination {
+            name: key.name.clone(),
+            vrf: None,
+        });
+        let mut report = |kind| {
+            problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
+        };
+        for result in by_next_hop(key, &destination.spec, network) {
+            match result {
+                Ok((prefix, next_hop)) => {
+                    let name = destination_ref(key);
+                    let (holder, other) = routes
+                        .entry(prefix)
+                        .or_insert_with(|| (next_hop, name.clone()));
+                    if *holder != next_hop {
+                        report(problem::Kind::PrefixByTwoNextHops {
+                            prefix: prefix.to_string(),
+                            destination: Box::new(name),
+                            other: Box::new(other.clone()),
+                        });
+                    }
+                }
+                Err(kind) => report(kind),
+            }
+        }
+    }
+    if matched.is_empty() {
+        let kind = problem::Kind::NoDestination;
+        problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
+    }
+    let broken = problems
+        .iter()
+        .skip(before)
+        .any(|problem| problem.severity() == crate::Severity::Error);
+    let route = |(prefix, (next_hop, _))| StaticRoute { prefix, next_hop };
+    (!broken).then(|| (matched, routes.into_iter().map(route).collect()))
+}
+
+fn destination_ref(key: &Key) -> ObjectRef {
+    ObjectRef {
+        kind: Kind::Destination,
+        key: key.clone(),
+    }
+}
+
+/// The routes of one Destination, each prefix by the next hop of its family.
+fn by_next_hop<'a>(
+    key: &'a Key,
+    destination: &'a DestinationSpec,
+    network: &'a NetworkSpec,
+) -> Vec<Result<(Prefix, IpAddr), problem::Kind>> {
+    let Some(next_hop) = &destination.next_hop else {
+        let destination = destination_ref(key);
+        return vec![Err(problem::Kind::VrfWithoutFabric { destination })];
+    };
+    let ipv4 = next_hop.ipv4.map(IpAddr::V4);
+    let ipv6 = next_hop.ipv6.map(IpAddr::V6);
+    let subnets = subnets(network);
+    let route = |prefix: &Prefix| {
+        let Some(next_hop) = (if prefix.is_ipv4() { ipv4 } else { ipv6 }) else {
+            let family = if prefix.is_ipv4() { "ipv4" } else { "ipv6" };
+            let what = format!(
+                "Destination {key} has no nextHop.{family}, so that nothing leads to {prefix}"
+            );
+            return Err(problem::Kind::NoEffect { what });
+        };
+        if subnets
+            .iter()
+            .any(|subnet| subnet.net().contains(&next_hop))
+        {
+            return Ok((*prefix, next_hop));
+        }
+        Err(problem::Kind::NextHopOutside {
+            next_hop: next_hop.to_string(),
+            prefix: prefix.to_string(),
+        })
+    };
+    destination.prefixes.iter().map(route).collect()
+}

@@ -1,0 +1,296 @@
+//! BGP sessions with workloads: with whoever speaks on a segment, or with addresses on a loopback of the node.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use api::{
+    tcaas::{
+        BgpPeeringSpec, PrefixItem,
+        node_network_config::{
+            ActionType, AddressFamily, BfdProfile, BgpPeer, Filter, HostLoopback, Layer2, NextHop,
+            StaticRoute, Vrf,
+        },
+    },
+    value::{HostCidr, Prefix, Seconds},
+};
+use ipnet::IpNet;
+
+use super::{Group, vrfs};
+use crate::{
+    lower::LowLevel,
+    names,
+    problem::{self, Problem},
+    revision::Content,
+    snapshot::{Kind, ObjectRef},
+};
+
+type Peering = LowLevel<BgpPeeringSpec>;
+
+/// Milliseconds between BFD packets where `enableBFD` asks for them: FRR's own default.
+const BFD_INTERVAL: u32 = 300;
+/// Hops to a loopback of the node: the router, then the host.
+const LOOPBACK_HOPS: u8 = 2;
+/// The shortest time that BGP can hold a session.
+const LEAST_HOLD: u64 = 3;
+/// The longest time that BGP can write down.
+const MOST_SECONDS: u64 = 65_535;
+
+/// The VRFs of a group that get sessions.
+pub(super) struct Vrfs<'a> {
+    /// Name of the cluster VRF.
+    pub(super) cluster_name: &'a str,
+    /// The cluster VRF.
+    pub(super) cluster: &'a mut Vrf,
+    /// The others, by name.
+    pub(super) fabric: &'a mut BTreeMap<String, Vrf>,
+}
+
+/// Puts the sessions of a group into its VRFs. Gives back the loopbacks of the hosts that carry peers, by device, and the objects in effect.
+pub(super) fn build<'a>(
+    content: &Content,
+    group: &Group<'a>,
+    segments: &[(&'a str, &'a ObjectRef, Layer2)],
+    mut vrfs: Vrfs<'_>,
+    problems: &mut Vec<Problem>,
+) -> (BTreeMap<String, HostLoopback>, BTreeSet<&'a str>) {
+    let mut loopbacks = BTreeMap::new();
+    let mut in_effect = BTreeSet::new();
+    let mut holders: BTreeMap<(String, String), &ObjectRef> = BTreeMap::new();
+    for (name, object) in &group.bgp {
+        let found = if object.spec.peering_vlan.is_some() {
+            on_segment(object, segments, vrfs.cluster_name)
+        } else {
+            on_loopback(content, object, vrfs.cluster_name)
+        };
+        let Ok(peers) = found.map_err(|problem| problems.extend(problem.map(|problem| *problem)))
+        else {
+            continue;
+        };
+        let mut addresses = Vec::new();
+        for (vrf_name, peer) in peers {
+            let key = peer.listen_range.map(|range| range.to_string());
+            let key = key.or_else(|| peer.address.map(|address| address.to_string()));
+            let key = (vrf_name.clone(), key.unwrap_or_default());
+            if let Some(by) = holders.get(&key) {
+                let kind = problem::Kind::PeerTaken {
+                    peer: key.1,
+                    vrf: vrf_name,
+                    by: Box::new((*by).clone()),
+                };
+                let field = field(object, "spec.bgp");
+                problems.push(Problem::new(object.source.clone(), field, kind));
+                continue;
+            }
+            holders.insert(key, &object.source);
+            in_effect.insert(*name);
+            if let Some(address) = peer.address {
+                addresses.push(HostCidr::new(IpNet::from(address)));
+                vrfs.cluster
+                    .static_routes
+                    .extend(by_trunk(content, address));
+            }
+            if let Some(vrf) = vrfs.get(&vrf_name) {
+                vrf.bgp_peers.push(peer);
+            }
+        }
+        if !addresses.is_empty() {
+            let loopback = HostLoopback { addresses };
+            loopbacks.insert(names::peer_loopback(name).to_string(), loopback);
+        }
+    }
+    (loopbacks, in_effect)
+}
+
+impl Vrfs<'_> {
+    fn get(&mut self, name: &str) -> Option<&mut Vrf> {
+        if name == self.cluster_name {
+            return Some(self.cluster);
+        }
+        self.fabric.get_mut(name)
+    }
+}
+
+/// The field of a peering that a problem is about; one that an intent has made has its own.
+fn field(object: &Peering, of_intent: &'static str) -> &'static str {
+    if object.is_generated() {
+        of_intent
+    } else if object.spec.peering_vlan.is_some() {
+        "spec.peeringVlan"
+    } else {
+        "spec.loopbackPeer"
+    }
+}
+
+/// Sessions that anybody on a segment may open with its gateway. A node without the segment has none.
+fn on_segment(
+    object: &Peering,
+    segments: &[(&str, &ObjectRef, Layer2)],
+    cluster: &str,
+) -> Result<Vec<(String, BgpPeer)>, Option<Box<Problem>>> {
+    let wanted = object.spec.peering_vlan.as_ref();
+    let wanted = wanted
+        .map(|reference| reference.name.as_str())
+        .unwrap_or_default();
+    let (_, _, segment) = segments
+        .iter()
+        .find(|(name, ..)| *name == wanted)
+        .ok_or(None)?;
+    let Some(irb) = &segment.irb else {
+        let kind = problem::Kind::PeeringWithoutGateway {
+            segment: ObjectRef::named(Kind::Layer2NetworkConfiguration, wanted),
+        };
+        let field = field(object, "spec.bgp");
+        let problem = Problem::new(object.source.clone(), field, kind);
+        return Err(Some(Box::new(problem)));
+    };
+    let peer = |gateway: &HostCidr| {
+        let family = Some(family(&object.spec, gateway.is_ipv4()));
+        let (ipv4, ipv6) = if gateway.is_ipv4() {
+            (family, None)
+        } else {
+            (None, family)
+        };
+        let peer = BgpPeer {
+            listen_range: Some(gateway.prefix()),
+            ipv4,
+            ipv6,
+            ..session(&object.spec)
+        };
+        let vrf = if irb.vrf == cluster {
+            cluster
+        } else {
+            &irb.vrf
+        };
+        (vrf.to_owned(), peer)
+    };
+    Ok(irb.ip_addresses.iter().map(peer).collect())
+}
+
+/// Sessions with addresses on a loopback of the host, which the cluster VRF reaches over the trunk.
+fn on_loopback(
+    content: &Content,
+    object: &Peering,
+    cluster: &str,
+) -> Result<Vec<(String, BgpPeer)>, Option<Box<Problem>>> {
+    let mut peers = Vec::new();
+    let ips = object.spec.loopback_peer.iter().flat_map(|peer| &peer.ips);
+    for address in ips {
+        if by_trunk(content, *address).is_none() {
+            let kind = problem::Kind::NoWayToPeer {
+                peer: address.to_string(),
+            };
+            let field = field(object, "spec");
+            let problem = Problem::new(object.source.clone(), field, kind);
+            return Err(Some(Box::new(problem)));
+        }
+        let peer = BgpPeer {
+            address: Some(*address),
+            multihop: Some(LOOPBACK_HOPS),
+            ipv4: Some(family(&object.spec, true)),
+            ipv6: address.is_ipv6().then(|| family(&object.spec, false)),
+            ..session(&object.spec)
+        };
+        peers.push((cluster.to_owned(), peer));
+    }
+    Ok(peers)
+}
+
+/// The route to an address of the host: by the host's end of the trunk.
+fn by_trunk(content: &Content, address: IpAddr) -> Option<StaticRoute> {
+    let mut ends = content.settings.trunk.addresses.iter();
+    let host = ends.find(|end| end.is_ipv4() == address.is_ipv4())?;
+    Some(StaticRoute {
+        prefix: Prefix::host(address),
+        next_hop: Some(NextHop {
+            address: Some(host.addr()),
+            vrf: None,
+        }),
+        bfd_profile: None,
+    })
+}
+
+/// What all sessions of a peering have in common.
+fn session(spec: &BgpPeeringSpec) -> BgpPeer {
+    BgpPeer {
+        address: None,
+        listen_range: None,
+        remote_asn: spec.remote_asn,
+        ipv4: None,
+        ipv6: None,
+        bfd_profile: spec.enable_bfd.then_some(BfdProfile {
+            min_interval: BFD_INTERVAL,
+        }),
+        multihop: None,
+        hold_time: spec.hold_time,
+        keepalive_time: spec.keepalive_time,
+        password_secret: None,
+        update_source: None,
+    }
+}
+
+fn family(spec: &BgpPeeringSpec, ipv4: bool) -> AddressFamily {
+    let filter = |items: &[PrefixItem]| {
+        let mut filter = Filter::default_to(ActionType::Reject);
+        let items = vrfs::in_order(items).into_iter();
+        let items = items.filter(|item| item.cidr.is_ipv4() == ipv4);
+        filter.items = items.map(|item| vrfs::filter_item(item, None)).collect();
+        filter
+    };
+    AddressFamily {
+        export_filter: Some(filter(&spec.export)),
+        import_filter: Some(filter(&spec.import)),
+        max_prefixes: spec.maximum_prefixes,
+    }
+}
+
+/// What is wrong with a peering wherever it is.
+pub(super) fn check(content: &Content, problems: &mut Vec<Problem>) -> BTreeSet<String> {
+    let mut broken = BTreeSet::new();
+    for (name, object) in &content.bgp {
+        let spec = &object.spec;
+        let mut found = Vec::new();
+        if spec.peering_vlan.is_some() == spec.loopback_peer.is_some() {
+            let message = "exactly one of peeringVlan and loopbackPeer must be set".to_owned();
+            found.push(("spec", problem::Kind::RuleBroken { message }));
+        }
+        if let Some(reference) = &spec.peering_vlan
+            && !content.layer2.contains_key(&reference.name)
+        {
+            let target = ObjectRef::named(Kind::Layer2NetworkConfiguration, &reference.name);
+            let kind = problem::Kind::MissingReference { target };
+            found.push(("spec.peeringVlan", kind));
+        }
+        if !timers_fit(spec.keepalive_time, spec.hold_time) {
+            let field = if object.is_generated() {
+                "spec.bgp.holdTime"
+            } else {
+                "spec.holdTime"
+            };
+            found.push((field, problem::Kind::TimersDoNotFit));
+        }
+        if !found.is_empty() {
+            broken.insert(name.clone());
+        }
+        let source = || object.source.clone();
+        problems.extend(
+            found
+                .into_iter()
+                .map(|(field, kind)| Problem::new(source(), field, kind)),
+        );
+    }
+    broken
+}
+
+fn timers_fit(keepalive: Option<Seconds>, hold: Option<Seconds>) -> bool {
+    let seconds = |span: Option<Seconds>| span.map(|span| u64::from(span.get()));
+    let (keepalive, hold) = (seconds(keepalive), seconds(hold));
+    let short = |span: Option<u64>| span.is_none_or(|span| span <= MOST_SECONDS);
+    let holds = hold.is_none_or(|hold| hold == 0 || hold >= LEAST_HOLD);
+    let in_order = match (keepalive, hold) {
+        (Some(keepalive), Some(hold)) => keepalive <= hold,
+        _ => true,
+    };
+    short(keepalive) && short(hold) && holds && in_order
+}
