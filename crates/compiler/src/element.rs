@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    tcaas::MatchPrefix,
     tcaas::node_network_config::{
         Filter, FilterItem, HostInterface, Irb, Layer2, Neighbor, Redistribute, Underlay, Vrf,
     },
+    tcaas::{MatchPrefix, NodeNetworkConfigSpec, VrfRouteConfigurationSpec},
     value::Prefix,
 };
 use serde::Serialize;
@@ -58,6 +58,14 @@ pub enum Element {
         /// Where to.
         prefix: String,
     },
+    /// A BGP session inside a VRF.
+    #[strum(to_string = "VRF {vrf} session with {peer}")]
+    Session {
+        /// The VRF.
+        vrf: String,
+        /// An address, or the network whose members may open one.
+        peer: String,
+    },
     /// Traffic that another VRF routes, because of where it comes from.
     #[strum(to_string = "traffic from {source} to {destination} is routed by {vrf}")]
     Steering {
@@ -88,6 +96,20 @@ pub enum Element {
         /// The device.
         name: String,
     },
+    /// A VLAN on a device of the host.
+    #[strum(to_string = "VLAN {vlan} on the host, {name}")]
+    HostVlan {
+        /// Its VLAN.
+        vlan: u16,
+        /// The device.
+        name: String,
+    },
+    /// A loopback of the host.
+    #[strum(to_string = "loopback {name} on the host")]
+    HostLoopback {
+        /// The device.
+        name: String,
+    },
 }
 
 /// The elements of a config with what each of them is, in words that two configs can be compared by.
@@ -95,20 +117,37 @@ pub type Elements = BTreeMap<Element, String>;
 
 /// All elements of a node's config.
 pub fn elements(config: &NodeConfig) -> Elements {
+    let NodeNetworkConfigSpec {
+        contract_version: _,
+        revision: _,
+        underlay,
+        layer2s,
+        cluster_vrf,
+        fabric_vrfs,
+        local_vrfs,
+        host_vlans,
+        host_loopbacks,
+    } = config.spec("");
     let mut all = Elements::new();
-    if let Some(underlay) = &config.underlay {
+    if let Some(underlay) = &underlay {
         of_underlay(underlay, &mut all);
     }
-    let shared = &config.shared;
-    let others = shared
-        .fabric_vrfs
-        .values()
-        .chain(shared.local_vrfs.values());
-    for vrf in shared.cluster_vrf.iter().chain(others) {
+    let others = fabric_vrfs.values().chain(local_vrfs.values());
+    for vrf in cluster_vrf.iter().chain(others) {
         of_vrf(vrf, &mut all);
     }
-    for segment in shared.layer2s.values() {
+    for segment in layer2s.values() {
         of_segment(segment, &mut all);
+    }
+    for (name, vlan) in &host_vlans {
+        let element = Element::HostVlan {
+            vlan: vlan.vlan.get(),
+            name: name.clone(),
+        };
+        all.insert(element, json(vlan));
+    }
+    for (name, loopback) in &host_loopbacks {
+        all.insert(Element::HostLoopback { name: name.clone() }, json(loopback));
     }
     all
 }
@@ -174,8 +213,19 @@ fn of_vrf(vrf: &Vrf, all: &mut Elements) {
         };
         all.insert(element, json(policy));
     }
+    for session in &vrf.bgp_peers {
+        let address = session.address.map(|address| address.to_string());
+        let range = session.listen_range.map(|range| range.to_string());
+        let peer = address.or(range).unwrap_or_default();
+        let element = Element::Session {
+            vrf: name.clone(),
+            peer,
+        };
+        all.insert(element, json(session));
+    }
     let base = Vrf {
         evpn_export_filter: None,
+        bgp_peers: Vec::new(),
         policy_routes: Vec::new(),
         vrf_imports: Vec::new(),
         static_routes: Vec::new(),
@@ -255,62 +305,59 @@ pub fn sources(
             .map(|(_, object)| object)
             .filter(move |object| object.spec.vrf.as_str() == vrf)
     };
-    let starts_with =
-        |prefix: &Prefix, text: &str| text.split(' ').next() == Some(&prefix.to_string());
     match element {
         Element::Underlay | Element::Peer { .. } => BTreeSet::new(),
         Element::Segment { vlan }
         | Element::Gateway { vlan }
-        | Element::HostInterface { vlan, .. } => segments(*vlan).collect(),
+        | Element::HostInterface { vlan, .. }
+        | Element::HostVlan { vlan, .. } => segments(*vlan).collect(),
+        Element::Session { .. } | Element::HostLoopback { .. } => {
+            let peerings = &config.shared.peerings;
+            let here = lowered.bgp.iter();
+            let here = here.filter(|(name, _)| peerings.contains(*name));
+            here.map(|(_, object)| source(object)).collect()
+        }
         Element::Vrf { vrf } => routing(steered(vrf)).map(source).collect(),
         Element::Steering {
             source: from, vrf, ..
-        } => routing(steered(vrf))
-            .filter(|object| {
-                let mut exports = object.spec.export.iter();
-                exports.any(|item| starts_with(&item.cidr, from))
-            })
-            .map(source)
-            .collect(),
-        Element::Export { vrf, prefix } => routing(vrf)
-            .filter(|object| {
-                object
-                    .spec
-                    .export
-                    .iter()
-                    .any(|item| starts_with(&item.cidr, prefix))
-            })
-            .map(source)
-            .collect(),
+        } => {
+            let of_vrf = routing(steered(vrf)).filter(|object| exports(object, from));
+            of_vrf.map(source).collect()
+        }
+        Element::Export { vrf, prefix } => {
+            let of_vrf = routing(vrf).filter(|object| exports(object, prefix));
+            of_vrf.map(source).collect()
+        }
         // What comes from the cluster VRF is what the VRF exports; what goes there is what it imports.
-        Element::Import { vrf, from, prefix } => routing(vrf)
-            .filter(|object| {
-                object
-                    .spec
-                    .export
-                    .iter()
-                    .any(|item| starts_with(&item.cidr, prefix))
-            })
-            .chain(routing(from).filter(|object| {
-                object
-                    .spec
-                    .import
-                    .iter()
-                    .any(|item| starts_with(&item.cidr, prefix))
-            }))
-            .map(source)
-            .collect(),
-        Element::Route { vrf, prefix } => routing(vrf)
-            .filter(|object| {
-                object
-                    .spec
-                    .aggregate
-                    .iter()
-                    .any(|aggregate| starts_with(aggregate, prefix))
-            })
-            .map(source)
-            .collect(),
+        Element::Import { vrf, from, prefix } => {
+            let out = routing(vrf).filter(|object| exports(object, prefix));
+            let back = routing(from).filter(|object| imports(object, prefix));
+            out.chain(back).map(source).collect()
+        }
+        Element::Route { vrf, prefix } => {
+            let of_vrf = routing(vrf).filter(|object| aggregates(object, prefix));
+            of_vrf.map(source).collect()
+        }
     }
+}
+
+type Routing = LowLevel<VrfRouteConfigurationSpec>;
+
+fn exports(object: &Routing, prefix: &str) -> bool {
+    object.spec.export.iter().any(|item| is(item.cidr, prefix))
+}
+
+fn imports(object: &Routing, prefix: &str) -> bool {
+    object.spec.import.iter().any(|item| is(item.cidr, prefix))
+}
+
+fn aggregates(object: &Routing, prefix: &str) -> bool {
+    object.spec.aggregate.iter().any(|one| is(*one, prefix))
+}
+
+/// Whether an element's prefix, which may go on with a range of lengths, is this one.
+fn is(prefix: Prefix, text: &str) -> bool {
+    text.split(' ').next() == Some(&prefix.to_string())
 }
 
 fn source<S>(object: &LowLevel<S>) -> ObjectRef {
