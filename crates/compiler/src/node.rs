@@ -33,7 +33,7 @@ use crate::{
     names,
     problem::{self, Problem},
     revision::Content,
-    select::{groups, selects},
+    select::{Index, groups},
     snapshot::{Key, Kind, ObjectRef, Snapshot, age},
 };
 
@@ -180,12 +180,13 @@ pub fn build(
             .is_some_and(|underlay| underlay.vtep.is_some())
     };
     let mut groups_of_nodes = Vec::new();
+    let indexes = Indexes::new(content);
     for (group_labels, nodes) in groups(
         labels.iter().map(|(name, labels)| (*name, *labels)),
         selectors(content),
     ) {
         let has_overlay = nodes.iter().any(|node| has_vtep(node));
-        let mut group = select(content, &group_labels, nodes, has_overlay);
+        let mut group = indexes.group(&group_labels, nodes, has_overlay);
         group.bgp.retain(|(name, _)| !broken.contains(*name));
         reach.note(&group);
         let steering = if has_overlay {
@@ -443,26 +444,46 @@ fn selectors(content: &Content) -> impl Iterator<Item = &api::meta::LabelSelecto
     layer2.chain(vrf).chain(bgp).chain(underlays)
 }
 
-fn select<'a>(
-    content: &'a Content,
-    labels: &Labels,
-    nodes: Vec<&'a str>,
-    has_overlay: bool,
-) -> Group<'a> {
-    let mut group = everything(content);
-    group
-        .layer2
-        .retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
-    group
-        .vrf
-        .retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
-    group
-        .bgp
-        .retain(|(_, object)| selects(object.spec.node_selector.as_ref(), labels));
-    Group {
-        nodes,
-        has_overlay,
-        ..group
+/// All objects, so that those of a group of nodes are found without asking every one.
+struct Indexes<'a> {
+    layer2: Index<'a, Selected<'a, Layer2NetworkConfigurationSpec>>,
+    vrf: Index<'a, Selected<'a, VrfRouteConfigurationSpec>>,
+    bgp: Index<'a, Selected<'a, BgpPeeringSpec>>,
+}
+
+impl<'a> Indexes<'a> {
+    fn new(content: &'a Content) -> Self {
+        let Group {
+            nodes: _,
+            has_overlay: _,
+            layer2,
+            vrf,
+            bgp,
+        } = everything(content);
+        let layer2 = layer2
+            .into_iter()
+            .map(|one| (one.1.spec.node_selector.as_ref(), one));
+        let vrf = vrf
+            .into_iter()
+            .map(|one| (one.1.spec.node_selector.as_ref(), one));
+        let bgp = bgp
+            .into_iter()
+            .map(|one| (one.1.spec.node_selector.as_ref(), one));
+        Self {
+            layer2: Index::new(layer2),
+            vrf: Index::new(vrf),
+            bgp: Index::new(bgp),
+        }
+    }
+
+    fn group(&self, labels: &Labels, nodes: Vec<&'a str>, has_overlay: bool) -> Group<'a> {
+        Group {
+            nodes,
+            has_overlay,
+            layer2: self.layer2.of(labels),
+            vrf: self.vrf.of(labels),
+            bgp: self.bgp.of(labels),
+        }
     }
 }
 

@@ -60,6 +60,51 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// Items that nodes are selected for, found by label instead of being asked one by one: most selectors want one value of a label,
+/// and most nodes do not have it.
+pub struct Index<'a, T> {
+    items: Vec<(Option<&'a LabelSelector>, T)>,
+    /// Places of items that want this value of this label.
+    by_label: BTreeMap<(&'a str, &'a str), Vec<usize>>,
+    /// Places of items that cannot be found by a label.
+    others: Vec<usize>,
+}
+
+impl<'a, T: Copy> Index<'a, T> {
+    /// An index of items in their order.
+    pub fn new(items: impl Iterator<Item = (Option<&'a LabelSelector>, T)>) -> Self {
+        let items: Vec<_> = items.collect();
+        let mut by_label: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+        let mut others = Vec::new();
+        for (place, (selector, _)) in items.iter().enumerate() {
+            let label = selector.and_then(|selector| selector.match_labels.first_key_value());
+            match label {
+                Some((key, value)) => by_label.entry((key, value)).or_default().push(place),
+                None => others.push(place),
+            }
+        }
+        Self {
+            items,
+            by_label,
+            others,
+        }
+    }
+
+    /// The items that a node with these labels is selected for, in their order.
+    pub fn of(&self, labels: &Labels) -> Vec<T> {
+        let found = labels
+            .iter()
+            .filter_map(|(key, value)| self.by_label.get(&(key.as_str(), value.as_str())));
+        let mut places: Vec<usize> = self.others.iter().chain(found.flatten()).copied().collect();
+        places.sort_unstable();
+        let items = places.into_iter().filter_map(|place| self.items.get(place));
+        items
+            .filter(|(selector, _)| selects(*selector, labels))
+            .map(|(_, item)| *item)
+            .collect()
+    }
+}
+
 /// Nodes with the same labels, as far as any selector asks for them: they get the same config but for their addresses.
 ///
 /// Labels that nobody asks for, such as the host name, would make every node a group of its own.
@@ -154,6 +199,39 @@ mod tests {
             Some(&expression("group", NotIn, &["c"])),
             Some(&expression("group", DoesNotExist, &[]))
         ));
+    }
+
+    #[test]
+    fn an_index_finds_what_asking_one_by_one_finds_and_in_the_same_order() {
+        let selectors = [
+            Some(labels("group", "a")),
+            None,
+            Some(expression("group", LabelOperator::Exists, &[])),
+            Some(labels("group", "b")),
+            Some(LabelSelector::default()),
+            Some(labels("rack", "a")),
+        ];
+        let items = || {
+            selectors
+                .iter()
+                .zip(0..)
+                .map(|(selector, place)| (selector.as_ref(), place))
+        };
+        let index = Index::new(items());
+        for node in [
+            vec![],
+            vec![("group", "a")],
+            vec![("group", "b"), ("rack", "a")],
+        ] {
+            let node: Labels = node
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect();
+            let asked = items()
+                .filter(|(selector, _)| selects(*selector, &node))
+                .map(|(_, place)| place);
+            assert_eq!(index.of(&node), asked.collect::<Vec<i32>>(), "{node:?}");
+        }
     }
 
     #[test]
