@@ -47,6 +47,7 @@ pub(super) fn assign(
     let mut wanting = Vec::new();
     for (name, object) in objects {
         let networks = networks(&object.spec);
+        let fixed: BTreeSet<IpAddr> = fixed(&object.spec).collect();
         let remembered = remembered(snapshot, name, object);
         for node in holders.get(name).into_iter().flatten() {
             let recovered = snapshot
@@ -54,13 +55,21 @@ pub(super) fn assign(
                 .get(&Key::named(*node))
                 .map(|config| of_config(&config.spec, &object.spec));
             let before = remembered.get(*node).cloned().or(recovered);
-            match pools.keep(&networks, &before.unwrap_or_default()) {
+            let mut before = before.unwrap_or_default();
+            before.retain(|address| !fixed.contains(address));
+            match pools.keep(&networks, &before) {
                 Some(kept) => {
                     let of_node = given.entry((*node).to_owned()).or_default();
                     of_node.insert(name.to_owned(), kept);
                 }
                 None => wanting.push((name, object, networks.clone(), *node)),
             }
+        }
+    }
+    // Another segment's gateway is nobody's new address, but it moves no node that is there already.
+    for object in content.layer2.values() {
+        for address in fixed(&object.spec) {
+            pools.reserve(address);
         }
     }
     for (name, object, networks, node) in wanting {
@@ -135,6 +144,12 @@ fn of_config(config: &NodeNetworkConfigSpec, spec: &Layer2NetworkConfigurationSp
     addresses.map(|address| address.addr()).collect()
 }
 
+/// Addresses of a segment that are somebody's whatever nodes have: its gateways, and those of its routes.
+fn fixed(spec: &Layer2NetworkConfigurationSpec) -> impl Iterator<Item = IpAddr> {
+    let gateways = spec.anycast_gateways.iter().map(|gateway| gateway.addr());
+    gateways.chain(spec.static_routes.iter().map(|route| route.next_hop))
+}
+
 /// One pool for each network, whoever uses it.
 struct Pools(BTreeMap<Prefix, Pool>);
 
@@ -142,19 +157,9 @@ impl Pools {
     /// All networks of which nodes get addresses, without what others have of them.
     fn new(content: &Content, services: &BTreeSet<IpAddr>) -> Self {
         let segments = content.layer2.values().map(|object| &object.spec);
-        let enabled = segments
-            .clone()
-            .filter(|spec| spec.node_ips.as_ref().is_some_and(|ips| ips.enabled));
+        let enabled = segments.filter(|spec| spec.node_ips.as_ref().is_some_and(|ips| ips.enabled));
         let pools = enabled.flat_map(networks).map(|net| (net, Pool::new(net)));
         let mut pools = Self(pools.collect());
-        for spec in segments {
-            for gateway in &spec.anycast_gateways {
-                pools.reserve(gateway.addr());
-            }
-            for route in &spec.static_routes {
-                pools.reserve(route.next_hop);
-            }
-        }
         for address in services {
             pools.reserve(*address);
         }

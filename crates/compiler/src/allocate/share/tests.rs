@@ -227,7 +227,7 @@ fn check(claims: &BTreeMap<u8, Claim>, grants: &BTreeMap<u8, Grant>) -> Result<(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn addresses_are_never_given_twice_never_lost_and_never_moved(

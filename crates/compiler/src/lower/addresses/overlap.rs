@@ -43,30 +43,38 @@ pub(super) fn settle(mut drawings: Vec<Drawing<'_>>, addresses: &mut Addresses) 
         rank(a).cmp(&rank(b)).then_with(by_order)
     });
     let mut seen = Seen::default();
+    let mut losers = Vec::new();
     for drawing in &drawings {
         let subject = &drawing.claimant.subject;
         let Some(share) = addresses.shares.get_mut(subject) else {
             continue;
         };
-        let mut own: Vec<IpAddr> = plain(&share.addresses).collect();
-        let clash = seen.clash(drawing, &own);
-        if let Some((field, kind)) = clash {
-            own.retain(|address| {
+        let own: Vec<IpAddr> = plain(&share.addresses).collect();
+        let mut kept = own.clone();
+        if let Some(clash) = seen.clash(drawing, &own) {
+            kept.retain(|address| {
                 let is_free = !seen.addresses.contains_key(address);
                 is_free && drawing.claimant.claim.held.contains(address)
             });
-            share.addresses = lists(&own);
-            share
-                .problems
-                .push(Problem::new(subject.clone(), field, kind));
+            share.addresses = lists(&kept);
+            losers.push((drawing, own, clash));
         } else {
             let pools = drawing.pool.iter().map(|prefix| prefix.net());
             seen.pools
                 .extend(pools.map(|net| (net, (drawing.network, subject))));
         }
-        let own = own.into_iter();
+        let kept = kept.into_iter();
         seen.addresses
-            .extend(own.map(|address| (address, (drawing.network, subject))));
+            .extend(kept.map(|address| (address, (drawing.network, subject))));
+    }
+    // Whoever got nothing is told who has it in the end: the same name today and when everybody holds what it has.
+    for (drawing, own, clash) in losers {
+        let subject = &drawing.claimant.subject;
+        let (field, kind) = seen.clash(drawing, &own).unwrap_or(clash);
+        if let Some(share) = addresses.shares.get_mut(subject) {
+            let problem = Problem::new(subject.clone(), field, kind);
+            share.problems.push(problem);
+        }
     }
 }
 
