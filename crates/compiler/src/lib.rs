@@ -60,9 +60,7 @@ pub fn compile(snapshot: &Snapshot) -> Compilation {
     let mut problems = snapshot.unreadable.clone();
     problems.append(&mut lowered.problems);
     let content = revision::Content::gather(snapshot, settings, &lowered);
-    let services = lowered.services.values();
-    let services = services.flat_map(|service| lower::plain(&service.addresses));
-    let nodes = node::build(&content, snapshot, &services.collect(), &mut problems);
+    let nodes = node::build(&content, snapshot, &lowered.node_addresses, &mut problems);
     Compilation {
         revision: content.revision(),
         platform: platform::objects(snapshot, &platform_settings, &lowered),

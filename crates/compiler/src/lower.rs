@@ -15,7 +15,7 @@ mod routing;
 mod service;
 mod vrf;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem};
 
 use api::{
     selvedge::SettingsSpec,
@@ -28,8 +28,8 @@ use api::{
 use serde::Serialize;
 
 use self::addresses::Addresses;
-pub(crate) use self::addresses::plain;
-pub use self::{service::Service, vrf::ResolvedVrf};
+pub(crate) use self::addresses::{networks, plain};
+pub use self::{addresses::NodeAddresses, service::Service, vrf::ResolvedVrf};
 use crate::{
     problem::{self, Problem},
     snapshot::{Key, Kind, Meta, Object, ObjectRef, Objects, Snapshot, by_age},
@@ -96,6 +96,8 @@ pub struct Lowered {
     pub attachments: BTreeMap<String, Attachment>,
     /// What each Inbound, Outbound and PodNetwork came to.
     pub services: BTreeMap<ObjectRef, Service>,
+    /// The addresses of nodes on segments.
+    pub node_addresses: NodeAddresses,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
@@ -127,7 +129,9 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
     lowered.bgp = handwritten(Kind::BgpPeering, &snapshot.bgp_peerings);
     lowered.vrfs = vrf::resolve(snapshot, settings, &mut lowered.problems);
     lowered.network_vnis = network::vnis(snapshot, settings, &lowered.vrfs, &mut lowered.problems);
-    let addresses = addresses::allocate(snapshot);
+    let mut addresses = addresses::allocate(snapshot, &lowered.layer2);
+    lowered.node_addresses = mem::take(&mut addresses.nodes);
+    lowered.problems.append(&mut addresses.node_problems);
     for (key, object) in by_age(&snapshot.layer2_attachments) {
         let subject = ObjectRef {
             kind: Kind::Layer2Attachment,

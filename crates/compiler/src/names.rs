@@ -48,6 +48,17 @@ pub fn host_interface(suffix: &str) -> Option<IfName> {
     format!("l2.{suffix}").parse().ok()
 }
 
+/// Device of a segment in the host's namespace: the one its author named, or `vlan.<id>`.
+///
+/// On a device of the host's own the name is taken as it is, over the fabric it is a suffix.
+pub fn host_device(vlan: VlanId, is_on_device: bool, name: Option<&IfName>) -> Option<IfName> {
+    match name {
+        Some(name) if is_on_device => Some(name.clone()),
+        Some(suffix) => host_interface(suffix.as_str()),
+        None => Some(access_port(vlan)),
+    }
+}
+
 /// Bridge of a VRF's L3 VNI.
 pub fn vrf_bridge(vrf: &str) -> IfName {
     device("br.", vrf)

@@ -9,7 +9,6 @@ mod vrfs;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
     sync::Arc,
 };
 
@@ -29,7 +28,7 @@ use api::{
 pub use self::steering::Reason;
 use crate::{
     allocate,
-    lower::{LowLevel, is_low_level},
+    lower::{LowLevel, NodeAddresses, is_low_level},
     names,
     problem::{self, Problem},
     revision::Content,
@@ -154,7 +153,7 @@ struct Group<'a> {
 pub fn build(
     content: &Content,
     snapshot: &Snapshot,
-    services: &BTreeSet<IpAddr>,
+    addresses: &NodeAddresses,
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<String, NodeConfig> {
     let labels: BTreeMap<&str, &Labels> = snapshot
@@ -221,18 +220,9 @@ pub fn build(
     }
     reach.report(problems);
     nowhere(content, &configs, &broken, problems);
-    let mut holders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (node, config) in &configs {
-        for object in config.shared.host_devices.values() {
-            if let Some((name, _)) = content.layer2.get_key_value(object) {
-                holders.entry(name).or_default().insert(node);
-            }
-        }
-    }
-    let mut addresses = addresses::assign(content, snapshot, services, &holders, problems);
     interfaces(content, snapshot, &configs, problems);
     for (node, config) in &mut configs {
-        config.addresses = addresses.remove(node).unwrap_or_default();
+        addresses::place(content, addresses, node, config);
     }
     configs
 }

@@ -11,14 +11,13 @@ use api::{
         AddressLists, DestinationStatus, InboundStatus, Layer2AttachmentStatus, NetworkStatus,
         OutboundStatus, PodNetworkStatus, VrfStatus,
     },
-    value::HostCidr,
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     Compilation,
-    lower::{Lowered, Service},
+    lower::{Lowered, Service, networks},
     problem::{Problem, Severity},
     rollout::Progress,
     snapshot::{Key, Kind, Meta, ObjectRef, Snapshot},
@@ -79,10 +78,10 @@ impl Statuses {
 }
 
 /// Addresses by family.
-fn lists<'a>(addresses: impl Iterator<Item = &'a HostCidr>) -> AddressLists {
+fn lists(addresses: impl Iterator<Item = IpAddr>) -> AddressLists {
     let mut lists = AddressLists::default();
     for address in addresses {
-        match address.addr() {
+        match address {
             IpAddr::V4(address) => lists.ipv4.push(address),
             IpAddr::V6(address) => lists.ipv6.push(address),
         }
@@ -240,31 +239,29 @@ impl Fold<'_> {
         }
     }
 
-    /// The addresses that nodes have on an attachment's segment.
+    /// The addresses that are kept for nodes on an attachment's segment, whether or not they have it yet. While the segment stays as it was
+    /// before a problem, those are the addresses of the networks it had.
     fn node_addresses(&self, key: &Key) -> BTreeMap<String, AddressLists> {
         let subject = ObjectRef {
             kind: Kind::Layer2Attachment,
             key: key.clone(),
         };
-        let objects: Vec<&String> = self
-            .compilation
-            .lowered
-            .layer2
-            .iter()
-            .filter(|(_, object)| object.source == subject)
-            .map(|(name, _)| name)
-            .collect();
-        let mut addresses = BTreeMap::new();
-        for (node, config) in &self.compilation.nodes {
-            let own = objects
-                .iter()
-                .filter_map(|name| config.addresses.get(*name));
-            let lists = lists(own.flatten());
-            if !lists.is_empty() {
-                addresses.insert(node.clone(), lists);
-            }
-        }
-        addresses
+        let lowered = &self.compilation.lowered;
+        let Some(nodes) = lowered.node_addresses.get(&subject) else {
+            return BTreeMap::new();
+        };
+        let segments = self.generated.get(&subject).into_iter().flatten();
+        let segments = segments.filter_map(|name| lowered.layer2.get(*name));
+        let networks: Vec<_> = segments.flat_map(|one| networks(&one.spec)).collect();
+        let is_current = |address: &&IpAddr| {
+            let mut all = networks.iter();
+            networks.is_empty() || all.any(|one| one.net().contains(*address))
+        };
+        let lists = nodes.iter().map(|(node, addresses)| {
+            let lists = lists(addresses.iter().filter(is_current).copied());
+            (node.clone(), lists)
+        });
+        lists.filter(|(_, lists)| !lists.is_empty()).collect()
     }
 
     /// Conditions of an object that is only referred to: it is ready when nothing is wrong with it.

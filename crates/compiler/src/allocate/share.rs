@@ -30,6 +30,11 @@ pub enum Want {
     These(Vec<IpAddr>),
     /// So many addresses of each family.
     Count(u32),
+    /// One address of each family.
+    One {
+        /// How many of the last addresses it leaves alone.
+        spare: u32,
+    },
     /// Every address that nobody else holds, but gateways.
     Rest {
         /// Whether it had them before, so that any of them may be in use.
@@ -98,9 +103,9 @@ pub fn share(
             shares.fix(place, addresses);
         }
     }
-    let is_short = |(place, claim): (usize, &Claim)| match claim.want {
-        Want::Count(count) => shares.missing(place, count).iter().any(|more| *more > 0),
-        _ => false,
+    let is_short = |(place, claim): (usize, &Claim)| {
+        let count = claim.want.count();
+        count.is_some_and(|count| shares.missing(place, count).iter().any(|more| *more > 0))
     };
     if claims.iter().enumerate().any(is_short) {
         for address in lingering() {
@@ -109,7 +114,8 @@ pub fn share(
     }
     for (place, claim) in claims.iter().enumerate() {
         match claim.want {
-            Want::Count(count) => shares.count(place, count),
+            Want::Count(count) => shares.count(place, count, 0),
+            Want::One { spare } => shares.count(place, 1, spare),
             Want::Rest { .. } => match shares.whole {
                 Some(by) if by != place => shares.refuse(place, Refusal::Whole { by }),
                 _ => shares.whole = Some(place),
@@ -121,6 +127,17 @@ pub fn share(
         grant.addresses.sort_unstable();
     }
     shares.grants
+}
+
+impl Want {
+    /// How many addresses of each family it wants, whichever they are.
+    fn count(&self) -> Option<u32> {
+        match self {
+            Self::Count(count) => Some(*count),
+            Self::One { .. } => Some(1),
+            Self::Together(_) | Self::These(_) | Self::Rest { .. } => None,
+        }
+    }
 }
 
 struct Shares<'a> {
@@ -146,9 +163,9 @@ impl Shares<'_> {
                     self.give(place, address);
                 }
             }
-            Want::Count(count) => {
+            Want::Count(_) | Want::One { .. } => {
                 for ipv4 in [true, false] {
-                    let mut left = *count;
+                    let mut left = claim.want.count().unwrap_or(0);
                     for address in held.iter().filter(|address| address.is_ipv4() == ipv4) {
                         if left > 0 && self.give(place, *address) {
                             left -= 1;
@@ -180,8 +197,8 @@ impl Shares<'_> {
         }
     }
 
-    /// Gives a newcomer the lowest free addresses, of each family or of none.
-    fn count(&mut self, place: usize, count: u32) {
+    /// Gives a newcomer the lowest free addresses, of each family or of none; the last `spare` are not for it.
+    fn count(&mut self, place: usize, count: u32, spare: u32) {
         let missing = self.missing(place, count);
         if missing.iter().all(|more| *more == 0) {
             return;
@@ -192,9 +209,13 @@ impl Shares<'_> {
         }
         let short: Vec<Refusal> = self
             .pools
-            .iter()
+            .iter_mut()
             .zip(&missing)
-            .filter(|(pool, more)| pool.free() < u128::from(**more))
+            .filter(|(_, more)| **more > 0)
+            .filter_map(|(pool, more)| {
+                let has_room = pool.free() >= u128::from(*more) && pool.has_room(spare);
+                (!has_room).then_some((pool, more))
+            })
             .map(|(pool, more)| Refusal::TooFew {
                 prefix: pool.prefix(),
                 missing: *more,

@@ -3,6 +3,7 @@
 //! Gateways of attachments, addresses of nodes, `Inbound`s, `Outbound`s and `PodNetwork`s draw on one network together, so they are
 //! served together.
 
+mod nodes;
 mod overlap;
 
 use std::{
@@ -12,12 +13,13 @@ use std::{
 };
 
 use api::{
-    tcaas::{AddressLists, Layer2AttachmentSpec, NetworkSpec},
+    tcaas::{AddressLists, Layer2AttachmentSpec, Layer2NetworkConfigurationSpec, NetworkSpec},
     value::Prefix,
 };
 
+pub(crate) use self::nodes::networks;
 use self::overlap::Drawing;
-use super::routing::subnets;
+use super::{LowLevelObjects, routing::subnets};
 use crate::{
     allocate::{
         self,
@@ -31,11 +33,18 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
     shares: BTreeMap<ObjectRef, Share>,
+    /// What nodes have.
+    pub(super) nodes: NodeAddresses,
+    /// Why nodes have not what they want.
+    pub(super) node_problems: Vec<Problem>,
     /// The addresses of each Network that somebody has for itself.
     taken: BTreeMap<String, BTreeSet<IpAddr>>,
     /// Networks that attachments have on nodes over the fabric.
     attached: BTreeSet<String>,
 }
+
+/// The addresses that nodes have on a segment, by the object that the segment comes from and by node.
+pub type NodeAddresses = BTreeMap<ObjectRef, BTreeMap<String, Vec<IpAddr>>>;
 
 /// What one consumer has.
 #[derive(Clone, Debug, Default)]
@@ -63,21 +72,82 @@ impl Addresses {
     }
 }
 
-/// Somebody who wants addresses of a Network.
+/// What consumers share.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Ground<'a> {
+    /// A Network.
+    Network(&'a str),
+    /// Networks that people's own segments name.
+    Networks(Vec<Prefix>),
+}
+
+impl Ground<'_> {
+    fn prefixes(&self, snapshot: &Snapshot) -> Vec<Prefix> {
+        match self {
+            Self::Network(name) => {
+                let network = snapshot.networks.get(&Key::named(*name));
+                network.map_or_else(Vec::new, |network| subnets(&network.spec))
+            }
+            Self::Networks(networks) => networks.clone(),
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Network(name) => name,
+            Self::Networks(_) => "",
+        }
+    }
+}
+
+type Claimants<'a> = BTreeMap<Ground<'a>, Vec<Claimant<'a>>>;
+
+/// Somebody who wants addresses.
 struct Claimant<'a> {
     subject: ObjectRef,
+    /// The node that the object wants them for, where it wants them for one.
+    node: Option<&'a str>,
     meta: &'a Meta,
     claim: Claim,
     /// Whether it needs a pool of the platform that somebody else has.
     without_pool: bool,
 }
 
-/// Shares out the addresses of every Network.
-pub(super) fn allocate(snapshot: &Snapshot) -> Addresses {
-    let mut claimants: BTreeMap<&str, Vec<Claimant<'_>>> = BTreeMap::new();
-    attachments(snapshot, &mut claimants);
-    services(snapshot, &mut claimants);
-    let announced = OnceCell::new();
+impl<'a> Claimant<'a> {
+    /// An object that wants addresses for itself.
+    fn plain(subject: ObjectRef, meta: &'a Meta, claim: Claim) -> Self {
+        Self {
+            subject,
+            node: None,
+            meta,
+            claim,
+            without_pool: false,
+        }
+    }
+
+    /// Whether it is an Inbound, an Outbound or a PodNetwork.
+    fn is_service(&self) -> bool {
+        let kind = self.subject.kind;
+        matches!(kind, Kind::Inbound | Kind::Outbound | Kind::PodNetwork)
+    }
+
+    /// Whether it has what it gets for itself alone.
+    fn is_alone(&self) -> bool {
+        !matches!(self.claim.want, Want::Together(_))
+    }
+}
+
+/// Shares out the addresses of every Network, and of the networks of people's own segments.
+pub(super) fn allocate(
+    snapshot: &Snapshot,
+    written: &LowLevelObjects<Layer2NetworkConfigurationSpec>,
+) -> Addresses {
+    let mut grounds = Claimants::new();
+    gateways(snapshot, written, &mut grounds);
+    services(snapshot, &mut grounds);
+    for (ground, claimant) in nodes::claims(snapshot, written) {
+        grounds.entry(ground).or_default().push(claimant);
+    }
     let over_fabric = snapshot.layer2_attachments.values();
     let over_fabric = over_fabric.filter(|one| one.spec.interface_ref.is_none());
     let mut addresses = Addresses {
@@ -86,61 +156,158 @@ pub(super) fn allocate(snapshot: &Snapshot) -> Addresses {
             .collect(),
         ..Addresses::default()
     };
-    // What services had or have got by now; Networks may overlap.
-    let mut given: BTreeSet<IpAddr> = claimants
-        .values()
-        .flatten()
-        .filter(|claimant| claimant.subject.kind != Kind::Layer2Attachment)
-        .flat_map(|claimant| claimant.claim.held.clone())
-        .collect();
+    // What somebody has or has got by now; networks may overlap.
+    let alone = grounds.values().flatten().filter(|one| one.is_alone());
+    let held = alone.flat_map(|claimant| claimant.claim.held.iter().copied());
+    let mut given: BTreeSet<IpAddr> = held.collect();
+    let spoken_for = OnceCell::new();
     let mut drawings = Vec::new();
-    for (name, mut claimants) in claimants {
-        let network = snapshot.networks.get(&Key::named(name));
-        let prefixes = network.map_or_else(Vec::new, |network| subnets(&network.spec));
+    for (ground, mut claimants) in grounds {
+        let prefixes = ground.prefixes(snapshot);
         claimants.sort_by(|a, b| order(a).cmp(&order(b)));
         let pool_owner = pool_owner(&mut claimants);
         let claims: Vec<Claim> = claimants.iter().map(|one| one.claim.clone()).collect();
         let grants = if prefixes.is_empty() {
             claims.iter().map(unchanged).collect()
         } else {
-            let announced = || announced.get_or_init(|| announced_hosts(snapshot));
-            let lingering = || within(&prefixes, &given).chain(within(&prefixes, announced()));
+            let spoken_for = || spoken_for.get_or_init(|| spoken_for_addresses(snapshot));
+            let lingering = || within(&prefixes, &given).chain(within(&prefixes, spoken_for()));
             share(&prefixes, &claims, || lingering().collect())
         };
-        let taken = grants.iter().flat_map(|grant| grant.addresses.clone());
-        addresses.taken.insert(name.to_owned(), taken.collect());
+        let shared = Shared {
+            network: ground.name(),
+            prefixes: &prefixes,
+            claimants: &claimants,
+            pool_owner: pool_owner.as_ref(),
+        };
         for (claimant, grant) in claimants.iter().zip(&grants) {
-            let mut problems = problems(name, &prefixes, &claimants, claimant, grant);
-            if let (true, Some(by)) = (claimant.without_pool, &pool_owner) {
-                let (network, by) = (name.to_owned(), by.clone());
-                let kind = problem::Kind::NetworkTaken { network, by };
-                let subject = claimant.subject.clone();
-                problems.push(Problem::new(subject, "spec.networkRef", kind));
-            }
-            let subject = claimant.subject.clone();
-            let share = addresses.shares.entry(subject).or_default();
-            share.problems.append(&mut problems);
-            share.addresses = lists(&grant.addresses);
+            shared.hand_out(claimant, grant, &mut addresses);
+        }
+        if let Ground::Network(name) = ground {
+            let taken = grants.iter().flat_map(|grant| grant.addresses.clone());
+            addresses.taken.insert(name.to_owned(), taken.collect());
         }
         for (claimant, grant) in claimants.into_iter().zip(grants) {
-            if claimant.subject.kind == Kind::Layer2Attachment {
-                continue;
+            if claimant.is_alone() {
+                given.extend(grant.addresses);
             }
-            given.extend(grant.addresses);
-            let has_pool = pool_owner.as_ref() == Some(&claimant.subject);
-            drawings.push(Drawing {
-                network: name,
-                claimant,
-                pool: if has_pool {
-                    prefixes.clone()
-                } else {
-                    Vec::new()
-                },
-            });
+            if let (Ground::Network(network), true) = (&ground, claimant.is_service()) {
+                let has_pool = pool_owner.as_ref() == Some(&claimant.subject);
+                drawings.push(Drawing {
+                    network,
+                    claimant,
+                    pool: if has_pool {
+                        prefixes.clone()
+                    } else {
+                        Vec::new()
+                    },
+                });
+            }
         }
     }
     overlap::settle(drawings, &mut addresses);
     addresses
+}
+
+/// One network with everybody who wants some of it.
+struct Shared<'a> {
+    network: &'a str,
+    prefixes: &'a [Prefix],
+    claimants: &'a [Claimant<'a>],
+    /// Who has the pool on the platform.
+    pool_owner: Option<&'a ObjectRef>,
+}
+
+impl Shared<'_> {
+    /// Notes what a claimant got, and why not more.
+    fn hand_out(&self, claimant: &Claimant<'_>, grant: &Grant, addresses: &mut Addresses) {
+        let subject = &claimant.subject;
+        if let Some(node) = claimant.node {
+            let strange = |one: &&IpAddr| !self.prefixes.iter().any(|net| net.net().contains(*one));
+            // What it has of another network it needs as long as its segment, for a problem, stays as it was.
+            let strange = claimant.claim.held.iter().filter(strange);
+            let mut own: Vec<IpAddr> = grant.addresses.iter().chain(strange).copied().collect();
+            own.sort_unstable();
+            own.dedup();
+            if !own.is_empty() {
+                let nodes = addresses.nodes.entry(subject.clone()).or_default();
+                nodes.insert(node.to_owned(), own);
+            }
+            addresses
+                .node_problems
+                .extend(self.node_problem(claimant, node, grant));
+            return;
+        }
+        let share = addresses.shares.entry(subject.clone()).or_default();
+        share.problems.extend(self.problems(claimant, grant));
+        if let (true, Some(by)) = (claimant.without_pool, self.pool_owner) {
+            let (network, by) = (self.network.to_owned(), by.clone());
+            let kind = problem::Kind::NetworkTaken { network, by };
+            let problem = Problem::new(subject.clone(), "spec.networkRef", kind);
+            share.problems.push(problem);
+        }
+        share.addresses = lists(&grant.addresses);
+    }
+
+    /// Why a node has no address.
+    fn node_problem(&self, claimant: &Claimant<'_>, node: &str, grant: &Grant) -> Option<Problem> {
+        let kind = match grant.refusals.first()? {
+            Refusal::Whole { by } => problem::Kind::NetworkTaken {
+                network: self.network.to_owned(),
+                by: self.holder(*by)?,
+            },
+            Refusal::TooFew { prefix, .. } => problem::Kind::PoolExhausted {
+                pool: prefix.to_string(),
+                wanted: format!("node {node}"),
+            },
+            Refusal::NoHost(_) | Refusal::Taken { .. } => return None,
+        };
+        Some(Problem::new(claimant.subject.clone(), "spec.nodeIPs", kind))
+    }
+
+    fn holder(&self, by: usize) -> Option<ObjectRef> {
+        self.claimants.get(by).map(|holder| holder.subject.clone())
+    }
+
+    /// What a refusal says to whom it is about.
+    fn problems(&self, claimant: &Claimant<'_>, grant: &Grant) -> Vec<Problem> {
+        let network = self.network;
+        let explain = |refusal: &Refusal| {
+            let (address, kind) = match refusal {
+                Refusal::NoHost(address) => {
+                    let mut prefixes = self.prefixes.iter();
+                    let prefix = prefixes.find(|prefix| prefix.is_ipv4() == address.is_ipv4());
+                    let network = match prefix {
+                        Some(prefix) => format!("Network {network} ({prefix})"),
+                        None => format!("Network {network}"),
+                    };
+                    let address = *address;
+                    (
+                        Some(address),
+                        problem::Kind::NoHostAddress { address, network },
+                    )
+                }
+                Refusal::Taken { address, by } => {
+                    let (address, by) = (*address, self.holder(*by)?);
+                    (Some(address), problem::Kind::AddressTaken { address, by })
+                }
+                Refusal::TooFew { prefix, missing } => {
+                    let kind = problem::Kind::TooFewAddresses {
+                        prefix: *prefix,
+                        missing: *missing,
+                    };
+                    (None, kind)
+                }
+                Refusal::Whole { by } => {
+                    let (network, by) = (network.to_owned(), self.holder(*by)?);
+                    (None, problem::Kind::NetworkTaken { network, by })
+                }
+            };
+            let field = field(&claimant.claim.want, address);
+            Some(Problem::new(claimant.subject.clone(), field, kind))
+        };
+        grant.refusals.iter().filter_map(explain).collect()
+    }
 }
 
 /// The addresses that lie in one of the prefixes.
@@ -169,68 +336,52 @@ fn unchanged(claim: &Claim) -> Grant {
     }
 }
 
-/// Addresses of a network that nodes were told to have: what is left to know them by when a status is lost.
-fn told(snapshot: &Snapshot, network: &NetworkSpec) -> Vec<IpAddr> {
-    let prefixes = subnets(network);
-    let vlan = network.vlan.map(|vlan| vlan.to_string());
-    let mut told = Vec::new();
-    for config in snapshot.node_network_configs.values() {
-        let segment = vlan.as_ref().and_then(|vlan| config.spec.layer2s.get(vlan));
-        let interface = segment.and_then(|segment| segment.host_interface.as_ref());
-        let over_the_fabric = interface.into_iter().flat_map(|one| &one.addresses);
-        let on_devices = config.spec.host_vlans.values();
-        let on_devices = on_devices.flat_map(|one| &one.addresses);
-        let all = over_the_fabric.chain(on_devices).map(|one| one.addr());
-        let own = |address: &IpAddr| prefixes.iter().any(|one| one.net().contains(address));
-        told.extend(all.filter(own));
-    }
-    told
-}
-
-/// Attachments need their gateway, which they share, and their nodes have addresses.
-fn attachments<'a>(snapshot: &'a Snapshot, claimants: &mut BTreeMap<&'a str, Vec<Claimant<'a>>>) {
+/// Attachments need their gateway, which they share; people's own segments theirs, and those of their routes.
+fn gateways<'a>(
+    snapshot: &'a Snapshot,
+    written: &'a LowLevelObjects<Layer2NetworkConfigurationSpec>,
+    grounds: &mut Claimants<'a>,
+) {
     for (key, object) in &snapshot.layer2_attachments {
         let name = object.spec.network_ref.as_str();
         let Some(network) = snapshot.networks.get(&Key::named(name)) else {
             continue;
         };
         let status = object.status.as_ref();
-        let nodes = status
-            .into_iter()
-            .flat_map(|status| status.node_addresses.values());
-        let mut nodes: BTreeSet<IpAddr> = nodes.flat_map(plain).collect();
-        if object.spec.node_ips.as_ref().is_some_and(|ips| ips.enabled) {
-            nodes.extend(told(snapshot, &network.spec));
-        }
-        let nodes: Vec<IpAddr> = nodes.into_iter().collect();
         let anycast = status.and_then(|status| status.anycast.as_ref());
         let held = anycast
             .into_iter()
             .flat_map(|anycast| [anycast.gatewayv4, anycast.gateway]);
-        let gateways = Claim {
-            want: Want::Together(gateways(&object.spec, &network.spec)),
+        let subject = ObjectRef {
+            kind: Kind::Layer2Attachment,
+            key: key.clone(),
+        };
+        let claim = Claim {
+            want: Want::Together(anycast_gateways(&object.spec, &network.spec)),
             held: held.flatten().map(api::value::HostCidr::addr).collect(),
         };
-        let nodes = Claim {
-            want: Want::These(nodes.clone()),
-            held: nodes,
-        };
-        for claim in [nodes, gateways] {
-            claimants.entry(name).or_default().push(Claimant {
-                subject: ObjectRef {
-                    kind: Kind::Layer2Attachment,
-                    key: key.clone(),
-                },
-                meta: &object.meta,
-                claim,
-                without_pool: false,
-            });
+        let claimants = grounds.entry(Ground::Network(name)).or_default();
+        claimants.push(Claimant::plain(subject, &object.meta, claim));
+    }
+    for object in written.values() {
+        let networks = networks(&object.spec);
+        if networks.is_empty() {
+            continue;
         }
+        let own = object.spec.anycast_gateways.iter().map(|one| one.addr());
+        let routes = object.spec.static_routes.iter().map(|one| one.next_hop);
+        let fixed: Vec<IpAddr> = own.chain(routes).collect();
+        let claim = Claim {
+            want: Want::Together(fixed.clone()),
+            held: fixed,
+        };
+        let claimants = grounds.entry(Ground::Networks(networks)).or_default();
+        claimants.push(Claimant::plain(object.source.clone(), &object.meta, claim));
     }
 }
 
 /// The gateways that an attachment really makes.
-fn gateways(spec: &Layer2AttachmentSpec, network: &NetworkSpec) -> Vec<IpAddr> {
+fn anycast_gateways(spec: &Layer2AttachmentSpec, network: &NetworkSpec) -> Vec<IpAddr> {
     if spec.disable_anycast || spec.interface_ref.is_some() || !network.managed {
         return Vec::new();
     }
@@ -238,16 +389,11 @@ fn gateways(spec: &Layer2AttachmentSpec, network: &NetworkSpec) -> Vec<IpAddr> {
     gateways.map(api::value::HostCidr::addr).collect()
 }
 
-fn services<'a>(snapshot: &'a Snapshot, claimants: &mut BTreeMap<&'a str, Vec<Claimant<'a>>>) {
+fn services<'a>(snapshot: &'a Snapshot, grounds: &mut Claimants<'a>) {
     let remembered = remembered(snapshot);
     let mut add = |network: &'a str, subject: ObjectRef, meta: &'a Meta, claim| {
-        let claimant = Claimant {
-            subject,
-            meta,
-            claim,
-            without_pool: false,
-        };
-        claimants.entry(network).or_default().push(claimant);
+        let claimants = grounds.entry(Ground::Network(network)).or_default();
+        claimants.push(Claimant::plain(subject, meta, claim));
     };
     for (key, object) in &snapshot.inbounds {
         let subject = ObjectRef {
@@ -339,18 +485,25 @@ fn remembered(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Vec<IpAddr>> {
     remembered
 }
 
-/// Addresses that nodes were told to announce, or that objects announce whose owner cannot be read or is going: they are not given
-/// to the next before they are gone.
-fn announced_hosts(snapshot: &Snapshot) -> BTreeSet<IpAddr> {
+/// Addresses that nodes were told to have or to announce, or that objects announce whose owner cannot be read or is going: they are not
+/// given to the next before they are gone. Nor are next hops, which routers have that nobody declared.
+fn spoken_for_addresses(snapshot: &Snapshot) -> BTreeSet<IpAddr> {
     let mut hosts = BTreeSet::new();
     for (owner, announced) in remembered(snapshot) {
         if !is_present(snapshot, &owner) {
             hosts.extend(announced);
         }
     }
+    for destination in snapshot.destinations.values() {
+        if let Some(next_hop) = &destination.spec.next_hop {
+            hosts.extend(next_hop.ipv4.map(IpAddr::V4));
+            hosts.extend(next_hop.ipv6.map(IpAddr::V6));
+        }
+    }
     // Most nodes are told the same; what was seen just before need not be read again.
     let mut seen = BTreeMap::new();
     for config in snapshot.node_network_configs.values() {
+        nodes::all_told(&config.spec, &mut hosts);
         for (name, vrf) in &config.spec.fabric_vrfs {
             let Some(filter) = &vrf.evpn_export_filter else {
                 continue;
@@ -380,58 +533,6 @@ fn is_present(snapshot: &Snapshot, subject: &ObjectRef) -> bool {
 fn host(prefix: Prefix) -> Option<IpAddr> {
     let net = prefix.net();
     (net.prefix_len() == net.max_prefix_len()).then(|| net.addr())
-}
-
-/// What a refusal says to whom it is about.
-fn problems(
-    network: &str,
-    prefixes: &[Prefix],
-    claimants: &[Claimant<'_>],
-    claimant: &Claimant<'_>,
-    grant: &Grant,
-) -> Vec<Problem> {
-    if claimant.subject.kind == Kind::Layer2Attachment
-        && matches!(claimant.claim.want, Want::These(_))
-    {
-        // Whoever gives addresses to nodes says what is wrong with them.
-        return Vec::new();
-    }
-    let holder = |by: usize| claimants.get(by).map(|holder| holder.subject.clone());
-    let explain = |refusal: &Refusal| {
-        let (address, kind) = match refusal {
-            Refusal::NoHost(address) => {
-                let mut prefixes = prefixes.iter();
-                let prefix = prefixes.find(|prefix| prefix.is_ipv4() == address.is_ipv4());
-                let network = match prefix {
-                    Some(prefix) => format!("Network {network} ({prefix})"),
-                    None => format!("Network {network}"),
-                };
-                let address = *address;
-                (
-                    Some(address),
-                    problem::Kind::NoHostAddress { address, network },
-                )
-            }
-            Refusal::Taken { address, by } => {
-                let (address, by) = (*address, holder(*by)?);
-                (Some(address), problem::Kind::AddressTaken { address, by })
-            }
-            Refusal::TooFew { prefix, missing } => {
-                let kind = problem::Kind::TooFewAddresses {
-                    prefix: *prefix,
-                    missing: *missing,
-                };
-                (None, kind)
-            }
-            Refusal::Whole { by } => {
-                let (network, by) = (network.to_owned(), holder(*by)?);
-                (None, problem::Kind::NetworkTaken { network, by })
-            }
-        };
-        let field = field(&claimant.claim.want, address);
-        Some(Problem::new(claimant.subject.clone(), field, kind))
-    };
-    grant.refusals.iter().filter_map(explain).collect()
 }
 
 /// The field that asks for an address.

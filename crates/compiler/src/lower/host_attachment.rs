@@ -56,7 +56,7 @@ pub(super) fn lower(
         let kind = problem::Kind::NoEffect { what };
         report(&format!("spec.{field}"), kind);
     }
-    let node_ips = node_ips(snapshot, subject, spec, network, problems)
+    let node_ips = node_ips(subject, spec, network)
         .map_err(|problem| problems.push(*problem))
         .ok()?;
     let (matched, static_routes) = match &spec.destinations {

@@ -68,7 +68,7 @@ pub(super) fn lower(
         problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
         return None;
     }
-    let node_ips = node_ips(snapshot, subject, spec, network, problems)
+    let node_ips = node_ips(subject, spec, network)
         .map_err(|problem| problems.push(*problem))
         .ok()?;
 
@@ -180,22 +180,14 @@ pub(super) fn sriov_vlan(spec: &Layer2AttachmentSpec, network: &NetworkSpec) -> 
 
 /// Addresses of the nodes, where the attachment wants them. It is a problem when the network has none to give.
 pub(super) fn node_ips(
-    snapshot: &Snapshot,
     subject: &ObjectRef,
     spec: &Layer2AttachmentSpec,
     network: &NetworkSpec,
-    problems: &mut Vec<Problem>,
 ) -> Result<Option<NodeIps>, Box<Problem>> {
     let Some(wanted) = spec.node_ips.as_ref().filter(|wanted| wanted.enabled) else {
         return Ok(None);
     };
     let networks = subnets(network);
-    if serves(snapshot, &networks) {
-        let what = "addresses of nodes beside those of services on one Network";
-        let kind = problem::Kind::NotCompiledYet { what };
-        problems.push(Problem::new(subject.clone(), "spec.nodeIPs", kind));
-        return Ok(None);
-    }
     if networks.is_empty() {
         let kind = problem::Kind::NetworkLacks {
             network: ObjectRef::named(Kind::Network, &spec.network_ref),
@@ -285,26 +277,6 @@ fn attachment(
         }),
         matched,
     }
-}
-
-/// Whether a service draws on one of these networks, or on a part of one.
-fn serves(snapshot: &Snapshot, networks: &[Prefix]) -> bool {
-    let inbounds = snapshot.inbounds.values().map(|one| &one.spec.network_ref);
-    let outbounds = snapshot.outbounds.values().map(|one| &one.spec.network_ref);
-    let pods = snapshot.pod_networks.values();
-    let pods = pods.map(|one| &one.spec.network_ref);
-    let names: BTreeSet<&String> = inbounds.chain(outbounds).chain(pods).collect();
-    let served = names
-        .into_iter()
-        .filter_map(|name| snapshot.networks.get(&Key::named(name)));
-    served
-        .flat_map(|network| subnets(&network.spec))
-        .any(|served| {
-            let meets = |own: &Prefix| {
-                own.net().contains(&served.net()) || served.net().contains(&own.net())
-            };
-            networks.iter().any(meets)
-        })
 }
 
 pub(super) fn default_mtu() -> Mtu {

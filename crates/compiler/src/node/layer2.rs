@@ -134,13 +134,10 @@ impl Claim {
     }
 }
 
-/// Interface of the segment in the host's namespace: the one its author named, or `vlan.<id>`.
+/// Interface of the segment in the host's namespace.
 pub(super) fn host_device(spec: &Layer2NetworkConfigurationSpec) -> Option<IfName> {
-    match (&spec.interface_name, &spec.interface_ref) {
-        (Some(name), Some(_)) => Some(name.clone()),
-        (Some(suffix), None) => names::host_interface(suffix.as_str()),
-        (None, _) => Some(names::access_port(spec.id)),
-    }
+    let name = spec.interface_name.as_ref();
+    names::host_device(spec.id, spec.interface_ref.is_some(), name)
 }
 
 /// The VLANs on devices of the host's own, each with the name of its object and its device.
@@ -209,7 +206,7 @@ pub(super) fn host_routes<'a>(
             "spec.staticRoutes"
         };
         let mut report = |kind| problems.push(Problem::new(object.source.clone(), field, kind));
-        let networks = super::addresses::networks(&object.spec);
+        let networks = crate::lower::networks(&object.spec);
         for route in &object.spec.static_routes {
             let (prefix, next_hop) = (route.prefix, route.next_hop);
             if networks.is_empty() {

@@ -122,6 +122,7 @@ fn step() -> impl Strategy<Value = Step> {
     });
     let want = prop_oneof![
         6 => (0_u32..5).prop_map(Want::Count),
+        2 => (0_u32..4).prop_map(|spare| Want::One { spare }),
         2 => named.prop_map(Want::These),
     ];
     // A consumer of one kind never becomes one of the other.
@@ -140,7 +141,8 @@ fn number(count: u32) -> usize {
 fn wants_still(want: &Want, before: &[IpAddr], address: IpAddr) -> bool {
     match want {
         Want::Together(wanted) | Want::These(wanted) => wanted.contains(&address),
-        Want::Count(count) => {
+        Want::Count(_) | Want::One { .. } => {
+            let count = &want.count().expect("a count");
             let lower = before.iter();
             let lower =
                 lower.filter(|other| other.is_ipv4() == address.is_ipv4() && **other < address);
@@ -183,7 +185,7 @@ fn check(claims: &BTreeMap<u8, Claim>, grants: &BTreeMap<u8, Grant>) -> Result<(
                     .all(|address| claim.held.contains(address)),
                 "a part was given"
             );
-        } else if let Want::Count(count) = claim.want {
+        } else if let Some(count) = claim.want.count() {
             for (ipv4, _) in CAPACITY {
                 let has = grant
                     .addresses
@@ -205,7 +207,11 @@ fn check(claims: &BTreeMap<u8, Claim>, grants: &BTreeMap<u8, Grant>) -> Result<(
         }
     }
     // Nothing leaks: who is refused would really not find room.
-    for grant in grants.values() {
+    for (name, grant) in grants {
+        let spare = match claims[name].want {
+            Want::One { spare } => number(spare),
+            _ => 0,
+        };
         for refusal in &grant.refusals {
             match refusal {
                 Refusal::TooFew { prefix, missing } => {
@@ -214,7 +220,7 @@ fn check(claims: &BTreeMap<u8, Claim>, grants: &BTreeMap<u8, Grant>) -> Result<(
                         .iter()
                         .filter(|address| address.is_ipv4() == prefix.is_ipv4());
                     // Those who are served later may have found room that this one was too large for.
-                    let wanted = number(*missing);
+                    let wanted = number(*missing) + spare;
                     prop_assert!(capacity - used.count() < wanted, "{} were free", prefix);
                 }
                 Refusal::Taken { address, .. } => prop_assert!(all.contains(address)),
