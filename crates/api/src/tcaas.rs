@@ -38,8 +38,8 @@ pub use self::{
     },
     inbound::{Advertisement, AdvertisementType, Inbound, InboundSpec, InboundStatus},
     layer2_attachment::{
-        Anycast, AttachmentBgp, AttachmentNodeIps, Layer2Attachment, Layer2AttachmentSpec,
-        Layer2AttachmentStatus, Sriov,
+        Anycast, AttachmentBgp, AttachmentBgpStatus, AttachmentNodeIps, Layer2Attachment,
+        Layer2AttachmentSpec, Layer2AttachmentStatus, Sriov,
     },
     layer2_network_configuration::{
         Layer2NetworkConfiguration, Layer2NetworkConfigurationSpec,

@@ -4,6 +4,7 @@
 //! it contributed last: the generated objects that are still in the snapshot.
 
 mod addresses;
+mod bgp_neighbor;
 mod host_attachment;
 mod inbound;
 mod layer2_attachment;
@@ -13,9 +14,10 @@ mod pod_network;
 mod reach;
 mod routing;
 mod service;
+pub(crate) mod timers;
 mod vrf;
 
-use std::{collections::BTreeMap, mem};
+use std::{collections::BTreeMap, mem, net::IpAddr};
 
 use api::{
     selvedge::SettingsSpec,
@@ -98,6 +100,8 @@ pub struct Lowered {
     pub services: BTreeMap<ObjectRef, Service>,
     /// The addresses of nodes on segments.
     pub node_addresses: NodeAddresses,
+    /// The addresses that workloads of each BGPNeighbor speak from.
+    pub workload_ips: BTreeMap<String, Vec<IpAddr>>,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
@@ -149,6 +153,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
     lowered.inbounds(snapshot, settings, &addresses);
     lowered.outbounds(snapshot, &addresses);
     lowered.pod_networks(snapshot, &addresses);
+    lowered.bgp_neighbors(snapshot, settings, &addresses);
     not_compiled_yet(snapshot, &mut lowered.problems);
     lowered
 }
@@ -219,6 +224,25 @@ impl Lowered {
         }
     }
 
+    fn bgp_neighbors(
+        &mut self,
+        snapshot: &Snapshot,
+        settings: &SettingsSpec,
+        addresses: &Addresses,
+    ) {
+        self.workload_ips = bgp_neighbor::workload_ips(snapshot, settings);
+        for (key, object) in by_age(&snapshot.bgp_neighbors) {
+            let subject = ObjectRef {
+                kind: Kind::BgpNeighbor,
+                key: key.clone(),
+            };
+            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+                let intent = (&subject, &object.spec);
+                bgp_neighbor::lower(snapshot, settings, lowered, addresses, intent, problems)
+            });
+        }
+    }
+
     /// Notes what a service holds, whatever else is wrong with it.
     fn hold(&mut self, subject: &ObjectRef, addresses: &Addresses, pools: Vec<String>) {
         let service = Service {
@@ -238,7 +262,14 @@ impl Lowered {
         lower: impl FnOnce(&Self, &mut Vec<Problem>) -> Option<Made>,
     ) {
         let mut problems = Vec::new();
-        let made = lower(self, &mut problems);
+        let made = lower(self, &mut problems).filter(|made| {
+            let fit = made.bgp.iter().all(|(_, spec)| timers::fit(spec));
+            if !fit {
+                let (field, kind) = (timers::field(subject.kind), problem::Kind::TimersDoNotFit);
+                problems.push(Problem::new(subject.clone(), field, kind));
+            }
+            fit
+        });
         let taken = made.as_ref().and_then(|made| self.taken(made));
         if let Some(name) = &taken {
             let kind = problem::Kind::NameTaken { name: name.clone() };
@@ -271,10 +302,14 @@ impl Lowered {
             attachment,
             service,
         } = made;
-        if source.kind == Kind::Layer2Attachment {
-            self.attachments.insert(source.key.name.clone(), attachment);
-        } else {
-            self.services.insert(source.clone(), service);
+        match source.kind {
+            Kind::Layer2Attachment => {
+                self.attachments.insert(source.key.name.clone(), attachment);
+            }
+            Kind::Inbound | Kind::Outbound | Kind::PodNetwork => {
+                self.services.insert(source.clone(), service);
+            }
+            _ => {}
         }
         for (name, spec) in layer2 {
             self.layer2.insert(name, LowLevel::of(source, meta, spec));
@@ -364,7 +399,6 @@ fn not_compiled_yet(snapshot: &Snapshot, problems: &mut Vec<Problem>) {
             }
         }
     }
-    note(Kind::BgpNeighbor, &snapshot.bgp_neighbors, problems);
     note(Kind::Collector, &snapshot.collectors, problems);
     note(Kind::TrafficMirror, &snapshot.traffic_mirrors, problems);
     note(Kind::MirrorTarget, &snapshot.mirror_targets, problems);

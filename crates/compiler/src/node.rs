@@ -555,7 +555,10 @@ impl<'a> Reach<'a> {
                 Kind::Inbound | Kind::Outbound | Kind::PodNetwork
             )
         });
-        for source in segments.chain(services).collect::<BTreeSet<_>>() {
+        let neighbors = group.bgp.iter().map(|(_, object)| &object.source);
+        let neighbors = neighbors.filter(|source| source.kind == Kind::BgpNeighbor);
+        let all = segments.chain(services).chain(neighbors);
+        for source in all.collect::<BTreeSet<_>>() {
             let (nodes, met) = self.selected.entry(source).or_default();
             *nodes += group.nodes.len();
             *met |= group.has_overlay;

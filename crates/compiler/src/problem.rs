@@ -65,6 +65,12 @@ pub enum Kind {
         /// The object that cannot be read.
         target: ObjectRef,
     },
+    /// A reference leads to an object that something is wrong with.
+    #[error("{target} is not in effect itself")]
+    ReferenceNotInEffect {
+        /// The object that is not in effect.
+        target: ObjectRef,
+    },
     /// A selector is not well formed.
     #[error("{0}")]
     InvalidSelector(InvalidSelector),
@@ -379,6 +385,23 @@ pub enum Kind {
         "workloads open their sessions with the gateway, which disableAnycast or a Network without addresses leaves out"
     )]
     GatewayRequired,
+    /// The load balancer announces what workloads shall announce.
+    #[error("{inbound} has a pool of the load balancer, which announces its addresses by itself")]
+    InboundHasPool {
+        /// The Inbound.
+        inbound: ObjectRef,
+    },
+    /// Inbounds of one neighbor are on different nodes.
+    #[error("{inbound} and {other} select different nodes, and a neighbor is on the same for all")]
+    InboundsApart {
+        /// An Inbound.
+        inbound: ObjectRef,
+        /// The first of the list.
+        other: Box<ObjectRef>,
+    },
+    /// There is no link over which workloads would open their sessions.
+    #[error("workloads open their sessions over the trunk, which has no address")]
+    TrunkRequired,
     /// Somebody's object has the name of one we would generate.
     #[error("{name:?} exists and is not generated from this object")]
     NameTaken {
@@ -434,7 +457,9 @@ impl Kind {
             Self::UnknownField => "remove it, or check its spelling and place".to_owned(),
             Self::Duplicate => "keep one of them".to_owned(),
             Self::MissingReference { target } => format!("create {target}, or correct the name"),
-            Self::UnreadableReference { target } => format!("correct {target}"),
+            Self::UnreadableReference { target } | Self::ReferenceNotInEffect { target } => {
+                format!("correct {target}")
+            }
             Self::InvalidSelector(_) => "correct the requirement".to_owned(),
             Self::NoDestination => {
                 "label a Destination so that it is selected, or correct the selector".to_owned()
@@ -488,6 +513,9 @@ impl Kind {
                 "let the selector leave {destination} out, or remove spec.interfaceRef to reach it over the fabric"
             ));
         }
+        if let Self::InboundHasPool { inbound } = self {
+            return Some(format!("set spec.disableLoadBalancer in {inbound}"));
+        }
         let text = match self {
             Self::SourceAmbiguous { .. } => "let one VRF lead there, or use sources that differ",
             Self::PrefixInTwoVrfs { .. } => "select one of the two, or let their prefixes differ",
@@ -519,7 +547,11 @@ impl Kind {
                 "add an address of that family to Settings.spec.trunk.addresses"
             }
             Self::TimersDoNotFit => "choose other timers, such as 90s and 30s",
-            Self::WorkloadAsRequired => "set spec.bgp.workloadAS, or Settings.spec.bgp.workloadAS",
+            Self::WorkloadAsRequired => "set it, or Settings.spec.bgp.workloadAS",
+            Self::InboundsApart { .. } => {
+                "give them one node selector, or make a BGPNeighbor for each"
+            }
+            Self::TrunkRequired => "set Settings.spec.trunk.addresses",
             Self::GatewayRequired => {
                 "remove spec.disableAnycast or spec.bgp, or give the Network addresses"
             }

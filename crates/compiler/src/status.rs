@@ -1,8 +1,12 @@
 //! What is reported back: problems and the nodes' answers, folded into the status of each intent.
 
+mod low_level;
+mod sessions;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    sync::Arc,
 };
 
 use api::{
@@ -18,6 +22,7 @@ use serde_json::Value;
 use crate::{
     Compilation,
     lower::{Lowered, Service, networks},
+    node::Shared,
     problem::{Problem, Severity},
     rollout::Progress,
     snapshot::{Key, Kind, Meta, ObjectRef, Snapshot},
@@ -38,6 +43,7 @@ pub fn fold(
         compilation,
         nodes,
         generated: generated(&compilation.lowered),
+        groups: groups(compilation),
     };
     let mut statuses = Statuses::default();
     for (key, object) in &snapshot.vrfs {
@@ -64,6 +70,11 @@ pub fn fold(
         let status = fold.pod_network(key, &object.meta);
         statuses.put(Kind::PodNetwork, key, &status);
     }
+    for (key, object) in &snapshot.bgp_neighbors {
+        let status = fold.bgp_neighbor(key, &object.meta);
+        statuses.put(Kind::BgpNeighbor, key, &status);
+    }
+    fold.low_level(&mut statuses);
     statuses
 }
 
@@ -93,16 +104,31 @@ fn count(items: impl Iterator) -> u32 {
     u32::try_from(items.count()).unwrap_or(u32::MAX)
 }
 
+/// Nodes that share their config, with it.
+fn groups(compilation: &Compilation) -> Vec<(&Shared, Vec<&str>)> {
+    let mut groups: BTreeMap<*const Shared, (&Shared, Vec<&str>)> = BTreeMap::new();
+    for (name, node) in &compilation.nodes {
+        let group = groups.entry(Arc::as_ptr(&node.shared));
+        let (_, nodes) = group.or_insert_with(|| (&node.shared, Vec::new()));
+        nodes.push(name);
+    }
+    groups.into_values().collect()
+}
+
 /// The low-level objects that a node must have before an intent counts as applied there: an attachment's segment, a service's
-/// routing.
+/// routing, a neighbor's sessions.
 fn generated(lowered: &Lowered) -> BTreeMap<&ObjectRef, BTreeSet<&str>> {
     let segments = lowered.layer2.iter();
     let segments = segments.map(|(name, object)| (&object.source, name));
     let routing = lowered.vrf.iter();
     let routing = routing.map(|(name, object)| (&object.source, name));
-    let routing = routing.filter(|(source, _)| source.kind != Kind::Layer2Attachment);
+    let services = [Kind::Inbound, Kind::Outbound, Kind::PodNetwork];
+    let routing = routing.filter(|(source, _)| services.contains(&source.kind));
+    let sessions = lowered.bgp.iter();
+    let sessions = sessions.map(|(name, object)| (&object.source, name));
+    let sessions = sessions.filter(|(source, _)| source.kind == Kind::BgpNeighbor);
     let mut generated: BTreeMap<&ObjectRef, BTreeSet<&str>> = BTreeMap::new();
-    for (source, name) in segments.chain(routing) {
+    for (source, name) in segments.chain(routing).chain(sessions) {
         generated.entry(source).or_default().insert(name);
     }
     generated
@@ -113,6 +139,7 @@ struct Fold<'a> {
     compilation: &'a Compilation,
     nodes: &'a BTreeMap<String, Progress>,
     generated: BTreeMap<&'a ObjectRef, BTreeSet<&'a str>>,
+    groups: Vec<(&'a Shared, Vec<&'a str>)>,
 }
 
 impl Fold<'_> {
@@ -182,7 +209,11 @@ impl Fold<'_> {
             interface_name: attachment.interface,
             sriov_vlan_id: attachment.sriov_vlan,
             anycast: attachment.anycast,
-            node_addresses: self.node_addresses(key),
+            node_addresses: self.node_addresses(&ObjectRef {
+                kind: Kind::Layer2Attachment,
+                key: key.clone(),
+            }),
+            bgp: self.attachment_bgp(key),
             matched_destinations: attachment.matched,
             conditions: self.application(Kind::Layer2Attachment, key, meta),
         }
@@ -239,18 +270,14 @@ impl Fold<'_> {
         }
     }
 
-    /// The addresses that are kept for nodes on an attachment's segment, whether or not they have it yet. While the segment stays as it was
+    /// The addresses that are kept for nodes on the segments of an object, whether or not they have it yet. While the segment stays as it was
     /// before a problem, those are the addresses of the networks it had.
-    fn node_addresses(&self, key: &Key) -> BTreeMap<String, AddressLists> {
-        let subject = ObjectRef {
-            kind: Kind::Layer2Attachment,
-            key: key.clone(),
-        };
+    fn node_addresses(&self, subject: &ObjectRef) -> BTreeMap<String, AddressLists> {
         let lowered = &self.compilation.lowered;
-        let Some(nodes) = lowered.node_addresses.get(&subject) else {
+        let Some(nodes) = lowered.node_addresses.get(subject) else {
             return BTreeMap::new();
         };
-        let segments = self.generated.get(&subject).into_iter().flatten();
+        let segments = self.generated.get(subject).into_iter().flatten();
         let segments = segments.filter_map(|name| lowered.layer2.get(*name));
         let networks: Vec<_> = segments.flat_map(|one| networks(&one.spec)).collect();
         let is_current = |address: &&IpAddr| {
@@ -286,63 +313,22 @@ impl Fold<'_> {
         };
         let resolved = self.resolved(&subject, meta);
         let objects = self.generated.get(&subject);
-        let is_its_own =
-            |object: &String| objects.is_some_and(|objects| objects.contains(object.as_str()));
-        let holders = self
-            .compilation
-            .nodes
-            .iter()
-            .filter(|(_, node)| node.shared.objects.iter().any(is_its_own));
-        let mut total = 0_usize;
-        let mut ready = 0_usize;
-        let mut failed = Vec::new();
-        for (node, _) in holders {
-            total += 1;
-            match self.nodes.get(node) {
-                Some(Progress::Ready) => ready += 1,
-                Some(Progress::Failed) => failed.push(node.as_str()),
-                Some(Progress::Ongoing | Progress::Queued) | None => {}
-            }
-        }
-        let applied = if let Some(node) = failed.first() {
-            condition(
-                "Applied",
-                ConditionStatus::False,
-                "NodeFailed",
-                format!("node {node} could not apply it"),
-                meta,
-            )
-        } else if kind == Kind::Layer2Attachment
+        let nothing_to_apply = kind == Kind::Layer2Attachment
             && objects.is_none_or(BTreeSet::is_empty)
-            && self.compilation.lowered.attachments.contains_key(&key.name)
-        {
+            && self.compilation.lowered.attachments.contains_key(&key.name);
+        let is_on = |shared: &Shared| {
+            let has = |object: &&str| match kind {
+                Kind::BgpNeighbor => shared.peerings.contains(*object),
+                _ => shared.objects.contains(*object),
+            };
+            objects.is_some_and(|objects| objects.iter().any(has))
+        };
+        let applied = if nothing_to_apply {
             let message = "nodes need nothing for it".to_owned();
-            condition(
-                "Applied",
-                ConditionStatus::True,
-                "NothingToApply",
-                message,
-                meta,
-            )
-        } else if total == 0 {
-            condition(
-                "Applied",
-                ConditionStatus::False,
-                "NoNode",
-                "no node has it".to_owned(),
-                meta,
-            )
-        } else if ready == total {
-            condition(
-                "Applied",
-                ConditionStatus::True,
-                "Applied",
-                format!("applied on {total} nodes"),
-                meta,
-            )
+            let (kind, reason) = ("Applied", "NothingToApply");
+            condition(kind, ConditionStatus::True, reason, message, meta)
         } else {
-            let message = format!("applied on {ready} of {total} nodes");
-            condition("Applied", ConditionStatus::False, "Pending", message, meta)
+            self.applied(is_on, meta)
         };
         let mut overall = if resolved.status == ConditionStatus::True {
             applied.clone()
@@ -353,6 +339,38 @@ impl Fold<'_> {
         let mut conditions = vec![applied, overall, resolved];
         conditions.extend(self.steering(&subject, meta));
         Conditions(conditions)
+    }
+
+    /// Whether every node that shall have something does.
+    fn applied(&self, is_on: impl Fn(&Shared) -> bool, meta: &Meta) -> Condition {
+        let holders = self.groups.iter().filter(|(shared, _)| is_on(shared));
+        let mut total = 0_usize;
+        let mut ready = 0_usize;
+        let mut failed = BTreeSet::new();
+        for node in holders.flat_map(|(_, nodes)| nodes) {
+            total += 1;
+            match self.nodes.get(*node) {
+                Some(Progress::Ready) => ready += 1,
+                Some(Progress::Failed) => {
+                    failed.insert(*node);
+                }
+                Some(Progress::Ongoing | Progress::Queued) | None => {}
+            }
+        }
+        let (status, reason, message) = if let Some(node) = failed.first() {
+            let message = format!("node {node} could not apply it");
+            (ConditionStatus::False, "NodeFailed", message)
+        } else if total == 0 {
+            let message = "no node has it".to_owned();
+            (ConditionStatus::False, "NoNode", message)
+        } else if ready == total {
+            let message = format!("applied on {total} nodes");
+            (ConditionStatus::True, "Applied", message)
+        } else {
+            let message = format!("applied on {ready} of {total} nodes");
+            (ConditionStatus::False, "Pending", message)
+        };
+        condition("Applied", status, reason, message, meta)
     }
 
     /// Why the object's traffic is routed by its source, where it is.

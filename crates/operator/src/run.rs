@@ -130,7 +130,7 @@ fn progress(snapshot: &Snapshot, compilation: &Compilation) -> BTreeMap<String, 
         .collect()
 }
 
-/// The statuses that intents carry now.
+/// The statuses that objects carry now.
 fn current(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
     fn add<S, T: Serialize>(
         kind: Kind,
@@ -163,6 +163,12 @@ fn current(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
     add(Kind::Inbound, &snapshot.inbounds, &mut all);
     add(Kind::Outbound, &snapshot.outbounds, &mut all);
     add(Kind::PodNetwork, &snapshot.pod_networks, &mut all);
+    add(Kind::BgpNeighbor, &snapshot.bgp_neighbors, &mut all);
+    let layer2 = &snapshot.layer2_network_configurations;
+    add(Kind::Layer2NetworkConfiguration, layer2, &mut all);
+    let vrf = &snapshot.vrf_route_configurations;
+    add(Kind::VrfRouteConfiguration, vrf, &mut all);
+    add(Kind::BgpPeering, &snapshot.bgp_peerings, &mut all);
     all
 }
 

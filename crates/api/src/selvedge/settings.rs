@@ -327,7 +327,7 @@ impl Default for RouteTables {
 }
 
 /// What BGP sessions with workloads use where nothing else is said.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BgpSettings {
     /// AS number of workloads whose object leaves it empty. Without it such an object cannot be served.
@@ -337,6 +337,28 @@ pub struct BgpSettings {
         skip_serializing_if = "Option::is_none"
     )]
     pub workload_as: Option<Asn>,
+    /// Networks that the addresses of workloads on a loopback of the node are taken from: each `BGPNeighbor` gets one of each family,
+    /// the same on every node. No other machine sees them. At most one network of each family.
+    #[serde(default = "workload_cidrs", rename = "workloadCIDRs")]
+    #[schemars(length(max = 2))]
+    pub workload_cidrs: Vec<Prefix>,
+}
+
+/// Addresses that mean something on their own machine only.
+fn workload_cidrs() -> Vec<Prefix> {
+    let networks = ["169.254.128.0/24", "fd00:5e1f:ed6e::/64"];
+    networks
+        .map(|network| network.parse().expect("a network"))
+        .to_vec()
+}
+
+impl Default for BgpSettings {
+    fn default() -> Self {
+        Self {
+            workload_as: None,
+            workload_cidrs: workload_cidrs(),
+        }
+    }
 }
 
 /// Addresses for host sessions.

@@ -79,7 +79,7 @@ fn a_full_object_round_trips() {
         "l2VniRange": {"first": 20000, "last": 29999},
         "routeTables": {"first": 1000, "last": 1999},
         "anycastMAC": "02:00:5e:00:01:02",
-        "bgp": {"workloadAS": 64512},
+        "bgp": {"workloadAS": 64512, "workloadCIDRs": ["198.18.0.0/24"]},
         "hostSessions": {"cidrs": ["192.0.2.0/24"]},
         "hbnFlavour": "legacy-frr",
         "frrConfigurations": {"namespaces": ["metallb-system"]},

@@ -1,5 +1,7 @@
 //! `BGPNeighbor`: workloads that announce their own routes.
 
+use std::net::IpAddr;
+
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::asn_text;
 use crate::{
     meta::{Conditions, NameReference},
-    schema::{Written, is_false},
+    schema::{Address, Written, is_false},
     value::{Asn, HostCidr, Seconds},
 };
 
-/// A BGP neighbor on every node that workloads may talk to, to announce the addresses of their `Inbound`s to the backbone.
+/// A BGP neighbor on the nodes that workloads may talk to, to announce the addresses of their `Inbound`s to the backbone.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -30,10 +32,11 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BgpNeighborSpec {
-    /// The `Inbound`s whose addresses may be announced. Each must have `disableLoadBalancer: true`.
+    /// The `Inbound`s whose addresses may be announced. None may have a pool of the load balancer: set `disableLoadBalancer` in each. All
+    /// must select the same nodes, which are those that have the neighbor.
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub allowed_inbounds: Vec<NameReference>,
-    /// Whether the networks of the sessions themselves are exported.
+    /// Whether the networks of the `Inbound`s are exported as a whole, also where an `Inbound` sets `disableAggregation`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub advertise_transfer_network: bool,
     /// How long a session survives without a message.
@@ -68,10 +71,14 @@ pub struct BgpNeighborStatus {
     #[serde(default, with = "asn_text", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "asn_text::AsnText")]
     pub as_number: Option<Asn>,
-    /// Addresses of the neighbor, with prefix length.
+    /// Addresses of the neighbor, with prefix length: what the workload dials.
     #[serde(default, rename = "neighborIPs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Written>")]
     pub neighbor_ips: Vec<HostCidr>,
+    /// Addresses that the workload must dial from, one of each family. Every node that has the neighbor has them on a loopback.
+    #[serde(default, rename = "workloadIPs", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<Address>")]
+    pub workload_ips: Vec<IpAddr>,
     /// AS number that the workload must expect of the neighbor.
     #[serde(
         default,

@@ -184,12 +184,52 @@ pub struct Layer2AttachmentStatus {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "BTreeMap<String, WrittenAddressLists>")]
     pub node_addresses: BTreeMap<String, AddressLists>,
+    /// What a workload on the segment needs to know to open its sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bgp: Option<AttachmentBgpStatus>,
     /// The destinations that the selector has chosen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matched_destinations: Vec<MatchedDestination>,
     /// What holds for the object now.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
+}
+
+/// What a workload on the segment needs to know to open its sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AttachmentBgpStatus {
+    /// AS number of the node's router.
+    #[serde(default, with = "asn_text", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "asn_text::AsnText")]
+    pub as_number: Option<Asn>,
+    /// Addresses of the neighbor, with prefix length: the gateway.
+    #[serde(default, rename = "neighborIPs", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<Written>")]
+    pub neighbor_ips: Vec<HostCidr>,
+    /// AS number that the workload must expect of the neighbor.
+    #[serde(
+        default,
+        rename = "neighborASNumber",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub neighbor_as_number: Option<Asn>,
+    /// AS number that the workload must use.
+    #[serde(
+        default,
+        rename = "workloadASNumber",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub workload_as_number: Option<Asn>,
+    /// The hold time in effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_time: Option<Seconds>,
+    /// The keepalive time in effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keepalive_time: Option<Seconds>,
+    /// The limit of prefixes in effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maximum_prefixes: Option<u32>,
 }
 
 /// A gateway with the same addresses on every node.

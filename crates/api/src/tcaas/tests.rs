@@ -175,6 +175,10 @@ fn layer2_attachment_is_full() {
             "observedGeneration": 3, "interfaceName": "l2.xyz", "sriovVlanID": 123,
             "anycast": {"mac": "aa:bb:cc:dd:ee:ff", "gateway": "2001:db8::1/64", "gatewayv4": "198.51.100.129/25"},
             "nodeAddresses": {"node-1": {"ipv4": ["198.51.100.130"], "ipv6": ["2001:db8::2"]}},
+            "bgp": {
+                "asNumber": "64501", "neighborIPs": ["198.51.100.129/25"], "neighborASNumber": 64501, "workloadASNumber": 64512,
+                "holdTime": "1m30s", "keepaliveTime": "30s", "maximumPrefixes": 10,
+            },
             "matchedDestinations": matched(), "conditions": conditions(),
         },
     })]);
@@ -235,7 +239,7 @@ fn bgp_neighbor_is_full() {
         "status": {
             "observedGeneration": 3, "asNumber": "64501", "neighborIPs": ["2001:db8:1::192/127", "2001:db8:1::194/127"],
             "neighborASNumber": 124, "workloadASNumber": 123, "holdTime": "1m30s", "keepaliveTime": "30s", "maximumPrefixes": 10,
-            "conditions": conditions(),
+            "workloadIPs": ["169.254.128.1", "fd00:5e1f:ed6e::1"], "conditions": conditions(),
         },
     })]);
 }

@@ -46,7 +46,7 @@ pub(super) fn pools(snapshot: &Snapshot) -> Pools {
 }
 
 /// Name of the pool that an Inbound has, unless its addresses are somebody else's to hand out.
-fn pool<'a>(spec: &'a InboundSpec, name: &'a str) -> Option<&'a str> {
+pub(super) fn pool<'a>(spec: &'a InboundSpec, name: &'a str) -> Option<&'a str> {
     let has_pool = !spec.disable_load_balancer && spec.tenant_load_balancer_class.is_none();
     has_pool.then(|| spec.pool_name.as_deref().unwrap_or(name))
 }

@@ -13,13 +13,13 @@ use api::{
             StaticRoute, Vrf,
         },
     },
-    value::{HostCidr, Prefix, Seconds},
+    value::{HostCidr, Prefix},
 };
 use ipnet::IpNet;
 
 use super::{Group, vrfs};
 use crate::{
-    lower::LowLevel,
+    lower::{LowLevel, timers},
     names,
     problem::{self, Problem},
     revision::Content,
@@ -32,10 +32,6 @@ type Peering = LowLevel<BgpPeeringSpec>;
 const BFD_INTERVAL: u32 = 300;
 /// Hops to a loopback of the node: the router, then the host.
 const LOOPBACK_HOPS: u8 = 2;
-/// The shortest time that BGP can hold a session.
-const LEAST_HOLD: u64 = 3;
-/// The longest time that BGP can write down.
-const MOST_SECONDS: u64 = 65_535;
 
 /// The VRFs of a group that get sessions.
 pub(super) struct Vrfs<'a> {
@@ -79,7 +75,11 @@ pub(super) fn build<'a>(
                     vrf: vrf_name,
                     by: Box::new((*by).clone()),
                 };
-                let field = field(object, "spec.bgp");
+                let field = if object.spec.peering_vlan.is_some() {
+                    field(object, "spec.bgp")
+                } else {
+                    field(object, "spec")
+                };
                 problems.push(Problem::new(object.source.clone(), field, kind));
                 continue;
             }
@@ -262,12 +262,8 @@ pub(super) fn check(content: &Content, problems: &mut Vec<Problem>) -> BTreeSet<
             let kind = problem::Kind::MissingReference { target };
             found.push(("spec.peeringVlan", kind));
         }
-        if !timers_fit(spec.keepalive_time, spec.hold_time) {
-            let field = if object.is_generated() {
-                "spec.bgp.holdTime"
-            } else {
-                "spec.holdTime"
-            };
+        if !timers::fit(spec) {
+            let field = timers::field(object.source.kind);
             found.push((field, problem::Kind::TimersDoNotFit));
         }
         if !found.is_empty() {
@@ -281,16 +277,4 @@ pub(super) fn check(content: &Content, problems: &mut Vec<Problem>) -> BTreeSet<
         );
     }
     broken
-}
-
-fn timers_fit(keepalive: Option<Seconds>, hold: Option<Seconds>) -> bool {
-    let seconds = |span: Option<Seconds>| span.map(|span| u64::from(span.get()));
-    let (keepalive, hold) = (seconds(keepalive), seconds(hold));
-    let short = |span: Option<u64>| span.is_none_or(|span| span <= MOST_SECONDS);
-    let holds = hold.is_none_or(|hold| hold == 0 || hold >= LEAST_HOLD);
-    let in_order = match (keepalive, hold) {
-        (Some(keepalive), Some(hold)) => keepalive <= hold,
-        _ => true,
-    };
-    short(keepalive) && short(hold) && holds && in_order
 }
