@@ -29,7 +29,7 @@ struct World {
     budget: Budget,
 }
 
-const WORLDS: [World; 2] = [
+const WORLDS: [World; 4] = [
     World {
         name: "intents",
         make: intents,
@@ -39,11 +39,27 @@ const WORLDS: [World; 2] = [
         },
     },
     World {
-        name: "low-level",
-        make: low_level,
+        name: "intents by hand",
+        make: |groups| by_hand(groups, &intents(groups)),
         budget: Budget {
             seconds: 0.8,
             mebibytes: 1024.0,
+        },
+    },
+    World {
+        name: "services",
+        make: services,
+        budget: Budget {
+            seconds: 1.5,
+            mebibytes: 1024.0,
+        },
+    },
+    World {
+        name: "services by hand",
+        make: |groups| by_hand(groups, &services(groups)),
+        budget: Budget {
+            seconds: 3.0,
+            mebibytes: 2048.0,
         },
     },
 ];
@@ -64,7 +80,7 @@ fn main() {
         return;
     }
     println!(
-        "{:<12} {:>7} {:>9} {:>11} {:>9} {:>10} {:>9}",
+        "{:<17} {:>7} {:>9} {:>11} {:>9} {:>10} {:>9}",
         "world", "nodes", "objects", "compile", "memory", "exponent", "budget"
     );
     for world in &WORLDS {
@@ -84,7 +100,7 @@ fn main() {
                 (true, false) => "MISSED",
             };
             println!(
-                "{:<12} {:>7} {objects:>9} {:>8.0} ms {mebibytes:>5.0} MiB {exponent:>10} {verdict:>9}",
+                "{:<17} {:>7} {objects:>9} {:>8.0} ms {mebibytes:>5.0} MiB {exponent:>10} {verdict:>9}",
                 world.name,
                 groups * NODES_PER_GROUP,
                 seconds * 1000.0,
@@ -124,10 +140,7 @@ fn measure(name: &str, groups: u32) {
         .find(|world| world.name == name)
         .expect("a world of the table");
     let documents = (world.make)(groups);
-    let mut snapshot = Snapshot::default();
-    for document in &documents {
-        snapshot.insert(document);
-    }
+    let snapshot = snapshot(&documents);
     let objects = documents.len();
     drop(documents);
     let mut best = Duration::MAX;
@@ -138,6 +151,14 @@ fn measure(name: &str, groups: u32) {
         check(&compilation, groups);
     }
     println!("{objects} {} {}", best.as_secs_f64(), peak() / 1024.0);
+}
+
+fn snapshot(documents: &[Value]) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    for document in documents {
+        snapshot.insert(document);
+    }
+    snapshot
 }
 
 fn check(compilation: &Compilation, groups: u32) {
@@ -236,30 +257,50 @@ fn intents(groups: u32) -> Vec<Value> {
     world
 }
 
-/// The same world as people would write it without intents.
-fn low_level(groups: u32) -> Vec<Value> {
-    let mut world = nodes(groups);
+/// The same with services, and with more destinations: at full size 2,000 Inbounds, 1,000 Outbounds, 2,000 Destinations more.
+fn services(groups: u32) -> Vec<Value> {
+    let mut world = intents(groups);
     for group in 0..groups {
         for vrf in 0..VRFS_PER_GROUP {
             let number = group * VRFS_PER_GROUP + vrf;
             let name = format!("v{number}");
-            for segment in 0..SEGMENTS_PER_VRF {
-                let number_of_segment = number * SEGMENTS_PER_VRF + segment;
-                let vlan = 1 + vrf * SEGMENTS_PER_VRF + segment;
-                let segment_name = format!("n{number_of_segment}");
-                let prefix = subnet(number_of_segment);
-                let gateway = prefix.replace(".0/24", ".1/24");
-                world.push(object("Layer2NetworkConfiguration", &segment_name, json!({
-                    "id": vlan, "mtu": 1500, "vni": 10_000 + number_of_segment, "anycastMac": "02:00:5e:00:01:01",
-                    "anycastGateways": [gateway], "vrf": name, "nodeSelector": selector(group),
-                })));
-                world.push(object("VRFRouteConfiguration", &segment_name, json!({
-                    "vrf": name, "vni": 1_000_000 + number, "routeTarget": format!("64500:{number}"), "seq": 10,
-                    "import": [{"cidr": format!("172.{}.{}.0/24", number / 256, number % 256), "action": "permit"}],
-                    "export": [{"cidr": prefix, "action": "permit"}], "nodeSelector": selector(group),
-                })));
+            for more in 0..2_u32 {
+                let third = 100 + more;
+                let prefix = format!("{third}.{}.{}.0/24", number / 256, number % 256);
+                let spec = json!({"vrfRef": name, "prefixes": [prefix]});
+                let metadata = json!({"name": format!("{name}-{more}"), "labels": {"zone": name}});
+                world.push(json!({"apiVersion": TCAAS, "kind": "Destination", "metadata": metadata, "spec": spec}));
+            }
+            for service in 0..3_u32 {
+                let network = format!("n{}", number * SEGMENTS_PER_VRF + service);
+                let kind = if service < 2 { "Inbound" } else { "Outbound" };
+                world.push(object(
+                    kind,
+                    &network,
+                    json!({
+                        "networkRef": network, "count": 4, "nodeSelector": selector(group),
+                        "destinations": {"matchLabels": {"zone": name}},
+                    }),
+                ));
             }
         }
     }
+    world
+}
+
+/// A world as people would write it without intents: the low-level objects that its intents become, as if by hand.
+fn by_hand(groups: u32, intents: &[Value]) -> Vec<Value> {
+    let compilation = compile(&snapshot(intents));
+    let mut world = nodes(groups);
+    let lowered = &compilation.lowered;
+    let layer2 = lowered.layer2.iter();
+    let layer2 = layer2.map(|(name, one)| (name, "Layer2NetworkConfiguration", json!(one.spec)));
+    let vrf = lowered.vrf.iter();
+    let vrf = vrf.map(|(name, one)| (name, "VRFRouteConfiguration", json!(one.spec)));
+    world.extend(
+        layer2
+            .chain(vrf)
+            .map(|(name, kind, spec)| object(kind, name, spec)),
+    );
     world
 }

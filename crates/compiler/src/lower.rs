@@ -29,8 +29,8 @@ use api::{
 };
 use serde::Serialize;
 
-use self::addresses::Addresses;
 pub(crate) use self::addresses::{networks, plain};
+use self::{addresses::Addresses, reach::Destinations};
 pub use self::{addresses::NodeAddresses, service::Service, vrf::ResolvedVrf};
 use crate::{
     problem::{self, Problem},
@@ -98,6 +98,8 @@ pub struct Lowered {
     pub attachments: BTreeMap<String, Attachment>,
     /// What each Inbound, Outbound and PodNetwork came to.
     pub services: BTreeMap<ObjectRef, Service>,
+    /// Destinations by label.
+    destinations: Destinations,
     /// The addresses of nodes on segments.
     pub node_addresses: NodeAddresses,
     /// The addresses that workloads of each BGPNeighbor speak from.
@@ -131,6 +133,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
         &snapshot.vrf_route_configurations,
     );
     lowered.bgp = handwritten(Kind::BgpPeering, &snapshot.bgp_peerings);
+    lowered.destinations = Destinations::new(snapshot);
     lowered.vrfs = vrf::resolve(snapshot, settings, &mut lowered.problems);
     lowered.network_vnis = network::vnis(snapshot, settings, &lowered.vrfs, &mut lowered.problems);
     let mut addresses = addresses::allocate(snapshot, &lowered.layer2);

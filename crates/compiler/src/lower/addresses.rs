@@ -3,6 +3,7 @@
 //! Gateways of attachments, addresses of nodes, `Inbound`s, `Outbound`s and `PodNetwork`s draw on one network together, so they are
 //! served together.
 
+mod memory;
 mod nodes;
 mod overlap;
 
@@ -26,7 +27,7 @@ use crate::{
         share::{Claim, Grant, Refusal, Want, share},
     },
     problem::{self, Problem},
-    snapshot::{Key, Kind, Meta, ObjectRef, Objects, Snapshot, age},
+    snapshot::{Key, Kind, Meta, ObjectRef, Snapshot, age},
 };
 
 /// What everybody who wants addresses has.
@@ -170,7 +171,7 @@ pub(super) fn allocate(
         let grants = if prefixes.is_empty() {
             claims.iter().map(unchanged).collect()
         } else {
-            let spoken_for = || spoken_for.get_or_init(|| spoken_for_addresses(snapshot));
+            let spoken_for = || spoken_for.get_or_init(|| memory::spoken_for(snapshot));
             let lingering = || within(&prefixes, &given).chain(within(&prefixes, spoken_for()));
             share(&prefixes, &claims, || lingering().collect())
         };
@@ -390,7 +391,7 @@ fn anycast_gateways(spec: &Layer2AttachmentSpec, network: &NetworkSpec) -> Vec<I
 }
 
 fn services<'a>(snapshot: &'a Snapshot, grounds: &mut Claimants<'a>) {
-    let remembered = remembered(snapshot);
+    let remembered = memory::remembered(snapshot);
     let mut add = |network: &'a str, subject: ObjectRef, meta: &'a Meta, claim| {
         let claimants = grounds.entry(Ground::Network(network)).or_default();
         claimants.push(Claimant::plain(subject, meta, claim));
@@ -470,69 +471,6 @@ fn wanted(count: Option<u32>, addresses: Option<&AddressLists>, held: Vec<IpAddr
         (None, None) | (Some(_), Some(_)) => Want::These(held.clone()),
     };
     Claim { want, held }
-}
-
-/// The host routes that each intent's generated objects announce.
-fn remembered(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Vec<IpAddr>> {
-    let mut remembered: BTreeMap<ObjectRef, Vec<IpAddr>> = BTreeMap::new();
-    for object in snapshot.vrf_route_configurations.values() {
-        let Some(owner) = &object.meta.owner else {
-            continue;
-        };
-        let hosts = object.spec.export.iter().filter_map(|item| host(item.cidr));
-        remembered.entry(owner.clone()).or_default().extend(hosts);
-    }
-    remembered
-}
-
-/// Addresses that nodes were told to have or to announce, or that objects announce whose owner cannot be read or is going: they are not
-/// given to the next before they are gone. Nor are next hops, which routers have that nobody declared.
-fn spoken_for_addresses(snapshot: &Snapshot) -> BTreeSet<IpAddr> {
-    let mut hosts = BTreeSet::new();
-    for (owner, announced) in remembered(snapshot) {
-        if !is_present(snapshot, &owner) {
-            hosts.extend(announced);
-        }
-    }
-    for destination in snapshot.destinations.values() {
-        if let Some(next_hop) = &destination.spec.next_hop {
-            hosts.extend(next_hop.ipv4.map(IpAddr::V4));
-            hosts.extend(next_hop.ipv6.map(IpAddr::V6));
-        }
-    }
-    // Most nodes are told the same; what was seen just before need not be read again.
-    let mut seen = BTreeMap::new();
-    for config in snapshot.node_network_configs.values() {
-        nodes::all_told(&config.spec, &mut hosts);
-        for (name, vrf) in &config.spec.fabric_vrfs {
-            let Some(filter) = &vrf.evpn_export_filter else {
-                continue;
-            };
-            if seen.insert(name, filter) == Some(filter) {
-                continue;
-            }
-            let prefixes = filter.items.iter().filter_map(|item| item.matcher.prefix);
-            hosts.extend(prefixes.filter_map(|matcher| host(matcher.prefix)));
-        }
-    }
-    hosts
-}
-
-fn is_present(snapshot: &Snapshot, subject: &ObjectRef) -> bool {
-    fn has<S, T>(objects: &Objects<S, T>, subject: &ObjectRef) -> bool {
-        objects.contains_key(&subject.key)
-    }
-    match subject.kind {
-        Kind::Inbound => has(&snapshot.inbounds, subject),
-        Kind::Outbound => has(&snapshot.outbounds, subject),
-        _ => true,
-    }
-}
-
-/// The one address of a host route.
-fn host(prefix: Prefix) -> Option<IpAddr> {
-    let net = prefix.net();
-    (net.prefix_len() == net.max_prefix_len()).then(|| net.addr())
 }
 
 /// The field that asks for an address.

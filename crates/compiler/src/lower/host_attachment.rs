@@ -12,7 +12,7 @@ use api::{
 };
 
 use super::{
-    Attachment, Made,
+    Attachment, Lowered, Made,
     layer2_attachment::{default_mtu, node_ips, sriov_vlan},
     routing::{generated_name, subnets},
 };
@@ -25,8 +25,8 @@ use crate::{
 /// What the attachment becomes; `None` when something is wrong with it, with the reason in `problems`.
 pub(super) fn lower(
     snapshot: &Snapshot,
-    subject: &ObjectRef,
-    spec: &Layer2AttachmentSpec,
+    lowered: &Lowered,
+    (subject, spec): (&ObjectRef, &Layer2AttachmentSpec),
     network: &NetworkSpec,
     parent: &IfName,
     problems: &mut Vec<Problem>,
@@ -61,7 +61,7 @@ pub(super) fn lower(
         .ok()?;
     let (matched, static_routes) = match &spec.destinations {
         None => (Vec::new(), Vec::new()),
-        Some(selector) => routes(snapshot, subject, selector, network, problems)?,
+        Some(selector) => routes(snapshot, lowered, subject, selector, network, problems)?,
     };
     if !static_routes.is_empty() && node_ips.is_none() {
         let kind = problem::Kind::NodeIpsRequired;
@@ -106,6 +106,7 @@ fn interface(spec: &Layer2AttachmentSpec, vlan: VlanId) -> IfName {
 /// The Destinations that are selected, and the routes by their next hops.
 fn routes(
     snapshot: &Snapshot,
+    lowered: &Lowered,
     subject: &ObjectRef,
     selector: &LabelSelector,
     network: &NetworkSpec,
@@ -119,11 +120,7 @@ fn routes(
     let mut matched = Vec::new();
     let mut routes: BTreeMap<Prefix, (IpAddr, ObjectRef)> = BTreeMap::new();
     let before = problems.len();
-    let selected = snapshot
-        .destinations
-        .iter()
-        .filter(|(_, destination)| selector.matches(&destination.meta.labels));
-    for (key, destination) in selected {
+    for (key, destination) in lowered.destinations.select(snapshot, selector) {
         matched.push(MatchedDestination {
             name: key.name.clone(),
             vrf: None,

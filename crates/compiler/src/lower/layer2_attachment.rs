@@ -50,7 +50,14 @@ pub(super) fn lower(
         return Some(Made::default());
     }
     if let Some(parent) = &spec.interface_ref {
-        return host_attachment::lower(snapshot, subject, spec, network, parent, problems);
+        return host_attachment::lower(
+            snapshot,
+            lowered,
+            (subject, spec),
+            network,
+            parent,
+            problems,
+        );
     }
     if !super::is_over_the_fabric(spec) {
         return sriov_only(subject, spec, network, problems);
@@ -61,7 +68,7 @@ pub(super) fn lower(
         problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
         return None;
     };
-    let reach = reach::resolve(snapshot, &lowered.vrfs, subject, selector, problems)?;
+    let reach = reach::resolve(snapshot, lowered, subject, selector, problems)?;
     if sriov_vlan(spec, network).is_some() && reach.vrfs.len() > 1 {
         let vrfs = reach.vrfs.len();
         let kind = problem::Kind::SriovSeveralVrfs { vrfs };

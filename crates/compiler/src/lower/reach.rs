@@ -1,18 +1,54 @@
 //! What a selector of Destinations reaches: VRFs with their prefixes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     meta::LabelSelector,
-    tcaas::MatchedDestination,
+    tcaas::{DestinationSpec, DestinationStatus, MatchedDestination},
     value::{Prefix, RouteTarget, Vni, VrfName},
 };
 
-use super::vrf::ResolvedVrf;
+use super::Lowered;
 use crate::{
     problem::{self, Problem},
-    snapshot::{Key, Kind, ObjectRef, Snapshot},
+    snapshot::{Key, Kind, Object, ObjectRef, Snapshot},
 };
+
+type Destination = Object<DestinationSpec, DestinationStatus>;
+
+/// The Destinations by their labels, so that a selector finds its own without asking every one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Destinations(BTreeMap<String, BTreeMap<String, BTreeSet<Key>>>);
+
+impl Destinations {
+    pub(super) fn new(snapshot: &Snapshot) -> Self {
+        let mut by_label = Self::default();
+        for (key, destination) in &snapshot.destinations {
+            for (label, value) in &destination.meta.labels {
+                let values = by_label.0.entry(label.clone()).or_default();
+                values.entry(value.clone()).or_default().insert(key.clone());
+            }
+        }
+        by_label
+    }
+
+    /// The Destinations that a selector chooses, by name.
+    pub(super) fn select<'a>(
+        &self,
+        snapshot: &'a Snapshot,
+        selector: &LabelSelector,
+    ) -> Vec<(&'a Key, &'a Destination)> {
+        let all = &snapshot.destinations;
+        let fits = |(_, one): &(&Key, &Destination)| selector.matches(&one.meta.labels);
+        let Some((label, value)) = selector.match_labels.first_key_value() else {
+            return all.iter().filter(fits).collect();
+        };
+        let found = self.0.get(label).and_then(|values| values.get(value));
+        let found = found.into_iter().flatten();
+        let found = found.filter_map(|key| all.get_key_value(key));
+        found.filter(fits).collect()
+    }
+}
 
 /// What a selector of Destinations reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +71,7 @@ pub(super) struct ReachedVrf {
 /// Resolves a selector. `None` when something it needs is missing or broken: the problems say what.
 pub(super) fn resolve(
     snapshot: &Snapshot,
-    vrfs: &BTreeMap<Key, ResolvedVrf>,
+    lowered: &Lowered,
     subject: &ObjectRef,
     selector: &LabelSelector,
     problems: &mut Vec<Problem>,
@@ -51,11 +87,7 @@ pub(super) fn resolve(
     let mut reach = Reach::default();
     let mut complete = true;
     let mut behind: BTreeMap<Prefix, (&VrfName, &Key)> = BTreeMap::new();
-    let selected = snapshot
-        .destinations
-        .iter()
-        .filter(|(_, destination)| selector.matches(&destination.meta.labels));
-    for (key, destination) in selected {
+    for (key, destination) in lowered.destinations.select(snapshot, selector) {
         let Some(vrf_ref) = &destination.spec.vrf_ref else {
             let name = &key.name;
             let what = format!(
@@ -68,7 +100,7 @@ pub(super) fn resolve(
             );
             continue;
         };
-        let vrf = vrfs.get(&Key::named(vrf_ref));
+        let vrf = lowered.vrfs.get(&Key::named(vrf_ref));
         reach.matched.push(MatchedDestination {
             name: key.name.clone(),
             vrf: vrf.map(|vrf| vrf.name.clone()),

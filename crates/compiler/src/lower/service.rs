@@ -77,9 +77,7 @@ impl<'a> Wish<'a> {
         let network = self.network(snapshot, problems);
         let reach = match self.destinations {
             None => Some(Reach::default()),
-            Some(selector) => {
-                reach::resolve(snapshot, &lowered.vrfs, self.subject, selector, problems)
-            }
+            Some(selector) => reach::resolve(snapshot, lowered, self.subject, selector, problems),
         };
         let (network, reach) = (network?, reach?);
         selects_well.then_some(Resolved { network, reach })
