@@ -221,7 +221,7 @@ fn transfer_networks(
             continue;
         };
         // What is wrong with the selection stands on the Inbound, which is sound.
-        let reach = reach::resolve(snapshot, &lowered.vrfs, inbound, selector, &mut Vec::new());
+        let reach = reach::resolve(snapshot, lowered, inbound, selector, &mut Vec::new());
         let is_attached = network.spec.managed && addresses.is_attached(&spec.network_ref);
         let subnets = subnets(&network.spec);
         let reached = reach.into_iter().flat_map(|reach| reach.vrfs);
