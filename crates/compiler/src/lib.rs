@@ -10,6 +10,7 @@
 
 pub mod allocate;
 pub mod element;
+mod last_good;
 pub mod lower;
 pub mod names;
 pub mod node;
@@ -54,6 +55,10 @@ pub struct Compilation {
 
 /// Compiles everything.
 pub fn compile(snapshot: &Snapshot) -> Compilation {
+    last_good::compile(snapshot, as_it_is)
+}
+
+fn as_it_is(snapshot: &Snapshot) -> Compilation {
     let settings = snapshot.settings();
     let platform_settings = settings.platform.clone();
     let mut lowered = lower::lower(snapshot, &settings);

@@ -5,6 +5,7 @@
 
 mod addresses;
 mod bgp_neighbor;
+mod conflict;
 mod host_attachment;
 mod inbound;
 mod layer2_attachment;
@@ -30,7 +31,7 @@ use api::{
 use serde::Serialize;
 
 pub(crate) use self::addresses::{networks, plain};
-use self::{addresses::Addresses, reach::Destinations};
+use self::{addresses::Addresses, conflict::Hands, reach::Destinations};
 pub use self::{addresses::NodeAddresses, service::Service, vrf::ResolvedVrf};
 use crate::{
     problem::{self, Problem},
@@ -106,6 +107,7 @@ pub struct Lowered {
     pub workload_ips: BTreeMap<String, Vec<IpAddr>>,
     /// What is wrong.
     pub problems: Vec<Problem>,
+    hands: Hands,
 }
 
 /// What an attachment came to.
@@ -134,6 +136,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
     );
     lowered.bgp = handwritten(Kind::BgpPeering, &snapshot.bgp_peerings);
     lowered.destinations = Destinations::new(snapshot);
+    lowered.hands = Hands::new(snapshot, &lowered);
     lowered.vrfs = vrf::resolve(snapshot, settings, &mut lowered.problems);
     lowered.network_vnis = network::vnis(snapshot, settings, &lowered.vrfs, &mut lowered.problems);
     let mut addresses = addresses::allocate(snapshot, &lowered.layer2);
@@ -157,6 +160,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
     lowered.outbounds(snapshot, &addresses);
     lowered.pod_networks(snapshot, &addresses);
     lowered.bgp_neighbors(snapshot, settings, &addresses);
+    mem::take(&mut lowered.hands).remove_refused(&mut lowered);
     not_compiled_yet(snapshot, &mut lowered.problems);
     lowered
 }
@@ -278,10 +282,19 @@ impl Lowered {
             let kind = problem::Kind::NameTaken { name: name.clone() };
             problems.push(Problem::new(subject.clone(), "metadata.name", kind));
         }
-        match made {
-            Some(made) if taken.is_none() => self.add(subject, meta, made),
-            _ => self.keep(snapshot, subject, meta),
+        let made = made.filter(|_| taken.is_none());
+        let mut hands = mem::take(&mut self.hands);
+        let mut may_have =
+            |made: &Made| hands.allow(snapshot, (subject, meta), made, &mut problems);
+        if let Some(made) = made.filter(&mut may_have) {
+            self.add(subject, meta, made);
+        } else {
+            let kept = kept(snapshot, subject);
+            if may_have(&kept) {
+                self.keep(subject, meta, kept);
+            }
         }
+        self.hands = hands;
         self.problems.append(&mut problems);
     }
 
@@ -326,39 +339,36 @@ impl Lowered {
     }
 
     /// Keeps what the intent contributed before it had a problem.
-    fn keep(&mut self, snapshot: &Snapshot, source: &ObjectRef, meta: &Meta) {
-        keep(
-            &mut self.layer2,
-            &snapshot.layer2_network_configurations,
-            source,
-            meta,
-        );
-        keep(
-            &mut self.vrf,
-            &snapshot.vrf_route_configurations,
-            source,
-            meta,
-        );
-        keep(&mut self.bgp, &snapshot.bgp_peerings, source, meta);
+    fn keep(&mut self, source: &ObjectRef, meta: &Meta, kept: Made) {
+        for (name, spec) in kept.layer2 {
+            let entry = self.layer2.entry(name);
+            entry.or_insert_with(|| LowLevel::of(source, meta, spec));
+        }
+        for (name, spec) in kept.vrf {
+            let entry = self.vrf.entry(name);
+            entry.or_insert_with(|| LowLevel::of(source, meta, spec));
+        }
+        for (name, spec) in kept.bgp {
+            let entry = self.bgp.entry(name);
+            entry.or_insert_with(|| LowLevel::of(source, meta, spec));
+        }
     }
 }
 
-fn keep<S: Clone, T>(
-    objects: &mut LowLevelObjects<S>,
-    all: &Objects<S, T>,
-    source: &ObjectRef,
-    meta: &Meta,
-) {
-    for (key, object) in all
-        .iter()
-        .filter(|(_, object)| object.meta.owner.as_ref() == Some(source))
-    {
-        let kept = LowLevel {
-            source: source.clone(),
-            meta: meta.clone(),
-            spec: object.spec.clone(),
-        };
-        objects.entry(key.name.clone()).or_insert(kept);
+/// What an intent contributed last: the generated objects that are still there.
+fn kept(snapshot: &Snapshot, source: &ObjectRef) -> Made {
+    fn of<S: Clone, T>(all: &Objects<S, T>, source: &ObjectRef) -> Vec<(String, S)> {
+        let own = all
+            .iter()
+            .filter(|(_, object)| object.meta.owner.as_ref() == Some(source));
+        own.map(|(key, object)| (key.name.clone(), object.spec.clone()))
+            .collect()
+    }
+    Made {
+        layer2: of(&snapshot.layer2_network_configurations, source),
+        vrf: of(&snapshot.vrf_route_configurations, source),
+        bgp: of(&snapshot.bgp_peerings, source),
+        ..Made::default()
     }
 }
 

@@ -402,6 +402,14 @@ pub enum Kind {
     /// There is no link over which workloads would open their sessions.
     #[error("workloads open their sessions over the trunk, which has no address")]
     TrunkRequired,
+    /// An intent and a hand-written low-level object configure the same.
+    #[error("{scope} is configured by {by}; intents and low-level objects do not share it")]
+    LowLevelConflict {
+        /// What both configure.
+        scope: String,
+        /// Who has it.
+        by: ObjectRef,
+    },
     /// Somebody's object has the name of one we would generate.
     #[error("{name:?} exists and is not generated from this object")]
     NameTaken {
@@ -512,6 +520,9 @@ impl Kind {
             return Some(format!(
                 "let the selector leave {destination} out, or remove spec.interfaceRef to reach it over the fabric"
             ));
+        }
+        if let Self::LowLevelConflict { by, .. } = self {
+            return Some(format!("delete {by}, or this object"));
         }
         if let Self::InboundHasPool { inbound } = self {
             return Some(format!("set spec.disableLoadBalancer in {inbound}"));
