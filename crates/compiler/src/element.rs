@@ -1,21 +1,33 @@
-//! The elements of a node's config: the things people speak of, each with a name, what it is, and who asked for it.
+//! The elements of a node's config: the things people speak of, each with a name and what it is. [`crate::provenance`] says where
+//! each comes from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use api::{
     tcaas::node_network_config::{
-        Filter, FilterItem, HostInterface, Irb, Layer2, Neighbor, Redistribute, Underlay, Vrf,
+        ActionType, Filter, FilterItem, HostInterface, HostVlan, Layer2, Neighbor, Redistribute,
+        StaticRoute, Underlay, Vrf,
     },
-    tcaas::{MatchPrefix, NodeNetworkConfigSpec, VrfRouteConfigurationSpec},
-    value::Prefix,
+    tcaas::{MatchPrefix, NodeNetworkConfigSpec},
+    value::HostCidr,
 };
 use serde::Serialize;
-
-use crate::{Compilation, NodeConfig, lower::LowLevel, snapshot::ObjectRef};
+use serde_json::Value;
 
 /// What an element is called. It sorts as it is read: the underlay, then VRFs with what is in them, then segments.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
-#[serde(rename_all = "camelCase")]
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    strum::Display,
+    strum::EnumCount,
+    strum::IntoStaticStr,
+)]
+#[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Element {
     /// How the node is plugged into the fabric.
     #[strum(to_string = "underlay")]
@@ -31,6 +43,20 @@ pub enum Element {
     Vrf {
         /// Its name.
         vrf: String,
+    },
+    /// The kernel's route table of a VRF.
+    #[strum(to_string = "VRF {vrf} route table")]
+    Table {
+        /// The VRF.
+        vrf: String,
+    },
+    /// A route target of a VRF.
+    #[strum(to_string = "VRF {vrf} route target {target}")]
+    RouteTarget {
+        /// The VRF.
+        vrf: String,
+        /// The route target.
+        target: String,
     },
     /// What a VRF takes over from another one of the node.
     #[strum(to_string = "VRF {vrf} takes {prefix} from {from}")]
@@ -96,6 +122,22 @@ pub enum Element {
         /// The device.
         name: String,
     },
+    /// An address of the node on a segment.
+    #[strum(to_string = "{device} address {address}")]
+    HostAddress {
+        /// The device.
+        device: String,
+        /// The address.
+        address: String,
+    },
+    /// A route of the host through a segment.
+    #[strum(to_string = "{device} route {prefix}")]
+    HostRoute {
+        /// The device.
+        device: String,
+        /// Where to.
+        prefix: String,
+    },
     /// A VLAN on a device of the host.
     #[strum(to_string = "VLAN {vlan} on the host, {name}")]
     HostVlan {
@@ -112,55 +154,53 @@ pub enum Element {
     },
 }
 
-/// The elements of a config with what each of them is, in words that two configs can be compared by.
-pub type Elements = BTreeMap<Element, String>;
+/// The elements of a config with what each of them is.
+pub type Elements = BTreeMap<Element, Value>;
 
 /// All elements of a node's config.
-pub fn elements(config: &NodeConfig) -> Elements {
+pub fn elements(config: &NodeNetworkConfigSpec) -> Elements {
     let NodeNetworkConfigSpec {
         contract_version: _,
         revision: _,
         underlay,
         layer2s,
-        cluster_vrf,
-        fabric_vrfs,
-        local_vrfs,
+        cluster_vrf: _,
+        fabric_vrfs: _,
+        local_vrfs: _,
         host_vlans,
         host_loopbacks,
-    } = config.spec("");
+    } = config;
     let mut all = Elements::new();
-    if let Some(underlay) = &underlay {
+    if let Some(underlay) = underlay {
         of_underlay(underlay, &mut all);
     }
-    let others = fabric_vrfs.values().chain(local_vrfs.values());
-    for vrf in cluster_vrf.iter().chain(others) {
+    for vrf in config.vrfs() {
         of_vrf(vrf, &mut all);
     }
     for segment in layer2s.values() {
         of_segment(segment, &mut all);
     }
-    for (name, vlan) in &host_vlans {
-        let element = Element::HostVlan {
-            vlan: vlan.vlan.get(),
-            name: name.clone(),
+    for (name, vlan) in host_vlans {
+        of_host(name, &vlan.addresses, &vlan.routes, &mut all);
+        let base = HostVlan {
+            addresses: Vec::new(),
+            routes: Vec::new(),
+            ..vlan.clone()
         };
-        all.insert(element, json(vlan));
+        let vlan = vlan.vlan.get();
+        let name = name.clone();
+        all.insert(Element::HostVlan { vlan, name }, json(&base));
     }
-    for (name, loopback) in &host_loopbacks {
+    for (name, loopback) in host_loopbacks {
         all.insert(Element::HostLoopback { name: name.clone() }, json(loopback));
     }
     all
 }
 
 fn of_underlay(underlay: &Underlay, all: &mut Elements) {
-    let neighbors = &underlay.neighbors;
-    for neighbor in neighbors {
-        all.insert(
-            Element::Peer {
-                peer: peer(neighbor),
-            },
-            json(neighbor),
-        );
+    for neighbor in &underlay.neighbors {
+        let peer = peer(neighbor);
+        all.insert(Element::Peer { peer }, json(neighbor));
     }
     let base = Underlay {
         neighbors: Vec::new(),
@@ -177,34 +217,41 @@ fn peer(neighbor: &Neighbor) -> String {
 
 fn of_vrf(vrf: &Vrf, all: &mut Elements) {
     let name = vrf.devices.vrf.to_string();
-    for item in items(vrf.evpn_export_filter.as_ref()) {
-        let element = Element::Export {
-            vrf: name.clone(),
-            prefix: prefix(item),
-        };
-        all.insert(element, json(&item.action));
-    }
-    for import in &vrf.vrf_imports {
-        for item in items(Some(&import.filter)) {
-            let (vrf, from) = (name.clone(), import.from_vrf.clone());
-            let element = Element::Import {
-                vrf,
-                from,
-                prefix: prefix(item),
-            };
-            all.insert(element, json(&item.action));
+    for (element, action) in filtered(vrf) {
+        // Of two rules for the same routes the first decides; both are part of what is there.
+        let rules = all
+            .entry(element)
+            .or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(rules) = rules {
+            rules.push(action);
         }
     }
+    let targets = vrf
+        .evpn_import_route_targets
+        .iter()
+        .map(|target| (target.to_string(), "import"));
+    let exported = vrf
+        .evpn_export_route_targets
+        .iter()
+        .map(|target| (target.to_string(), "export"));
+    for (target, direction) in targets.chain(exported) {
+        let vrf = name.clone();
+        let element = Element::RouteTarget { vrf, target };
+        let ways = all
+            .entry(element)
+            .or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(ways) = ways {
+            ways.push(direction.into());
+        }
+    }
+    all.insert(Element::Table { vrf: name.clone() }, vrf.table.into());
     for route in &vrf.static_routes {
-        let element = Element::Route {
-            vrf: name.clone(),
-            prefix: route.prefix.to_string(),
-        };
-        all.insert(element, json(route));
+        let (vrf, prefix) = (name.clone(), route.prefix.to_string());
+        all.insert(Element::Route { vrf, prefix }, json(route));
     }
     for policy in &vrf.policy_routes {
         let text = |prefix: Option<MatchPrefix>| {
-            prefix.map_or_else(|| "anywhere".to_owned(), |prefix| prefix.to_string())
+            prefix.map_or_else(|| ANYWHERE.to_owned(), |prefix| prefix.to_string())
         };
         let element = Element::Steering {
             source: text(policy.traffic_match.src_prefix),
@@ -216,24 +263,54 @@ fn of_vrf(vrf: &Vrf, all: &mut Elements) {
     for session in &vrf.bgp_peers {
         let address = session.address.map(|address| address.to_string());
         let range = session.listen_range.map(|range| range.to_string());
-        let peer = address.or(range).unwrap_or_default();
-        let element = Element::Session {
-            vrf: name.clone(),
-            peer,
-        };
-        all.insert(element, json(session));
+        let (vrf, peer) = (name.clone(), address.or(range).unwrap_or_default());
+        all.insert(Element::Session { vrf, peer }, json(session));
     }
     let base = Vrf {
         evpn_export_filter: None,
+        evpn_import_route_targets: Vec::new(),
+        evpn_export_route_targets: Vec::new(),
         bgp_peers: Vec::new(),
         policy_routes: Vec::new(),
         vrf_imports: Vec::new(),
         static_routes: Vec::new(),
         redistribute: Some(Redistribute::default()),
+        table: 0,
         ..vrf.clone()
     };
     all.insert(Element::Vrf { vrf: name }, json(&base));
 }
+
+/// What a VRF announces and takes over, rule by rule, each filter in its order.
+pub(crate) fn filtered(vrf: &Vrf) -> Vec<(Element, Value)> {
+    let name = vrf.devices.vrf.to_string();
+    let mut rules = Vec::new();
+    for item in items(vrf.evpn_export_filter.as_ref()) {
+        let (vrf, prefix) = (name.clone(), prefix(item));
+        rules.push((Element::Export { vrf, prefix }, json(&item.action)));
+    }
+    for import in &vrf.vrf_imports {
+        let element = |prefix| Element::Import {
+            vrf: name.clone(),
+            from: import.from_vrf.clone(),
+            prefix,
+        };
+        for item in items(Some(&import.filter)) {
+            rules.push((element(prefix(item)), json(&item.action)));
+        }
+        let rest = &import.filter.default_action;
+        if rest.kind == ActionType::Accept {
+            rules.push((element(EVERYTHING.to_owned()), json(rest)));
+        }
+    }
+    rules
+}
+
+/// Where traffic goes whose destination does not matter.
+pub(crate) const ANYWHERE: &str = "anywhere";
+
+/// The routes that a rule without a prefix speaks of.
+pub(crate) const EVERYTHING: &str = "everything";
 
 fn items(filter: Option<&Filter>) -> impl Iterator<Item = &FilterItem> {
     filter.into_iter().flat_map(|filter| &filter.items)
@@ -241,32 +318,39 @@ fn items(filter: Option<&Filter>) -> impl Iterator<Item = &FilterItem> {
 
 fn prefix(item: &FilterItem) -> String {
     let Some(matcher) = &item.matcher.prefix else {
-        return "everything".to_owned();
+        return EVERYTHING.to_owned();
     };
+    range(&matcher.prefix, matcher.ge, matcher.le)
+}
+
+/// A prefix, and the lengths below it where there are some.
+pub(crate) fn range(prefix: &impl ToString, ge: Option<u8>, le: Option<u8>) -> String {
     let bound = |word: &str, length: Option<u8>| {
-        length
-            .map(|length| format!(" {word} {length}"))
-            .unwrap_or_default()
+        let text = length.map(|length| format!(" {word} {length}"));
+        text.unwrap_or_default()
     };
     format!(
         "{}{}{}",
-        matcher.prefix,
-        bound("ge", matcher.ge),
-        bound("le", matcher.le)
+        prefix.to_string(),
+        bound("ge", ge),
+        bound("le", le)
     )
 }
 
 fn of_segment(segment: &Layer2, all: &mut Elements) {
     let vlan = segment.vlan.get();
     if let Some(irb) = &segment.irb {
-        all.insert(Element::Gateway { vlan }, json::<Irb>(irb));
+        all.insert(Element::Gateway { vlan }, json(irb));
     }
     if let Some(interface) = &segment.host_interface {
         let name = interface.name.to_string();
-        all.insert(
-            Element::HostInterface { vlan, name },
-            json::<HostInterface>(interface),
-        );
+        of_host(&name, &interface.addresses, &interface.routes, all);
+        let base = HostInterface {
+            name: interface.name.clone(),
+            addresses: Vec::new(),
+            routes: Vec::new(),
+        };
+        all.insert(Element::HostInterface { vlan, name }, json(&base));
     }
     let base = Layer2 {
         irb: None,
@@ -276,95 +360,19 @@ fn of_segment(segment: &Layer2, all: &mut Elements) {
     all.insert(Element::Segment { vlan }, json(&base));
 }
 
-fn json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value)
-        .unwrap_or_else(|error| unreachable!("a part of a config is JSON: {error}"))
-}
-
-/// Who asked for an element on a node: the intents, or the people's own objects, that it comes from.
-pub fn sources(
-    compilation: &Compilation,
-    config: &NodeConfig,
-    element: &Element,
-) -> BTreeSet<ObjectRef> {
-    let here = &config.shared.objects;
-    let lowered = &compilation.lowered;
-    let segments = |vlan: u16| {
-        let on_node = lowered
-            .layer2
-            .iter()
-            .filter(|(name, _)| here.contains(*name));
-        on_node
-            .filter(move |(_, object)| object.spec.id.get() == vlan)
-            .map(|(_, object)| source(object))
-    };
-    let routing = |vrf: &str| {
-        let on_node = lowered.vrf.iter().filter(|(name, _)| here.contains(*name));
-        let vrf = vrf.to_owned();
-        on_node
-            .map(|(_, object)| object)
-            .filter(move |object| object.spec.vrf.as_str() == vrf)
-    };
-    match element {
-        Element::Underlay | Element::Peer { .. } => BTreeSet::new(),
-        Element::Segment { vlan }
-        | Element::Gateway { vlan }
-        | Element::HostInterface { vlan, .. }
-        | Element::HostVlan { vlan, .. } => segments(*vlan).collect(),
-        Element::Session { .. } | Element::HostLoopback { .. } => {
-            let peerings = &config.shared.peerings;
-            let here = lowered.bgp.iter();
-            let here = here.filter(|(name, _)| peerings.contains(*name));
-            here.map(|(_, object)| source(object)).collect()
-        }
-        Element::Vrf { vrf } => routing(steered(vrf)).map(source).collect(),
-        Element::Steering {
-            source: from, vrf, ..
-        } => {
-            let of_vrf = routing(steered(vrf)).filter(|object| exports(object, from));
-            of_vrf.map(source).collect()
-        }
-        Element::Export { vrf, prefix } => {
-            let of_vrf = routing(vrf).filter(|object| exports(object, prefix));
-            of_vrf.map(source).collect()
-        }
-        // What comes from the cluster VRF is what the VRF exports; what goes there is what it imports.
-        Element::Import { vrf, from, prefix } => {
-            let out = routing(vrf).filter(|object| exports(object, prefix));
-            let back = routing(from).filter(|object| imports(object, prefix));
-            out.chain(back).map(source).collect()
-        }
-        Element::Route { vrf, prefix } => {
-            let of_vrf = routing(vrf).filter(|object| aggregates(object, prefix));
-            of_vrf.map(source).collect()
-        }
+/// The addresses and routes of a device of the host.
+fn of_host(device: &str, addresses: &[HostCidr], routes: &[StaticRoute], all: &mut Elements) {
+    for address in addresses {
+        let (device, address) = (device.to_owned(), address.to_string());
+        all.insert(Element::HostAddress { device, address }, Value::Null);
+    }
+    for route in routes {
+        let (device, prefix) = (device.to_owned(), route.prefix.to_string());
+        all.insert(Element::HostRoute { device, prefix }, json(route));
     }
 }
 
-type Routing = LowLevel<VrfRouteConfigurationSpec>;
-
-fn exports(object: &Routing, prefix: &str) -> bool {
-    object.spec.export.iter().any(|item| is(item.cidr, prefix))
-}
-
-fn imports(object: &Routing, prefix: &str) -> bool {
-    object.spec.import.iter().any(|item| is(item.cidr, prefix))
-}
-
-fn aggregates(object: &Routing, prefix: &str) -> bool {
-    object.spec.aggregate.iter().any(|one| is(*one, prefix))
-}
-
-/// Whether an element's prefix, which may go on with a range of lengths, is this one.
-fn is(prefix: Prefix, text: &str) -> bool {
-    text.split(' ').next() == Some(&prefix.to_string())
-}
-
-fn source<S>(object: &LowLevel<S>) -> ObjectRef {
-    object.source.clone()
-}
-
-/// The VRF that a VRF for steering stands for, or the VRF itself.
-fn steered(vrf: &str) -> &str {
-    vrf.strip_prefix("s-").unwrap_or(vrf)
+fn json<T: Serialize>(value: &T) -> Value {
+    serde_json::to_value(value)
+        .unwrap_or_else(|error| unreachable!("a part of a config is JSON: {error}"))
 }

@@ -18,6 +18,7 @@ pub mod plan;
 pub mod platform;
 pub mod prefixes;
 pub mod problem;
+pub mod provenance;
 pub mod revision;
 pub mod rollout;
 pub mod select;

@@ -26,6 +26,10 @@ use api::{
 };
 
 pub use self::steering::Reason;
+pub(crate) use self::{
+    steering::{Consumer, consumers},
+    underlay::underlay_of,
+};
 use crate::{
     allocate,
     lower::{LowLevel, NodeAddresses, is_low_level},

@@ -1,13 +1,20 @@
 //! What changes between two compilations: element by element, with who is behind it and whom it touches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
+use api::{tcaas::NodeNetworkConfigSpec, value::HostCidr};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
-    Compilation, NodeConfig,
-    element::{Element, Elements, elements, sources},
-    snapshot::ObjectRef,
+    NodeConfig,
+    element::{Element, Elements, elements, filtered},
+    provenance::{Field, Trace},
+    rollout,
+    snapshot::{Kind, ObjectRef},
 };
 
 /// What changes between two compilations.
@@ -16,10 +23,40 @@ use crate::{
 pub struct Plan {
     /// Groups of nodes on which the same changes, each with its changes.
     pub groups: Vec<Group>,
-    /// How many nodes there are in the new world.
-    pub nodes: usize,
+    /// How much changes in total, over all nodes.
+    pub total: Total,
     /// Everybody whose objects are behind a change.
     pub behind: BTreeSet<ObjectRef>,
+    /// Whom it touches.
+    pub radius: Radius,
+    /// The nodes in the order in which they are told: each wave waits for the one before it.
+    pub waves: Vec<Vec<String>>,
+}
+
+/// How much changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Total {
+    /// How many elements come.
+    pub added: usize,
+    /// How many stay and are different.
+    pub changed: usize,
+    /// How many go.
+    pub removed: usize,
+}
+
+/// Whom a change touches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Radius {
+    /// How many nodes.
+    pub nodes: usize,
+    /// Of how many in the new world.
+    pub of_nodes: usize,
+    /// The intents, and people's own low-level objects, that something changes for on some node.
+    pub tenants: BTreeSet<ObjectRef>,
+    /// The namespaces of all that is behind it.
+    pub namespaces: BTreeSet<String>,
 }
 
 /// Nodes on which the same changes.
@@ -30,18 +67,40 @@ pub struct Group {
     pub nodes: Vec<String>,
     /// What changes on each of them.
     pub changes: Vec<Change>,
+    /// What each of them has for itself, such as its addresses: as many changes on one as on the other.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub own: BTreeMap<String, Vec<Change>>,
 }
 
 /// One change of one element.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
     /// What happens to it.
+    #[serde(rename = "change")]
     pub kind: ChangeKind,
+    /// The element.
+    pub element: Element,
     /// The element, in words.
-    pub element: String,
-    /// Whose objects are behind it.
-    pub behind: BTreeSet<ObjectRef>,
+    pub text: String,
+    /// What it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub was: Option<Value>,
+    /// What it becomes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub becomes: Option<Value>,
+    /// Who asks for it, or did.
+    pub behind: Vec<Behind>,
+}
+
+/// An object behind a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Behind {
+    /// The object.
+    pub by: ObjectRef,
+    /// The fields, of it and of what it refers to, that say so.
+    pub fields: BTreeSet<Field>,
 }
 
 /// What happens to an element.
@@ -61,76 +120,264 @@ impl Plan {
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
+}
 
-    /// How many nodes are touched.
-    pub fn touched(&self) -> usize {
-        self.groups.iter().map(|group| group.nodes.len()).sum()
-    }
-
-    /// How many changes of a kind there are, over all nodes.
-    pub fn count(&self, kind: ChangeKind) -> usize {
-        let of_group = |group: &Group| {
-            let changes = group.changes.iter().filter(|change| change.kind == kind);
-            changes.count() * group.nodes.len()
-        };
-        self.groups.iter().map(of_group).sum()
+impl Group {
+    /// All changes on one of its nodes.
+    pub fn on<'a>(&'a self, node: &str) -> impl Iterator<Item = &'a Change> {
+        self.changes
+            .iter()
+            .chain(self.own.get(node).into_iter().flatten())
     }
 }
 
-/// Compares two compilations.
-pub fn plan(before: &Compilation, after: &Compilation) -> Plan {
-    let names: BTreeSet<&String> = before.nodes.keys().chain(after.nodes.keys()).collect();
-    let mut groups: BTreeMap<Vec<Change>, Vec<String>> = BTreeMap::new();
-    for name in names {
-        let old = before.nodes.get(name);
-        let new = after.nodes.get(name);
-        if old == new {
+impl Total {
+    fn count(&mut self, change: &Change) {
+        match change.kind {
+            ChangeKind::Added => self.added += 1,
+            ChangeKind::Changed => self.changed += 1,
+            ChangeKind::Removed => self.removed += 1,
+        }
+    }
+}
+
+/// Compares two worlds with what came of them.
+pub fn plan(before: &Trace<'_>, after: &Trace<'_>) -> Plan {
+    let (old, new) = (&before.compilation.nodes, &after.compilation.nodes);
+    let mut sides = [Side::new(before), Side::new(after)];
+    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    for node in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
+        if old.get(node) == new.get(node) {
             continue;
         }
-        let changes = changes((before, old), (after, new));
-        if !changes.is_empty() {
-            groups.entry(changes).or_default().push(name.clone());
+        let changes = changes(&mut sides, node);
+        if changes.is_empty() {
+            continue;
+        }
+        let alike: Vec<Change> = changes.iter().map(Change::of_any_node).collect();
+        let key = serde_json::to_string(&alike)
+            .unwrap_or_else(|error| unreachable!("a change is JSON: {error}"));
+        let is_own = |change: &Change| change.is_of_one_node();
+        let (own, shared): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_own);
+        let group = groups.entry(key).or_insert_with(|| Group {
+            nodes: Vec::new(),
+            changes: shared,
+            own: BTreeMap::new(),
+        });
+        group.nodes.push(node.clone());
+        if !own.is_empty() {
+            group.own.insert(node.clone(), own);
         }
     }
-    let groups: Vec<Group> = groups
-        .into_iter()
-        .map(|(changes, nodes)| Group { nodes, changes })
-        .collect();
-    let changes = groups.iter().flat_map(|group| &group.changes);
-    Plan {
-        behind: changes
-            .flat_map(|change| change.behind.iter().cloned())
-            .collect(),
-        nodes: after.nodes.len(),
-        groups,
+    let mut groups: Vec<Group> = groups.into_values().collect();
+    groups.sort_by(|one, other| one.nodes.cmp(&other.nodes));
+    summed(groups, after)
+}
+
+/// A plan of these groups, with what follows from them.
+fn summed(groups: Vec<Group>, after: &Trace<'_>) -> Plan {
+    let mut plan = Plan::default();
+    plan.radius.of_nodes = after.compilation.nodes.len();
+    let mut touched = BTreeSet::new();
+    for group in &groups {
+        for node in &group.nodes {
+            touched.insert(node.clone());
+            for change in group.on(node) {
+                plan.total.count(change);
+            }
+        }
+        let own = group.own.values().flatten();
+        for behind in group.changes.iter().chain(own).flat_map(|one| &one.behind) {
+            let objects = behind.fields.iter().map(|field| &field.object);
+            let namespaces = objects.filter_map(|object| object.key.namespace.clone());
+            plan.radius.namespaces.extend(namespaces);
+            if !matches!(behind.by.kind, Kind::Underlay | Kind::Settings) {
+                plan.radius.tenants.insert(behind.by.clone());
+            }
+            plan.behind.insert(behind.by.clone());
+        }
+    }
+    plan.radius.nodes = touched.len();
+    plan.waves = rollout::waves(&touched);
+    plan.groups = groups;
+    plan
+}
+
+impl Change {
+    /// Whether it is about something that no other node has.
+    fn is_of_one_node(&self) -> bool {
+        matches!(
+            self.element,
+            Element::HostAddress { .. } | Element::Underlay
+        )
+    }
+
+    /// The change without what no other node has: what nodes of one group have in common.
+    fn of_any_node(&self) -> Self {
+        let mut change = self.clone();
+        if self.is_of_one_node() {
+            (change.was, change.becomes) = (None, None);
+            change.text.clear();
+        }
+        change.element = of_any_node(&change.element);
+        change
     }
 }
 
-type Side<'a> = (&'a Compilation, Option<&'a NodeConfig>);
+/// One of the two worlds. Nodes that share their config share what is behind it.
+struct Side<'a> {
+    trace: &'a Trace<'a>,
+    known: BTreeMap<(*const (), Element), Vec<Behind>>,
+}
 
-fn changes((before, old): Side<'_>, (after, new): Side<'_>) -> Vec<Change> {
-    let of = |config: Option<&NodeConfig>| config.map(elements).unwrap_or_default();
-    let (was, becomes): (Elements, Elements) = (of(old), of(new));
-    let all: BTreeSet<&Element> = was.keys().chain(becomes.keys()).collect();
+impl<'a> Side<'a> {
+    fn new(trace: &'a Trace<'a>) -> Self {
+        let known = BTreeMap::new();
+        Self { trace, known }
+    }
+
+    fn config(&self, node: &str) -> Option<&'a NodeConfig> {
+        self.trace.compilation.nodes.get(node)
+    }
+
+    fn spec(&self, node: &str) -> NodeNetworkConfigSpec {
+        let config = self.config(node).map(|config| config.spec(""));
+        config.unwrap_or_default()
+    }
+
+    fn behind(&mut self, node: &str, element: &Element) -> Vec<Behind> {
+        let Some(config) = self.config(node) else {
+            return Vec::new();
+        };
+        let trace = self.trace;
+        let find = || {
+            let claims = trace.claims(node, element).into_iter();
+            let of = |claim: crate::provenance::Claim| Behind {
+                fields: claim.fields().into_iter().cloned().collect(),
+                by: claim.by,
+            };
+            claims.map(of).collect::<Vec<Behind>>()
+        };
+        let is_of_node = match element {
+            Element::Underlay | Element::Peer { .. } => true,
+            Element::Vrf { vrf }
+            | Element::Table { vrf }
+            | Element::RouteTarget { vrf, .. }
+            | Element::Export { vrf, .. } => !config.shared.fabric_vrfs.contains_key(vrf),
+            _ => false,
+        };
+        if is_of_node {
+            return find();
+        }
+        let shared = Arc::as_ptr(&config.shared).cast::<()>();
+        let known = self.known.entry((shared, of_any_node(element)));
+        known.or_insert_with(find).clone()
+    }
+}
+
+/// The element without what no other node has: of an address the network.
+fn of_any_node(element: &Element) -> Element {
+    let mut element = element.clone();
+    if let Element::HostAddress { address, .. } = &mut element
+        && let Ok(own) = address.parse::<HostCidr>()
+    {
+        *address = own.prefix().to_string();
+    }
+    element
+}
+
+fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
+    let [before, after] = &*sides;
+    let (old, new) = (before.spec(node), after.spec(node));
+    let (mut was, mut becomes): (Elements, Elements) = (elements(&old), elements(&new));
+    let all: BTreeSet<Element> = was.keys().chain(becomes.keys()).cloned().collect();
     let mut changes = Vec::new();
+    let mut change = |kind, element: Element, was, becomes| {
+        let behind = sides.iter_mut().map(|side| side.behind(node, &element));
+        let mut all: Vec<Behind> = Vec::new();
+        for behind in behind.flatten() {
+            match all.iter_mut().find(|known| known.by == behind.by) {
+                Some(known) => known.fields.extend(behind.fields),
+                None => all.push(behind),
+            }
+        }
+        changes.push(Change {
+            kind,
+            text: element.to_string(),
+            element,
+            was,
+            becomes,
+            behind: all,
+        });
+    };
     for element in all {
-        let kind = match (was.get(element), becomes.get(element)) {
+        let (was, becomes) = (was.remove(&element), becomes.remove(&element));
+        let kind = match (&was, &becomes) {
             (Some(one), Some(other)) if one == other => continue,
             (Some(_), Some(_)) => ChangeKind::Changed,
             (None, _) => ChangeKind::Added,
             (Some(_), None) => ChangeKind::Removed,
         };
-        let mut behind = BTreeSet::new();
-        for (compilation, config) in [(before, old), (after, new)] {
-            if let Some(config) = config {
-                behind.extend(sources(compilation, config, element));
-            }
-        }
-        changes.push(Change {
-            kind,
-            element: element.to_string(),
-            behind,
-        });
+        change(kind, element, was, becomes);
+    }
+    for (element, was, becomes) in moved(&old, &new) {
+        change(
+            ChangeKind::Changed,
+            element,
+            Some(was.into()),
+            Some(becomes.into()),
+        );
     }
     changes
 }
+
+/// Rules of filters that are the same as before, but at another place among those that stay.
+fn moved(old: &NodeNetworkConfigSpec, new: &NodeNetworkConfigSpec) -> Vec<(Element, usize, usize)> {
+    let rules = |spec: &NodeNetworkConfigSpec| -> Vec<(Element, Value)> {
+        spec.vrfs().flat_map(filtered).collect()
+    };
+    let (old, new) = (rules(old), rules(new));
+    let was: BTreeSet<String> = old.iter().map(text).collect();
+    let becomes: BTreeSet<String> = new.iter().map(text).collect();
+    let staying = |rules: &[(Element, Value)], others: &BTreeSet<String>| {
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        let mut staying: Vec<(Element, usize)> = Vec::new();
+        for rule in rules.iter().filter(|rule| others.contains(&text(rule))) {
+            let place = places.entry(list(&rule.0)).or_default();
+            staying.push((rule.0.clone(), *place));
+            *place += 1;
+        }
+        staying
+    };
+    // Of two rules for the same routes, the first decides.
+    let first = |rules: Vec<(Element, usize)>| {
+        let mut places = BTreeMap::new();
+        for (element, place) in rules {
+            places.entry(element).or_insert(place);
+        }
+        places
+    };
+    let before = first(staying(&old, &becomes));
+    let after = first(staying(&new, &was)).into_iter();
+    let moved = after.filter_map(|(element, becomes)| {
+        let was = *before.get(&element)?;
+        (was != becomes).then_some((element, was, becomes))
+    });
+    moved.collect()
+}
+
+fn text((element, action): &(Element, Value)) -> String {
+    format!("{element} {action}")
+}
+
+/// The list that a rule stands in.
+fn list(element: &Element) -> String {
+    match element {
+        Element::Import { vrf, from, .. } => format!("{vrf} {from}"),
+        Element::Export { vrf, .. } => vrf.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Who is told next. Pure: the operator only obeys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::tcaas::{
     NodeNetworkConfigSpec, NodeNetworkConfigStatus, node_network_config::ConfigStatus,
@@ -51,6 +51,26 @@ pub fn next(progress: &BTreeMap<String, Progress>) -> Vec<&str> {
         .iter()
         .filter(|(_, node)| **node == Progress::Queued);
     queued.map(|(name, _)| name.as_str()).take(1).collect()
+}
+
+/// The order in which nodes that change are told, if each does what it is told: waves, each of which waits for the one before.
+pub fn waves(nodes: &BTreeSet<String>) -> Vec<Vec<String>> {
+    let mut queued: BTreeMap<String, Progress> = nodes
+        .iter()
+        .map(|node| (node.clone(), Progress::Queued))
+        .collect();
+    let mut waves = Vec::new();
+    loop {
+        let wave: Vec<String> = next(&queued).into_iter().map(str::to_owned).collect();
+        if wave.is_empty() {
+            return waves;
+        }
+        // A node that is ready holds up nobody and need not be asked again.
+        for node in &wave {
+            queued.remove(node);
+        }
+        waves.push(wave);
+    }
 }
 
 #[cfg(test)]

@@ -110,6 +110,14 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("\u{1b}[{code}m{text}\u{1b}[0m")
 }
 
+/// A number of things, in words.
+pub(crate) fn counted(number: usize, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        _ => format!("{number} {thing}s"),
+    }
+}
+
 /// Rows as aligned columns under a head.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let columns = head.len();

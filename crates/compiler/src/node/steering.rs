@@ -65,9 +65,11 @@ type Reached<'a> = BTreeMap<&'a str, BTreeMap<Prefix, BTreeSet<&'a ObjectRef>>>;
 /// What all objects of one author say about one VRF. People's own objects of a VRF are one: they often write its imports in one
 /// object and its exports in another.
 #[derive(Default)]
-struct Consumer<'a> {
-    imports: BTreeSet<Prefix>,
-    sources: BTreeSet<Prefix>,
+pub(crate) struct Consumer<'a> {
+    /// What is reached.
+    pub(crate) imports: BTreeSet<Prefix>,
+    /// Where its traffic comes from.
+    pub(crate) sources: BTreeSet<Prefix>,
     objects: BTreeSet<&'a ObjectRef>,
 }
 
@@ -303,7 +305,7 @@ impl<'a> Steering<'a> {
 }
 
 /// What each author says about each VRF.
-fn consumers<'a>(
+pub(crate) fn consumers<'a>(
     routing: &[Routing<'a>],
 ) -> BTreeMap<(&'a str, Option<&'a ObjectRef>), Consumer<'a>> {
     let mut consumers: BTreeMap<_, Consumer<'a>> = BTreeMap::new();

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
 use api::{
+    meta::Labels,
     openperouter::{
         Bfd as WantedBfd, Contradiction, Neighbor as WantedNeighbor, NeighborFamily, UnderlaySpec,
         VtepSource,
@@ -20,7 +21,7 @@ use crate::{
     problem::{self, Problem},
     revision::Content,
     select::selects,
-    snapshot::{ObjectRef, Snapshot, by_age},
+    snapshot::{Kind, ObjectRef, Snapshot, by_age},
 };
 
 /// MTU of the trunk: as large as a segment can be.
@@ -64,6 +65,23 @@ pub(super) fn assign(
         }
     }
     assigned
+}
+
+/// The Underlay of a node with these labels: the oldest that makes sense and selects it.
+pub(crate) fn underlay_of<'a>(
+    snapshot: &'a Snapshot,
+    labels: &Labels,
+) -> Option<(ObjectRef, &'a UnderlaySpec)> {
+    let mut of_node = by_age(&snapshot.underlays)
+        .into_iter()
+        .map(|(key, object)| {
+            let (kind, key) = (Kind::Underlay, key.clone());
+            (ObjectRef { kind, key }, &object.spec)
+        });
+    of_node.find(|(subject, spec)| {
+        let makes_sense = Plan::check(subject, spec, &mut Vec::new()).is_some();
+        makes_sense && selects(spec.node_selector.as_ref(), labels)
+    })
 }
 
 /// An Underlay that makes sense.

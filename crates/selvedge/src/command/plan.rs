@@ -1,26 +1,40 @@
 //! `selvedge plan`
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use compiler::{
     compile,
-    plan::{ChangeKind, Group, Plan, plan},
+    plan::{Behind, Change, ChangeKind, Group, Plan, plan},
+    provenance::{Field, Trace},
 };
+
+use serde_json::Value;
 
 use super::problems;
 use crate::{
     args::{Format, Plan as Args},
     input,
-    output::{self, Style, Verdict, styled},
+    output::{self, Style, Verdict, counted, styled},
 };
 
-/// How many node names are shown before the rest is only counted.
+/// How many names are shown before the rest is only counted.
 const NAMES: usize = 6;
+/// How many objects behind one change are shown before the rest is only counted.
+const OBJECTS: usize = 2;
+/// How many parts of one element are shown before the rest is only counted.
+const PARTS: usize = 3;
+/// The widest that the column of elements gets.
+const WIDTH: usize = 72;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     let (before, after) = (input::read(&args.input.paths)?, input::read(&args.to)?);
     let old = compile(&before.snapshot);
     let new = compile(&after.snapshot);
     let has_errors = new.has_errors() || !after.unknown.is_empty();
-    let plan = plan(&old, &new);
+    let plan = plan(
+        &Trace::new(&before.snapshot, &old),
+        &Trace::new(&after.snapshot, &new),
+    );
     if args.output == Format::Table {
         problems::show(Format::Table, &after, &new)?;
         output::text(&story(&plan));
@@ -39,48 +53,158 @@ fn story(plan: &Plan) -> String {
         return "nothing changes on any node\n".to_owned();
     }
     let mut text: Vec<String> = plan.groups.iter().map(group).collect();
-    let behind: Vec<String> = plan.behind.iter().map(ToString::to_string).collect();
+    let total = &plan.total;
     text.push(format!(
-        "{} to add, {} to change, {} to remove, on {} of {} nodes, one node after another\n",
-        plan.count(ChangeKind::Added),
-        plan.count(ChangeKind::Changed),
-        plan.count(ChangeKind::Removed),
-        plan.touched(),
-        plan.nodes,
+        "{}\n",
+        styled(
+            Style::Bold,
+            &format!(
+                "{} to add, {} to change, {} to remove",
+                total.added, total.changed, total.removed
+            )
+        )
     ));
-    if !behind.is_empty() {
-        text.push(format!("behind it: {}\n", behind.join(", ")));
+    let radius = &plan.radius;
+    let tenants = radius.tenants.iter().map(ToString::to_string);
+    let tenants = match radius.tenants.len() {
+        0 => "no intent".to_owned(),
+        number => format!("{}: {}", counted(number, "intent"), listed(tenants, NAMES)),
+    };
+    let nodes = format!("{} of {}", radius.nodes, counted(radius.of_nodes, "node"));
+    text.push(format!("touches  {nodes}; {tenants}\n"));
+    let namespaces = radius.namespaces.iter().cloned();
+    if !radius.namespaces.is_empty() {
+        text.push(format!("in       {}\n", listed(namespaces, NAMES)));
     }
+    text.push(format!("rollout  {}\n", waves(&plan.waves)));
     text.concat()
 }
 
-fn group(group: &Group) -> String {
-    let names: Vec<&str> = group.nodes.iter().map(String::as_str).take(NAMES).collect();
-    let more = group.nodes.len().saturating_sub(NAMES);
-    let more = if more > 0 {
-        format!(" and {more} more")
+fn waves(waves: &[Vec<String>]) -> String {
+    let one_by_one = waves.iter().all(|wave| wave.len() == 1);
+    let names = waves.iter().map(|wave| listed(wave.iter().cloned(), NAMES));
+    let how = if one_by_one && waves.len() > 1 {
+        ", one node after another"
     } else {
-        String::new()
+        ""
     };
-    let mut text = vec![format!(
-        "{}\n",
-        styled(Style::Bold, &format!("{}{more}", names.join(", ")))
-    )];
-    for change in &group.changes {
+    let mark = if one_by_one { ", " } else { " | " };
+    let shown: Vec<String> = names.clone().take(NAMES).collect();
+    let more = and_more(waves.len().saturating_sub(NAMES));
+    let number = counted(waves.len(), "wave");
+    format!("{number}{how}: {}{more}", shown.join(mark))
+}
+
+/// Names in a row; the last ones are only counted.
+fn listed(names: impl Iterator<Item = String>, most: usize) -> String {
+    let names: Vec<String> = names.collect();
+    let more = and_more(names.len().saturating_sub(most));
+    let shown: Vec<String> = names.into_iter().take(most).collect();
+    format!("{}{more}", shown.join(", "))
+}
+
+fn and_more(number: usize) -> String {
+    match number {
+        0 => String::new(),
+        number => format!(" and {number} more"),
+    }
+}
+
+fn group(group: &Group) -> String {
+    let names = listed(group.nodes.iter().cloned(), NAMES);
+    let mut text = vec![format!("{}\n", styled(Style::Bold, &names))];
+    let lines: Vec<(&Change, String)> = lines(group);
+    let widths = lines.iter().map(|(_, line)| line.chars().count());
+    let width = widths.max().unwrap_or_default().min(WIDTH);
+    for (change, line) in &lines {
         let (sign, style) = match change.kind {
             ChangeKind::Added => ("+", Style::Green),
             ChangeKind::Changed => ("~", Style::Yellow),
             ChangeKind::Removed => ("-", Style::Red),
         };
-        let behind: Vec<String> = change.behind.iter().map(ToString::to_string).collect();
-        let behind = if behind.is_empty() {
-            String::new()
-        } else {
-            format!("   {}", behind.join(", "))
-        };
-        let line = styled(style, &format!("  {sign} {}", change.element));
-        text.push(format!("{line}{}\n", styled(Style::Dim, &behind)));
+        let padding = " ".repeat(width.saturating_sub(line.chars().count()));
+        let line = styled(style, &format!("  {sign} {line}"));
+        let behind = behind(&change.behind);
+        text.push(format!("{line}{padding}{}\n", styled(Style::Dim, &behind)));
     }
     text.push("\n".to_owned());
     text.concat()
+}
+
+/// What changes on each node of a group, each change with its words; what each node has for itself is told once.
+fn lines(group: &Group) -> Vec<(&Change, String)> {
+    let words = |change: &Change| format!("{}{}", change.text, difference(change));
+    let shared = group.changes.iter().map(|change| (change, words(change)));
+    let own = group.own.values().next().into_iter().flatten();
+    let own = own.map(|change| match group.nodes.len() {
+        1 => (change, words(change)),
+        _ => (change, format!("{}, each node its own", change.text)),
+    });
+    let mut lines: Vec<_> = shared.chain(own).collect();
+    lines.sort_by(|(one, _), (other, _)| one.element.cmp(&other.element));
+    lines
+}
+
+/// What of an element is different, part by part.
+fn difference(change: &Change) -> String {
+    let (Some(was), Some(becomes)) = (&change.was, &change.becomes) else {
+        return String::new();
+    };
+    let mut parts = Vec::new();
+    differences("", was, becomes, &mut parts);
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!(": {}", listed(parts.into_iter(), PARTS))
+}
+
+fn differences(path: &str, was: &Value, becomes: &Value, parts: &mut Vec<String>) {
+    if was == becomes {
+        return;
+    }
+    if let (Value::Object(one), Value::Object(other)) = (was, becomes) {
+        let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+        for name in names {
+            let path = format!("{path} {name}");
+            let of = |fields: &serde_json::Map<String, Value>| {
+                fields.get(name).cloned().unwrap_or_default()
+            };
+            differences(&path, &of(one), &of(other), parts);
+        }
+        return;
+    }
+    let short = |value: &Value| match value {
+        Value::Null => "none".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Object(_) | Value::Array(_) => "…".to_owned(),
+        other => other.to_string(),
+    };
+    let (was, becomes) = (short(was), short(becomes));
+    let path = path.trim_start();
+    let text = format!("{path} {was} → {becomes}");
+    parts.push(text.trim_start().to_owned());
+}
+
+fn behind(behind: &[Behind]) -> String {
+    if behind.is_empty() {
+        return String::new();
+    }
+    let fields: BTreeSet<&Field> = behind.iter().flat_map(|one| &one.fields).collect();
+    let mut objects: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for field in fields {
+        let fields = objects.entry(field.object.to_string()).or_default();
+        fields.push(field.path.strip_prefix("spec.").unwrap_or(&field.path));
+    }
+    let asking: Vec<String> = behind.iter().map(|one| one.by.to_string()).collect();
+    // Those who ask come first, then what they refer to; which VRF it is about comes last.
+    let mut objects: Vec<(String, Vec<&str>)> = objects.into_iter().collect();
+    objects.sort_by_key(|(object, fields)| {
+        let only_vrf = fields.iter().all(|field| ["vrf", "vrfRef"].contains(field));
+        (!asking.contains(object), only_vrf)
+    });
+    let texts = objects.into_iter().map(|(object, fields)| {
+        let fields = fields.join(" ");
+        format!("{object} ({fields})")
+    });
+    format!("   {}", listed(texts, OBJECTS))
 }

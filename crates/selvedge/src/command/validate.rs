@@ -6,7 +6,7 @@ use super::problems;
 use crate::{
     args::{Format, Validate},
     input,
-    output::{self, Style, Verdict, styled},
+    output::{self, Style, Verdict, counted, styled},
 };
 
 pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
@@ -46,11 +46,4 @@ pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
     } else {
         Verdict::Fine
     })
-}
-
-fn counted(number: usize, thing: &str) -> String {
-    match number {
-        1 => format!("1 {thing}"),
-        _ => format!("{number} {thing}s"),
-    }
 }

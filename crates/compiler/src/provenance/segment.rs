@@ -1,0 +1,181 @@
+//! Segments, what they have in the host, and VLANs on devices of the host, from layer 2 objects.
+
+use api::{tcaas::Layer2NetworkConfigurationSpec, value::Prefix};
+
+use super::{
+    Claim, Draft, Low, OnNode, Trace,
+    intent::{Ask, AttachmentAsk},
+};
+use crate::snapshot::Kind;
+
+type Segment<'a> = Low<'a, Layer2NetworkConfigurationSpec>;
+
+const KIND: Kind = Kind::Layer2NetworkConfiguration;
+
+impl OnNode<'_> {
+    /// The segments that are in effect on the node.
+    pub(super) fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        let all = self.trace.compilation.lowered.layer2.iter();
+        let here = all.filter(|(name, object)| {
+            self.config.shared.objects.contains(*name)
+                && self.is_selected(object.spec.node_selector.as_ref())
+        });
+        here.map(|(name, object)| (KIND, name.as_str(), object))
+    }
+
+    fn over_the_fabric(&self, vlan: u16) -> Option<Segment<'_>> {
+        let mut segments = self.segments();
+        segments.find(|(_, _, object)| {
+            object.spec.interface_ref.is_none() && object.spec.id.get() == vlan
+        })
+    }
+
+    /// The segment that a device of the host belongs to.
+    fn of_device(&self, device: &str) -> Option<Segment<'_>> {
+        let object = self.config.shared.host_devices.get(device)?;
+        self.segments().find(|(_, name, _)| *name == object)
+    }
+
+    /// Begins the claim of a segment: its VLAN, on this node.
+    pub(super) fn on_vlan(&self, low: Segment<'_>) -> Draft<'_> {
+        let mut draft = self.draft(low.2);
+        draft.low(low, "spec.id", Ask::Attachment(AttachmentAsk::Vlan));
+        if low.2.spec.node_selector.is_some() {
+            draft.low(low, "spec.nodeSelector", Ask::Nodes);
+        }
+        draft
+    }
+
+    pub(super) fn segment(&self, vlan: u16) -> Vec<Claim> {
+        let claim = |low: Segment<'_>| {
+            let spec = &low.2.spec;
+            let mut draft = self.on_vlan(low);
+            draft.low(low, "spec.vni", Ask::Attachment(AttachmentAsk::Vni));
+            draft.low(low, "spec.mtu", Ask::Attachment(AttachmentAsk::Mtu));
+            if spec.neigh_suppression.is_some() {
+                let ask = Ask::Attachment(AttachmentAsk::NeighborSuppression);
+                draft.low(low, "spec.neighSuppression", ask);
+            }
+            if spec.disable_segmentation {
+                draft.low(
+                    low,
+                    "spec.disableSegmentation",
+                    Ask::Attachment(AttachmentAsk::Vlan),
+                );
+            }
+            draft.done()
+        };
+        self.over_the_fabric(vlan).map(claim).into_iter().collect()
+    }
+
+    pub(super) fn gateway(&self, vlan: u16) -> Vec<Claim> {
+        let claim = |low: Segment<'_>| self.gateway_of(low).done();
+        self.over_the_fabric(vlan).map(claim).into_iter().collect()
+    }
+
+    /// The claim of a segment's gateway.
+    pub(super) fn gateway_of(&self, low: Segment<'_>) -> Draft<'_> {
+        let spec = &low.2.spec;
+        let mut draft = self.on_vlan(low);
+        for (place, gateway) in spec.anycast_gateways.iter().enumerate() {
+            let path = format!("spec.anycastGateways[{place}]");
+            draft.low(low, path, Ask::Network(gateway.prefix()));
+        }
+        if let Some(vrf) = &spec.vrf {
+            draft.low(low, "spec.vrf", Ask::Vrf(vrf));
+        }
+        match spec.anycast_mac {
+            Some(_) => {
+                let ask = Ask::Attachment(AttachmentAsk::GatewayMac);
+                draft.low(low, "spec.anycastMac", ask);
+            }
+            None if self.trace.sets(|settings| &settings.anycast_mac) => {
+                draft.own(Trace::setting("spec.anycastMAC"));
+            }
+            None => {}
+        }
+        draft
+    }
+
+    pub(super) fn host_interface(&self, device: &str) -> Vec<Claim> {
+        let claim = |low: Segment<'_>| self.on_device(low).done();
+        self.of_device(device).map(claim).into_iter().collect()
+    }
+
+    /// Begins the claim of what a segment has on its device of the host.
+    fn on_device(&self, low: Segment<'_>) -> Draft<'_> {
+        let mut draft = self.on_vlan(low);
+        if low.2.spec.interface_name.is_some() {
+            let ask = Ask::Attachment(AttachmentAsk::InterfaceName);
+            draft.low(low, "spec.interfaceName", ask);
+        }
+        if low.2.spec.interface_ref.is_some() {
+            let ask = Ask::Attachment(AttachmentAsk::InterfaceRef);
+            draft.low(low, "spec.interfaceRef", ask);
+        }
+        draft
+    }
+
+    pub(super) fn host_vlan(&self, device: &str) -> Vec<Claim> {
+        let claim = |low: Segment<'_>| {
+            let mut draft = self.on_device(low);
+            draft.low(low, "spec.mtu", Ask::Attachment(AttachmentAsk::Mtu));
+            draft.done()
+        };
+        self.of_device(device).map(claim).into_iter().collect()
+    }
+
+    pub(super) fn host_address(&self, device: &str, address: &str) -> Vec<Claim> {
+        let Ok(address) = address.parse::<api::value::HostCidr>() else {
+            return Vec::new();
+        };
+        let claim = |low: Segment<'_>| {
+            let mut draft = self.on_device(low);
+            draft.node_addresses(low, address.prefix());
+            draft.done()
+        };
+        self.of_device(device).map(claim).into_iter().collect()
+    }
+
+    pub(super) fn host_route(&self, device: &str, prefix: &str) -> Vec<Claim> {
+        let claim = |low: Segment<'_>| {
+            let mut draft = self.on_device(low);
+            let routes = low.2.spec.static_routes.iter().enumerate();
+            for (place, route) in routes.filter(|(_, route)| route.prefix.to_string() == prefix) {
+                let path = format!("spec.staticRoutes[{place}]");
+                draft.low(low, path, Ask::NodeRoute(route.prefix));
+            }
+            draft.low(low, "spec.nodeIPs", Ask::Attachment(AttachmentAsk::NodeIps));
+            draft.done()
+        };
+        self.of_device(device).map(claim).into_iter().collect()
+    }
+}
+
+impl Draft<'_> {
+    /// Names where a node's address of a network comes from.
+    fn node_addresses(&mut self, low: Segment<'_>, network: Prefix) {
+        self.low(
+            low,
+            "spec.nodeIPs.enabled",
+            Ask::Attachment(AttachmentAsk::NodeIps),
+        );
+        let Some(node_ips) = &low.2.spec.node_ips else {
+            return;
+        };
+        let named = node_ips.networks.iter().position(|own| *own == network);
+        if let Some(place) = named {
+            let path = format!("spec.nodeIPs.networks[{place}]");
+            self.low(low, path, Ask::Network(network));
+            return;
+        }
+        let gateways = low.2.spec.anycast_gateways.iter().enumerate();
+        for (place, _) in gateways.filter(|(_, gateway)| gateway.prefix() == network) {
+            self.low(
+                low,
+                format!("spec.anycastGateways[{place}]"),
+                Ask::Network(network),
+            );
+        }
+    }
+}

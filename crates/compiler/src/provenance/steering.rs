@@ -1,0 +1,193 @@
+//! Traffic that is routed by its source: who sends it, where it goes, and the other VRF that leads to the same addresses.
+
+use std::collections::BTreeMap;
+
+use api::{tcaas::PrefixItem, value::Prefix};
+
+use super::{Claim, Draft, OnNode, intent::Ask, routing::Routing};
+use crate::{
+    element::ANYWHERE,
+    names,
+    node::{Consumer, consumers},
+    prefixes::{Overlap, overlaps},
+    snapshot::ObjectRef,
+};
+
+/// What an author says about a VRF: the VRF, the author, and what.
+type Author<'a> = (&'a str, Option<&'a ObjectRef>);
+
+/// All routing of a node, ready to be asked about its sources.
+struct Sources<'a> {
+    routing: Vec<Routing<'a>>,
+    consumers: BTreeMap<Author<'a>, Consumer<'a>>,
+    /// An overlap of what two VRFs lead to, for each VRF and family.
+    overlaps: BTreeMap<(&'a str, bool), Overlap<(&'a str, bool)>>,
+}
+
+impl OnNode<'_> {
+    /// Everybody whose traffic a local VRF routes.
+    pub(super) fn local_vrf(&self, local: &str) -> Vec<Claim> {
+        let config = self.config.shared.cluster_vrf.as_ref();
+        let routes = config.into_iter().flat_map(|vrf| &vrf.policy_routes);
+        let leading = routes.filter(|route| route.next_hop.vrf.as_deref() == Some(local));
+        let rules = leading.filter_map(|route| {
+            let source = route.traffic_match.src_prefix?.to_string();
+            let destination = route.traffic_match.dst_prefix.map(|to| to.to_string());
+            Some((source, destination.unwrap_or_else(|| ANYWHERE.to_owned())))
+        });
+        let claims =
+            |(source, destination): (String, String)| self.steering(local, &source, &destination);
+        rules.flat_map(claims).collect()
+    }
+
+    /// Everybody who asks for a rule.
+    pub(super) fn steering(&self, local: &str, source: &str, destination: &str) -> Vec<Claim> {
+        let fabric = || self.config.shared.fabric_vrfs.keys();
+        let Some(vrf) = fabric().find(|vrf| names::local_vrf(vrf).as_str() == local) else {
+            return Vec::new();
+        };
+        let Ok(source) = source.parse::<Prefix>() else {
+            return Vec::new();
+        };
+        let written = self.written(vrf, source);
+        if !written.is_empty() {
+            return written;
+        }
+        let sources = Sources::new(fabric().flat_map(|vrf| self.routing(vrf)).collect());
+        let authors = sources.consumers.iter();
+        let of_vrf = authors.filter(|((name, _), _)| *name == vrf.as_str());
+        let claim = |(author, consumer): (&Author<'_>, &Consumer<'_>)| {
+            sources.claim(self, (*author, consumer), source, destination)
+        };
+        of_vrf.filter_map(claim).collect()
+    }
+
+    /// What people have written in `sbrPrefixes`.
+    fn written(&self, vrf: &str, source: Prefix) -> Vec<Claim> {
+        let mut claims = Vec::new();
+        for low in self.routing(vrf) {
+            let prefixes = low.2.spec.sbr_prefixes.iter().enumerate();
+            for (place, _) in prefixes.filter(|(_, own)| **own == source) {
+                let mut draft = self.in_vrf(low);
+                draft.low(low, format!("spec.sbrPrefixes[{place}]"), Ask::Own(source));
+                claims.push(draft.done());
+            }
+        }
+        claims
+    }
+}
+
+impl<'a> Sources<'a> {
+    fn new(routing: Vec<Routing<'a>>) -> Self {
+        let named: Vec<_> = routing
+            .iter()
+            .map(|(_, name, object)| (*name, *object))
+            .collect();
+        let consumers = consumers(&named);
+        let imports = consumers.iter().flat_map(|((vrf, _), consumer)| {
+            let imports = consumer.imports.iter();
+            imports.map(move |prefix| (*prefix, (*vrf, prefix.is_ipv4())))
+        });
+        Self {
+            overlaps: overlaps(imports),
+            consumers,
+            routing,
+        }
+    }
+
+    /// What one author says for a rule: its source, what it reaches, and the overlap that makes the rule needed.
+    fn claim(
+        &self,
+        on_node: &OnNode<'_>,
+        ((vrf, author), consumer): (Author<'a>, &Consumer<'a>),
+        source: Prefix,
+        destination: &str,
+    ) -> Option<Claim> {
+        if !consumer.sources.contains(&source) {
+            return None;
+        }
+        let family = |prefix: &&Prefix| prefix.is_ipv4() == source.is_ipv4();
+        let mut reached = consumer.imports.iter().filter(family);
+        let goes = |prefix: &&Prefix| destination == ANYWHERE || prefix.to_string() == destination;
+        let reached = *reached.find(goes)?;
+        let overlap = self.overlaps.get(&(vrf, source.is_ipv4()))?;
+        let lows = || self.of((vrf, author));
+        let first = lows().next()?;
+        let mut draft = on_node.in_vrf(first);
+        for low in lows() {
+            draft.line(low, ("export", &low.2.spec.export), source);
+            if destination == ANYWHERE {
+                draft.anything(low, source.is_ipv4());
+            } else {
+                draft.line(low, ("import", &low.2.spec.import), reached);
+            }
+        }
+        for (vrf, prefix) in [
+            (vrf, overlap.prefix),
+            (overlap.other.0, overlap.other_prefix),
+        ] {
+            self.import_of(vrf, prefix, &mut draft);
+        }
+        if destination != ANYWHERE {
+            self.another_way(vrf, source, &mut draft);
+        }
+        Some(draft.done())
+    }
+
+    /// The objects of an author.
+    fn of(&self, (vrf, author): Author<'a>) -> impl Iterator<Item = Routing<'a>> {
+        let all = self.routing.iter().copied();
+        all.filter(move |(_, _, object)| {
+            let by = object.is_generated().then_some(&object.source);
+            object.spec.vrf.as_str() == vrf && by == author
+        })
+    }
+
+    /// Names one line that leads to a prefix through a VRF.
+    fn import_of(&self, vrf: &str, prefix: Prefix, draft: &mut Draft<'_>) {
+        let mut authors = self.consumers.iter();
+        let found = authors
+            .find(|((name, _), consumer)| *name == vrf && consumer.imports.contains(&prefix));
+        for low in found.into_iter().flat_map(|(author, _)| self.of(*author)) {
+            draft.line(low, ("import", &low.2.spec.import), prefix);
+        }
+    }
+
+    /// A source that reaches several VRFs is told apart by where it goes: names another one that it reaches.
+    fn another_way(&self, vrf: &str, source: Prefix, draft: &mut Draft<'_>) {
+        let mut authors = self.consumers.iter();
+        let found = authors.find(|((name, _), consumer)| {
+            let mut reached = consumer.imports.iter();
+            *name != vrf
+                && consumer.sources.contains(&source)
+                && reached.any(|prefix| prefix.is_ipv4() == source.is_ipv4())
+        });
+        for low in found.into_iter().flat_map(|(author, _)| self.of(*author)) {
+            draft.line(low, ("export", &low.2.spec.export), source);
+        }
+    }
+}
+
+impl Draft<'_> {
+    /// Names what is reached, where it does not matter what.
+    fn anything(&mut self, low: Routing<'_>, ipv4: bool) {
+        let mut import = low.2.spec.import.iter();
+        if import.any(|item| item.cidr.is_ipv4() == ipv4) {
+            self.low(low, "spec.import", Ask::AnyReached(ipv4));
+        }
+    }
+
+    /// Names the lines of a prefix, whatever lengths they speak of.
+    fn line(&mut self, low: Routing<'_>, (list, items): (&str, &[PrefixItem]), prefix: Prefix) {
+        let vrf = &low.2.spec.vrf;
+        let places = items.iter().enumerate();
+        for (place, _) in places.filter(|(_, item)| item.cidr == prefix) {
+            let path = format!("spec.{list}[{place}].cidr");
+            if list == "import" {
+                self.low(low, path, Ask::Reached(vrf, prefix));
+            } else {
+                self.low(low, path, Ask::Own(prefix));
+            }
+        }
+    }
+}

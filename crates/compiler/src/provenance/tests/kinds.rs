@@ -1,0 +1,38 @@
+//! What is said of each kind of element, in one world that has them all.
+
+use strum::EnumCount;
+
+use super::*;
+
+#[test]
+fn each_kind_of_element_is_explained_by_what_people_have_written() {
+    let documents: Vec<Value> = serde_json::from_str(include_str!("world.json")).expect("JSON");
+    let snapshot = snapshot(&documents);
+    let compilation = compile(&snapshot);
+    assert_eq!(compilation.problems, []);
+    let trace = Trace::new(&snapshot, &compilation);
+    let mut told = Vec::new();
+    let mut kinds = BTreeSet::new();
+    for (node, element, _) in all(&compilation) {
+        kinds.insert(<&str>::from(&element));
+        told.push(format!("{element}\n"));
+        for claim in trace.claims(&node, &element) {
+            let fields: Vec<String> = claim
+                .fields()
+                .into_iter()
+                .map(ToString::to_string)
+                .collect();
+            told.push(format!("  {}\n", fields.join(", ")));
+        }
+    }
+    assert_eq!(
+        kinds.len(),
+        Element::COUNT,
+        "a kind of element is not in the world: {kinds:#?}"
+    );
+    let told = told.concat();
+    assert!(
+        told == include_str!("told.txt"),
+        "told.txt says otherwise:\n{told}"
+    );
+}
