@@ -1,6 +1,7 @@
 //! The kinds of `selvedge.dev/v1alpha1`: Selvedge's own settings.
 
 mod count_or_percent;
+mod platform;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -9,10 +10,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 
 pub use self::{
     count_or_percent::CountOrPercent,
+    platform::{Calico, CalicoApiVersion, Namespaced, Platform, SriovKind, SriovPlatform},
     settings::{
         BgpSettings, Canary, ClusterNeighbor, ClusterVrf, FrrConfigurations, HbnFlavour, Health,
-        HostSessions, ManagementVrf, Namespaced, OnFailure, Platform, Reachability, Rollout,
-        RouteTables, Settings, SettingsSpec, SettingsStatus, Trunk, VniRange, VrfNumbers,
+        HostSessions, ManagementVrf, OnFailure, Reachability, Rollout, RouteTables, Settings,
+        SettingsSpec, SettingsStatus, Trunk, VniRange, VrfNumbers,
     },
 };
 use crate::crds::Served;

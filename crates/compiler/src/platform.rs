@@ -4,10 +4,11 @@
 mod calico;
 mod coil;
 mod metallb;
+mod sriov;
 
 use std::collections::BTreeSet;
 
-use api::selvedge::Platform;
+use api::selvedge::{CalicoApiVersion, Platform};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -32,6 +33,8 @@ pub struct PlatformObject {
     pub owner: ObjectRef,
     /// All of it but type and metadata.
     pub body: Value,
+    /// Annotations that the program reads.
+    pub annotations: Value,
 }
 
 #[derive(Serialize)]
@@ -45,10 +48,15 @@ struct Metadata<'a> {
 impl PlatformObject {
     /// The object as it is written.
     pub fn manifest(&self) -> Value {
+        let mut annotations = self.annotations.clone();
+        if let Some(annotations) = annotations.as_object_mut() {
+            let owner = json!(self.owner);
+            annotations.insert("selvedge.dev/generated-from".to_owned(), owner);
+        }
         let metadata = Metadata {
             name: &self.name,
             namespace: self.namespace.as_deref(),
-            annotations: json!({"selvedge.dev/generated-from": self.owner}),
+            annotations,
         };
         let mut manifest = json!({
             "apiVersion": self.api_version,
@@ -62,7 +70,7 @@ impl PlatformObject {
     }
 }
 
-/// Everything that services are on the platform, sorted by kind and name.
+/// Everything that services and attachments are on the platform, sorted by kind and name.
 pub fn objects(snapshot: &Snapshot, settings: &Platform, lowered: &Lowered) -> Vec<PlatformObject> {
     let mut objects = Vec::new();
     for (subject, service) in &lowered.services {
@@ -87,6 +95,15 @@ pub fn objects(snapshot: &Snapshot, settings: &Platform, lowered: &Lowered) -> V
             _ => {}
         }
     }
+    for (name, attachment) in &lowered.attachments {
+        if let Some(vlan) = attachment.sriov_vlan {
+            let subject = ObjectRef::named(Kind::Layer2Attachment, name);
+            objects.push(sriov::attachment(&settings.sriov, &subject, vlan));
+        }
+    }
+    if settings.calico.api_version == CalicoApiVersion::Stored {
+        objects = objects.into_iter().map(calico::as_stored).collect();
+    }
     objects.sort_by(|a, b| identity(a).cmp(&identity(b)));
     objects
 }
@@ -107,17 +124,24 @@ pub fn keeps(snapshot: &Snapshot, lowered: &Lowered) -> BTreeSet<ObjectRef> {
     let broken =
         |(subject, service): (&ObjectRef, &Service)| (!service.is_sound).then(|| subject.clone());
     let unreadable = snapshot.unreadable.iter().filter(|problem| {
-        let is_service = matches!(
+        let has_objects = matches!(
             problem.subject.kind,
-            Kind::Inbound | Kind::Outbound | Kind::PodNetwork
+            Kind::Inbound | Kind::Outbound | Kind::PodNetwork | Kind::Layer2Attachment
         );
-        is_service && matches!(problem.kind, problem::Kind::Unreadable { .. })
+        has_objects && matches!(problem.kind, problem::Kind::Unreadable { .. })
     });
     let unreadable = unreadable.map(|problem| problem.subject.clone());
+    let attachments = snapshot.layer2_attachments.keys();
+    let attachments = attachments.filter(|key| !lowered.attachments.contains_key(&key.name));
+    let attachments = attachments.map(|key| ObjectRef {
+        kind: Kind::Layer2Attachment,
+        key: key.clone(),
+    });
     lowered
         .services
         .iter()
         .filter_map(broken)
         .chain(unreadable)
+        .chain(attachments)
         .collect()
 }

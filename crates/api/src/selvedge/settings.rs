@@ -6,7 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::CountOrPercent;
+use super::{CountOrPercent, Platform};
 use crate::{
     meta::{Conditions, LabelSelector, SecretReference},
     schema::{Address, rules},
@@ -570,58 +570,6 @@ pub struct Reachability {
     /// TCP port.
     #[schemars(range(min = 1, max = 65535))]
     pub port: u16,
-}
-
-/// Where objects for other programs are written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Platform {
-    /// MetalLB's pools and advertisements.
-    #[serde(default = "metallb")]
-    pub metallb: Namespaced,
-    /// Coil's egress gateways.
-    #[serde(default = "coil")]
-    pub coil: Namespaced,
-    /// Calico's policies.
-    #[serde(default = "calico")]
-    pub calico: Namespaced,
-}
-
-/// A program's namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Namespaced {
-    /// The namespace its objects are written to.
-    #[schemars(length(min = 1, max = 63))]
-    pub namespace: String,
-}
-
-fn metallb() -> Namespaced {
-    Namespaced {
-        namespace: "metallb-system".to_owned(),
-    }
-}
-
-fn coil() -> Namespaced {
-    Namespaced {
-        namespace: "kube-system".to_owned(),
-    }
-}
-
-fn calico() -> Namespaced {
-    Namespaced {
-        namespace: "kube-system".to_owned(),
-    }
-}
-
-impl Default for Platform {
-    fn default() -> Self {
-        Self {
-            metallb: metallb(),
-            coil: coil(),
-            calico: calico(),
-        }
-    }
 }
 
 /// What is known about the settings.

@@ -92,7 +92,11 @@ fn a_full_object_round_trips() {
             "confirmDeadline": "5s", "apiServer": false, "sessions": false, "interfaces": ["bond0"],
             "reachability": [{"host": "192.0.2.1", "port": 443}], "timeout": "1s", "retries": 0,
         },
-        "platform": {"metallb": {"namespace": "a"}, "coil": {"namespace": "b"}, "calico": {"namespace": "c"}},
+        "platform": {"metallb": {"namespace": "a"}, "coil": {"namespace": "b"}, "calico": {"namespace": "c", "apiVersion": "crd.projectcalico.org/v1"},
+            "sriov": {
+                "kind": "NetworkAttachmentDefinition", "namespace": "d", "networkNamespace": "e", "resourceName": "vfs",
+                "resourcePrefix": "example.com",
+            }},
         "ipamNamespace": "ipam",
     });
     assert_eq!(

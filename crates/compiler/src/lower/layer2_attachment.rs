@@ -38,7 +38,7 @@ pub(super) fn lower(
     problems: &mut Vec<Problem>,
 ) -> Option<Made> {
     let spec = &object.spec;
-    note_what_is_left_out(subject, spec, problems);
+    note_what_has_no_effect(subject, spec, problems);
     let selector = spec.node_selector.as_ref();
     if let Some(Err(error)) = selector.map(api::meta::LabelSelector::check) {
         let kind = problem::Kind::InvalidSelector(error);
@@ -47,7 +47,15 @@ pub(super) fn lower(
     }
     let network = network(snapshot, subject, spec, problems)?;
     if !network.managed {
-        return Some(Made::default());
+        let sriov_vlan = sriov_vlan(spec, network);
+        let attachment = Attachment {
+            sriov_vlan,
+            ..Attachment::default()
+        };
+        return Some(Made {
+            attachment,
+            ..Made::default()
+        });
     }
     if let Some(parent) = &spec.interface_ref {
         return host_attachment::lower(
@@ -420,26 +428,26 @@ fn permit_one(cidr: Prefix) -> PrefixItem {
     }
 }
 
-/// What this version accepts and does nothing with: said, not passed over.
-fn note_what_is_left_out(
+/// What has no effect beside SR-IOV: said, not passed over.
+fn note_what_has_no_effect(
     subject: &ObjectRef,
     spec: &Layer2AttachmentSpec,
     problems: &mut Vec<Problem>,
 ) {
-    let mut note = |field: &str, what| {
-        problems.push(Problem::new(
-            subject.clone(),
-            field,
-            problem::Kind::NotCompiledYet { what },
-        ));
+    let mut note = |field: &str, what: &str| {
+        let what = what.to_owned();
+        let kind = problem::Kind::NoEffect { what };
+        problems.push(Problem::new(subject.clone(), field, kind));
     };
-    if spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled) {
-        note("spec.sriov", "the platform's SR-IOV policy");
-        if spec.interface_ref.is_none() && spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
-            let what = "bgp does nothing with sriov: packets of SR-IOV devices pass the node by";
-            let what = what.to_owned();
-            let kind = problem::Kind::NoEffect { what };
-            problems.push(Problem::new(subject.clone(), "spec.bgp", kind));
-        }
+    if !spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled) || spec.interface_ref.is_some() {
+        return;
+    }
+    if spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
+        let what = "bgp does nothing with sriov: packets of SR-IOV devices pass the node by";
+        note("spec.bgp", what);
+    }
+    if spec.interface_name.is_none() && spec.node_selector.is_some() {
+        let what = "nodeSelector does nothing without an interface: pods get SR-IOV devices wherever a node offers them";
+        note("spec.nodeSelector", what);
     }
 }

@@ -22,6 +22,10 @@ use crate::{
 };
 
 const API_VERSION: &str = "projectcalico.org/v3";
+const STORED_API_VERSION: &str = "crd.projectcalico.org/v1";
+
+/// The tier of policies that name none.
+const DEFAULT_TIER: &str = "default";
 
 /// Selects no node: pods get addresses of the pool only where their annotation asks for it.
 const NO_NODE: &str = "!all()";
@@ -49,6 +53,21 @@ struct Policy {
     selector: String,
     types: [&'static str; 1],
     egress: Vec<Value>,
+}
+
+/// An object as Calico stores it, for clusters without its API server: a policy's tier is part of its name there.
+pub(super) fn as_stored(mut object: PlatformObject) -> PlatformObject {
+    if object.api_version != API_VERSION {
+        return object;
+    }
+    object.api_version = STORED_API_VERSION;
+    if matches!(object.kind, "NetworkPolicy" | "GlobalNetworkPolicy") {
+        object.name = format!("{DEFAULT_TIER}.{}", object.name);
+        if let Some(spec) = object.body.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert("tier".to_owned(), json!(DEFAULT_TIER));
+        }
+    }
+    object
 }
 
 /// The annotations by which a pod gets its addresses from a service's pools, and from no other.
@@ -111,6 +130,7 @@ pub(super) fn outbound(
         name,
         owner: subject.clone(),
         body: json!({ "spec": policy }),
+        annotations: json!({}),
     });
     objects
 }
@@ -244,6 +264,7 @@ fn cluster_wide(
         name: name.to_owned(),
         owner: subject.clone(),
         body,
+        annotations: json!({}),
     }
 }
 

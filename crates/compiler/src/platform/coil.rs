@@ -57,6 +57,7 @@ pub(super) fn outbound(
         name: names::label(&subject.key.name),
         owner: subject.clone(),
         body: json!({ "spec": egress }),
+        annotations: json!({}),
     }
 }
 

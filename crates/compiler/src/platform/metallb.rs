@@ -43,6 +43,7 @@ pub(super) fn inbound(
         name: name.to_owned(),
         owner: subject.clone(),
         body: json!({ "spec": spec }),
+        annotations: json!({}),
     };
     let addresses: Vec<Prefix> = plain(&service.addresses).map(Prefix::host).collect();
     let advertisement = Advertisement {

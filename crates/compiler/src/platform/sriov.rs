@@ -1,0 +1,82 @@
+//! Pods get SR-IOV devices of an attachment by a `NetworkAttachmentDefinition` that carries its VLAN.
+//!
+//! Physical functions and the number of their virtual functions are the platform's own affair: nothing here makes a device.
+
+use api::{
+    selvedge::{SriovKind, SriovPlatform},
+    value::VlanId,
+};
+use serde::Serialize;
+use serde_json::json;
+
+use super::PlatformObject;
+use crate::snapshot::ObjectRef;
+
+/// What the SR-IOV network operator makes a `NetworkAttachmentDefinition` of.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SriovNetwork<'a> {
+    resource_name: &'a str,
+    network_namespace: &'a str,
+    vlan: VlanId,
+}
+
+/// Configuration of the SR-IOV CNI plugin. Pods manage their addresses themselves.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Plugin<'a> {
+    cni_version: &'static str,
+    name: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    vlan: VlanId,
+    ipam: serde_json::Map<String, serde_json::Value>,
+}
+
+/// The network of an attachment's SR-IOV devices.
+pub(super) fn attachment(
+    settings: &SriovPlatform,
+    subject: &ObjectRef,
+    vlan: VlanId,
+) -> PlatformObject {
+    let name = subject.key.name.clone();
+    let owner = subject.clone();
+    match settings.kind {
+        SriovKind::SriovNetwork => {
+            let network = SriovNetwork {
+                resource_name: &settings.resource_name,
+                network_namespace: &settings.network_namespace,
+                vlan,
+            };
+            PlatformObject {
+                api_version: "sriovnetwork.openshift.io/v1",
+                kind: "SriovNetwork",
+                namespace: Some(settings.namespace.clone()),
+                body: json!({ "spec": network }),
+                annotations: json!({}),
+                name,
+                owner,
+            }
+        }
+        SriovKind::NetworkAttachmentDefinition => {
+            let plugin = Plugin {
+                cni_version: "1.0.0",
+                name: &name,
+                kind: "sriov",
+                vlan,
+                ipam: serde_json::Map::new(),
+            };
+            let config = json!(plugin).to_string();
+            let resource = format!("{}/{}", settings.resource_prefix, settings.resource_name);
+            PlatformObject {
+                api_version: "k8s.cni.cncf.io/v1",
+                kind: "NetworkAttachmentDefinition",
+                namespace: Some(settings.network_namespace.clone()),
+                body: json!({"spec": {"config": config}}),
+                annotations: json!({"k8s.v1.cni.cncf.io/resourceName": resource}),
+                name,
+                owner,
+            }
+        }
+    }
+}
