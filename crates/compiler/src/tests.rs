@@ -1,5 +1,7 @@
 //! Ring 2, laws of the whole compile, on random worlds.
 
+mod regressions;
+
 use std::collections::BTreeMap;
 
 use proptest::{prelude::*, sample::subsequence};

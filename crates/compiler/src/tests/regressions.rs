@@ -1,0 +1,117 @@
+//! Ring 2, known regressions; the numbers are those of `docs/regressions.md`.
+
+use super::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// R19.
+    #[test]
+    fn another_node_changes_no_config_of_the_others(world in world(), group in 0_u8..3) {
+        let before = compile(&snapshot(&world));
+        let mut after = remembering(&world, &before);
+        let labels = json!({"group": format!("g{group}"), "host": "more"});
+        let metadata = json!({"name": "more", "labels": labels});
+        after.insert(&json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata}));
+        let after = compile(&after);
+        for (node, config) in &before.nodes {
+            prop_assert_eq!(config.spec(""), after.nodes[node].spec(""), "{}", node);
+        }
+    }
+
+    /// R26.
+    #[test]
+    fn every_session_has_either_an_address_or_a_range(world in world()) {
+        for config in compile(&snapshot(&world)).nodes.values() {
+            for vrf in config.spec("").vrfs() {
+                for peer in &vrf.bgp_peers {
+                    prop_assert!(peer.address.is_some() != peer.listen_range.is_some());
+                }
+            }
+        }
+    }
+
+    /// R34.
+    #[test]
+    fn nobody_gets_the_gateway_or_an_end_of_a_network(world in world()) {
+        let snapshot = snapshot(&world);
+        let lowered = compile(&snapshot).lowered;
+        let mut nobodys: BTreeMap<&str, BTreeSet<_>> = BTreeMap::new();
+        for (key, network) in &snapshot.networks {
+            let families = [&network.spec.ipv4, &network.spec.ipv6];
+            for net in families.into_iter().flatten().map(|family| family.cidr.net()) {
+                if net.max_prefix_len() - net.prefix_len() > 1 {
+                    let ends = nobodys.entry(key.name.as_str()).or_default();
+                    ends.insert(net.network());
+                    ends.extend(net.network().is_ipv4().then(|| net.broadcast()));
+                }
+            }
+        }
+        for (name, attachment) in &lowered.attachments {
+            let network = network(&snapshot, &ObjectRef::named(Kind::Layer2Attachment, name));
+            let gateways = attachment.anycast.iter().flat_map(|one| [one.gatewayv4, one.gateway]);
+            let gateways = gateways.flatten().map(api::value::HostCidr::addr);
+            nobodys.entry(network).or_default().extend(gateways);
+        }
+        let services = lowered.services.iter();
+        let services = services.map(|(subject, one)| (subject, lower::plain(&one.addresses).collect()));
+        let nodes = lowered.node_addresses.iter();
+        let nodes = nodes.map(|(subject, nodes)| (subject, nodes.values().flatten().copied().collect()));
+        for (subject, addresses) in services.chain(nodes) {
+            let addresses: BTreeSet<_> = addresses;
+            if let Some(nobodys) = nobodys.get(network(&snapshot, subject)) {
+                prop_assert!(addresses.is_disjoint(nobodys), "{} of {}", subject, network(&snapshot, subject));
+            }
+        }
+    }
+}
+
+/// The Network that somebody has its addresses from.
+fn network<'a>(snapshot: &'a Snapshot, subject: &ObjectRef) -> &'a str {
+    match subject.kind {
+        Kind::Layer2Attachment => &snapshot.layer2_attachments[&subject.key].spec.network_ref,
+        Kind::Inbound => &snapshot.inbounds[&subject.key].spec.network_ref,
+        Kind::Outbound => &snapshot.outbounds[&subject.key].spec.network_ref,
+        _ => &snapshot.pod_networks[&subject.key].spec.network_ref,
+    }
+}
+
+/// R30.
+#[test]
+fn what_is_removed_from_the_settings_is_gone_at_the_next_compile() {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
+    let underlay = object(
+        "openpe.openperouter.github.io/v1alpha1",
+        "Underlay",
+        json!({"name": "u", "namespace": "default"}),
+        json!({
+            "asn": 64514, "nics": ["eth1"], "evpn": {"vtepcidr": "100.65.0.0/29"},
+            "neighbors": [{"asn": 64512, "address": "192.0.2.1"}],
+        }),
+    );
+    let routing = object(
+        TCAAS,
+        "VRFRouteConfiguration",
+        json!({"name": "red"}),
+        json!({"vrf": "red", "seq": 10}),
+    );
+    let settings = |spec| {
+        let name = json!({"name": "default"});
+        object("selvedge.dev/v1alpha1", "Settings", name, spec)
+    };
+    let full = json!({
+        "vrfs": {"red": {"vni": 100, "routeTarget": "64500:100"}},
+        "trunk": {"addresses": ["169.254.1.1/31"]},
+    });
+    let mut world = vec![node, underlay, routing, settings(full)];
+    let before = compile(&snapshot(&world));
+    assert!(before.nodes["n"].shared.fabric_vrfs.contains_key("red"));
+    world.pop();
+    world.push(settings(json!({})));
+    let after = compile(&remembering(&world, &before));
+    let spec = after.nodes["n"].spec("");
+    assert!(spec.fabric_vrfs.is_empty(), "its numbers are gone");
+    let underlay = spec.underlay.expect("an underlay");
+    assert!(underlay.trunk.host_addresses.is_empty());
+    assert!(!after.problems.is_empty(), "and somebody is told");
+}
