@@ -119,15 +119,15 @@ fn is_made_by_an_intent(now: &Compilation, subject: &ObjectRef) -> bool {
     match subject.kind {
         Kind::Layer2NetworkConfiguration => {
             let object = lowered.layer2.get(name);
-            object.is_some_and(crate::lower::LowLevel::is_generated)
+            object.is_some_and(|object| object.is_generated())
         }
         Kind::VrfRouteConfiguration => {
             let object = lowered.vrf.get(name);
-            object.is_some_and(crate::lower::LowLevel::is_generated)
+            object.is_some_and(|object| object.is_generated())
         }
         _ => {
             let object = lowered.bgp.get(name);
-            object.is_some_and(crate::lower::LowLevel::is_generated)
+            object.is_some_and(|object| object.is_generated())
         }
     }
 }

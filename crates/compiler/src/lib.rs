@@ -27,13 +27,12 @@ pub mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::tcaas::NetworkConfigRevisionSpec;
-
 pub use self::{
     lower::Lowered,
     node::NodeConfig,
     platform::PlatformObject,
     problem::{Problem, Severity},
+    revision::Revision,
     snapshot::{Insertion, Kind, Object, ObjectRef, Snapshot},
 };
 
@@ -43,7 +42,7 @@ pub struct Compilation {
     /// What intents became, joined with people's own low-level objects.
     pub lowered: Lowered,
     /// What changes forwarding, with its fingerprint.
-    pub revision: NetworkConfigRevisionSpec,
+    pub revision: Revision,
     /// The config of each node.
     pub nodes: BTreeMap<String, NodeConfig>,
     /// Objects for other programs of the cluster, such as the load balancer.

@@ -18,7 +18,7 @@ mod service;
 pub(crate) mod timers;
 mod vrf;
 
-use std::{collections::BTreeMap, mem, net::IpAddr};
+use std::{collections::BTreeMap, mem, net::IpAddr, sync::Arc};
 
 use api::{
     selvedge::SettingsSpec,
@@ -35,11 +35,12 @@ use self::{addresses::Addresses, conflict::Hands, reach::Destinations};
 pub use self::{addresses::NodeAddresses, service::Service, vrf::ResolvedVrf};
 use crate::{
     problem::{self, Problem},
+    revision::{Digest, digest},
     snapshot::{Key, Kind, Meta, Object, ObjectRef, Objects, Snapshot, by_age},
 };
 
 /// Low-level objects of one kind, by name, each with the object it comes from.
-pub type LowLevelObjects<S> = BTreeMap<String, LowLevel<S>>;
+pub type LowLevelObjects<S> = BTreeMap<String, Arc<LowLevel<S>>>;
 
 /// A low-level object: generated from an intent, or written by a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -51,17 +52,23 @@ pub struct LowLevel<S> {
     pub meta: Meta,
     /// What the nodes shall have.
     pub spec: S,
+    /// Fingerprint of that.
+    #[serde(skip)]
+    pub(crate) digest: Digest,
+}
+
+impl<S: Serialize> LowLevel<S> {
+    fn of(source: &ObjectRef, meta: &Meta, spec: S) -> Arc<Self> {
+        Arc::new(Self {
+            source: source.clone(),
+            meta: meta.clone(),
+            digest: digest(&spec),
+            spec,
+        })
+    }
 }
 
 impl<S> LowLevel<S> {
-    fn of(source: &ObjectRef, meta: &Meta, spec: S) -> Self {
-        Self {
-            source: source.clone(),
-            meta: meta.clone(),
-            spec,
-        }
-    }
-
     /// Whether it is generated from an intent.
     pub fn is_generated(&self) -> bool {
         !is_low_level(self.source.kind)
@@ -373,7 +380,7 @@ fn kept(snapshot: &Snapshot, source: &ObjectRef) -> Made {
 }
 
 /// Objects that people wrote: those no intent owns. What an intent owns is made anew.
-fn handwritten<S: Clone, T>(kind: Kind, objects: &Objects<S, T>) -> LowLevelObjects<S> {
+fn handwritten<S: Clone + Serialize, T>(kind: Kind, objects: &Objects<S, T>) -> LowLevelObjects<S> {
     let written = |(key, object): (&Key, &Object<S, T>)| {
         let source = ObjectRef {
             kind,
@@ -381,11 +388,7 @@ fn handwritten<S: Clone, T>(kind: Kind, objects: &Objects<S, T>) -> LowLevelObje
         };
         (
             key.name.clone(),
-            LowLevel {
-                source,
-                meta: object.meta.clone(),
-                spec: object.spec.clone(),
-            },
+            LowLevel::of(&source, &object.meta, object.spec.clone()),
         )
     };
     objects

@@ -486,19 +486,19 @@ fn everything(content: &Content) -> Group<'_> {
     let mut layer2: Vec<_> = content
         .layer2
         .iter()
-        .map(|(name, object)| (name.as_str(), object))
+        .map(|(name, object)| (name.as_str(), &**object))
         .collect();
     layer2.sort_by(|(a_name, a), (b_name, b)| (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name)));
     let mut vrf: Vec<_> = content
         .vrf
         .iter()
-        .map(|(name, object)| (name.as_str(), object))
+        .map(|(name, object)| (name.as_str(), &**object))
         .collect();
     vrf.sort_by_key(|(name, object)| (object.spec.seq, *name));
     let mut bgp: Vec<_> = content
         .bgp
         .iter()
-        .map(|(name, object)| (name.as_str(), object))
+        .map(|(name, object)| (name.as_str(), &**object))
         .collect();
     bgp.sort_by(|(a_name, a), (b_name, b)| (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name)));
     Group {

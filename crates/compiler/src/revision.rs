@@ -11,7 +11,7 @@ use api::{
         NetworkConfigRevisionSpec, RevisionEntry, VrfRevision, VrfRouteConfigurationSpec,
     },
 };
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 
 use crate::{
     lower::{LowLevelObjects, Lowered},
@@ -67,43 +67,90 @@ impl Content {
         }
     }
 
-    /// The revision as it is stored, with its fingerprint.
-    pub fn revision(&self) -> NetworkConfigRevisionSpec {
-        let layer2 = self.layer2.iter().map(|(name, object)| Layer2Revision {
-            name: name.clone(),
-            spec: object.spec.clone(),
-        });
-        let vrf = self.vrf.iter().map(|(name, object)| VrfRevision {
-            name: name.clone(),
-            spec: object.spec.clone(),
-        });
-        let bgp = self.bgp.iter().map(|(name, object)| BgpRevision {
-            name: name.clone(),
-            spec: object.spec.clone(),
-        });
-        let mut underlay: Vec<_> = self
+    /// The revision: this content and its fingerprint.
+    pub fn revision(self) -> Revision {
+        let mut hasher = Sha256::new();
+        let mut add = |kind: &str, name: &str, digest: Digest| {
+            // Lengths keep one entry from reading like two others.
+            for text in [kind, name] {
+                hasher.update(text.len().to_be_bytes());
+                hasher.update(text);
+            }
+            hasher.update(digest);
+        };
+        for (name, object) in &self.layer2 {
+            add("layer2", name, object.digest);
+        }
+        for (name, object) in &self.vrf {
+            add("vrf", name, object.digest);
+        }
+        for (name, object) in &self.bgp {
+            add("bgp", name, object.digest);
+        }
+        for underlay in self.stored_underlays() {
+            let name = underlay.name.clone();
+            add("underlay", &name, digest(&underlay));
+        }
+        add("settings", "", digest(&self.settings));
+        Revision {
+            fingerprint: names::hex(&hasher.finalize()),
+            content: self,
+        }
+    }
+
+    fn stored_underlays(&self) -> Vec<RevisionEntry> {
+        let mut underlays: Vec<_> = self
             .underlays
             .iter()
             .map(|(subject, _, spec)| RevisionEntry {
                 name: subject.key.name.clone(),
                 namespace: subject.key.namespace.clone(),
-                spec: canonical(spec),
+                spec: serde_json::to_value(spec).unwrap_or_else(|error| {
+                    unreachable!("an object that was read from JSON is JSON: {error}")
+                }),
             })
             .collect();
-        underlay.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-        let mut revision = NetworkConfigRevisionSpec {
-            revision: String::new(),
+        underlays.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        underlays
+    }
+}
+
+/// Content with its fingerprint: the same content, the same fingerprint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revision {
+    /// What tells it from every other.
+    pub fingerprint: String,
+    /// What changes forwarding.
+    pub content: Content,
+}
+
+impl Revision {
+    /// The revision as it is stored.
+    pub fn spec(&self) -> NetworkConfigRevisionSpec {
+        let content = &self.content;
+        let layer2 = content.layer2.iter().map(|(name, object)| Layer2Revision {
+            name: name.clone(),
+            spec: object.spec.clone(),
+        });
+        let vrf = content.vrf.iter().map(|(name, object)| VrfRevision {
+            name: name.clone(),
+            spec: object.spec.clone(),
+        });
+        let bgp = content.bgp.iter().map(|(name, object)| BgpRevision {
+            name: name.clone(),
+            spec: object.spec.clone(),
+        });
+        NetworkConfigRevisionSpec {
+            revision: self.fingerprint.clone(),
             layer2: layer2.collect(),
             vrf: vrf.collect(),
             bgp: bgp.collect(),
-            underlay,
+            underlay: content.stored_underlays(),
             l3vni: Vec::new(),
             l2vni: Vec::new(),
             passthrough: Vec::new(),
-            settings: Some(self.settings.clone()),
-        };
-        revision.revision = names::hex(&Sha256::digest(canonical(&revision).to_string()));
-        revision
+            settings: Some(content.settings.clone()),
+        }
     }
 }
 
@@ -112,8 +159,12 @@ pub fn object_name(revision: &str) -> String {
     revision.chars().take(NAME_DIGITS).collect()
 }
 
-/// A value as JSON whose keys are sorted: the same value, the same bytes.
-fn canonical<T: serde::Serialize>(value: &T) -> serde_json::Value {
-    serde_json::to_value(value)
-        .unwrap_or_else(|error| unreachable!("an object that was read from JSON is JSON: {error}"))
+/// Fingerprint of one value.
+pub(crate) type Digest = [u8; 32];
+
+/// The fingerprint of a value: of its JSON, whose fields have an order of their own and whose maps are sorted.
+pub(crate) fn digest<T: serde::Serialize>(value: &T) -> Digest {
+    let json = serde_json::to_vec(value)
+        .unwrap_or_else(|error| unreachable!("an object that was read from JSON is JSON: {error}"));
+    Sha256::digest(json).into()
 }

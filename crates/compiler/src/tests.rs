@@ -193,7 +193,7 @@ pub(crate) fn snapshot(world: &[Value]) -> Snapshot {
 
 /// Everything that a compile says, as bytes.
 fn bytes(compilation: &Compilation) -> String {
-    let revision = &compilation.revision.revision;
+    let revision = &compilation.revision.fingerprint;
     let nodes: BTreeMap<&String, _> = compilation
         .nodes
         .iter()
@@ -218,7 +218,7 @@ fn bytes(compilation: &Compilation) -> String {
         "vrf": compilation.lowered.vrf,
         "bgp": compilation.lowered.bgp,
         "vnis": compilation.lowered.network_vnis,
-        "revision": compilation.revision,
+        "revision": compilation.revision.spec(),
         "nodes": nodes,
         "problems": compilation.problems,
     });
@@ -411,7 +411,7 @@ fn remembering(world: &[Value], compilation: &Compilation) -> Snapshot {
         again.insert(&document);
     }
     for (node, config) in &compilation.nodes {
-        let spec = config.spec(&compilation.revision.revision);
+        let spec = config.spec(&compilation.revision.fingerprint);
         let spec = serde_json::to_value(spec).expect("a spec is JSON");
         again.insert(&object(
             TCAAS,

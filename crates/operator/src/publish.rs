@@ -141,14 +141,14 @@ impl Writer<'_> {
         compilation: &Compilation,
         progress: &BTreeMap<String, Progress>,
     ) -> Result<(), Error> {
-        let key = Key::named(revision::object_name(&compilation.revision.revision));
+        let key = Key::named(revision::object_name(&compilation.revision.fingerprint));
         let subject = ObjectRef {
             kind: Kind::NetworkConfigRevision,
             key: key.clone(),
         };
         let before = self.snapshot.network_config_revisions.get(&key);
         if before.is_none() {
-            self.write(subject.clone(), &compilation.revision, None)
+            self.write(subject.clone(), &compilation.revision.spec(), None)
                 .await?;
         }
         let count = |wanted| progress.values().filter(|node| **node == wanted).count();
@@ -199,8 +199,12 @@ impl Writer<'_> {
         let owner =
             uid.map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}));
         let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
-        self.write(subject, &config.spec(&compilation.revision.revision), owner)
-            .await?;
+        self.write(
+            subject,
+            &config.spec(&compilation.revision.fingerprint),
+            owner,
+        )
+        .await?;
         self.published.told.push(node.to_owned());
         Ok(())
     }

@@ -99,7 +99,7 @@ async fn pass(client: &Client, snapshot: &Snapshot) -> Result<(), Error> {
         .filter(|problem| problem.severity() == Severity::Error)
         .count();
     tracing::info!(
-        revision = compiler::revision::object_name(&compilation.revision.revision),
+        revision = compiler::revision::object_name(&compilation.revision.fingerprint),
         nodes = compilation.nodes.len(),
         ready = progress.values().filter(|node| **node == Progress::Ready).count(),
         errors,
@@ -114,7 +114,7 @@ async fn pass(client: &Client, snapshot: &Snapshot) -> Result<(), Error> {
 }
 
 fn progress(snapshot: &Snapshot, compilation: &Compilation) -> BTreeMap<String, Progress> {
-    let revision = &compilation.revision.revision;
+    let revision = &compilation.revision.fingerprint;
     let of = |node: &String, config: &compiler::NodeConfig| {
         let told = snapshot.node_network_configs.get(&Key::named(node));
         let status = told.and_then(|told| told.status.as_ref());

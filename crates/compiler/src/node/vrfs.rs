@@ -36,7 +36,7 @@ impl<'a> Numbers<'a> {
     pub(super) fn resolve(content: &'a Content, problems: &mut Vec<Problem>) -> Self {
         let mut objects: Vec<_> = content.vrf.iter().collect();
         objects.sort_by_key(|(name, object)| (age(&object.meta), *name));
-        let objects: Vec<&Routing> = objects.into_iter().map(|(_, object)| object).collect();
+        let objects: Vec<&Routing> = objects.into_iter().map(|(_, object)| &**object).collect();
         let said = Said::gather(&objects, problems);
         let mut numbers = Self {
             vrfs: BTreeMap::new(),

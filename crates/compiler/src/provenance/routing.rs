@@ -22,7 +22,7 @@ impl OnNode<'_> {
         let here = all.filter(|(_, object)| {
             object.spec.vrf.as_str() == vrf && self.is_selected(object.spec.node_selector.as_ref())
         });
-        here.map(|(name, object)| (KIND, name.as_str(), object))
+        here.map(|(name, object)| (KIND, name.as_str(), &**object))
             .collect()
     }
 
@@ -217,7 +217,7 @@ impl Draft<'_> {
                 self.low(low, path, ask);
             }
             Some((name, object)) => {
-                let other = (KIND, name.as_str(), object);
+                let other = (KIND, name.as_str(), &**object);
                 self.low(other, path, ask);
                 self.low(other, "spec.vrf", Ask::Vrf(vrf));
             }

@@ -20,7 +20,7 @@ impl OnNode<'_> {
             self.config.shared.objects.contains(*name)
                 && self.is_selected(object.spec.node_selector.as_ref())
         });
-        here.map(|(name, object)| (KIND, name.as_str(), object))
+        here.map(|(name, object)| (KIND, name.as_str(), &**object))
     }
 
     fn over_the_fabric(&self, vlan: u16) -> Option<Segment<'_>> {

@@ -21,7 +21,7 @@ impl OnNode<'_> {
         let all = self.trace.compilation.lowered.bgp.iter();
         let here = all.filter(|(name, _)| self.config.shared.peerings.contains(*name));
         let mut here: Vec<_> = here
-            .map(|(name, object)| (KIND, name.as_str(), object))
+            .map(|(name, object)| (KIND, name.as_str(), &**object))
             .collect();
         here.sort_by_key(|(_, name, object)| (age(&object.meta), *name));
         here

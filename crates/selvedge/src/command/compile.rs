@@ -1,11 +1,11 @@
 //! `selvedge compile`
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::bail;
 use compiler::{
     Compilation, Kind, compile,
-    lower::LowLevelObjects,
+    lower::{LowLevel, LowLevelObjects},
     revision,
     status::{self, Statuses},
 };
@@ -88,16 +88,16 @@ fn documents(what: What, world: &World, compilation: &Compilation) -> Vec<Value>
         documents.extend(lowlevel(Kind::BgpPeering, &compilation.lowered.bgp));
     }
     if all || what == What::Revision {
-        let name = revision::object_name(&compilation.revision.revision);
+        let name = revision::object_name(&compilation.revision.fingerprint);
         documents.push(object(
             Kind::NetworkConfigRevision,
             &name,
-            &compilation.revision,
+            &compilation.revision.spec(),
         ));
     }
     if all || what == What::Nodes {
         for (node, config) in &compilation.nodes {
-            let spec = config.spec(&compilation.revision.revision);
+            let spec = config.spec(&compilation.revision.fingerprint);
             documents.push(object(Kind::NodeNetworkConfig, node, &spec));
         }
     }
@@ -123,7 +123,7 @@ fn object<S: Serialize>(kind: Kind, name: &str, spec: &S) -> Value {
 }
 
 fn lowlevel<S: Serialize>(kind: Kind, objects: &LowLevelObjects<S>) -> Vec<Value> {
-    let write = |(name, low): (&String, &compiler::lower::LowLevel<S>)| {
+    let write = |(name, low): (&String, &Arc<LowLevel<S>>)| {
         let mut value = object(kind, name, &low.spec);
         if low.is_generated()
             && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
@@ -205,7 +205,7 @@ fn summary(compilation: &Compilation) -> String {
         + compilation.lowered.bgp.len();
     format!(
         "revision {}   {} low-level objects, {generated} of them generated   {} nodes\n\n{}",
-        revision::object_name(&compilation.revision.revision),
+        revision::object_name(&compilation.revision.fingerprint),
         low_level,
         compilation.nodes.len(),
         output::table(&["NODE", "ASN", "VTEP", "VRFS", "VLANS"], &rows),

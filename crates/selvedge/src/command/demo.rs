@@ -34,7 +34,7 @@ pub(super) fn run() -> anyhow::Result<Verdict> {
         format!(
             "\n{}  revision {}, compiled in {:.1} ms\n\n",
             heading("What each node gets"),
-            revision::object_name(&compilation.revision.revision),
+            revision::object_name(&compilation.revision.fingerprint),
             took.as_secs_f64() * 1000.0,
         ),
         nodes(&compilation)?,
@@ -111,7 +111,7 @@ fn declared(world: &World, compilation: &Compilation) -> String {
 fn nodes(compilation: &Compilation) -> anyhow::Result<String> {
     let mut rows = Vec::new();
     for (node, config) in &compilation.nodes {
-        let spec = config.spec(&compilation.revision.revision);
+        let spec = config.spec(&compilation.revision.fingerprint);
         let text = frr::desired(&spec, &Secrets::new(), FrrVersion::NEWEST)
             .map(|config| frr::print(&config, FrrVersion::NEWEST, &spec.revision))
             .ok()

@@ -19,7 +19,7 @@ pub(super) fn run(args: &Render) -> anyhow::Result<Verdict> {
     let Some(config) = compilation.nodes.get(&args.node) else {
         bail!("{}", unknown_node(&args.node, &compilation));
     };
-    let spec = config.spec(&compilation.revision.revision);
+    let spec = config.spec(&compilation.revision.fingerprint);
     match (args.what, args.domain) {
         (Rendering::Frr, Domain::Router) => output::text(&frr_conf(args, &world, &spec)?),
         (Rendering::Frr, Domain::Host) => {

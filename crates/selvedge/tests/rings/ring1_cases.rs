@@ -6,10 +6,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use compiler::{
-    Compilation, Insertion, Kind, PlatformObject, Snapshot, compile, lower::LowLevelObjects, status,
+    Compilation, Insertion, Kind, PlatformObject, Snapshot, compile,
+    lower::{LowLevel, LowLevelObjects},
+    status,
 };
 use frr::{FrrVersion, Secrets};
 use serde::Serialize;
@@ -217,7 +220,7 @@ fn first_difference(told: &str, comes: &str) -> String {
 }
 
 fn lowlevel<S: Serialize>(kind: Kind, objects: &LowLevelObjects<S>) -> anyhow::Result<Vec<Value>> {
-    let write = |(name, object): (&String, &compiler::lower::LowLevel<S>)| {
+    let write = |(name, object): (&String, &Arc<LowLevel<S>>)| {
         Ok(json!({
             "kind": kind.to_string(),
             "name": name,
