@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 
 use api::{
     tcaas::node_network_config::{
-        ActionType, Filter, FilterItem, HostInterface, HostVlan, Layer2, Neighbor, Redistribute,
-        StaticRoute, Underlay, Vrf,
+        ActionType, Filter, FilterItem, HostInterface, HostVlan, Layer2, MirrorAcl, Neighbor,
+        Redistribute, StaticRoute, Underlay, Vrf,
     },
-    tcaas::{MatchPrefix, NodeNetworkConfigSpec},
+    tcaas::{MatchPrefix, MirrorDirection, NodeNetworkConfigSpec, TrafficMatch},
     value::HostCidr,
 };
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::mirror::Place;
 
 /// What an element is called. It sorts as it is read: the underlay, then VRFs with what is in them, then segments.
 #[derive(
@@ -92,6 +94,22 @@ pub enum Element {
         /// An address, or the network whose members may open one.
         peer: String,
     },
+    /// A loopback of a VRF.
+    #[strum(to_string = "VRF {vrf} loopback {name}")]
+    Loopback {
+        /// The VRF.
+        vrf: String,
+        /// The device.
+        name: String,
+    },
+    /// A tunnel for mirrored traffic.
+    #[strum(to_string = "VRF {vrf} tunnel {name}")]
+    Tunnel {
+        /// The VRF it runs in.
+        vrf: String,
+        /// The device.
+        name: String,
+    },
     /// Traffic that another VRF routes, because of where it comes from.
     #[strum(to_string = "traffic from {source} to {destination} is routed by {vrf}")]
     Steering {
@@ -137,6 +155,16 @@ pub enum Element {
         device: String,
         /// Where to.
         prefix: String,
+    },
+    /// Traffic that is copied.
+    #[strum(to_string = "{place} copies {traffic} to {tunnel}")]
+    Mirror {
+        /// The segment or VRF.
+        place: String,
+        /// Which of its traffic.
+        traffic: String,
+        /// Where to.
+        tunnel: String,
     },
     /// A VLAN on a device of the host.
     #[strum(to_string = "VLAN {vlan} on the host, {name}")]
@@ -266,11 +294,25 @@ fn of_vrf(vrf: &Vrf, all: &mut Elements) {
         let (vrf, peer) = (name.clone(), address.or(range).unwrap_or_default());
         all.insert(Element::Session { vrf, peer }, json(session));
     }
+    for (loopback, addresses) in &vrf.loopbacks {
+        let (vrf, name) = (name.clone(), loopback.clone());
+        all.insert(Element::Loopback { vrf, name }, json(addresses));
+    }
+    for (tunnel, gre) in &vrf.gres {
+        let (vrf, name) = (name.clone(), tunnel.clone());
+        all.insert(Element::Tunnel { vrf, name }, json(gre));
+    }
+    for acl in &vrf.mirror_acls {
+        all.insert(mirror(&Place::Vrf(name.clone()), acl), json(acl));
+    }
     let base = Vrf {
         evpn_export_filter: None,
         evpn_import_route_targets: Vec::new(),
         evpn_export_route_targets: Vec::new(),
         bgp_peers: Vec::new(),
+        loopbacks: BTreeMap::new(),
+        gres: BTreeMap::new(),
+        mirror_acls: Vec::new(),
         policy_routes: Vec::new(),
         vrf_imports: Vec::new(),
         static_routes: Vec::new(),
@@ -352,12 +394,49 @@ fn of_segment(segment: &Layer2, all: &mut Elements) {
         };
         all.insert(Element::HostInterface { vlan, name }, json(&base));
     }
+    for acl in &segment.mirror_acls {
+        all.insert(mirror(&Place::Segment(vlan), acl), json(acl));
+    }
     let base = Layer2 {
         irb: None,
         host_interface: None,
+        mirror_acls: Vec::new(),
         ..segment.clone()
     };
     all.insert(Element::Segment { vlan }, json(&base));
+}
+
+/// The element of a rule that copies traffic.
+pub(crate) fn mirror(place: &Place, acl: &MirrorAcl) -> Element {
+    Element::Mirror {
+        place: place.to_string(),
+        traffic: traffic(acl),
+        tunnel: acl.mirror_destination.to_string(),
+    }
+}
+
+/// Which traffic a rule copies, in words.
+fn traffic(acl: &MirrorAcl) -> String {
+    let TrafficMatch {
+        src_prefix,
+        dst_prefix,
+        src_port,
+        dst_port,
+        protocol,
+    } = &acl.traffic_match;
+    let mut words = vec![match acl.direction {
+        MirrorDirection::Ingress => "ingress".to_owned(),
+        MirrorDirection::Egress => "egress".to_owned(),
+    }];
+    words.extend(protocol.map(|protocol| format!("{protocol:?}").to_lowercase()));
+    let end = |word: &str, prefix: Option<MatchPrefix>, port: Option<u16>| {
+        let prefix = prefix.map(|prefix| format!("{word} {prefix}"));
+        let port = port.map(|port| format!("{word} port {port}"));
+        [prefix, port].into_iter().flatten()
+    };
+    words.extend(end("from", *src_prefix, *src_port));
+    words.extend(end("to", *dst_prefix, *dst_port));
+    words.join(" ")
 }
 
 /// The addresses and routes of a device of the host.

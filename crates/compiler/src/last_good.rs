@@ -91,7 +91,11 @@ fn subjects(problems: &[Problem]) -> impl Iterator<Item = ObjectRef> {
 /// People's own objects that are not in effect at all, or not on some nodes, by a mistake of theirs.
 fn out_of_effect(problems: &[Problem]) -> BTreeSet<ObjectRef> {
     let mistakes = problems.iter().filter(|problem| {
-        crate::lower::is_low_level(problem.subject.kind)
+        let is_in_revisions = matches!(
+            problem.subject.kind,
+            Kind::Layer2NetworkConfiguration | Kind::VrfRouteConfiguration | Kind::BgpPeering
+        );
+        is_in_revisions
             && matches!(
                 problem.kind,
                 problem::Kind::Unreadable { .. }

@@ -12,6 +12,7 @@ pub mod allocate;
 pub mod element;
 mod last_good;
 pub mod lower;
+pub mod mirror;
 pub mod names;
 pub mod node;
 pub mod plan;
@@ -65,10 +66,13 @@ fn as_it_is(snapshot: &Snapshot) -> Compilation {
     let mut problems = snapshot.unreadable.clone();
     problems.append(&mut lowered.problems);
     let content = revision::Content::gather(snapshot, settings, &lowered);
-    let nodes = node::build(&content, snapshot, &lowered.node_addresses, &mut problems);
+    let mut nodes = node::build(&content, snapshot, &lowered.node_addresses, &mut problems);
+    let rules = (&content.settings, &lowered);
+    mirror::assign(snapshot, rules, &mut nodes, &mut problems);
+    let revision = content.revision();
     Compilation {
-        revision: content.revision(),
-        platform: platform::objects(snapshot, &platform_settings, &lowered),
+        platform: platform::objects(snapshot, &platform_settings, &lowered, &nodes, &revision),
+        revision,
         platform_keeps: platform::keeps(snapshot, &lowered),
         lowered,
         nodes,

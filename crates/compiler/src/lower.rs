@@ -5,6 +5,7 @@
 
 mod addresses;
 mod bgp_neighbor;
+mod collector;
 mod conflict;
 mod host_attachment;
 mod inbound;
@@ -16,6 +17,7 @@ mod reach;
 mod routing;
 mod service;
 pub(crate) mod timers;
+mod traffic_mirror;
 mod vrf;
 
 use std::{collections::BTreeMap, mem, net::IpAddr, sync::Arc};
@@ -24,15 +26,18 @@ use api::{
     selvedge::SettingsSpec,
     tcaas::{
         Anycast, BgpPeeringSpec, Layer2AttachmentSpec, Layer2NetworkConfigurationSpec,
-        MatchedDestination, VrfRouteConfigurationSpec,
+        MatchedDestination, MirrorSelectorSpec, MirrorTargetSpec, VrfRouteConfigurationSpec,
     },
     value::{IfName, VlanId, Vni},
 };
 use serde::Serialize;
 
-pub(crate) use self::addresses::{networks, plain};
 use self::{addresses::Addresses, conflict::Hands, reach::Destinations};
 pub use self::{addresses::NodeAddresses, service::Service, vrf::ResolvedVrf};
+pub(crate) use self::{
+    addresses::{networks, plain},
+    traffic_mirror::check as check_traffic,
+};
 use crate::{
     problem::{self, Problem},
     revision::{Digest, digest},
@@ -79,7 +84,11 @@ impl<S> LowLevel<S> {
 pub(crate) fn is_low_level(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::Layer2NetworkConfiguration | Kind::VrfRouteConfiguration | Kind::BgpPeering
+        Kind::Layer2NetworkConfiguration
+            | Kind::VrfRouteConfiguration
+            | Kind::BgpPeering
+            | Kind::MirrorTarget
+            | Kind::MirrorSelector
     )
 }
 
@@ -98,6 +107,10 @@ pub struct Lowered {
     pub vrf: LowLevelObjects<VrfRouteConfigurationSpec>,
     /// BGP sessions with workloads: generated and people's own.
     pub bgp: LowLevelObjects<BgpPeeringSpec>,
+    /// Tunnels for mirrored traffic: generated and people's own.
+    pub mirror_targets: LowLevelObjects<MirrorTargetSpec>,
+    /// What is mirrored: generated and people's own.
+    pub mirror_selectors: LowLevelObjects<MirrorSelectorSpec>,
     /// VRFs that can be used.
     pub vrfs: BTreeMap<Key, ResolvedVrf>,
     /// VNIs that Networks got from the cluster's range, or have of their own.
@@ -142,6 +155,8 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
         &snapshot.vrf_route_configurations,
     );
     lowered.bgp = handwritten(Kind::BgpPeering, &snapshot.bgp_peerings);
+    lowered.mirror_targets = handwritten(Kind::MirrorTarget, &snapshot.mirror_targets);
+    lowered.mirror_selectors = handwritten(Kind::MirrorSelector, &snapshot.mirror_selectors);
     lowered.destinations = Destinations::new(snapshot);
     lowered.hands = Hands::new(snapshot, &lowered);
     lowered.vrfs = vrf::resolve(snapshot, settings, &mut lowered.problems);
@@ -167,6 +182,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
     lowered.outbounds(snapshot, &addresses);
     lowered.pod_networks(snapshot, &addresses);
     lowered.bgp_neighbors(snapshot, settings, &addresses);
+    lowered.mirrors(snapshot);
     mem::take(&mut lowered.hands).remove_refused(&mut lowered);
     not_compiled_yet(snapshot, &mut lowered.problems);
     lowered
@@ -178,6 +194,8 @@ struct Made {
     layer2: Vec<(String, Layer2NetworkConfigurationSpec)>,
     vrf: Vec<(String, VrfRouteConfigurationSpec)>,
     bgp: Vec<(String, BgpPeeringSpec)>,
+    mirror_targets: Vec<(String, MirrorTargetSpec)>,
+    mirror_selectors: Vec<(String, MirrorSelectorSpec)>,
     attachment: Attachment,
     service: Service,
 }
@@ -257,6 +275,28 @@ impl Lowered {
         }
     }
 
+    /// Collectors before what is mirrored to them.
+    fn mirrors(&mut self, snapshot: &Snapshot) {
+        for (key, object) in by_age(&snapshot.collectors) {
+            let subject = ObjectRef {
+                kind: Kind::Collector,
+                key: key.clone(),
+            };
+            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+                collector::lower(snapshot, lowered, &subject, &object.spec, problems)
+            });
+        }
+        for (key, object) in by_age(&snapshot.traffic_mirrors) {
+            let subject = ObjectRef {
+                kind: Kind::TrafficMirror,
+                key: key.clone(),
+            };
+            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+                traffic_mirror::lower(snapshot, lowered, &subject, &object.spec, problems)
+            });
+        }
+    }
+
     /// Notes what a service holds, whatever else is wrong with it.
     fn hold(&mut self, subject: &ObjectRef, addresses: &Addresses, pools: Vec<String>) {
         let service = Service {
@@ -307,14 +347,15 @@ impl Lowered {
 
     /// A name that is needed and that somebody else's object has.
     fn taken(&self, made: &Made) -> Option<String> {
-        let layer2 = made.layer2.iter().map(|(name, _)| name);
-        let vrf = made.vrf.iter().map(|(name, _)| name);
-        let taken_layer2 = layer2.filter(|name| self.layer2.contains_key(*name));
-        let taken_vrf = vrf.filter(|name| self.vrf.contains_key(*name));
-        let bgp = made.bgp.iter().map(|(name, _)| name);
-        let taken_bgp = bgp.filter(|name| self.bgp.contains_key(*name));
-        let mut taken = taken_layer2.chain(taken_vrf).chain(taken_bgp);
-        taken.next().cloned()
+        fn of<S>(made: &[(String, S)], there: &LowLevelObjects<S>) -> Option<String> {
+            let mut names = made.iter().map(|(name, _)| name);
+            names.find(|name| there.contains_key(*name)).cloned()
+        }
+        of(&made.layer2, &self.layer2)
+            .or_else(|| of(&made.vrf, &self.vrf))
+            .or_else(|| of(&made.bgp, &self.bgp))
+            .or_else(|| of(&made.mirror_targets, &self.mirror_targets))
+            .or_else(|| of(&made.mirror_selectors, &self.mirror_selectors))
     }
 
     fn add(&mut self, source: &ObjectRef, meta: &Meta, made: Made) {
@@ -322,6 +363,8 @@ impl Lowered {
             layer2,
             vrf,
             bgp,
+            mirror_targets,
+            mirror_selectors,
             attachment,
             service,
         } = made;
@@ -334,31 +377,50 @@ impl Lowered {
             }
             _ => {}
         }
-        for (name, spec) in layer2 {
-            self.layer2.insert(name, LowLevel::of(source, meta, spec));
-        }
-        for (name, spec) in vrf {
-            self.vrf.insert(name, LowLevel::of(source, meta, spec));
-        }
-        for (name, spec) in bgp {
-            self.bgp.insert(name, LowLevel::of(source, meta, spec));
-        }
+        add(&mut self.layer2, source, meta, layer2);
+        add(&mut self.vrf, source, meta, vrf);
+        add(&mut self.bgp, source, meta, bgp);
+        add(&mut self.mirror_targets, source, meta, mirror_targets);
+        add(&mut self.mirror_selectors, source, meta, mirror_selectors);
     }
 
     /// Keeps what the intent contributed before it had a problem.
     fn keep(&mut self, source: &ObjectRef, meta: &Meta, kept: Made) {
-        for (name, spec) in kept.layer2 {
-            let entry = self.layer2.entry(name);
-            entry.or_insert_with(|| LowLevel::of(source, meta, spec));
-        }
-        for (name, spec) in kept.vrf {
-            let entry = self.vrf.entry(name);
-            entry.or_insert_with(|| LowLevel::of(source, meta, spec));
-        }
-        for (name, spec) in kept.bgp {
-            let entry = self.bgp.entry(name);
-            entry.or_insert_with(|| LowLevel::of(source, meta, spec));
-        }
+        let Made {
+            layer2,
+            vrf,
+            bgp,
+            mirror_targets,
+            mirror_selectors,
+            ..
+        } = kept;
+        keep(&mut self.layer2, source, meta, layer2);
+        keep(&mut self.vrf, source, meta, vrf);
+        keep(&mut self.bgp, source, meta, bgp);
+        keep(&mut self.mirror_targets, source, meta, mirror_targets);
+        keep(&mut self.mirror_selectors, source, meta, mirror_selectors);
+    }
+}
+
+fn add<S: Serialize>(
+    objects: &mut LowLevelObjects<S>,
+    source: &ObjectRef,
+    meta: &Meta,
+    made: Vec<(String, S)>,
+) {
+    let made = made.into_iter();
+    objects.extend(made.map(|(name, spec)| (name, LowLevel::of(source, meta, spec))));
+}
+
+fn keep<S: Serialize>(
+    objects: &mut LowLevelObjects<S>,
+    source: &ObjectRef,
+    meta: &Meta,
+    kept: Vec<(String, S)>,
+) {
+    for (name, spec) in kept {
+        let entry = objects.entry(name);
+        entry.or_insert_with(|| LowLevel::of(source, meta, spec));
     }
 }
 
@@ -375,6 +437,8 @@ fn kept(snapshot: &Snapshot, source: &ObjectRef) -> Made {
         layer2: of(&snapshot.layer2_network_configurations, source),
         vrf: of(&snapshot.vrf_route_configurations, source),
         bgp: of(&snapshot.bgp_peerings, source),
+        mirror_targets: of(&snapshot.mirror_targets, source),
+        mirror_selectors: of(&snapshot.mirror_selectors, source),
         ..Made::default()
     }
 }
@@ -415,10 +479,6 @@ fn not_compiled_yet(snapshot: &Snapshot, problems: &mut Vec<Problem>) {
             }
         }
     }
-    note(Kind::Collector, &snapshot.collectors, problems);
-    note(Kind::TrafficMirror, &snapshot.traffic_mirrors, problems);
-    note(Kind::MirrorTarget, &snapshot.mirror_targets, problems);
-    note(Kind::MirrorSelector, &snapshot.mirror_selectors, problems);
     note(Kind::L3Vni, &snapshot.l3vnis, problems);
     note(Kind::L2Vni, &snapshot.l2vnis, problems);
     note(Kind::L3Passthrough, &snapshot.l3passthroughs, problems);

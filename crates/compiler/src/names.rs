@@ -2,6 +2,7 @@
 
 use api::{
     selvedge::SettingsSpec,
+    tcaas::GreProtocol,
     value::{IfName, VlanId, Vni, VrfName},
 };
 use sha2::{Digest, Sha256};
@@ -14,6 +15,9 @@ const MAX_LABEL: usize = 63;
 
 /// Name of the network namespace that holds the router domain.
 pub const ROUTER_NAMESPACE: &str = "selvedge";
+
+/// Namespace that Selvedge itself runs in.
+pub const OWN_NAMESPACE: &str = "selvedge-system";
 
 /// FRR's own name for "no VRF", which no VRF can have.
 const FRR_DEFAULT: &str = "default";
@@ -79,9 +83,54 @@ pub fn peer_loopback(peering: &str) -> IfName {
     device("bgp.", &short_hash(peering))
 }
 
+/// Tunnel of a mirror target. The hash is what the source documents chose; eight digits fit both.
+pub fn mirror_tunnel(target: &str, protocol: GreProtocol) -> IfName {
+    let prefix = match protocol {
+        GreProtocol::L3gre => "gre.",
+        GreProtocol::L2gre => "gretap.",
+    };
+    device(prefix, &short_hash(target))
+}
+
+/// Whether a loopback of this name would meet a device that is named here, or that every namespace has.
+pub fn is_reserved_device(name: &IfName) -> bool {
+    let prefixes = [
+        "l2.", "vx.", "vlan.", "br.", "br-", "s-", "bgp.", "gre.", "gretap.", "host-", "pe-",
+    ];
+    name.as_str() == "lo"
+        || prefixes
+            .iter()
+            .any(|prefix| name.as_str().starts_with(prefix))
+}
+
+/// Name of the claim of a node's address on a VRF's loopback.
+pub fn claim(vrf: &str, loopback: &str, node: &str) -> String {
+    let wanted = format!("{vrf}-{loopback}-{node}");
+    // A dash inside the first two parts leaves open where they end.
+    if vrf.contains('-') || loopback.contains('-') {
+        return hashed(&wanted, &format!("{vrf}/{loopback}/{node}"));
+    }
+    object_name(&wanted)
+}
+
 /// Name of the low-level object that an intent becomes in one scope (a VRF or a VLAN).
 pub fn generated(intent_kind: &str, intent: &str, scope: &str) -> String {
-    let wanted = format!("{}-{intent}-{scope}", intent_kind.to_ascii_lowercase());
+    object_name(&format!(
+        "{}-{intent}-{scope}",
+        intent_kind.to_ascii_lowercase()
+    ))
+}
+
+/// The name itself, or, where Kubernetes does not allow it, what it allows of it with a hash of the name.
+fn object_name(wanted: &str) -> String {
+    let valid = valid(wanted);
+    if valid == wanted && valid.len() <= MAX_OBJECT_NAME {
+        return valid;
+    }
+    hashed(wanted, wanted)
+}
+
+fn valid(wanted: &str) -> String {
     let valid: String = wanted
         .chars()
         .map(|c| {
@@ -92,12 +141,14 @@ pub fn generated(intent_kind: &str, intent: &str, scope: &str) -> String {
             }
         })
         .collect();
-    if valid == wanted && valid.len() <= MAX_OBJECT_NAME {
-        return valid;
-    }
-    let hash = short_hash(&wanted);
+    valid.trim_start_matches(['-', '.']).to_owned()
+}
+
+/// What Kubernetes allows of a name, with a hash of what tells it apart.
+fn hashed(wanted: &str, what: &str) -> String {
+    let hash = short_hash(what);
     let room = MAX_OBJECT_NAME - hash.len() - 1;
-    let head: String = valid.to_ascii_lowercase().chars().take(room).collect();
+    let head: String = valid(wanted).chars().take(room).collect();
     format!("{}-{hash}", head.trim_end_matches(['-', '.']))
 }
 
@@ -204,6 +255,29 @@ mod tests {
         assert_ne!(underscore, generated("Layer2Attachment", "a", "m2m-enc"));
         assert!(generated("Layer2Attachment", &"x".repeat(253), "234").len() <= 253);
     }
+
+    #[test]
+    fn a_tunnel_is_named_after_its_target() {
+        let (l3, l2) = (GreProtocol::L3gre, GreProtocol::L2gre);
+        assert_eq!(mirror_tunnel("collector-prod", l3).as_str(), "gre.b8396f72");
+        assert_eq!(mirror_tunnel("col-mirror", l2).as_str(), "gretap.21087798");
+    }
+
+    #[test]
+    fn a_claim_is_named_after_vrf_loopback_and_node() {
+        assert_eq!(
+            claim("mirror", "lo.mir", "node-01"),
+            "mirror-lo.mir-node-01"
+        );
+        let underscore = claim("m2m_enc", "lo.mir", "n1");
+        assert!(underscore.starts_with("m2m-enc-lo.mir-n1-"));
+        assert_ne!(underscore, claim("m2m-enc", "lo.mir", "n1"));
+        assert_ne!(claim("a-b", "c", "n"), claim("a", "b-c", "n"));
+        assert_ne!(claim("a", "b", "c-n"), claim("a", "b-c", "n"));
+        assert!(claim("_x", "lo.mir", &"n".repeat(253)).len() <= 253);
+        assert!(claim("_x", "lo.mir", "n").starts_with('x'));
+    }
+
     #[test]
     fn a_label_is_one_and_tells_similar_names_apart() {
         assert_eq!(label("egress-1"), "egress-1");

@@ -33,6 +33,7 @@ pub(crate) use self::{
 use crate::{
     allocate,
     lower::{LowLevel, NodeAddresses, is_low_level},
+    mirror::NodeMirrors,
     names,
     problem::{self, Problem},
     revision::Content,
@@ -47,6 +48,8 @@ pub struct NodeConfig {
     pub underlay: Option<Underlay>,
     /// Its addresses on segments, by the name of the segment's object.
     pub addresses: BTreeMap<String, Vec<HostCidr>>,
+    /// What is mirrored on it.
+    pub mirrors: NodeMirrors,
     /// What all nodes of its group have.
     pub shared: Arc<Shared>,
 }
@@ -72,8 +75,10 @@ pub struct Shared {
     pub host_devices: BTreeMap<String, String>,
     /// Objects whose traffic is routed by its source here, and why.
     pub steering: BTreeMap<ObjectRef, Reason>,
-    /// The low-level objects that are in effect here, by name: what the node must have before they count as applied.
-    pub objects: BTreeSet<String>,
+    /// The segments that are in effect here, by the name of their object: what the node must have before they count as applied.
+    pub segments: BTreeSet<String>,
+    /// The routing that is for these nodes, by the name of its object.
+    pub routing: BTreeSet<String>,
 }
 
 impl NodeConfig {
@@ -89,7 +94,8 @@ impl NodeConfig {
             peerings: _,
             host_devices: _,
             steering: _,
-            objects: _,
+            segments: _,
+            routing: _,
         } = &*self.shared;
         let mut layer2s = layer2s.clone();
         for interface in layer2s
@@ -108,7 +114,7 @@ impl NodeConfig {
         for (device, vlan) in &mut host_vlans {
             self.own(device, &mut vlan.addresses, &mut vlan.routes);
         }
-        NodeNetworkConfigSpec {
+        let mut spec = NodeNetworkConfigSpec {
             contract_version: CONTRACT_VERSION,
             revision: revision.to_owned(),
             underlay: self.underlay.clone(),
@@ -118,7 +124,9 @@ impl NodeConfig {
             local_vrfs: local_vrfs.clone(),
             host_vlans,
             host_loopbacks: host_loopbacks.clone(),
-        }
+        };
+        self.mirrors.enter(&mut spec);
+        spec
     }
 
     /// Puts in the node's own addresses; routes whose next hop they do not reach are left out.
@@ -216,6 +224,7 @@ pub fn build(
             let config = NodeConfig {
                 underlay: underlays.get(*node).cloned(),
                 addresses: BTreeMap::new(),
+                mirrors: NodeMirrors::default(),
                 // A node that got no address, because a pool is used up, can have no overlay.
                 shared: Arc::clone(if has_vtep(node) { &shared } else { &bare }),
             };
@@ -339,12 +348,12 @@ impl Shared {
         problems: &mut Vec<Problem>,
     ) {
         for (name, device, vlan) in vlans {
-            self.objects.insert(name.to_owned());
+            self.segments.insert(name.to_owned());
             self.host_devices
                 .insert(device.to_string(), name.to_owned());
             self.host_vlans.insert(device.to_string(), vlan);
         }
-        let in_effect = self.objects.iter().map(String::as_str).collect();
+        let in_effect = self.segments.iter().map(String::as_str).collect();
         let routes = layer2::host_routes(group, &in_effect, problems);
         let devices = self.host_devices.clone();
         let of = |device: &str| {
@@ -389,18 +398,16 @@ fn shared(
         fabric: &mut fabric_vrfs,
     };
     let (host_loopbacks, peerings) = peers::build(content, group, &segments, vrfs, problems);
-    let objects = group
-        .vrf
-        .iter()
-        .map(|(name, _)| *name)
-        .chain(segments.iter().map(|(name, ..)| *name));
+    let routing = group.vrf.iter().map(|(name, _)| (*name).to_owned());
+    let in_effect = segments.iter().map(|(name, ..)| (*name).to_owned());
     let host_devices = segments.iter().filter_map(|(name, _, segment)| {
         let interface = segment.host_interface.as_ref()?;
         Some((interface.name.to_string(), (*name).to_owned()))
     });
     let vlans = layer2::host_vlans(content, group, &claimed, problems);
     let mut shared = Shared {
-        objects: objects.map(str::to_owned).collect(),
+        segments: in_effect.collect(),
+        routing: routing.collect(),
         host_devices: host_devices.collect(),
         host_vlans: BTreeMap::new(),
         host_loopbacks,

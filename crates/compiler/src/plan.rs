@@ -259,11 +259,17 @@ impl<'a> Side<'a> {
             claims.map(of).collect::<Vec<Behind>>()
         };
         let is_of_node = match element {
-            Element::Underlay | Element::Peer { .. } => true,
+            Element::Underlay
+            | Element::Peer { .. }
+            | Element::Loopback { .. }
+            | Element::Tunnel { .. }
+            | Element::Mirror { .. } => true,
             Element::Vrf { vrf }
             | Element::Table { vrf }
             | Element::RouteTarget { vrf, .. }
-            | Element::Export { vrf, .. } => !config.shared.fabric_vrfs.contains_key(vrf),
+            | Element::Export { vrf, .. } => {
+                !config.shared.fabric_vrfs.contains_key(vrf) || !config.mirrors.loopbacks.is_empty()
+            }
             _ => false,
         };
         if is_of_node {

@@ -3,18 +3,21 @@
 
 mod calico;
 mod coil;
+pub mod ipam;
 mod metallb;
 mod sriov;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::selvedge::{CalicoApiVersion, Platform};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
+    NodeConfig,
     lower::{Lowered, Service},
     problem,
+    revision::Revision,
     snapshot::{Kind, ObjectRef, Snapshot},
 };
 
@@ -29,7 +32,7 @@ pub struct PlatformObject {
     pub namespace: Option<String>,
     /// Name.
     pub name: String,
-    /// The intent it is made for.
+    /// The intent it is made for, or the node's config that needs it.
     pub owner: ObjectRef,
     /// All of it but type and metadata.
     pub body: Value,
@@ -70,8 +73,14 @@ impl PlatformObject {
     }
 }
 
-/// Everything that services and attachments are on the platform, sorted by kind and name.
-pub fn objects(snapshot: &Snapshot, settings: &Platform, lowered: &Lowered) -> Vec<PlatformObject> {
+/// Everything that services, attachments and nodes need of the platform, sorted by kind and name.
+pub fn objects(
+    snapshot: &Snapshot,
+    settings: &Platform,
+    lowered: &Lowered,
+    nodes: &BTreeMap<String, NodeConfig>,
+    revision: &Revision,
+) -> Vec<PlatformObject> {
     let mut objects = Vec::new();
     for (subject, service) in &lowered.services {
         if !service.is_sound {
@@ -95,6 +104,7 @@ pub fn objects(snapshot: &Snapshot, settings: &Platform, lowered: &Lowered) -> V
             _ => {}
         }
     }
+    objects.extend(ipam::claims(snapshot, nodes, &revision.fingerprint));
     for (name, attachment) in &lowered.attachments {
         if let Some(vlan) = attachment.sriov_vlan {
             let subject = ObjectRef::named(Kind::Layer2Attachment, name);

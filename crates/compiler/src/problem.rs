@@ -410,6 +410,114 @@ pub enum Kind {
         /// Who has it.
         by: ObjectRef,
     },
+    /// A mirror VRF does not say, or not clearly, where tunnels start.
+    #[error("{vrf} has {loopbacks} loopbacks, a mirror VRF has exactly one")]
+    MirrorVrfLoopbacks {
+        /// The VRF.
+        vrf: ObjectRef,
+        /// How many it has.
+        loopbacks: usize,
+    },
+    /// A mirror's tunnel runs in a VRF that nobody makes.
+    #[error("there is no VRFRouteConfiguration of VRF {vrf:?}")]
+    MirrorVrfMissing {
+        /// Name of the VRF.
+        vrf: String,
+    },
+    /// A mirror's tunnel starts on a loopback that nobody makes.
+    #[error("no VRFRouteConfiguration gives VRF {vrf:?} a loopback {loopback:?}")]
+    LoopbackMissing {
+        /// Name of the VRF.
+        vrf: String,
+        /// The loopback.
+        loopback: String,
+    },
+    /// A mirror's tunnel starts on a loopback that the node does not have.
+    #[error("no VRFRouteConfiguration gives VRF {vrf:?} a loopback {loopback:?} on node {node:?}")]
+    LoopbackNotOnNode {
+        /// Name of the VRF.
+        vrf: String,
+        /// The loopback.
+        loopback: String,
+        /// A node without it.
+        node: String,
+    },
+    /// Two objects take the addresses of one loopback from different pools.
+    #[error(
+        "{other} takes the addresses of loopback {loopback:?} from another pool; the older object wins"
+    )]
+    LoopbackDisagrees {
+        /// The loopback.
+        loopback: String,
+        /// The older object.
+        other: ObjectRef,
+    },
+    /// A loopback has a name that devices of another sort have.
+    #[error("loopback {loopback:?} has a name that is kept for other devices of the node")]
+    LoopbackNameReserved {
+        /// The loopback.
+        loopback: String,
+    },
+    /// A reference leads to no pool of addresses.
+    #[error("{kind} {name} is no pool: apiGroup is absent")]
+    NoPool {
+        /// Kind of the reference.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// A reference leads to a kind that cannot be meant.
+    #[error("refers to {found}, and must refer to {wanted}")]
+    WrongReference {
+        /// Where it leads.
+        found: String,
+        /// Where it must lead.
+        wanted: &'static str,
+    },
+    /// What a mirror copies from is not on the fabric.
+    #[error("traffic of {mirrored} does not pass the fabric side of the nodes: {why}")]
+    NothingToMirror {
+        /// Its source.
+        mirrored: ObjectRef,
+        /// Why.
+        why: &'static str,
+    },
+    /// A mirror would copy its own copies.
+    #[error("VRF {vrf:?} is the one that the copies are sent through: they would be copied again")]
+    MirrorOfItself {
+        /// The VRF.
+        vrf: String,
+    },
+    /// A mirror's match excludes all that its source has.
+    #[error("{mirrored} has no address that this matches")]
+    MatchesNothing {
+        /// Its source.
+        mirrored: ObjectRef,
+    },
+    /// A provider gave one address to two nodes.
+    #[error("{address} was already given by {by}")]
+    AddressGivenTwice {
+        /// The address.
+        address: IpAddr,
+        /// The other object that says so.
+        by: ObjectRef,
+    },
+    /// Two tunnels would be one to the kernel.
+    #[error("{by} already has a tunnel with this source, destination and key")]
+    TunnelTaken {
+        /// Who has it.
+        by: ObjectRef,
+    },
+    /// A tunnel's two ends are of different families.
+    #[error(
+        "the tunnel would start at {source_address} and end at {destination}: addresses of one family are needed"
+    )]
+    TunnelFamilies {
+        /// Where it would start.
+        source_address: IpAddr,
+        /// Where it would end.
+        destination: IpAddr,
+    },
     /// Somebody's object has the name of one we would generate.
     #[error("{name:?} exists and is not generated from this object")]
     NameTaken {
@@ -566,6 +674,42 @@ impl Kind {
             Self::GatewayRequired => {
                 "remove spec.disableAnycast or spec.bgp, or give the Network addresses"
             }
+            other => return other.remedy_of_mirrors(),
+        };
+        Some(text.to_owned())
+    }
+
+    /// What can be done about problems of mirrors.
+    fn remedy_of_mirrors(&self) -> Option<String> {
+        let text = match self {
+            Self::MirrorVrfLoopbacks { vrf, .. } => {
+                return Some(format!("give {vrf} exactly one entry in spec.loopbacks"));
+            }
+            Self::MirrorVrfMissing { vrf } => {
+                return Some(format!(
+                    "create a VRFRouteConfiguration with spec.vrf {vrf:?}, or correct the name"
+                ));
+            }
+            Self::LoopbackMissing { loopback, .. } => {
+                return Some(format!(
+                    "add {loopback:?} to spec.loopbacks of one, or correct the name"
+                ));
+            }
+            Self::LoopbackNotOnNode { .. } => {
+                "let the VRFRouteConfiguration with the loopback select the node too"
+            }
+            Self::LoopbackDisagrees { .. } => "use the same poolRef, or another loopback",
+            Self::LoopbackNameReserved { .. } => "choose another name, such as \"lo.mir\"",
+            Self::NoPool { .. } => "add the apiGroup of the pool, such as ipam.cluster.x-k8s.io",
+            Self::WrongReference { .. } => "correct kind and apiGroup",
+            Self::NothingToMirror { .. } => "choose a source that reaches a VRF over the fabric",
+            Self::MirrorOfItself { .. } => "choose another source, or a mirror VRF of its own",
+            Self::MatchesNothing { .. } => "correct spec.trafficMatch, or remove it",
+            Self::AddressGivenTwice { .. } => {
+                "delete one of the two claims, so that its node gets another address"
+            }
+            Self::TunnelTaken { .. } => "use that one, or another key",
+            Self::TunnelFamilies { .. } => "use a pool of the destination's family",
             _ => return None,
         };
         Some(text.to_owned())

@@ -5,6 +5,7 @@
 //! worlds hold it to the truth: a field that is named changes its element when it is changed, and whoever is named alone would do.
 
 mod intent;
+mod mirror;
 mod routing;
 mod segment;
 mod session;
@@ -171,6 +172,9 @@ impl OnNode<'_> {
             Element::HostAddress { device, address } => self.host_address(device, address),
             Element::HostRoute { device, prefix } => self.host_route(device, prefix),
             Element::HostVlan { name, .. } => self.host_vlan(name),
+            Element::Loopback { vrf, name } => self.mirror_source(vrf, name),
+            Element::Tunnel { vrf, name } => self.tunnel(vrf, name),
+            Element::Mirror { .. } => self.mirror(element),
         }
     }
 

@@ -6,6 +6,11 @@ use api::tcaas::{
     NodeNetworkConfigSpec, NodeNetworkConfigStatus, node_network_config::ConfigStatus,
 };
 
+use crate::snapshot::Object;
+
+/// What a node was told, and what it answered.
+pub type Told = Object<NodeNetworkConfigSpec, NodeNetworkConfigStatus>;
+
 /// What is known about one node of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -21,17 +26,17 @@ pub enum Progress {
 
 /// How far a node is.
 ///
-/// A status counts only when it speaks of the config that the node was told: an answer to an older one is no answer.
-pub fn progress(
-    wanted: &NodeNetworkConfigSpec,
-    told: Option<&NodeNetworkConfigSpec>,
-    status: Option<&NodeNetworkConfigStatus>,
-) -> Progress {
-    if told != Some(wanted) {
+/// A status counts only when it speaks of the config that the node was told: an answer to an older one is no answer. Mirrors change
+/// the config and not its revision; the generation tells such configs apart.
+pub fn progress(wanted: &NodeNetworkConfigSpec, told: Option<&Told>) -> Progress {
+    let Some(told) = told.filter(|told| told.spec == *wanted) else {
         return Progress::Queued;
-    }
-    let answer =
-        status.filter(|status| status.observed_revision.as_ref() == Some(&wanted.revision));
+    };
+    let answer = told.status.as_ref().filter(|status| {
+        let of_generation = status.observed_generation == told.meta.generation;
+        let of_revision = status.observed_revision.as_ref() == Some(&wanted.revision);
+        of_revision && (of_generation || told.meta.generation.is_none())
+    });
     match answer.map(|status| status.config_status) {
         Some(ConfigStatus::Provisioned) => Progress::Ready,
         Some(ConfigStatus::Invalid) => Progress::Failed,
@@ -76,6 +81,7 @@ pub fn waves(nodes: &BTreeSet<String>) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::snapshot::Meta;
 
     fn spec(revision: &str) -> NodeNetworkConfigSpec {
         NodeNetworkConfigSpec {
@@ -89,33 +95,45 @@ mod tests {
         NodeNetworkConfigStatus {
             config_status,
             observed_revision,
+            observed_generation: Some(2),
             ..NodeNetworkConfigStatus::default()
+        }
+    }
+
+    fn told(revision: &str, status: Option<NodeNetworkConfigStatus>) -> Told {
+        Told {
+            meta: Meta {
+                generation: Some(2),
+                ..Meta::default()
+            },
+            spec: spec(revision),
+            status,
         }
     }
 
     #[test]
     fn an_answer_to_an_older_revision_is_no_answer() {
-        let (old, new) = (spec("old"), spec("new"));
-        let stale = status(ConfigStatus::Provisioned, "old");
-        assert_eq!(progress(&new, Some(&old), Some(&stale)), Progress::Queued);
-        assert_eq!(progress(&new, Some(&new), Some(&stale)), Progress::Ongoing);
-        assert_eq!(
-            progress(
-                &new,
-                Some(&new),
-                Some(&status(ConfigStatus::Provisioned, "new"))
-            ),
-            Progress::Ready
-        );
-        assert_eq!(
-            progress(
-                &new,
-                Some(&new),
-                Some(&status(ConfigStatus::Invalid, "new"))
-            ),
-            Progress::Failed
-        );
-        assert_eq!(progress(&new, Some(&new), None), Progress::Ongoing);
+        let new = spec("new");
+        let of = |told: Told| progress(&new, Some(&told));
+        let answer = |config_status, observed| Some(status(config_status, observed));
+        let stale = || answer(ConfigStatus::Provisioned, "old");
+        assert_eq!(of(told("old", stale())), Progress::Queued);
+        assert_eq!(of(told("new", stale())), Progress::Ongoing);
+        let ready = answer(ConfigStatus::Provisioned, "new");
+        assert_eq!(of(told("new", ready)), Progress::Ready);
+        let failed = answer(ConfigStatus::Invalid, "new");
+        assert_eq!(of(told("new", failed)), Progress::Failed);
+        assert_eq!(of(told("new", None)), Progress::Ongoing);
+    }
+
+    #[test]
+    fn an_answer_to_the_same_revision_with_other_mirrors_is_no_answer() {
+        let answer = NodeNetworkConfigStatus {
+            observed_generation: Some(1),
+            ..status(ConfigStatus::Provisioned, "new")
+        };
+        let told = told("new", Some(answer));
+        assert_eq!(progress(&spec("new"), Some(&told)), Progress::Ongoing);
     }
 
     #[test]

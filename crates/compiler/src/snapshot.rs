@@ -23,7 +23,10 @@ pub use self::{
     kind::{Kind, Lookup},
     read::REQUIRED,
 };
-use crate::problem::{self, Problem};
+use crate::{
+    platform::ipam,
+    problem::{self, Problem},
+};
 
 /// Names one object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -207,6 +210,10 @@ snapshot! {
     bgp_session_states: BgpSessionState => Value, Value;
     /// Networks that pods plug into.
     multi_pod_networks: MultiPodNetwork => api::multinetwork::PodNetworkSpec, api::multinetwork::PodNetworkStatus;
+    /// Claims of addresses, ours and other people's.
+    ip_address_claims: IpAddressClaim => ipam::IpAddressClaimSpec, Value;
+    /// Addresses that were given for claims.
+    ip_addresses: IpAddress => ipam::IpAddressSpec, Value;
 }
 
 /// What became of a document that was given to a snapshot.

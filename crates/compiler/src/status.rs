@@ -1,6 +1,7 @@
 //! What is reported back: problems and the nodes' answers, folded into the status of each intent.
 
 mod low_level;
+mod mirror;
 mod sessions;
 
 use std::{
@@ -44,6 +45,10 @@ pub fn fold(
         nodes,
         generated: generated(&compilation.lowered),
         groups: groups(compilation),
+        carried: mirror::Carried::new(&compilation.nodes, |selector| {
+            let selector = compilation.lowered.mirror_selectors.get(selector)?;
+            Some(&selector.spec.mirror_target.name)
+        }),
     };
     let mut statuses = Statuses::default();
     for (key, object) in &snapshot.vrfs {
@@ -75,6 +80,7 @@ pub fn fold(
         statuses.put(Kind::BgpNeighbor, key, &status);
     }
     fold.low_level(&mut statuses);
+    fold.mirrors(&mut statuses);
     statuses
 }
 
@@ -140,6 +146,7 @@ struct Fold<'a> {
     nodes: &'a BTreeMap<String, Progress>,
     generated: BTreeMap<&'a ObjectRef, BTreeSet<&'a str>>,
     groups: Vec<(&'a Shared, Vec<&'a str>)>,
+    carried: mirror::Carried<'a>,
 }
 
 impl Fold<'_> {
@@ -319,7 +326,7 @@ impl Fold<'_> {
         let is_on = |shared: &Shared| {
             let has = |object: &&str| match kind {
                 Kind::BgpNeighbor => shared.peerings.contains(*object),
-                _ => shared.objects.contains(*object),
+                _ => shared.segments.contains(*object) || shared.routing.contains(*object),
             };
             objects.is_some_and(|objects| objects.iter().any(has))
         };

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod mirrors;
+
 /// A tenant's numbers; small ranges, so that tenants get in each other's way.
 #[derive(Clone, Debug)]
 struct Tenant {
@@ -217,6 +219,8 @@ fn bytes(compilation: &Compilation) -> String {
         "layer2": compilation.lowered.layer2,
         "vrf": compilation.lowered.vrf,
         "bgp": compilation.lowered.bgp,
+        "mirrorTargets": compilation.lowered.mirror_targets,
+        "mirrorSelectors": compilation.lowered.mirror_selectors,
         "vnis": compilation.lowered.network_vnis,
         "revision": compilation.revision.spec(),
         "nodes": nodes,

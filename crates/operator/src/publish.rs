@@ -79,6 +79,20 @@ pub(crate) async fn apply(
     writer
         .generated(Kind::BgpPeering, &lowered.bgp, &snapshot.bgp_peerings)
         .await?;
+    writer
+        .generated(
+            Kind::MirrorTarget,
+            &lowered.mirror_targets,
+            &snapshot.mirror_targets,
+        )
+        .await?;
+    writer
+        .generated(
+            Kind::MirrorSelector,
+            &lowered.mirror_selectors,
+            &snapshot.mirror_selectors,
+        )
+        .await?;
     writer.revision(compilation, progress).await?;
     for node in rollout::next(progress) {
         writer.tell(node, compilation).await?;

@@ -11,14 +11,22 @@ use kube::{
 
 use compiler::snapshot::Key;
 
-/// Plural names by group and kind, as our own definitions give them.
+/// Plural names by group and kind, as our own definitions give them; those of others are written down.
 static PLURALS: LazyLock<BTreeMap<(String, String), String>> = LazyLock::new(|| {
     let definitions = api::crds::all()
         .into_iter()
         .map(|definition| definition.spec);
     let ours = definitions.map(|spec| ((spec.group, spec.names.kind), spec.names.plural));
-    let core = ((String::new(), "Node".to_owned()), "nodes".to_owned());
-    ours.chain([core]).collect()
+    let borrowed = [
+        (Kind::Node, "nodes"),
+        (Kind::IpAddressClaim, "ipaddressclaims"),
+        (Kind::IpAddress, "ipaddresses"),
+    ];
+    let borrowed = borrowed.map(|(kind, plural)| {
+        let group = kind.group_version().0.to_owned();
+        ((group, kind.to_string()), plural.to_owned())
+    });
+    ours.chain(borrowed).collect()
 });
 
 /// The resource of a kind.

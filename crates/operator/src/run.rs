@@ -117,10 +117,9 @@ fn progress(snapshot: &Snapshot, compilation: &Compilation) -> BTreeMap<String, 
     let revision = &compilation.revision.fingerprint;
     let of = |node: &String, config: &compiler::NodeConfig| {
         let told = snapshot.node_network_configs.get(&Key::named(node));
-        let status = told.and_then(|told| told.status.as_ref());
         (
             node.clone(),
-            rollout::progress(&config.spec(revision), told.map(|told| &told.spec), status),
+            rollout::progress(&config.spec(revision), told),
         )
     };
     compilation
@@ -169,6 +168,10 @@ fn current(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
     let vrf = &snapshot.vrf_route_configurations;
     add(Kind::VrfRouteConfiguration, vrf, &mut all);
     add(Kind::BgpPeering, &snapshot.bgp_peerings, &mut all);
+    add(Kind::Collector, &snapshot.collectors, &mut all);
+    add(Kind::TrafficMirror, &snapshot.traffic_mirrors, &mut all);
+    add(Kind::MirrorTarget, &snapshot.mirror_targets, &mut all);
+    add(Kind::MirrorSelector, &snapshot.mirror_selectors, &mut all);
     all
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Store {
     incoming: Option<BTreeMap<Key, Arc<Value>>>,
     /// Why the watch does not work at the moment.
     failing: Option<String>,
+    /// The API server has no such kind, and never had while we looked.
+    is_absent: bool,
 }
 
 /// Why no snapshot can be taken now.
@@ -125,6 +127,9 @@ impl Stores {
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => self.with(kind, |store| store.take(kind, event)),
+                Err(error) if kind.is_optional() && is_unknown(&error) => {
+                    self.with(kind, |store| store.lack(kind, &error));
+                }
                 Err(error) => {
                     tracing::warn!(%kind, %error, "watch failed");
                     self.with(kind, |store| store.failing = Some(error.to_string()));
@@ -141,6 +146,21 @@ impl Stores {
 }
 
 impl Store {
+    /// Notes that the API server does not know the kind: that is no objects, unless there have been some.
+    fn lack(&mut self, kind: Kind, error: &watcher::Error) {
+        if self.objects.is_some() && !self.is_absent {
+            tracing::warn!(%kind, %error, "the kind has vanished");
+            self.failing = Some(error.to_string());
+            return;
+        }
+        if !self.is_absent {
+            tracing::info!(%kind, "the cluster does without this kind");
+        }
+        self.is_absent = true;
+        self.failing = None;
+        self.objects = Some(BTreeMap::new());
+    }
+
     fn take<K: ResourceExt + Serialize>(&mut self, kind: Kind, event: Event<K>) {
         match event {
             Event::Init => self.incoming = Some(BTreeMap::new()),
@@ -151,6 +171,7 @@ impl Store {
             }
             Event::InitDone => {
                 self.objects = self.incoming.take();
+                self.is_absent = false;
                 self.failing = None;
             }
             Event::Apply(object) => {
@@ -165,6 +186,17 @@ impl Store {
             }
         }
     }
+}
+
+/// Whether the API server does not know the kind.
+fn is_unknown(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(source)
+    | watcher::Error::WatchStartFailed(source)
+    | watcher::Error::WatchFailed(source)) = error
+    else {
+        return false;
+    };
+    matches!(source, kube::Error::Api(status) if status.code == 404)
 }
 
 /// The object as the JSON it came as. What comes in a list does not say its kind; the list does.
@@ -186,7 +218,7 @@ fn key(object: &impl ResourceExt) -> Key {
 
 #[cfg(test)]
 mod tests {
-    use kube::api::DynamicObject;
+    use kube::{api::DynamicObject, core::Status};
     use serde_json::json;
 
     use super::*;
@@ -231,6 +263,27 @@ mod tests {
         take(&mut store, Event::InitApply(object("b")));
         take(&mut store, Event::InitDone);
         assert_eq!(names(&store), Some(vec!["b"]));
+    }
+
+    #[test]
+    fn a_kind_that_the_cluster_does_without_is_no_objects_and_one_that_vanishes_is_not() {
+        let missing = || {
+            let status = Status::failure("not found", "NotFound").with_code(404);
+            watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()))
+        };
+        assert!(is_unknown(&missing()));
+        let mut store = Store::default();
+        store.lack(Kind::IpAddress, &missing());
+        assert_eq!((names(&store), &store.failing), (Some(vec![]), &None));
+        take(&mut store, Event::Init);
+        take(&mut store, Event::InitApply(object("a")));
+        take(&mut store, Event::InitDone);
+        store.lack(Kind::IpAddress, &missing());
+        assert_eq!(names(&store), Some(vec!["a"]));
+        assert!(
+            store.failing.is_some(),
+            "absence of knowledge is not absence"
+        );
     }
 
     #[test]

@@ -63,6 +63,22 @@ pub enum Protocol {
     Icmpv6,
 }
 
+impl Protocol {
+    /// Whether its packets have ports.
+    pub const fn has_ports(self) -> bool {
+        matches!(self, Self::Tcp | Self::Udp | Self::Sctp)
+    }
+
+    /// Whether it is IPv4's or IPv6's, where it is of one family alone.
+    pub const fn is_ipv4(self) -> Option<bool> {
+        match self {
+            Self::Tcp | Self::Udp | Self::Sctp => None,
+            Self::Icmp => Some(true),
+            Self::Icmpv6 => Some(false),
+        }
+    }
+}
+
 /// Which way mirrored traffic goes, seen from the workload.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

@@ -48,6 +48,7 @@ impl Scope {
     fn field(&self, kind: Kind) -> &'static str {
         match (self, kind) {
             (Self::Vrf(_), Kind::VrfRouteConfiguration) => "spec.vrf",
+            (Self::Vrf(_), Kind::Collector) => "spec.mirrorVRF.name",
             (Self::Vrf(_), Kind::BgpNeighbor) => "spec.allowedInbounds",
             (Self::Vrf(_), _) => "spec.destinations",
             (Self::Vlan(_) | Self::HostVlan(..), Kind::Layer2NetworkConfiguration) => "spec.id",

@@ -119,7 +119,8 @@ impl OnNode<'_> {
             draft.communities(low, prefix);
             found.then(|| draft.done())
         };
-        self.routing(vrf).into_iter().filter_map(claim).collect()
+        let written = self.routing(vrf).into_iter().filter_map(claim);
+        written.chain(self.announced_source(vrf, prefix)).collect()
     }
 
     fn cluster_export(&self, prefix: &str) -> Vec<Claim> {

@@ -17,7 +17,7 @@ impl OnNode<'_> {
     pub(super) fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
         let all = self.trace.compilation.lowered.layer2.iter();
         let here = all.filter(|(name, object)| {
-            self.config.shared.objects.contains(*name)
+            self.config.shared.segments.contains(*name)
                 && self.is_selected(object.spec.node_selector.as_ref())
         });
         here.map(|(name, object)| (KIND, name.as_str(), &**object))

@@ -2,6 +2,8 @@
 
 use strum::IntoEnumIterator;
 
+use crate::platform::ipam;
+
 /// A kind of object that a snapshot holds.
 #[derive(
     Clone,
@@ -55,6 +57,10 @@ pub enum Kind {
     BgpSessionState,
     #[strum(serialize = "PodNetwork")]
     MultiPodNetwork,
+    #[strum(serialize = "IPAddressClaim")]
+    IpAddressClaim,
+    #[strum(serialize = "IPAddress")]
+    IpAddress,
 }
 
 /// What an `apiVersion` and a `kind` mean.
@@ -81,6 +87,7 @@ impl Kind {
                 ("frrk8s.metallb.io", "v1beta1")
             }
             Self::MultiPodNetwork => ("multinetwork.networking.x-k8s.io", "v1alpha1"),
+            Self::IpAddressClaim | Self::IpAddress => (ipam::GROUP, ipam::VERSION),
             _ => ("network.t-caas.telekom.com", "v1alpha1"),
         }
     }
@@ -103,7 +110,19 @@ impl Kind {
                 | Self::L3Passthrough
                 | Self::FrrConfiguration
                 | Self::BgpSessionState
+                | Self::IpAddressClaim
+                | Self::IpAddress
         )
+    }
+
+    /// Whether the kind is somebody else's, of which we read what we need and judge nothing.
+    pub const fn is_borrowed(self) -> bool {
+        matches!(self, Self::Node | Self::IpAddressClaim | Self::IpAddress)
+    }
+
+    /// Whether a cluster may do without the kind.
+    pub const fn is_optional(self) -> bool {
+        matches!(self, Self::IpAddressClaim | Self::IpAddress)
     }
 
     /// What this `apiVersion` and `kind` mean.
@@ -120,13 +139,15 @@ impl Kind {
         if let Some(known) = of_group().find(|known| <&str>::from(known) == kind) {
             return match known.group_version() {
                 (_, served) if served == version => Lookup::Ours(known),
+                // What we read of it is the same in every version.
+                (ipam::GROUP, _) => Lookup::Ours(known),
                 _ => Lookup::Unknown(format!(
                     "{api_version}: {kind} is served in {}; write that version",
                     known.api_version()
                 )),
             };
         }
-        if group.is_empty() || of_group().next().is_none() {
+        if of_group().all(Self::is_borrowed) {
             return Lookup::Foreign;
         }
         let known: Vec<&str> = of_group().map(Into::into).collect();

@@ -63,8 +63,7 @@ pub(super) fn object<S, T>(
         .flat_map(Map::keys)
         .filter(|field| !known.contains(&field.as_str()))
     {
-        // A Node is Kubernetes' own kind and none of ours to judge.
-        if kind != Kind::Node {
+        if !kind.is_borrowed() {
             report(field.clone(), problem::Kind::UnknownField);
         }
     }
@@ -99,7 +98,7 @@ struct Parsed<T> {
 
 impl<T> Parsed<T> {
     fn take(self, kind: Kind, report: &mut impl FnMut(String, problem::Kind)) -> Option<T> {
-        if kind != Kind::Node {
+        if !kind.is_borrowed() {
             for field in self.unknown {
                 report(field, problem::Kind::UnknownField);
             }

@@ -26,7 +26,7 @@ impl Fold<'_> {
             let on_node = |shared: &Shared| {
                 let has_vlan = shared.layer2s.contains_key(&vlan.to_string())
                     || shared.host_vlans.values().any(|host| host.vlan == vlan);
-                has_vlan && shared.objects.contains(&key.name)
+                has_vlan && shared.segments.contains(&key.name)
             };
             let status = Layer2NetworkConfigurationStatus {
                 observed_generation: meta.generation,
@@ -48,7 +48,7 @@ impl Fold<'_> {
                 let mut cluster = shared.cluster_vrf.iter();
                 let has_vrf = shared.fabric_vrfs.contains_key(vrf)
                     || cluster.any(|cluster| cluster.devices.vrf.as_str() == vrf);
-                has_vrf && shared.objects.contains(&key.name)
+                has_vrf && shared.routing.contains(&key.name)
             };
             let status = VrfRouteConfigurationStatus {
                 observed_generation: meta.generation,

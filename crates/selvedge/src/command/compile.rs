@@ -86,6 +86,14 @@ fn documents(what: What, world: &World, compilation: &Compilation) -> Vec<Value>
             &compilation.lowered.vrf,
         ));
         documents.extend(lowlevel(Kind::BgpPeering, &compilation.lowered.bgp));
+        documents.extend(lowlevel(
+            Kind::MirrorTarget,
+            &compilation.lowered.mirror_targets,
+        ));
+        documents.extend(lowlevel(
+            Kind::MirrorSelector,
+            &compilation.lowered.mirror_selectors,
+        ));
     }
     if all || what == What::Revision {
         let name = revision::object_name(&compilation.revision.fingerprint);
@@ -182,27 +190,16 @@ fn summary(compilation: &Compilation) -> String {
             ]
         })
         .collect();
-    let generated = compilation
-        .lowered
-        .layer2
-        .values()
-        .filter(|object| object.is_generated())
-        .count()
-        + compilation
-            .lowered
-            .vrf
-            .values()
-            .filter(|object| object.is_generated())
-            .count()
-        + compilation
-            .lowered
-            .bgp
-            .values()
-            .filter(|object| object.is_generated())
-            .count();
-    let low_level = compilation.lowered.layer2.len()
-        + compilation.lowered.vrf.len()
-        + compilation.lowered.bgp.len();
+    let lowered = &compilation.lowered;
+    let counts = [
+        counts(&lowered.layer2),
+        counts(&lowered.vrf),
+        counts(&lowered.bgp),
+        counts(&lowered.mirror_targets),
+        counts(&lowered.mirror_selectors),
+    ];
+    let low_level: usize = counts.iter().map(|(all, _)| all).sum();
+    let generated: usize = counts.iter().map(|(_, generated)| generated).sum();
     format!(
         "revision {}   {} low-level objects, {generated} of them generated   {} nodes\n\n{}",
         revision::object_name(&compilation.revision.fingerprint),
@@ -210,4 +207,10 @@ fn summary(compilation: &Compilation) -> String {
         compilation.nodes.len(),
         output::table(&["NODE", "ASN", "VTEP", "VRFS", "VLANS"], &rows),
     )
+}
+
+/// How many objects there are, and how many of them are generated.
+fn counts<S>(objects: &LowLevelObjects<S>) -> (usize, usize) {
+    let generated = objects.values().filter(|object| object.is_generated());
+    (objects.len(), generated.count())
 }

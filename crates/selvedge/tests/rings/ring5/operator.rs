@@ -141,7 +141,11 @@ impl Cluster<'_> {
     /// Answers for a node that it runs a revision.
     fn answer(&self, node: &str, revision: &str) -> anyhow::Result<()> {
         let mut config = self.get("NodeNetworkConfig", node)?;
-        config["status"] = json!({"configStatus": "provisioned", "observedRevision": revision});
+        config["status"] = json!({
+            "configStatus": "provisioned",
+            "observedRevision": revision,
+            "observedGeneration": config["metadata"]["generation"],
+        });
         let answer = self.server.replace_status(&config)?;
         answer.map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
         Ok(())

@@ -1,0 +1,259 @@
+//! A `TrafficMirror` becomes mirror selectors: one for the segment of an attachment, or, for a service, one for each VRF and each
+//! network of addresses that it has.
+
+use api::{
+    meta::TypedObjectReference,
+    tcaas::{
+        GROUP, MatchPrefix, MirrorDirection, MirrorSelectorSpec, MirrorSourceKind, Protocol,
+        TrafficMatch, TrafficMirrorSpec,
+    },
+    value::{Prefix, VrfName},
+};
+use ipnet::IpNet;
+
+use super::{Lowered, Made, addresses::plain, routing::generated_name};
+use crate::{
+    problem::{self, Problem},
+    snapshot::{Key, Kind, ObjectRef, Snapshot},
+};
+
+/// What the mirror becomes; `None` when something is wrong, with the reason in `problems`.
+pub(super) fn lower(
+    snapshot: &Snapshot,
+    lowered: &Lowered,
+    subject: &ObjectRef,
+    spec: &TrafficMirrorSpec,
+    problems: &mut Vec<Problem>,
+) -> Option<Made> {
+    let mut wrong = Vec::new();
+    let mut report = |field: &str, kind| wrong.push(Problem::new(subject.clone(), field, kind));
+    if !snapshot
+        .collectors
+        .contains_key(&Key::named(&spec.collector))
+    {
+        let target = ObjectRef::named(Kind::Collector, &spec.collector);
+        report("spec.collector", snapshot.missing(target));
+    }
+    let traffic = spec.traffic_match.clone().unwrap_or_default();
+    if let Err(message) = check(&traffic) {
+        let message = message.to_owned();
+        report("spec.trafficMatch", problem::Kind::RuleBroken { message });
+    }
+    let wish = Wish {
+        lowered,
+        subject,
+        spec,
+        traffic,
+    };
+    let selectors = match wish.selectors(snapshot) {
+        Ok(selectors) => selectors,
+        Err((field, kind)) => {
+            report(field, kind);
+            None
+        }
+    };
+    let is_sound = wrong.is_empty();
+    problems.append(&mut wrong);
+    // What is wrong with a collector that exists is said on the collector.
+    let target = lowered.mirror_targets.get(&spec.collector)?;
+    let is_its = target.source == ObjectRef::named(Kind::Collector, &spec.collector);
+    Some(Made {
+        mirror_selectors: selectors.filter(|_| is_sound && is_its)?,
+        ..Made::default()
+    })
+}
+
+/// Whether some packet can be like this; the same words as the kinds' own definitions.
+pub(crate) fn check(traffic: &TrafficMatch) -> Result<(), &'static str> {
+    let has_ports = traffic.src_port.is_some() || traffic.dst_port.is_some();
+    let protocol = traffic.protocol;
+    if has_ports && !protocol.is_some_and(Protocol::has_ports) {
+        return Err("srcPort and dstPort need protocol tcp, udp or sctp");
+    }
+    let prefixes = [traffic.src_prefix, traffic.dst_prefix];
+    let of_prefixes = prefixes
+        .into_iter()
+        .flatten()
+        .map(|prefix| prefix.prefix().is_ipv4());
+    let of_prefixes: Vec<bool> = of_prefixes.collect();
+    if let [src, dst] = of_prefixes.as_slice()
+        && src != dst
+    {
+        return Err(
+            "srcPrefix and dstPrefix must be of the same address family: no packet has both",
+        );
+    }
+    let of_protocol = protocol.and_then(Protocol::is_ipv4);
+    if of_protocol.is_some_and(|ipv4| of_prefixes.iter().any(|prefix| *prefix != ipv4)) {
+        return Err(
+            "protocol icmp is IPv4's and icmpv6 is IPv6's: no packet has both it and the prefix",
+        );
+    }
+    Ok(())
+}
+
+type Selectors = Vec<(String, MirrorSelectorSpec)>;
+type Refusal = (&'static str, problem::Kind);
+
+struct Wish<'a> {
+    lowered: &'a Lowered,
+    subject: &'a ObjectRef,
+    spec: &'a TrafficMirrorSpec,
+    traffic: TrafficMatch,
+}
+
+impl Wish<'_> {
+    /// The selectors. `None` where the source exists and comes to nothing, which is said on it.
+    fn selectors(&self, snapshot: &Snapshot) -> Result<Option<Selectors>, Refusal> {
+        let name = &self.spec.source.name;
+        let (kind, exists) = match self.spec.source.kind {
+            MirrorSourceKind::Layer2Attachment => (
+                Kind::Layer2Attachment,
+                snapshot.layer2_attachments.contains_key(&Key::named(name)),
+            ),
+            MirrorSourceKind::Inbound => (
+                Kind::Inbound,
+                snapshot.inbounds.contains_key(&Key::named(name)),
+            ),
+            MirrorSourceKind::Outbound => (
+                Kind::Outbound,
+                snapshot.outbounds.contains_key(&Key::named(name)),
+            ),
+        };
+        let mirrored = ObjectRef::named(kind, name);
+        if !exists {
+            return Err(("spec.source.name", snapshot.missing(mirrored)));
+        }
+        if kind == Kind::Layer2Attachment {
+            self.of_attachment(snapshot, mirrored)
+        } else {
+            self.of_service(snapshot, mirrored)
+        }
+    }
+
+    fn of_attachment(
+        &self,
+        snapshot: &Snapshot,
+        mirrored: ObjectRef,
+    ) -> Result<Option<Selectors>, Refusal> {
+        let attachment = snapshot.layer2_attachments.get(&mirrored.key);
+        let spec = attachment.map(|attachment| &attachment.spec);
+        let network = spec.and_then(|spec| snapshot.networks.get(&Key::named(&spec.network_ref)));
+        let why = if spec.is_some_and(|spec| spec.interface_ref.is_some()) {
+            Some("it is on a device of the node")
+        } else if spec.is_some_and(|spec| !super::is_over_the_fabric(spec)) {
+            Some("its SR-IOV devices pass the node by")
+        } else if network.is_some_and(|network| !network.spec.managed) {
+            Some("its Network is not managed")
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            let kind = problem::Kind::NothingToMirror { mirrored, why };
+            return Err(("spec.source", kind));
+        }
+        let mut segments = self.lowered.layer2.iter();
+        let segment = segments.find(|(_, object)| object.source == mirrored);
+        Ok(segment.map(|(name, object)| {
+            let selector =
+                self.selector(Kind::Layer2NetworkConfiguration, name, self.traffic.clone());
+            let scope = object.spec.id.to_string();
+            vec![(generated_name(self.subject, &scope), selector)]
+        }))
+    }
+
+    fn of_service(
+        &self,
+        snapshot: &Snapshot,
+        mirrored: ObjectRef,
+    ) -> Result<Option<Selectors>, Refusal> {
+        let inbound = snapshot.inbounds.get(&mirrored.key);
+        let outbound = snapshot.outbounds.get(&mirrored.key);
+        let destinations = if mirrored.kind == Kind::Inbound {
+            inbound.and_then(|inbound| inbound.spec.destinations.as_ref())
+        } else {
+            outbound.and_then(|outbound| outbound.spec.destinations.as_ref())
+        };
+        if destinations.is_none() {
+            let why = "it has no spec.destinations, so no VRF knows its addresses";
+            let kind = problem::Kind::NothingToMirror { mirrored, why };
+            return Err(("spec.source", kind));
+        }
+        let routing = self.lowered.vrf.iter();
+        let routing = routing.filter(|(_, object)| object.source == mirrored);
+        let routing: Vec<(&String, &VrfName)> = routing
+            .map(|(name, object)| (name, &object.spec.vrf))
+            .collect();
+        let target = self.lowered.mirror_targets.get(&self.spec.collector);
+        let mirror_vrf = target.map(|target| &target.spec.destination_vrf);
+        if let Some((_, vrf)) = routing.iter().find(|(_, vrf)| Some(*vrf) == mirror_vrf) {
+            let vrf = vrf.to_string();
+            return Err(("spec.source", problem::Kind::MirrorOfItself { vrf }));
+        }
+        let service = self.lowered.services.get(&mirrored);
+        let addresses = service
+            .into_iter()
+            .flat_map(|service| plain(&service.addresses));
+        let own = IpNet::aggregate(&addresses.map(IpNet::from).collect());
+        if routing.is_empty() || own.is_empty() {
+            return Ok(None);
+        }
+        let matches: Vec<(Prefix, TrafficMatch)> = own
+            .into_iter()
+            .filter_map(|net| Some((Prefix::of(net), self.narrowed(net)?)))
+            .collect();
+        if matches.is_empty() {
+            let kind = problem::Kind::MatchesNothing { mirrored };
+            return Err(("spec.trafficMatch", kind));
+        }
+        let selectors = routing.into_iter().flat_map(|(name, vrf)| {
+            matches.iter().map(move |(own, traffic)| {
+                let kind = Kind::VrfRouteConfiguration;
+                let scope = scope(vrf, *own);
+                let selector = self.selector(kind, name, traffic.clone());
+                (generated_name(self.subject, &scope), selector)
+            })
+        });
+        Ok(Some(selectors.collect()))
+    }
+
+    /// What of the match concerns these addresses of the source: they are where packets go to, or, on the way out, come from.
+    fn narrowed(&self, own: IpNet) -> Option<TrafficMatch> {
+        let mut traffic = self.traffic.clone();
+        let side = match self.spec.direction {
+            MirrorDirection::Ingress => &mut traffic.dst_prefix,
+            MirrorDirection::Egress => &mut traffic.src_prefix,
+        };
+        let narrow = match side.map(|wanted| wanted.prefix().net()) {
+            None => own,
+            Some(wanted) if wanted.contains(&own) => own,
+            Some(wanted) if own.contains(&wanted) => wanted,
+            Some(_) => return None,
+        };
+        *side = Some(MatchPrefix::from(Prefix::of(narrow)));
+        check(&traffic).is_ok().then_some(traffic)
+    }
+
+    fn selector(&self, kind: Kind, name: &str, traffic: TrafficMatch) -> MirrorSelectorSpec {
+        let reference = |kind: Kind, name: &str| TypedObjectReference {
+            api_group: Some(GROUP.to_owned()),
+            kind: kind.to_string(),
+            name: name.to_owned(),
+            namespace: None,
+        };
+        MirrorSelectorSpec {
+            traffic_match: (traffic != TrafficMatch::default()).then_some(traffic),
+            mirror_target: reference(Kind::MirrorTarget, &self.spec.collector),
+            mirror_source: reference(kind, name),
+            direction: self.spec.direction,
+        }
+    }
+}
+
+fn scope(vrf: &VrfName, own: Prefix) -> String {
+    let net = own.net();
+    if net.prefix_len() == net.max_prefix_len() {
+        return format!("{vrf}-{}", net.addr());
+    }
+    format!("{vrf}-{}-{}", net.addr(), net.prefix_len())
+}

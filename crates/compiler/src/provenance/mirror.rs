@@ -1,0 +1,148 @@
+//! What is mirrored, the tunnels for it and where they start, from selectors and targets.
+
+use std::collections::BTreeSet;
+
+use api::tcaas::{MirrorSelectorSpec, MirrorTargetSpec, node_network_config::Gre};
+
+use super::{Claim, Draft, Field, Low, OnNode, Source};
+use crate::{
+    element::{self, Element},
+    mirror::Rule,
+    platform::ipam::Addresses,
+    snapshot::{Kind, ObjectRef},
+};
+
+type Selector<'a> = Low<'a, MirrorSelectorSpec>;
+type Target<'a> = Low<'a, MirrorTargetSpec>;
+
+impl OnNode<'_> {
+    /// The rule that copies traffic.
+    pub(super) fn mirror(&self, element: &Element) -> Vec<Claim> {
+        let rules = self.config.mirrors.rules.iter();
+        let rules = rules.filter(|rule| element::mirror(&rule.place, &rule.acl) == *element);
+        let claim = |rule: &Rule| {
+            let selector = self.selector(&rule.selector)?;
+            let mut draft = self.selected(selector);
+            draft.named(selector, "spec.direction", "spec.direction");
+            if selector.2.spec.traffic_match.is_some() {
+                draft.named(selector, "spec.trafficMatch", "spec.trafficMatch");
+            }
+            Some(draft.done())
+        };
+        rules.filter_map(claim).collect()
+    }
+
+    /// A tunnel: each rule that copies something into it would do.
+    pub(super) fn tunnel(&self, vrf: &str, device: &str) -> Vec<Claim> {
+        let into = |rule: &Rule| rule.acl.mirror_destination.as_str() == device;
+        let key = (vrf.to_owned(), device.to_owned());
+        let Some((_, gre)) = self.config.mirrors.tunnels.get(&key) else {
+            return Vec::new();
+        };
+        self.starts(into, |draft, target| {
+            draft.named(target, "spec.type", "spec.protocol");
+            draft.named(target, "spec.destinationIP", "spec.address");
+            if gre.encapsulation_key.is_some() {
+                draft.named(target, "spec.key", "spec.key");
+            }
+        })
+    }
+
+    /// The loopback that tunnels start on.
+    pub(super) fn mirror_source(&self, vrf: &str, loopback: &str) -> Vec<Claim> {
+        let starts_there = |gre: &Gre| {
+            let start = gre.source_interface.as_ref();
+            start.is_some_and(|start| start.as_str() == loopback)
+        };
+        let tunnels = self.config.mirrors.tunnels.iter();
+        let there = tunnels.filter(|((home, _), (_, gre))| home == vrf && starts_there(gre));
+        let devices: BTreeSet<&str> = there.map(|((_, device), _)| device.as_str()).collect();
+        let into = |rule: &Rule| devices.contains(rule.acl.mirror_destination.as_str());
+        self.starts(into, |_, _| {})
+    }
+
+    /// The announcement of where tunnels start.
+    pub(super) fn announced_source(&self, vrf: &str, prefix: &str) -> Vec<Claim> {
+        let announced = |address| api::value::Prefix::host(address).to_string() == prefix;
+        let sources = self.config.mirrors.loopbacks.iter();
+        let mut sources =
+            sources.filter(|((home, _), address)| home == vrf && announced(**address));
+        let source = sources.next();
+        source.map_or_else(Vec::new, |((_, loopback), _)| {
+            self.mirror_source(vrf, loopback)
+        })
+    }
+
+    /// Claims of the rules whose tunnels start somewhere.
+    fn starts(
+        &self,
+        into: impl Fn(&Rule) -> bool,
+        more: impl Fn(&mut Draft<'_>, Target<'_>),
+    ) -> Vec<Claim> {
+        let claim = |rule: &Rule| {
+            let selector = self.selector(&rule.selector)?;
+            let target = self.target(&selector.2.spec.mirror_target.name)?;
+            let mut draft = self.selected(selector);
+            draft.named(target, "spec.destinationVrf", "spec.mirrorVRF.name");
+            draft.named(target, "spec.sourceLoopback", "spec.mirrorVRF.name");
+            if let Some(given) = self.given(target) {
+                draft.own(Field::new(given, "spec.address"));
+            }
+            more(&mut draft, target);
+            Some(draft.done())
+        };
+        let rules = self.config.mirrors.rules.iter().filter(|rule| into(rule));
+        rules.filter_map(claim).collect()
+    }
+
+    /// The object that gives the address at which a target's tunnel starts.
+    fn given(&self, (_, _, target): Target<'_>) -> Option<ObjectRef> {
+        let (vrf, loopback) = (&target.spec.destination_vrf, &target.spec.source_loopback);
+        let mirrors = &self.config.mirrors;
+        let own = mirrors
+            .loopbacks
+            .get(&(vrf.to_string(), loopback.to_string()))?;
+        let addresses = Addresses::new(self.trace.snapshot);
+        let mut given = mirrors
+            .claims
+            .iter()
+            .filter_map(|claim| addresses.of(claim));
+        given
+            .find(|(_, address)| address == own)
+            .map(|(object, _)| object)
+    }
+
+    fn selector(&self, name: &str) -> Option<Selector<'_>> {
+        let all = &self.trace.compilation.lowered.mirror_selectors;
+        let (name, object) = all.get_key_value(name)?;
+        Some((Kind::MirrorSelector, name, object))
+    }
+
+    fn target(&self, name: &str) -> Option<Target<'_>> {
+        let all = &self.trace.compilation.lowered.mirror_targets;
+        let (name, object) = all.get_key_value(name)?;
+        Some((Kind::MirrorTarget, name, object))
+    }
+
+    /// Begins the claim of a selector: what is copied, and where to.
+    fn selected(&self, low: Selector<'_>) -> Draft<'_> {
+        let mut draft = self.draft(low.2);
+        draft.named(low, "spec.mirrorSource", "spec.source");
+        draft.named(low, "spec.mirrorTarget", "spec.collector");
+        draft
+    }
+}
+
+impl Draft<'_> {
+    /// Names a field of a low-level object and, where that is generated, the field of the intent that it is copied from.
+    fn named<S>(&mut self, (kind, name, object): Low<'_, S>, path: &str, of_intent: &str) {
+        let behind = object.is_generated().then(|| {
+            let intent = object.source.clone();
+            Field::new(intent, of_intent)
+        });
+        self.claim.sources.insert(Source {
+            field: Field::new(ObjectRef::named(kind, name), path),
+            behind: behind.into_iter().collect(),
+        });
+    }
+}

@@ -1,0 +1,306 @@
+//! Ring 2, laws of mirrors, and what their statuses say.
+
+use element::{Element, elements};
+use rollout::Progress;
+
+use super::*;
+
+const POOL: &str = "mirror-source-ips";
+
+fn pool() -> Value {
+    json!({"apiGroup": "ipam.cluster.x-k8s.io", "kind": "InClusterIPPool", "name": POOL})
+}
+
+fn loopbacks() -> Value {
+    json!([{"name": "lo.mir", "poolRef": pool()}])
+}
+
+/// The mirror VRFs: one of a Collector, one of people's own. They are part of the revision.
+fn mirror_vrfs() -> Vec<Value> {
+    let numbers = |vrf: &str, number: u32| json!({"vrf": vrf, "vni": number, "routeTarget": format!("1:{number}")});
+    let mut vrf = numbers("mirror", 900);
+    vrf["loopbacks"] = loopbacks();
+    let mut by_hand = numbers("tap", 901);
+    by_hand["seq"] = json!(1);
+    by_hand["loopbacks"] = json!([{"name": "lo.tap", "poolRef": pool()}]);
+    by_hand["nodeSelector"] = json!({"matchLabels": {"group": "g0"}});
+    vec![
+        object(TCAAS, "VRF", json!({"name": "mirror"}), vrf),
+        object(
+            TCAAS,
+            "VRFRouteConfiguration",
+            json!({"name": "tap"}),
+            by_hand,
+        ),
+        collector("192.0.2.9"),
+    ]
+}
+
+fn collector(address: &str) -> Value {
+    let spec = json!({"address": address, "protocol": "l3gre", "mirrorVRF": {"name": "mirror"}});
+    object(TCAAS, "Collector", json!({"name": "c"}), spec)
+}
+
+fn address(node: usize, vrf: &str, last: u8) -> Value {
+    let claim = format!(
+        "{vrf}-lo.{}-n{node}",
+        if vrf == "tap" { "tap" } else { "mir" }
+    );
+    let metadata = json!({"name": format!("given-{claim}"), "namespace": "selvedge-system"});
+    let spec = json!({
+        "claimRef": {"name": claim}, "poolRef": pool(), "prefix": 32,
+        "address": format!("10.99.0.{last}"),
+    });
+    object("ipam.cluster.x-k8s.io/v1beta2", "IPAddress", metadata, spec)
+}
+
+/// Objects of mirrors, some of them broken: whose traffic, where to, and who has an address.
+fn mirrors() -> impl Strategy<Value = Vec<Value>> {
+    let kinds = ["Layer2Attachment", "Inbound", "Outbound"];
+    let of_intents = (0..kinds.len(), 0_usize..6, any::<(bool, bool)>());
+    let of_intents = prop::collection::vec(of_intents, 0..5);
+    let by_hand = prop::collection::vec((0_usize..6, 1_u16..5, any::<(bool, bool)>()), 0..4);
+    let targets = prop::collection::vec((any::<bool>(), 0_u32..3), 0..4);
+    let addresses = prop::collection::btree_map((0_usize..5, any::<bool>()), 1_u8..8, 0..8);
+    (of_intents, by_hand, targets, addresses).prop_map(move |(intents, by_hand, targets, addresses)| {
+        let direction = |ingress| if ingress { "ingress" } else { "egress" };
+        let mut all = Vec::new();
+        for (number, (kind, tenant, (ingress, narrow))) in intents.into_iter().enumerate() {
+            let mut spec = json!({
+                "source": {"kind": kinds[kind], "name": format!("t{tenant}")},
+                "collector": "c", "direction": direction(ingress),
+            });
+            if narrow {
+                spec["trafficMatch"] = json!({"srcPrefix": "10.0.0.0/9", "protocol": "tcp"});
+            }
+            let name = json!({"name": format!("m{number}")});
+            all.push(object(TCAAS, "TrafficMirror", name, spec));
+        }
+        for (number, (tenant, vlan, (ingress, segment))) in by_hand.into_iter().enumerate() {
+            let (kind, scope) = if segment {
+                ("Layer2NetworkConfiguration", vlan.to_string())
+            } else {
+                ("VRFRouteConfiguration", format!("v{vlan}"))
+            };
+            let spec = json!({
+                "mirrorTarget": {"kind": "MirrorTarget", "name": format!("x{}", number % 3)},
+                "mirrorSource": {"kind": kind, "name": format!("layer2attachment-t{tenant}-{scope}")},
+                "direction": direction(ingress),
+            });
+            all.push(object(TCAAS, "MirrorSelector", json!({"name": format!("s{number}")}), spec));
+        }
+        for (number, (l2, key)) in targets.into_iter().enumerate() {
+            let spec = json!({
+                "type": if l2 { "l2gre" } else { "l3gre" }, "destinationIP": "192.0.2.8", "key": key,
+                "destinationVrf": "tap", "sourceLoopback": "lo.tap",
+            });
+            all.push(object(TCAAS, "MirrorTarget", json!({"name": format!("x{number}")}), spec));
+        }
+        for ((node, by_hand), last) in addresses {
+            all.push(address(node, if by_hand { "tap" } else { "mirror" }, last));
+        }
+        all
+    })
+}
+
+fn with(world: &[Value], more: &[Value]) -> Vec<Value> {
+    [world, &mirror_vrfs(), more].concat()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mirrors_change_no_revision_and_no_other_element(world in world(), mirrors in mirrors()) {
+        let before = compile(&snapshot(&with(&world, &[])));
+        let after = compile(&snapshot(&with(&world, &mirrors)));
+        prop_assert_eq!(&before.revision, &after.revision);
+        for (node, config) in &after.nodes {
+            let of = |config: &NodeConfig| elements(&config.spec(""));
+            let (before, after) = (of(&before.nodes[node]), of(config));
+            for (element, what) in &before {
+                prop_assert_eq!(after.get(element), Some(what), "{} on {}", element, node);
+            }
+            for element in after.keys().filter(|element| !before.contains_key(*element)) {
+                let of_mirrors = matches!(
+                    element,
+                    Element::Loopback { .. } | Element::Tunnel { .. } | Element::Mirror { .. } | Element::Export { .. }
+                );
+                prop_assert!(of_mirrors, "{}", element);
+            }
+        }
+        for problem in &before.problems {
+            let unused = matches!(problem.kind, problem::Kind::NoEffect { .. });
+            prop_assert!(unused || after.problems.contains(problem), "{} is gone", problem);
+        }
+    }
+
+    #[test]
+    fn a_tunnel_is_where_something_is_copied_into_it_and_starts_at_a_loopback_that_is_announced(
+        world in world(), mirrors in mirrors()
+    ) {
+        for config in compile(&snapshot(&with(&world, &mirrors))).nodes.values() {
+            let spec = config.spec("");
+            let segments = spec.layer2s.values().flat_map(|segment| &segment.mirror_acls);
+            let acls = segments.chain(spec.vrfs().flat_map(|vrf| &vrf.mirror_acls));
+            let used: BTreeSet<&str> = acls.map(|acl| acl.mirror_destination.as_str()).collect();
+            let made: BTreeSet<&str> = spec.vrfs().flat_map(|vrf| vrf.gres.keys().map(String::as_str)).collect();
+            prop_assert_eq!(used, made);
+            for vrf in spec.vrfs() {
+                for gre in vrf.gres.values() {
+                    let source = gre.source_interface.as_ref().expect("a tunnel starts on a loopback");
+                    let addresses = &vrf.loopbacks[source.as_str()].ip_addresses;
+                    prop_assert_eq!(addresses.iter().map(|one| one.addr()).collect::<Vec<_>>(), vec![gre.source_address]);
+                    prop_assert_eq!(addresses[0].net().prefix_len(), addresses[0].net().max_prefix_len());
+                    let filter = vrf.evpn_export_filter.as_ref().expect("a mirror VRF announces");
+                    let first = filter.items.iter().position(|item| {
+                        item.matcher.prefix.as_ref().is_some_and(|one| one.prefix == addresses[0].prefix())
+                    });
+                    prop_assert!(first.is_some_and(|first| first < vrf.loopbacks.len()));
+                }
+                prop_assert_eq!(vrf.loopbacks.is_empty(), vrf.gres.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_mirrors_never_matters_and_a_second_compile_moves_nothing(
+        (world, shuffled) in (world(), mirrors())
+            .prop_map(|(world, mirrors)| with(&world, &mirrors))
+            .prop_flat_map(|world| (Just(world.clone()), Just(world).prop_shuffle()))
+    ) {
+        let first = compile(&snapshot(&world));
+        prop_assert_eq!(bytes(&first), bytes(&compile(&snapshot(&shuffled))));
+        prop_assert_eq!(bytes(&compile(&remembering(&world, &first))), bytes(&first));
+    }
+
+    #[test]
+    fn every_element_of_a_mirror_comes_from_fields_of_objects(world in world(), mirrors in mirrors()) {
+        let snapshot = snapshot(&with(&world, &mirrors));
+        let compilation = compile(&snapshot);
+        let trace = provenance::Trace::new(&snapshot, &compilation);
+        for (node, config) in &compilation.nodes {
+            for element in elements(&config.spec("")).keys() {
+                let claims = trace.claims(node, element);
+                prop_assert!(!claims.is_empty(), "nobody is behind {}", element);
+                prop_assert!(claims.iter().all(|claim| !claim.fields().is_empty()), "{}", element);
+            }
+        }
+    }
+}
+
+/// Two nodes with an attachment that is mirrored.
+fn mirrored() -> Vec<Value> {
+    let node = |name: &str| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
+    let underlay = json!({"asn": 64514, "nics": ["eth1"], "evpn": {"vtepcidr": "100.65.0.0/29"}, "neighbors": [{"asn": 64512, "address": "192.0.2.1"}]});
+    let mut world = vec![
+        node("n0"),
+        node("n1"),
+        object(
+            "openpe.openperouter.github.io/v1alpha1",
+            "Underlay",
+            json!({"name": "u", "namespace": "default"}),
+            underlay,
+        ),
+    ];
+    world.extend(objects(
+        0,
+        &Tenant {
+            vrf: 1,
+            vlan: 1,
+            vni: Some(1),
+            subnet: 0,
+            group: None,
+            services: (0, 0, false),
+            ways: (false, false, false),
+            missing: Vec::new(),
+        },
+    ));
+    let mirror = json!({"source": {"kind": "Layer2Attachment", "name": "t0"}, "collector": "c", "direction": "ingress"});
+    world.extend(mirror_vrfs());
+    world.push(object(TCAAS, "TrafficMirror", json!({"name": "m"}), mirror));
+    world
+}
+
+/// `Applied` of the mirror and `Ready` of the collector, each with its reason, and the nodes that both count.
+fn said(world: &[Value], progress: &[(&str, Progress)]) -> (String, String, u64) {
+    let snapshot = snapshot(world);
+    let progress = progress
+        .iter()
+        .map(|(node, one)| ((*node).to_owned(), *one))
+        .collect();
+    let statuses = status::fold(&snapshot, &compile(&snapshot), &progress);
+    let of = |kind, name, condition: &str| {
+        let status = &statuses.0[&ObjectRef::named(kind, name)];
+        let conditions = status["conditions"].as_array().expect("conditions");
+        let found = conditions
+            .iter()
+            .find(|one| one["type"] == *condition)
+            .expect("the condition");
+        let text = format!(
+            "{} {}: {}",
+            found["status"].as_str().unwrap(),
+            found["reason"].as_str().unwrap(),
+            found["message"].as_str().unwrap()
+        );
+        (text, status["activeNodes"].as_u64().expect("a number"))
+    };
+    let (applied, nodes) = of(Kind::TrafficMirror, "m", "Applied");
+    let (ready, of_collector) = of(Kind::Collector, "c", "Ready");
+    assert_eq!(nodes, of_collector);
+    (applied, ready, nodes)
+}
+
+#[test]
+fn a_mirror_is_applied_when_all_nodes_with_its_source_carry_it() {
+    let mut world = mirrored();
+    world.push(address(0, "mirror", 1));
+    let (applied, ready, nodes) = said(&world, &[("n0", Progress::Ready), ("n1", Progress::Ready)]);
+    let waiting =
+        "False Pending: IPAddressClaim selvedge-system/mirror-lo.mir-n1 has no address yet";
+    assert_eq!(
+        (applied.as_str(), ready.as_str(), nodes),
+        (waiting, waiting, 1)
+    );
+    world.push(address(1, "mirror", 2));
+    let (applied, ready, nodes) = said(
+        &world,
+        &[("n0", Progress::Ready), ("n1", Progress::Ongoing)],
+    );
+    assert_eq!(
+        applied,
+        "False Pending: MirrorACLs programmed on 1 of 2 nodes"
+    );
+    assert_eq!(
+        (ready.as_str(), nodes),
+        ("False Pending: tunnel configured on 1 of 2 nodes", 1)
+    );
+    let (applied, ready, nodes) = said(&world, &[("n0", Progress::Ready), ("n1", Progress::Ready)]);
+    assert_eq!(applied, "True Applied: MirrorACLs programmed on 2 nodes");
+    assert_eq!(
+        (ready.as_str(), nodes),
+        ("True Configured: tunnel configured on 2 nodes", 2)
+    );
+    let (applied, _, nodes) = said(&world, &[("n0", Progress::Ready), ("n1", Progress::Failed)]);
+    assert_eq!(
+        (applied.as_str(), nodes),
+        ("False NodeFailed: node n1 could not apply it", 1)
+    );
+}
+
+#[test]
+fn a_change_of_the_collector_changes_configs_and_no_revision() {
+    let mut world = mirrored();
+    world.push(address(0, "mirror", 1));
+    let before = compile(&snapshot(&world));
+    world.retain(|document| document["kind"] != "Collector");
+    world.push(collector("192.0.2.77"));
+    let after = compile(&snapshot(&world));
+    assert_eq!(before.revision, after.revision);
+    assert_ne!(before.nodes["n0"].spec("r"), after.nodes["n0"].spec("r"));
+    assert_eq!(
+        before.nodes["n1"].spec("r"),
+        after.nodes["n1"].spec("r"),
+        "nothing is mirrored there yet"
+    );
+}
