@@ -15,6 +15,7 @@ use api::{
 };
 
 use self::loopback::{Loopback, Loopbacks, loopbacks};
+pub(crate) use self::place::without;
 pub use self::place::{NodeMirrors, Place, Rule};
 use crate::{
     NodeConfig,

@@ -6,7 +6,7 @@ use api::tcaas::{
     NodeNetworkConfigSpec, NodeNetworkConfigStatus, node_network_config::ConfigStatus,
 };
 
-use crate::snapshot::Object;
+use crate::{mirror, snapshot::Object};
 
 /// What a node was told, and what it answered.
 pub type Told = Object<NodeNetworkConfigSpec, NodeNetworkConfigStatus>;
@@ -42,6 +42,12 @@ pub fn progress(wanted: &NodeNetworkConfigSpec, told: Option<&Told>) -> Progress
         Some(ConfigStatus::Invalid) => Progress::Failed,
         Some(ConfigStatus::Untouched | ConfigStatus::Provisioning) | None => Progress::Ongoing,
     }
+}
+
+/// Whether a node runs the wanted revision and lacks only changes of mirrors, which wait for nobody: they change no forwarding.
+pub fn is_direct(wanted: &NodeNetworkConfigSpec, told: &NodeNetworkConfigSpec) -> bool {
+    let same = wanted.revision == told.revision && wanted != told;
+    same && mirror::without(wanted) == mirror::without(told)
 }
 
 /// The nodes to tell now: one after another, and nobody while one is busy or has failed.
@@ -82,6 +88,7 @@ pub fn waves(nodes: &BTreeSet<String>) -> Vec<Vec<String>> {
 mod tests {
     use super::*;
     use crate::snapshot::Meta;
+    use serde_json::json;
 
     fn spec(revision: &str) -> NodeNetworkConfigSpec {
         NodeNetworkConfigSpec {
@@ -134,6 +141,40 @@ mod tests {
         };
         let told = told("new", Some(answer));
         assert_eq!(progress(&spec("new"), Some(&told)), Progress::Ongoing);
+    }
+
+    #[test]
+    fn mirrors_alone_wait_for_nobody() {
+        let vrf = |export: &str, mirrors: bool| {
+            let accept = |prefix: &str| json!({"matcher": {"prefix": {"prefix": prefix}}, "action": {"type": "accept"}});
+            let mut items = vec![accept(export)];
+            let mut vrf = json!({
+                "vni": 9, "table": 10009, "devices": {"vrf": "mirror"}, "mtu": 9000,
+                "evpnExportFilter": {"defaultAction": {"type": "reject"}},
+            });
+            if mirrors {
+                items.insert(0, accept("10.99.0.1/32"));
+                vrf["loopbacks"] = json!({"lo.mir": {"ipAddresses": ["10.99.0.1/32"]}});
+                vrf["gres"] = json!({"gre.1": {"destinationAddress": "192.0.2.1", "sourceAddress": "10.99.0.1"}});
+                vrf["mirrorAcls"] = json!([{"trafficMatch": {}, "mirrorDestination": "gre.1", "direction": "egress"}]);
+            }
+            vrf["evpnExportFilter"]["items"] = json!(items);
+            let spec = json!({"revision": "r", "fabricVRFs": {"mirror": vrf}});
+            serde_json::from_value::<NodeNetworkConfigSpec>(spec).expect("a spec")
+        };
+        let plain = vrf("10.0.0.0/8", false);
+        assert!(is_direct(&vrf("10.0.0.0/8", true), &plain));
+        assert!(is_direct(&plain, &vrf("10.0.0.0/8", true)));
+        assert!(
+            !is_direct(&vrf("10.1.0.0/16", true), &plain),
+            "forwarding changes too"
+        );
+        assert!(!is_direct(&plain, &plain), "nothing to tell");
+        let other = NodeNetworkConfigSpec {
+            revision: "s".to_owned(),
+            ..vrf("10.0.0.0/8", true)
+        };
+        assert!(!is_direct(&other, &plain), "another revision has its turn");
     }
 
     #[test]

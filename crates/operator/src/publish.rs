@@ -94,10 +94,32 @@ pub(crate) async fn apply(
         )
         .await?;
     writer.revision(compilation, progress).await?;
-    for node in rollout::next(progress) {
+    let direct = direct(snapshot, compilation, progress);
+    for node in &direct {
         writer.tell(node, compilation).await?;
     }
+    for node in rollout::next(progress) {
+        if !direct.contains(node) {
+            writer.tell(node, compilation).await?;
+        }
+    }
     Ok(writer.published)
+}
+
+/// The nodes whose mirrors alone have changed.
+fn direct<'a>(
+    snapshot: &Snapshot,
+    compilation: &'a Compilation,
+    progress: &BTreeMap<String, Progress>,
+) -> BTreeSet<&'a str> {
+    let queued = |node: &String| progress.get(node) == Some(&Progress::Queued);
+    let nodes = compilation.nodes.iter().filter(|(node, _)| queued(node));
+    let direct = nodes.filter(|(node, config)| {
+        let wanted = config.spec(&compilation.revision.fingerprint);
+        let told = snapshot.node_network_configs.get(&Key::named(*node));
+        told.is_some_and(|told| rollout::is_direct(&wanted, &told.spec))
+    });
+    direct.map(|(node, _)| node.as_str()).collect()
 }
 
 struct Writer<'a> {

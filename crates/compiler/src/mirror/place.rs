@@ -103,6 +103,32 @@ impl NodeMirrors {
     }
 }
 
+/// A config without its mirrors: what is left changes forwarding.
+pub(crate) fn without(spec: &NodeNetworkConfigSpec) -> NodeNetworkConfigSpec {
+    let mut spec = spec.clone();
+    for segment in spec.layer2s.values_mut() {
+        segment.mirror_acls.clear();
+    }
+    for vrf in spec.fabric_vrfs.values_mut() {
+        vrf.mirror_acls.clear();
+        vrf.gres.clear();
+        let loopbacks = std::mem::take(&mut vrf.loopbacks);
+        let sources = loopbacks
+            .values()
+            .flat_map(|loopback| &loopback.ip_addresses);
+        let sources: Vec<FilterItem> = sources.map(|own| accept(own.prefix())).collect();
+        if let Some(filter) = &mut vrf.evpn_export_filter {
+            // They stand first, one for each loopback.
+            let mut place = 0;
+            filter.items.retain(|item| {
+                place += 1;
+                place > sources.len() || !sources.contains(item)
+            });
+        }
+    }
+    spec
+}
+
 fn accept(prefix: Prefix) -> FilterItem {
     FilterItem {
         matcher: Matcher {

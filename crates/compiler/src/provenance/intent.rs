@@ -68,6 +68,9 @@ pub(super) enum AttachmentAsk {
 
 /// The fields of people's objects that are behind what is asked.
 pub(super) fn behind(trace: &Trace<'_>, subject: &ObjectRef, ask: Ask<'_>) -> BTreeSet<Field> {
+    if subject.kind == Kind::Collector {
+        return super::mirror::behind_collector(trace, subject, ask);
+    }
     let Some(intent) = Intent::find(trace.snapshot, subject) else {
         return [Field::new(subject.clone(), "spec")].into();
     };

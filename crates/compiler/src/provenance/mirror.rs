@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use api::tcaas::{MirrorSelectorSpec, MirrorTargetSpec, node_network_config::Gre};
 
-use super::{Claim, Draft, Field, Low, OnNode, Source};
+use super::{Claim, Draft, Field, Low, OnNode, Source, Trace, intent::Ask};
 use crate::{
     element::{self, Element},
     mirror::Rule,
@@ -14,6 +14,43 @@ use crate::{
 
 type Selector<'a> = Low<'a, MirrorSelectorSpec>;
 type Target<'a> = Low<'a, MirrorTargetSpec>;
+
+/// The fields behind the routing of a collector's mirror VRF.
+pub(super) fn behind_collector(
+    trace: &Trace<'_>,
+    subject: &ObjectRef,
+    ask: Ask<'_>,
+) -> BTreeSet<Field> {
+    let collector = trace.snapshot.collectors.get(&subject.key);
+    let vrf = collector.map(|collector| {
+        let vrf = &collector.spec.mirror_vrf.name;
+        ObjectRef::named(Kind::Vrf, vrf)
+    });
+    let object = vrf
+        .as_ref()
+        .and_then(|vrf| trace.snapshot.vrfs.get(&vrf.key));
+    let (Some(vrf), Some(object)) = (vrf, object) else {
+        // It is there because it was there, for as long as its intent is.
+        return [Field::new(subject.clone(), "metadata.name")].into();
+    };
+    let spec = &object.spec;
+    let number = |name, what: &str, says: bool| {
+        if says {
+            Field::new(vrf.clone(), format!("spec.{what}"))
+        } else {
+            Trace::vrf_setting(name, what)
+        }
+    };
+    match ask {
+        Ask::Vrf(_) => {
+            let reference = Field::new(subject.clone(), "spec.mirrorVRF.name");
+            [reference, Field::new(vrf, "spec.vrf")].into()
+        }
+        Ask::VrfVni(name) => [number(name, "vni", spec.vni.is_some())].into(),
+        Ask::VrfTarget(name) => [number(name, "routeTarget", spec.route_target.is_some())].into(),
+        _ => BTreeSet::new(),
+    }
+}
 
 impl OnNode<'_> {
     /// The rule that copies traffic.
