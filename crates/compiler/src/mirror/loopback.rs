@@ -29,12 +29,17 @@ pub(super) fn loopbacks<'a>(
     lowered: &'a Lowered,
     problems: &mut Vec<Problem>,
 ) -> Loopbacks<'a> {
+    let mut loopbacks = Loopbacks::new();
+    note_unused(snapshot, lowered, problems);
+    let mut routing = lowered.vrf.values();
+    if routing.all(|object| object.spec.loopbacks.is_empty()) {
+        return loopbacks;
+    }
     let vrfs: BTreeSet<&str> = lowered
         .vrf
         .values()
         .map(|object| object.spec.vrf.as_str())
         .collect();
-    let mut loopbacks = Loopbacks::new();
     let mut homes: BTreeMap<&IfName, (&str, &ObjectRef)> = BTreeMap::new();
     for (name, object) in by_age(&lowered.vrf) {
         for (place, loopback) in object.spec.loopbacks.iter().enumerate() {
@@ -74,7 +79,6 @@ pub(super) fn loopbacks<'a>(
         }
     }
     loopbacks.retain(|_, loopback| !loopback.objects.is_empty());
-    note_unused(snapshot, lowered, problems);
     loopbacks
 }
 
