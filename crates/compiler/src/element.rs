@@ -317,10 +317,13 @@ fn of_vrf(vrf: &Vrf, all: &mut Elements) {
         vrf_imports: Vec::new(),
         static_routes: Vec::new(),
         redistribute: Some(Redistribute::default()),
-        table: 0,
         ..vrf.clone()
     };
-    all.insert(Element::Vrf { vrf: name }, json(&base));
+    let mut base = json(&base);
+    if let Some(fields) = base.as_object_mut() {
+        fields.remove("table");
+    }
+    all.insert(Element::Vrf { vrf: name }, base);
 }
 
 /// What a VRF announces and takes over, rule by rule, each filter in its order.

@@ -20,11 +20,13 @@ pub mod platform;
 pub mod prefixes;
 pub mod problem;
 pub mod provenance;
+pub mod question;
 pub mod revision;
 pub mod rollout;
 pub mod select;
 pub mod snapshot;
 pub mod status;
+pub mod why_not;
 
 use std::collections::{BTreeMap, BTreeSet};
 

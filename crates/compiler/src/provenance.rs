@@ -20,6 +20,7 @@ use api::{meta::Labels, selvedge::SettingsSpec, value::VrfName};
 use serde::Serialize;
 
 use self::intent::Ask;
+pub(crate) use self::intent::is_kept;
 use crate::{
     Compilation, NodeConfig, Snapshot,
     element::Element,

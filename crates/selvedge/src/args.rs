@@ -27,6 +27,10 @@ pub(crate) enum Command {
     Render(Render),
     /// Shows what would change on which nodes between two sets of manifests
     Plan(Plan),
+    /// Says what a prefix, VRF, VLAN, VNI or interface of a node comes from, field by field
+    Explain(Ask),
+    /// Says what stands in the way of something that is not on a node
+    WhyNot(Ask),
     /// Runs the control plane
     Operator(Cluster),
     /// Runs on a node: applies the node's own NodeNetworkConfig to kernel and FRR
@@ -95,6 +99,22 @@ pub(crate) struct Render {
     /// FRR version to write for, such as 10.3 [default: what the node reports, else the newest]
     #[arg(long, value_name = "VERSION")]
     pub(crate) frr_version: Option<String>,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Ask {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// The node
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node: String,
+    /// A prefix or address, a name, "vrf NAME", "vni NUMBER", "vlan NUMBER", "interface NAME", "table NUMBER", "route-target N:N", or
+    /// Kind/name; explain also takes a line of frr.conf, and why-not "from A to B"
+    #[arg(required = true, value_name = "THING")]
+    pub(crate) thing: Vec<String>,
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub(crate) output: Format,
 }
 
 /// How the cluster is reached.

@@ -4,12 +4,14 @@ mod agent;
 mod compile;
 mod crds;
 mod demo;
+mod explain;
 mod operator;
 mod plan;
 mod problems;
 mod render;
 mod validate;
 mod version;
+mod why_not;
 
 use anyhow::Context;
 use kube::{
@@ -31,6 +33,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Compile(args) => compile::run(&args),
         Command::Render(args) => render::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::WhyNot(args) => why_not::run(&args),
         Command::Operator(args) => operator::run(&args),
         Command::Agent(args) => agent::run(&args),
         Command::Version => Ok(version::run()),

@@ -19,6 +19,18 @@ pub(crate) struct Origin {
     file: String,
     /// Which document of the file, from one; absent where it is the only one.
     document: Option<usize>,
+    /// The line on which the document begins, where it is known.
+    line: Option<usize>,
+}
+
+impl Origin {
+    /// Where to look, as editors read it: file and line.
+    pub(crate) fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("{}:{line}", self.file),
+            None => self.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Origin {
@@ -101,10 +113,14 @@ impl World {
         match documents(text) {
             Ok(documents) => {
                 let several = documents.len() > 1;
-                for (number, document) in (1..).zip(documents) {
+                let lines = first_lines(text);
+                // Where the two do not agree on what a document is, no line is better than a wrong one.
+                let is_sure = lines.len() == documents.len();
+                for (place, document) in documents.into_iter().enumerate() {
                     let origin = Origin {
                         file: file.to_owned(),
-                        document: several.then_some(number),
+                        document: several.then_some(place + 1),
+                        line: lines.get(place).copied().filter(|_| is_sure),
                     };
                     self.insert(origin, &document);
                 }
@@ -113,6 +129,7 @@ impl World {
                 let origin = Origin {
                     file: file.to_owned(),
                     document: None,
+                    line: None,
                 };
                 self.unknown.push((origin, message));
             }
@@ -187,6 +204,23 @@ fn without_null_fields(value: &Value) -> Value {
         Value::Array(items) => Value::Array(items.iter().map(without_null_fields).collect()),
         other => other.clone(),
     }
+}
+
+/// The lines on which the documents of a text begin, from one; those that hold nothing but comments are left out.
+fn first_lines(text: &str) -> Vec<usize> {
+    let mut lines = Vec::new();
+    let mut is_open = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let mark = line.strip_prefix("---");
+        let mark = mark.filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
+        is_open &= mark.is_none();
+        let content = mark.unwrap_or(line).trim();
+        if !is_open && !content.is_empty() && !content.starts_with('#') {
+            lines.push(number);
+            is_open = true;
+        }
+    }
+    lines
 }
 
 /// The documents of a YAML or JSON text; empty ones are left out.

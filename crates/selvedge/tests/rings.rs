@@ -16,6 +16,8 @@ mod data;
 mod ring1_cases;
 #[path = "rings/ring1_plan.rs"]
 mod ring1_plan;
+#[path = "rings/ring1_questions.rs"]
+mod ring1_questions;
 #[path = "rings/ring1_regressions.rs"]
 mod ring1_regressions;
 #[path = "rings/ring1_rules.rs"]

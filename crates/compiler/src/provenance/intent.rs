@@ -82,7 +82,7 @@ pub(super) fn behind(trace: &Trace<'_>, subject: &ObjectRef, ask: Ask<'_>) -> BT
 }
 
 /// Whether what an intent contributes is what it contributed before something was wrong with it.
-fn is_kept(trace: &Trace<'_>, subject: &ObjectRef) -> bool {
+pub(crate) fn is_kept(trace: &Trace<'_>, subject: &ObjectRef) -> bool {
     let lowered = &trace.compilation.lowered;
     if subject.kind == Kind::Layer2Attachment {
         return !lowered.attachments.contains_key(&subject.key.name);

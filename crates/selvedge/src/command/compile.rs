@@ -8,6 +8,7 @@ use compiler::{
     lower::{LowLevel, LowLevelObjects},
     revision,
     status::{self, Statuses},
+    why_not::similar,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -56,12 +57,12 @@ pub(super) fn run(args: &Compile) -> anyhow::Result<Verdict> {
 
 /// What to say about a node that is not in the input.
 pub(super) fn unknown_node(node: &str, compilation: &Compilation) -> String {
-    let known: Vec<&str> = compilation
-        .nodes
-        .keys()
-        .map(String::as_str)
-        .take(10)
-        .collect();
+    let names = || compilation.nodes.keys().map(String::as_str);
+    let similar = similar(node, names());
+    let known = match similar.as_slice() {
+        [] => names().take(10).map(str::to_owned).collect(),
+        similar => similar.to_vec(),
+    };
     match known.as_slice() {
         [] => format!(
             "there is no Node {node:?}, nor any other, in the input; add Node objects to it"

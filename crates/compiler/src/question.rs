@@ -1,0 +1,361 @@
+//! What people ask about: a prefix, a VRF, a number, a device, an object; and which elements of a node speak of it.
+
+use std::{fmt, net::IpAddr};
+
+use ipnet::IpNet;
+use serde_json::Value;
+use strum::IntoEnumIterator;
+
+use crate::{
+    element::{Element, Elements},
+    snapshot::{Key, Kind, ObjectRef},
+};
+
+/// What somebody asks about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Thing {
+    /// A network, or a single address.
+    Prefix(IpNet),
+    /// A VRF, by its name on nodes.
+    Vrf(String),
+    /// A VNI, of a segment or of a VRF.
+    Vni(u32),
+    /// A VLAN.
+    Vlan(u16),
+    /// A route table of the kernel.
+    Table(u32),
+    /// A route target.
+    RouteTarget(String),
+    /// A device on the node.
+    Interface(String),
+    /// An object.
+    Object(ObjectRef),
+    /// A number of any kind.
+    Number(u32),
+    /// The name of anything.
+    Name(String),
+}
+
+/// A question that cannot be asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoThing {
+    /// A word that needs another after it.
+    #[error("{word} {value:?} is none; write, for example, \"{example}\"")]
+    NotOne {
+        /// The kind of thing.
+        word: &'static str,
+        /// What was given.
+        value: String,
+        /// What it could be.
+        example: &'static str,
+    },
+    /// Words that mean nothing.
+    #[error(
+        "{0:?} is nothing to ask about; ask about a prefix, an address, or \"vrf NAME\", \"vni NUMBER\", \"vlan NUMBER\", \"interface NAME\", \"table NUMBER\", \"route-target N:N\" or Kind/name; explain also takes a line of frr.conf, and why-not \"from A to B\""
+    )]
+    Nonsense(String),
+}
+
+impl fmt::Display for Thing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix(net) if net.prefix_len() == net.max_prefix_len() => net.addr().fmt(f),
+            Self::Prefix(net) => net.fmt(f),
+            Self::Vrf(name) => write!(f, "VRF {name}"),
+            Self::Vni(number) => write!(f, "VNI {number}"),
+            Self::Vlan(number) => write!(f, "VLAN {number}"),
+            Self::Table(number) => write!(f, "route table {number}"),
+            Self::RouteTarget(target) => write!(f, "route target {target}"),
+            Self::Interface(name) => write!(f, "interface {name}"),
+            Self::Object(object) => object.fmt(f),
+            Self::Number(number) => number.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl Thing {
+    /// Reads a question.
+    pub fn parse(text: &str) -> Result<Self, NoThing> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words.as_slice() {
+            [word] => Self::of_word(word).ok_or_else(|| NoThing::Nonsense(text.to_owned())),
+            [kind, value] => Self::of_kind(kind, value)
+                .unwrap_or_else(|| Err(NoThing::Nonsense(text.to_owned()))),
+            _ => Err(NoThing::Nonsense(text.to_owned())),
+        }
+    }
+
+    fn of_word(word: &str) -> Option<Self> {
+        if let Some(net) = network(word) {
+            return Some(Self::Prefix(net));
+        }
+        if let Some((kind, name)) = word.split_once('/') {
+            return object(kind, name).map(Self::Object);
+        }
+        if let Ok(number) = word.parse() {
+            return Some(Self::Number(number));
+        }
+        if is_route_target(word) {
+            return Some(Self::RouteTarget(word.to_owned()));
+        }
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let is_name = !word.is_empty() && word.chars().all(is_name);
+        is_name.then(|| Self::Name(word.to_owned()))
+    }
+
+    /// Two words: what it is, and which.
+    fn of_kind(kind: &str, value: &str) -> Option<Result<Self, NoThing>> {
+        let not_one = |word, example| NoThing::NotOne {
+            word,
+            value: value.to_owned(),
+            example,
+        };
+        let name = value.to_owned();
+        Some(match kind {
+            "prefix" | "route" | "address" | "peer" => network(value)
+                .map(Self::Prefix)
+                .ok_or_else(|| not_one("prefix", "prefix 10.0.0.0/8")),
+            "vrf" | "VRF" => Ok(Self::Vrf(name)),
+            "vni" | "VNI" => {
+                let number = value.parse().ok();
+                number
+                    .map(Self::Vni)
+                    .ok_or_else(|| not_one("vni", "vni 10100"))
+            }
+            "vlan" | "VLAN" => {
+                let number = value.parse().ok();
+                number
+                    .map(Self::Vlan)
+                    .ok_or_else(|| not_one("vlan", "vlan 234"))
+            }
+            "table" => {
+                let number = value.parse().ok();
+                number
+                    .map(Self::Table)
+                    .ok_or_else(|| not_one("table", "table 10001"))
+            }
+            "route-target" => is_route_target(value)
+                .then_some(Self::RouteTarget(name))
+                .ok_or_else(|| not_one("route-target", "route-target 64500:100")),
+            "interface" | "device" => Ok(Self::Interface(name)),
+            kind => return object(kind, value).map(|object| Ok(Self::Object(object))),
+        })
+    }
+
+    /// The elements that speak of it. Of a prefix that none names, those with the smallest networks around it.
+    pub fn elements(&self, elements: &Elements) -> Vec<Element> {
+        let exact = |(element, value): &(&Element, &Value)| self.is_in(element, value);
+        let found: Vec<Element> = elements
+            .iter()
+            .filter(exact)
+            .map(|(element, _)| element.clone())
+            .collect();
+        match self {
+            Self::Prefix(net) if found.is_empty() => around(net, elements),
+            _ => found,
+        }
+    }
+
+    fn is_in(&self, element: &Element, value: &Value) -> bool {
+        match self {
+            Self::Prefix(net) => networks(element, value)
+                .iter()
+                .any(|own| own.trunc() == net.trunc() || IpNet::from(own.addr()) == *net),
+            Self::Vrf(name) => vrfs(element, value).contains(&name.as_str()),
+            Self::Vni(number) => value["vni"] == *number,
+            Self::Vlan(number) => vlan(element, value) == Some(*number),
+            Self::Table(number) => matches!(element, Element::Table { .. }) && *value == *number,
+            Self::RouteTarget(target) => {
+                matches!(element, Element::RouteTarget { target: own, .. } if own == target)
+            }
+            Self::Interface(name) => devices(element, value).contains(&name.as_str()),
+            Self::Object(_) => false,
+            Self::Number(number) => {
+                let is_vlan =
+                    u16::try_from(*number).is_ok_and(|vlan| Self::Vlan(vlan).is_in(element, value));
+                let is_asn = value["asn"] == *number || value["remoteAsn"] == *number;
+                is_vlan
+                    || is_asn
+                    || Self::Vni(*number).is_in(element, value)
+                    || Self::Table(*number).is_in(element, value)
+            }
+            Self::Name(name) => {
+                Self::Vrf(name.clone()).is_in(element, value)
+                    || Self::Interface(name.clone()).is_in(element, value)
+            }
+        }
+    }
+}
+
+/// A network or an address; an address is a network of its own.
+fn network(text: &str) -> Option<IpNet> {
+    let net = text.parse::<IpNet>().ok();
+    net.or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+}
+
+/// An object by kind and name; the kind in any case.
+fn object(kind: &str, name: &str) -> Option<ObjectRef> {
+    let same = |known: &Kind| <&str>::from(known).eq_ignore_ascii_case(kind);
+    let kind = Kind::iter().find(same)?;
+    let (namespace, name) = match name.split_once('/') {
+        Some((namespace, name)) => (Some(namespace.to_owned()), name),
+        None => (kind.is_namespaced().then(|| "default".to_owned()), name),
+    };
+    let name = name.to_owned();
+    (!name.is_empty()).then_some(ObjectRef {
+        kind,
+        key: Key { namespace, name },
+    })
+}
+
+fn is_route_target(text: &str) -> bool {
+    let parts = text.split_once(':');
+    let is_number = |part: &str| part.parse::<u32>().is_ok();
+    parts.is_some_and(|(one, other)| is_number(one) && is_number(other))
+}
+
+/// The elements whose networks are the smallest around this one.
+fn around(net: &IpNet, elements: &Elements) -> Vec<Element> {
+    let longest = longest(net, elements);
+    let is_longest = |one: &(&Element, &Value)| longest.is_some() && length(net, *one) == longest;
+    let found = elements.iter().filter(is_longest);
+    found.map(|(element, _)| element.clone()).collect()
+}
+
+/// The length of the smallest network around this one, or equal to it, that an element is about.
+pub(crate) fn longest(net: &IpNet, elements: &Elements) -> Option<u8> {
+    elements.iter().filter_map(|one| length(net, one)).max()
+}
+
+fn length(net: &IpNet, (element, value): (&Element, &Value)) -> Option<u8> {
+    let networks = networks(element, value);
+    let around = networks.iter().filter(|own| own.trunc().contains(net));
+    around.map(IpNet::prefix_len).max()
+}
+
+/// The networks and addresses that an element is about.
+fn networks(element: &Element, value: &Value) -> Vec<IpNet> {
+    let texts: Vec<&str> = match element {
+        Element::Import { prefix, .. }
+        | Element::Export { prefix, .. }
+        | Element::Route { prefix, .. }
+        | Element::HostRoute { prefix, .. } => vec![prefix],
+        Element::Steering {
+            source,
+            destination,
+            ..
+        } => vec![source, destination],
+        Element::Session { peer, .. } | Element::Peer { peer } => vec![peer],
+        Element::HostAddress { address, .. } => vec![address],
+        Element::Gateway { .. } => texts(&value["ipAddresses"]),
+        Element::HostLoopback { .. } => texts(&value["addresses"]),
+        Element::Underlay => {
+            let own = [&value["vtep"], &value["routerId"]].map(texts).concat();
+            let trunk = &value["trunk"];
+            let trunk = [&trunk["hostAddresses"], &trunk["routerAddresses"]].map(texts);
+            [own, trunk.concat()].concat()
+        }
+        _ => Vec::new(),
+    };
+    let first = |text: &&str| text.split(' ').next().and_then(network);
+    texts.iter().filter_map(first).collect()
+}
+
+/// The texts of a value and of all that is in it.
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+/// The VRFs that an element is in, or leads to.
+fn vrfs<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
+    match element {
+        Element::Vrf { vrf }
+        | Element::Table { vrf }
+        | Element::RouteTarget { vrf, .. }
+        | Element::Export { vrf, .. }
+        | Element::Route { vrf, .. }
+        | Element::Session { vrf, .. }
+        | Element::Steering { vrf, .. } => vec![vrf],
+        Element::Import { vrf, from, .. } => vec![vrf, from],
+        Element::Gateway { .. } => texts(&value["vrf"]),
+        _ => Vec::new(),
+    }
+}
+
+fn vlan(element: &Element, value: &Value) -> Option<u16> {
+    match element {
+        Element::Segment { vlan }
+        | Element::Gateway { vlan }
+        | Element::HostInterface { vlan, .. }
+        | Element::HostVlan { vlan, .. } => Some(*vlan),
+        _ => value["vlan"]
+            .as_u64()
+            .and_then(|vlan| u16::try_from(vlan).ok()),
+    }
+}
+
+/// The devices that an element is, or is on.
+fn devices<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
+    match element {
+        Element::Vrf { .. } | Element::Segment { .. } => texts(&value["devices"]),
+        Element::HostInterface { name, .. } | Element::HostLoopback { name } => vec![name],
+        Element::HostVlan { name, .. } => {
+            let mut devices = texts(&value["parent"]);
+            devices.push(name);
+            devices
+        }
+        Element::HostAddress { device, .. } | Element::HostRoute { device, .. } => vec![device],
+        Element::Underlay => {
+            let trunk = &value["trunk"];
+            [&value["nics"], &trunk["host"], &trunk["router"]]
+                .map(texts)
+                .concat()
+        }
+        Element::Peer { .. } => texts(&value["interface"]),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_read_by_what_it_looks_like() {
+        let read = |text: &str| Thing::parse(text).map(|thing| thing.to_string());
+        assert_eq!(read("10.0.0.0/8").as_deref(), Ok("10.0.0.0/8"));
+        assert_eq!(read("2001:db8::1").as_deref(), Ok("2001:db8::1"));
+        assert_eq!(read("vlan 234").as_deref(), Ok("VLAN 234"));
+        assert_eq!(read("vrf m2m_enc").as_deref(), Ok("VRF m2m_enc"));
+        assert_eq!(read("64500:1").as_deref(), Ok("route target 64500:1"));
+        assert_eq!(
+            read("layer2attachment/web").as_deref(),
+            Ok("Layer2Attachment web")
+        );
+        assert_eq!(
+            read("Underlay fabric/rack").as_deref(),
+            Ok("Underlay fabric/rack")
+        );
+        assert_eq!(read("l2.web").as_deref(), Ok("l2.web"));
+    }
+
+    #[test]
+    fn a_question_that_means_nothing_says_what_can_be_asked() {
+        for text in [
+            "",
+            "what is it",
+            "vlan many",
+            "10.0.0.0/99",
+            "Thing/web",
+            "a!",
+        ] {
+            assert!(Thing::parse(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,554 @@
+//! Why something is not on a node: the first thing that stands in the way, found by walking from what people wrote to the node.
+//!
+//! ```text
+//! object ─► what refers to it ─► intent ─► its problems ─► node selector ─► underlay ─► older objects ─► the node
+//! ```
+
+mod speakers;
+
+use std::{collections::BTreeMap, fmt};
+
+use api::meta::{LabelOperator, LabelSelector, Labels};
+use serde::Serialize;
+
+use crate::{
+    NodeConfig, Problem, Severity,
+    element::{Element, Elements},
+    lower::LowLevel,
+    node, problem,
+    provenance::{Trace, is_kept},
+    question::{Thing, longest},
+    snapshot::{Key, Kind, ObjectRef},
+};
+
+/// What stands in the way of something.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "obstacle", rename_all = "camelCase")]
+pub enum Obstacle {
+    /// No object speaks of it.
+    NobodySpeaks {
+        /// What was asked about.
+        thing: String,
+        /// Objects that cannot be read: one of them may.
+        unreadable: Vec<ObjectRef>,
+        /// What sounds similar.
+        near: Vec<String>,
+    },
+    /// The object cannot be read, or something is wrong with it or with what it refers to.
+    Problem {
+        /// The object that asks for the thing.
+        object: ObjectRef,
+        /// What is wrong, on the object whose author can mend it.
+        problem: Problem,
+    },
+    /// Nothing refers to the object.
+    Unused {
+        /// The object.
+        object: ObjectRef,
+        /// What would refer to it, and how.
+        by: String,
+    },
+    /// The network belongs to somebody else.
+    Unmanaged {
+        /// The object that asks.
+        object: ObjectRef,
+        /// The network.
+        network: ObjectRef,
+    },
+    /// The object asks for nothing on nodes.
+    AsksNothing {
+        /// The object.
+        object: ObjectRef,
+        /// What it lacks.
+        lacks: &'static str,
+    },
+    /// The node is not selected.
+    NotSelected {
+        /// The object.
+        object: ObjectRef,
+        /// Its selector.
+        selector: String,
+        /// The node's labels.
+        labels: Labels,
+    },
+    /// The node takes no part in the overlay.
+    NoOverlay {
+        /// The object that needs it.
+        object: ObjectRef,
+        /// Why not.
+        why: String,
+    },
+    /// The object does not select what it shall reach.
+    NotChosen {
+        /// The object.
+        object: ObjectRef,
+        /// Its selector.
+        selector: String,
+        /// The Destination.
+        destination: ObjectRef,
+        /// Its labels.
+        labels: Labels,
+    },
+    /// The object is in effect, and this is not what comes of it.
+    Elsewhere {
+        /// The object.
+        object: ObjectRef,
+    },
+}
+
+impl Obstacle {
+    /// How near to the node the walk came before this.
+    fn step(&self) -> u8 {
+        match self {
+            Self::NobodySpeaks { .. } => 0,
+            Self::Unused { .. } => 1,
+            Self::Problem { .. } => 2,
+            Self::Unmanaged { .. } | Self::AsksNothing { .. } => 3,
+            Self::NotSelected { .. } => 4,
+            Self::NoOverlay { .. } => 5,
+            Self::NotChosen { .. } => 6,
+            Self::Elsewhere { .. } => 7,
+        }
+    }
+
+    /// What can be done about it.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::NobodySpeaks { near, .. } => {
+                (!near.is_empty()).then(|| format!("there is {}", near.join(", ")))
+            }
+            Self::Problem { problem, .. } => problem.kind.remedy(),
+            Self::Unused { by, .. } => Some(format!("add {by}")),
+            Self::Unmanaged { network, .. } => {
+                Some(format!("remove spec.managed: false from {network}"))
+            }
+            Self::AsksNothing { lacks, .. } => Some(format!("add {lacks}")),
+            Self::NotSelected { object, .. } => Some(format!(
+                "label the node, or change spec.nodeSelector of {object}"
+            )),
+            Self::NoOverlay { .. } => {
+                Some("let an Underlay with spec.evpn select the node".to_owned())
+            }
+            Self::NotChosen {
+                object,
+                destination,
+                ..
+            } => Some(format!(
+                "label {destination}, or change spec.destinations of {object}"
+            )),
+            Self::Elsewhere { object } => Some(format!(
+                "selvedge explain {}/{} says what does",
+                object.kind, object.key
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NobodySpeaks {
+                thing, unreadable, ..
+            } if unreadable.is_empty() => {
+                write!(f, "no object speaks of {thing}")
+            }
+            Self::NobodySpeaks {
+                thing, unreadable, ..
+            } => {
+                let names: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+                let names = names.join(", ");
+                write!(
+                    f,
+                    "no object that can be read speaks of {thing}; cannot be read: {names}"
+                )
+            }
+            Self::Problem { object, problem } if problem.subject == *object => problem.fmt(f),
+            Self::Problem { object, problem } => write!(f, "{object} needs {problem}"),
+            Self::Unused { object, .. } => {
+                write!(f, "{object} is there, but nothing refers to it")
+            }
+            Self::Unmanaged { object, network } => write!(
+                f,
+                "{object}: {network} has spec.managed: false, so that nodes get nothing of it"
+            ),
+            Self::AsksNothing { object, lacks } => {
+                write!(f, "{object} asks for nothing on nodes: it has no {lacks}")
+            }
+            Self::NotSelected {
+                object,
+                selector,
+                labels,
+            } => {
+                let labels = words(labels);
+                write!(
+                    f,
+                    "{object} spec.nodeSelector does not select the node\n  it wants     {selector}\n  the node has {labels}"
+                )
+            }
+            Self::NotChosen {
+                object,
+                selector,
+                destination,
+                labels,
+            } => {
+                let (labels, kind) = (words(labels), destination.kind);
+                write!(
+                    f,
+                    "{object} spec.destinations does not select {destination}\n  it wants            {selector}\n  the {kind} has {labels}"
+                )
+            }
+            Self::NoOverlay { object, why } => {
+                write!(
+                    f,
+                    "{object} needs the fabric, and the node takes no part in it: {why}"
+                )
+            }
+            Self::Elsewhere { object } => {
+                write!(
+                    f,
+                    "{object} is in effect on the node, and this is not what comes of it"
+                )
+            }
+        }
+    }
+}
+
+/// Labels in words.
+fn words(labels: &Labels) -> String {
+    let labels = labels.iter();
+    let labels: Vec<String> = labels
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    match labels.as_slice() {
+        [] => "no labels".to_owned(),
+        labels => labels.join(", "),
+    }
+}
+
+/// The names that are similar to one, the most similar first.
+pub fn similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
+    speakers::similar(
+        name,
+        known.map(|known| (known.to_owned(), known.to_owned())),
+    )
+}
+
+/// What stands in the way of a thing on a node, the nearest to the node first; who else speaks of it comes after. Nothing, where it is
+/// there: then `found` are the elements that speak of it.
+pub fn why_not(
+    trace: &Trace<'_>,
+    node: &str,
+    thing: &Thing,
+    found: &[Element],
+    elements: &Elements,
+) -> Vec<Obstacle> {
+    let Some(walk) = Walk::new(trace, node) else {
+        return Vec::new();
+    };
+    if !found.is_empty() {
+        let is_there = match thing {
+            // Everything is behind a default route; what counts is whether somebody speaks of a smaller network.
+            Thing::Prefix(net) => longest(net, elements) >= speakers::longest(trace, *net),
+            // A part of what an object asks for may be there.
+            Thing::Object(object) => walk.is_whole(object),
+            _ => true,
+        };
+        if is_there {
+            return Vec::new();
+        }
+    }
+    let mut obstacles = Vec::new();
+    for speaker in speakers::of(trace, thing) {
+        obstacles.extend(walk.from(&speaker));
+    }
+    if obstacles.is_empty() {
+        return vec![walk.nobody(thing)];
+    }
+    obstacles.sort();
+    obstacles.dedup();
+    obstacles.sort_by_key(|obstacle| std::cmp::Reverse(obstacle.step()));
+    obstacles
+}
+
+/// Why the workloads of one thing on a node do not reach another. Nothing, where they do: then the VRFs through which.
+pub fn no_way(
+    trace: &Trace<'_>,
+    node: &str,
+    from: &Thing,
+    to: &Thing,
+) -> Result<Vec<String>, Vec<Obstacle>> {
+    let Some(walk) = Walk::new(trace, node) else {
+        return Err(Vec::new());
+    };
+    let speakers = speakers::of(trace, from);
+    let users = speakers
+        .iter()
+        .flat_map(|one| speakers::users(trace, one).unwrap_or_default());
+    let users: Vec<ObjectRef> = users.collect();
+    if users.is_empty() {
+        return Err(vec![walk.nobody(from)]);
+    }
+    let targets = speakers::destinations(trace, to);
+    if targets.is_empty() {
+        return Err(vec![walk.nobody(to)]);
+    }
+    let mut obstacles = Vec::new();
+    let mut vrfs = Vec::new();
+    for user in &users {
+        match walk.of_user(user, user) {
+            Obstacle::Elsewhere { .. } => {}
+            obstacle => {
+                obstacles.push(obstacle);
+                continue;
+            }
+        }
+        for target in &targets {
+            match walk.chooses(user, target) {
+                Ok(vrf) => vrfs.push(vrf),
+                Err(obstacle) => obstacles.push(*obstacle),
+            }
+        }
+    }
+    if vrfs.is_empty() {
+        obstacles.sort();
+        obstacles.sort_by_key(|obstacle| std::cmp::Reverse(obstacle.step()));
+        return Err(obstacles);
+    }
+    vrfs.sort();
+    vrfs.dedup();
+    Ok(vrfs)
+}
+
+/// The way from objects to one node.
+struct Walk<'a> {
+    trace: &'a Trace<'a>,
+    node: &'a str,
+    labels: &'a Labels,
+    config: &'a NodeConfig,
+}
+
+impl<'a> Walk<'a> {
+    fn new(trace: &'a Trace<'a>, node: &'a str) -> Option<Self> {
+        let config = trace.compilation.nodes.get(node)?;
+        let object = trace.snapshot.nodes.get(&Key::named(node))?;
+        Some(Self {
+            trace,
+            node,
+            labels: &object.meta.labels,
+            config,
+        })
+    }
+
+    /// No object speaks of a thing.
+    fn nobody(&self, thing: &Thing) -> Obstacle {
+        let unreadable = self.trace.snapshot.unreadable.iter();
+        let mut unreadable: Vec<ObjectRef> = unreadable
+            .filter(|problem| matches!(problem.kind, problem::Kind::Unreadable { .. }))
+            .map(|problem| problem.subject.clone())
+            .collect();
+        unreadable.dedup();
+        Obstacle::NobodySpeaks {
+            thing: thing.to_string(),
+            unreadable,
+            near: speakers::near(self.trace, self.node, thing),
+        }
+    }
+
+    /// Whether all that an object asks for is on the node.
+    fn is_whole(&self, object: &ObjectRef) -> bool {
+        let of = |obstacle: &Obstacle| matches!(obstacle, Obstacle::Elsewhere { .. });
+        !speakers::is_user(object) || of(&self.of_user(object, object))
+    }
+
+    /// The VRF through which an intent reaches a Destination.
+    fn chooses(&self, user: &ObjectRef, target: &ObjectRef) -> Result<String, Box<Obstacle>> {
+        let snapshot = self.trace.snapshot;
+        let destination = snapshot.destinations.get(&target.key);
+        let labels = destination
+            .map(|one| one.meta.labels.clone())
+            .unwrap_or_default();
+        let selector = speakers::selector(snapshot, user);
+        if !selector.is_some_and(|selector| selector.matches(&labels)) {
+            return Err(Box::new(Obstacle::NotChosen {
+                object: user.clone(),
+                selector: selector.map_or_else(|| "nothing".to_owned(), text),
+                destination: target.clone(),
+                labels,
+            }));
+        }
+        let vrf = destination.and_then(|one| one.spec.vrf_ref.as_ref());
+        let vrf = vrf.and_then(|vrf| snapshot.vrfs.get(&Key::named(vrf)));
+        let vrf = vrf.map(|vrf| format!("{user} reaches {target} through VRF {}", vrf.spec.vrf));
+        Ok(vrf.unwrap_or_else(|| format!("{user} reaches {target} by its next hop")))
+    }
+
+    /// What stands in the way of what an object speaks of: of everybody who uses it.
+    fn from(&self, object: &ObjectRef) -> Vec<Obstacle> {
+        if let Some(problem) = self.unreadable(object) {
+            let object = object.clone();
+            return vec![Obstacle::Problem { object, problem }];
+        }
+        let users = speakers::users(self.trace, object);
+        match users {
+            Ok(users) => users
+                .iter()
+                .map(|user| self.of_user(user, object))
+                .collect(),
+            Err((object, by)) => vec![Obstacle::Unused { object, by }],
+        }
+    }
+
+    fn unreadable(&self, object: &ObjectRef) -> Option<Problem> {
+        let mut problems = self.trace.snapshot.unreadable.iter();
+        let of_object = problems.find(|problem| {
+            problem.subject == *object && matches!(problem.kind, problem::Kind::Unreadable { .. })
+        });
+        of_object.cloned()
+    }
+
+    /// The first error on one of these objects; what cannot be read comes before all else.
+    fn problem(&self, objects: &[ObjectRef]) -> Option<Problem> {
+        let problems = &self.trace.compilation.problems;
+        let error = |object: &ObjectRef| {
+            let mut problems = problems.iter();
+            let found = problems.find(|problem| {
+                problem.subject == *object && problem.severity() == Severity::Error
+            });
+            found.cloned()
+        };
+        let mut unreadable = objects.iter().filter_map(|object| self.unreadable(object));
+        unreadable.next().or_else(|| objects.iter().find_map(error))
+    }
+
+    /// What stands in the way of an intent, or of a person's own object.
+    fn of_user(&self, user: &ObjectRef, speaker: &ObjectRef) -> Obstacle {
+        let object = user.clone();
+        let mut chain = vec![user.clone(), speaker.clone()];
+        chain.extend(speakers::needs(self.trace, user));
+        let lowered = &self.trace.compilation.lowered;
+        let segments = of(&lowered.layer2, user);
+        let routing = of(&lowered.vrf, user);
+        let peerings = of(&lowered.bgp, user);
+        let is_lowered = !(segments.is_empty() && routing.is_empty() && peerings.is_empty());
+        if (!is_lowered || is_kept(self.trace, user))
+            && let Some(problem) = self.problem(&chain)
+        {
+            return Obstacle::Problem { object, problem };
+        }
+        if !is_lowered {
+            return self.asks_nothing(user);
+        }
+        let of_segments = segments.iter().map(|(_, one)| &one.spec.node_selector);
+        let of_routing = routing.iter().map(|(_, one)| &one.spec.node_selector);
+        let of_peerings = peerings.iter().map(|(_, one)| &one.spec.node_selector);
+        let mut selectors = of_segments.chain(of_routing).chain(of_peerings).flatten();
+        if let Some(selector) = selectors.find(|selector| !selector.matches(self.labels)) {
+            return Obstacle::NotSelected {
+                object,
+                selector: text(selector),
+                labels: self.labels.clone(),
+            };
+        }
+        let mut own = segments.iter();
+        let is_for_host = own.all(|(_, one)| one.spec.interface_ref.is_some());
+        let is_for_fabric = !is_for_host || !routing.is_empty() || !peerings.is_empty();
+        if let Some(why) = self.no_overlay().filter(|_| is_for_fabric) {
+            return Obstacle::NoOverlay { object, why };
+        }
+        let shared = &self.config.shared;
+        let is_vrf = |vrf: &str| shared.fabric_vrfs.contains_key(vrf);
+        let in_effect = segments
+            .iter()
+            .all(|(name, _)| shared.objects.contains(*name))
+            && peerings
+                .iter()
+                .all(|(name, _)| shared.peerings.contains(*name))
+            && routing.iter().all(|(_, one)| is_vrf(one.spec.vrf.as_str()));
+        match self.problem(&chain).filter(|_| !in_effect) {
+            Some(problem) => Obstacle::Problem { object, problem },
+            None => Obstacle::Elsewhere { object },
+        }
+    }
+
+    /// An object without problems of which nothing comes.
+    fn asks_nothing(&self, user: &ObjectRef) -> Obstacle {
+        let object = user.clone();
+        let mut needs = speakers::needs(self.trace, user).into_iter();
+        let unmanaged = needs.find(|need| {
+            let network = self.trace.snapshot.networks.get(&need.key);
+            need.kind == Kind::Network && network.is_some_and(|network| !network.spec.managed)
+        });
+        match unmanaged {
+            Some(network) => Obstacle::Unmanaged { object, network },
+            None => Obstacle::AsksNothing {
+                object,
+                lacks: "spec.destinations",
+            },
+        }
+    }
+
+    /// Why the node takes no part in the overlay, where it does not.
+    fn no_overlay(&self) -> Option<String> {
+        let underlay = self.config.underlay.as_ref();
+        if underlay.is_some_and(|underlay| underlay.vtep.is_some()) {
+            return None;
+        }
+        let snapshot = self.trace.snapshot;
+        if let Some((chosen, spec)) = node::underlay_of(snapshot, self.labels) {
+            if let Some(problem) = self.problem(std::slice::from_ref(&chosen)) {
+                return Some(problem.to_string());
+            }
+            let lacks = spec.evpn.is_none() && spec.tunnel_endpoint.is_none();
+            return Some(if lacks {
+                format!("{chosen} has no spec.evpn")
+            } else {
+                format!("{chosen} gives {} no address", self.node)
+            });
+        }
+        let of = |(key, object): (
+            &Key,
+            &crate::Object<api::openperouter::UnderlaySpec, api::openperouter::OverlayStatus>,
+        )| {
+            let wants = object
+                .spec
+                .node_selector
+                .as_ref()
+                .map_or_else(|| "every node".to_owned(), text);
+            format!("Underlay {key} wants {wants}")
+        };
+        let known: Vec<String> = snapshot.underlays.iter().map(of).collect();
+        Some(match known.as_slice() {
+            [] => "there is no Underlay".to_owned(),
+            known => format!("no Underlay selects it ({})", known.join("; ")),
+        })
+    }
+}
+
+/// The low-level objects that are made from an object, or that it is itself.
+fn of<'a, S>(
+    objects: &'a BTreeMap<String, LowLevel<S>>,
+    user: &ObjectRef,
+) -> Vec<(&'a String, &'a LowLevel<S>)> {
+    let own = objects.iter().filter(|(_, one)| one.source == *user);
+    own.collect()
+}
+
+/// A selector in words.
+fn text(selector: &LabelSelector) -> String {
+    let labels = selector.match_labels.iter();
+    let labels = labels.map(|(key, value)| format!("{key}={value}"));
+    let expressions = selector.match_expressions.iter().map(|requirement| {
+        let (key, values) = (&requirement.key, requirement.values.join(", "));
+        match requirement.operator {
+            LabelOperator::In => format!("{key} in ({values})"),
+            LabelOperator::NotIn => format!("{key} not in ({values})"),
+            LabelOperator::Exists => format!("{key} present"),
+            LabelOperator::DoesNotExist => format!("{key} absent"),
+        }
+    });
+    let all: Vec<String> = labels.chain(expressions).collect();
+    match all.as_slice() {
+        [] => "every node".to_owned(),
+        all => all.join(", "),
+    }
+}

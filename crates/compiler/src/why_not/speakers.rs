@@ -1,0 +1,460 @@
+//! Which objects speak of a thing, who uses them, and what those need.
+
+use std::cell::Cell;
+
+use api::{meta::LabelSelector, value::Prefix};
+use ipnet::IpNet;
+
+use crate::{
+    names,
+    provenance::Trace,
+    question::Thing,
+    snapshot::{Key, Kind, ObjectRef, Objects, Snapshot},
+};
+
+fn refs<'a, S, T>(
+    kind: Kind,
+    objects: &'a Objects<S, T>,
+    speaks: impl Fn(&Key, &S) -> bool + 'a,
+) -> impl Iterator<Item = ObjectRef> + 'a {
+    let speaking = objects
+        .iter()
+        .filter(move |(key, object)| speaks(key, &object.spec));
+    speaking.map(move |(key, _)| ObjectRef {
+        kind,
+        key: key.clone(),
+    })
+}
+
+/// The objects that speak of a thing.
+pub(super) fn of(trace: &Trace<'_>, thing: &Thing) -> Vec<ObjectRef> {
+    let snapshot = trace.snapshot;
+    match thing {
+        Thing::Object(object) => is_there(snapshot, object).into_iter().collect(),
+        Thing::Prefix(net) => of_prefix(trace, *net),
+        Thing::Vrf(name) => of_vrf(snapshot, |vrf| vrf == name),
+        Thing::RouteTarget(target) => {
+            let same = |own: Option<api::value::RouteTarget>| {
+                own.is_some_and(|own| own.to_string() == *target)
+            };
+            let vrfs = refs(Kind::Vrf, &snapshot.vrfs, |_, spec| same(spec.route_target));
+            let written = &snapshot.vrf_route_configurations;
+            let written = refs(Kind::VrfRouteConfiguration, written, |_, spec| {
+                same(spec.route_target)
+            });
+            vrfs.chain(written).collect()
+        }
+        Thing::Vlan(vlan) => of_vlan(snapshot, *vlan),
+        Thing::Vni(vni) => of_vni(trace, *vni),
+        Thing::Number(number) => {
+            let vlan = u16::try_from(*number).map(|vlan| of_vlan(snapshot, vlan));
+            let mut found = vlan.unwrap_or_default();
+            found.extend(of_vni(trace, *number));
+            found
+        }
+        Thing::Table(_) => Vec::new(),
+        Thing::Interface(name) => of_interface(trace, name),
+        Thing::Name(name) => {
+            let mut found = of_vrf(snapshot, |vrf| vrf == name);
+            found.extend(of_interface(trace, name));
+            let named = objects(snapshot);
+            found.extend(named.into_iter().filter(|object| object.key.name == *name));
+            found
+        }
+    }
+}
+
+fn of_vlan(snapshot: &Snapshot, vlan: u16) -> Vec<ObjectRef> {
+    let networks = refs(Kind::Network, &snapshot.networks, move |_, spec| {
+        spec.vlan.is_some_and(|own| own.get() == vlan)
+    });
+    let written = &snapshot.layer2_network_configurations;
+    let written = refs(Kind::Layer2NetworkConfiguration, written, move |_, spec| {
+        spec.id.get() == vlan
+    });
+    networks.chain(written).collect()
+}
+
+fn of_vni(trace: &Trace<'_>, vni: u32) -> Vec<ObjectRef> {
+    let snapshot = trace.snapshot;
+    let same = move |own: Option<api::value::Vni>| own.is_some_and(|own| own.get() == vni);
+    let vrfs = refs(Kind::Vrf, &snapshot.vrfs, move |_, spec| same(spec.vni));
+    let given = &trace.compilation.lowered.network_vnis;
+    let networks = refs(Kind::Network, &snapshot.networks, move |key, spec| {
+        same(spec.vni) || same(given.get(&key.name).copied())
+    });
+    let segments = &snapshot.layer2_network_configurations;
+    let segments = refs(
+        Kind::Layer2NetworkConfiguration,
+        segments,
+        move |_, spec| same(spec.vni),
+    );
+    let routing = &snapshot.vrf_route_configurations;
+    let routing = refs(Kind::VrfRouteConfiguration, routing, move |_, spec| {
+        same(spec.vni)
+    });
+    vrfs.chain(networks)
+        .chain(segments)
+        .chain(routing)
+        .collect()
+}
+
+fn of_vrf(snapshot: &Snapshot, is: impl Fn(&str) -> bool + Copy) -> Vec<ObjectRef> {
+    let vrfs = refs(Kind::Vrf, &snapshot.vrfs, move |_, spec| {
+        is(spec.vrf.as_str())
+    });
+    let written = &snapshot.vrf_route_configurations;
+    let written = refs(Kind::VrfRouteConfiguration, written, move |_, spec| {
+        is(spec.vrf.as_str())
+    });
+    vrfs.chain(written).collect()
+}
+
+fn of_interface(trace: &Trace<'_>, name: &str) -> Vec<ObjectRef> {
+    let snapshot = trace.snapshot;
+    let suffix = name.strip_prefix("l2.");
+    let is_own = |own: Option<&api::value::IfName>, on_device: bool| {
+        let wanted = if on_device { Some(name) } else { suffix };
+        wanted.is_some() && own.map(api::value::IfName::as_str) == wanted
+    };
+    let attachments = refs(
+        Kind::Layer2Attachment,
+        &snapshot.layer2_attachments,
+        |_, spec| is_own(spec.interface_name.as_ref(), spec.interface_ref.is_some()),
+    );
+    let written = &snapshot.layer2_network_configurations;
+    let written = refs(Kind::Layer2NetworkConfiguration, written, |_, spec| {
+        is_own(spec.interface_name.as_ref(), spec.interface_ref.is_some())
+    });
+    let mut found: Vec<ObjectRef> = attachments.chain(written).collect();
+    let number = |prefix: &str| name.strip_prefix(prefix).and_then(|rest| rest.parse().ok());
+    if let Some(vlan) = number("l2.").or_else(|| number("vlan.")) {
+        found.extend(of_vlan(snapshot, vlan));
+    }
+    if let Some(vni) = name.strip_prefix("vx.").and_then(|rest| rest.parse().ok()) {
+        found.extend(of_vni(trace, vni));
+    }
+    found.extend(of_vrf(snapshot, |vrf| {
+        let devices = [
+            names::vrf_bridge(vrf),
+            names::vrf_vxlan(vrf),
+            names::local_vrf(vrf),
+        ];
+        vrf == name || devices.iter().any(|device| device.as_str() == name)
+    }));
+    found
+}
+
+/// Who speaks of the smallest network around this one, or of itself.
+fn of_prefix(trace: &Trace<'_>, net: IpNet) -> Vec<ObjectRef> {
+    let longest = longest(trace, net);
+    speaking_of(trace, |own| {
+        own.net().contains(&net) && Some(own.net().prefix_len()) == longest
+    })
+}
+
+/// The length of the smallest network around this one that somebody speaks of.
+pub(super) fn longest(trace: &Trace<'_>, net: IpNet) -> Option<u8> {
+    let longest = Cell::new(None);
+    speaking_of(trace, |own| {
+        if own.net().contains(&net) {
+            longest.set(longest.get().max(Some(own.net().prefix_len())));
+        }
+        false
+    });
+    longest.get()
+}
+
+fn speaking_of(trace: &Trace<'_>, is: impl Fn(Prefix) -> bool + Copy) -> Vec<ObjectRef> {
+    let snapshot = trace.snapshot;
+    let destinations = refs(Kind::Destination, &snapshot.destinations, move |_, spec| {
+        spec.prefixes.iter().any(|own| is(*own))
+    });
+    let networks = refs(Kind::Network, &snapshot.networks, move |_, spec| {
+        let mut families = [&spec.ipv4, &spec.ipv6].into_iter().flatten();
+        families.any(|family| is(family.cidr))
+    });
+    let attachments = refs(
+        Kind::Layer2Attachment,
+        &snapshot.layer2_attachments,
+        move |_, spec| {
+            spec.routes
+                .iter()
+                .flat_map(|route| &route.prefixes)
+                .any(|own| is(*own))
+        },
+    );
+    let routing = &snapshot.vrf_route_configurations;
+    let routing = refs(Kind::VrfRouteConfiguration, routing, move |_, spec| {
+        let items = spec.import.iter().chain(&spec.export).map(|item| item.cidr);
+        let others = spec.aggregate.iter().chain(&spec.sbr_prefixes).copied();
+        items.chain(others).any(is)
+    });
+    let segments = &snapshot.layer2_network_configurations;
+    let segments = refs(
+        Kind::Layer2NetworkConfiguration,
+        segments,
+        move |_, spec| {
+            let gateways = spec.anycast_gateways.iter().map(|own| own.prefix());
+            let routes = spec.static_routes.iter().map(|route| route.prefix);
+            gateways.chain(routes).any(is)
+        },
+    );
+    let intents = destinations.chain(networks).chain(attachments);
+    intents.chain(routing).chain(segments).collect()
+}
+
+/// An intent: its name, its network and its selector of Destinations.
+type Intent<'a> = (ObjectRef, Option<&'a str>, Option<&'a LabelSelector>);
+
+fn intents(snapshot: &Snapshot) -> Vec<Intent<'_>> {
+    let mut intents: Vec<Intent<'_>> = Vec::new();
+    let of = |kind, key: &Key| ObjectRef {
+        kind,
+        key: key.clone(),
+    };
+    for (key, one) in &snapshot.layer2_attachments {
+        let (network, selector) = (&one.spec.network_ref, one.spec.destinations.as_ref());
+        intents.push((of(Kind::Layer2Attachment, key), Some(network), selector));
+    }
+    for (key, one) in &snapshot.inbounds {
+        let (network, selector) = (&one.spec.network_ref, one.spec.destinations.as_ref());
+        intents.push((of(Kind::Inbound, key), Some(network), selector));
+    }
+    for (key, one) in &snapshot.outbounds {
+        let (network, selector) = (&one.spec.network_ref, one.spec.destinations.as_ref());
+        intents.push((of(Kind::Outbound, key), Some(network), selector));
+    }
+    for (key, one) in &snapshot.pod_networks {
+        let (network, selector) = (&one.spec.network_ref, one.spec.destinations.as_ref());
+        intents.push((of(Kind::PodNetwork, key), Some(network), selector));
+    }
+    intents
+}
+
+/// The Destinations that a thing is, or that lead to it.
+pub(super) fn destinations(trace: &Trace<'_>, thing: &Thing) -> Vec<ObjectRef> {
+    let mut found = match thing {
+        Thing::Prefix(net) => speaking_of(trace, |own| own.net().contains(net)),
+        thing => of(trace, thing),
+    };
+    found.retain(|object| object.kind == Kind::Destination);
+    found
+}
+
+/// Whether an object asks for something on nodes by itself.
+pub(super) fn is_user(object: &ObjectRef) -> bool {
+    !matches!(
+        object.kind,
+        Kind::Network
+            | Kind::Destination
+            | Kind::Vrf
+            | Kind::Settings
+            | Kind::Underlay
+            | Kind::Node
+    )
+}
+
+/// An intent's selector of Destinations.
+pub(super) fn selector<'a>(snapshot: &'a Snapshot, user: &ObjectRef) -> Option<&'a LabelSelector> {
+    let mut intents = intents(snapshot).into_iter();
+    let (_, _, selector) = intents.find(|(intent, ..)| intent == user)?;
+    selector
+}
+
+/// Those who ask for something by using an object; or the object that nothing refers to, and what could.
+pub(super) fn users(
+    trace: &Trace<'_>,
+    object: &ObjectRef,
+) -> Result<Vec<ObjectRef>, (ObjectRef, String)> {
+    let snapshot = trace.snapshot;
+    let name = &object.key.name;
+    let found: Vec<ObjectRef> = match object.kind {
+        Kind::Network => {
+            let using = intents(snapshot).into_iter();
+            let using = using.filter(|(_, network, _)| *network == Some(name.as_str()));
+            using.map(|(intent, ..)| intent).collect()
+        }
+        Kind::Destination => {
+            let destination = snapshot.destinations.get(&object.key);
+            let labels = destination.map(|destination| &destination.meta.labels);
+            let selecting = intents(snapshot).into_iter().filter(|(_, _, selector)| {
+                let matched = selector.zip(labels);
+                matched.is_some_and(|(selector, labels)| selector.matches(labels))
+            });
+            selecting.map(|(intent, ..)| intent).collect()
+        }
+        Kind::Vrf => return of_vrf_users(trace, object),
+        _ => vec![object.clone()],
+    };
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let by = if object.kind == Kind::Network {
+        format!("a Layer2Attachment, Inbound, Outbound or PodNetwork with spec.networkRef: {name}")
+    } else {
+        let labels = snapshot.destinations.get(&object.key);
+        let labels = labels.map(|one| super::words(&one.meta.labels));
+        let labels = labels.unwrap_or_default();
+        format!("an intent whose spec.destinations selects it; it has {labels}")
+    };
+    Err((object.clone(), by))
+}
+
+fn of_vrf_users(trace: &Trace<'_>, vrf: &ObjectRef) -> Result<Vec<ObjectRef>, (ObjectRef, String)> {
+    let name = vrf.key.name.clone();
+    let destinations = refs(
+        Kind::Destination,
+        &trace.snapshot.destinations,
+        |_, spec| spec.vrf_ref.as_deref() == Some(name.as_str()),
+    );
+    let of_each: Vec<_> = destinations.map(|one| users(trace, &one)).collect();
+    let found: Vec<ObjectRef> = of_each.iter().flatten().flatten().cloned().collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    match of_each.into_iter().find_map(Result::err) {
+        Some(unused) => Err(unused),
+        None => Err((
+            vrf.clone(),
+            format!("a Destination with spec.vrfRef: {name}"),
+        )),
+    }
+}
+
+/// What an intent needs: its Network, the Destinations that it selects, and their VRFs.
+pub(super) fn needs(trace: &Trace<'_>, user: &ObjectRef) -> Vec<ObjectRef> {
+    let snapshot = trace.snapshot;
+    let mut all = intents(snapshot).into_iter();
+    let Some((_, network, selector)) = all.find(|(intent, ..)| intent == user) else {
+        return Vec::new();
+    };
+    let network = network.map(|network| ObjectRef::named(Kind::Network, network));
+    let mut needs: Vec<ObjectRef> = network.into_iter().collect();
+    for (key, destination) in &snapshot.destinations {
+        if selector.is_some_and(|selector| selector.matches(&destination.meta.labels)) {
+            let (kind, key) = (Kind::Destination, key.clone());
+            needs.push(ObjectRef { kind, key });
+            let vrf = destination.spec.vrf_ref.as_ref();
+            needs.extend(vrf.map(|vrf| ObjectRef::named(Kind::Vrf, vrf)));
+        }
+    }
+    needs
+}
+
+/// All objects that people write and nodes could have something of, readable or not.
+fn objects(snapshot: &Snapshot) -> Vec<ObjectRef> {
+    let any = |_: &Key| true;
+    let mut all: Vec<ObjectRef> = intents(snapshot).into_iter().map(|(one, ..)| one).collect();
+    all.extend(refs(Kind::Network, &snapshot.networks, move |key, _| {
+        any(key)
+    }));
+    all.extend(refs(
+        Kind::Destination,
+        &snapshot.destinations,
+        move |key, _| any(key),
+    ));
+    all.extend(refs(Kind::Vrf, &snapshot.vrfs, move |key, _| any(key)));
+    let written = &snapshot.layer2_network_configurations;
+    all.extend(refs(
+        Kind::Layer2NetworkConfiguration,
+        written,
+        move |key, _| any(key),
+    ));
+    let written = &snapshot.vrf_route_configurations;
+    all.extend(refs(Kind::VrfRouteConfiguration, written, move |key, _| {
+        any(key)
+    }));
+    all.extend(refs(
+        Kind::BgpPeering,
+        &snapshot.bgp_peerings,
+        move |key, _| any(key),
+    ));
+    all.extend(refs(
+        Kind::BgpNeighbor,
+        &snapshot.bgp_neighbors,
+        move |key, _| any(key),
+    ));
+    all.extend(
+        snapshot
+            .unreadable
+            .iter()
+            .map(|problem| problem.subject.clone()),
+    );
+    all
+}
+
+fn is_there(snapshot: &Snapshot, object: &ObjectRef) -> Option<ObjectRef> {
+    objects(snapshot).into_iter().find(|known| known == object)
+}
+
+/// What is similar to what was asked for: names of objects and of what the node has, or other VLANs.
+pub(super) fn near(trace: &Trace<'_>, node: &str, thing: &Thing) -> Vec<String> {
+    let snapshot = trace.snapshot;
+    let (name, objects) = match thing {
+        Thing::Object(object) => {
+            let of_kind = objects(snapshot).into_iter();
+            let of_kind = of_kind.filter(|known| known.kind == object.kind);
+            (object.key.name.as_str(), of_kind.collect())
+        }
+        Thing::Name(name) | Thing::Vrf(name) | Thing::Interface(name) => {
+            (name.as_str(), objects(snapshot))
+        }
+        Thing::Vlan(vlan) => return other_vlans(snapshot, *vlan),
+        _ => return Vec::new(),
+    };
+    let vrfs = snapshot.vrfs.values().map(|vrf| vrf.spec.vrf.to_string());
+    let config = trace.compilation.nodes.get(node);
+    let devices = config
+        .into_iter()
+        .flat_map(|config| config.shared.host_devices.keys());
+    let objects = objects
+        .into_iter()
+        .map(|object| (object.key.name.clone(), object.to_string()));
+    let others = vrfs
+        .chain(devices.cloned())
+        .map(|name| (name.clone(), name));
+    similar(name, objects.chain(others))
+}
+
+fn other_vlans(snapshot: &Snapshot, vlan: u16) -> Vec<String> {
+    let networks = snapshot.networks.iter();
+    let mut vlans: Vec<(u16, String)> = networks
+        .filter_map(|(key, network)| {
+            let own = network.spec.vlan?.get();
+            Some((own.abs_diff(vlan), format!("VLAN {own} (Network {key})")))
+        })
+        .collect();
+    vlans.sort();
+    vlans.into_iter().map(|(_, text)| text).take(NEAR).collect()
+}
+
+/// How many similar names are shown.
+const NEAR: usize = 5;
+
+/// The texts of those names that are similar to this one, the most similar first.
+pub(super) fn similar(name: &str, known: impl Iterator<Item = (String, String)>) -> Vec<String> {
+    let mut near: Vec<(usize, String)> = known
+        .map(|(known, text)| (distance(name, &known), text))
+        .filter(|(distance, _)| *distance <= 2.max(name.len() / 3))
+        .collect();
+    near.sort();
+    near.dedup();
+    near.into_iter().map(|(_, text)| text).take(NEAR).collect()
+}
+
+/// How many letters must be added, taken away or changed to come from one name to the other.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
+    for (place, letter) in one.chars().enumerate() {
+        let mut next = vec![place + 1];
+        let pairs = row.iter().zip(row.iter().skip(1));
+        for ((diagonal, above), other) in pairs.zip(other.chars()) {
+            let left = next.last().copied().unwrap_or_default();
+            let changed = diagonal + usize::from(letter != other);
+            next.push(changed.min(above + 1).min(left + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
