@@ -6,7 +6,7 @@
 
 mod speakers;
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 use api::meta::{LabelOperator, LabelSelector, Labels};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::{
     NodeConfig, Problem, Severity,
     element::{Element, Elements},
-    lower::LowLevel,
+    lower::{LowLevel, LowLevelObjects},
     node, problem,
     provenance::{Trace, is_kept},
     question::{Thing, longest},
@@ -526,11 +526,11 @@ impl<'a> Walk<'a> {
 
 /// The low-level objects that are made from an object, or that it is itself.
 fn of<'a, S>(
-    objects: &'a BTreeMap<String, LowLevel<S>>,
+    objects: &'a LowLevelObjects<S>,
     user: &ObjectRef,
 ) -> Vec<(&'a String, &'a LowLevel<S>)> {
     let own = objects.iter().filter(|(_, one)| one.source == *user);
-    own.collect()
+    own.map(|(name, one)| (name, &**one)).collect()
 }
 
 /// A selector in words.

@@ -22,7 +22,7 @@ pub(super) fn asked(
         return Ok(None);
     }
     let config = super::known(&args.node, world, compilation)?;
-    let spec = config.spec(&compilation.revision.revision);
+    let spec = config.spec(&compilation.revision.fingerprint);
     let Ok(conf) = frr::desired(&spec, &Secrets::new(), FrrVersion::NEWEST) else {
         return Ok(None);
     };
