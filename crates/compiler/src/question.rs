@@ -249,7 +249,9 @@ fn networks(element: &Element, value: &Value) -> Vec<IpNet> {
         Element::Session { peer, .. } | Element::Peer { peer } => vec![peer],
         Element::HostAddress { address, .. } => vec![address],
         Element::Gateway { .. } => texts(&value["ipAddresses"]),
-        Element::HostLoopback { .. } => texts(&value["addresses"]),
+        Element::HostLoopback { .. } | Element::Loopback { .. } | Element::Tunnel { .. } => {
+            texts(value)
+        }
         Element::Underlay => {
             let own = [&value["vtep"], &value["routerId"]].map(texts).concat();
             let trunk = &value["trunk"];
@@ -281,6 +283,8 @@ fn vrfs<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
         | Element::Export { vrf, .. }
         | Element::Route { vrf, .. }
         | Element::Session { vrf, .. }
+        | Element::Loopback { vrf, .. }
+        | Element::Tunnel { vrf, .. }
         | Element::Steering { vrf, .. } => vec![vrf],
         Element::Import { vrf, from, .. } => vec![vrf, from],
         Element::Gateway { .. } => texts(&value["vrf"]),
@@ -304,7 +308,11 @@ fn vlan(element: &Element, value: &Value) -> Option<u16> {
 fn devices<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
     match element {
         Element::Vrf { .. } | Element::Segment { .. } => texts(&value["devices"]),
-        Element::HostInterface { name, .. } | Element::HostLoopback { name } => vec![name],
+        Element::HostInterface { name, .. }
+        | Element::HostLoopback { name }
+        | Element::Loopback { name, .. }
+        | Element::Tunnel { name, .. } => vec![name],
+        Element::Mirror { tunnel, .. } => vec![tunnel],
         Element::HostVlan { name, .. } => {
             let mut devices = texts(&value["parent"]);
             devices.push(name);

@@ -459,7 +459,7 @@ impl<'a> Walk<'a> {
         let is_vrf = |vrf: &str| shared.fabric_vrfs.contains_key(vrf);
         let in_effect = segments
             .iter()
-            .all(|(name, _)| shared.objects.contains(*name))
+            .all(|(name, _)| shared.segments.contains(*name))
             && peerings
                 .iter()
                 .all(|(name, _)| shared.peerings.contains(*name))
