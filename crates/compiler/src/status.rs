@@ -1,7 +1,9 @@
 //! What is reported back: problems and the nodes' answers, folded into the status of each intent.
 
+mod conditions;
 mod low_level;
 mod mirror;
+mod selectors;
 mod sessions;
 
 use std::{
@@ -11,7 +13,8 @@ use std::{
 };
 
 use api::{
-    meta::{Condition, ConditionStatus, Conditions},
+    meta::Conditions,
+    selvedge::SettingsStatus,
     tcaas::{
         AddressLists, DestinationStatus, InboundStatus, Layer2AttachmentStatus, NetworkStatus,
         OutboundStatus, PodNetworkStatus, VrfStatus,
@@ -24,7 +27,6 @@ use crate::{
     Compilation,
     lower::{Lowered, Service, networks},
     node::Shared,
-    problem::{Problem, Severity},
     rollout::Progress,
     snapshot::{Key, Kind, Meta, ObjectRef, Snapshot},
 };
@@ -49,6 +51,7 @@ pub fn fold(
             let selector = compilation.lowered.mirror_selectors.get(selector)?;
             Some(&selector.spec.mirror_target.name)
         }),
+        selected: selectors::counts(snapshot),
     };
     let mut statuses = Statuses::default();
     for (key, object) in &snapshot.vrfs {
@@ -78,6 +81,13 @@ pub fn fold(
     for (key, object) in &snapshot.bgp_neighbors {
         let status = fold.bgp_neighbor(key, &object.meta);
         statuses.put(Kind::BgpNeighbor, key, &status);
+    }
+    for (key, object) in &snapshot.settings {
+        let status = SettingsStatus {
+            observed_generation: object.meta.generation,
+            conditions: fold.validity(Kind::Settings, key, &object.meta),
+        };
+        statuses.put(Kind::Settings, key, &status);
     }
     fold.low_level(&mut statuses);
     fold.mirrors(&mut statuses);
@@ -147,6 +157,8 @@ struct Fold<'a> {
     generated: BTreeMap<&'a ObjectRef, BTreeSet<&'a str>>,
     groups: Vec<(&'a Shared, Vec<&'a str>)>,
     carried: mirror::Carried<'a>,
+    /// How many objects select each Destination.
+    selected: BTreeMap<&'a str, u32>,
 }
 
 impl Fold<'_> {
@@ -195,15 +207,9 @@ impl Fold<'_> {
     }
 
     fn destination(&self, key: &Key, meta: &Meta) -> DestinationStatus {
-        let lowered = &self.compilation.lowered;
-        let attachments = lowered.attachments.values();
-        let attachments = attachments.flat_map(|attachment| &attachment.matched);
-        let services = lowered.services.values();
-        let services = services.flat_map(|service| &service.matched);
-        let selected = attachments.chain(services);
         DestinationStatus {
             observed_generation: meta.generation,
-            reference_count: count(selected.filter(|matched| matched.name == key.name)),
+            reference_count: self.selected.get(key.name.as_str()).copied().unwrap_or(0),
             conditions: self.validity(Kind::Destination, key, meta),
         }
     }
@@ -273,7 +279,9 @@ impl Fold<'_> {
         if self.generated.contains_key(&subject) {
             self.application(kind, key, meta)
         } else {
-            self.validity(kind, key, meta)
+            let mut conditions = self.validity(kind, key, meta);
+            conditions.0.extend(self.no_vrf(&subject, meta));
+            conditions
         }
     }
 
@@ -296,156 +304,5 @@ impl Fold<'_> {
             (node.clone(), lists)
         });
         lists.filter(|(_, lists)| !lists.is_empty()).collect()
-    }
-
-    /// Conditions of an object that is only referred to: it is ready when nothing is wrong with it.
-    fn validity(&self, kind: Kind, key: &Key, meta: &Meta) -> Conditions {
-        let resolved = self.resolved(
-            &ObjectRef {
-                kind,
-                key: key.clone(),
-            },
-            meta,
-        );
-        let mut ready = resolved.clone();
-        "Ready".clone_into(&mut ready.kind);
-        Conditions(vec![ready, resolved])
-    }
-
-    /// Conditions of an intent that becomes config of nodes: it is ready when every node that shall have it does.
-    fn application(&self, kind: Kind, key: &Key, meta: &Meta) -> Conditions {
-        let subject = ObjectRef {
-            kind,
-            key: key.clone(),
-        };
-        let resolved = self.resolved(&subject, meta);
-        let objects = self.generated.get(&subject);
-        let nothing_to_apply = kind == Kind::Layer2Attachment
-            && objects.is_none_or(BTreeSet::is_empty)
-            && self.compilation.lowered.attachments.contains_key(&key.name);
-        let is_on = |shared: &Shared| {
-            let has = |object: &&str| match kind {
-                Kind::BgpNeighbor => shared.peerings.contains(*object),
-                _ => shared.segments.contains(*object) || shared.routing.contains(*object),
-            };
-            objects.is_some_and(|objects| objects.iter().any(has))
-        };
-        let applied = if nothing_to_apply {
-            let message = "nodes need nothing for it".to_owned();
-            let (kind, reason) = ("Applied", "NothingToApply");
-            condition(kind, ConditionStatus::True, reason, message, meta)
-        } else {
-            self.applied(is_on, meta)
-        };
-        let mut overall = if resolved.status == ConditionStatus::True {
-            applied.clone()
-        } else {
-            resolved.clone()
-        };
-        "Ready".clone_into(&mut overall.kind);
-        let mut conditions = vec![applied, overall, resolved];
-        conditions.extend(self.steering(&subject, meta));
-        Conditions(conditions)
-    }
-
-    /// Whether every node that shall have something does.
-    fn applied(&self, is_on: impl Fn(&Shared) -> bool, meta: &Meta) -> Condition {
-        let holders = self.groups.iter().filter(|(shared, _)| is_on(shared));
-        let mut total = 0_usize;
-        let mut ready = 0_usize;
-        let mut failed = BTreeSet::new();
-        for node in holders.flat_map(|(_, nodes)| nodes) {
-            total += 1;
-            match self.nodes.get(*node) {
-                Some(Progress::Ready) => ready += 1,
-                Some(Progress::Failed) => {
-                    failed.insert(*node);
-                }
-                Some(Progress::Ongoing | Progress::Queued) | None => {}
-            }
-        }
-        let (status, reason, message) = if let Some(node) = failed.first() {
-            let message = format!("node {node} could not apply it");
-            (ConditionStatus::False, "NodeFailed", message)
-        } else if total == 0 {
-            let message = "no node has it".to_owned();
-            (ConditionStatus::False, "NoNode", message)
-        } else if ready == total {
-            let message = format!("applied on {total} nodes");
-            (ConditionStatus::True, "Applied", message)
-        } else {
-            let message = format!("applied on {ready} of {total} nodes");
-            (ConditionStatus::False, "Pending", message)
-        };
-        condition("Applied", status, reason, message, meta)
-    }
-
-    /// Why the object's traffic is routed by its source, where it is.
-    fn steering(&self, subject: &ObjectRef, meta: &Meta) -> Option<Condition> {
-        let mut nodes = self.compilation.nodes.iter();
-        let (node, reason) =
-            nodes.find_map(|(name, node)| Some((name, node.shared.steering.get(subject)?)))?;
-        let overlap = reason.overlap.as_ref()?;
-        let message = format!(
-            "on node {node}, {} behind VRF {:?} and {} behind VRF {:?} overlap: traffic is routed by its source",
-            overlap.prefix, reason.vrf, overlap.other_prefix, overlap.other
-        );
-        let (kind, reason) = ("SourceBasedRouting", "OverlappingPrefixes");
-        Some(condition(
-            kind,
-            ConditionStatus::True,
-            reason,
-            message,
-            meta,
-        ))
-    }
-
-    fn resolved(&self, subject: &ObjectRef, meta: &Meta) -> Condition {
-        let errors: Vec<&Problem> = self
-            .compilation
-            .problems
-            .iter()
-            .filter(|problem| problem.subject == *subject && problem.severity() == Severity::Error)
-            .collect();
-        let Some(first) = errors.first() else {
-            return condition(
-                "Resolved",
-                ConditionStatus::True,
-                "Resolved",
-                "nothing is wrong with it".to_owned(),
-                meta,
-            );
-        };
-        let sentences: Vec<String> = errors
-            .iter()
-            .map(|problem| match problem.kind.remedy() {
-                Some(remedy) => format!("{}: {}; {remedy}", problem.field, problem.kind),
-                None => format!("{}: {}", problem.field, problem.kind),
-            })
-            .collect();
-        condition(
-            "Resolved",
-            ConditionStatus::False,
-            first.kind.reason(),
-            sentences.join(". "),
-            meta,
-        )
-    }
-}
-
-fn condition(
-    kind: &str,
-    status: ConditionStatus,
-    reason: &str,
-    message: String,
-    meta: &Meta,
-) -> Condition {
-    Condition {
-        kind: kind.to_owned(),
-        status,
-        observed_generation: meta.generation,
-        last_transition_time: None,
-        reason: reason.to_owned(),
-        message,
     }
 }

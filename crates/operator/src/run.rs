@@ -151,6 +151,7 @@ fn current(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
         }
     }
     let mut all = BTreeMap::new();
+    add(Kind::Settings, &snapshot.settings, &mut all);
     add(Kind::Vrf, &snapshot.vrfs, &mut all);
     add(Kind::Network, &snapshot.networks, &mut all);
     add(Kind::Destination, &snapshot.destinations, &mut all);

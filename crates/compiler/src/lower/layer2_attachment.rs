@@ -446,6 +446,10 @@ fn note_what_has_no_effect(
         let what = "bgp does nothing with sriov: packets of SR-IOV devices pass the node by";
         note("spec.bgp", what);
     }
+    if spec.interface_name.is_none() && spec.destinations.is_some() {
+        let what = "destinations do nothing without an interface: packets of SR-IOV devices pass the node by";
+        note("spec.destinations", what);
+    }
     if spec.interface_name.is_none() && spec.node_selector.is_some() {
         let what = "nodeSelector does nothing without an interface: pods get SR-IOV devices wherever a node offers them";
         note("spec.nodeSelector", what);

@@ -85,6 +85,9 @@ impl Fold<'_> {
             resolved.clone()
         };
         "Ready".clone_into(&mut overall.kind);
-        Conditions(vec![applied, overall, resolved])
+        let mut conditions = vec![applied, overall, resolved];
+        conditions.extend(self.steering(source, meta));
+        conditions.extend(self.interface_not_found(source, meta));
+        Conditions(conditions)
     }
 }

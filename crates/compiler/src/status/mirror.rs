@@ -7,7 +7,7 @@ use api::{
     tcaas::{CollectorStatus, MirrorSelectorStatus, MirrorTargetStatus, TrafficMirrorStatus},
 };
 
-use super::{Fold, Statuses, condition, count};
+use super::{Fold, Statuses, conditions::condition, count};
 use crate::{
     names,
     node::NodeConfig,

@@ -54,6 +54,18 @@ fn every_example_of_the_source_documents_is_valid() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[test]
+fn every_translation_example_of_the_intents_is_a_story() -> anyhow::Result<()> {
+    let mut told = String::new();
+    for story in data::listed(&repository("tests/cases"))? {
+        told.push_str(&fs::read_to_string(story.join("README.md"))?);
+    }
+    for example in 1..=6 {
+        assert!(told.contains(&format!("§6.{example}")), "§6.{example}");
+    }
+    Ok(())
+}
+
 /// Does something with every item on all processors, and collects what it found.
 fn in_parallel<T: Sync>(
     items: &[T],
