@@ -130,7 +130,13 @@ fn services(number: usize, tenant: &Tenant) -> Vec<Value> {
     };
     let mut services = Vec::new();
     if inbound > 0 {
-        services.push(service("Inbound", number / 2, Some(inbound)));
+        let mut announced = service("Inbound", number / 2, Some(inbound));
+        if tenant.ways.2 {
+            announced["spec"]["disableLoadBalancer"] = json!(true);
+            let spec = json!({"allowedInbounds": [{"name": name}], "workloadAS": "65100"});
+            services.push(object(TCAAS, "BGPNeighbor", json!({"name": name}), spec));
+        }
+        services.push(announced);
     }
     if outbound > 0 {
         services.push(service("Outbound", number, Some(outbound)));
@@ -170,7 +176,8 @@ pub(crate) fn world() -> impl Strategy<Value = Vec<Value>> {
             ));
         }
         if range {
-            let spec = json!({"l2VniRange": {"first": 103, "last": 106}});
+            let trunk = json!({"addresses": ["169.254.1.1/31"]});
+            let spec = json!({"l2VniRange": {"first": 103, "last": 106}, "trunk": trunk});
             world.push(object(
                 "selvedge.dev/v1alpha1",
                 "Settings",
@@ -424,5 +431,27 @@ fn remembering(world: &[Value], compilation: &Compilation) -> Snapshot {
             spec,
         ));
     }
+    let lowered = &compilation.lowered;
+    remember("Layer2NetworkConfiguration", &lowered.layer2, &mut again);
+    remember("VRFRouteConfiguration", &lowered.vrf, &mut again);
+    remember("BGPPeering", &lowered.bgp, &mut again);
     again
+}
+
+/// Adds the objects that were generated from intents.
+fn remember<S: serde::Serialize>(
+    kind: &str,
+    objects: &lower::LowLevelObjects<S>,
+    again: &mut Snapshot,
+) {
+    for (name, made) in objects.iter().filter(|(_, made)| made.is_generated()) {
+        let source = &made.source;
+        let owner = json!({
+            "apiVersion": source.kind.api_version(), "kind": source.kind.to_string(), "name": source.key.name,
+            "uid": "", "controller": true,
+        });
+        let metadata = json!({"name": name, "ownerReferences": [owner]});
+        let spec = serde_json::to_value(&made.spec).expect("a spec is JSON");
+        again.insert(&object(TCAAS, kind, metadata, spec));
+    }
 }
