@@ -66,6 +66,60 @@ proptest! {
     }
 }
 
+/// A person's own objects, which get in the way of tenants.
+fn by_hand() -> impl Strategy<Value = Vec<Value>> {
+    let one = (any::<bool>(), 1_u16..5, prop::option::of(0_u8..3));
+    prop::collection::vec(one, 0..4).prop_map(|all| {
+        let made = all
+            .into_iter()
+            .enumerate()
+            .map(|(place, (routing, number, group))| {
+                let (kind, mut spec) = if routing {
+                    let target = format!("1:{number}");
+                    let spec = json!({"vrf": format!("v{number}"), "vni": number, "routeTarget": target, "seq": 10});
+                    ("VRFRouteConfiguration", spec)
+                } else {
+                    let spec = json!({"id": number, "mtu": 1500, "vni": 200 + number});
+                    ("Layer2NetworkConfiguration", spec)
+                };
+                if let Some(group) = group {
+                    spec["nodeSelector"] = json!({"matchLabels": {"group": format!("g{group}")}});
+                }
+                object(TCAAS, kind, json!({"name": format!("hand{place}")}), spec)
+            });
+        made.collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// R87.
+    #[test]
+    fn intents_and_hand_written_objects_share_no_scope(world in world(), by_hand in by_hand()) {
+        let world = [world, by_hand].concat();
+        let first = compile(&snapshot(&world));
+        let layer2 = &first.lowered.layer2;
+        for hand in layer2.values().filter(|one| !one.is_generated()) {
+            for made in layer2.values().filter(|one| one.is_generated() && one.spec.interface_ref.is_none()) {
+                let meet = select::may_meet(hand.spec.node_selector.as_ref(), made.spec.node_selector.as_ref());
+                prop_assert!(!meet || hand.spec.id != made.spec.id, "{} and {}", hand.source, made.source);
+            }
+        }
+        let vrf = &first.lowered.vrf;
+        for hand in vrf.values().filter(|one| !one.is_generated()) {
+            for made in vrf.values().filter(|one| one.is_generated()) {
+                let meet = select::may_meet(hand.spec.node_selector.as_ref(), made.spec.node_selector.as_ref());
+                prop_assert!(!meet || hand.spec.vrf != made.spec.vrf, "{} and {}", hand.source, made.source);
+            }
+        }
+        let mut again = remembering(&world, &first);
+        let revision = serde_json::to_value(first.revision.spec()).expect("a revision is JSON");
+        again.insert(&object(TCAAS, "NetworkConfigRevision", json!({"name": "last"}), revision));
+        prop_assert_eq!(differences(&first, &compile(&again)), Vec::<String>::new());
+    }
+}
+
 /// The Network that somebody has its addresses from.
 fn network<'a>(snapshot: &'a Snapshot, subject: &ObjectRef) -> &'a str {
     match subject.kind {
