@@ -6,6 +6,7 @@
 
 mod intent;
 mod mirror;
+mod neighbor;
 mod routing;
 mod segment;
 mod session;

@@ -13,7 +13,7 @@ use api::{
     value::{Community, Prefix, VrfName},
 };
 
-use super::{Field, Trace};
+use super::{Field, Trace, neighbor};
 use crate::snapshot::{Key, Kind, ObjectRef, Snapshot};
 
 /// What of an intent is asked for.
@@ -70,6 +70,11 @@ pub(super) enum AttachmentAsk {
 pub(super) fn behind(trace: &Trace<'_>, subject: &ObjectRef, ask: Ask<'_>) -> BTreeSet<Field> {
     if subject.kind == Kind::Collector {
         return super::mirror::behind_collector(trace, subject, ask);
+    }
+    if subject.kind == Kind::BgpNeighbor
+        && let Some(fields) = neighbor::behind(trace, subject, ask)
+    {
+        return fields;
     }
     let Some(intent) = Intent::find(trace.snapshot, subject) else {
         return [Field::new(subject.clone(), "spec")].into();

@@ -253,6 +253,84 @@ fn until_it_changes(
     )))
 }
 
+/// A neighbor that allows an Inbound, and announces its network.
+fn neighborhood() -> Vec<Value> {
+    let fabric = "openpe.openperouter.github.io/v1alpha1";
+    let named = |name: &str| json!({"name": name});
+    let zone = json!({"matchLabels": {"zone": "dc"}});
+    let settings =
+        json!({"trunk": {"addresses": ["169.254.1.0/31"]}, "bgp": {"workloadAS": 65100}});
+    let underlay = json!({
+        "asn": 64514, "nics": ["eth1"], "evpn": {"vtepcidr": "100.65.0.0/24"},
+        "neighbors": [{"asn": 64512, "address": "192.0.2.1"}],
+    });
+    let inbound = json!({
+        "networkRef": "lb", "count": 2, "destinations": zone,
+        "disableLoadBalancer": true, "disableAggregation": true,
+    });
+    let neighbor = json!({
+        "allowedInbounds": [{"name": "lb"}], "advertiseTransferNetwork": true,
+        "holdTime": "90s", "keepaliveTime": "30s", "maximumPrefixes": 10,
+    });
+    let destination = json!({"name": "dc", "labels": {"zone": "dc"}});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": named("n0")}),
+        object(
+            "selvedge.dev/v1alpha1",
+            "Settings",
+            named("default"),
+            settings,
+        ),
+        object(fabric, "Underlay", named("u"), underlay),
+        object(
+            TCAAS,
+            "VRF",
+            named("m2m"),
+            json!({"vrf": "m2m", "vni": 10, "routeTarget": "1:10"}),
+        ),
+        object(
+            TCAAS,
+            "Destination",
+            destination,
+            json!({"vrfRef": "m2m", "prefixes": ["10.0.0.0/8"]}),
+        ),
+        object(
+            TCAAS,
+            "Network",
+            named("lb"),
+            json!({"ipv4": {"cidr": "198.51.100.0/28"}}),
+        ),
+        object(TCAAS, "Inbound", named("lb"), inbound),
+        object(TCAAS, "BGPNeighbor", named("lb"), neighbor),
+    ]
+}
+
+#[test]
+fn a_neighbor_is_behind_its_sessions_and_its_network() {
+    let world = snapshot(&neighborhood());
+    let compilation = compile(&world);
+    let trace = Trace::new(&world, &compilation);
+    let by = ObjectRef::named(Kind::BgpNeighbor, "lb");
+    let of_neighbor = |(node, element, _): &(String, Element, Value)| {
+        trace
+            .claims(node, element)
+            .iter()
+            .any(|claim| claim.by == by)
+    };
+    let kinds: BTreeSet<&'static str> = all(&compilation)
+        .iter()
+        .filter(|one| of_neighbor(one))
+        .map(|(_, element, _)| element.into())
+        .collect();
+    for kind in [
+        "loopback {name} on the host",
+        "VRF {vrf} session with {peer}",
+        "VRF {vrf} announces {prefix}",
+    ] {
+        assert!(kinds.contains(kind), "{kinds:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 192, failure_persistence: None, rng_seed: RngSeed::Fixed(9), ..ProptestConfig::default()
@@ -276,6 +354,16 @@ proptest! {
     fn an_element_changes_with_what_is_behind_it(
         world in worlds(), kind in any::<Index>(), element in any::<Index>(), choose in any::<Index>()
     ) {
+        if let Some(drawn) = drawn(&compile(&snapshot(&world)), kind, element) {
+            until_it_changes(world, &drawn, choose)?;
+        }
+    }
+
+    #[test]
+    fn what_a_neighbor_makes_changes_with_what_is_behind_it(
+        kind in any::<Index>(), element in any::<Index>(), choose in any::<Index>()
+    ) {
+        let world = neighborhood();
         if let Some(drawn) = drawn(&compile(&snapshot(&world)), kind, element) {
             until_it_changes(world, &drawn, choose)?;
         }
