@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use selvedge_compiler::{Compilation, Snapshot, compile};
+use selvedge_compiler::{Compilation, Compiler, NodeConfig, Snapshot, compile};
 use serde_json::{Value, json};
 
 /// Budget of a world: seconds and mebibytes.
@@ -73,11 +73,13 @@ const RUNS: usize = 5;
 
 fn main() {
     let arguments: Vec<String> = env::args().collect();
-    if let [_, flag, world, groups, ..] = arguments.as_slice()
-        && flag == "--world"
-    {
-        measure(world, groups.parse().expect("a number of groups"));
-        return;
+    if let [_, flag, what, groups, ..] = arguments.as_slice() {
+        let groups = groups.parse().expect("a number of groups");
+        match flag.as_str() {
+            "--world" => return measure(what, groups),
+            "--change" => return change(what, groups),
+            _ => {}
+        }
     }
     println!(
         "{:<17} {:>7} {:>9} {:>11} {:>9} {:>10} {:>9}",
@@ -86,7 +88,7 @@ fn main() {
     for world in &WORLDS {
         let mut last: Option<(u32, f64)> = None;
         for groups in SIZES {
-            let (objects, seconds, mebibytes) = spawn(world.name, groups);
+            let (objects, seconds, mebibytes) = spawn("--world", world.name, groups);
             let exponent =
                 last.map(|(before, took)| (seconds / took).ln() / f64::from(groups / before).ln());
             let exponent = exponent.map_or_else(String::new, |exponent| format!("{exponent:.2}"));
@@ -108,12 +110,101 @@ fn main() {
             last = Some((groups, seconds));
         }
     }
+    println!();
+    println!(
+        "{:<17} {:>7} {:>9} {:>11} {:>9}",
+        "one changed", "nodes", "touched", "compile", "budget"
+    );
+    for (kind, _) in CHANGES {
+        for groups in SIZES {
+            let (touched, seconds, _) = spawn("--change", kind, groups);
+            let is_full = SIZES.last() == Some(&groups);
+            let verdict = match (is_full, seconds <= CHANGE_SECONDS) {
+                (false, _) => "",
+                (true, true) => "kept",
+                (true, false) => "MISSED",
+            };
+            println!(
+                "{kind:<17} {:>7} {touched:>9} {:>8.1} ms {verdict:>9}",
+                groups * NODES_PER_GROUP,
+                seconds * 1000.0,
+            );
+        }
+    }
+}
+
+/// What one changed intent may cost in the world with services.
+const CHANGE_SECONDS: f64 = 0.05;
+
+/// A kind, and what is put in the place of one intent of it, for each run another.
+type Change = (&'static str, fn(usize) -> Value);
+
+/// Changes of one intent.
+const CHANGES: [Change; 3] = [
+    ("Inbound", |run| {
+        object(
+            "Inbound",
+            "n0",
+            json!({
+                "networkRef": "n0", "count": 5 + run, "nodeSelector": selector(0),
+                "destinations": {"matchLabels": {"zone": "v0"}},
+            }),
+        )
+    }),
+    ("Layer2Attachment", |run| {
+        object(
+            "Layer2Attachment",
+            "n0",
+            json!({
+                "networkRef": "n0", "interfaceName": "n1", "nodeSelector": selector(0), "mtu": 1400 + run,
+                "destinations": {"matchLabels": {"zone": "v0"}},
+            }),
+        )
+    }),
+    ("Destination", |run| {
+        object(
+            "Destination",
+            "v0",
+            json!({"vrfRef": "v0", "prefixes": [format!("203.0.{run}.0/24")]}),
+        )
+    }),
+];
+
+/// Changes one intent of the world with services again and again, and prints how many nodes that touches and the best time.
+fn change(kind: &str, groups: u32) {
+    let mut compiler = Compiler::default();
+    for document in services(groups) {
+        compiler.insert(&document);
+    }
+    let (_, make) = CHANGES
+        .iter()
+        .find(|(one, _)| *one == kind)
+        .expect("a change of the table");
+    let mut before = compiler.compile().clone();
+    let mut best = Duration::MAX;
+    let mut touched = 0;
+    for run in 0..RUNS {
+        let document = make(run);
+        let start = Instant::now();
+        compiler.insert(&document);
+        let after = compiler.compile();
+        best = best.min(start.elapsed());
+        let has_changed =
+            |(node, config): &(&String, &NodeConfig)| before.nodes.get(*node) != Some(config);
+        touched = after.nodes.iter().filter(has_changed).count();
+        assert_eq!(
+            touched, NODES_PER_GROUP as usize,
+            "only the nodes of one group"
+        );
+        before = after.clone();
+    }
+    println!("{touched} {} {}", best.as_secs_f64(), peak() / 1024.0);
 }
 
 /// Runs one world in a process of its own: objects, seconds, mebibytes.
-fn spawn(world: &str, groups: u32) -> (u64, f64, f64) {
+fn spawn(flag: &str, what: &str, groups: u32) -> (u64, f64, f64) {
     let output = Command::new(env::current_exe().expect("this program"))
-        .args(["--world", world, &groups.to_string()])
+        .args([flag, what, &groups.to_string()])
         .output()
         .expect("this program runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

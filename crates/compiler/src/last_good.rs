@@ -10,7 +10,7 @@ use api::tcaas::{
 };
 
 use crate::{
-    Compilation,
+    Compilation, as_it_is,
     problem::{self, Problem},
     snapshot::{Key, Kind, Meta, Object, ObjectRef, Objects, Snapshot, age},
 };
@@ -49,39 +49,33 @@ pub(crate) fn last(snapshot: &Snapshot) -> Option<Last<'_>> {
     Some(Last(&youngest.spec))
 }
 
-/// Compiles, with objects that something is wrong with as they last were, where they were well then.
-pub(crate) fn compile(
-    snapshot: &Snapshot,
-    as_it_is: impl Fn(&Snapshot) -> Compilation,
-) -> Compilation {
-    let now = as_it_is(snapshot);
-    let Some(last) = last(snapshot) else {
-        return now;
-    };
+/// Compiles again with objects that something is wrong with as they last were, where there are any that were well then.
+pub(crate) fn restore(snapshot: &Snapshot, now: &Compilation) -> Option<Compilation> {
+    let last = last(snapshot)?;
     let mut broken = out_of_effect(&now.problems);
-    broken.retain(|subject| !is_made_by_an_intent(&now, subject));
+    broken.retain(|subject| !is_made_by_an_intent(now, subject));
     // What was not well either, or has not changed, stays as its author wants it.
     while !broken.is_empty() {
         let mut before = snapshot.clone();
-        let restored = restore(&mut before, &last, &broken);
+        let restored = put_back(&mut before, &last, &broken);
         if restored.is_empty() {
             break;
         }
-        let mut then = as_it_is(&before);
+        let (mut then, _) = as_it_is(&before, None);
         let still = out_of_effect(&then.problems);
         let unreadable: BTreeSet<_> = subjects(&snapshot.unreadable).collect();
         let still: BTreeSet<_> = still.difference(&unreadable).cloned().collect();
         if restored.is_disjoint(&still) {
             let of_restored = |problem: &Problem| restored.contains(&problem.subject);
             then.problems.retain(|problem| !of_restored(problem));
-            then.problems
-                .extend(now.problems.into_iter().filter(of_restored));
+            let now = now.problems.iter().filter(|problem| of_restored(problem));
+            then.problems.extend(now.cloned());
             then.problems.sort();
-            return then;
+            return Some(then);
         }
         broken = restored.difference(&still).cloned().collect();
     }
-    now
+    None
 }
 
 fn subjects(problems: &[Problem]) -> impl Iterator<Item = ObjectRef> {
@@ -137,7 +131,7 @@ fn is_made_by_an_intent(now: &Compilation, subject: &ObjectRef) -> bool {
 }
 
 /// Puts objects back as the last revision has them; says which those are.
-fn restore(
+fn put_back(
     snapshot: &mut Snapshot,
     last: &Last<'_>,
     broken: &BTreeSet<ObjectRef>,

@@ -9,6 +9,7 @@
 //! [`Problem`]s, each of which belongs to one object and harms no other.
 
 pub mod allocate;
+mod compiler;
 pub mod element;
 mod last_good;
 pub mod lower;
@@ -28,9 +29,13 @@ pub mod snapshot;
 pub mod status;
 pub mod why_not;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 pub use self::{
+    compiler::Compiler,
     lower::Lowered,
     node::NodeConfig,
     platform::PlatformObject,
@@ -49,7 +54,7 @@ pub struct Compilation {
     /// The config of each node.
     pub nodes: BTreeMap<String, NodeConfig>,
     /// Objects for other programs of the cluster, such as the load balancer.
-    pub platform: Vec<PlatformObject>,
+    pub platform: Vec<Arc<PlatformObject>>,
     /// Intents that something is wrong with: what stands on the platform for them stays as it is.
     pub platform_keeps: BTreeSet<ObjectRef>,
     /// What is wrong, sorted by object; nothing twice.
@@ -58,28 +63,51 @@ pub struct Compilation {
 
 /// Compiles everything.
 pub fn compile(snapshot: &Snapshot) -> Compilation {
-    last_good::compile(snapshot, as_it_is)
+    let (now, _) = as_it_is(snapshot, None);
+    last_good::restore(snapshot, &now).unwrap_or(now)
 }
 
-fn as_it_is(snapshot: &Snapshot) -> Compilation {
+/// An earlier compile, and the objects that are new, changed or gone since then. Settings, and what cannot be read, are the same.
+#[derive(Clone, Copy)]
+struct Before<'a> {
+    compilation: &'a Compilation,
+    memo: &'a node::Memo,
+    changed: &'a BTreeSet<ObjectRef>,
+}
+
+/// Compiles without a look at what broken objects were before. What did not change since `before` is not made again.
+fn as_it_is(snapshot: &Snapshot, before: Option<Before<'_>>) -> (Compilation, node::Memo) {
     let settings = snapshot.settings();
     let platform_settings = settings.platform.clone();
-    let mut lowered = lower::lower(snapshot, &settings);
+    let lowered_before = before.map(|before| lower::Before {
+        lowered: &before.compilation.lowered,
+        changed: before.changed,
+    });
+    let mut lowered = lower::lower(snapshot, &settings, lowered_before);
     let mut problems = snapshot.unreadable.clone();
     problems.append(&mut lowered.problems);
     let content = revision::Content::gather(snapshot, settings, &lowered);
-    let mut nodes = node::build(&content, snapshot, &lowered.node_addresses, &mut problems);
+    let addresses = &lowered.node_addresses;
+    let memo = before.map(|before| before.memo);
+    let (mut nodes, memo) = node::build(&content, snapshot, addresses, memo, &mut problems);
     let rules = (&content.settings, &lowered);
     mirror::assign(snapshot, rules, &mut nodes, &mut problems);
     let revision = content.revision();
-    Compilation {
-        platform: platform::objects(snapshot, &platform_settings, &lowered, &nodes, &revision),
+    let made = before.map(|before| platform::Before {
+        objects: &before.compilation.platform,
+        lowered: &before.compilation.lowered,
+        changed: before.changed,
+    });
+    let (settings, claims) = (&platform_settings, (&nodes, &revision));
+    let compilation = Compilation {
+        platform: platform::objects(snapshot, settings, &lowered, claims, made),
         revision,
         platform_keeps: platform::keeps(snapshot, &lowered),
         lowered,
         nodes,
         problems: once(problems),
-    }
+    };
+    (compilation, memo)
 }
 
 impl Compilation {

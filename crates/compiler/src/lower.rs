@@ -13,6 +13,7 @@ mod layer2_attachment;
 mod network;
 mod outbound;
 mod pod_network;
+mod premises;
 mod reach;
 mod routing;
 mod service;
@@ -32,7 +33,13 @@ use api::{
 };
 use serde::Serialize;
 
-use self::{addresses::Addresses, conflict::Hands, reach::Destinations};
+pub use self::premises::Before;
+use self::{
+    addresses::Addresses,
+    conflict::Hands,
+    premises::{Outcome, Premises},
+    reach::Destinations,
+};
 pub use self::{addresses::NodeAddresses, service::Service, vrf::ResolvedVrf};
 pub(crate) use self::{
     addresses::{networks, plain},
@@ -128,6 +135,10 @@ pub struct Lowered {
     /// What is wrong.
     pub problems: Vec<Problem>,
     hands: Hands,
+    /// What lowering each intent gave, and what it was based on, for the next time.
+    outcomes: BTreeMap<ObjectRef, Outcome>,
+    addresses: Addresses,
+    pools: inbound::Pools,
 }
 
 /// What an attachment came to.
@@ -144,19 +155,36 @@ pub struct Attachment {
 }
 
 /// Turns every intent into low-level objects and joins them with people's own.
-pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
+///
+/// What did not change since `before` is not made again.
+pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec, before: Option<Before<'_>>) -> Lowered {
     let mut lowered = Lowered::default();
+    let known = before.map(|before| before.lowered);
     lowered.layer2 = handwritten(
         Kind::Layer2NetworkConfiguration,
         &snapshot.layer2_network_configurations,
+        known.map(|known| &known.layer2),
     );
     lowered.vrf = handwritten(
         Kind::VrfRouteConfiguration,
         &snapshot.vrf_route_configurations,
+        known.map(|known| &known.vrf),
     );
-    lowered.bgp = handwritten(Kind::BgpPeering, &snapshot.bgp_peerings);
-    lowered.mirror_targets = handwritten(Kind::MirrorTarget, &snapshot.mirror_targets);
-    lowered.mirror_selectors = handwritten(Kind::MirrorSelector, &snapshot.mirror_selectors);
+    lowered.bgp = handwritten(
+        Kind::BgpPeering,
+        &snapshot.bgp_peerings,
+        known.map(|known| &known.bgp),
+    );
+    lowered.mirror_targets = handwritten(
+        Kind::MirrorTarget,
+        &snapshot.mirror_targets,
+        known.map(|known| &known.mirror_targets),
+    );
+    lowered.mirror_selectors = handwritten(
+        Kind::MirrorSelector,
+        &snapshot.mirror_selectors,
+        known.map(|known| &known.mirror_selectors),
+    );
     lowered.destinations = Destinations::new(snapshot);
     lowered.hands = Hands::new(snapshot, &lowered);
     lowered.vrfs = vrf::resolve(snapshot, settings, &mut lowered.problems);
@@ -164,25 +192,15 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec) -> Lowered {
     let mut addresses = addresses::allocate(snapshot, &lowered.layer2);
     lowered.node_addresses = mem::take(&mut addresses.nodes);
     lowered.problems.append(&mut addresses.node_problems);
-    for (key, object) in by_age(&snapshot.layer2_attachments) {
-        let subject = ObjectRef {
-            kind: Kind::Layer2Attachment,
-            key: key.clone(),
-        };
-        lowered.intent(snapshot, &subject, &object.meta, |lowered, problems| {
-            let mut refused = addresses.of(&subject).problems;
-            let is_refused = !refused.is_empty();
-            problems.append(&mut refused);
-            let intent = (&subject, object);
-            layer2_attachment::lower(snapshot, settings, lowered, intent, problems)
-                .filter(|_| !is_refused)
-        });
-    }
-    lowered.inbounds(snapshot, settings, &addresses);
-    lowered.outbounds(snapshot, &addresses);
-    lowered.pod_networks(snapshot, &addresses);
+    lowered.pools = inbound::pools(snapshot);
+    let premises = Premises::new(snapshot, &lowered, &addresses, before);
+    lowered.attachments(snapshot, settings, &addresses, &premises);
+    lowered.inbounds(snapshot, settings, &addresses, &premises);
+    lowered.outbounds(snapshot, &addresses, &premises);
+    lowered.pod_networks(snapshot, &addresses, &premises);
     lowered.bgp_neighbors(snapshot, settings, &addresses);
     lowered.mirrors(snapshot);
+    lowered.addresses = addresses;
     mem::take(&mut lowered.hands).remove_refused(&mut lowered);
     not_compiled_yet(snapshot, &mut lowered.problems);
     lowered
@@ -200,9 +218,76 @@ struct Made {
     service: Service,
 }
 
+impl Made {
+    /// The same as objects of an intent.
+    fn contribution(self, source: &ObjectRef, meta: &Meta) -> Contribution {
+        fn of<S: Serialize>(
+            (source, meta): (&ObjectRef, &Meta),
+            made: Vec<(String, S)>,
+        ) -> Vec<(String, Arc<LowLevel<S>>)> {
+            let made = made.into_iter();
+            made.map(|(name, spec)| (name, LowLevel::of(source, meta, spec)))
+                .collect()
+        }
+        let intent = (source, meta);
+        Contribution {
+            layer2: of(intent, self.layer2),
+            vrf: of(intent, self.vrf),
+            bgp: of(intent, self.bgp),
+            mirror_targets: of(intent, self.mirror_targets),
+            mirror_selectors: of(intent, self.mirror_selectors),
+            attachment: self.attachment,
+            service: self.service,
+        }
+    }
+}
+
+/// What one intent contributes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Contribution {
+    layer2: Vec<(String, Arc<LowLevel<Layer2NetworkConfigurationSpec>>)>,
+    vrf: Vec<(String, Arc<LowLevel<VrfRouteConfigurationSpec>>)>,
+    bgp: Vec<(String, Arc<LowLevel<BgpPeeringSpec>>)>,
+    mirror_targets: Vec<(String, Arc<LowLevel<MirrorTargetSpec>>)>,
+    mirror_selectors: Vec<(String, Arc<LowLevel<MirrorSelectorSpec>>)>,
+    attachment: Attachment,
+    service: Service,
+}
+
 impl Lowered {
-    fn inbounds(&mut self, snapshot: &Snapshot, settings: &SettingsSpec, addresses: &Addresses) {
-        let pools = inbound::pools(snapshot);
+    fn attachments(
+        &mut self,
+        snapshot: &Snapshot,
+        settings: &SettingsSpec,
+        addresses: &Addresses,
+        premises: &Premises<'_>,
+    ) {
+        for (key, object) in by_age(&snapshot.layer2_attachments) {
+            let subject = ObjectRef {
+                kind: Kind::Layer2Attachment,
+                key: key.clone(),
+            };
+            let spec = &object.spec;
+            let known = premises.known(&subject, &spec.network_ref, spec.destinations.as_ref());
+            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
+                let mut refused = addresses.of(&subject).problems;
+                let is_refused = !refused.is_empty();
+                problems.append(&mut refused);
+                let intent = (&subject, object);
+                layer2_attachment::lower(snapshot, settings, lowered, intent, problems)
+                    .filter(|_| !is_refused)
+            };
+            self.intent(snapshot, (&subject, &object.meta), known, lower);
+        }
+    }
+
+    fn inbounds(
+        &mut self,
+        snapshot: &Snapshot,
+        settings: &SettingsSpec,
+        addresses: &Addresses,
+        premises: &Premises<'_>,
+    ) {
         for (key, object) in by_age(&snapshot.inbounds) {
             let subject = ObjectRef {
                 kind: Kind::Inbound,
@@ -213,35 +298,40 @@ impl Lowered {
                 .as_ref()
                 .and_then(|status| status.pool_name.clone());
             self.hold(&subject, addresses, pool.into_iter().collect());
-            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
-                let shared = (addresses, &pools);
-                inbound::lower(
-                    snapshot,
-                    settings,
-                    lowered,
-                    shared,
-                    (&subject, object),
-                    problems,
-                )
-            });
+            let spec = &object.spec;
+            let known = premises.known(&subject, &spec.network_ref, spec.destinations.as_ref());
+            let known = known.filter(|_| premises.has_pool_as_before(spec, &key.name));
+            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
+                let intent = (&subject, object);
+                inbound::lower(snapshot, settings, lowered, addresses, intent, problems)
+            };
+            self.intent(snapshot, (&subject, &object.meta), known, lower);
         }
     }
 
-    fn outbounds(&mut self, snapshot: &Snapshot, addresses: &Addresses) {
+    fn outbounds(&mut self, snapshot: &Snapshot, addresses: &Addresses, premises: &Premises<'_>) {
         for (key, object) in by_age(&snapshot.outbounds) {
             let subject = ObjectRef {
                 kind: Kind::Outbound,
                 key: key.clone(),
             };
             self.hold(&subject, addresses, Vec::new());
-            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+            let spec = &object.spec;
+            let known = premises.known(&subject, &spec.network_ref, spec.destinations.as_ref());
+            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
                 let intent = (&subject, object);
                 outbound::lower(snapshot, lowered, addresses, intent, problems)
-            });
+            };
+            self.intent(snapshot, (&subject, &object.meta), known, lower);
         }
     }
 
-    fn pod_networks(&mut self, snapshot: &Snapshot, addresses: &Addresses) {
+    fn pod_networks(
+        &mut self,
+        snapshot: &Snapshot,
+        addresses: &Addresses,
+        premises: &Premises<'_>,
+    ) {
         for (key, object) in by_age(&snapshot.pod_networks) {
             let subject = ObjectRef {
                 kind: Kind::PodNetwork,
@@ -249,10 +339,13 @@ impl Lowered {
             };
             let pools = object.status.as_ref().map(|status| status.ip_pools.clone());
             self.hold(&subject, addresses, pools.unwrap_or_default());
-            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+            let spec = &object.spec;
+            let known = premises.known(&subject, &spec.network_ref, spec.destinations.as_ref());
+            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
                 let intent = (&subject, object);
                 pod_network::lower(snapshot, lowered, addresses, intent, problems)
-            });
+            };
+            self.intent(snapshot, (&subject, &object.meta), known, lower);
         }
     }
 
@@ -268,10 +361,11 @@ impl Lowered {
                 kind: Kind::BgpNeighbor,
                 key: key.clone(),
             };
-            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
                 let intent = (&subject, &object.spec);
                 bgp_neighbor::lower(snapshot, settings, lowered, addresses, intent, problems)
-            });
+            };
+            self.intent(snapshot, (&subject, &object.meta), None, lower);
         }
     }
 
@@ -282,18 +376,20 @@ impl Lowered {
                 kind: Kind::Collector,
                 key: key.clone(),
             };
-            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
                 collector::lower(snapshot, lowered, &subject, &object.spec, problems)
-            });
+            };
+            self.intent(snapshot, (&subject, &object.meta), None, lower);
         }
         for (key, object) in by_age(&snapshot.traffic_mirrors) {
             let subject = ObjectRef {
                 kind: Kind::TrafficMirror,
                 key: key.clone(),
             };
-            self.intent(snapshot, &subject, &object.meta, |lowered, problems| {
+            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
                 traffic_mirror::lower(snapshot, lowered, &subject, &object.spec, problems)
-            });
+            };
+            self.intent(snapshot, (&subject, &object.meta), None, lower);
         }
     }
 
@@ -311,19 +407,28 @@ impl Lowered {
     fn intent(
         &mut self,
         snapshot: &Snapshot,
-        subject: &ObjectRef,
-        meta: &Meta,
+        (subject, meta): (&ObjectRef, &Meta),
+        known: Option<&Outcome>,
         lower: impl FnOnce(&Self, &mut Vec<Problem>) -> Option<Made>,
     ) {
-        let mut problems = Vec::new();
-        let made = lower(self, &mut problems).filter(|made| {
-            let fit = made.bgp.iter().all(|(_, spec)| timers::fit(spec));
-            if !fit {
-                let (field, kind) = (timers::field(subject.kind), problem::Kind::TimersDoNotFit);
-                problems.push(Problem::new(subject.clone(), field, kind));
+        let outcome = known.cloned().unwrap_or_else(|| {
+            let mut problems = Vec::new();
+            let made = lower(self, &mut problems).filter(|made| {
+                let fit = made.bgp.iter().all(|(_, spec)| timers::fit(spec));
+                if !fit {
+                    let field = timers::field(subject.kind);
+                    let kind = problem::Kind::TimersDoNotFit;
+                    problems.push(Problem::new(subject.clone(), field, kind));
+                }
+                fit
+            });
+            Outcome {
+                made: made.map(|made| Arc::new(made.contribution(subject, meta))),
+                problems,
             }
-            fit
         });
+        self.outcomes.insert(subject.clone(), outcome.clone());
+        let Outcome { made, mut problems } = outcome;
         let taken = made.as_ref().and_then(|made| self.taken(made));
         if let Some(name) = &taken {
             let kind = problem::Kind::NameTaken { name: name.clone() };
@@ -332,13 +437,13 @@ impl Lowered {
         let made = made.filter(|_| taken.is_none());
         let mut hands = mem::take(&mut self.hands);
         let mut may_have =
-            |made: &Made| hands.allow(snapshot, (subject, meta), made, &mut problems);
-        if let Some(made) = made.filter(&mut may_have) {
-            self.add(subject, meta, made);
+            |made: &Contribution| hands.allow(snapshot, (subject, meta), made, &mut problems);
+        if let Some(made) = made.filter(|made| may_have(made)) {
+            self.add(subject, &made);
         } else {
-            let kept = kept(snapshot, subject);
+            let kept = kept(snapshot, subject).contribution(subject, meta);
             if may_have(&kept) {
-                self.keep(subject, meta, kept);
+                self.keep(kept);
             }
         }
         self.hands = hands;
@@ -346,8 +451,11 @@ impl Lowered {
     }
 
     /// A name that is needed and that somebody else's object has.
-    fn taken(&self, made: &Made) -> Option<String> {
-        fn of<S>(made: &[(String, S)], there: &LowLevelObjects<S>) -> Option<String> {
+    fn taken(&self, made: &Contribution) -> Option<String> {
+        fn of<S>(
+            made: &[(String, Arc<LowLevel<S>>)],
+            there: &LowLevelObjects<S>,
+        ) -> Option<String> {
             let mut names = made.iter().map(|(name, _)| name);
             names.find(|name| there.contains_key(*name)).cloned()
         }
@@ -358,69 +466,38 @@ impl Lowered {
             .or_else(|| of(&made.mirror_selectors, &self.mirror_selectors))
     }
 
-    fn add(&mut self, source: &ObjectRef, meta: &Meta, made: Made) {
-        let Made {
-            layer2,
-            vrf,
-            bgp,
-            mirror_targets,
-            mirror_selectors,
-            attachment,
-            service,
-        } = made;
+    fn add(&mut self, source: &ObjectRef, made: &Contribution) {
         match source.kind {
             Kind::Layer2Attachment => {
-                self.attachments.insert(source.key.name.clone(), attachment);
+                let name = source.key.name.clone();
+                self.attachments.insert(name, made.attachment.clone());
             }
             Kind::Inbound | Kind::Outbound | Kind::PodNetwork => {
-                self.services.insert(source.clone(), service);
+                self.services.insert(source.clone(), made.service.clone());
             }
             _ => {}
         }
-        add(&mut self.layer2, source, meta, layer2);
-        add(&mut self.vrf, source, meta, vrf);
-        add(&mut self.bgp, source, meta, bgp);
-        add(&mut self.mirror_targets, source, meta, mirror_targets);
-        add(&mut self.mirror_selectors, source, meta, mirror_selectors);
+        self.layer2.extend(made.layer2.iter().cloned());
+        self.vrf.extend(made.vrf.iter().cloned());
+        self.bgp.extend(made.bgp.iter().cloned());
+        let targets = made.mirror_targets.iter().cloned();
+        self.mirror_targets.extend(targets);
+        let selectors = made.mirror_selectors.iter().cloned();
+        self.mirror_selectors.extend(selectors);
     }
 
     /// Keeps what the intent contributed before it had a problem.
-    fn keep(&mut self, source: &ObjectRef, meta: &Meta, kept: Made) {
-        let Made {
-            layer2,
-            vrf,
-            bgp,
-            mirror_targets,
-            mirror_selectors,
-            ..
-        } = kept;
-        keep(&mut self.layer2, source, meta, layer2);
-        keep(&mut self.vrf, source, meta, vrf);
-        keep(&mut self.bgp, source, meta, bgp);
-        keep(&mut self.mirror_targets, source, meta, mirror_targets);
-        keep(&mut self.mirror_selectors, source, meta, mirror_selectors);
-    }
-}
-
-fn add<S: Serialize>(
-    objects: &mut LowLevelObjects<S>,
-    source: &ObjectRef,
-    meta: &Meta,
-    made: Vec<(String, S)>,
-) {
-    let made = made.into_iter();
-    objects.extend(made.map(|(name, spec)| (name, LowLevel::of(source, meta, spec))));
-}
-
-fn keep<S: Serialize>(
-    objects: &mut LowLevelObjects<S>,
-    source: &ObjectRef,
-    meta: &Meta,
-    kept: Vec<(String, S)>,
-) {
-    for (name, spec) in kept {
-        let entry = objects.entry(name);
-        entry.or_insert_with(|| LowLevel::of(source, meta, spec));
+    fn keep(&mut self, kept: Contribution) {
+        fn of<S>(objects: &mut LowLevelObjects<S>, kept: Vec<(String, Arc<LowLevel<S>>)>) {
+            for (name, object) in kept {
+                objects.entry(name).or_insert(object);
+            }
+        }
+        of(&mut self.layer2, kept.layer2);
+        of(&mut self.vrf, kept.vrf);
+        of(&mut self.bgp, kept.bgp);
+        of(&mut self.mirror_targets, kept.mirror_targets);
+        of(&mut self.mirror_selectors, kept.mirror_selectors);
     }
 }
 
@@ -443,23 +520,26 @@ fn kept(snapshot: &Snapshot, source: &ObjectRef) -> Made {
     }
 }
 
-/// Objects that people wrote: those no intent owns. What an intent owns is made anew.
-fn handwritten<S: Clone + Serialize, T>(kind: Kind, objects: &Objects<S, T>) -> LowLevelObjects<S> {
-    let written = |(key, object): (&Key, &Object<S, T>)| {
-        let source = ObjectRef {
-            kind,
-            key: key.clone(),
-        };
-        (
-            key.name.clone(),
-            LowLevel::of(&source, &object.meta, object.spec.clone()),
-        )
+/// Objects that people wrote: those no intent owns. What an intent owns is made anew. An object that is as before stays the same value.
+fn handwritten<S: Clone + PartialEq + Serialize, T>(
+    kind: Kind,
+    objects: &Objects<S, T>,
+    before: Option<&LowLevelObjects<S>>,
+) -> LowLevelObjects<S> {
+    let written = objects.iter();
+    let written = written.filter(|(_, object)| object.meta.owner.is_none());
+    let value = |(key, object): (&Key, &Object<S, T>)| {
+        let known = before.and_then(|before| before.get(&key.name));
+        let known = known.filter(|known| {
+            known.source.kind == kind && known.meta == object.meta && known.spec == object.spec
+        });
+        let value = known.cloned().unwrap_or_else(|| {
+            let key = key.clone();
+            LowLevel::of(&ObjectRef { kind, key }, &object.meta, object.spec.clone())
+        });
+        (key.name.clone(), value)
     };
-    objects
-        .iter()
-        .filter(|(_, object)| object.meta.owner.is_none())
-        .map(written)
-        .collect()
+    written.map(value).collect()
 }
 
 /// Kinds that are served and checked, and of which nothing is made yet.

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod layer2;
+mod memo;
 mod peers;
 mod steering;
 mod underlay;
@@ -25,7 +26,8 @@ use api::{
     value::{HostCidr, IfName},
 };
 
-pub use self::steering::Reason;
+use self::{memo::Known, steering::Steering};
+pub use self::{memo::Memo, steering::Reason};
 pub(crate) use self::{
     steering::{Consumer, consumers},
     underlay::underlay_of,
@@ -161,13 +163,14 @@ struct Group<'a> {
     bgp: Vec<Selected<'a, BgpPeeringSpec>>,
 }
 
-/// Makes the config of every node.
+/// Makes the config of every node, and what is to be known of it the next time. What did not change since `before` is not made again.
 pub fn build(
     content: &Content,
     snapshot: &Snapshot,
     addresses: &NodeAddresses,
+    before: Option<&Memo>,
     problems: &mut Vec<Problem>,
-) -> BTreeMap<String, NodeConfig> {
+) -> (BTreeMap<String, NodeConfig>, Memo) {
     let labels: BTreeMap<&str, &Labels> = snapshot
         .nodes
         .iter()
@@ -180,8 +183,8 @@ pub fn build(
         // Without nodes there is nothing to build, but what cannot stand together is still said.
         let everything = everything(content);
         layer2::claims(&everything, &numbers.holders, problems);
-        steering::Steering::find(&everything, &numbers, problems);
-        return BTreeMap::new();
+        Steering::find(&everything, &numbers, problems);
+        return (BTreeMap::new(), Memo::default());
     }
 
     let mut reach = Reach::default();
@@ -190,6 +193,7 @@ pub fn build(
             .get(node)
             .is_some_and(|underlay| underlay.vtep.is_some())
     };
+    let mut memo = Memo::new(content, &numbers);
     let mut groups_of_nodes = Vec::new();
     let indexes = Indexes::new(content);
     for (group_labels, nodes) in groups(
@@ -200,36 +204,42 @@ pub fn build(
         let mut group = indexes.group(&group_labels, nodes, has_overlay);
         group.bgp.retain(|(name, _)| !broken.contains(*name));
         reach.note(&group);
-        let steering = if has_overlay {
-            steering::Steering::find(&group, &numbers, problems)
-        } else {
-            steering::Steering::default()
+        let known = before.and_then(|before| before.group(&group_labels, &group, &memo));
+        let plan = match known {
+            Some(known) => Plan::Known(known),
+            None => Plan::New(Steering::of(&group, &numbers)),
         };
-        groups_of_nodes.push((group, steering));
+        groups_of_nodes.push((group_labels, group, plan));
     }
-    let local = groups_of_nodes
-        .iter()
-        .flat_map(|(_, steering)| steering.vrfs());
+    let local = groups_of_nodes.iter().flat_map(|(_, _, plan)| plan.vrfs());
     let tables = tables(content, snapshot, local.collect());
     let mut configs = BTreeMap::new();
-    for (group, steering) in &groups_of_nodes {
-        let bare = Arc::new(without_overlay(content, group, problems));
-        let shared = if group.has_overlay {
-            let shared = shared(content, group, &numbers, steering, &tables, problems);
-            Arc::new(shared)
-        } else {
-            Arc::clone(&bare)
+    for (labels, group, plan) in groups_of_nodes {
+        let known = match plan {
+            Plan::Known(known) if known.has_tables(&tables) => known.clone(),
+            Plan::Known(_) => {
+                let steering = Steering::of(&group, &numbers);
+                group.build(content, &numbers, steering, &tables)
+            }
+            Plan::New(steering) => group.build(content, &numbers, steering, &tables),
         };
+        problems.extend(known.problems.iter().cloned());
         for node in &group.nodes {
+            // A node that got no address, because a pool is used up, can have no overlay.
+            let shared = if has_vtep(node) {
+                &known.shared
+            } else {
+                &known.bare
+            };
             let config = NodeConfig {
                 underlay: underlays.get(*node).cloned(),
                 addresses: BTreeMap::new(),
                 mirrors: NodeMirrors::default(),
-                // A node that got no address, because a pool is used up, can have no overlay.
-                shared: Arc::clone(if has_vtep(node) { &shared } else { &bare }),
+                shared: Arc::clone(shared),
             };
             configs.insert((*node).to_owned(), config);
         }
+        memo.groups.insert(labels, known);
     }
     reach.report(problems);
     nowhere(content, &configs, &broken, problems);
@@ -237,7 +247,50 @@ pub fn build(
     for (node, config) in &mut configs {
         addresses::place(content, addresses, node, config);
     }
-    configs
+    (configs, memo)
+}
+
+/// What is known of a group before route tables are given.
+enum Plan<'a, 'm> {
+    Known(&'m Known),
+    New((Steering<'a>, Vec<Problem>)),
+}
+
+impl Plan<'_, '_> {
+    /// The VRFs whose traffic is routed by its source.
+    fn vrfs(&self) -> Vec<&str> {
+        match self {
+            Self::Known(known) => known.steered.iter().map(String::as_str).collect(),
+            Self::New((steering, _)) => steering.vrfs().into_iter().collect(),
+        }
+    }
+}
+
+impl<'a> Group<'a> {
+    fn build(
+        &self,
+        content: &Content,
+        numbers: &vrfs::Numbers<'_>,
+        (steering, mut problems): (Steering<'a>, Vec<Problem>),
+        tables: &BTreeMap<String, u32>,
+    ) -> Known {
+        let bare = Arc::new(without_overlay(content, self, &mut problems));
+        let shared = if self.has_overlay {
+            let shared = shared(content, self, numbers, &steering, tables, &mut problems);
+            Arc::new(shared)
+        } else {
+            Arc::clone(&bare)
+        };
+        let steered = steering.vrfs();
+        Known {
+            premises: self.premises(),
+            tables: self.tables(content.settings.cluster_vrf.name.as_str(), &steered, tables),
+            steered: steered.into_iter().map(str::to_owned).collect(),
+            shared,
+            bare,
+            problems,
+        }
+    }
 }
 
 /// Says which hand-written peerings are on a segment that no selected node has.
@@ -377,7 +430,7 @@ fn shared(
     content: &Content,
     group: &Group<'_>,
     numbers: &vrfs::Numbers<'_>,
-    steering: &steering::Steering<'_>,
+    steering: &Steering<'_>,
     tables: &BTreeMap<String, u32>,
     problems: &mut Vec<Problem>,
 ) -> Shared {

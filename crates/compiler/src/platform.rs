@@ -7,7 +7,10 @@ pub mod ipam;
 mod metallb;
 mod sriov;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use api::selvedge::{CalicoApiVersion, Platform};
 use serde::Serialize;
@@ -73,48 +76,86 @@ impl PlatformObject {
     }
 }
 
-/// Everything that services, attachments and nodes need of the platform, sorted by kind and name.
+/// What was made before. Settings are the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Before<'a> {
+    /// The objects.
+    pub objects: &'a [Arc<PlatformObject>],
+    /// What they were made from.
+    pub lowered: &'a Lowered,
+    /// What changed since.
+    pub changed: &'a BTreeSet<ObjectRef>,
+}
+
+/// Everything that services, attachments and nodes need of the platform, sorted by kind and name. What is made of the same stays the same value.
 pub fn objects(
     snapshot: &Snapshot,
     settings: &Platform,
     lowered: &Lowered,
-    nodes: &BTreeMap<String, NodeConfig>,
-    revision: &Revision,
-) -> Vec<PlatformObject> {
-    let mut objects = Vec::new();
+    (nodes, revision): (&BTreeMap<String, NodeConfig>, &Revision),
+    before: Option<Before<'_>>,
+) -> Vec<Arc<PlatformObject>> {
+    let mut known: BTreeMap<&ObjectRef, Vec<&Arc<PlatformObject>>> = BTreeMap::new();
+    for object in before.into_iter().flat_map(|before| before.objects) {
+        known.entry(&object.owner).or_default().push(object);
+    }
+    let mut objects: Vec<Arc<PlatformObject>> = Vec::new();
     for (subject, service) in &lowered.services {
         if !service.is_sound {
             continue;
         }
-        match subject.kind {
-            Kind::Inbound => {
-                if let Some(inbound) = snapshot.inbounds.get(&subject.key) {
-                    let made = metallb::inbound(settings, subject, &inbound.spec, service);
-                    objects.extend(made);
-                }
-            }
-            Kind::Outbound => {
-                if let Some(outbound) = snapshot.outbounds.get(&subject.key) {
-                    let spec = &outbound.spec;
-                    objects.push(coil::outbound(settings, subject, spec, service));
-                    objects.extend(calico::outbound(settings, subject, service));
-                }
-            }
-            Kind::PodNetwork => objects.extend(calico::pod_network(subject, service)),
-            _ => {}
+        let is_same = before.is_some_and(|before| {
+            let then = before.lowered.services.get(subject);
+            then == Some(service) && !before.changed.contains(subject)
+        });
+        if let (true, Some(known)) = (is_same, known.get(subject)) {
+            objects.extend(known.iter().map(|object| Arc::clone(object)));
+            continue;
         }
+        let made = of_service(snapshot, settings, subject, service);
+        objects.extend(made.into_iter().map(Arc::new));
     }
-    objects.extend(ipam::claims(snapshot, nodes, &revision.fingerprint));
+    let claims = ipam::claims(snapshot, nodes, &revision.fingerprint);
+    objects.extend(claims.into_iter().map(Arc::new));
     for (name, attachment) in &lowered.attachments {
         if let Some(vlan) = attachment.sriov_vlan {
             let subject = ObjectRef::named(Kind::Layer2Attachment, name);
-            objects.push(sriov::attachment(&settings.sriov, &subject, vlan));
+            let object = sriov::attachment(&settings.sriov, &subject, vlan);
+            objects.push(Arc::new(object));
         }
+    }
+    objects.sort_by(|a, b| identity(a).cmp(&identity(b)));
+    objects
+}
+
+/// What one service is on the platform.
+fn of_service(
+    snapshot: &Snapshot,
+    settings: &Platform,
+    subject: &ObjectRef,
+    service: &Service,
+) -> Vec<PlatformObject> {
+    let mut objects = Vec::new();
+    match subject.kind {
+        Kind::Inbound => {
+            if let Some(inbound) = snapshot.inbounds.get(&subject.key) {
+                let made = metallb::inbound(settings, subject, &inbound.spec, service);
+                objects.extend(made);
+            }
+        }
+        Kind::Outbound => {
+            if let Some(outbound) = snapshot.outbounds.get(&subject.key) {
+                let spec = &outbound.spec;
+                objects.push(coil::outbound(settings, subject, spec, service));
+                objects.extend(calico::outbound(settings, subject, service));
+            }
+        }
+        Kind::PodNetwork => objects.extend(calico::pod_network(subject, service)),
+        _ => {}
     }
     if settings.calico.api_version == CalicoApiVersion::Stored {
         objects = objects.into_iter().map(calico::as_stored).collect();
     }
-    objects.sort_by(|a, b| identity(a).cmp(&identity(b)));
     objects
 }
 

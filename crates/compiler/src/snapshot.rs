@@ -143,6 +143,28 @@ macro_rules! snapshot {
         }
 
         impl Snapshot {
+            /// Takes an object out, with what is wrong with it; false if it is not there.
+            pub fn remove(&mut self, subject: &ObjectRef) -> bool {
+                self.unreadable.retain(|problem| problem.subject != *subject);
+                match subject.kind {
+                    $(Kind::$kind => self.$field.remove(&subject.key).is_some(),)*
+                }
+            }
+
+            /// Whether both have the same object, or neither has it.
+            pub(crate) fn has_same(&self, other: &Self, subject: &ObjectRef) -> bool {
+                match subject.kind {
+                    $(Kind::$kind => self.$field.get(&subject.key) == other.$field.get(&subject.key),)*
+                }
+            }
+
+            /// Takes in everything that another has.
+            pub(crate) fn absorb(&mut self, other: Self) {
+                let Self { $($field,)* unreadable } = other;
+                $(self.$field.extend($field);)*
+                self.unreadable.extend(unreadable);
+            }
+
             /// Reads an object of a known kind and adds it; what is wrong with it is kept as problems.
             fn store(&mut self, kind: Kind, value: &Value) {
                 match kind {

@@ -211,7 +211,7 @@ fn bytes(compilation: &Compilation) -> String {
     let platform: Vec<Value> = compilation
         .platform
         .iter()
-        .map(PlatformObject::manifest)
+        .map(|object| object.manifest())
         .collect();
     let services: BTreeMap<String, _> = compilation
         .lowered
@@ -234,6 +234,38 @@ fn bytes(compilation: &Compilation) -> String {
         "problems": compilation.problems,
     });
     parts.to_string()
+}
+
+/// A change of a world.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A tenant's objects are applied.
+    Put(usize, Tenant),
+    /// An object goes.
+    Remove(prop::sample::Index),
+    /// An object is as it was in the beginning.
+    Restore(prop::sample::Index),
+    /// Nodes are told what they shall have.
+    Remember,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0_usize..7, tenant()).prop_map(|(number, tenant)| Step::Put(number, tenant)),
+        2 => any::<prop::sample::Index>().prop_map(Step::Remove),
+        2 => any::<prop::sample::Index>().prop_map(Step::Restore),
+        1 => Just(Step::Remember),
+    ]
+}
+
+/// The objects in which nodes are told what they shall have.
+fn told(compilation: &Compilation) -> Vec<Value> {
+    let config = |(node, config): (&String, &NodeConfig)| {
+        let spec = config.spec(&compilation.revision.fingerprint);
+        let spec = serde_json::to_value(spec).expect("a spec is JSON");
+        object(TCAAS, "NodeNetworkConfig", json!({"name": node}), spec)
+    };
+    compilation.nodes.iter().map(config).collect()
 }
 
 /// Where two compiles differ, each place with both values.
@@ -361,6 +393,44 @@ proptest! {
     }
 
     #[test]
+    fn compiling_after_a_change_is_compiling_everything(world in world(), steps in prop::collection::vec(step(), 1..8)) {
+        let mut compiler = Compiler::default();
+        for document in &world {
+            compiler.insert(document);
+        }
+        compiler.compile();
+        for step in steps {
+            match step {
+                Step::Put(number, tenant) => {
+                    for document in objects(number, &tenant) {
+                        compiler.insert(&document);
+                    }
+                }
+                Step::Remove(one) if !world.is_empty() => {
+                    if let Insertion::Object(subject) = Snapshot::default().insert(one.get(&world)) {
+                        compiler.remove(&subject);
+                    }
+                }
+                Step::Restore(one) if !world.is_empty() => {
+                    compiler.insert(one.get(&world));
+                }
+                Step::Remember => {
+                    let compilation = compiler.compile().clone();
+                    let told = told(&compilation);
+                    for document in told {
+                        compiler.insert(&document);
+                    }
+                }
+                Step::Remove(_) | Step::Restore(_) => {}
+            }
+            let full = compile(compiler.snapshot());
+            let quick = compiler.compile();
+            prop_assert_eq!(differences(&full, quick), Vec::<String>::new());
+            prop_assert_eq!(&full, quick);
+        }
+    }
+
+    #[test]
     fn a_second_compile_moves_nothing(world in world()) {
         let first = compile(&snapshot(&world));
         let second = compile(&remembering(&world, &first));
@@ -421,15 +491,8 @@ fn remembering(world: &[Value], compilation: &Compilation) -> Snapshot {
         }
         again.insert(&document);
     }
-    for (node, config) in &compilation.nodes {
-        let spec = config.spec(&compilation.revision.fingerprint);
-        let spec = serde_json::to_value(spec).expect("a spec is JSON");
-        again.insert(&object(
-            TCAAS,
-            "NodeNetworkConfig",
-            json!({"name": node}),
-            spec,
-        ));
+    for document in told(compilation) {
+        again.insert(&document);
     }
     let lowered = &compilation.lowered;
     remember("Layer2NetworkConfiguration", &lowered.layer2, &mut again);

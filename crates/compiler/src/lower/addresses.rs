@@ -20,7 +20,7 @@ use api::{
 
 pub(crate) use self::nodes::networks;
 use self::overlap::Drawing;
-use super::{LowLevelObjects, routing::subnets};
+use super::{LowLevelObjects, premises::differing, routing::subnets};
 use crate::{
     allocate::{
         self,
@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// What everybody who wants addresses has.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Addresses {
     shares: BTreeMap<ObjectRef, Share>,
     /// What nodes have.
@@ -48,7 +48,7 @@ pub(super) struct Addresses {
 pub type NodeAddresses = BTreeMap<ObjectRef, BTreeMap<String, Vec<IpAddr>>>;
 
 /// What one consumer has.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Share {
     /// Its addresses; also those that it keeps while something is wrong with it.
     pub(super) addresses: AddressLists,
@@ -60,6 +60,14 @@ impl Addresses {
     /// What an object has.
     pub(super) fn of(&self, subject: &ObjectRef) -> Share {
         self.shares.get(subject).cloned().unwrap_or_default()
+    }
+
+    /// Networks of which others have what they have, or which are attached where they were not; and consumers who have something else.
+    pub(super) fn differing(&self, before: &Self) -> (BTreeSet<String>, BTreeSet<ObjectRef>) {
+        let mut networks = differing(&self.taken, &before.taken);
+        let attached = self.attached.symmetric_difference(&before.attached);
+        networks.extend(attached.cloned());
+        (networks, differing(&self.shares, &before.shares))
     }
 
     /// Whether an attachment has the Network on nodes over the fabric.

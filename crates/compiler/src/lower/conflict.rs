@@ -1,6 +1,6 @@
 //! Intents and people's own low-level objects do not share a scope: a VRF, a VLAN or VNI, a session. Whoever has it keeps it.
 
-use std::{collections::BTreeMap, fmt, net::IpAddr};
+use std::{collections::BTreeMap, fmt, net::IpAddr, sync::Arc};
 
 use api::{
     meta::LabelSelector,
@@ -8,7 +8,7 @@ use api::{
     value::{IfName, VlanId, Vni, VrfName},
 };
 
-use super::{LowLevelObjects, Lowered, Made};
+use super::{Contribution, LowLevel, LowLevelObjects, Lowered};
 use crate::{
     last_good::{self, Last},
     problem::{self, Problem},
@@ -157,7 +157,7 @@ impl Hands {
         &mut self,
         snapshot: &Snapshot,
         (subject, meta): (&ObjectRef, &Meta),
-        made: &Made,
+        made: &Contribution,
         problems: &mut Vec<Problem>,
     ) -> bool {
         if self.by_scope.is_empty() {
@@ -198,10 +198,11 @@ impl Hands {
         &self,
         (subject, meta): (&ObjectRef, &Meta),
         present: &Objects<S, T>,
-        made: &[(String, S)],
+        made: &[(String, Arc<LowLevel<S>>)],
     ) -> Vec<Meeting> {
         let mut meetings = Vec::new();
-        for (name, spec) in made {
+        for (name, object) in made {
+            let spec = &object.spec;
             let before = present.get(&Key::named(name));
             let before = before.filter(|before| before.meta.owner.as_ref() == Some(subject));
             let before = before.map(|before| before.spec.scopes());

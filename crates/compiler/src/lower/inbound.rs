@@ -56,7 +56,7 @@ pub(super) fn lower(
     snapshot: &Snapshot,
     settings: &SettingsSpec,
     lowered: &Lowered,
-    (addresses, pools): (&Addresses, &Pools),
+    addresses: &Addresses,
     (subject, object): (&ObjectRef, &Object<InboundSpec, InboundStatus>),
     problems: &mut Vec<Problem>,
 ) -> Option<Made> {
@@ -75,7 +75,7 @@ pub(super) fn lower(
     }
     let pool = pool(spec, &subject.key.name);
     if let Some(name) = pool
-        && let Some(by) = pools.get(name).filter(|by| *by != subject)
+        && let Some(by) = lowered.pools.get(name).filter(|by| *by != subject)
     {
         let (name, by) = (name.to_owned(), by.clone());
         report("spec.poolName", problem::Kind::PoolTaken { name, by });

@@ -76,6 +76,16 @@ pub(crate) struct Consumer<'a> {
 type Routing<'a> = Selected<'a, VrfRouteConfigurationSpec>;
 
 impl<'a> Steering<'a> {
+    /// What is routed by its source in a group, and what is wrong there. Without an overlay that is nothing.
+    pub(super) fn of(group: &Group<'a>, numbers: &vrfs::Numbers<'_>) -> (Self, Vec<Problem>) {
+        let mut problems = Vec::new();
+        if !group.has_overlay {
+            return (Self::default(), problems);
+        }
+        let steering = Self::find(group, numbers, &mut problems);
+        (steering, problems)
+    }
+
     /// Finds what must be steered on a group of nodes.
     pub(super) fn find(
         group: &Group<'a>,

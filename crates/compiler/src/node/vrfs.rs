@@ -26,7 +26,7 @@ type Routing = LowLevel<VrfRouteConfigurationSpec>;
 
 /// VNI and route target of each VRF.
 pub(super) struct Numbers<'a> {
-    vrfs: BTreeMap<&'a str, (Vni, RouteTarget)>,
+    pub(super) vrfs: BTreeMap<&'a str, (Vni, RouteTarget)>,
     /// Who has which VNI.
     pub(super) holders: BTreeMap<Vni, ObjectRef>,
 }

@@ -112,7 +112,7 @@ fn documents(what: What, world: &World, compilation: &Compilation) -> Vec<Value>
     }
     if all || what == What::Platform {
         let platform = compilation.platform.iter();
-        documents.extend(platform.map(compiler::PlatformObject::manifest));
+        documents.extend(platform.map(|object| object.manifest()));
     }
     if all || what == What::Status {
         documents.extend(statuses(&status::fold(

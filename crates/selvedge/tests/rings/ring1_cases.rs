@@ -10,7 +10,7 @@ use std::{
 };
 
 use compiler::{
-    Compilation, Insertion, Kind, PlatformObject, Snapshot, compile,
+    Compilation, Insertion, Kind, Snapshot, compile,
     lower::{LowLevel, LowLevelObjects},
     status,
 };
@@ -122,7 +122,7 @@ impl Story {
         )?);
         put("lowlevel.yaml".to_owned(), &low)?;
         let platform = compilation.platform.iter();
-        let platform: Vec<Value> = platform.map(PlatformObject::manifest).collect();
+        let platform: Vec<Value> = platform.map(|object| object.manifest()).collect();
         put("platform.yaml".to_owned(), &platform)?;
         put("status.yaml".to_owned(), &self.statuses(&compilation))?;
         for (node, config) in &compilation.nodes {

@@ -1,0 +1,99 @@
+//! Compiling again and again: after a change only that is made anew which the change touches. The result is always that of a full
+//! compile.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::{
+    Before, Compilation, as_it_is, last_good, node,
+    problem::Problem,
+    snapshot::{Insertion, Kind, ObjectRef, Snapshot},
+};
+
+/// All objects as they are now, and what they were compiled into last.
+#[derive(Debug, Default)]
+pub struct Compiler {
+    snapshot: Snapshot,
+    changed: BTreeSet<ObjectRef>,
+    last: Option<Last>,
+}
+
+#[derive(Debug)]
+struct Last {
+    compilation: Compilation,
+    memo: node::Memo,
+    /// The same with broken objects as they were before they broke, where there are any.
+    restored: Option<Compilation>,
+}
+
+impl Compiler {
+    /// All objects as they are now.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Adds a document, or puts it in the place of the same object.
+    pub fn insert(&mut self, document: &Value) -> Insertion {
+        let mut new = Snapshot::default();
+        let insertion = new.insert(document);
+        if let Insertion::Object(subject) = &insertion {
+            let is_same = self.snapshot.has_same(&new, subject)
+                && self.unreadable(subject).eq(new.unreadable.iter());
+            if !is_same {
+                self.remove(subject);
+                self.note(subject, !new.unreadable.is_empty());
+                self.snapshot.absorb(new);
+            }
+        }
+        insertion
+    }
+
+    /// Takes an object out.
+    pub fn remove(&mut self, subject: &ObjectRef) {
+        let was_unreadable = self.unreadable(subject).next().is_some();
+        if self.snapshot.remove(subject) || was_unreadable {
+            self.note(subject, was_unreadable);
+        }
+    }
+
+    fn unreadable(&self, subject: &ObjectRef) -> impl Iterator<Item = &Problem> {
+        let unreadable = self.snapshot.unreadable.iter();
+        unreadable.filter(move |problem| problem.subject == *subject)
+    }
+
+    fn note(&mut self, subject: &ObjectRef, is_unreadable: bool) {
+        if subject.kind == Kind::Settings || is_unreadable {
+            self.last = None;
+        }
+        self.changed.insert(subject.clone());
+    }
+
+    /// What everything compiles into.
+    pub fn compile(&mut self) -> &Compilation {
+        let last = match self.last.take() {
+            Some(last) if self.changed.is_empty() => last,
+            last => {
+                let before = last.as_ref().map(|last| Before {
+                    compilation: &last.compilation,
+                    memo: &last.memo,
+                    changed: &self.changed,
+                });
+                let (compilation, memo) = as_it_is(&self.snapshot, before);
+                let restored = last_good::restore(&self.snapshot, &compilation);
+                Last {
+                    compilation,
+                    memo,
+                    restored,
+                }
+            }
+        };
+        self.changed.clear();
+        let Last {
+            compilation,
+            restored,
+            ..
+        } = self.last.insert(last);
+        restored.as_ref().unwrap_or(compilation)
+    }
+}
