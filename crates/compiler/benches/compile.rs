@@ -8,12 +8,13 @@
 )]
 
 use std::{
+    collections::BTreeMap,
     env, fs,
     process::Command,
     time::{Duration, Instant},
 };
 
-use selvedge_compiler::{Compilation, Compiler, NodeConfig, Snapshot, compile};
+use selvedge_compiler::{Compilation, Compiler, NodeConfig, Snapshot, compile, status};
 use serde_json::{Value, json};
 
 /// Budget of a world: seconds and mebibytes.
@@ -82,13 +83,13 @@ fn main() {
         }
     }
     println!(
-        "{:<17} {:>7} {:>9} {:>11} {:>9} {:>10} {:>9}",
-        "world", "nodes", "objects", "compile", "memory", "exponent", "budget"
+        "{:<17} {:>7} {:>9} {:>11} {:>9} {:>10} {:>9} {:>11}",
+        "world", "nodes", "objects", "compile", "memory", "exponent", "budget", "statuses"
     );
     for world in &WORLDS {
         let mut last: Option<(u32, f64)> = None;
         for groups in SIZES {
-            let (objects, seconds, mebibytes) = spawn("--world", world.name, groups);
+            let (objects, seconds, mebibytes, statuses) = spawn("--world", world.name, groups);
             let exponent =
                 last.map(|(before, took)| (seconds / took).ln() / f64::from(groups / before).ln());
             let exponent = exponent.map_or_else(String::new, |exponent| format!("{exponent:.2}"));
@@ -102,10 +103,11 @@ fn main() {
                 (true, false) => "MISSED",
             };
             println!(
-                "{:<17} {:>7} {objects:>9} {:>8.0} ms {mebibytes:>5.0} MiB {exponent:>10} {verdict:>9}",
+                "{:<17} {:>7} {objects:>9} {:>8.0} ms {mebibytes:>5.0} MiB {exponent:>10} {verdict:>9} {:>8.0} ms",
                 world.name,
                 groups * NODES_PER_GROUP,
                 seconds * 1000.0,
+                statuses * 1000.0,
             );
             last = Some((groups, seconds));
         }
@@ -117,7 +119,7 @@ fn main() {
     );
     for (kind, _) in CHANGES {
         for groups in SIZES {
-            let (touched, seconds, _) = spawn("--change", kind, groups);
+            let (touched, seconds, ..) = spawn("--change", kind, groups);
             let is_full = SIZES.last() == Some(&groups);
             let verdict = match (is_full, seconds <= CHANGE_SECONDS) {
                 (false, _) => "",
@@ -132,6 +134,9 @@ fn main() {
         }
     }
 }
+
+/// How often an intent is changed.
+const CHANGE_RUNS: usize = 20;
 
 /// What one changed intent may cost in the world with services.
 const CHANGE_SECONDS: f64 = 0.05;
@@ -183,7 +188,7 @@ fn change(kind: &str, groups: u32) {
     let mut before = compiler.compile().clone();
     let mut best = Duration::MAX;
     let mut touched = 0;
-    for run in 0..RUNS {
+    for run in 0..CHANGE_RUNS {
         let document = make(run);
         let start = Instant::now();
         compiler.insert(&document);
@@ -198,11 +203,11 @@ fn change(kind: &str, groups: u32) {
         );
         before = after.clone();
     }
-    println!("{touched} {} {}", best.as_secs_f64(), peak() / 1024.0);
+    println!("{touched} {} {} 0", best.as_secs_f64(), peak() / 1024.0);
 }
 
-/// Runs one world in a process of its own: objects, seconds, mebibytes.
-fn spawn(flag: &str, what: &str, groups: u32) -> (u64, f64, f64) {
+/// Runs one world in a process of its own: objects, seconds, mebibytes, seconds for statuses.
+fn spawn(flag: &str, what: &str, groups: u32) -> (u64, f64, f64, f64) {
     let output = Command::new(env::current_exe().expect("this program"))
         .args([flag, what, &groups.to_string()])
         .output()
@@ -213,15 +218,15 @@ fn spawn(flag: &str, what: &str, groups: u32) -> (u64, f64, f64) {
         words
             .next()
             .and_then(|word| word.parse::<f64>().ok())
-            .expect("three numbers")
+            .expect("four numbers")
     };
-    let (objects, seconds, mebibytes) = (number(), number(), number());
+    let (objects, seconds, mebibytes, statuses) = (number(), number(), number(), number());
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a count"
     )]
-    (objects as u64, seconds, mebibytes)
+    (objects as u64, seconds, mebibytes, statuses)
 }
 
 /// Compiles a world several times and prints objects, the best time and the peak of memory.
@@ -241,7 +246,17 @@ fn measure(name: &str, groups: u32) {
         best = best.min(start.elapsed());
         check(&compilation, groups);
     }
-    println!("{objects} {} {}", best.as_secs_f64(), peak() / 1024.0);
+    let compilation = compile(&snapshot);
+    let start = Instant::now();
+    let statuses = status::fold(&snapshot, &compilation, &BTreeMap::new());
+    let folded = start.elapsed();
+    assert!(!statuses.0.is_empty(), "somebody has a status");
+    println!(
+        "{objects} {} {} {}",
+        best.as_secs_f64(),
+        peak() / 1024.0,
+        folded.as_secs_f64()
+    );
 }
 
 fn snapshot(documents: &[Value]) -> Snapshot {

@@ -27,6 +27,7 @@ use crate::{
     Compilation,
     lower::{Lowered, Service, networks},
     node::Shared,
+    problem::Problem,
     rollout::Progress,
     snapshot::{Key, Kind, Meta, ObjectRef, Snapshot},
 };
@@ -52,6 +53,8 @@ pub fn fold(
             Some(&selector.spec.mirror_target.name)
         }),
         selected: selectors::counts(snapshot),
+        references: references(snapshot),
+        problems: problems(compilation),
     };
     let mut statuses = Statuses::default();
     for (key, object) in &snapshot.vrfs {
@@ -120,6 +123,38 @@ fn count(items: impl Iterator) -> u32 {
     u32::try_from(items.count()).unwrap_or(u32::MAX)
 }
 
+/// How many objects name each VRF and each Network.
+fn references(snapshot: &Snapshot) -> BTreeMap<(Kind, &str), u32> {
+    let destinations = snapshot.destinations.values();
+    let vrfs = destinations.filter_map(|user| user.spec.vrf_ref.as_deref());
+    let attachments = snapshot.layer2_attachments.values();
+    let attachments = attachments.map(|user| &user.spec.network_ref);
+    let inbounds = snapshot.inbounds.values();
+    let inbounds = inbounds.map(|user| &user.spec.network_ref);
+    let outbounds = snapshot.outbounds.values();
+    let outbounds = outbounds.map(|user| &user.spec.network_ref);
+    let pods = snapshot.pod_networks.values();
+    let pods = pods.map(|user| &user.spec.network_ref);
+    let networks = attachments.chain(inbounds).chain(outbounds).chain(pods);
+    let vrfs = vrfs.map(|name| (Kind::Vrf, name));
+    let networks = networks.map(|name| (Kind::Network, name.as_str()));
+    let mut references: BTreeMap<(Kind, &str), u32> = BTreeMap::new();
+    for name in vrfs.chain(networks) {
+        let count = references.entry(name).or_default();
+        *count = count.saturating_add(1);
+    }
+    references
+}
+
+/// What is wrong with each object.
+fn problems(compilation: &Compilation) -> BTreeMap<&ObjectRef, Vec<&Problem>> {
+    let mut problems: BTreeMap<&ObjectRef, Vec<&Problem>> = BTreeMap::new();
+    for problem in &compilation.problems {
+        problems.entry(&problem.subject).or_default().push(problem);
+    }
+    problems
+}
+
 /// Nodes that share their config, with it.
 fn groups(compilation: &Compilation) -> Vec<(&Shared, Vec<&str>)> {
     let mut groups: BTreeMap<*const Shared, (&Shared, Vec<&str>)> = BTreeMap::new();
@@ -159,16 +194,22 @@ struct Fold<'a> {
     carried: mirror::Carried<'a>,
     /// How many objects select each Destination.
     selected: BTreeMap<&'a str, u32>,
+    /// How many objects name each VRF and each Network.
+    references: BTreeMap<(Kind, &'a str), u32>,
+    problems: BTreeMap<&'a ObjectRef, Vec<&'a Problem>>,
 }
 
 impl Fold<'_> {
+    fn references(&self, kind: Kind, key: &Key) -> u32 {
+        let references = self.references.get(&(kind, key.name.as_str()));
+        references.copied().unwrap_or(0)
+    }
+
     fn vrf(&self, key: &Key, meta: &Meta) -> VrfStatus {
-        let users = self.snapshot.destinations.values();
-        let users = users.filter(|user| user.spec.vrf_ref.as_ref() == Some(&key.name));
         let resolved = self.compilation.lowered.vrfs.get(key);
         VrfStatus {
             observed_generation: meta.generation,
-            reference_count: count(users),
+            reference_count: self.references(Kind::Vrf, key),
             vni: resolved.map(|vrf| vrf.vni),
             route_target: resolved.map(|vrf| vrf.route_target),
             conditions: self.validity(Kind::Vrf, key, meta),
@@ -176,25 +217,9 @@ impl Fold<'_> {
     }
 
     fn network(&self, key: &Key, meta: &Meta) -> NetworkStatus {
-        let snapshot = self.snapshot;
-        let attachments = snapshot.layer2_attachments.values();
-        let attachments = attachments.map(|user| &user.spec.network_ref);
-        let inbounds = snapshot
-            .inbounds
-            .values()
-            .map(|user| &user.spec.network_ref);
-        let outbounds = snapshot
-            .outbounds
-            .values()
-            .map(|user| &user.spec.network_ref);
-        let pods = snapshot
-            .pod_networks
-            .values()
-            .map(|user| &user.spec.network_ref);
-        let users = attachments.chain(inbounds).chain(outbounds).chain(pods);
         NetworkStatus {
             observed_generation: meta.generation,
-            reference_count: count(users.filter(|name| **name == key.name)),
+            reference_count: self.references(Kind::Network, key),
             vni: self
                 .compilation
                 .lowered

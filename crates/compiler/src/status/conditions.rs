@@ -103,11 +103,9 @@ impl Fold<'_> {
         subject: &ObjectRef,
         meta: &Meta,
     ) -> Option<Condition> {
-        let mut problems = self.compilation.problems.iter();
-        let found = problems.find(|problem| {
-            let is_one = matches!(problem.kind, problem::Kind::InterfaceNotFound { .. });
-            is_one && problem.subject == *subject
-        })?;
+        let mut problems = self.problems.get(subject)?.iter();
+        let found = problems
+            .find(|problem| matches!(problem.kind, problem::Kind::InterfaceNotFound { .. }))?;
         let kind = found.kind.reason();
         let message = found.kind.to_string();
         let (status, reason) = (ConditionStatus::True, "NotReported");
@@ -127,9 +125,12 @@ impl Fold<'_> {
 
     /// Why the object's traffic is routed by its source, where it is.
     pub(super) fn steering(&self, subject: &ObjectRef, meta: &Meta) -> Option<Condition> {
-        let mut nodes = self.compilation.nodes.iter();
-        let (node, reason) =
-            nodes.find_map(|(name, node)| Some((name, node.shared.steering.get(subject)?)))?;
+        let groups = self.groups.iter();
+        let steered = groups.filter_map(|(shared, nodes)| {
+            let reason = shared.steering.get(subject)?;
+            Some((*nodes.first()?, reason))
+        });
+        let (node, reason) = steered.min_by_key(|(node, _)| *node)?;
         let overlap = reason.overlap.as_ref()?;
         let message = format!(
             "on node {node}, {} behind VRF {:?} and {} behind VRF {:?} overlap: traffic is routed by its source",
@@ -146,11 +147,10 @@ impl Fold<'_> {
     }
 
     pub(super) fn resolved(&self, subject: &ObjectRef, meta: &Meta) -> Condition {
-        let errors: Vec<&Problem> = self
-            .compilation
-            .problems
-            .iter()
-            .filter(|problem| problem.subject == *subject && problem.severity() == Severity::Error)
+        let problems = self.problems.get(subject).into_iter().flatten();
+        let errors: Vec<&Problem> = problems
+            .filter(|problem| problem.severity() == Severity::Error)
+            .copied()
             .collect();
         let Some(first) = errors.first() else {
             return condition(
