@@ -69,8 +69,8 @@ impl Compiler {
         self.changed.insert(subject.clone());
     }
 
-    /// What everything compiles into.
-    pub fn compile(&mut self) -> &Compilation {
+    /// All objects, and what they compile into.
+    pub fn compile(&mut self) -> (&Snapshot, &Compilation) {
         let last = match self.last.take() {
             Some(last) if self.changed.is_empty() => last,
             last => {
@@ -94,6 +94,6 @@ impl Compiler {
             restored,
             ..
         } = self.last.insert(last);
-        restored.as_ref().unwrap_or(compilation)
+        (&self.snapshot, restored.as_ref().unwrap_or(compilation))
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use compiler::{
-    Compilation, Kind, ObjectRef, Severity, Snapshot, compile,
+    Compilation, Compiler, Kind, ObjectRef, Severity, Snapshot,
     rollout::{self, Progress},
     snapshot::{Key, Objects},
     status,
@@ -17,7 +17,7 @@ use serde_json::Value;
 use strum::IntoEnumIterator;
 use tokio::task::JoinSet;
 
-use crate::{publish, snapshot, status_writer, watch::Stores};
+use crate::{publish, snapshot::Follower, status_writer, watch::Stores};
 
 /// How long to wait for more changes before a pass: a `kubectl apply` of many objects is one change.
 const DEBOUNCE: Duration = Duration::from_millis(100);
@@ -41,23 +41,21 @@ pub enum Error {
 pub async fn run(client: Client) -> Result<(), Error> {
     let mut watches = JoinSet::new();
     let stores = Stores::watch(&client, watched(), &mut watches);
+    let mut follower = Follower::default();
     let mut waiting_for = None;
     let mut retry = FIRST_RETRY;
     loop {
         stores.changed().await;
         tokio::time::sleep(DEBOUNCE).await;
-        let snapshot = match snapshot::take(&stores) {
-            Ok(snapshot) => snapshot,
-            Err(incomplete) => {
-                if waiting_for.as_ref() != Some(&incomplete) {
-                    tracing::info!(reason = %incomplete, "nothing is published");
-                    waiting_for = Some(incomplete);
-                }
-                continue;
+        if let Err(incomplete) = follower.update(&stores) {
+            if waiting_for.as_ref() != Some(&incomplete) {
+                tracing::info!(reason = %incomplete, "nothing is published");
+                waiting_for = Some(incomplete);
             }
-        };
+            continue;
+        }
         waiting_for = None;
-        while let Err(error) = pass(&client, &snapshot).await {
+        while let Err(error) = pass(&client, &mut follower.compiler).await {
             let source = std::error::Error::source(&error)
                 .map(ToString::to_string)
                 .unwrap_or_default();
@@ -79,18 +77,18 @@ fn watched() -> impl Iterator<Item = Kind> {
     Kind::iter().filter(|kind| !matches!(kind, Kind::FrrNodeState | Kind::BgpSessionState))
 }
 
-async fn pass(client: &Client, snapshot: &Snapshot) -> Result<(), Error> {
+async fn pass(client: &Client, compiler: &mut Compiler) -> Result<(), Error> {
     let start = Instant::now();
-    let compilation = compile(snapshot);
+    let (snapshot, compilation) = compiler.compile();
     let compiled_in = start.elapsed();
-    let progress = progress(snapshot, &compilation);
-    let statuses = status::fold(snapshot, &compilation, &progress);
+    let progress = progress(snapshot, compilation);
+    let statuses = status::fold(snapshot, compilation, &progress);
     // Allocations live in statuses: they are written before anything that uses them is published.
     let now = now();
     let reported = status_writer::write(client, &statuses, &current(snapshot), &now)
         .await
         .map_err(|error| Error::Report(Box::new(error)))?;
-    let published = publish::apply(client, snapshot, &compilation, &progress)
+    let published = publish::apply(client, snapshot, compilation, &progress)
         .await
         .map_err(|error| Error::Publish(Box::new(error)))?;
     let errors = compilation

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use compiler::{Kind, snapshot::Key};
+use compiler::{Kind, ObjectRef, snapshot::Key};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
@@ -100,9 +100,9 @@ impl Stores {
     }
 
     /// Every object, or why some kind is not known completely.
-    pub(crate) fn complete(&self) -> Result<Vec<(Kind, Arc<Value>)>, Incomplete> {
+    pub(crate) fn complete(&self) -> Result<BTreeMap<ObjectRef, Arc<Value>>, Incomplete> {
         let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = Vec::new();
+        let mut all = BTreeMap::new();
         for (kind, store) in kinds.iter() {
             if let Some(reason) = store.failing.clone() {
                 return Err(Incomplete::Failing {
@@ -113,7 +113,10 @@ impl Stores {
             let Some(objects) = &store.objects else {
                 return Err(Incomplete::NotListed { kind: *kind });
             };
-            all.extend(objects.values().map(|object| (*kind, Arc::clone(object))));
+            all.extend(objects.iter().map(|(key, object)| {
+                let (kind, key) = (*kind, key.clone());
+                (ObjectRef { kind, key }, Arc::clone(object))
+            }));
         }
         Ok(all)
     }
@@ -304,7 +307,7 @@ mod tests {
             Err(Incomplete::NotListed { kind: Kind::Vrf })
         );
         listed(Kind::Vrf);
-        assert_eq!(stores.complete(), Ok(vec![]));
+        assert_eq!(stores.complete(), Ok(BTreeMap::new()));
         stores.with(Kind::Node, |store| store.failing = Some("gone".to_owned()));
         assert!(matches!(
             stores.complete(),
@@ -314,6 +317,6 @@ mod tests {
             })
         ));
         listed(Kind::Node);
-        assert_eq!(stores.complete(), Ok(vec![]));
+        assert_eq!(stores.complete(), Ok(BTreeMap::new()));
     }
 }

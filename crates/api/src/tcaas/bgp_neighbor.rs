@@ -77,7 +77,7 @@ pub struct BgpNeighborStatus {
     pub neighbor_ips: Vec<HostCidr>,
     /// Addresses that the workload must dial from, one of each family. Every node that has the neighbor has them on a loopback.
     #[serde(default, rename = "workloadIPs", skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<Address>")]
+    #[schemars(with = "Vec<Address>", length(max = 2))]
     pub workload_ips: Vec<IpAddr>,
     /// AS number that the workload must expect of the neighbor.
     #[serde(
