@@ -101,6 +101,7 @@ fn out_of_effect(problems: &[Problem]) -> BTreeSet<ObjectRef> {
                     | problem::Kind::VlanTaken { .. }
                     | problem::Kind::VniTaken { .. }
                     | problem::Kind::DeviceNameTaken { .. }
+                    | problem::Kind::NetworksOverlap { .. }
                     | problem::Kind::NameTooLong { .. }
                     | problem::Kind::VrfNameTaken { .. }
                     | problem::Kind::VrfIncomplete { .. }

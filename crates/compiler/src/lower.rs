@@ -189,7 +189,7 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec, before: Option<Before
     lowered.hands = Hands::new(snapshot, &lowered);
     lowered.vrfs = vrf::resolve(snapshot, settings, &mut lowered.problems);
     lowered.network_vnis = network::vnis(snapshot, settings, &lowered.vrfs, &mut lowered.problems);
-    let mut addresses = addresses::allocate(snapshot, &lowered.layer2);
+    let mut addresses = addresses::allocate(snapshot, &lowered);
     lowered.node_addresses = mem::take(&mut addresses.nodes);
     lowered.problems.append(&mut addresses.node_problems);
     lowered.pools = inbound::pools(snapshot);

@@ -152,6 +152,20 @@ pub enum Kind {
         /// A node where both meet.
         node: Option<String>,
     },
+    /// Two segments have overlapping networks where one table routes both.
+    #[error("{network} overlaps {other} of {by}, and {} routes both{}", table(.vrf.as_ref()), on(.node.as_ref()))]
+    NetworksOverlap {
+        /// The network.
+        network: Prefix,
+        /// The other segment's.
+        other: Prefix,
+        /// The older object.
+        by: Box<ObjectRef>,
+        /// The VRF that routes both; absent where the host does.
+        vrf: Option<String>,
+        /// A node where both meet; absent when their selectors may meet.
+        node: Option<String>,
+    },
     /// A name that is made from this field is too long for a device.
     #[error("device name {name:?} is longer than 15 bytes")]
     NameTooLong {
@@ -545,6 +559,10 @@ fn and_others(others: usize) -> String {
     }
 }
 
+fn table(vrf: Option<&String>) -> String {
+    vrf.map_or_else(|| "the host".to_owned(), |vrf| format!("VRF {vrf:?}"))
+}
+
 fn on(node: Option<&String>) -> String {
     node.map(|node| format!(" on node {node:?}"))
         .unwrap_or_default()
@@ -596,6 +614,13 @@ impl Kind {
             }
             Self::VlanTaken { .. } => {
                 "choose another VLAN, or node selectors that do not meet".to_owned()
+            }
+            Self::NetworksOverlap { vrf: Some(_), .. } => {
+                "choose another network or VRF, or node selectors that do not meet".to_owned()
+            }
+            Self::NetworksOverlap { vrf: None, .. } => {
+                "choose another network, or let the nodes have no addresses in one of the two"
+                    .to_owned()
             }
             Self::VniTaken { .. } => "choose another VNI".to_owned(),
             Self::NameTooLong { .. } => "choose a shorter name".to_owned(),

@@ -12,7 +12,7 @@ mod segment;
 mod session;
 mod steering;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod underlay;
 
 use std::{collections::BTreeSet, fmt};

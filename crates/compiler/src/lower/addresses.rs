@@ -3,6 +3,7 @@
 //! Gateways of attachments, addresses of nodes, `Inbound`s, `Outbound`s and `PodNetwork`s draw on one network together, so they are
 //! served together.
 
+mod gateway;
 mod memory;
 mod nodes;
 mod overlap;
@@ -19,8 +20,11 @@ use api::{
 };
 
 pub(crate) use self::nodes::networks;
-use self::overlap::Drawing;
-use super::{LowLevelObjects, premises::differing, routing::subnets};
+use self::{
+    gateway::{Gateways, Reached},
+    overlap::Drawing,
+};
+use super::{LowLevelObjects, Lowered, premises::differing, routing::subnets};
 use crate::{
     allocate::{
         self,
@@ -147,10 +151,9 @@ impl<'a> Claimant<'a> {
 }
 
 /// Shares out the addresses of every Network, and of the networks of people's own segments.
-pub(super) fn allocate(
-    snapshot: &Snapshot,
-    written: &LowLevelObjects<Layer2NetworkConfigurationSpec>,
-) -> Addresses {
+pub(super) fn allocate(snapshot: &Snapshot, lowered: &Lowered) -> Addresses {
+    let written = &lowered.layer2;
+    let reached = Reached { snapshot, lowered };
     let mut grounds = Claimants::new();
     gateways(snapshot, written, &mut grounds);
     services(snapshot, &mut grounds);
@@ -165,6 +168,7 @@ pub(super) fn allocate(
             .collect(),
         ..Addresses::default()
     };
+    let gateways = Gateways::of(&grounds);
     // What somebody has or has got by now; networks may overlap.
     let alone = grounds.values().flatten().filter(|one| one.is_alone());
     let held = alone.flat_map(|claimant| claimant.claim.held.iter().copied());
@@ -180,8 +184,12 @@ pub(super) fn allocate(
             claims.iter().map(unchanged).collect()
         } else {
             let spoken_for = || spoken_for.get_or_init(|| memory::spoken_for(snapshot));
+            let in_the_way =
+                || gateways.in_the_way(reached, (ground.name(), &prefixes), &claimants);
             let lingering = || within(&prefixes, &given).chain(within(&prefixes, spoken_for()));
-            share(&prefixes, &claims, || lingering().collect())
+            share(&prefixes, &claims, || {
+                lingering().chain(in_the_way()).collect()
+            })
         };
         let shared = Shared {
             network: ground.name(),
@@ -214,7 +222,8 @@ pub(super) fn allocate(
             }
         }
     }
-    overlap::settle(drawings, &mut addresses);
+    overlap::settle(&mut drawings, &mut addresses);
+    gateways.settle(reached, &drawings, &mut addresses);
     addresses
 }
 

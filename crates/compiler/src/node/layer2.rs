@@ -1,5 +1,7 @@
 //! The segments of a group of nodes.
 
+mod networks;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
@@ -12,6 +14,7 @@ use api::{
     value::{IfName, Prefix, VlanId, Vni},
 };
 
+use self::networks::Networks;
 use super::Group;
 use crate::{
     lower::LowLevel,
@@ -24,7 +27,7 @@ use crate::{
 
 type Segment = LowLevel<Layer2NetworkConfigurationSpec>;
 
-/// Names of the segments that have their VLAN, VNI and device name to themselves.
+/// Names of the segments that have their VLAN, VNI, device name and networks to themselves.
 ///
 /// The older object is served first; a younger one that wants the same carries the problem and is left out.
 pub(super) fn claims<'a>(
@@ -39,6 +42,7 @@ pub(super) fn claims<'a>(
     };
     let mut claimed = BTreeSet::new();
     let mut holders: BTreeMap<Claim, Vec<&Segment>> = BTreeMap::new();
+    let mut networks = Networks::default();
     for (name, object) in &group.layer2 {
         let wanted = wanted(&object.spec);
         let taken = wanted.iter().find_map(|claim| {
@@ -59,6 +63,11 @@ pub(super) fn claims<'a>(
             problems.push(Problem::new(object.source.clone(), field, kind));
             continue;
         }
+        if let Some(problem) = networks.taken(object, node.as_ref(), meet) {
+            problems.push(problem);
+            continue;
+        }
+        networks.hold(object);
         for claim in wanted {
             holders.entry(claim).or_default().push(object);
         }

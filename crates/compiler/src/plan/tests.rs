@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     compile,
-    tests::{snapshot, world},
+    tests::{laws, snapshot, world},
 };
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(laws(128))]
 
     #[test]
     fn a_plan_speaks_of_all_nodes_that_change_and_of_no_other(one in world(), other in world()) {

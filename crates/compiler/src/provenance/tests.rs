@@ -5,7 +5,7 @@ mod mutation;
 
 use std::collections::BTreeMap;
 
-use proptest::{prelude::*, sample::Index, test_runner::RngSeed};
+use proptest::{prelude::*, sample::Index};
 use serde_json::{Value, json};
 
 use self::mutation::mutations;
@@ -13,7 +13,7 @@ use super::*;
 use crate::{
     compile,
     element::{Elements, elements},
-    tests::{TCAAS, object, snapshot, world},
+    tests::{TCAAS, laws, object, snapshot, world},
 };
 
 fn of_node(compilation: &Compilation, node: &str) -> Elements {
@@ -168,7 +168,7 @@ fn without_nulls(value: &mut Value) {
 }
 
 /// A world of intents and of what people write by hand; the settings are named once.
-fn worlds() -> impl Strategy<Value = Vec<Value>> {
+pub(crate) fn worlds() -> impl Strategy<Value = Vec<Value>> {
     (world(), by_hand(), any::<u8>()).prop_map(|(world, by_hand, choices)| {
         let mut world = dressed(world, choices);
         world.retain(|document| document["kind"] != "Settings");
@@ -332,9 +332,7 @@ fn a_neighbor_is_behind_its_sessions_and_its_network() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 192, failure_persistence: None, rng_seed: RngSeed::Fixed(9), ..ProptestConfig::default()
-    })]
+    #![proptest_config(laws(192))]
 
     #[test]
     fn every_element_comes_from_fields_of_objects(world in worlds()) {

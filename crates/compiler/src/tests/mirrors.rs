@@ -55,7 +55,7 @@ fn address(node: usize, vrf: &str, last: u8) -> Value {
 }
 
 /// Objects of mirrors, some of them broken: whose traffic, where to, and who has an address.
-fn mirrors() -> impl Strategy<Value = Vec<Value>> {
+pub(super) fn mirrors() -> impl Strategy<Value = Vec<Value>> {
     let kinds = ["Layer2Attachment", "Inbound", "Outbound"];
     let of_intents = (0..kinds.len(), 0_usize..6, any::<(bool, bool)>());
     let of_intents = prop::collection::vec(of_intents, 0..5);
@@ -103,12 +103,12 @@ fn mirrors() -> impl Strategy<Value = Vec<Value>> {
     })
 }
 
-fn with(world: &[Value], more: &[Value]) -> Vec<Value> {
+pub(super) fn with(world: &[Value], more: &[Value]) -> Vec<Value> {
     [world, &mirror_vrfs(), more].concat()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(laws(96))]
 
     #[test]
     fn mirrors_change_no_revision_and_no_other_element(world in world(), mirrors in mirrors()) {

@@ -3,7 +3,7 @@
 use super::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(laws(128))]
 
     /// R19.
     #[test]
@@ -59,6 +59,14 @@ proptest! {
         let nodes = nodes.map(|(subject, nodes)| (subject, nodes.values().flatten().copied().collect()));
         for (subject, addresses) in services.chain(nodes) {
             let addresses: BTreeSet<_> = addresses;
+            let vrfs: BTreeSet<_> = lowered.services.get(subject).into_iter().flat_map(|one| one.matched.iter().map(|one| &one.vrf)).collect();
+            for attachment in lowered.attachments.values() {
+                let gateways = attachment.anycast.iter().flat_map(|one| [one.gatewayv4, one.gateway]);
+                let mut gateways = gateways.flatten().map(api::value::HostCidr::addr);
+                let in_one_vrf = attachment.matched.iter().any(|one| one.vrf.is_some() && vrfs.contains(&one.vrf));
+                let has_one = gateways.any(|gateway| addresses.contains(&gateway));
+                prop_assert!(!in_one_vrf || !has_one, "{} has a gateway of its VRF", subject);
+            }
             if let Some(nobodys) = nobodys.get(network(&snapshot, subject)) {
                 prop_assert!(addresses.is_disjoint(nobodys), "{} of {}", subject, network(&snapshot, subject));
             }
@@ -92,7 +100,7 @@ fn by_hand() -> impl Strategy<Value = Vec<Value>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(laws(128))]
 
     /// R87.
     #[test]

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::tests::laws;
 
 fn prefixes() -> Vec<Prefix> {
     ["192.0.2.0/28", "2001:db8::/125"]
@@ -233,7 +234,7 @@ fn check(claims: &BTreeMap<u8, Claim>, grants: &BTreeMap<u8, Grant>) -> Result<(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(laws(64))]
 
     #[test]
     fn addresses_are_never_given_twice_never_lost_and_never_moved(

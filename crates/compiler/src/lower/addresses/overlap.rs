@@ -36,7 +36,7 @@ struct Seen<'a> {
 }
 
 /// Takes from the younger what services of two overlapping Networks both have; whoever holds it keeps it.
-pub(super) fn settle(mut drawings: Vec<Drawing<'_>>, addresses: &mut Addresses) {
+pub(super) fn settle(drawings: &mut [Drawing<'_>], addresses: &mut Addresses) {
     drawings.sort_by(|a, b| {
         let rank = |one: &Drawing<'_>| !one.holds();
         let by_order = || order(&a.claimant).cmp(&order(&b.claimant));
@@ -44,7 +44,7 @@ pub(super) fn settle(mut drawings: Vec<Drawing<'_>>, addresses: &mut Addresses) 
     });
     let mut seen = Seen::default();
     let mut losers = Vec::new();
-    for drawing in &drawings {
+    for drawing in &*drawings {
         let subject = &drawing.claimant.subject;
         let Some(share) = addresses.shares.get_mut(subject) else {
             continue;
