@@ -244,8 +244,11 @@ pub fn build(
     reach.report(problems);
     nowhere(content, &configs, &broken, problems);
     interfaces(content, snapshot, &configs, problems);
-    for (node, config) in &mut configs {
-        addresses::place(content, addresses, node, config);
+    let holders: BTreeSet<&String> = addresses.values().flat_map(BTreeMap::keys).collect();
+    for node in holders {
+        if let Some(config) = configs.get_mut(node) {
+            addresses::place(content, addresses, node, config);
+        }
     }
     (configs, memo)
 }

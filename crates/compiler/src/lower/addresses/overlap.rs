@@ -33,6 +33,8 @@ impl Drawing<'_> {
 struct Seen<'a> {
     addresses: BTreeMap<IpAddr, (&'a str, &'a ObjectRef)>,
     pools: BTreeMap<IpNet, (&'a str, &'a ObjectRef)>,
+    /// Whether one of the pools is for pods.
+    has_pods: bool,
 }
 
 /// Takes from the younger what services of two overlapping Networks both have; whoever holds it keeps it.
@@ -59,6 +61,7 @@ pub(super) fn settle(drawings: &mut [Drawing<'_>], addresses: &mut Addresses) {
             share.addresses = lists(&kept);
             losers.push((drawing, own, clash));
         } else {
+            seen.has_pods |= subject.kind == Kind::PodNetwork;
             let pools = drawing.pool.iter().map(|prefix| prefix.net());
             seen.pools
                 .extend(pools.map(|net| (net, (drawing.network, subject))));
@@ -114,7 +117,7 @@ impl Seen<'_> {
 
     /// The PodNetwork of another Network that an address lies in.
     fn pods_around(&self, drawing: &Drawing<'_>, address: IpAddr) -> Option<&(&str, &ObjectRef)> {
-        if self.pools.is_empty() {
+        if !self.has_pods {
             return None;
         }
         self.overlapping(IpNet::from(address))
