@@ -2,7 +2,7 @@
 //!
 //! The order, and why: kernel objects that FRR refers to come first and stay down; FRR learns of them; then they come up,
 //! and what is no longer wanted goes, when FRR has let go of it (see [`linux::plan`]). After that both plans must be
-//! empty, or the apply has failed.
+//! empty, or the apply has failed. Mirrors stand apart: one that cannot be made is told of, and fails nothing.
 
 use std::{
     fmt,
@@ -11,9 +11,9 @@ use std::{
 
 use api::tcaas::NodeNetworkConfigSpec;
 use frr::{Change, FrrVersion, Secrets};
-use linux::{Observed, Plan, netlink::Kernel};
+use linux::{Observed, Plan, Step, netlink::Kernel};
 
-use crate::{daemons, vtysh};
+use crate::{daemons, report, vtysh};
 
 /// How long FRR's daemons may take to hear of each other's changes.
 const FRR_PATIENCE: Duration = Duration::from_secs(10);
@@ -31,6 +31,8 @@ pub struct Applied {
     pub started: Vec<&'static str>,
     /// What this kernel or this node cannot give.
     pub notes: Vec<String>,
+    /// Why packets are not copied as they should be; nothing if they are.
+    pub mirror_failures: Vec<String>,
 }
 
 impl Applied {
@@ -55,6 +57,9 @@ impl fmt::Display for Applied {
         }
         if !self.resets.is_empty() {
             write!(f, ", closed {}", self.resets.join(", "))?;
+        }
+        if !self.mirror_failures.is_empty() {
+            write!(f, "; not mirrored: {}", self.mirror_failures.join("; "))?;
         }
         Ok(())
     }
@@ -125,9 +130,17 @@ impl Reconciler {
         let plan = self.plan(&kernel).await?;
         let mut applied = Applied {
             kernel_steps: plan.len(),
-            notes: plan.notes().iter().map(ToString::to_string).collect(),
             ..Applied::default()
         };
+        for note in plan.notes() {
+            let notes = if note.is_of_mirror() {
+                &mut applied.mirror_failures
+            } else {
+                &mut applied.notes
+            };
+            notes.push(note.to_string());
+        }
+        self.mirrors(plan.mirrors_go(), &mut applied).await;
         self.kernel
             .apply(plan.before_frr())
             .await
@@ -146,14 +159,22 @@ impl Reconciler {
             .apply(plan.after_frr())
             .await
             .map_err(Failure::Kernel)?;
+        self.mirrors(plan.mirrors_come(), &mut applied).await;
         self.finish_frr(&frr, &change).await?;
         vtysh::commands(&change.clears)
             .await
             .map_err(Failure::Frr)?;
         if !applied.is_nothing() {
-            self.verify(config, &kernel, &frr).await?;
+            self.verify(config, &kernel, &frr, &mut applied).await?;
         }
         Ok(applied)
+    }
+
+    /// Does the steps of mirrors, and remembers what failed.
+    async fn mirrors(&self, steps: &[Step], applied: &mut Applied) {
+        let failures = self.kernel.attempt(steps).await;
+        let texts = failures.iter().map(|failure| report::chain(failure));
+        applied.mirror_failures.extend(texts);
     }
 
     /// Types the lines that lead to the configuration; returns the change that was left when FRR took all of it.
@@ -213,11 +234,16 @@ impl Reconciler {
         config: &NodeNetworkConfigSpec,
         kernel: &linux::Desired,
         frr: &frr::FrrConfig,
+        applied: &mut Applied,
     ) -> Result<(), Failure> {
         let plan = self.plan(kernel).await?;
-        if !plan.is_empty() {
-            let steps: Vec<String> = plan.steps().map(ToString::to_string).collect();
+        let steps: Vec<String> = plan.essential().map(ToString::to_string).collect();
+        if !steps.is_empty() {
             return Err(Failure::Verify(steps.join("; ")));
+        }
+        if applied.mirror_failures.is_empty() {
+            let left = plan.mirrors().map(|step| format!("still to do: {step}"));
+            applied.mirror_failures.extend(left);
         }
         if config.underlay.is_some() {
             let change = self.change(frr).await?;

@@ -1,6 +1,12 @@
 //! What the node says: the status of its config.
 
-use api::tcaas::{NodeNetworkConfig, NodeNetworkConfigStatus, node_network_config::ConfigStatus};
+use api::{
+    meta::{Condition, ConditionStatus, Conditions},
+    tcaas::{
+        NodeNetworkConfig, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
+        node_network_config::{ConfigStatus, MIRRORS_APPLIED},
+    },
+};
 use frr::FrrVersion;
 use kube::{
     Api, ResourceExt,
@@ -36,8 +42,36 @@ pub(crate) fn status(
             .as_ref()
             .map(|underlay| underlay.asn.get().into()),
         frr_version: Some(version.to_string()),
-        ..NodeNetworkConfigStatus::default()
+        conditions: Conditions(mirrors(config, outcome).into_iter().collect()),
     }
+}
+
+/// Whether the node copies what it should, if it should copy anything.
+fn mirrors(config: &NodeNetworkConfig, outcome: &Result<Applied, Failure>) -> Option<Condition> {
+    let applied = outcome.as_ref().ok()?;
+    if !has_mirrors(&config.spec) && applied.mirror_failures.is_empty() {
+        return None;
+    }
+    let (status, reason) = if applied.mirror_failures.is_empty() {
+        (ConditionStatus::True, "Applied")
+    } else {
+        (ConditionStatus::False, "Failed")
+    };
+    Some(Condition {
+        kind: MIRRORS_APPLIED.to_owned(),
+        status,
+        observed_generation: config.metadata.generation,
+        last_transition_time: None,
+        reason: reason.to_owned(),
+        message: applied.mirror_failures.join("; "),
+    })
+}
+
+fn has_mirrors(config: &NodeNetworkConfigSpec) -> bool {
+    let mut vrfs = config.vrfs();
+    let mut layer2s = config.layer2s.values();
+    vrfs.any(|vrf| !vrf.mirror_acls.is_empty() || !vrf.gres.is_empty())
+        || layer2s.any(|layer2| !layer2.mirror_acls.is_empty())
 }
 
 /// Writes the status, unless the object already says the same.

@@ -158,7 +158,7 @@ fn log(reason: Reason, outcome: &Result<Applied, Failure>, took: Duration) {
     match outcome {
         Ok(applied) if applied.is_nothing() => tracing::debug!(?reason, ?took, "nothing to do"),
         Ok(applied) => {
-            for note in &applied.notes {
+            for note in applied.notes.iter().chain(&applied.mirror_failures) {
                 tracing::warn!(note);
             }
             tracing::info!(?reason, ?took, kernel_steps = applied.kernel_steps, frr_lines = applied.frr_lines,

@@ -73,8 +73,10 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
     let plan = diff(&wish, &observed).map_err(|all| join(&all))?;
     println!("observed in {seen:?}, planned in {:?}", start.elapsed());
     for (title, steps) in [
+        ("mirrors that go", plan.mirrors_go()),
         ("before FRR", plan.before_frr()),
         ("after FRR", plan.after_frr()),
+        ("mirrors that come", plan.mirrors_come()),
     ] {
         println!("{title}: {} steps", steps.len());
         for step in steps {
@@ -91,8 +93,13 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
         std::process::abort();
     }
     let start = Instant::now();
+    let mut failures = kernel.attempt(plan.mirrors_go()).await;
     kernel.apply(plan.before_frr()).await?;
     kernel.apply(plan.after_frr()).await?;
+    failures.extend(kernel.attempt(plan.mirrors_come()).await);
+    for failure in failures {
+        println!("mirror: {failure}: {:?}", failure.source);
+    }
     println!("applied {} steps in {:?}", plan.len(), start.elapsed());
     if inventory {
         for interface in kernel.interfaces().await? {

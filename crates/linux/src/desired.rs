@@ -1,10 +1,12 @@
 //! The wish: what a node's config asks of the kernel.
 //!
 //! A pure function of the contract. Names, tables, addresses and priorities are taken as given; whatever the config
-//! asks for and this room cannot do yet is returned as [`Unsupported`], never passed over.
+//! asks for and this room cannot do yet is returned as [`Unsupported`], never passed over. Of mirrors it is part of the wish
+//! ([`Desired::unmirrored`]): they hold up nothing else.
 
 mod host_vlan;
 mod layer2;
+mod mirror;
 mod policy;
 mod underlay;
 mod vrf;
@@ -21,6 +23,7 @@ use api::{
 use ipnet::IpNet;
 
 use crate::{
+    filter::Filter,
     object::{AddrGen, BridgePort, Kind, LinkId, Route, RouteId, Rule},
     owned,
     sysctl::SysctlId,
@@ -43,6 +46,10 @@ pub struct Desired {
     pub rules: BTreeSet<Rule>,
     /// Kernel settings.
     pub sysctls: BTreeMap<SysctlId, String>,
+    /// What is copied into which tunnel.
+    pub filters: BTreeSet<Filter>,
+    /// Mirrors that the config asks for and that cannot be had.
+    pub unmirrored: Vec<Unsupported>,
 }
 
 /// A link to be made.
@@ -78,6 +85,8 @@ pub enum Timing {
     Split,
     /// Both after: FRR finds it by itself.
     After,
+    /// Both after everything else, as part of a mirror, whose failure fails nothing else.
+    Mirror,
 }
 
 impl DesiredLink {
@@ -123,6 +132,7 @@ pub fn desired(config: &NodeNetworkConfigSpec) -> Result<Desired, Vec<Unsupporte
     wish.layer2s();
     wish.host_vlans();
     wish.host_loopbacks();
+    wish.mirrors();
     if wish.unsupported.is_empty() {
         Ok(wish.desired)
     } else {

@@ -5,6 +5,7 @@
 //! else. The order and its reasons are in [`plan`](crate::plan).
 
 mod link;
+mod mirror;
 mod remove;
 
 use std::{borrow::Cow, collections::BTreeSet, net::IpAddr};
@@ -52,30 +53,37 @@ pub enum Conflict {
 
 /// The steps from what is to what should be, or whatever stands in their way.
 pub fn diff(desired: &Desired, observed: &Observed) -> Result<Plan, Vec<Conflict>> {
-    let conflicts = conflicts(desired, observed);
+    let (possible, notes) = possible(desired, observed);
+    let conflicts = conflicts(&possible, observed);
     if !conflicts.is_empty() {
         return Err(conflicts);
     }
-    let (possible, notes) = possible(desired, observed);
     let mut differ = Differ {
         desired: &possible,
         now: observed.clone(),
-        stage: Stage::BeforeFrr,
+        stage: Stage::MirrorsGo,
         plan: Plan::default(),
     };
     for note in notes {
         differ.plan.note(note);
     }
+    differ.mirrors_go();
+    differ.stage = Stage::BeforeFrr;
     differ.before_frr();
     differ.stage = Stage::AfterFrr;
     differ.after_frr();
+    differ.stage = Stage::MirrorsCome;
+    differ.mirrors_come();
     Ok(differ.plan)
 }
 
-/// The wish, as far as the host has the devices that are to carry its VLANs: what cannot be had is noted and holds up nothing else.
+/// The wish, as far as the host has the devices that are to carry its VLANs and nobody has taken the names of its tunnels: what
+/// cannot be had is noted and holds up nothing else.
 fn possible<'a>(desired: &'a Desired, observed: &Observed) -> (Cow<'a, Desired>, Vec<Note>) {
     let mut possible = Cow::Borrowed(desired);
-    let mut notes = Vec::new();
+    let unmirrored = desired.unmirrored.iter().cloned();
+    let mut notes: Vec<Note> = unmirrored.map(Note::Unmirrored).collect();
+    mirror::free_names(&mut possible, observed, &mut notes);
     for (id, link) in &desired.links {
         let Kind::Vlan {
             parent: Some(parent),

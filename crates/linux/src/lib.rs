@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! NodeNetworkConfig ─desired─► Desired ─┐
-//!                                       ├─diff─► Plan (steps before FRR, steps after FRR) ─apply─► kernel
+//!                                       ├─diff─► Plan (steps before FRR, after FRR, of mirrors) ─apply─► kernel
 //! kernel ──────────── observe ► Observed ┘
 //! ```
 //!
@@ -12,6 +12,7 @@
 
 pub mod desired;
 pub mod diff;
+pub mod filter;
 pub mod model;
 #[cfg(feature = "netlink")]
 pub mod netlink;
@@ -26,6 +27,7 @@ mod tests;
 pub use self::{
     desired::{Desired, DesiredLink, Unsupported, desired},
     diff::{Conflict, diff},
+    filter::{Filter, FilterId, Hook, ObservedFilter},
     object::{Domain, Kind, LinkId},
     observed::{Observed, ObservedLink},
     plan::{Disruption, Note, Plan, Step},

@@ -12,6 +12,7 @@ use ipnet::IpNet;
 
 use crate::{
     desired::DesiredLink,
+    filter::{Filter, FilterId, ObservedFilter},
     object::{BridgePort, Domain, Family, Kind, LinkId, Route, Rule, TABLE_LOCAL},
     observed::{Observed, ObservedLink, ObservedNamespace},
     owned::Owner,
@@ -99,6 +100,32 @@ fn refusal(now: &Observed, step: &Step) -> Option<&'static str> {
             .as_ref()
             .is_some_and(|name| link(&LinkId::router(name)).is_none())
             .then_some("its link is not there"),
+        Step::AddHook { link: id } => match link(id) {
+            None => Some("there is no such link"),
+            Some(_) => now.hooks.contains(id).then_some("it exists"),
+        },
+        Step::AddFilter { priority, filter } => {
+            if !now.hooks.contains(&filter.link) {
+                Some("there is no hook")
+            } else if link(&filter.link.sibling(&filter.to)).is_none() {
+                Some("there is no such tunnel")
+            } else {
+                let taken = now.filters.contains_key(&place(*priority, filter));
+                taken.then_some("the priority is taken")
+            }
+        }
+        Step::DeleteFilter { id, .. } => {
+            let ours = matches!(now.filters.get(id), Some(ObservedFilter::Ours { .. }));
+            (!ours).then_some("it is not ours to delete")
+        }
+    }
+}
+
+fn place(priority: u16, filter: &Filter) -> FilterId {
+    FilterId {
+        link: filter.link.clone(),
+        hook: filter.hook,
+        priority,
     }
 }
 
@@ -186,6 +213,19 @@ pub(crate) fn effect(now: &mut Observed, step: &Step) {
         }
         Step::SetSysctl { id, value } => {
             now.sysctls.insert(id.clone(), Some(value.clone()));
+        }
+        Step::AddHook { link } => {
+            now.hooks.insert(link.clone());
+        }
+        Step::AddFilter { priority, filter } => {
+            let ours = ObservedFilter::Ours {
+                family: filter.family,
+                copies: Some((**filter).clone()),
+            };
+            now.filters.insert(place(*priority, filter), ours);
+        }
+        Step::DeleteFilter { id, .. } => {
+            now.filters.remove(id);
         }
     }
 }
@@ -325,6 +365,7 @@ fn delete_link(now: &mut Observed, id: &LinkId) {
     for sysctl in settings {
         now.sysctls.remove(&sysctl);
     }
+    delete_filters(now, id);
     if let Kind::Veth { peer: Some(peer) } = &link.kind {
         delete_link(now, peer);
     }
@@ -360,6 +401,20 @@ fn delete_link(now: &mut Observed, id: &LinkId) {
             && gre.device.as_ref() == Some(&id.name)
         {
             gre.device = None;
+        }
+    }
+}
+
+/// Filters go with their link; those that copy into it stay, and copy nothing.
+fn delete_filters(now: &mut Observed, id: &LinkId) {
+    now.hooks.remove(id);
+    now.filters.retain(|place, _| place.link != *id);
+    for (place, seen) in &mut now.filters {
+        if let ObservedFilter::Ours { copies, .. } = seen
+            && place.link.domain == id.domain
+            && copies.as_ref().is_some_and(|filter| filter.to == id.name)
+        {
+            *copies = None;
         }
     }
 }

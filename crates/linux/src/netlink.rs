@@ -1,12 +1,13 @@
 //! The kernel itself: observed and changed through netlink.
 //!
-//! [`Kernel::observe`] is one dump of links, addresses, rules and our own routes for each namespace, and a handful of
-//! small files. [`Kernel::apply`] does steps one by one and stops at the first that fails, naming it. Both work on a
+//! [`Kernel::observe`] is one dump of links, addresses, rules and our own routes for each namespace, the filters of the
+//! router's links, and a handful of small files. [`Kernel::apply`] does steps one by one and stops at the first that fails, naming it. Both work on a
 //! current-thread runtime; what must happen inside another namespace happens on a thread made for it.
 
 mod address;
 mod apply;
 mod connection;
+mod filter;
 mod inventory;
 mod link;
 mod message;
@@ -150,6 +151,12 @@ impl Kernel {
     /// Does the steps in order and stops at the first that fails.
     pub async fn apply(&self, steps: &[Step]) -> Result<(), ApplyError> {
         apply::apply(self, steps).await
+    }
+
+    /// Does as many of the steps as can be done, and returns those that failed. What needs a link that could not be made is
+    /// left out.
+    pub async fn attempt(&self, steps: &[Step]) -> Vec<ApplyError> {
+        apply::attempt(self, steps).await
     }
 
     /// The interfaces of both namespaces, for people and for the control plane; pods' ends are left out.

@@ -6,6 +6,7 @@ use api::value::MacAddress;
 use ipnet::IpNet;
 
 use crate::{
+    filter::{FilterId, ObservedFilter},
     object::{AddrGen, BridgePort, Domain, Kind, LinkId, Route, RouteId, Rule},
     owned::Owner,
     sysctl::SysctlId,
@@ -27,6 +28,10 @@ pub struct Observed {
     pub rules: BTreeMap<Rule, Owner>,
     /// The settings that we care for. `None` where this kernel does not know the setting.
     pub sysctls: BTreeMap<SysctlId, Option<String>>,
+    /// The router's links on which filters can be hung.
+    pub hooks: BTreeSet<LinkId>,
+    /// All filters of the router's links, by their places.
+    pub filters: BTreeMap<FilterId, ObservedFilter>,
 }
 
 /// A namespace that exists.

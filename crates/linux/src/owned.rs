@@ -7,6 +7,8 @@
 //! | address | lies on a link we made, or on the loopback of a namespace we made | – |
 //! | route, rule | protocol [`PROTOCOL`] | in the message that makes it |
 //! | namespace | alias [`NAMESPACE_ALIAS`] on its loopback | before the namespace gets its name |
+//! | filter | handle [`FILTER_HANDLE`] | in the message that makes it |
+//! | hook for filters | none: it is never removed, and goes with its link, which we made | – |
 //! | sysctl | belongs to the router's namespace, or to a link we made | – |
 //!
 //! The mark of a link is its group and not its alias, because the kernel takes a group together with the link and an
@@ -23,7 +25,7 @@
 //!   [`Conflict`](crate::Conflict) that names it. Group and protocol numbers are large or unassigned, so that nobody
 //!   has them by chance. The executor looks at the mark once more in the instant before it deletes a link.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use ipnet::IpNet;
 
@@ -33,6 +35,10 @@ pub const GROUP_MADE: u32 = 0x5e1d_0001;
 pub const GROUP_MOVED: u32 = 0x5e1d_0002;
 /// Protocol of our routes and rules: unassigned in the kernel, in iproute2 and in FRR (which uses 11 and 186–198).
 pub const PROTOCOL: u8 = 176;
+/// Handle of our filters. Others let the kernel number theirs, which counts from one.
+pub const FILTER_HANDLE: u32 = 0x5e1d_0001;
+/// Priorities of our filters: behind those that people choose, before those that the kernel chooses.
+pub const FILTER_PRIORITIES: RangeInclusive<u16> = 0x8000..=0xbfff;
 /// Alias of the loopback of a namespace that we made.
 pub const NAMESPACE_ALIAS: &str = "selvedge:namespace";
 /// How many bytes of alias the kernel keeps.

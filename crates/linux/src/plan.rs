@@ -16,6 +16,9 @@
 //! 8. **What is no longer wanted goes last**: FRR has stopped referring to it. Rules before the tables they point to,
 //!    VXLAN and VLAN before bridge before VRF, NICs back to the host, the namespace at the very end.
 //!
+//! Around all this, **mirrors**: filters and tunnels that are no longer wanted go before anything else, filters first; tunnels and then
+//! filters come at the end, when the links they need are there. These steps stand apart, because one that fails fails nothing else.
+//!
 //! Within a link, stale addresses go before new ones come: removing the first IPv4 address of a network takes the others of that
 //! network with it. A MAC address that is already right is never written again: FRR would withdraw and send again
 //! every route of the segment.
@@ -26,26 +29,33 @@ use api::value::MacAddress;
 use ipnet::IpNet;
 
 use crate::{
-    desired::DesiredLink,
-    object::{AddrGen, BridgePort, LinkId, Route, RouteId, Rule},
+    desired::{DesiredLink, Unsupported},
+    filter::{Filter, FilterId},
+    object::{AddrGen, BridgePort, Family, Kind, LinkId, Route, RouteId, Rule},
     sysctl::SysctlId,
 };
 
 /// Ordered steps from what is to what should be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
+    mirrors_go: Vec<Step>,
     before: Vec<Step>,
     after: Vec<Step>,
+    mirrors_come: Vec<Step>,
     notes: Vec<Note>,
 }
 
 /// Which part of a plan a step belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
+    /// Before everything: mirrors that are no longer wanted.
+    MirrorsGo,
     /// Before FRR's configuration is changed.
     BeforeFrr,
     /// After it.
     AfterFrr,
+    /// After everything: mirrors.
+    MirrorsCome,
 }
 
 impl Plan {
@@ -59,14 +69,37 @@ impl Plan {
         &self.after
     }
 
+    /// The steps of mirrors to be done before all others. One that fails fails nothing else.
+    pub fn mirrors_go(&self) -> &[Step] {
+        &self.mirrors_go
+    }
+
+    /// The steps of mirrors to be done after all others. One that fails fails nothing else.
+    pub fn mirrors_come(&self) -> &[Step] {
+        &self.mirrors_come
+    }
+
+    /// The steps of mirrors.
+    pub fn mirrors(&self) -> impl Iterator<Item = &Step> {
+        self.mirrors_go.iter().chain(&self.mirrors_come)
+    }
+
+    /// The steps that must not fail.
+    pub fn essential(&self) -> impl Iterator<Item = &Step> {
+        self.before.iter().chain(&self.after)
+    }
+
     /// All steps, in order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        self.before.iter().chain(&self.after)
+        self.mirrors_go
+            .iter()
+            .chain(self.essential())
+            .chain(&self.mirrors_come)
     }
 
     /// How many steps there are.
     pub fn len(&self) -> usize {
-        self.before.len() + self.after.len()
+        self.steps().count()
     }
 
     /// Whether there is nothing to do. Notes do not count: nothing can be done about them.
@@ -89,8 +122,10 @@ impl Plan {
 
     pub(crate) fn push(&mut self, stage: Stage, step: Step) {
         match stage {
+            Stage::MirrorsGo => self.mirrors_go.push(step),
             Stage::BeforeFrr => self.before.push(step),
             Stage::AfterFrr => self.after.push(step),
+            Stage::MirrorsCome => self.mirrors_come.push(step),
         }
     }
 
@@ -129,6 +164,22 @@ pub enum Note {
         /// Its MTU.
         mtu: u32,
     },
+    /// A mirror is asked for in a way that cannot be done.
+    Unmirrored(Unsupported),
+    /// A link that we did not make has the name of a tunnel.
+    TunnelTaken {
+        /// The foreign link.
+        link: LinkId,
+        /// What it is.
+        kind: Kind,
+    },
+}
+
+impl Note {
+    /// Whether it speaks of a mirror.
+    pub fn is_of_mirror(&self) -> bool {
+        matches!(self, Self::Unmirrored(_) | Self::TunnelTaken { .. })
+    }
 }
 
 impl fmt::Display for Note {
@@ -145,6 +196,11 @@ impl fmt::Display for Note {
             Self::ParentMtu { link, parent, mtu } => {
                 write!(f, "{link} gets the MTU of {parent} below it, {mtu}")
             }
+            Self::Unmirrored(what) => what.fmt(f),
+            Self::TunnelTaken { link, kind } => write!(
+                f,
+                "{link} is a {kind} that Selvedge did not make, and no tunnel; rename or remove it"
+            ),
         }
     }
 }
@@ -248,6 +304,25 @@ pub enum Step {
         /// What it should be.
         value: String,
     },
+    /// Make it possible to hang filters on a link.
+    AddHook {
+        /// Which link.
+        link: LinkId,
+    },
+    /// Add a filter.
+    AddFilter {
+        /// Its priority.
+        priority: u16,
+        /// What it copies.
+        filter: Box<Filter>,
+    },
+    /// Remove a filter of ours.
+    DeleteFilter {
+        /// Its place.
+        id: FilterId,
+        /// Its family.
+        family: Family,
+    },
 }
 
 /// One change of a link that exists.
@@ -273,7 +348,11 @@ impl Step {
     /// How much the step disturbs what already runs.
     pub fn disruption(&self) -> Disruption {
         match self {
-            Self::SetSysctl { .. } | Self::ReleaseNic { .. } => Disruption::None,
+            Self::SetSysctl { .. }
+            | Self::ReleaseNic { .. }
+            | Self::AddHook { .. }
+            | Self::AddFilter { .. }
+            | Self::DeleteFilter { .. } => Disruption::None,
             Self::SetLink { change, .. } => match change {
                 LinkChange::Alias(_) | LinkChange::AddrGen(_) | LinkChange::Port(_) => {
                     Disruption::None
@@ -325,6 +404,11 @@ impl fmt::Display for Step {
             Self::AddRule(rule) => write!(f, "add rule {rule}"),
             Self::DeleteRule(rule) => write!(f, "delete rule {rule}"),
             Self::SetSysctl { id, value } => write!(f, "set {id} to {value}"),
+            Self::AddHook { link } => write!(f, "add hook for filters to {link}"),
+            Self::AddFilter { priority, filter } => {
+                write!(f, "add filter {filter} priority {priority}")
+            }
+            Self::DeleteFilter { id, .. } => write!(f, "delete filter {id}"),
         }
     }
 }

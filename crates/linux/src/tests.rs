@@ -1,6 +1,7 @@
 //! Stories and laws of the pure part, on the model kernel.
 
 mod laws;
+mod mirrors;
 mod stories;
 
 use std::collections::BTreeSet;

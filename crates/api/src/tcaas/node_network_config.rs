@@ -36,6 +36,10 @@ use crate::meta::Conditions;
 /// An agent that meets a newer one keeps running what it has and says so.
 pub const CONTRACT_VERSION: u32 = 1;
 
+/// Type of the condition in a node's status that says whether it copies what it should. A node is provisioned without: no mirror
+/// fails its node.
+pub const MIRRORS_APPLIED: &str = "MirrorsApplied";
+
 /// Everything one node must do. Written by the operator, one object for each node, named after it.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use api::{
     meta::{Condition, ConditionStatus, Conditions},
-    tcaas::{CollectorStatus, MirrorSelectorStatus, MirrorTargetStatus, TrafficMirrorStatus},
+    tcaas::{
+        CollectorStatus, MirrorSelectorStatus, MirrorTargetStatus, TrafficMirrorStatus,
+        node_network_config::MIRRORS_APPLIED,
+    },
 };
 
 use super::{Fold, Statuses, conditions::condition, count};
@@ -208,8 +211,10 @@ impl Fold<'_> {
             count.total += 1;
             match (state, self.nodes.get(node)) {
                 (State::Waiting(claim), _) => count.claim = count.claim.or(Some(claim)),
-                (State::Carried, Some(Progress::Ready)) => count.ready += 1,
-                (State::Carried, Some(Progress::Failed)) => {
+                (State::Carried, Some(Progress::Ready)) if !self.copies_too_little(node) => {
+                    count.ready += 1;
+                }
+                (State::Carried, Some(Progress::Ready | Progress::Failed)) => {
                     count.failed = count.failed.or(Some(node));
                 }
                 (State::Wrong, _)
@@ -217,6 +222,17 @@ impl Fold<'_> {
             }
         }
         count
+    }
+
+    /// Whether a node that is ready has said that it could not make all of its mirrors.
+    fn copies_too_little(&self, node: &str) -> bool {
+        let configs = &self.snapshot.node_network_configs;
+        let status = configs
+            .get(&Key::named(node))
+            .and_then(|config| config.status.as_ref());
+        status
+            .and_then(|status| status.conditions.get(MIRRORS_APPLIED))
+            .is_some_and(|said| said.status == ConditionStatus::False)
     }
 
     /// Conditions of a tunnel: it is ready when it is up on every node from which something is mirrored.

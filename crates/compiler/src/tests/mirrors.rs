@@ -289,6 +289,24 @@ fn a_mirror_is_applied_when_all_nodes_with_its_source_carry_it() {
 }
 
 #[test]
+fn a_node_that_could_not_make_its_mirrors_carries_none_and_is_ready() {
+    let mut world = mirrored();
+    world.push(address(0, "mirror", 1));
+    world.push(address(1, "mirror", 2));
+    world.push(json!({
+        "apiVersion": "network.t-caas.telekom.com/v1alpha1", "kind": "NodeNetworkConfig", "metadata": {"name": "n1"},
+        "spec": {"revision": "r"},
+        "status": {"configStatus": "provisioned", "conditions": [{
+            "type": "MirrorsApplied", "status": "False", "reason": "Failed", "message": "the kernel refused",
+        }]},
+    }));
+    let ready = [("n0", Progress::Ready), ("n1", Progress::Ready)];
+    let (applied, _, nodes) = said(&world, &ready);
+    let failed = "False NodeFailed: node n1 could not apply it";
+    assert_eq!((applied.as_str(), nodes), (failed, 1));
+}
+
+#[test]
 fn a_change_of_the_collector_changes_configs_and_no_revision() {
     let mut world = mirrored();
     world.push(address(0, "mirror", 1));

@@ -28,12 +28,6 @@ impl Wish<'_> {
     }
 
     fn layer2(&mut self, path: &str, layer2: &Layer2, underlay: &Underlay) {
-        if !layer2.mirror_acls.is_empty() {
-            self.refuse(
-                format!("{path}.mirrorAcls"),
-                "mirroring is not implemented yet",
-            );
-        }
         if layer2.disable_segmentation {
             self.refuse(
                 format!("{path}.disableSegmentation"),

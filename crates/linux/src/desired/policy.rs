@@ -97,7 +97,7 @@ impl Wish<'_> {
 }
 
 /// The number that IP gives a protocol.
-fn number(protocol: Protocol) -> u8 {
+pub(super) fn number(protocol: Protocol) -> u8 {
     match protocol {
         Protocol::Icmp => 1,
         Protocol::Tcp => 6,

@@ -1,13 +1,13 @@
-//! VRFs: device, unreachable default, the bridge and VXLAN of an L3 VNI, loopbacks and tunnels.
+//! VRFs: device, unreachable default, the bridge and VXLAN of an L3 VNI, and loopbacks.
 
 use api::{
-    tcaas::node_network_config::{Gre as GreConfig, GreLayer, Vrf},
+    tcaas::node_network_config::Vrf,
     value::{IfName, InvalidValue},
 };
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::{DesiredLink, Timing, Wish, nets};
-use crate::object::{AddrGen, BridgePort, Domain, Gre, Kind, LinkId, Payload, Route, RouteId};
+use crate::object::{BridgePort, Domain, Kind, LinkId, Route, RouteId};
 
 /// Metric of the unreachable default in every VRF: the one that the kernel's documentation uses. Any other route wins
 /// over it, and without it a packet that finds none would be looked up in the tables behind.
@@ -60,15 +60,6 @@ impl Wish<'_> {
         }
         self.l3_vni(path, vrf);
         self.loopbacks(path, vrf);
-        for (name, gre) in &vrf.gres {
-            self.gre(&format!("{path}.gres.{name}"), vrf, name, gre);
-        }
-        if !vrf.mirror_acls.is_empty() {
-            self.refuse(
-                format!("{path}.mirrorAcls"),
-                "mirroring is not implemented yet",
-            );
-        }
     }
 
     fn l3_vni(&mut self, path: &str, vrf: &Vrf) {
@@ -135,48 +126,6 @@ impl Wish<'_> {
             };
             self.link(&path, LinkId::router(name), link);
         }
-    }
-
-    fn gre(&mut self, path: &str, vrf: &Vrf, name: &str, gre: &GreConfig) {
-        let Some(name) = self.device_name(path, name) else {
-            return;
-        };
-        if gre.source_address.is_ipv4() != gre.destination_address.is_ipv4() {
-            self.refuse(
-                path,
-                "sourceAddress and destinationAddress are of different families",
-            );
-            return;
-        }
-        if let Some(source) = &gre.source_interface
-            && !vrf.loopbacks.contains_key(source.as_str())
-        {
-            self.refuse(
-                format!("{path}.sourceInterface"),
-                format!("the VRF has no loopback {source}"),
-            );
-            return;
-        }
-        let kind = Kind::Gre(Gre {
-            payload: match gre.layer {
-                GreLayer::Layer2 => Payload::Frames,
-                GreLayer::Layer3 => Payload::Packets,
-            },
-            local: gre.source_address,
-            remote: gre.destination_address,
-            key: gre.encapsulation_key,
-            device: gre.source_interface.as_ref().map(ToString::to_string),
-        });
-        let link = DesiredLink {
-            master: Some(vrf.devices.vrf.to_string()),
-            addr_gen: AddrGen::None,
-            ..DesiredLink::new(
-                kind,
-                &format!("tunnel of {}", vrf.devices.vrf),
-                Timing::Before,
-            )
-        };
-        self.link(path, LinkId::router(name), link);
     }
 
     pub(super) fn device_name(&mut self, path: &str, name: &str) -> Option<IfName> {

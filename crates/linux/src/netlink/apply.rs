@@ -1,16 +1,16 @@
 //! Steps, done one by one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    ApplyError, Connection, Error, Kernel, RequestError, address, link,
+    ApplyError, Connection, Error, Kernel, RequestError, address, filter, link,
     namespace::{self, Namespace},
     read, route, rule, sysctl,
 };
 use crate::{
-    Domain, LinkId, Step,
+    Domain, Filter, FilterId, LinkId, Step,
     desired::DesiredLink,
-    object::{Kind, Route},
+    object::{Family, Kind, Route},
     owned::{GROUP_MOVED, NAMESPACE_ALIAS, Owner},
     plan::LinkChange,
 };
@@ -35,6 +35,60 @@ pub(super) async fn apply(kernel: &Kernel, steps: &[Step]) -> Result<(), ApplyEr
         result.map_err(|source| failed(step, done, source))?;
     }
     Ok(())
+}
+
+pub(super) async fn attempt(kernel: &Kernel, steps: &[Step]) -> Vec<ApplyError> {
+    let mut failures = Vec::new();
+    let mut failed = |step: &Step, done, source| {
+        failures.push(ApplyError {
+            step: Box::new(step.clone()),
+            done,
+            source,
+        });
+    };
+    let Some(first) = steps.first() else {
+        return failures;
+    };
+    let router = match kernel.router().await {
+        Ok(router) => router,
+        Err(source) => {
+            failed(first, 0, source);
+            return failures;
+        }
+    };
+    let mut executor = Executor {
+        kernel,
+        router,
+        indices: BTreeMap::new(),
+    };
+    let mut broken: BTreeSet<LinkId> = BTreeSet::new();
+    let mut done = 0;
+    for step in steps {
+        if needs(step).iter().any(|link| broken.contains(link)) {
+            continue;
+        }
+        match executor.step(step).await {
+            Ok(()) => done += 1,
+            Err(source) => {
+                if let Step::CreateLink { id: link, .. } | Step::AddHook { link } = step {
+                    broken.insert(link.clone());
+                }
+                failed(step, done, source);
+            }
+        }
+    }
+    failures
+}
+
+/// The links that a step of a mirror needs to be there.
+fn needs(step: &Step) -> Vec<LinkId> {
+    match step {
+        Step::SetLink { id, .. } => vec![id.clone()],
+        Step::AddFilter { filter, .. } => {
+            vec![filter.link.clone(), filter.link.sibling(&filter.to)]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The state of one apply: sockets, and the indices of links met so far.
@@ -122,7 +176,34 @@ impl Executor<'_> {
                 let written = sysctl::write(namespace, id, value).await;
                 written.map_err(|source| Error::Sysctl { domain, source })
             }
+            Step::AddHook { link } => {
+                let index = self.index(link).await?;
+                let connection = self.connection(link.domain)?;
+                changed(link.domain, filter::add_hook(connection, index).await)
+            }
+            Step::AddFilter { priority, filter } => self.add_filter(*priority, filter).await,
+            Step::DeleteFilter { id, family } => self.delete_filter(id, *family).await,
         }
+    }
+
+    async fn add_filter(&mut self, priority: u16, filter: &Filter) -> Result<(), Error> {
+        let domain = filter.link.domain;
+        let index = self.index(&filter.link).await?;
+        let to = self.index(&filter.link.sibling(&filter.to)).await?;
+        let connection = self.connection(domain)?;
+        let added = filter::add(connection, index, to, priority, filter).await;
+        changed(domain, added)
+    }
+
+    async fn delete_filter(&mut self, id: &FilterId, family: Family) -> Result<(), Error> {
+        let index = match self.index(&id.link).await {
+            // It went with its link.
+            Err(Error::NoLink { .. }) => return Ok(()),
+            index => index?,
+        };
+        let connection = self.connection(id.link.domain)?;
+        let deleted = gone(filter::delete(connection, index, id, family).await);
+        changed(id.link.domain, deleted)
     }
 
     /// Makes a namespace, marks it, and only then gives it its name.

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Connection, Error, Kernel, address,
+    Connection, Error, Kernel, RequestError, address, filter,
     read::{self, RawKind, RawLink},
     route, rule,
 };
 use crate::{
     Domain, LinkId, Observed, ObservedLink,
+    filter::Hook,
     object::{AddrGen, Kind},
     observed::ObservedNamespace,
     owned::{NAMESPACE_ALIAS, Owner},
@@ -35,7 +36,14 @@ pub(super) async fn observe(kernel: &Kernel) -> Result<Observed, Error> {
             domain(&mut observed, connection, own, others).await?;
         }
     }
-    if let Some((namespace, _)) = &router {
+    if let Some((namespace, connection)) = &router {
+        // A kernel that cannot tell of filters has none of ours; whoever wants some will be told when they are hung.
+        if filters(&mut observed, connection, &router_links)
+            .await
+            .is_err()
+        {
+            observed.filters.clear();
+        }
         let marked = router_links
             .iter()
             .any(|link| link.name == "lo" && link.alias.as_deref() == Some(NAMESPACE_ALIAS));
@@ -66,6 +74,26 @@ pub(super) async fn observe(kernel: &Kernel) -> Result<Observed, Error> {
         observed.sysctls.extend(read.map_err(failed)?);
     }
     Ok(observed)
+}
+
+async fn filters(
+    observed: &mut Observed,
+    connection: &Connection,
+    links: &[RawLink],
+) -> Result<(), RequestError> {
+    let names = read::names(links);
+    for index in filter::hooks(connection).await? {
+        let Some(name) = names.get(&index) else {
+            continue;
+        };
+        let link = LinkId::router(name);
+        for hook in Hook::BOTH {
+            let filters = filter::dump(connection, index, &link, hook, &names).await?;
+            observed.filters.extend(filters);
+        }
+        observed.hooks.insert(link);
+    }
+    Ok(())
 }
 
 async fn links(connection: &Connection) -> Result<Vec<RawLink>, Error> {

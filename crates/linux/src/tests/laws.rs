@@ -62,6 +62,16 @@ fn config() -> impl Strategy<Value = Value> {
                 let mut segment = layer2(vlan, vni, names.get(vrf).copied());
                 segment["mtu"] = mtu.into();
                 segment["neighSuppression"] = suppress.into();
+                if let Some(tunnel) = names.get(vrf).filter(|_| suppress) {
+                    // Where that VRF has no tunnel, the rule is noted and nothing comes of it.
+                    segment["mirrorAcls"] = json!([{
+                        "direction": if mtu == 1400 { "ingress" } else { "egress" },
+                        "trafficMatch": {"srcPrefix": format!("10.{vni}.0.0/16", vni = vni % 200)},
+                        "mirrorDestination": format!("gre.{tunnel}"),
+                    }, {
+                        "direction": "ingress", "trafficMatch": {}, "mirrorDestination": format!("gre.{tunnel}"),
+                    }]);
+                }
                 config["layer2s"][vlan.to_string()] = segment;
             }
             config
@@ -70,7 +80,7 @@ fn config() -> impl Strategy<Value = Value> {
 
 /// Something that somebody does by hand.
 fn damage() -> impl Strategy<Value = (usize, u8)> {
-    (any::<usize>(), 0u8..5)
+    (any::<usize>(), 0u8..6)
 }
 
 proptest! {
@@ -122,6 +132,7 @@ proptest! {
         for step in settle(&wish(less), &mut now).steps() {
             match step {
                 Step::DeleteLink { id } => prop_assert!(own.contains(id), "{step}"),
+                Step::DeleteFilter { id, .. } => prop_assert!(own.contains(&id.link), "{step}"),
                 Step::DeleteRoute { id, .. } => prop_assert_eq!(id.domain, Domain::Host),
                 other => prop_assert!(false, "{}", other),
             }
@@ -145,6 +156,14 @@ fn spoil(now: &mut crate::Observed, which: usize, how: u8) {
         2 => {
             let change = LinkChange::Master(None);
             let _refused = apply_to_model(now, &Step::SetLink { id, change });
+        }
+        5 => {
+            let gone = now
+                .filters
+                .keys()
+                .nth(which % now.filters.len().max(1))
+                .cloned();
+            gone.map(|id| now.filters.remove(&id));
         }
         3 => {
             if let Some(link) = now.links.get_mut(&id) {

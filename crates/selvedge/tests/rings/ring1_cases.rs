@@ -134,11 +134,14 @@ impl Story {
             "the revision".clone_into(&mut spec.revision);
             let conf = frr::desired(&spec, &Secrets::new(), FrrVersion::NEWEST)
                 .map_err(|refused| anyhow::anyhow!("{}: {refused:?}", self.folder.display()))?;
-            // Nodes do not copy packets yet, and say so of every rule.
-            if let Err(mut refused) = linux::desired(&spec) {
-                refused.retain(|refused| !refused.path.ends_with(".mirrorAcls"));
-                anyhow::ensure!(refused.is_empty(), "{}: {refused:?}", self.folder.display());
-            }
+            let kernel = linux::desired(&spec)
+                .map_err(|refused| anyhow::anyhow!("{}: {refused:?}", self.folder.display()))?;
+            anyhow::ensure!(
+                kernel.unmirrored.is_empty(),
+                "{}: {:?}",
+                self.folder.display(),
+                kernel.unmirrored
+            );
             if spec.underlay.is_some() {
                 confs.insert(
                     format!("nodes/{node}.frr.conf"),

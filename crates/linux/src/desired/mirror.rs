@@ -1,0 +1,186 @@
+//! Mirrors: tunnels, and the filters that copy into them.
+//!
+//! Nothing here can make a config impossible: a mirror that cannot be had is told of, and all else is made.
+
+use api::{
+    tcaas::{
+        MirrorDirection, Protocol, TrafficMatch,
+        node_network_config::{Gre as GreConfig, GreLayer, MirrorAcl, Vrf},
+    },
+    value::IfName,
+};
+use ipnet::IpNet;
+
+use super::{DesiredLink, Timing, Unsupported, Wish, policy::number};
+use crate::{
+    filter::{Filter, Hook},
+    object::{Family, Gre, Kind, LinkId, Payload},
+};
+
+impl Wish<'_> {
+    /// After all else, which has the first say on names.
+    pub(super) fn mirrors(&mut self) {
+        let config = self.config;
+        let cluster = config.cluster_vrf.iter();
+        let vrfs: Vec<(String, &Vrf)> = cluster
+            .map(|vrf| ("clusterVRF".to_owned(), vrf))
+            .chain(named("fabricVRFs", &config.fabric_vrfs))
+            .chain(named("localVRFs", &config.local_vrfs))
+            .collect();
+        for (path, vrf) in &vrfs {
+            for (name, gre) in &vrf.gres {
+                self.gre(&format!("{path}.gres.{name}"), vrf, name, gre);
+            }
+        }
+        for (key, layer2) in &config.layer2s {
+            // On the access port and not on the bridge, which frames from port to port never pass. What the
+            // workload receives is what its port sends.
+            let link = LinkId::router(&layer2.devices.access_port);
+            let hook = |direction| match direction {
+                MirrorDirection::Ingress => Hook::Egress,
+                MirrorDirection::Egress => Hook::Ingress,
+            };
+            self.acls(&format!("layer2s.{key}"), &link, &layer2.mirror_acls, hook);
+        }
+        for (path, vrf) in &vrfs {
+            // Towards the fabric: what comes in here is on its way to the workload.
+            let hook = |direction| match direction {
+                MirrorDirection::Ingress => Hook::Ingress,
+                MirrorDirection::Egress => Hook::Egress,
+            };
+            match &vrf.devices.vxlan {
+                Some(vxlan) => self.acls(path, &LinkId::router(vxlan), &vrf.mirror_acls, hook),
+                None if vrf.mirror_acls.is_empty() => {}
+                None => self.unmirrored(
+                    format!("{path}.mirrorAcls"),
+                    "the VRF has no VXLAN to look at",
+                ),
+            }
+        }
+    }
+
+    fn unmirrored(&mut self, path: impl Into<String>, why: impl Into<String>) {
+        self.desired.unmirrored.push(Unsupported {
+            path: path.into(),
+            why: why.into(),
+        });
+    }
+
+    fn gre(&mut self, path: &str, vrf: &Vrf, name: &str, gre: &GreConfig) {
+        if let Err(why) = name.parse::<IfName>() {
+            self.unmirrored(path, why.to_string());
+            return;
+        }
+        let id = LinkId::router(name);
+        if name == "lo" || self.desired.nics.contains(name) || self.desired.links.contains_key(&id)
+        {
+            self.unmirrored(path, format!("the name {id} is used twice"));
+            return;
+        }
+        if gre.source_address.is_ipv4() != gre.destination_address.is_ipv4() {
+            let why = "sourceAddress and destinationAddress are of different families";
+            self.unmirrored(path, why);
+            return;
+        }
+        if let Some(source) = &gre.source_interface
+            && !vrf.loopbacks.contains_key(source.as_str())
+        {
+            let why = format!("the VRF has no loopback {source}");
+            self.unmirrored(format!("{path}.sourceInterface"), why);
+            return;
+        }
+        let kind = Kind::Gre(Gre {
+            payload: match gre.layer {
+                GreLayer::Layer2 => Payload::Frames,
+                GreLayer::Layer3 => Payload::Packets,
+            },
+            local: gre.source_address,
+            remote: gre.destination_address,
+            key: gre.encapsulation_key,
+            device: gre.source_interface.as_ref().map(ToString::to_string),
+        });
+        let what = format!("tunnel of {}", vrf.devices.vrf);
+        let link = DesiredLink {
+            master: Some(vrf.devices.vrf.to_string()),
+            ..DesiredLink::new(kind, &what, Timing::Mirror)
+        };
+        self.desired.links.insert(id, link);
+    }
+
+    fn acls(
+        &mut self,
+        path: &str,
+        link: &LinkId,
+        acls: &[MirrorAcl],
+        hook: impl Fn(MirrorDirection) -> Hook,
+    ) {
+        for (i, acl) in acls.iter().enumerate() {
+            let path = format!("{path}.mirrorAcls.{i}");
+            let to = acl.mirror_destination.as_str();
+            let tunnel = self.desired.links.get(&link.sibling(to));
+            if !tunnel.is_some_and(|tunnel| matches!(tunnel.kind, Kind::Gre(_))) {
+                self.unmirrored(
+                    format!("{path}.mirrorDestination"),
+                    format!("there is no tunnel {to}"),
+                );
+                continue;
+            }
+            let filters = filters(link, hook(acl.direction), &acl.traffic_match, to);
+            if filters.is_empty() {
+                let why = "no packet is like this";
+                self.unmirrored(format!("{path}.trafficMatch"), why);
+            }
+            self.desired.filters.extend(filters);
+        }
+    }
+}
+
+fn named<'a>(
+    group: &'static str,
+    vrfs: impl IntoIterator<Item = (&'a String, &'a Vrf)>,
+) -> impl Iterator<Item = (String, &'a Vrf)> {
+    let path = move |(name, vrf): (&String, &'a Vrf)| (format!("{group}.{name}"), vrf);
+    vrfs.into_iter().map(path)
+}
+
+/// One filter for each family, and for each protocol with ports where ports are asked for without one.
+fn filters(link: &LinkId, hook: Hook, packets: &TrafficMatch, to: &str) -> Vec<Filter> {
+    let src = packets.src_prefix.map(|prefix| prefix.prefix().net());
+    let dst = packets.dst_prefix.map(|prefix| prefix.prefix().net());
+    let has_ports = packets.src_port.or(packets.dst_port).is_some();
+    let protocols = match packets.protocol {
+        None if has_ports => vec![
+            Some(Protocol::Tcp),
+            Some(Protocol::Udp),
+            Some(Protocol::Sctp),
+        ],
+        protocol => vec![protocol],
+    };
+    let mut filters = Vec::new();
+    for family in Family::BOTH {
+        let is_of = |net: Option<IpNet>| net.is_none_or(|net| Family::of(net.addr()) == family);
+        for protocol in &protocols {
+            let fits = protocol.is_none_or(|protocol| {
+                let is_of = protocol.is_ipv4();
+                let is_of = is_of.is_none_or(|is_ipv4| is_ipv4 == (family == Family::V4));
+                is_of && (protocol.has_ports() || !has_ports)
+            });
+            if !fits || !is_of(src) || !is_of(dst) {
+                continue;
+            }
+            filters.push(Filter {
+                link: link.clone(),
+                hook,
+                family,
+                // A network of everything says no more than the family does.
+                src: src.filter(|net| net.prefix_len() > 0),
+                dst: dst.filter(|net| net.prefix_len() > 0),
+                protocol: protocol.map(number),
+                src_port: packets.src_port,
+                dst_port: packets.dst_port,
+                to: to.to_owned(),
+            });
+        }
+    }
+    filters
+}
