@@ -353,7 +353,7 @@ fn mirrors_copy_what_passes_from_port_to_port_and_fail_nothing() -> anyhow::Resu
     let requests = json!({"srcPrefix": "198.18.7.2/32", "protocol": "icmp"});
     let to_workload = mirrored.config(&json!([acl("ingress", &requests)]));
 
-    a_kernel_without_filters_fails_no_node(&mirrored, &to_workload)?;
+    a_kernel_that_cannot_copy_fails_no_node(&mirrored, &to_workload)?;
     node.becomes(&to_workload)?;
     node.script(
         "set -e
@@ -388,17 +388,20 @@ fn mirrors_copy_what_passes_from_port_to_port_and_fail_nothing() -> anyhow::Resu
     only_our_own_filters_go(&mirrored, &twice)
 }
 
-/// Without the modules of filters the node is as it should be, but for its mirror, which is told of.
-fn a_kernel_without_filters_fails_no_node(
+/// Without the action that copies, the node is as it should be, but for its mirror, which is told of.
+fn a_kernel_that_cannot_copy_fails_no_node(
     mirrored: &Mirrored,
     config: &Value,
 ) -> anyhow::Result<()> {
     let node = &mirrored.node;
-    node.script("cat /proc/sys/kernel/modprobe > /run/modprobe; echo /bin/false > /proc/sys/kernel/modprobe")?;
+    node.script("modprobe -a ip_gre sch_ingress cls_flower; cat /proc/sys/kernel/modprobe > /run/modprobe; echo /bin/false > /proc/sys/kernel/modprobe")?;
     let mut more = config.clone();
     more["spec"]["hostLoopbacks"]["bgp.01234567"] = json!({"addresses": ["192.0.2.53/32"]});
     let said = node.apply(&more)?.ok()?;
-    assert!(said.contains("not mirrored"), "{said}");
+    assert!(
+        said.contains("not mirrored: failed to add filter"),
+        "{said}"
+    );
     let made = node.links()?;
     assert!(
         made.contains("host bgp.01234567"),
