@@ -13,6 +13,7 @@ use crate::{
     object::{Family, Kind, Route},
     owned::{GROUP_MOVED, NAMESPACE_ALIAS, Owner},
     plan::LinkChange,
+    sysctl::SysctlId,
 };
 
 pub(super) async fn apply(kernel: &Kernel, steps: &[Step]) -> Result<(), ApplyError> {
@@ -167,15 +168,7 @@ impl Executor<'_> {
                 let connection = self.connection(rule.domain)?;
                 changed(rule.domain, gone(rule::delete(connection, rule).await))
             }
-            Step::SetSysctl { id, value } => {
-                let namespace = match id.domain {
-                    Domain::Host => &self.kernel.host_namespace,
-                    Domain::Router => self.router()?.0,
-                };
-                let domain = id.domain;
-                let written = sysctl::write(namespace, id, value).await;
-                written.map_err(|source| Error::Sysctl { domain, source })
-            }
+            Step::SetSysctl { id, value } => self.set_sysctl(id, value).await,
             Step::AddHook { link } => {
                 let index = self.index(link).await?;
                 let connection = self.connection(link.domain)?;
@@ -184,6 +177,16 @@ impl Executor<'_> {
             Step::AddFilter { priority, filter } => self.add_filter(*priority, filter).await,
             Step::DeleteFilter { id, family } => self.delete_filter(id, *family).await,
         }
+    }
+
+    async fn set_sysctl(&self, id: &SysctlId, value: &str) -> Result<(), Error> {
+        let domain = id.domain;
+        let namespace = match domain {
+            Domain::Host => &self.kernel.host_namespace,
+            Domain::Router => self.router()?.0,
+        };
+        let written = sysctl::write(namespace, id, value).await;
+        written.map_err(|source| Error::Sysctl { domain, source })
     }
 
     async fn add_filter(&mut self, priority: u16, filter: &Filter) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use crate::{
     plan::Note,
 };
 
-fn acl(direction: &str, packets: Value) -> Value {
+fn acl(direction: &str, packets: &Value) -> Value {
     json!({"trafficMatch": packets, "mirrorDestination": "gre.c", "direction": direction})
 }
 
@@ -50,7 +50,7 @@ fn foreign(now: &mut Observed, priority: u16) -> FilterId {
 #[test]
 fn a_mirror_of_everything_copies_both_families() {
     assert_eq!(
-        filters(config(&[acl("ingress", json!({}))], &[])),
+        filters(config(&[acl("ingress", &json!({}))], &[])),
         [
             "router/vlan.100 egress ipv4 into gre.c",
             "router/vlan.100 egress ipv6 into gre.c",
@@ -61,7 +61,7 @@ fn a_mirror_of_everything_copies_both_families() {
 #[test]
 fn directions_are_the_workloads_on_ports_and_towards_the_fabric() {
     let icmp = json!({"protocol": "icmp"});
-    let both = [acl("ingress", icmp.clone()), acl("egress", icmp)];
+    let both = [acl("ingress", &icmp), acl("egress", &icmp)];
     assert_eq!(
         filters(config(&both, &both)),
         [
@@ -75,7 +75,7 @@ fn directions_are_the_workloads_on_ports_and_towards_the_fabric() {
 
 #[test]
 fn a_rule_is_of_the_families_and_protocols_that_it_can_be_of() {
-    let of = |packets| filters(config(&[acl("egress", packets)], &[]));
+    let of = |packets| filters(config(&[acl("egress", &packets)], &[]));
     let at = "router/vlan.100 ingress";
     let tcp = of(json!({"protocol": "tcp", "dstPort": 443, "srcPrefix": "10.0.0.0/8"}));
     let expected = format!("{at} ipv4 from 10.0.0.0/8 ipproto 6 dport 443 into gre.c");
@@ -96,7 +96,7 @@ fn a_rule_is_of_the_families_and_protocols_that_it_can_be_of() {
 fn tunnels_come_before_filters_and_go_after_them() {
     let mut now = host();
     settle(&wish(config(&[], &[])), &mut now);
-    let mirrored = config(&[acl("ingress", json!({"protocol": "icmp"}))], &[]);
+    let mirrored = config(&[acl("ingress", &json!({"protocol": "icmp"}))], &[]);
     let mut bare = config(&[], &[]);
     bare["fabricVRFs"]["mir"]["gres"] = json!({});
     settle(&wish(bare.clone()), &mut now);
@@ -126,8 +126,8 @@ fn tunnels_come_before_filters_and_go_after_them() {
 fn another_rule_leaves_the_others_where_they_are() {
     let mut now = host();
     let (tcp, udp) = (json!({"protocol": "tcp"}), json!({"protocol": "udp"}));
-    settle(&wish(config(&[acl("ingress", udp.clone())], &[])), &mut now);
-    let both = [acl("ingress", tcp), acl("ingress", udp)];
+    settle(&wish(config(&[acl("ingress", &udp)], &[])), &mut now);
+    let both = [acl("ingress", &tcp), acl("ingress", &udp)];
     let plan = settle(&wish(config(&both, &[])), &mut now);
     assert_eq!(
         texts(&plan),
@@ -141,7 +141,7 @@ fn another_rule_leaves_the_others_where_they_are() {
 #[test]
 fn a_tunnel_that_changes_takes_its_filters_along() {
     let mut now = host();
-    let acls = [acl("ingress", json!({"protocol": "icmp"}))];
+    let acls = [acl("ingress", &json!({"protocol": "icmp"}))];
     settle(&wish(config(&acls, &[])), &mut now);
     let mut moved = config(&acls, &[]);
     moved["fabricVRFs"]["mir"]["gres"]["gre.c"]["destinationAddress"] = "203.0.113.10".into();
@@ -165,7 +165,7 @@ fn filters_and_hooks_of_others_are_left_alone() {
     now.hooks.insert(LinkId::router("vlan.100"));
     let low = foreign(&mut now, 10);
     let ours = foreign(&mut now, *FILTER_PRIORITIES.start());
-    let acls = [acl("ingress", json!({"protocol": "icmp"}))];
+    let acls = [acl("ingress", &json!({"protocol": "icmp"}))];
     let come = settle(&wish(config(&acls, &[])), &mut now);
     assert_eq!(
         texts(&come),
@@ -183,7 +183,7 @@ fn filters_and_hooks_of_others_are_left_alone() {
 #[test]
 fn a_filter_that_somebody_spoils_or_doubles_is_mended() {
     let mut now = host();
-    let acls = [acl("ingress", json!({"protocol": "icmp"}))];
+    let acls = [acl("ingress", &json!({"protocol": "icmp"}))];
     let desired = wish(config(&acls, &[]));
     settle(&desired, &mut now);
     let (id, seen) = now.filters.iter().next().unwrap();
@@ -206,14 +206,14 @@ fn a_filter_that_somebody_spoils_or_doubles_is_mended() {
 #[test]
 fn a_mirror_that_cannot_be_had_is_noted_and_all_else_is_made() {
     let mut wrong = config(
-        &[acl("ingress", json!({})), {
-            let mut nowhere = acl("ingress", json!({}));
+        &[acl("ingress", &json!({})), {
+            let mut nowhere = acl("ingress", &json!({}));
             nowhere["mirrorDestination"] = "gre.none".into();
             nowhere
         }],
         &[],
     );
-    wrong["clusterVRF"]["mirrorAcls"] = json!([acl("ingress", json!({}))]);
+    wrong["clusterVRF"]["mirrorAcls"] = json!([acl("ingress", &json!({}))]);
     wrong["fabricVRFs"]["mir"]["gres"]["gre.bad"] = json!({
         "sourceAddress": "203.0.113.1", "destinationAddress": "2001:db8::9", "layer": "layer3",
     });
@@ -241,7 +241,7 @@ fn a_tunnel_whose_name_is_taken_is_noted_and_all_else_is_made() {
     settle(&wish(without), &mut now);
     let dummy = ObservedLink::fresh(Owner::Foreign, Kind::Dummy);
     now.links.insert(taken.clone(), dummy.clone());
-    let mut more = config(&[acl("ingress", json!({}))], &[]);
+    let mut more = config(&[acl("ingress", &json!({}))], &[]);
     more["layer2s"]["101"] = layer2(101, 5101, None);
     let plan = settle(&wish(more), &mut now);
     assert!(matches!(plan.notes(), [note] if note.is_of_mirror()));
@@ -253,7 +253,7 @@ fn a_tunnel_whose_name_is_taken_is_noted_and_all_else_is_made() {
 #[test]
 fn all_else_is_as_it_should_be_when_no_step_of_a_mirror_could_be_done() {
     let mut now = host();
-    let acls = [acl("ingress", json!({})), acl("egress", json!({}))];
+    let acls = [acl("ingress", &json!({})), acl("egress", &json!({}))];
     let desired = wish(config(&acls, &acls));
     let first = plan(&desired, &now);
     for step in first.essential() {
