@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod long;
 mod mirrors;
 mod sound;
 mod whole;

@@ -5,6 +5,8 @@ mod compile;
 mod crds;
 mod demo;
 mod explain;
+#[cfg(test)]
+mod fuzz;
 mod operator;
 mod plan;
 mod problems;

@@ -108,6 +108,15 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 impl World {
+    /// A world without objects that knows the rules that this one has read.
+    #[cfg(test)]
+    pub(crate) fn emptied(self) -> Self {
+        Self {
+            rules: self.rules,
+            ..Self::default()
+        }
+    }
+
     /// Adds the documents of one text.
     pub(crate) fn add(&mut self, file: &str, text: &str) {
         match documents(text) {

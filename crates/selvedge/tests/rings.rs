@@ -14,6 +14,8 @@ mod architecture;
 mod data;
 #[path = "rings/ring1_cases.rs"]
 mod ring1_cases;
+#[path = "rings/ring1_fuzz.rs"]
+mod ring1_fuzz;
 #[path = "rings/ring1_plan.rs"]
 mod ring1_plan;
 #[path = "rings/ring1_questions.rs"]

@@ -55,10 +55,11 @@ pub struct Layer2NetworkConfigurationSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub anycast_gateways: Vec<HostCidr>,
-    /// Announces the neighbours seen on the segment to the fabric as host routes.
+    /// Announces the neighbours seen on the segment to the fabric as host routes. A segment with a gateway in a VRF of the fabric does so
+    /// in any case; without one there is nothing to announce.
     #[serde(default, skip_serializing_if = "is_false")]
     pub advertise_neighbors: bool,
-    /// Makes a macvlan interface beside the VLAN interface on the node.
+    /// Accepted for manifests of old, and without effect: macvlans can be made on the interface that `interfaceName` gives the node.
     #[serde(
         default,
         rename = "createMacVLANInterface",

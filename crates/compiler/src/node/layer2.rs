@@ -283,7 +283,7 @@ pub(super) fn build<'a>(
             problems.push(Problem::new(object.source.clone(), "spec.vrf", kind));
             continue;
         }
-        note_what_is_left_out(object, problems);
+        note_what_has_no_effect(content, object, problems);
         let made = segment(content, &object.spec);
         segments.extend(made.map(|segment| (*name, &object.source, segment)));
     }
@@ -324,26 +324,28 @@ fn segment(content: &Content, spec: &Layer2NetworkConfigurationSpec) -> Option<L
     })
 }
 
-/// What this version accepts and does nothing with: said, not passed over.
-fn note_what_is_left_out(object: &Segment, problems: &mut Vec<Problem>) {
+/// What has no effect in the way it is used: said, not passed over.
+fn note_what_has_no_effect(content: &Content, object: &Segment, problems: &mut Vec<Problem>) {
     let spec = &object.spec;
-    let left_out = [
-        (
-            spec.advertise_neighbors,
-            "spec.advertiseNeighbors",
-            "announcing neighbors as host routes",
-        ),
-        (
-            spec.create_mac_vlan_interface,
-            "spec.createMacVLANInterface",
-            "a macvlan interface",
-        ),
-    ];
-    for (_, field, what) in left_out.into_iter().filter(|(used, ..)| *used) {
-        problems.push(Problem::new(
-            object.source.clone(),
-            field,
-            problem::Kind::NotCompiledYet { what },
-        ));
+    let mut note = |field: &str, what: &str| {
+        let what = what.to_owned();
+        let kind = problem::Kind::NoEffect { what };
+        problems.push(Problem::new(object.source.clone(), field, kind));
+    };
+    // The router announces every neighbor that the gateway knows, and the gateway learns those that announce themselves. What is
+    // asked for is there, unless nothing of it reaches the fabric.
+    let cluster = &content.settings.cluster_vrf;
+    let is_local = spec.vrf.as_ref() == Some(&cluster.name) && cluster.vni.is_none();
+    let has_gateway = spec.vrf.is_some() && !spec.anycast_gateways.is_empty();
+    if spec.advertise_neighbors && !has_gateway {
+        let what = "only a gateway knows neighbors by address: set spec.anycastGateways and spec.vrf, or leave this out";
+        note("spec.advertiseNeighbors", what);
+    } else if spec.advertise_neighbors && is_local {
+        let what = "the cluster VRF is not in the fabric: set Settings.spec.clusterVRF.vni and routeTarget, or leave this out";
+        note("spec.advertiseNeighbors", what);
+    }
+    if spec.create_mac_vlan_interface {
+        let what = "the node has the interface l2.<interfaceName>, which macvlans can be made on: set spec.interfaceName instead";
+        note("spec.createMacVLANInterface", what);
     }
 }

@@ -74,7 +74,7 @@ pub(super) fn unknown_node(node: &str, compilation: &Compilation) -> String {
     }
 }
 
-fn documents(what: What, world: &World, compilation: &Compilation) -> Vec<Value> {
+pub(super) fn documents(what: What, world: &World, compilation: &Compilation) -> Vec<Value> {
     let all = what == What::All;
     let mut documents = Vec::new();
     if all || what == What::Lowlevel {
@@ -159,7 +159,7 @@ fn statuses(statuses: &Statuses) -> Vec<Value> {
     statuses.0.iter().map(write).collect()
 }
 
-fn summary(compilation: &Compilation) -> String {
+pub(super) fn summary(compilation: &Compilation) -> String {
     let rows: Vec<Vec<String>> = compilation
         .nodes
         .iter()

@@ -49,7 +49,7 @@ pub(super) fn values(world: &World, compilation: &Compilation) -> Vec<Value> {
     unknown.chain(known).collect()
 }
 
-fn line(world: &World, problem: &Problem) -> String {
+pub(super) fn line(world: &World, problem: &Problem) -> String {
     let severity = match problem.severity() {
         Severity::Error => styled(Style::Red, "error"),
         Severity::Warning => styled(Style::Yellow, "warning"),
