@@ -149,7 +149,7 @@ fn name(document: &Value) -> (String, String) {
 
 /// Publishes and reports what was compiled, as the operator and the nodes do.
 fn settle(store: &mut Store, compiler: &mut Compiler) -> Compilation {
-    let compilation = compiler.compile().clone();
+    let compilation = compiler.compile().1.clone();
     let statuses = status::fold(compiler.snapshot(), &compilation, &BTreeMap::new());
     for (subject, status) in &statuses.0 {
         let key = (subject.kind.to_string(), subject.key.name.clone());
