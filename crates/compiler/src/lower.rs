@@ -7,6 +7,7 @@ mod addresses;
 mod bgp_neighbor;
 mod collector;
 mod conflict;
+mod contribution;
 mod host_attachment;
 mod inbound;
 mod layer2_attachment;
@@ -23,6 +24,29 @@ mod vrf;
 
 use std::{collections::BTreeMap, mem, net::IpAddr, sync::Arc};
 
+use self::{
+    addresses::Addresses,
+    conflict::Hands,
+    contribution::{Contribution, Made, handwritten, kept},
+    premises::{Outcome, Premises},
+    reach::Destinations,
+};
+pub use self::{
+    addresses::NodeAddresses,
+    contribution::{LowLevel, LowLevelObjects},
+    premises::Before,
+    service::Service,
+    vrf::ResolvedVrf,
+};
+pub(crate) use self::{
+    addresses::{networks, plain},
+    contribution::is_low_level,
+    traffic_mirror::check as check_traffic,
+};
+use crate::{
+    problem::{self, Problem},
+    snapshot::{Key, Kind, Meta, ObjectRef, Objects, Snapshot, by_age},
+};
 use api::{
     selvedge::SettingsSpec,
     tcaas::{
@@ -31,73 +55,6 @@ use api::{
     },
     value::{IfName, VlanId, Vni},
 };
-use serde::Serialize;
-
-pub use self::premises::Before;
-use self::{
-    addresses::Addresses,
-    conflict::Hands,
-    premises::{Outcome, Premises},
-    reach::Destinations,
-};
-pub use self::{addresses::NodeAddresses, service::Service, vrf::ResolvedVrf};
-pub(crate) use self::{
-    addresses::{networks, plain},
-    traffic_mirror::check as check_traffic,
-};
-use crate::{
-    problem::{self, Problem},
-    revision::{Digest, digest},
-    snapshot::{Key, Kind, Meta, Object, ObjectRef, Objects, Snapshot, by_age},
-};
-
-/// Low-level objects of one kind, by name, each with the object it comes from.
-pub type LowLevelObjects<S> = BTreeMap<String, Arc<LowLevel<S>>>;
-
-/// A low-level object: generated from an intent, or written by a person.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LowLevel<S> {
-    /// The intent it is generated from, or the object itself.
-    pub source: ObjectRef,
-    /// What Kubernetes knows about the source; decides who is older.
-    #[serde(skip)]
-    pub meta: Meta,
-    /// What the nodes shall have.
-    pub spec: S,
-    /// Fingerprint of that.
-    #[serde(skip)]
-    pub(crate) digest: Digest,
-}
-
-impl<S: Serialize> LowLevel<S> {
-    fn of(source: &ObjectRef, meta: &Meta, spec: S) -> Arc<Self> {
-        Arc::new(Self {
-            source: source.clone(),
-            meta: meta.clone(),
-            digest: digest(&spec),
-            spec,
-        })
-    }
-}
-
-impl<S> LowLevel<S> {
-    /// Whether it is generated from an intent.
-    pub fn is_generated(&self) -> bool {
-        !is_low_level(self.source.kind)
-    }
-}
-
-/// Whether objects of this kind are what intents become.
-pub(crate) fn is_low_level(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Layer2NetworkConfiguration
-            | Kind::VrfRouteConfiguration
-            | Kind::BgpPeering
-            | Kind::MirrorTarget
-            | Kind::MirrorSelector
-    )
-}
 
 /// Whether an attachment makes a segment over the fabric: neither on a device of the node, nor for SR-IOV devices alone.
 fn is_over_the_fabric(spec: &Layer2AttachmentSpec) -> bool {
@@ -204,54 +161,6 @@ pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec, before: Option<Before
     mem::take(&mut lowered.hands).remove_refused(&mut lowered);
     not_compiled_yet(snapshot, &mut lowered.problems);
     lowered
-}
-
-/// What one intent becomes.
-#[derive(Default)]
-struct Made {
-    layer2: Vec<(String, Layer2NetworkConfigurationSpec)>,
-    vrf: Vec<(String, VrfRouteConfigurationSpec)>,
-    bgp: Vec<(String, BgpPeeringSpec)>,
-    mirror_targets: Vec<(String, MirrorTargetSpec)>,
-    mirror_selectors: Vec<(String, MirrorSelectorSpec)>,
-    attachment: Attachment,
-    service: Service,
-}
-
-impl Made {
-    /// The same as objects of an intent.
-    fn contribution(self, source: &ObjectRef, meta: &Meta) -> Contribution {
-        fn of<S: Serialize>(
-            (source, meta): (&ObjectRef, &Meta),
-            made: Vec<(String, S)>,
-        ) -> Vec<(String, Arc<LowLevel<S>>)> {
-            let made = made.into_iter();
-            made.map(|(name, spec)| (name, LowLevel::of(source, meta, spec)))
-                .collect()
-        }
-        let intent = (source, meta);
-        Contribution {
-            layer2: of(intent, self.layer2),
-            vrf: of(intent, self.vrf),
-            bgp: of(intent, self.bgp),
-            mirror_targets: of(intent, self.mirror_targets),
-            mirror_selectors: of(intent, self.mirror_selectors),
-            attachment: self.attachment,
-            service: self.service,
-        }
-    }
-}
-
-/// What one intent contributes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Contribution {
-    layer2: Vec<(String, Arc<LowLevel<Layer2NetworkConfigurationSpec>>)>,
-    vrf: Vec<(String, Arc<LowLevel<VrfRouteConfigurationSpec>>)>,
-    bgp: Vec<(String, Arc<LowLevel<BgpPeeringSpec>>)>,
-    mirror_targets: Vec<(String, Arc<LowLevel<MirrorTargetSpec>>)>,
-    mirror_selectors: Vec<(String, Arc<LowLevel<MirrorSelectorSpec>>)>,
-    attachment: Attachment,
-    service: Service,
 }
 
 impl Lowered {
@@ -499,47 +408,6 @@ impl Lowered {
         of(&mut self.mirror_targets, kept.mirror_targets);
         of(&mut self.mirror_selectors, kept.mirror_selectors);
     }
-}
-
-/// What an intent contributed last: the generated objects that are still there.
-fn kept(snapshot: &Snapshot, source: &ObjectRef) -> Made {
-    fn of<S: Clone, T>(all: &Objects<S, T>, source: &ObjectRef) -> Vec<(String, S)> {
-        let own = all
-            .iter()
-            .filter(|(_, object)| object.meta.owner.as_ref() == Some(source));
-        own.map(|(key, object)| (key.name.clone(), object.spec.clone()))
-            .collect()
-    }
-    Made {
-        layer2: of(&snapshot.layer2_network_configurations, source),
-        vrf: of(&snapshot.vrf_route_configurations, source),
-        bgp: of(&snapshot.bgp_peerings, source),
-        mirror_targets: of(&snapshot.mirror_targets, source),
-        mirror_selectors: of(&snapshot.mirror_selectors, source),
-        ..Made::default()
-    }
-}
-
-/// Objects that people wrote: those no intent owns. What an intent owns is made anew. An object that is as before stays the same value.
-fn handwritten<S: Clone + PartialEq + Serialize, T>(
-    kind: Kind,
-    objects: &Objects<S, T>,
-    before: Option<&LowLevelObjects<S>>,
-) -> LowLevelObjects<S> {
-    let written = objects.iter();
-    let written = written.filter(|(_, object)| object.meta.owner.is_none());
-    let value = |(key, object): (&Key, &Object<S, T>)| {
-        let known = before.and_then(|before| before.get(&key.name));
-        let known = known.filter(|known| {
-            known.source.kind == kind && known.meta == object.meta && known.spec == object.spec
-        });
-        let value = known.cloned().unwrap_or_else(|| {
-            let key = key.clone();
-            LowLevel::of(&ObjectRef { kind, key }, &object.meta, object.spec.clone())
-        });
-        (key.name.clone(), value)
-    };
-    written.map(value).collect()
 }
 
 /// Kinds that are served and checked, and of which nothing is made yet.

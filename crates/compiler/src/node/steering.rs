@@ -16,7 +16,10 @@ use api::{
     value::Prefix,
 };
 
-use super::{Group, Selected, vrfs};
+use super::{
+    group::{Group, Selected},
+    vrfs,
+};
 use crate::{
     names,
     prefixes::{self, Overlap},
@@ -199,7 +202,7 @@ impl<'a> Steering<'a> {
                     other_vrf: holder.to_owned(),
                     by: Box::new(other.clone()),
                 };
-                let field = if super::is_low_level(first.kind) {
+                let field = if crate::lower::is_low_level(first.kind) {
                     "spec.import"
                 } else {
                     "spec.destinations"
