@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
-    Before, Compilation, as_it_is, last_good, node,
+    Compilation,
+    changes::Changes,
+    last_good, node,
     problem::Problem,
     snapshot::{Insertion, Kind, ObjectRef, Snapshot},
 };
@@ -19,7 +21,7 @@ pub struct Compiler {
     last: Option<Last>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Last {
     compilation: Compilation,
     memo: node::Memo,
@@ -73,20 +75,8 @@ impl Compiler {
     pub fn compile(&mut self) -> (&Snapshot, &Compilation) {
         let last = match self.last.take() {
             Some(last) if self.changed.is_empty() => last,
-            last => {
-                let before = last.as_ref().map(|last| Before {
-                    compilation: &last.compilation,
-                    memo: &last.memo,
-                    changed: &self.changed,
-                });
-                let (compilation, memo) = as_it_is(&self.snapshot, before);
-                let restored = last_good::restore(&self.snapshot, &compilation);
-                Last {
-                    compilation,
-                    memo,
-                    restored,
-                }
-            }
+            Some(last) => last.update(&self.snapshot, Changes::These(&self.changed)),
+            None => Last::default().update(&self.snapshot, Changes::All),
         };
         self.changed.clear();
         let Last {
@@ -95,5 +85,13 @@ impl Compiler {
             ..
         } = self.last.insert(last);
         (&self.snapshot, restored.as_ref().unwrap_or(compilation))
+    }
+}
+
+impl Last {
+    fn update(mut self, snapshot: &Snapshot, changes: Changes<'_>) -> Self {
+        self.compilation.update(snapshot, &mut self.memo, changes);
+        self.restored = last_good::restore(snapshot, &self.compilation);
+        self
     }
 }

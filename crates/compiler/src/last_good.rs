@@ -61,7 +61,7 @@ pub(crate) fn restore(snapshot: &Snapshot, now: &Compilation) -> Option<Compilat
         if restored.is_empty() {
             break;
         }
-        let (mut then, _) = as_it_is(&before, None);
+        let mut then = as_it_is(&before);
         let still = out_of_effect(&then.problems);
         let unreadable: BTreeSet<_> = subjects(&snapshot.unreadable).collect();
         let still: BTreeSet<_> = still.difference(&unreadable).cloned().collect();

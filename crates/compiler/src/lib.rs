@@ -9,6 +9,7 @@
 //! [`Problem`]s, each of which belongs to one object and harms no other.
 
 pub mod allocate;
+mod changes;
 mod compiler;
 pub mod element;
 mod last_good;
@@ -34,6 +35,7 @@ use std::{
     sync::Arc,
 };
 
+use self::changes::Changes;
 pub use self::{
     compiler::Compiler,
     lower::Lowered,
@@ -45,7 +47,7 @@ pub use self::{
 };
 
 /// The result of a compile.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compilation {
     /// What intents became, joined with people's own low-level objects.
     pub lowered: Lowered,
@@ -63,51 +65,41 @@ pub struct Compilation {
 
 /// Compiles everything.
 pub fn compile(snapshot: &Snapshot) -> Compilation {
-    let (now, _) = as_it_is(snapshot, None);
+    let now = as_it_is(snapshot);
     last_good::restore(snapshot, &now).unwrap_or(now)
 }
 
-/// An earlier compile, and the objects that are new, changed or gone since then. Settings, and what cannot be read, are the same.
-#[derive(Clone, Copy)]
-struct Before<'a> {
-    compilation: &'a Compilation,
-    memo: &'a node::Memo,
-    changed: &'a BTreeSet<ObjectRef>,
+/// Compiles everything without a look at what broken objects were before.
+fn as_it_is(snapshot: &Snapshot) -> Compilation {
+    let mut compilation = Compilation::default();
+    compilation.update(snapshot, &mut node::Memo::default(), Changes::All);
+    compilation
 }
 
-/// Compiles without a look at what broken objects were before. What did not change since `before` is not made again.
-fn as_it_is(snapshot: &Snapshot, before: Option<Before<'_>>) -> (Compilation, node::Memo) {
-    let settings = snapshot.settings();
-    let platform_settings = settings.platform.clone();
-    let lowered_before = before.map(|before| lower::Before {
-        lowered: &before.compilation.lowered,
-        changed: before.changed,
-    });
-    let mut lowered = lower::lower(snapshot, &settings, lowered_before);
-    let mut problems = snapshot.unreadable.clone();
-    problems.append(&mut lowered.problems);
-    let content = revision::Content::gather(snapshot, settings, &lowered);
-    let addresses = &lowered.node_addresses;
-    let memo = before.map(|before| before.memo);
-    let (mut nodes, memo) = node::build(&content, snapshot, addresses, memo, &mut problems);
-    let rules = (&content.settings, &lowered);
-    mirror::assign(snapshot, rules, &mut nodes, &mut problems);
-    let revision = content.revision();
-    let made = before.map(|before| platform::Before {
-        objects: &before.compilation.platform,
-        lowered: &before.compilation.lowered,
-        changed: before.changed,
-    });
-    let (settings, claims) = (&platform_settings, (&nodes, &revision));
-    let compilation = Compilation {
-        platform: platform::objects(snapshot, settings, &lowered, claims, made),
-        revision,
-        platform_keeps: platform::keeps(snapshot, &lowered),
-        lowered,
-        nodes,
-        problems: once(problems),
-    };
-    (compilation, memo)
+impl Compilation {
+    /// Brings everything up to date. What no change touches is not made again.
+    fn update(&mut self, snapshot: &Snapshot, memo: &mut node::Memo, changes: Changes<'_>) {
+        let settings = snapshot.settings();
+        // What a revision shares with low-level objects is changed in its place, so it must have gone.
+        self.revision = Revision::default();
+        let touched = self.lowered.update(snapshot, &settings, changes);
+        let mut problems = snapshot.unreadable.clone();
+        problems.extend(self.lowered.problems(snapshot));
+        let content = revision::Content::gather(snapshot, settings, &self.lowered);
+        node::update(
+            (&mut self.nodes, memo),
+            (&content, snapshot),
+            &self.lowered.node_addresses,
+            (changes, &touched),
+            &mut problems,
+        );
+        let rules = (&content.settings, &self.lowered);
+        mirror::assign(snapshot, rules, &mut self.nodes, &mut problems);
+        self.revision = content.revision();
+        platform::update(self, snapshot, &touched);
+        self.platform_keeps = platform::keeps(snapshot, &self.lowered);
+        self.problems = once(problems);
+    }
 }
 
 impl Compilation {

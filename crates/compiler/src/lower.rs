@@ -10,6 +10,7 @@ mod conflict;
 mod contribution;
 mod host_attachment;
 mod inbound;
+mod join;
 mod layer2_attachment;
 mod network;
 mod outbound;
@@ -21,31 +22,35 @@ mod service;
 pub(crate) mod timers;
 mod traffic_mirror;
 mod vrf;
+mod written;
 
 use std::{collections::BTreeMap, mem, net::IpAddr, sync::Arc};
 
 use self::{
     addresses::Addresses,
     conflict::Hands,
-    contribution::{Contribution, Made, handwritten, kept},
-    premises::{Outcome, Premises},
+    contribution::{Contribution, Made},
+    join::{Outcome, World},
+    premises::{Premises, differing},
     reach::Destinations,
+    written::Written,
 };
 pub use self::{
     addresses::NodeAddresses,
     contribution::{LowLevel, LowLevelObjects},
-    premises::Before,
     service::Service,
     vrf::ResolvedVrf,
 };
 pub(crate) use self::{
     addresses::{networks, plain},
     contribution::is_low_level,
+    join::{Differences, Pair, Touched},
     traffic_mirror::check as check_traffic,
 };
 use crate::{
+    changes::Changes,
     problem::{self, Problem},
-    snapshot::{Key, Kind, Meta, ObjectRef, Objects, Snapshot, by_age},
+    snapshot::{Key, Kind, ObjectRef, Objects, Snapshot},
 };
 use api::{
     selvedge::SettingsSpec,
@@ -66,15 +71,15 @@ fn is_over_the_fabric(spec: &Layer2AttachmentSpec) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lowered {
     /// Segments: generated ones and people's own.
-    pub layer2: LowLevelObjects<Layer2NetworkConfigurationSpec>,
+    pub layer2: Arc<LowLevelObjects<Layer2NetworkConfigurationSpec>>,
     /// Routing: generated and people's own.
-    pub vrf: LowLevelObjects<VrfRouteConfigurationSpec>,
+    pub vrf: Arc<LowLevelObjects<VrfRouteConfigurationSpec>>,
     /// BGP sessions with workloads: generated and people's own.
-    pub bgp: LowLevelObjects<BgpPeeringSpec>,
+    pub bgp: Arc<LowLevelObjects<BgpPeeringSpec>>,
     /// Tunnels for mirrored traffic: generated and people's own.
-    pub mirror_targets: LowLevelObjects<MirrorTargetSpec>,
+    pub mirror_targets: Arc<LowLevelObjects<MirrorTargetSpec>>,
     /// What is mirrored: generated and people's own.
-    pub mirror_selectors: LowLevelObjects<MirrorSelectorSpec>,
+    pub mirror_selectors: Arc<LowLevelObjects<MirrorSelectorSpec>>,
     /// VRFs that can be used.
     pub vrfs: BTreeMap<Key, ResolvedVrf>,
     /// VNIs that Networks got from the cluster's range, or have of their own.
@@ -89,13 +94,16 @@ pub struct Lowered {
     pub node_addresses: NodeAddresses,
     /// The addresses that workloads of each BGPNeighbor speak from.
     pub workload_ips: BTreeMap<String, Vec<IpAddr>>,
-    /// What is wrong.
-    pub problems: Vec<Problem>,
+    written: Written,
     hands: Hands,
-    /// What lowering each intent gave, and what it was based on, for the next time.
+    /// What lowering each intent gave.
     outcomes: BTreeMap<ObjectRef, Outcome>,
+    /// Whether somebody is in somebody's way among all objects.
+    is_contested: bool,
     addresses: Addresses,
     pools: inbound::Pools,
+    vrf_problems: Vec<Problem>,
+    vni_problems: Vec<Problem>,
 }
 
 /// What an attachment came to.
@@ -111,302 +119,142 @@ pub struct Attachment {
     pub matched: Vec<MatchedDestination>,
 }
 
-/// Turns every intent into low-level objects and joins them with people's own.
-///
-/// What did not change since `before` is not made again.
-pub fn lower(snapshot: &Snapshot, settings: &SettingsSpec, before: Option<Before<'_>>) -> Lowered {
-    let mut lowered = Lowered::default();
-    let known = before.map(|before| before.lowered);
-    lowered.layer2 = handwritten(
-        Kind::Layer2NetworkConfiguration,
-        &snapshot.layer2_network_configurations,
-        known.map(|known| &known.layer2),
-    );
-    lowered.vrf = handwritten(
-        Kind::VrfRouteConfiguration,
-        &snapshot.vrf_route_configurations,
-        known.map(|known| &known.vrf),
-    );
-    lowered.bgp = handwritten(
-        Kind::BgpPeering,
-        &snapshot.bgp_peerings,
-        known.map(|known| &known.bgp),
-    );
-    lowered.mirror_targets = handwritten(
-        Kind::MirrorTarget,
-        &snapshot.mirror_targets,
-        known.map(|known| &known.mirror_targets),
-    );
-    lowered.mirror_selectors = handwritten(
-        Kind::MirrorSelector,
-        &snapshot.mirror_selectors,
-        known.map(|known| &known.mirror_selectors),
-    );
-    lowered.destinations = Destinations::new(snapshot);
-    lowered.hands = Hands::new(snapshot, &lowered);
-    lowered.vrfs = vrf::resolve(snapshot, settings, &mut lowered.problems);
-    lowered.network_vnis = network::vnis(snapshot, settings, &lowered.vrfs, &mut lowered.problems);
-    let mut addresses = addresses::allocate(snapshot, &lowered);
-    lowered.node_addresses = mem::take(&mut addresses.nodes);
-    lowered.problems.append(&mut addresses.node_problems);
-    lowered.pools = inbound::pools(snapshot);
-    let premises = Premises::new(snapshot, &lowered, &addresses, before);
-    lowered.attachments(snapshot, settings, &addresses, &premises);
-    lowered.inbounds(snapshot, settings, &addresses, &premises);
-    lowered.outbounds(snapshot, &addresses, &premises);
-    lowered.pod_networks(snapshot, &addresses, &premises);
-    lowered.bgp_neighbors(snapshot, settings, &addresses);
-    lowered.mirrors(snapshot);
-    lowered.addresses = addresses;
-    mem::take(&mut lowered.hands).remove_refused(&mut lowered);
-    not_compiled_yet(snapshot, &mut lowered.problems);
-    lowered
-}
+/// The kinds of intents that become low-level objects, each after those whose results it looks at.
+const INTENTS: [Kind; 7] = [
+    Kind::Layer2Attachment,
+    Kind::Inbound,
+    Kind::Outbound,
+    Kind::PodNetwork,
+    Kind::BgpNeighbor,
+    Kind::Collector,
+    Kind::TrafficMirror,
+];
+
+/// What stands in the words of low-level objects, so that who wrote it counts.
+const LOW_LEVEL: [Kind; 4] = [
+    Kind::Layer2NetworkConfiguration,
+    Kind::VrfRouteConfiguration,
+    Kind::BgpPeering,
+    Kind::NetworkConfigRevision,
+];
 
 impl Lowered {
-    fn attachments(
+    /// Turns every intent into low-level objects and joins them with people's own. What no change touches is not made again.
+    pub(crate) fn update(
         &mut self,
         snapshot: &Snapshot,
         settings: &SettingsSpec,
-        addresses: &Addresses,
-        premises: &Premises<'_>,
-    ) {
-        for (key, object) in by_age(&snapshot.layer2_attachments) {
-            let subject = ObjectRef {
-                kind: Kind::Layer2Attachment,
-                key: key.clone(),
-            };
-            let spec = &object.spec;
-            let known = premises.known(&subject, &spec.network_ref, spec.destinations.as_ref());
-            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
-                let mut refused = addresses.of(&subject).problems;
+        changes: Changes<'_>,
+    ) -> Touched {
+        let has_other_hands = self.written.update(snapshot, changes);
+        if has_other_hands || changes.touch(Kind::NetworkConfigRevision) {
+            self.hands = Hands::new(snapshot, &self.written);
+        }
+        let premises = self.premises(snapshot, settings, changes);
+        let touched = premises.touched(snapshot, self, changes);
+        self.workload_ips = bgp_neighbor::workload_ips(snapshot, settings);
+        let world = World { snapshot, settings };
+        let is_contested = self.is_contested
+            || changes.is_all()
+            || has_other_hands
+            || (!self.hands.is_empty() && changes.touch_any(&LOW_LEVEL));
+        if !is_contested && let Some(differences) = self.join_these(world, &touched) {
+            return differences;
+        }
+        self.join_all(world, &touched)
+    }
+
+    /// Brings up to date what intents are lowered from; says what of it changed.
+    fn premises(
+        &mut self,
+        snapshot: &Snapshot,
+        settings: &SettingsSpec,
+        changes: Changes<'_>,
+    ) -> Premises {
+        let mut premises = Premises {
+            destinations: self.destinations.update(snapshot, changes),
+            ..Premises::default()
+        };
+        if changes.touch(Kind::Vrf) {
+            self.vrf_problems.clear();
+            let vrfs = vrf::resolve(snapshot, settings, &mut self.vrf_problems);
+            let then = mem::replace(&mut self.vrfs, vrfs);
+            let mut vrfs = differing(&then, &self.vrfs);
+            vrfs.extend(changes.of(Kind::Vrf).cloned());
+            premises.vrfs(snapshot, &vrfs);
+        }
+        if changes.touch_any(&[Kind::Vrf, Kind::Network, Kind::Layer2Attachment]) {
+            self.vni_problems.clear();
+            let vnis = network::vnis(snapshot, settings, &self.vrfs, &mut self.vni_problems);
+            let then = mem::replace(&mut self.network_vnis, vnis);
+            premises.networks = differing(&then, &self.network_vnis);
+        }
+        let mut addresses = addresses::allocate(snapshot, self);
+        self.node_addresses = mem::take(&mut addresses.nodes);
+        let then = mem::replace(&mut self.addresses, addresses);
+        let (networks, consumers) = self.addresses.differing(&then);
+        premises.networks.extend(networks);
+        premises.consumers = consumers;
+        if changes.touch(Kind::Inbound) {
+            let then = mem::replace(&mut self.pools, inbound::pools(snapshot));
+            premises.pools = differing(&then, &self.pools);
+        }
+        premises
+    }
+
+    /// What one intent becomes; `None` when something is wrong, with the reason in `problems`.
+    fn intent(
+        &self,
+        World { snapshot, settings }: World<'_>,
+        subject: &ObjectRef,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Made> {
+        let (key, addresses) = (&subject.key, &self.addresses);
+        match subject.kind {
+            Kind::Layer2Attachment => {
+                let mut refused = addresses.of(subject).problems;
                 let is_refused = !refused.is_empty();
                 problems.append(&mut refused);
-                let intent = (&subject, object);
-                layer2_attachment::lower(snapshot, settings, lowered, intent, problems)
+                let intent = (subject, snapshot.layer2_attachments.get(key)?);
+                layer2_attachment::lower(snapshot, settings, self, intent, problems)
                     .filter(|_| !is_refused)
-            };
-            self.intent(snapshot, (&subject, &object.meta), known, lower);
-        }
-    }
-
-    fn inbounds(
-        &mut self,
-        snapshot: &Snapshot,
-        settings: &SettingsSpec,
-        addresses: &Addresses,
-        premises: &Premises<'_>,
-    ) {
-        for (key, object) in by_age(&snapshot.inbounds) {
-            let subject = ObjectRef {
-                kind: Kind::Inbound,
-                key: key.clone(),
-            };
-            let pool = object
-                .status
-                .as_ref()
-                .and_then(|status| status.pool_name.clone());
-            self.hold(&subject, addresses, pool.into_iter().collect());
-            let spec = &object.spec;
-            let known = premises.known(&subject, &spec.network_ref, spec.destinations.as_ref());
-            let known = known.filter(|_| premises.has_pool_as_before(spec, &key.name));
-            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
-                let intent = (&subject, object);
-                inbound::lower(snapshot, settings, lowered, addresses, intent, problems)
-            };
-            self.intent(snapshot, (&subject, &object.meta), known, lower);
-        }
-    }
-
-    fn outbounds(&mut self, snapshot: &Snapshot, addresses: &Addresses, premises: &Premises<'_>) {
-        for (key, object) in by_age(&snapshot.outbounds) {
-            let subject = ObjectRef {
-                kind: Kind::Outbound,
-                key: key.clone(),
-            };
-            self.hold(&subject, addresses, Vec::new());
-            let spec = &object.spec;
-            let known = premises.known(&subject, &spec.network_ref, spec.destinations.as_ref());
-            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
-                let intent = (&subject, object);
-                outbound::lower(snapshot, lowered, addresses, intent, problems)
-            };
-            self.intent(snapshot, (&subject, &object.meta), known, lower);
-        }
-    }
-
-    fn pod_networks(
-        &mut self,
-        snapshot: &Snapshot,
-        addresses: &Addresses,
-        premises: &Premises<'_>,
-    ) {
-        for (key, object) in by_age(&snapshot.pod_networks) {
-            let subject = ObjectRef {
-                kind: Kind::PodNetwork,
-                key: key.clone(),
-            };
-            let pools = object.status.as_ref().map(|status| status.ip_pools.clone());
-            self.hold(&subject, addresses, pools.unwrap_or_default());
-            let spec = &object.spec;
-            let known = premises.known(&subject, &spec.network_ref, spec.destinations.as_ref());
-            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
-                let intent = (&subject, object);
-                pod_network::lower(snapshot, lowered, addresses, intent, problems)
-            };
-            self.intent(snapshot, (&subject, &object.meta), known, lower);
-        }
-    }
-
-    fn bgp_neighbors(
-        &mut self,
-        snapshot: &Snapshot,
-        settings: &SettingsSpec,
-        addresses: &Addresses,
-    ) {
-        self.workload_ips = bgp_neighbor::workload_ips(snapshot, settings);
-        for (key, object) in by_age(&snapshot.bgp_neighbors) {
-            let subject = ObjectRef {
-                kind: Kind::BgpNeighbor,
-                key: key.clone(),
-            };
-            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
-                let intent = (&subject, &object.spec);
-                bgp_neighbor::lower(snapshot, settings, lowered, addresses, intent, problems)
-            };
-            self.intent(snapshot, (&subject, &object.meta), None, lower);
-        }
-    }
-
-    /// Collectors before what is mirrored to them.
-    fn mirrors(&mut self, snapshot: &Snapshot) {
-        for (key, object) in by_age(&snapshot.collectors) {
-            let subject = ObjectRef {
-                kind: Kind::Collector,
-                key: key.clone(),
-            };
-            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
-                collector::lower(snapshot, lowered, &subject, &object.spec, problems)
-            };
-            self.intent(snapshot, (&subject, &object.meta), None, lower);
-        }
-        for (key, object) in by_age(&snapshot.traffic_mirrors) {
-            let subject = ObjectRef {
-                kind: Kind::TrafficMirror,
-                key: key.clone(),
-            };
-            let lower = |lowered: &Self, problems: &mut Vec<Problem>| {
-                traffic_mirror::lower(snapshot, lowered, &subject, &object.spec, problems)
-            };
-            self.intent(snapshot, (&subject, &object.meta), None, lower);
-        }
-    }
-
-    /// Notes what a service holds, whatever else is wrong with it.
-    fn hold(&mut self, subject: &ObjectRef, addresses: &Addresses, pools: Vec<String>) {
-        let service = Service {
-            addresses: addresses.of(subject).addresses,
-            pools,
-            ..Service::default()
-        };
-        self.services.insert(subject.clone(), service);
-    }
-
-    /// Adds what one intent becomes, or what it became before something was wrong with it.
-    fn intent(
-        &mut self,
-        snapshot: &Snapshot,
-        (subject, meta): (&ObjectRef, &Meta),
-        known: Option<&Outcome>,
-        lower: impl FnOnce(&Self, &mut Vec<Problem>) -> Option<Made>,
-    ) {
-        let outcome = known.cloned().unwrap_or_else(|| {
-            let mut problems = Vec::new();
-            let made = lower(self, &mut problems).filter(|made| {
-                let fit = made.bgp.iter().all(|(_, spec)| timers::fit(spec));
-                if !fit {
-                    let field = timers::field(subject.kind);
-                    let kind = problem::Kind::TimersDoNotFit;
-                    problems.push(Problem::new(subject.clone(), field, kind));
-                }
-                fit
-            });
-            Outcome {
-                made: made.map(|made| Arc::new(made.contribution(subject, meta))),
-                problems,
             }
-        });
-        self.outcomes.insert(subject.clone(), outcome.clone());
-        let Outcome { made, mut problems } = outcome;
-        let taken = made.as_ref().and_then(|made| self.taken(made));
-        if let Some(name) = &taken {
-            let kind = problem::Kind::NameTaken { name: name.clone() };
-            problems.push(Problem::new(subject.clone(), "metadata.name", kind));
-        }
-        let made = made.filter(|_| taken.is_none());
-        let mut hands = mem::take(&mut self.hands);
-        let mut may_have =
-            |made: &Contribution| hands.allow(snapshot, (subject, meta), made, &mut problems);
-        if let Some(made) = made.filter(|made| may_have(made)) {
-            self.add(subject, &made);
-        } else {
-            let kept = kept(snapshot, subject).contribution(subject, meta);
-            if may_have(&kept) {
-                self.keep(kept);
+            Kind::Inbound => {
+                let intent = (subject, snapshot.inbounds.get(key)?);
+                inbound::lower(snapshot, settings, self, addresses, intent, problems)
             }
+            Kind::Outbound => {
+                let intent = (subject, snapshot.outbounds.get(key)?);
+                outbound::lower(snapshot, self, addresses, intent, problems)
+            }
+            Kind::PodNetwork => {
+                let intent = (subject, snapshot.pod_networks.get(key)?);
+                pod_network::lower(snapshot, self, addresses, intent, problems)
+            }
+            Kind::BgpNeighbor => {
+                let intent = (subject, &snapshot.bgp_neighbors.get(key)?.spec);
+                bgp_neighbor::lower(snapshot, settings, self, addresses, intent, problems)
+            }
+            Kind::Collector => {
+                let spec = &snapshot.collectors.get(key)?.spec;
+                collector::lower(snapshot, self, subject, spec, problems)
+            }
+            Kind::TrafficMirror => {
+                let spec = &snapshot.traffic_mirrors.get(key)?.spec;
+                traffic_mirror::lower(snapshot, self, subject, spec, problems)
+            }
+            _ => None,
         }
-        self.hands = hands;
-        self.problems.append(&mut problems);
     }
 
-    /// A name that is needed and that somebody else's object has.
-    fn taken(&self, made: &Contribution) -> Option<String> {
-        fn of<S>(
-            made: &[(String, Arc<LowLevel<S>>)],
-            there: &LowLevelObjects<S>,
-        ) -> Option<String> {
-            let mut names = made.iter().map(|(name, _)| name);
-            names.find(|name| there.contains_key(*name)).cloned()
-        }
-        of(&made.layer2, &self.layer2)
-            .or_else(|| of(&made.vrf, &self.vrf))
-            .or_else(|| of(&made.bgp, &self.bgp))
-            .or_else(|| of(&made.mirror_targets, &self.mirror_targets))
-            .or_else(|| of(&made.mirror_selectors, &self.mirror_selectors))
-    }
-
-    fn add(&mut self, source: &ObjectRef, made: &Contribution) {
-        match source.kind {
-            Kind::Layer2Attachment => {
-                let name = source.key.name.clone();
-                self.attachments.insert(name, made.attachment.clone());
-            }
-            Kind::Inbound | Kind::Outbound | Kind::PodNetwork => {
-                self.services.insert(source.clone(), made.service.clone());
-            }
-            _ => {}
-        }
-        self.layer2.extend(made.layer2.iter().cloned());
-        self.vrf.extend(made.vrf.iter().cloned());
-        self.bgp.extend(made.bgp.iter().cloned());
-        let targets = made.mirror_targets.iter().cloned();
-        self.mirror_targets.extend(targets);
-        let selectors = made.mirror_selectors.iter().cloned();
-        self.mirror_selectors.extend(selectors);
-    }
-
-    /// Keeps what the intent contributed before it had a problem.
-    fn keep(&mut self, kept: Contribution) {
-        fn of<S>(objects: &mut LowLevelObjects<S>, kept: Vec<(String, Arc<LowLevel<S>>)>) {
-            for (name, object) in kept {
-                objects.entry(name).or_insert(object);
-            }
-        }
-        of(&mut self.layer2, kept.layer2);
-        of(&mut self.vrf, kept.vrf);
-        of(&mut self.bgp, kept.bgp);
-        of(&mut self.mirror_targets, kept.mirror_targets);
-        of(&mut self.mirror_selectors, kept.mirror_selectors);
+    /// What is wrong.
+    pub(crate) fn problems(&self, snapshot: &Snapshot) -> Vec<Problem> {
+        let of_intents = self.outcomes.values().flat_map(Outcome::problems);
+        let all = self.vrf_problems.iter().chain(&self.vni_problems);
+        let all = all.chain(&self.addresses.node_problems).chain(of_intents);
+        let mut problems = all.cloned().collect();
+        not_compiled_yet(snapshot, &mut problems);
+        problems
     }
 }
 

@@ -78,7 +78,7 @@ fn resolve<'a>(
         of_segments: BTreeMap::new(),
         of_routing: BTreeMap::new(),
     };
-    for (name, object) in &lowered.mirror_selectors {
+    for (name, object) in &*lowered.mirror_selectors {
         match source(snapshot, lowered, object) {
             Ok((source, place)) => {
                 let target = object.spec.mirror_target.name.as_str();

@@ -10,6 +10,7 @@ mod underlay;
 mod vrfs;
 
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -27,8 +28,10 @@ use api::{
 };
 
 use self::{
-    group::{Group, Indexes, Plan, Reach, everything, selectors},
+    group::{Group, Indexes, everything, unreached},
+    memo::{Known, Scope},
     steering::Steering,
+    underlay::Places,
 };
 pub use self::{memo::Memo, steering::Reason};
 pub(crate) use self::{
@@ -37,12 +40,12 @@ pub(crate) use self::{
 };
 use crate::{
     allocate,
-    lower::NodeAddresses,
+    changes::Changes,
+    lower::{NodeAddresses, Touched},
     mirror::NodeMirrors,
     names,
     problem::{self, Problem},
     revision::Content,
-    select::groups,
     snapshot::{Key, Kind, ObjectRef, Snapshot},
 };
 
@@ -50,7 +53,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
     /// How the node is plugged into the fabric.
-    pub underlay: Option<Underlay>,
+    pub underlay: Option<Arc<Underlay>>,
     /// Its addresses on segments, by the name of the segment's object.
     pub addresses: BTreeMap<String, Vec<HostCidr>>,
     /// What is mirrored on it.
@@ -122,7 +125,7 @@ impl NodeConfig {
         let mut spec = NodeNetworkConfigSpec {
             contract_version: CONTRACT_VERSION,
             revision: revision.to_owned(),
-            underlay: self.underlay.clone(),
+            underlay: self.underlay.as_deref().cloned(),
             layer2s,
             cluster_vrf: cluster_vrf.clone(),
             fabric_vrfs: fabric_vrfs.clone(),
@@ -153,108 +156,136 @@ impl NodeConfig {
     }
 }
 
-/// Makes the config of every node, and what is to be known of it the next time. What did not change since `before` is not made again.
-pub fn build(
-    content: &Content,
-    snapshot: &Snapshot,
+/// Brings the config of every node up to date. What no change touches is not made again.
+pub(crate) fn update(
+    (configs, memo): (&mut BTreeMap<String, NodeConfig>, &mut Memo),
+    (content, snapshot): (&Content, &Snapshot),
     addresses: &NodeAddresses,
-    before: Option<&Memo>,
+    (changes, touched): (Changes<'_>, &Touched),
     problems: &mut Vec<Problem>,
-) -> (BTreeMap<String, NodeConfig>, Memo) {
-    let labels: BTreeMap<&str, &Labels> = snapshot
-        .nodes
-        .iter()
-        .map(|(key, node)| (key.name.as_str(), &node.meta.labels))
-        .collect();
-    let underlays = underlay::assign(content, snapshot, problems);
-    let numbers = vrfs::Numbers::resolve(content, problems);
+) {
+    let scope = memo.update(content, snapshot, (changes, touched));
+    problems.extend(memo.places.problems.iter().cloned());
+    problems.extend(memo.numbers.problems.iter().cloned());
     let broken = peers::check(content, problems);
-    if labels.is_empty() {
+    if changes.touch(Kind::Node) {
+        configs.retain(|node, _| snapshot.nodes.contains_key(&Key::named(node)));
+    }
+    if memo.members.is_empty() {
         // Without nodes there is nothing to build, but what cannot stand together is still said.
-        let everything = everything(content);
-        layer2::claims(&everything, &numbers.holders, problems);
-        Steering::find(&everything, &numbers, problems);
-        return (BTreeMap::new(), Memo::default());
+        let nobody = Arc::default();
+        let everything = everything(content, &nobody);
+        layer2::claims(&everything, &memo.numbers.holders, problems);
+        Steering::find(&everything, &memo.numbers, problems);
+        return;
     }
-
-    let mut reach = Reach::default();
-    let has_vtep = |node: &str| {
-        underlays
-            .get(node)
-            .is_some_and(|underlay| underlay.vtep.is_some())
-    };
-    let mut memo = Memo::new(content, &numbers);
-    let mut groups_of_nodes = Vec::new();
-    let indexes = Indexes::new(content);
-    for (group_labels, nodes) in groups(
-        labels.iter().map(|(name, labels)| (*name, *labels)),
-        selectors(content),
-    ) {
-        let has_overlay = nodes.iter().any(|node| has_vtep(node));
-        let mut group = indexes.group(&group_labels, nodes, has_overlay);
-        group.bgp.retain(|(name, _)| !broken.contains(*name));
-        reach.note(&group);
-        let known = before.and_then(|before| before.group(&group_labels, &group, &memo));
-        let plan = match known {
-            Some(known) => Plan::Known(known),
-            None => Plan::New(Steering::of(&group, &numbers)),
-        };
-        groups_of_nodes.push((group_labels, group, plan));
-    }
-    let local = groups_of_nodes.iter().flat_map(|(_, _, plan)| plan.vrfs());
-    let tables = tables(content, snapshot, local.collect());
-    let mut configs = BTreeMap::new();
-    for (labels, group, plan) in groups_of_nodes {
-        let known = match plan {
-            Plan::Known(known) if known.has_tables(&tables) => known.clone(),
-            Plan::Known(_) => {
-                let steering = Steering::of(&group, &numbers);
-                group.build(content, &numbers, steering, &tables)
-            }
-            Plan::New(steering) => group.build(content, &numbers, steering, &tables),
-        };
+    let rebuilt = rebuild(memo, (content, snapshot), &scope, &broken);
+    let is_everywhere = matches!(scope, Scope::Everywhere(_));
+    for (labels, known) in &memo.groups {
         problems.extend(known.problems.iter().cloned());
-        for node in &group.nodes {
-            // A node that got no address, because a pool is used up, can have no overlay.
-            let shared = if has_vtep(node) {
-                &known.shared
-            } else {
-                &known.bare
-            };
-            let config = NodeConfig {
-                underlay: underlays.get(*node).cloned(),
-                addresses: BTreeMap::new(),
-                mirrors: NodeMirrors::default(),
-                shared: Arc::clone(shared),
-            };
-            configs.insert((*node).to_owned(), config);
+        if is_everywhere || rebuilt.contains(labels) {
+            hand_out(known, &memo.places, configs);
         }
-        memo.groups.insert(labels, known);
     }
-    reach.report(problems);
-    nowhere(content, &configs, &broken, problems);
-    interfaces(content, snapshot, &configs, problems);
+    let premises = memo.groups.values().map(|known| &known.premises);
+    unreached(premises, problems);
+    nowhere(content, memo, &broken, problems);
+    interfaces(content, snapshot, configs, problems);
     let holders: BTreeSet<&String> = addresses.values().flat_map(BTreeMap::keys).collect();
-    for node in holders {
-        if let Some(config) = configs.get_mut(node) {
+    for (node, config) in configs {
+        if !config.addresses.is_empty() || holders.contains(node) {
             addresses::place(content, addresses, node, config);
         }
     }
-    (configs, memo)
+}
+
+/// Builds the groups anew for which something is different; says which those are.
+fn rebuild(
+    memo: &mut Memo,
+    (content, snapshot): (&Content, &Snapshot),
+    scope: &Scope<'_>,
+    broken: &BTreeSet<String>,
+) -> BTreeSet<Labels> {
+    let nobody = Arc::default();
+    let indexes = OnceCell::new();
+    let (places, numbers) = (&memo.places, &memo.numbers);
+    let group = |labels: &Labels, nodes| {
+        let indexes = indexes.get_or_init(|| Indexes::new(content, &nobody));
+        let has_overlay = nodes_of(nodes).any(|node| places.has_vtep(node));
+        let mut group = indexes.group(labels, nodes, has_overlay);
+        group.bgp.retain(|(name, _)| !broken.contains(*name));
+        group
+    };
+    let mut plans = Vec::new();
+    let mut steered: BTreeSet<String> = BTreeSet::new();
+    for (labels, nodes) in &memo.members {
+        let known = memo.groups.get(labels);
+        if let Some(known) = known.filter(|_| scope.passes_by(labels)) {
+            steered.extend(known.steered.iter().cloned());
+            continue;
+        }
+        let group = group(labels, nodes);
+        if let Some(known) = known.filter(|known| known.fits(&group, scope, numbers)) {
+            steered.extend(known.steered.iter().cloned());
+            continue;
+        }
+        let steering = Steering::of(&group, numbers);
+        steered.extend(steering.0.vrfs().into_iter().map(str::to_owned));
+        plans.push((labels, group, steering));
+    }
+    let tables = tables(content, snapshot, &steered);
+    let mut built = BTreeMap::new();
+    for (labels, group, steering) in plans {
+        let known = group.build(content, numbers, steering, &tables);
+        built.insert(labels.clone(), known);
+    }
+    for (labels, known) in &memo.groups {
+        if !built.contains_key(labels) && !known.has_tables(&tables) {
+            let group = group(labels, &known.premises.nodes);
+            let steering = Steering::of(&group, numbers);
+            let known = group.build(content, numbers, steering, &tables);
+            built.insert(labels.clone(), known);
+        }
+    }
+    let rebuilt = built.keys().cloned().collect();
+    memo.groups.extend(built);
+    rebuilt
+}
+
+fn nodes_of(nodes: &Arc<Vec<String>>) -> impl Iterator<Item = &str> {
+    nodes.iter().map(String::as_str)
+}
+
+/// Gives each node of a group what the group has, and its own place in the fabric.
+fn hand_out(known: &Known, places: &Places, configs: &mut BTreeMap<String, NodeConfig>) {
+    for node in nodes_of(&known.premises.nodes) {
+        let underlay = places.underlays.get(node);
+        // A node that got no address, because a pool is used up, can have no overlay.
+        let shared = if places.has_vtep(node) {
+            &known.shared
+        } else {
+            &known.bare
+        };
+        if let Some(config) = configs.get_mut(node) {
+            config.underlay = underlay.cloned();
+            config.shared = Arc::clone(shared);
+            continue;
+        }
+        let config = NodeConfig {
+            underlay: underlay.cloned(),
+            addresses: BTreeMap::new(),
+            mirrors: NodeMirrors::default(),
+            shared: Arc::clone(shared),
+        };
+        configs.insert(node.to_owned(), config);
+    }
 }
 
 /// Says which hand-written peerings are on a segment that no selected node has.
-fn nowhere(
-    content: &Content,
-    configs: &BTreeMap<String, NodeConfig>,
-    broken: &BTreeSet<String>,
-    problems: &mut Vec<Problem>,
-) {
-    let in_effect: BTreeSet<&String> = configs
-        .values()
-        .flat_map(|config| &config.shared.peerings)
-        .collect();
-    for (name, object) in &content.bgp {
+fn nowhere(content: &Content, memo: &Memo, broken: &BTreeSet<String>, problems: &mut Vec<Problem>) {
+    let groups = memo.groups.values();
+    let in_effect: BTreeSet<&String> = groups.flat_map(|known| &known.shared.peerings).collect();
+    for (name, object) in &*content.bgp {
         let said = || {
             problems
                 .iter()
@@ -324,9 +355,10 @@ fn interfaces(
 fn tables(
     content: &Content,
     snapshot: &Snapshot,
-    steered: BTreeSet<&str>,
+    steered: &BTreeSet<String>,
 ) -> BTreeMap<String, u32> {
-    let local: Vec<IfName> = steered.into_iter().map(names::local_vrf).collect();
+    let local = steered.iter().map(|vrf| names::local_vrf(vrf));
+    let local: Vec<IfName> = local.collect();
     let mut names: BTreeSet<&str> = content
         .vrf
         .values()
@@ -337,9 +369,10 @@ fn tables(
     let mut previous = BTreeMap::new();
     for config in snapshot.node_network_configs.values() {
         for vrf in config.spec.vrfs() {
-            previous
-                .entry(vrf.devices.vrf.to_string())
-                .or_insert(vrf.table);
+            let name = vrf.devices.vrf.as_str();
+            if !previous.contains_key(name) {
+                previous.insert(name.to_owned(), vrf.table);
+            }
         }
     }
     let range = &content.settings.route_tables;

@@ -7,20 +7,16 @@ pub mod ipam;
 mod metallb;
 mod sriov;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use api::selvedge::{CalicoApiVersion, Platform};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    NodeConfig,
-    lower::{Lowered, Service},
+    Compilation,
+    lower::{Differences, Lowered, Service, Touched},
     problem,
-    revision::Revision,
     snapshot::{Kind, ObjectRef, Snapshot},
 };
 
@@ -76,44 +72,41 @@ impl PlatformObject {
     }
 }
 
-/// What was made before. Settings are the same.
-#[derive(Clone, Copy, Debug)]
-pub struct Before<'a> {
-    /// The objects.
-    pub objects: &'a [Arc<PlatformObject>],
-    /// What they were made from.
-    pub lowered: &'a Lowered,
-    /// What changed since.
-    pub changed: &'a BTreeSet<ObjectRef>,
-}
-
-/// Everything that services, attachments and nodes need of the platform, sorted by kind and name. What is made of the same stays the same value.
-pub fn objects(
-    snapshot: &Snapshot,
-    settings: &Platform,
-    lowered: &Lowered,
-    (nodes, revision): (&BTreeMap<String, NodeConfig>, &Revision),
-    before: Option<Before<'_>>,
-) -> Vec<Arc<PlatformObject>> {
-    let mut known: BTreeMap<&ObjectRef, Vec<&Arc<PlatformObject>>> = BTreeMap::new();
-    for object in before.into_iter().flat_map(|before| before.objects) {
-        known.entry(&object.owner).or_default().push(object);
-    }
-    let mut objects: Vec<Arc<PlatformObject>> = Vec::new();
-    for (subject, service) in &lowered.services {
-        if !service.is_sound {
-            continue;
+/// Brings up to date what services, attachments and nodes need of the platform, sorted by kind and name.
+pub(crate) fn update(compilation: &mut Compilation, snapshot: &Snapshot, touched: &Touched) {
+    let Compilation {
+        lowered,
+        revision,
+        nodes,
+        platform: objects,
+        ..
+    } = compilation;
+    let settings = &revision.content.settings.platform;
+    let add = |objects: &mut Vec<_>, subject: &ObjectRef, service: &Service| {
+        if service.is_sound {
+            let made = of_service(snapshot, settings, subject, service);
+            objects.extend(made.into_iter().map(Arc::new));
         }
-        let is_same = before.is_some_and(|before| {
-            let then = before.lowered.services.get(subject);
-            then == Some(service) && !before.changed.contains(subject)
-        });
-        if let (true, Some(known)) = (is_same, known.get(subject)) {
-            objects.extend(known.iter().map(|object| Arc::clone(object)));
-            continue;
+    };
+    match touched {
+        Touched::All => {
+            objects.clear();
+            for (subject, service) in &lowered.services {
+                add(objects, subject, service);
+            }
         }
-        let made = of_service(snapshot, settings, subject, service);
-        objects.extend(made.into_iter().map(Arc::new));
+        Touched::These(Differences { intents, .. }) => {
+            // What attachments and nodes need is little, and made again.
+            objects.retain(|object| {
+                let owner = &object.owner;
+                is_service(owner.kind) && !intents.contains(owner)
+            });
+            for subject in intents {
+                if let Some(service) = lowered.services.get(subject) {
+                    add(objects, subject, service);
+                }
+            }
+        }
     }
     let claims = ipam::claims(snapshot, nodes, &revision.fingerprint);
     objects.extend(claims.into_iter().map(Arc::new));
@@ -125,7 +118,10 @@ pub fn objects(
         }
     }
     objects.sort_by(|a, b| identity(a).cmp(&identity(b)));
-    objects
+}
+
+fn is_service(kind: Kind) -> bool {
+    matches!(kind, Kind::Inbound | Kind::Outbound | Kind::PodNetwork)
 }
 
 /// What one service is on the platform.

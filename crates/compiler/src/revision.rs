@@ -3,6 +3,8 @@
 //! A node's config is made from this content and the node's labels alone, never from live objects, so that a stored
 //! revision gives the same config tomorrow.
 
+use std::sync::Arc;
+
 use api::{
     openperouter::UnderlaySpec,
     selvedge::SettingsSpec,
@@ -23,14 +25,14 @@ use crate::{
 const NAME_DIGITS: usize = 10;
 
 /// Everything that changes forwarding.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// Segments.
-    pub layer2: LowLevelObjects<Layer2NetworkConfigurationSpec>,
+    pub layer2: Arc<LowLevelObjects<Layer2NetworkConfigurationSpec>>,
     /// Routing.
-    pub vrf: LowLevelObjects<VrfRouteConfigurationSpec>,
+    pub vrf: Arc<LowLevelObjects<VrfRouteConfigurationSpec>>,
     /// BGP sessions with workloads.
-    pub bgp: LowLevelObjects<BgpPeeringSpec>,
+    pub bgp: Arc<LowLevelObjects<BgpPeeringSpec>>,
     /// How nodes are plugged into the fabric, the older first.
     pub underlays: Vec<(ObjectRef, Meta, UnderlaySpec)>,
     /// Settings of the cluster.
@@ -59,9 +61,9 @@ impl Content {
             })
             .collect();
         Self {
-            layer2: lowered.layer2.clone(),
-            vrf: lowered.vrf.clone(),
-            bgp: lowered.bgp.clone(),
+            layer2: Arc::clone(&lowered.layer2),
+            vrf: Arc::clone(&lowered.vrf),
+            bgp: Arc::clone(&lowered.bgp),
             underlays,
             settings,
         }
@@ -78,13 +80,13 @@ impl Content {
             }
             hasher.update(digest);
         };
-        for (name, object) in &self.layer2 {
+        for (name, object) in &*self.layer2 {
             add("layer2", name, object.digest);
         }
-        for (name, object) in &self.vrf {
+        for (name, object) in &*self.vrf {
             add("vrf", name, object.digest);
         }
-        for (name, object) in &self.bgp {
+        for (name, object) in &*self.bgp {
             add("bgp", name, object.digest);
         }
         for underlay in self.stored_underlays() {
@@ -116,7 +118,7 @@ impl Content {
 }
 
 /// Content with its fingerprint: the same content, the same fingerprint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Revision {
     /// What tells it from every other.
     pub fingerprint: String,

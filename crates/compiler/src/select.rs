@@ -105,32 +105,32 @@ impl<'a, T: Copy> Index<'a, T> {
     }
 }
 
+/// The labels that selectors ask for.
+pub fn asked<'s>(selectors: impl Iterator<Item = &'s LabelSelector>) -> BTreeSet<String> {
+    let mut asked = BTreeSet::new();
+    for selector in selectors {
+        let expressions = selector.match_expressions.iter();
+        let expressions = expressions.map(|requirement| &requirement.key);
+        for key in selector.match_labels.keys().chain(expressions) {
+            if !asked.contains(key) {
+                asked.insert(key.clone());
+            }
+        }
+    }
+    asked
+}
+
 /// Nodes with the same labels, as far as any selector asks for them: they get the same config but for their addresses.
 ///
 /// Labels that nobody asks for, such as the host name, would make every node a group of its own.
 pub fn groups<'n>(
     nodes: impl Iterator<Item = (&'n str, &'n Labels)>,
-    selectors: impl Iterator<Item = &'n LabelSelector>,
+    asked: &BTreeSet<String>,
 ) -> BTreeMap<Labels, Vec<&'n str>> {
-    let keys: BTreeSet<&str> = selectors
-        .flat_map(|selector| {
-            let expressions = selector
-                .match_expressions
-                .iter()
-                .map(|requirement| requirement.key.as_str());
-            selector
-                .match_labels
-                .keys()
-                .map(String::as_str)
-                .chain(expressions)
-        })
-        .collect();
     let mut groups: BTreeMap<Labels, Vec<&str>> = BTreeMap::new();
     for (name, labels) in nodes {
-        let asked = keys
-            .iter()
-            .filter_map(|key| labels.get_key_value(*key))
-            .map(|(k, v)| (k.clone(), v.clone()));
+        let asked = asked.iter().filter_map(|key| labels.get_key_value(key));
+        let asked = asked.map(|(key, value)| (key.clone(), value.clone()));
         groups.entry(asked.collect()).or_default().push(name);
     }
     groups
@@ -246,7 +246,7 @@ mod tests {
         let selector = labels("group", "a");
         let groups = groups(
             [("one", &one), ("two", &two)].into_iter(),
-            [&selector].into_iter(),
+            &asked([&selector].into_iter()),
         );
         assert_eq!(groups.into_values().collect::<Vec<_>>(), [["one", "two"]]);
     }

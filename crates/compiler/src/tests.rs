@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod changes;
 mod long;
 mod mirrors;
 mod sound;
@@ -255,28 +256,6 @@ fn bytes(compilation: &Compilation) -> String {
     parts.to_string()
 }
 
-/// A change of a world.
-#[derive(Clone, Debug)]
-enum Step {
-    /// A tenant's objects are applied.
-    Put(usize, Tenant),
-    /// An object goes.
-    Remove(prop::sample::Index),
-    /// An object is as it was in the beginning.
-    Restore(prop::sample::Index),
-    /// Nodes are told what they shall have.
-    Remember,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        4 => (0_usize..7, tenant()).prop_map(|(number, tenant)| Step::Put(number, tenant)),
-        2 => any::<prop::sample::Index>().prop_map(Step::Remove),
-        2 => any::<prop::sample::Index>().prop_map(Step::Restore),
-        1 => Just(Step::Remember),
-    ]
-}
-
 /// The objects in which nodes are told what they shall have.
 fn told(compilation: &Compilation) -> Vec<Value> {
     let config = |(node, config): (&String, &NodeConfig)| {
@@ -390,44 +369,6 @@ proptest! {
     }
 
     #[test]
-    fn compiling_after_a_change_is_compiling_everything(world in world(), steps in prop::collection::vec(step(), 1..8)) {
-        let mut compiler = Compiler::default();
-        for document in &world {
-            compiler.insert(document);
-        }
-        compiler.compile();
-        for step in steps {
-            match step {
-                Step::Put(number, tenant) => {
-                    for document in objects(number, &tenant) {
-                        compiler.insert(&document);
-                    }
-                }
-                Step::Remove(one) if !world.is_empty() => {
-                    if let Insertion::Object(subject) = Snapshot::default().insert(one.get(&world)) {
-                        compiler.remove(&subject);
-                    }
-                }
-                Step::Restore(one) if !world.is_empty() => {
-                    compiler.insert(one.get(&world));
-                }
-                Step::Remember => {
-                    let (_, compilation) = compiler.compile();
-                    let told = told(compilation);
-                    for document in told {
-                        compiler.insert(&document);
-                    }
-                }
-                Step::Remove(_) | Step::Restore(_) => {}
-            }
-            let (snapshot, quick) = compiler.compile();
-            let full = compile(snapshot);
-            prop_assert_eq!(differences(&full, quick), Vec::<String>::new());
-            prop_assert_eq!(&full, quick);
-        }
-    }
-
-    #[test]
     fn a_second_compile_moves_nothing(world in world()) {
         let first = compile(&snapshot(&world));
         let second = compile(&remembering(&world, &first));
@@ -488,30 +429,31 @@ fn remembering(world: &[Value], compilation: &Compilation) -> Snapshot {
         }
         again.insert(&document);
     }
-    for document in told(compilation) {
-        again.insert(&document);
+    for document in told(compilation).iter().chain(&generated(compilation)) {
+        again.insert(document);
     }
-    let lowered = &compilation.lowered;
-    remember("Layer2NetworkConfiguration", &lowered.layer2, &mut again);
-    remember("VRFRouteConfiguration", &lowered.vrf, &mut again);
-    remember("BGPPeering", &lowered.bgp, &mut again);
     again
 }
 
-/// Adds the objects that were generated from intents.
-fn remember<S: serde::Serialize>(
-    kind: &str,
-    objects: &lower::LowLevelObjects<S>,
-    again: &mut Snapshot,
-) {
-    for (name, made) in objects.iter().filter(|(_, made)| made.is_generated()) {
-        let source = &made.source;
-        let owner = json!({
-            "apiVersion": source.kind.api_version(), "kind": source.kind.to_string(), "name": source.key.name,
-            "uid": "", "controller": true,
-        });
-        let metadata = json!({"name": name, "ownerReferences": [owner]});
-        let spec = serde_json::to_value(&made.spec).expect("a spec is JSON");
-        again.insert(&object(TCAAS, kind, metadata, spec));
+/// The objects that are generated from intents.
+fn generated(compilation: &Compilation) -> Vec<Value> {
+    fn of<S: serde::Serialize>(kind: &str, objects: &lower::LowLevelObjects<S>) -> Vec<Value> {
+        let made = objects.iter().filter(|(_, made)| made.is_generated());
+        let object = |(name, made): (&String, &Arc<lower::LowLevel<S>>)| {
+            let source = &made.source;
+            let owner = json!({
+                "apiVersion": source.kind.api_version(), "kind": source.kind.to_string(), "name": source.key.name,
+                "uid": "", "controller": true,
+            });
+            let metadata = json!({"name": name, "ownerReferences": [owner]});
+            let spec = serde_json::to_value(&made.spec).expect("a spec is JSON");
+            object(TCAAS, kind, metadata, spec)
+        };
+        made.map(object).collect()
     }
+    let lowered = &compilation.lowered;
+    let mut all = of("Layer2NetworkConfiguration", &lowered.layer2);
+    all.extend(of("VRFRouteConfiguration", &lowered.vrf));
+    all.extend(of("BGPPeering", &lowered.bgp));
+    all
 }

@@ -152,7 +152,7 @@ impl<'a> Claimant<'a> {
 
 /// Shares out the addresses of every Network, and of the networks of people's own segments.
 pub(super) fn allocate(snapshot: &Snapshot, lowered: &Lowered) -> Addresses {
-    let written = &lowered.layer2;
+    let written = &*lowered.written.layer2;
     let reached = Reached { snapshot, lowered };
     let mut grounds = Claimants::new();
     gateways(snapshot, written, &mut grounds);

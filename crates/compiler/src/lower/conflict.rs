@@ -8,7 +8,7 @@ use api::{
     value::{IfName, VlanId, Vni, VrfName},
 };
 
-use super::{Contribution, LowLevel, LowLevelObjects, Lowered};
+use super::{Contribution, LowLevel, LowLevelObjects, written::Written};
 use crate::{
     last_good::{self, Last},
     problem::{self, Problem},
@@ -120,18 +120,16 @@ struct Hand {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hands {
     by_scope: BTreeMap<Scope, Vec<Hand>>,
-    /// Those that an intent keeps out.
-    refused: Vec<ObjectRef>,
 }
 
 impl Hands {
-    pub(super) fn new(snapshot: &Snapshot, lowered: &Lowered) -> Self {
+    pub(super) fn new(snapshot: &Snapshot, written: &Written) -> Self {
         let mut hands = Self::default();
         let last = last_good::last(snapshot);
         let last = last.as_ref();
-        hands.add(&lowered.layer2, &last.map(Last::layer2).unwrap_or_default());
-        hands.add(&lowered.vrf, &last.map(Last::vrf).unwrap_or_default());
-        hands.add(&lowered.bgp, &last.map(Last::bgp).unwrap_or_default());
+        hands.add(&written.layer2, &last.map(Last::layer2).unwrap_or_default());
+        hands.add(&written.vrf, &last.map(Last::vrf).unwrap_or_default());
+        hands.add(&written.bgp, &last.map(Last::bgp).unwrap_or_default());
         hands
     }
 
@@ -151,14 +149,19 @@ impl Hands {
         }
     }
 
+    /// Whether nobody wrote anything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_scope.is_empty()
+    }
+
     /// Whether an intent can have what it would become. Where it cannot, it carries the problem; where a hand-written object stands in
-    /// the way of an intent that was there before, that one does.
+    /// the way of an intent that was there before, that one does, and is kept out.
     pub(super) fn allow(
-        &mut self,
+        &self,
         snapshot: &Snapshot,
         (subject, meta): (&ObjectRef, &Meta),
         made: &Contribution,
-        problems: &mut Vec<Problem>,
+        (problems, refused): (&mut Vec<Problem>, &mut Vec<ObjectRef>),
     ) -> bool {
         if self.by_scope.is_empty() {
             return true;
@@ -183,7 +186,7 @@ impl Hands {
                 (false, false) => (hand, subject.clone()),
             };
             if loser != *subject {
-                self.refused.push(loser.clone());
+                refused.push(loser.clone());
             }
             let field = scope.field(loser.kind);
             let scope = scope.to_string();
@@ -226,17 +229,6 @@ impl Hands {
             }
         }
         meetings
-    }
-
-    /// Takes the objects out that intents keep out.
-    pub(super) fn remove_refused(self, lowered: &mut Lowered) {
-        for ObjectRef { kind, key } in self.refused {
-            match kind {
-                Kind::Layer2NetworkConfiguration => drop(lowered.layer2.remove(&key.name)),
-                Kind::VrfRouteConfiguration => drop(lowered.vrf.remove(&key.name)),
-                _ => drop(lowered.bgp.remove(&key.name)),
-            }
-        }
     }
 }
 

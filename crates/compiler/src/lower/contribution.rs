@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Attachment, Service};
 use crate::{
     revision::{Digest, digest},
-    snapshot::{Key, Kind, Meta, Object, ObjectRef, Objects, Snapshot},
+    snapshot::{Kind, Meta, ObjectRef, Objects, Snapshot},
 };
 
 /// Low-level objects of one kind, by name, each with the object it comes from.
@@ -99,7 +99,7 @@ impl Made {
 }
 
 /// What one intent contributes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Contribution {
     pub(super) layer2: Vec<(String, Arc<LowLevel<Layer2NetworkConfigurationSpec>>)>,
     pub(super) vrf: Vec<(String, Arc<LowLevel<VrfRouteConfigurationSpec>>)>,
@@ -108,6 +108,29 @@ pub(super) struct Contribution {
     pub(super) mirror_selectors: Vec<(String, Arc<LowLevel<MirrorSelectorSpec>>)>,
     pub(super) attachment: Attachment,
     pub(super) service: Service,
+}
+
+impl Contribution {
+    /// The same, with what is as it was before in the place that it had: only what changed is made anew.
+    pub(super) fn reusing(mut self, before: &Self) -> Self {
+        fn of<S: PartialEq>(
+            now: &mut [(String, Arc<LowLevel<S>>)],
+            before: &[(String, Arc<LowLevel<S>>)],
+        ) {
+            for (name, object) in now {
+                let known = before.iter().find(|(other, _)| other == name);
+                if let Some((_, known)) = known.filter(|(_, known)| known == object) {
+                    *object = Arc::clone(known);
+                }
+            }
+        }
+        of(&mut self.layer2, &before.layer2);
+        of(&mut self.vrf, &before.vrf);
+        of(&mut self.bgp, &before.bgp);
+        of(&mut self.mirror_targets, &before.mirror_targets);
+        of(&mut self.mirror_selectors, &before.mirror_selectors);
+        self
+    }
 }
 
 /// What an intent contributed last: the generated objects that are still there.
@@ -127,26 +150,4 @@ pub(super) fn kept(snapshot: &Snapshot, source: &ObjectRef) -> Made {
         mirror_selectors: of(&snapshot.mirror_selectors, source),
         ..Made::default()
     }
-}
-
-/// Objects that people wrote: those no intent owns. What an intent owns is made anew. An object that is as before stays the same value.
-pub(super) fn handwritten<S: Clone + PartialEq + Serialize, T>(
-    kind: Kind,
-    objects: &Objects<S, T>,
-    before: Option<&LowLevelObjects<S>>,
-) -> LowLevelObjects<S> {
-    let written = objects.iter();
-    let written = written.filter(|(_, object)| object.meta.owner.is_none());
-    let value = |(key, object): (&Key, &Object<S, T>)| {
-        let known = before.and_then(|before| before.get(&key.name));
-        let known = known.filter(|known| {
-            known.source.kind == kind && known.meta == object.meta && known.spec == object.spec
-        });
-        let value = known.cloned().unwrap_or_else(|| {
-            let key = key.clone();
-            LowLevel::of(&ObjectRef { kind, key }, &object.meta, object.spec.clone())
-        });
-        (key.name.clone(), value)
-    };
-    written.map(value).collect()
 }

@@ -1,125 +1,126 @@
-//! What each intent was lowered from, so that only those are lowered again for which something changed.
+//! What intents are lowered from, so that only those are lowered again for which something changed.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use api::{meta::LabelSelector, tcaas::InboundSpec};
+use api::meta::{LabelSelector, Labels};
 
-use super::{Contribution, Lowered, addresses::Addresses, inbound};
+use super::{Lowered, inbound};
 use crate::{
-    problem::Problem,
-    snapshot::{Key, Kind, ObjectRef, Snapshot},
+    changes::Changes,
+    snapshot::{Key, Kind, ObjectRef, Objects, Snapshot},
 };
 
-/// What lowering an intent gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
-    pub(super) made: Option<Arc<Contribution>>,
-    pub(super) problems: Vec<Problem>,
-}
-
-/// An earlier lowering, and the objects that are new, changed or gone since then. Settings, and what cannot be read, are the same.
-#[derive(Clone, Copy, Debug)]
-pub struct Before<'a> {
-    /// What intents became then.
-    pub lowered: &'a Lowered,
-    /// What changed since.
-    pub changed: &'a BTreeSet<ObjectRef>,
-}
-
-/// What changed of all that intents are lowered from.
-pub(super) struct Premises<'a> {
-    snapshot: &'a Snapshot,
-    before: Option<Before<'a>>,
+/// What changed of all that intents are lowered from, beside themselves.
+#[derive(Default)]
+pub(super) struct Premises {
     /// Networks, with what is given of them to whom.
-    networks: BTreeSet<String>,
-    consumers: BTreeSet<ObjectRef>,
-    destinations: BTreeSet<&'a str>,
-    vrfs: BTreeSet<Key>,
+    pub(super) networks: BTreeSet<String>,
+    /// Those who have other addresses.
+    pub(super) consumers: BTreeSet<ObjectRef>,
+    /// Labels of Destinations that changed, or whose VRF did; as they were and as they are.
+    pub(super) destinations: Vec<Labels>,
     /// Pools that somebody else has now.
-    pools: BTreeSet<String>,
+    pub(super) pools: BTreeSet<String>,
 }
 
-impl<'a> Premises<'a> {
-    pub(super) fn new(
-        snapshot: &'a Snapshot,
-        lowered: &Lowered,
-        addresses: &Addresses,
-        before: Option<Before<'a>>,
-    ) -> Self {
-        let mut premises = Self {
-            snapshot,
-            before,
-            networks: BTreeSet::new(),
-            consumers: BTreeSet::new(),
-            destinations: BTreeSet::new(),
-            vrfs: BTreeSet::new(),
-            pools: BTreeSet::new(),
-        };
-        let Some(Before {
-            lowered: then,
-            changed,
-        }) = before
-        else {
-            return premises;
-        };
-        for ObjectRef { kind, key } in changed {
-            match kind {
-                Kind::Network => drop(premises.networks.insert(key.name.clone())),
-                Kind::Destination => drop(premises.destinations.insert(&key.name)),
-                Kind::Vrf => drop(premises.vrfs.insert(key.clone())),
-                _ => {}
+impl Premises {
+    /// Notes VRFs that changed: what leads there leads elsewhere.
+    pub(super) fn vrfs(&mut self, snapshot: &Snapshot, vrfs: &BTreeSet<Key>) {
+        if vrfs.is_empty() {
+            return;
+        }
+        for destination in snapshot.destinations.values() {
+            let vrf = destination.spec.vrf_ref.as_ref();
+            if vrf.is_some_and(|vrf| vrfs.contains(&Key::named(vrf))) {
+                self.destinations.push(destination.meta.labels.clone());
             }
         }
-        let vnis = differing(&then.network_vnis, &lowered.network_vnis);
-        let (networks, consumers) = addresses.differing(&then.addresses);
-        premises.networks.extend(vnis.into_iter().chain(networks));
-        premises.consumers = consumers;
-        premises.vrfs.extend(differing(&then.vrfs, &lowered.vrfs));
-        premises.pools = differing(&then.pools, &lowered.pools);
-        premises
     }
 
-    /// What an intent became, if it would become the same again.
-    pub(super) fn known(
-        &self,
-        subject: &ObjectRef,
-        network: &str,
-        destinations: Option<&LabelSelector>,
-    ) -> Option<&'a Outcome> {
-        let before = self.before?;
-        let outcome = before.lowered.outcomes.get(subject)?;
-        // One that something is wrong with may depend on what is not there.
-        let made = outcome.made.as_ref()?;
-        let is_touched = before.changed.contains(subject)
-            || self.networks.contains(network)
-            || self.consumers.contains(subject)
-            || destinations.is_some_and(|selector| self.reaches_another(selector, made));
-        (!is_touched).then_some(outcome)
+    /// The intents that may become something else now; also those that are gone.
+    pub(super) fn touched(
+        mut self,
+        snapshot: &Snapshot,
+        lowered: &Lowered,
+        changes: Changes<'_>,
+    ) -> BTreeSet<ObjectRef> {
+        let networks = changes.of(Kind::Network).map(|key| key.name.clone());
+        self.networks.extend(networks);
+        let mut touched = std::mem::take(&mut self.consumers);
+        touched.retain(|one| super::INTENTS.contains(&one.kind));
+        for kind in super::INTENTS {
+            let key = |key: &Key| ObjectRef {
+                kind,
+                key: key.clone(),
+            };
+            touched.extend(changes.of(kind).map(key));
+        }
+        // One that something is wrong with may wait for what was not there.
+        let broken = lowered.outcomes.iter().filter(|(_, one)| one.is_broken());
+        touched.extend(broken.map(|(subject, _)| subject.clone()));
+        choose(
+            &mut touched,
+            (Kind::Layer2Attachment, &snapshot.layer2_attachments),
+            |spec, _| self.is_touched(&spec.network_ref, spec.destinations.as_ref()),
+        );
+        choose(
+            &mut touched,
+            (Kind::Inbound, &snapshot.inbounds),
+            |spec, key| {
+                let pool = inbound::pool(spec, &key.name);
+                pool.is_some_and(|pool| self.pools.contains(pool))
+                    || self.is_touched(&spec.network_ref, spec.destinations.as_ref())
+            },
+        );
+        choose(
+            &mut touched,
+            (Kind::Outbound, &snapshot.outbounds),
+            |spec, _| self.is_touched(&spec.network_ref, spec.destinations.as_ref()),
+        );
+        choose(
+            &mut touched,
+            (Kind::PodNetwork, &snapshot.pod_networks),
+            |spec, _| self.is_touched(&spec.network_ref, spec.destinations.as_ref()),
+        );
+        // These look at what others became.
+        choose(
+            &mut touched,
+            (Kind::BgpNeighbor, &snapshot.bgp_neighbors),
+            |_, _| true,
+        );
+        choose(
+            &mut touched,
+            (Kind::Collector, &snapshot.collectors),
+            |_, _| true,
+        );
+        choose(
+            &mut touched,
+            (Kind::TrafficMirror, &snapshot.traffic_mirrors),
+            |_, _| true,
+        );
+        touched
     }
 
-    /// Whether a pool of the load balancer has the owner that it had.
-    pub(super) fn has_pool_as_before(&self, spec: &InboundSpec, name: &str) -> bool {
-        inbound::pool(spec, name).is_none_or(|pool| !self.pools.contains(pool))
+    fn is_touched(&self, network: &str, destinations: Option<&LabelSelector>) -> bool {
+        let mut labels = self.destinations.iter();
+        self.networks.contains(network)
+            || destinations.is_some_and(|selector| labels.any(|labels| selector.matches(labels)))
     }
+}
 
-    /// Whether what a selector reaches changed.
-    fn reaches_another(&self, selector: &LabelSelector, made: &Contribution) -> bool {
-        let chosen_now = |name: &&str| {
-            let destination = self.snapshot.destinations.get(&Key::named(*name));
-            destination.is_some_and(|one| selector.matches(&one.meta.labels))
-        };
-        let mut matched = made.attachment.matched.iter().chain(&made.service.matched);
-        let is_touched = |name: &str| {
-            let destination = self.snapshot.destinations.get(&Key::named(name));
-            let vrf = destination.and_then(|one| one.spec.vrf_ref.as_ref());
-            let leads_elsewhere = || vrf.is_some_and(|vrf| self.vrfs.contains(&Key::named(vrf)));
-            self.destinations.contains(name) || (!self.vrfs.is_empty() && leads_elsewhere())
-        };
-        self.destinations.iter().any(chosen_now) || matched.any(|one| is_touched(&one.name))
-    }
+/// Adds the intents of a kind that are touched.
+fn choose<S, T>(
+    touched: &mut BTreeSet<ObjectRef>,
+    (kind, objects): (Kind, &Objects<S, T>),
+    is_touched: impl Fn(&S, &Key) -> bool,
+) {
+    let chosen = objects
+        .iter()
+        .filter(|(key, object)| is_touched(&object.spec, key));
+    touched.extend(chosen.map(|(key, _)| ObjectRef {
+        kind,
+        key: key.clone(),
+    }));
 }
 
 /// The keys whose values are not the same in both.

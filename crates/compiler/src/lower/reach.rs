@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    meta::LabelSelector,
+    meta::{LabelSelector, Labels},
     tcaas::{DestinationSpec, DestinationStatus, MatchedDestination},
     value::{Prefix, RouteTarget, Vni, VrfName},
 };
 
 use super::Lowered;
 use crate::{
+    changes::Changes,
     problem::{self, Problem},
     snapshot::{Key, Kind, Object, ObjectRef, Snapshot},
 };
@@ -21,15 +22,47 @@ type Destination = Object<DestinationSpec, DestinationStatus>;
 pub(super) struct Destinations(BTreeMap<String, BTreeMap<String, BTreeSet<Key>>>);
 
 impl Destinations {
-    pub(super) fn new(snapshot: &Snapshot) -> Self {
-        let mut by_label = Self::default();
-        for (key, destination) in &snapshot.destinations {
-            for (label, value) in &destination.meta.labels {
-                let values = by_label.0.entry(label.clone()).or_default();
-                values.entry(value.clone()).or_default().insert(key.clone());
+    /// Brings it up to date; gives the labels of those that changed, as they were and as they are.
+    pub(super) fn update(&mut self, snapshot: &Snapshot, changes: Changes<'_>) -> Vec<Labels> {
+        if changes.is_all() {
+            *self = Self::default();
+            for (key, destination) in &snapshot.destinations {
+                self.insert(key, &destination.meta.labels);
+            }
+            return Vec::new();
+        }
+        let mut touched = Vec::new();
+        for key in changes.of(Kind::Destination) {
+            touched.push(self.remove(key));
+            if let Some(destination) = snapshot.destinations.get(key) {
+                let labels = &destination.meta.labels;
+                self.insert(key, labels);
+                touched.push(labels.clone());
             }
         }
-        by_label
+        touched
+    }
+
+    fn insert(&mut self, key: &Key, labels: &Labels) {
+        for (label, value) in labels {
+            let values = self.0.entry(label.clone()).or_default();
+            values.entry(value.clone()).or_default().insert(key.clone());
+        }
+    }
+
+    /// Takes one out; gives the labels that it had.
+    fn remove(&mut self, key: &Key) -> Labels {
+        let mut labels = Labels::new();
+        self.0.retain(|label, values| {
+            values.retain(|value, keys| {
+                if keys.remove(key) {
+                    labels.insert(label.clone(), value.clone());
+                }
+                !keys.is_empty()
+            });
+            !values.is_empty()
+        });
+        labels
     }
 
     /// The Destinations that a selector chooses, by name.

@@ -151,6 +151,9 @@ pub(super) fn place(
     problems: &mut Vec<Problem>,
 ) {
     if mirrors.of_segments.is_empty() && mirrors.of_routing.is_empty() {
+        for config in nodes.values_mut() {
+            config.mirrors = NodeMirrors::default();
+        }
         return;
     }
     let mut placing = Placing {

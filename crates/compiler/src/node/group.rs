@@ -14,7 +14,13 @@ use api::{
     value::IfName,
 };
 
-use super::{Shared, layer2, memo::Known, peers, steering::Steering, vrfs};
+use super::{
+    Shared, layer2,
+    memo::{Known, Premises},
+    peers,
+    steering::Steering,
+    vrfs,
+};
 use crate::{
     lower::LowLevel,
     problem::{self, Problem},
@@ -24,11 +30,11 @@ use crate::{
 };
 
 /// A named low-level object that is for the nodes at hand.
-pub(super) type Selected<'a, S> = (&'a str, &'a LowLevel<S>);
+pub(super) type Selected<'a, S> = (&'a str, &'a Arc<LowLevel<S>>);
 
 /// Nodes that get the same config but for their addresses.
 pub(super) struct Group<'a> {
-    pub(super) nodes: Vec<&'a str>,
+    pub(super) nodes: &'a Arc<Vec<String>>,
     /// Whether the group's Underlay gives its nodes a VTEP.
     pub(super) has_overlay: bool,
     pub(super) layer2: Vec<Selected<'a, Layer2NetworkConfigurationSpec>>,
@@ -36,27 +42,11 @@ pub(super) struct Group<'a> {
     pub(super) bgp: Vec<Selected<'a, BgpPeeringSpec>>,
 }
 
-/// What is known of a group before route tables are given.
-pub(super) enum Plan<'a, 'm> {
-    Known(&'m Known),
-    New((Steering<'a>, Vec<Problem>)),
-}
-
-impl Plan<'_, '_> {
-    /// The VRFs whose traffic is routed by its source.
-    pub(super) fn vrfs(&self) -> Vec<&str> {
-        match self {
-            Self::Known(known) => known.steered.iter().map(String::as_str).collect(),
-            Self::New((steering, _)) => steering.vrfs().into_iter().collect(),
-        }
-    }
-}
-
 impl<'a> Group<'a> {
     pub(super) fn build(
         &self,
         content: &Content,
-        numbers: &vrfs::Numbers<'_>,
+        numbers: &vrfs::Numbers,
         (steering, mut problems): (Steering<'a>, Vec<Problem>),
         tables: &BTreeMap<String, u32>,
     ) -> Known {
@@ -82,7 +72,7 @@ impl<'a> Group<'a> {
 /// What nodes of a group have that take part in no overlay: VLANs on devices of their own.
 fn without_overlay(content: &Content, group: &Group<'_>, problems: &mut Vec<Problem>) -> Shared {
     let mut group = Group {
-        nodes: group.nodes.clone(),
+        nodes: group.nodes,
         has_overlay: group.has_overlay,
         layer2: group.layer2.clone(),
         vrf: Vec::new(),
@@ -138,7 +128,7 @@ impl Shared {
 fn shared(
     content: &Content,
     group: &Group<'_>,
-    numbers: &vrfs::Numbers<'_>,
+    numbers: &vrfs::Numbers,
     steering: &Steering<'_>,
     tables: &BTreeMap<String, u32>,
     problems: &mut Vec<Problem>,
@@ -215,14 +205,14 @@ pub(super) struct Indexes<'a> {
 }
 
 impl<'a> Indexes<'a> {
-    pub(super) fn new(content: &'a Content) -> Self {
+    pub(super) fn new(content: &'a Content, nodes: &'a Arc<Vec<String>>) -> Self {
         let Group {
             nodes: _,
             has_overlay: _,
             layer2,
             vrf,
             bgp,
-        } = everything(content);
+        } = everything(content, nodes);
         let layer2 = layer2
             .into_iter()
             .map(|one| (one.1.spec.node_selector.as_ref(), one));
@@ -242,7 +232,7 @@ impl<'a> Indexes<'a> {
     pub(super) fn group(
         &self,
         labels: &Labels,
-        nodes: Vec<&'a str>,
+        nodes: &'a Arc<Vec<String>>,
         has_overlay: bool,
     ) -> Group<'a> {
         Group {
@@ -256,27 +246,27 @@ impl<'a> Indexes<'a> {
 }
 
 /// A group that everything is for; the older objects first, routing in its merge order.
-pub(super) fn everything(content: &Content) -> Group<'_> {
+pub(super) fn everything<'a>(content: &'a Content, nodes: &'a Arc<Vec<String>>) -> Group<'a> {
     let mut layer2: Vec<_> = content
         .layer2
         .iter()
-        .map(|(name, object)| (name.as_str(), &**object))
+        .map(|(name, object)| (name.as_str(), object))
         .collect();
     layer2.sort_by(|(a_name, a), (b_name, b)| (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name)));
     let mut vrf: Vec<_> = content
         .vrf
         .iter()
-        .map(|(name, object)| (name.as_str(), &**object))
+        .map(|(name, object)| (name.as_str(), object))
         .collect();
     vrf.sort_by_key(|(name, object)| (object.spec.seq, *name));
     let mut bgp: Vec<_> = content
         .bgp
         .iter()
-        .map(|(name, object)| (name.as_str(), &**object))
+        .map(|(name, object)| (name.as_str(), object))
         .collect();
     bgp.sort_by(|(a_name, a), (b_name, b)| (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name)));
     Group {
-        nodes: Vec::new(),
+        nodes,
         has_overlay: false,
         layer2,
         vrf,
@@ -284,43 +274,48 @@ pub(super) fn everything(content: &Content) -> Group<'_> {
     }
 }
 
-/// Which overlay objects met a node with an overlay.
-#[derive(Default)]
-pub(super) struct Reach<'a> {
-    selected: BTreeMap<&'a ObjectRef, (usize, bool)>,
+/// Says which overlay objects are for nodes of which none has an overlay.
+pub(super) fn unreached<'a>(
+    groups: impl Iterator<Item = &'a Premises>,
+    problems: &mut Vec<Problem>,
+) {
+    let (overlay, none): (Vec<_>, Vec<_>) = groups.partition(|group| group.has_overlay);
+    let mut waiting: BTreeMap<&ObjectRef, usize> = BTreeMap::new();
+    for group in none {
+        for source in group.sources() {
+            *waiting.entry(source).or_default() += group.nodes.len();
+        }
+    }
+    if waiting.is_empty() {
+        return;
+    }
+    for source in overlay.into_iter().flat_map(Premises::sources) {
+        waiting.remove(source);
+    }
+    for (source, nodes) in waiting {
+        let kind = problem::Kind::NoUnderlay { nodes };
+        problems.push(Problem::new(source.clone(), "spec.nodeSelector", kind));
+    }
 }
 
-impl<'a> Reach<'a> {
-    pub(super) fn note(&mut self, group: &Group<'a>) {
-        let over_the_fabric = group
+impl Premises {
+    /// Whose objects here need an overlay.
+    fn sources(&self) -> BTreeSet<&ObjectRef> {
+        let over_the_fabric = self
             .layer2
             .iter()
-            .filter(|(_, object)| object.spec.interface_ref.is_none());
-        let segments = over_the_fabric.map(|(_, object)| &object.source);
+            .filter(|object| object.spec.interface_ref.is_none());
+        let segments = over_the_fabric.map(|object| &object.source);
         // Routing without a segment: what services announce.
-        let routing = group.vrf.iter().map(|(_, object)| &object.source);
+        let routing = self.vrf.iter().map(|object| &object.source);
         let services = routing.filter(|source| {
             matches!(
                 source.kind,
                 Kind::Inbound | Kind::Outbound | Kind::PodNetwork
             )
         });
-        let neighbors = group.bgp.iter().map(|(_, object)| &object.source);
+        let neighbors = self.bgp.iter().map(|object| &object.source);
         let neighbors = neighbors.filter(|source| source.kind == Kind::BgpNeighbor);
-        let all = segments.chain(services).chain(neighbors);
-        for source in all.collect::<BTreeSet<_>>() {
-            let (nodes, met) = self.selected.entry(source).or_default();
-            *nodes += group.nodes.len();
-            *met |= group.has_overlay;
-        }
-    }
-
-    pub(super) fn report(self, problems: &mut Vec<Problem>) {
-        for (source, (nodes, met)) in self.selected {
-            if !met {
-                let kind = problem::Kind::NoUnderlay { nodes };
-                problems.push(Problem::new(source.clone(), "spec.nodeSelector", kind));
-            }
-        }
+        segments.chain(services).chain(neighbors).collect()
     }
 }

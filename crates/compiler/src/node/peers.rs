@@ -248,7 +248,7 @@ fn family(spec: &BgpPeeringSpec, ipv4: bool) -> AddressFamily {
 /// What is wrong with a peering wherever it is.
 pub(super) fn check(content: &Content, problems: &mut Vec<Problem>) -> BTreeSet<String> {
     let mut broken = BTreeSet::new();
-    for (name, object) in &content.bgp {
+    for (name, object) in &*content.bgp {
         let spec = &object.spec;
         let mut found = Vec::new();
         if spec.peering_vlan.is_some() == spec.loopback_peer.is_some() {

@@ -21,6 +21,7 @@ use super::{
     vrfs,
 };
 use crate::{
+    lower::LowLevel,
     names,
     prefixes::{self, Overlap},
     problem::{self, Problem},
@@ -80,7 +81,7 @@ type Routing<'a> = Selected<'a, VrfRouteConfigurationSpec>;
 
 impl<'a> Steering<'a> {
     /// What is routed by its source in a group, and what is wrong there. Without an overlay that is nothing.
-    pub(super) fn of(group: &Group<'a>, numbers: &vrfs::Numbers<'_>) -> (Self, Vec<Problem>) {
+    pub(super) fn of(group: &Group<'a>, numbers: &vrfs::Numbers) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
         if !group.has_overlay {
             return (Self::default(), problems);
@@ -92,7 +93,7 @@ impl<'a> Steering<'a> {
     /// Finds what must be steered on a group of nodes.
     pub(super) fn find(
         group: &Group<'a>,
-        numbers: &vrfs::Numbers<'_>,
+        numbers: &vrfs::Numbers,
         problems: &mut Vec<Problem>,
     ) -> Self {
         let mut routing: Vec<Routing<'a>> = group
@@ -102,7 +103,7 @@ impl<'a> Steering<'a> {
             .copied()
             .collect();
         routing.sort_by_key(|(name, object)| (age(&object.meta), *name));
-        let consumers = consumers(&routing);
+        let consumers = consumers(routing.iter().map(|(_, object)| &***object));
         let imports = consumers.iter().flat_map(|((vrf, _), consumer)| {
             let imports = consumer.imports.iter();
             imports.map(move |prefix| (*prefix, (*vrf, prefix.is_ipv4())))
@@ -319,10 +320,10 @@ impl<'a> Steering<'a> {
 
 /// What each author says about each VRF.
 pub(crate) fn consumers<'a>(
-    routing: &[Routing<'a>],
+    routing: impl Iterator<Item = &'a LowLevel<VrfRouteConfigurationSpec>>,
 ) -> BTreeMap<(&'a str, Option<&'a ObjectRef>), Consumer<'a>> {
     let mut consumers: BTreeMap<_, Consumer<'a>> = BTreeMap::new();
-    for (_, object) in routing {
+    for object in routing {
         let author = object.is_generated().then_some(&object.source);
         let consumer = consumers
             .entry((object.spec.vrf.as_str(), author))

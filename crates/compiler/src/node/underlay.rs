@@ -1,6 +1,6 @@
 //! Each node's place in the fabric: its one Underlay, its VTEP and its router id.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use api::{
     meta::Labels,
@@ -27,12 +27,38 @@ use crate::{
 /// MTU of the trunk: as large as a segment can be.
 const TRUNK_MTU: Mtu = Mtu::MAX;
 
-/// Gives every node its Underlay, with addresses of its own.
-pub(super) fn assign(
+/// Each node's place in the fabric.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    /// The Underlay of each node that has one, with addresses of its own.
+    pub(super) underlays: BTreeMap<String, Arc<Underlay>>,
+    /// Why a node has none.
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Places {
+    /// Whether a node takes part in the overlay.
+    pub(super) fn has_vtep(&self, node: &str) -> bool {
+        let underlay = self.underlays.get(node);
+        underlay.is_some_and(|underlay| underlay.vtep.is_some())
+    }
+
+    /// Gives every node its Underlay.
+    pub(super) fn assign(content: &Content, snapshot: &Snapshot) -> Self {
+        let mut problems = Vec::new();
+        let underlays = assign(content, snapshot, &mut problems);
+        Self {
+            underlays,
+            problems,
+        }
+    }
+}
+
+fn assign(
     content: &Content,
     snapshot: &Snapshot,
     problems: &mut Vec<Problem>,
-) -> BTreeMap<String, Underlay> {
+) -> BTreeMap<String, Arc<Underlay>> {
     let usable: Vec<Plan<'_>> = content
         .underlays
         .iter()
@@ -61,7 +87,7 @@ pub(super) fn assign(
     let mut assigned = BTreeMap::new();
     for (node, plan) in chosen {
         if let Some(underlay) = plan.for_node(content, node, &mut addresses, problems) {
-            assigned.insert(node.to_owned(), underlay);
+            assigned.insert(node.to_owned(), Arc::new(underlay));
         }
     }
     assigned

@@ -25,26 +25,27 @@ use crate::{
 type Routing = LowLevel<VrfRouteConfigurationSpec>;
 
 /// VNI and route target of each VRF.
-pub(super) struct Numbers<'a> {
-    pub(super) vrfs: BTreeMap<&'a str, (Vni, RouteTarget)>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Numbers {
+    pub(super) vrfs: BTreeMap<String, (Vni, RouteTarget)>,
     /// Who has which VNI.
     pub(super) holders: BTreeMap<Vni, ObjectRef>,
+    /// Why a VRF has none.
+    pub(super) problems: Vec<Problem>,
 }
 
-impl<'a> Numbers<'a> {
+impl Numbers {
     /// Several objects of one VRF must agree; of two that do not, the older wins and the other carries the problem.
-    pub(super) fn resolve(content: &'a Content, problems: &mut Vec<Problem>) -> Self {
+    pub(super) fn resolve(content: &Content) -> Self {
         let mut objects: Vec<_> = content.vrf.iter().collect();
         objects.sort_by_key(|(name, object)| (age(&object.meta), *name));
         let objects: Vec<&Routing> = objects.into_iter().map(|(_, object)| &**object).collect();
-        let said = Said::gather(&objects, problems);
-        let mut numbers = Self {
-            vrfs: BTreeMap::new(),
-            holders: BTreeMap::new(),
-        };
+        let mut numbers = Self::default();
+        let said = Said::gather(&objects, &mut numbers.problems);
         for object in objects {
             if let Err(kind) = numbers.add(content, &said, object) {
-                problems.push(Problem::new(object.source.clone(), "spec.vrf", kind));
+                let problem = Problem::new(object.source.clone(), "spec.vrf", kind);
+                numbers.problems.push(problem);
             }
         }
         numbers
@@ -58,8 +59,8 @@ impl<'a> Numbers<'a> {
     fn add(
         &mut self,
         content: &Content,
-        said: &Said<'a>,
-        object: &'a Routing,
+        said: &Said<'_>,
+        object: &Routing,
     ) -> Result<(), problem::Kind> {
         let name = &object.spec.vrf;
         if let Some(by) = names::reserved_vrf(&content.settings, name) {
@@ -92,7 +93,7 @@ impl<'a> Numbers<'a> {
                 });
             }
             self.holders.insert(vni, object.source.clone());
-            self.vrfs.insert(name.as_str(), (vni, target));
+            self.vrfs.insert(name.to_string(), (vni, target));
         }
         Ok(())
     }
@@ -144,7 +145,7 @@ impl<'a> Said<'a> {
 pub(super) fn build(
     content: &Content,
     group: &Group<'_>,
-    numbers: &Numbers<'_>,
+    numbers: &Numbers,
     tables: &BTreeMap<String, u32>,
 ) -> (Vrf, BTreeMap<String, Vrf>) {
     let cluster = content.settings.cluster_vrf.name.as_str();

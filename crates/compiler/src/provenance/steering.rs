@@ -79,11 +79,7 @@ impl OnNode<'_> {
 
 impl<'a> Sources<'a> {
     fn new(routing: Vec<Routing<'a>>) -> Self {
-        let named: Vec<_> = routing
-            .iter()
-            .map(|(_, name, object)| (*name, *object))
-            .collect();
-        let consumers = consumers(&named);
+        let consumers = consumers(routing.iter().map(|(_, _, object)| *object));
         let imports = consumers.iter().flat_map(|((vrf, _), consumer)| {
             let imports = consumer.imports.iter();
             imports.map(move |prefix| (*prefix, (*vrf, prefix.is_ipv4())))

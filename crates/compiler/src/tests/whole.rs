@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A world with everything in it.
-fn everything() -> impl Strategy<Value = Vec<Value>> {
+pub(super) fn everything() -> impl Strategy<Value = Vec<Value>> {
     let families = prop::collection::vec(0_u8..3, 6);
     let mirrors = prop::option::of(mirrors::mirrors());
     (worlds(), mirrors, families, any::<bool>()).prop_map(

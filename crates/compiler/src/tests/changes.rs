@@ -1,0 +1,169 @@
+//! Ring 2: compiling again and again is compiling everything each time, whatever changes in between.
+
+use proptest::sample::Index;
+
+use super::*;
+use crate::tests::whole::everything;
+
+/// A change of a cluster.
+#[derive(Clone, Debug)]
+enum Step {
+    /// An object becomes what it is in another world.
+    Put(Index),
+    /// An object goes.
+    Remove(Index),
+    /// What was compiled is published: generated objects, configs of nodes, statuses.
+    Publish,
+    /// The statuses of objects are lost.
+    Forget,
+    /// A node says which devices it has.
+    Report(u8, bool),
+    /// The revision is stored.
+    Store,
+}
+
+/// Steps, and whether a compile follows each.
+fn steps() -> impl Strategy<Value = Vec<(Step, bool)>> {
+    let step = prop_oneof![
+        8 => any::<Index>().prop_map(Step::Put),
+        4 => any::<Index>().prop_map(Step::Remove),
+        3 => Just(Step::Publish),
+        1 => Just(Step::Forget),
+        1 => (0_u8..5, any::<bool>()).prop_map(|(node, has)| Step::Report(node, has)),
+        1 => Just(Step::Store),
+    ];
+    prop::collection::vec((step, prop::bool::weighted(0.8)), 1..12)
+}
+
+/// A world whose networks overlap in more ways, whose objects are of different age, and some of whose destinations are next hops.
+fn varied() -> impl Strategy<Value = Vec<Value>> {
+    (everything(), prop::collection::vec(any::<u8>(), 64)).prop_map(|(mut world, choices)| {
+        for (document, choice) in world.iter_mut().zip(choices.into_iter().cycle()) {
+            if choice % 4 > 0 {
+                let created = format!("2026-01-0{}T00:00:00Z", choice % 4);
+                document["metadata"]["creationTimestamp"] = json!(created);
+            }
+            if let Some(cidr) = document["spec"]["ipv4"]["cidr"].as_str() {
+                let net = cidr.trim_end_matches("/28");
+                let length = [28, 28, 29, 30, 14][usize::from(choice / 4) % 5];
+                let first = if length == 14 { "10.0.0.0" } else { net };
+                document["spec"]["ipv4"]["cidr"] = json!(format!("{first}/{length}"));
+            }
+            if document["kind"] == "Destination" && choice > 200 {
+                let prefixes = document["spec"]["prefixes"].clone();
+                let next_hop = json!({"ipv4": format!("10.{}.0.{}", choice % 6, 1 + choice % 5)});
+                document["spec"] = json!({"nextHop": next_hop, "prefixes": prefixes});
+            }
+        }
+        world
+    })
+}
+
+/// The objects of a cluster, as they were written.
+#[derive(Default)]
+struct Cluster {
+    compiler: Compiler,
+    documents: BTreeMap<ObjectRef, Value>,
+}
+
+impl Cluster {
+    fn put(&mut self, document: &Value) {
+        if let Insertion::Object(subject) = self.compiler.insert(document) {
+            self.documents.insert(subject, document.clone());
+        }
+    }
+
+    fn remove(&mut self, subject: &ObjectRef) {
+        self.compiler.remove(subject);
+        self.documents.remove(subject);
+    }
+
+    fn publish(&mut self) {
+        let (snapshot, compilation) = self.compiler.compile();
+        let statuses = status::fold(snapshot, compilation, &BTreeMap::new());
+        let made: Vec<Value> = [told(compilation), generated(compilation)].concat();
+        let is_ours = |subject: &&ObjectRef| {
+            let document = &self.documents[*subject];
+            let is_owned = document["metadata"].get("ownerReferences").is_some();
+            subject.kind == Kind::NodeNetworkConfig || is_owned
+        };
+        let old: Vec<ObjectRef> = self.documents.keys().filter(is_ours).cloned().collect();
+        for subject in old {
+            self.remove(&subject);
+        }
+        for document in made {
+            self.put(&document);
+        }
+        for (subject, status) in statuses.0 {
+            if let Some(mut document) = self.documents.get(&subject).cloned() {
+                document["status"] = status;
+                self.put(&document);
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        for mut document in self.documents.clone().into_values() {
+            if let Some(fields) = document.as_object_mut() {
+                fields.remove("status");
+            }
+            self.put(&document);
+        }
+    }
+
+    fn store(&mut self) {
+        let (_, compilation) = self.compiler.compile();
+        let spec = serde_json::to_value(compilation.revision.spec()).expect("a spec is JSON");
+        let name = revision::object_name(&compilation.revision.fingerprint);
+        let metadata = json!({"name": name, "creationTimestamp": "2026-02-01T00:00:00Z"});
+        self.put(&object(TCAAS, "NetworkConfigRevision", metadata, spec));
+    }
+
+    fn take(&mut self, step: Step, other: &[Value]) {
+        match step {
+            Step::Put(one) if !other.is_empty() => self.put(one.get(other)),
+            Step::Remove(one) if !self.documents.is_empty() => {
+                let subjects: Vec<ObjectRef> = self.documents.keys().cloned().collect();
+                self.remove(one.get(&subjects));
+            }
+            Step::Put(_) | Step::Remove(_) => {}
+            Step::Publish => self.publish(),
+            Step::Forget => self.forget(),
+            Step::Report(node, has) => {
+                let device = if has { "bond0" } else { "eth7" };
+                let status = json!({"interfaces": [{"name": device}]});
+                let mut report = object(
+                    TCAAS,
+                    "NodeNetworkStatus",
+                    json!({"name": format!("n{node}")}),
+                    json!({}),
+                );
+                report["status"] = status;
+                self.put(&report);
+            }
+            Step::Store => self.store(),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(laws(192))]
+
+    #[test]
+    fn compiling_after_a_change_is_compiling_everything(world in varied(), other in varied(), steps in steps()) {
+        let mut cluster = Cluster::default();
+        for document in &world {
+            cluster.put(document);
+        }
+        cluster.compiler.compile();
+        for (step, compiles) in steps {
+            cluster.take(step, &other);
+            if compiles {
+                let (snapshot, quick) = cluster.compiler.compile();
+                let full = compile(snapshot);
+                prop_assert_eq!(differences(&full, quick), Vec::<String>::new());
+                prop_assert_eq!(&full, quick);
+            }
+        }
+    }
+}
