@@ -135,7 +135,7 @@ impl Lowered {
                 );
             }
         }
-        differences.intents = touched.clone();
+        differences.intents.clone_from(touched);
         Some(Touched::These(differences))
     }
 

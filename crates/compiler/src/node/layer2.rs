@@ -35,7 +35,7 @@ pub(super) fn claims<'a>(
     vrf_vnis: &BTreeMap<Vni, ObjectRef>,
     problems: &mut Vec<Problem>,
 ) -> BTreeSet<&'a str> {
-    let node = group.nodes.first().map(|node| (*node).to_owned());
+    let node = group.nodes.first().cloned();
     // On a real node two selected objects do meet; without nodes they might.
     let meet = |a: &Segment, b: &Segment| {
         node.is_some() || may_meet(a.spec.node_selector.as_ref(), b.spec.node_selector.as_ref())
@@ -201,7 +201,7 @@ pub(super) fn host_routes<'a>(
     in_effect: &BTreeSet<&str>,
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<&'a str, Vec<StaticRoute>> {
-    let node = group.nodes.first().map(|node| (*node).to_owned());
+    let node = group.nodes.first().cloned();
     let mut holders: BTreeMap<Prefix, &ObjectRef> = BTreeMap::new();
     let mut routes: BTreeMap<&str, Vec<StaticRoute>> = BTreeMap::new();
     for (name, object) in group
@@ -271,11 +271,7 @@ pub(super) fn build<'a>(
             .as_ref()
             .filter(|vrf| !known_vrf(vrf.as_str()))
         {
-            let node = group
-                .nodes
-                .first()
-                .map(|node| (*node).to_owned())
-                .unwrap_or_default();
+            let node = group.nodes.first().cloned().unwrap_or_default();
             let kind = problem::Kind::VrfNotOnNode {
                 vrf: vrf.to_string(),
                 node,

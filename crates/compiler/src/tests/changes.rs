@@ -119,7 +119,7 @@ impl Cluster {
         self.put(&object(TCAAS, "NetworkConfigRevision", metadata, spec));
     }
 
-    fn take(&mut self, step: Step, other: &[Value]) {
+    fn take(&mut self, step: &Step, other: &[Value]) {
         match step {
             Step::Put(one) if !other.is_empty() => self.put(one.get(other)),
             Step::Remove(one) if !self.documents.is_empty() => {
@@ -130,7 +130,7 @@ impl Cluster {
             Step::Publish => self.publish(),
             Step::Forget => self.forget(),
             Step::Report(node, has) => {
-                let device = if has { "bond0" } else { "eth7" };
+                let device = if *has { "bond0" } else { "eth7" };
                 let status = json!({"interfaces": [{"name": device}]});
                 let mut report = object(
                     TCAAS,
@@ -157,7 +157,7 @@ proptest! {
         }
         cluster.compiler.compile();
         for (step, compiles) in steps {
-            cluster.take(step, &other);
+            cluster.take(&step, &other);
             if compiles {
                 let (snapshot, quick) = cluster.compiler.compile();
                 let full = compile(snapshot);

@@ -90,7 +90,8 @@ proptest! {
         smaller.remove(&gone);
         let after = compile(&smaller);
         let (was, is) = (Trace::new(&settled, &before), Trace::new(&smaller, &after));
-        let waited: BTreeSet<&ObjectRef> = before.problems.iter().map(|problem| &problem.subject).collect();
+        let waited = before.problems.iter().map(|problem| &problem.subject);
+        let waited: BTreeSet<&ObjectRef> = waited.chain(&before.platform_keeps).collect();
         let network = (gone.kind == Kind::Layer2Attachment).then(|| {
             ObjectRef::named(Kind::Network, &settled.layer2_attachments[&gone.key].spec.network_ref)
         });
