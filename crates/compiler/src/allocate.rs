@@ -129,8 +129,9 @@ fn address(prefix: Prefix, number: u128) -> IpAddr {
 
 /// Gives each name a number of a range.
 ///
-/// Whoever had a usable one keeps it. A newcomer gets the first free number from a place that its name decides, so that the same
-/// name gets the same number in two worlds that remember nothing of each other, as far as they have room.
+/// Whoever had a usable one keeps it. What somebody had who is gone may still be in use, and nobody else gets it. A newcomer gets the
+/// first free number from a place that its name decides, so that the same name gets the same number in two worlds that remember
+/// nothing of each other, as far as they have room.
 pub fn numbers(
     range: (u32, u32),
     names: &BTreeSet<&str>,
@@ -150,6 +151,7 @@ pub fn numbers(
             given.insert(name.clone(), *number);
         }
     }
+    taken.extend(previous.values());
     for name in names {
         if given.contains_key(*name) {
             continue;
@@ -264,6 +266,16 @@ mod tests {
             for (name, number) in before {
                 prop_assert_eq!(after.get(&name), Some(&number));
             }
+        }
+
+        #[test]
+        fn numbers_of_those_who_went_are_given_to_nobody(names in prop::collection::btree_set("[a-z]{1,6}", 0..40), others in prop::collection::btree_set("[A-Z]{1,6}", 0..40)) {
+            let range = (10_000, 10_099);
+            let before = numbers(range, &names.iter().map(String::as_str).collect(), &BTreeMap::new(), |_| true);
+            let after = numbers(range, &others.iter().map(String::as_str).collect(), &before, |_| true);
+            prop_assert_eq!(after.len(), others.len());
+            let had: BTreeSet<&u32> = before.values().collect();
+            prop_assert!(after.values().all(|number| !had.contains(number)));
         }
     }
 }

@@ -72,13 +72,17 @@ fn from_range(
     let mut before = BTreeMap::new();
     for (key, network) in &snapshot.networks {
         let spec = &network.spec;
-        if spec.vni.is_some() || spec.vlan.is_none() || !attached.contains(key.name.as_str()) {
+        let needs_one = spec.managed && spec.vni.is_none() && spec.vlan.is_some();
+        if !needs_one || !attached.contains(key.name.as_str()) {
             continue;
         }
         names.insert(key.name.as_str());
         if let Some(vni) = network.status.as_ref().and_then(|status| status.vni) {
             before.insert(key.name.clone(), vni.get());
         }
+    }
+    if before.len() < names.len() {
+        recall(snapshot, &names, &mut before);
     }
     let as_vni = |number: u32| Vni::try_from(i64::from(number)).ok();
     let free = |number: &u32| as_vni(*number).is_some_and(|vni| !holders.contains_key(&vni));
@@ -92,6 +96,38 @@ fn from_range(
         } else {
             let subject = ObjectRef::named(Kind::Network, name);
             problems.push(Problem::new(subject, "spec.vni", problem::Kind::NoVniLeft));
+        }
+    }
+}
+
+/// Adds what is known of VNIs besides statuses: the one of a network whose status was lost; and, so that no newcomer gets them, those
+/// of low-level objects, and those that nodes were told of and whose network is gone.
+fn recall(snapshot: &Snapshot, names: &BTreeSet<&str>, before: &mut BTreeMap<String, u32>) {
+    let segments = &snapshot.layer2_network_configurations;
+    for object in segments.values() {
+        let owner = object.meta.owner.as_ref();
+        let attachment = owner.and_then(|owner| snapshot.layer2_attachments.get(&owner.key));
+        let name = attachment.map(|attachment| attachment.spec.network_ref.as_str());
+        let network = name.and_then(|name| snapshot.networks.get_key_value(&Key::named(name)));
+        let its = network.filter(|(_, network)| network.spec.vlan == Some(object.spec.id));
+        let (Some((key, _)), Some(vni)) = (its, object.spec.vni) else {
+            continue;
+        };
+        let has_none = names.contains(key.name.as_str()) && !before.contains_key(&key.name);
+        if has_none {
+            before.insert(key.name.clone(), vni.get());
+        }
+    }
+    let segments = segments.values().filter_map(|one| one.spec.vni);
+    let routing = snapshot.vrf_route_configurations.values();
+    let routing = routing.filter_map(|one| one.spec.vni);
+    let configs = snapshot.node_network_configs.values();
+    let told = configs.flat_map(|config| config.spec.layer2s.values().map(|one| one.vni));
+    let mut known: BTreeSet<u32> = before.values().copied().collect();
+    for vni in segments.chain(routing).chain(told).map(Vni::get) {
+        if known.insert(vni) {
+            // Nothing is called so: it is a place for the number alone.
+            before.insert(format!("VNI {vni}"), vni);
         }
     }
 }
