@@ -130,11 +130,23 @@ const INTENTS: [Kind; 7] = [
     Kind::TrafficMirror,
 ];
 
+/// What tells whether people's own mirrors run, in the way of intents.
+const RUNNING_MIRRORS: [Kind; 6] = [
+    Kind::NodeNetworkConfig,
+    Kind::Collector,
+    Kind::TrafficMirror,
+    Kind::MirrorTarget,
+    Kind::Layer2NetworkConfiguration,
+    Kind::VrfRouteConfiguration,
+];
+
 /// What stands in the words of low-level objects, so that who wrote it counts.
-const LOW_LEVEL: [Kind; 4] = [
+const LOW_LEVEL: [Kind; 6] = [
     Kind::Layer2NetworkConfiguration,
     Kind::VrfRouteConfiguration,
     Kind::BgpPeering,
+    Kind::MirrorTarget,
+    Kind::MirrorSelector,
     Kind::NetworkConfigRevision,
 ];
 
@@ -146,9 +158,13 @@ impl Lowered {
         settings: &SettingsSpec,
         changes: Changes<'_>,
     ) -> Touched {
-        let has_other_hands = self.written.update(snapshot, changes);
-        if has_other_hands || changes.touch(Kind::NetworkConfigRevision) {
-            self.hands = Hands::new(snapshot, &self.written);
+        let mut has_other_hands = self.written.update(snapshot, changes);
+        if has_other_hands
+            || changes.touch(Kind::NetworkConfigRevision)
+            || (self.written.has_mirrors() && changes.touch_any(&RUNNING_MIRRORS))
+        {
+            let then = mem::replace(&mut self.hands, Hands::new(snapshot, &self.written));
+            has_other_hands |= then != self.hands;
         }
         let premises = self.premises(snapshot, settings, changes);
         let touched = premises.touched(snapshot, self, changes);

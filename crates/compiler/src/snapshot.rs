@@ -151,6 +151,13 @@ macro_rules! snapshot {
                 }
             }
 
+            /// Whether the object is there and can be read.
+            pub(crate) fn contains(&self, subject: &ObjectRef) -> bool {
+                match subject.kind {
+                    $(Kind::$kind => self.$field.contains_key(&subject.key),)*
+                }
+            }
+
             /// Whether both have the same object, or neither has it.
             pub(crate) fn has_same(&self, other: &Self, subject: &ObjectRef) -> bool {
                 match subject.kind {
@@ -280,13 +287,15 @@ impl Snapshot {
         }
     }
 
-    /// Why an object that somebody refers to is not here: it does not exist, or it cannot be read.
+    /// Why an object that somebody refers to is not in effect: it does not exist, cannot be read, or something is wrong with it.
     pub(crate) fn missing(&self, target: ObjectRef) -> problem::Kind {
         let is_unreadable = self.unreadable.iter().any(|problem| {
             problem.subject == target && matches!(problem.kind, problem::Kind::Unreadable { .. })
         });
         if is_unreadable {
             problem::Kind::UnreadableReference { target }
+        } else if self.contains(&target) {
+            problem::Kind::ReferenceNotInEffect { target }
         } else {
             problem::Kind::MissingReference { target }
         }

@@ -1,10 +1,16 @@
-//! Intents and people's own low-level objects do not share a scope: a VRF, a VLAN or VNI, a session. Whoever has it keeps it.
+//! Intents and people's own low-level objects do not share a scope: a VRF, a VLAN or VNI, a session, a tunnel, what is copied from a
+//! segment into a tunnel. Whoever has it keeps it.
+
+mod mirrors;
 
 use std::{collections::BTreeMap, fmt, net::IpAddr, sync::Arc};
 
 use api::{
     meta::LabelSelector,
-    tcaas::{BgpPeeringSpec, Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec},
+    tcaas::{
+        BgpPeeringSpec, GreProtocol, Layer2NetworkConfigurationSpec, MirrorDirection,
+        VrfRouteConfigurationSpec,
+    },
     value::{IfName, VlanId, Vni, VrfName},
 };
 
@@ -28,6 +34,20 @@ pub(super) enum Scope {
     Segment(String),
     /// Sessions with an address on a loopback.
     Peer(IpAddr),
+    /// A tunnel for mirrored traffic: what the kernel tells tunnels apart by.
+    Tunnel {
+        vrf: VrfName,
+        loopback: IfName,
+        destination: IpAddr,
+        key: Option<u32>,
+        protocol: GreProtocol,
+    },
+    /// What is copied of an object's traffic, in one direction, into the tunnel of a target.
+    Copies {
+        source: String,
+        direction: MirrorDirection,
+        target: String,
+    },
 }
 
 impl fmt::Display for Scope {
@@ -39,6 +59,20 @@ impl fmt::Display for Scope {
             Self::HostVlan(device, vlan) => write!(f, "VLAN {vlan} on {:?}", device.as_str()),
             Self::Segment(name) => write!(f, "BGP on {name}"),
             Self::Peer(address) => write!(f, "BGP with {address}"),
+            Self::Tunnel {
+                vrf, destination, ..
+            } => write!(f, "the tunnel to {destination} in VRF {:?}", vrf.as_str()),
+            Self::Copies {
+                source,
+                direction,
+                target,
+            } => {
+                let direction = match direction {
+                    MirrorDirection::Ingress => "ingress",
+                    MirrorDirection::Egress => "egress",
+                };
+                write!(f, "the {direction} of {source} that {target} gets")
+            }
         }
     }
 }
@@ -58,6 +92,10 @@ impl Scope {
             (Self::Peer(_), Kind::BgpPeering) => "spec.loopbackPeer",
             (Self::Segment(_), _) => "spec.bgp",
             (Self::Peer(_), _) => "spec",
+            (Self::Tunnel { .. }, Kind::MirrorTarget) => "spec.destinationIP",
+            (Self::Tunnel { .. }, _) => "spec.address",
+            (Self::Copies { .. }, Kind::MirrorSelector) => "spec.mirrorSource",
+            (Self::Copies { .. }, _) => "spec.source",
         }
     }
 }
@@ -112,7 +150,7 @@ struct Hand {
     source: ObjectRef,
     meta: Meta,
     node_selector: Option<LabelSelector>,
-    /// Whether the last revision has it in this scope.
+    /// Whether the last revision has it in this scope, or, for a mirror, some node's config.
     runs: bool,
 }
 
@@ -130,6 +168,11 @@ impl Hands {
         hands.add(&written.layer2, &last.map(Last::layer2).unwrap_or_default());
         hands.add(&written.vrf, &last.map(Last::vrf).unwrap_or_default());
         hands.add(&written.bgp, &last.map(Last::bgp).unwrap_or_default());
+        hands.add(&written.mirror_targets, &mirrors::told_targets(snapshot));
+        hands.add(
+            &written.mirror_selectors,
+            &mirrors::told_selectors(snapshot),
+        );
         hands
     }
 
@@ -172,6 +215,10 @@ impl Hands {
         let mut meetings = self.meetings(intent, layer2, &made.layer2);
         meetings.extend(self.meetings(intent, vrf, &made.vrf));
         meetings.extend(self.meetings(intent, &snapshot.bgp_peerings, &made.bgp));
+        let targets = &snapshot.mirror_targets;
+        meetings.extend(self.meetings(intent, targets, &made.mirror_targets));
+        let selectors = &snapshot.mirror_selectors;
+        meetings.extend(self.meetings(intent, selectors, &made.mirror_selectors));
         let waits = meetings.iter().any(|meeting| meeting.intent_waits);
         for Meeting {
             scope,

@@ -167,6 +167,12 @@ impl Lowered {
                 Kind::VrfRouteConfiguration => {
                     drop(Arc::make_mut(&mut self.vrf).remove(&key.name));
                 }
+                Kind::MirrorTarget => {
+                    drop(Arc::make_mut(&mut self.mirror_targets).remove(&key.name));
+                }
+                Kind::MirrorSelector => {
+                    drop(Arc::make_mut(&mut self.mirror_selectors).remove(&key.name));
+                }
                 _ => drop(Arc::make_mut(&mut self.bgp).remove(&key.name)),
             }
         }

@@ -25,6 +25,11 @@ pub(super) struct Written {
 }
 
 impl Written {
+    /// Whether there are mirrors among it.
+    pub(super) fn has_mirrors(&self) -> bool {
+        !self.mirror_targets.is_empty() || !self.mirror_selectors.is_empty()
+    }
+
     /// Brings it up to date; says whether that made a difference.
     pub(super) fn update(&mut self, snapshot: &Snapshot, changes: Changes<'_>) -> bool {
         let layer2 = &snapshot.layer2_network_configurations;

@@ -1,6 +1,6 @@
 //! Statuses of low-level objects, people's own and generated ones alike.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use api::{
     meta::{ConditionStatus, Conditions},
@@ -11,18 +11,21 @@ use super::{Fold, Statuses};
 use crate::{
     lower::LowLevel,
     node::Shared,
-    snapshot::{Kind, Meta, ObjectRef},
+    snapshot::{Key, Kind, Meta, ObjectRef},
 };
 
 impl Fold<'_> {
-    /// Statuses of the low-level objects that exist. One that is not made any more is about to go and has none.
+    /// Statuses of the low-level objects that exist. A generated one that is not made any more is about to go and has none.
     pub(super) fn low_level(&self, statuses: &mut Statuses) {
         let lowered = &self.compilation.lowered;
         for (key, object) in &self.snapshot.layer2_network_configurations {
-            let Some(made) = lowered.layer2.get(&key.name) else {
+            let meta = &object.meta;
+            let made = lowered.layer2.get(&key.name);
+            let kind = Kind::Layer2NetworkConfiguration;
+            let Some(source) = whose(made, (kind, key), meta) else {
                 continue;
             };
-            let (meta, vlan) = (&object.meta, made.spec.id);
+            let vlan = made.map_or(object.spec.id, |made| made.spec.id);
             let on_node = |shared: &Shared| {
                 let has_vlan = shared.layer2s.contains_key(&vlan.to_string())
                     || shared.host_vlans.values().any(|host| host.vlan == vlan);
@@ -30,20 +33,25 @@ impl Fold<'_> {
             };
             let status = Layer2NetworkConfigurationStatus {
                 observed_generation: meta.generation,
-                node_addresses: if made.is_generated() {
-                    BTreeMap::new()
+                node_addresses: if source.kind == kind {
+                    self.node_addresses(&source)
                 } else {
-                    self.node_addresses(&made.source)
+                    BTreeMap::new()
                 },
-                conditions: self.of_low_level(made, on_node, meta),
+                conditions: self.of_low_level(&source, on_node, meta),
             };
-            statuses.put(Kind::Layer2NetworkConfiguration, key, &status);
+            statuses.put(kind, key, &status);
         }
         for (key, object) in &self.snapshot.vrf_route_configurations {
-            let Some(made) = lowered.vrf.get(&key.name) else {
+            let meta = &object.meta;
+            let made = lowered.vrf.get(&key.name);
+            let kind = Kind::VrfRouteConfiguration;
+            let Some(source) = whose(made, (kind, key), meta) else {
                 continue;
             };
-            let (meta, vrf) = (&object.meta, made.spec.vrf.as_str());
+            let vrf = made
+                .map_or(&object.spec.vrf, |made| &made.spec.vrf)
+                .as_str();
             let on_node = |shared: &Shared| {
                 let mut cluster = shared.cluster_vrf.iter();
                 let has_vrf = shared.fabric_vrfs.contains_key(vrf)
@@ -52,31 +60,32 @@ impl Fold<'_> {
             };
             let status = VrfRouteConfigurationStatus {
                 observed_generation: meta.generation,
-                conditions: self.of_low_level(made, on_node, meta),
+                conditions: self.of_low_level(&source, on_node, meta),
             };
-            statuses.put(Kind::VrfRouteConfiguration, key, &status);
+            statuses.put(kind, key, &status);
         }
         for (key, object) in &self.snapshot.bgp_peerings {
-            let Some(made) = lowered.bgp.get(&key.name) else {
+            let made = lowered.bgp.get(&key.name);
+            let kind = Kind::BgpPeering;
+            let Some(source) = whose(made, (kind, key), &object.meta) else {
                 continue;
             };
             let on_node = |shared: &Shared| shared.peerings.contains(&key.name);
             let status = BgpPeeringStatus {
                 observed_generation: object.meta.generation,
-                conditions: self.of_low_level(made, on_node, &object.meta),
+                conditions: self.of_low_level(&source, on_node, &object.meta),
             };
-            statuses.put(Kind::BgpPeering, key, &status);
+            statuses.put(kind, key, &status);
         }
     }
 
     /// Conditions of a low-level object. What is wrong with a generated one is wrong with its intent.
-    fn of_low_level<S>(
+    fn of_low_level(
         &self,
-        object: &LowLevel<S>,
+        source: &ObjectRef,
         on_node: impl Fn(&Shared) -> bool,
         meta: &Meta,
     ) -> Conditions {
-        let source: &ObjectRef = &object.source;
         let resolved = self.resolved(source, meta);
         let applied = self.applied(on_node, meta);
         let mut overall = if resolved.status == ConditionStatus::True {
@@ -90,4 +99,18 @@ impl Fold<'_> {
         conditions.extend(self.interface_not_found(source, meta));
         Conditions(conditions)
     }
+}
+
+/// Whose problems a low-level object has: those of the intent that it is generated from, or its own, also where an intent keeps it out.
+/// Nobody's, where it is generated and not made any more.
+pub(super) fn whose<S>(
+    made: Option<&Arc<LowLevel<S>>>,
+    (kind, key): (Kind, &Key),
+    meta: &Meta,
+) -> Option<ObjectRef> {
+    let own = || {
+        let key = key.clone();
+        meta.owner.is_none().then_some(ObjectRef { kind, key })
+    };
+    made.map(|made| made.source.clone()).or_else(own)
 }

@@ -10,7 +10,7 @@ use api::{
     },
 };
 
-use super::{Fold, Statuses, conditions::condition, count};
+use super::{Fold, Statuses, conditions::condition, count, low_level::whose};
 use crate::{
     names,
     node::NodeConfig,
@@ -110,17 +110,20 @@ impl Fold<'_> {
         }
         let lowered = &self.compilation.lowered;
         for (key, object) in &snapshot.mirror_targets {
-            if let Some(target) = lowered.mirror_targets.get(&key.name) {
-                let status = self.mirror_target(key, &object.meta, &target.source);
-                statuses.put(Kind::MirrorTarget, key, &status);
+            let (kind, made) = (Kind::MirrorTarget, lowered.mirror_targets.get(&key.name));
+            if let Some(source) = whose(made, (kind, key), &object.meta) {
+                let status = self.mirror_target(key, &object.meta, &source);
+                statuses.put(kind, key, &status);
             }
         }
         for (key, object) in &snapshot.mirror_selectors {
-            if let Some(selector) = lowered.mirror_selectors.get(&key.name) {
+            let made = lowered.mirror_selectors.get(&key.name);
+            let kind = Kind::MirrorSelector;
+            if let Some(source) = whose(made, (kind, key), &object.meta) {
                 let target = lowered.mirror_targets.get(&object.spec.mirror_target.name);
                 let target = target.map(|target| &target.source);
-                let status = self.mirror_selector(key, &object.meta, &selector.source, target);
-                statuses.put(Kind::MirrorSelector, key, &status);
+                let status = self.mirror_selector(key, &object.meta, &source, target);
+                statuses.put(kind, key, &status);
             }
         }
     }
