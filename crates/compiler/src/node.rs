@@ -4,6 +4,7 @@ mod addresses;
 mod group;
 mod layer2;
 mod memo;
+mod mtu;
 mod peers;
 mod steering;
 mod underlay;
@@ -191,6 +192,7 @@ pub(crate) fn update(
     unreached(premises, problems);
     nowhere(content, memo, &broken, problems);
     interfaces(content, snapshot, configs, problems);
+    mtu::check(content, snapshot, configs, problems);
     let holders: BTreeSet<&String> = addresses.values().flat_map(BTreeMap::keys).collect();
     for (node, config) in configs {
         if !config.addresses.is_empty() || holders.contains(node) {

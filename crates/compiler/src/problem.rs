@@ -4,7 +4,7 @@ use std::{fmt, net::IpAddr};
 
 use api::{
     meta::InvalidSelector,
-    value::{Prefix, VlanId, Vni},
+    value::{Mtu, Prefix, VlanId, Vni},
 };
 use serde::{Serialize, Serializer};
 
@@ -243,7 +243,19 @@ pub enum Kind {
     /// There is no range to take a number from, or it is used up.
     #[error("no VNI is left in Settings.spec.l2VniRange for this Network")]
     NoVniLeft,
-    /// A segment's packets do not fit the fabric.
+    /// A segment has packets that its devices do not carry.
+    #[error("packets of {mtu} bytes do not fit {device:?} of node {node:?}, which carries {most}")]
+    MtuTooLarge {
+        /// The segment's MTU.
+        mtu: Mtu,
+        /// What fits, without what the fabric adds.
+        most: u32,
+        /// The narrowest device.
+        device: String,
+        /// Its node.
+        node: String,
+    },
+    /// A network has no room for a gateway.
     #[error("the gateway of {prefix} cannot be made: the network has room for one address only")]
     NoGateway {
         /// The network.
@@ -640,6 +652,9 @@ impl Kind {
                 format!("remove {what}, or change the flavour if the cluster has it")
             }
             Self::NoVniLeft => "set spec.vni, or set or widen Settings.spec.l2VniRange".to_owned(),
+            Self::MtuTooLarge { most, .. } => {
+                format!("set spec.mtu to {most} or less, or give the device a larger MTU")
+            }
             Self::NoGateway { .. } => "use a larger network, or set spec.disableAnycast".to_owned(),
             Self::NameTaken { .. } => "rename or delete that object".to_owned(),
             other => return other.remedy_of_attachments(),
