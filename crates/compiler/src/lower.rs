@@ -13,6 +13,7 @@ mod inbound;
 mod join;
 mod layer2_attachment;
 mod network;
+mod notes;
 mod outbound;
 mod pod_network;
 mod premises;
@@ -270,6 +271,7 @@ impl Lowered {
         let all = all.chain(&self.addresses.node_problems).chain(of_intents);
         let mut problems = all.cloned().collect();
         not_compiled_yet(snapshot, &mut problems);
+        notes::not_made(snapshot, &snapshot.settings(), &mut problems);
         problems
     }
 }

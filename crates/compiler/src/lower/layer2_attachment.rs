@@ -14,7 +14,7 @@ use api::{
 };
 
 use super::{
-    Attachment, Lowered, Made, host_attachment, reach,
+    Attachment, Lowered, Made, host_attachment, notes, reach,
     routing::{self, generated_name, permit, subnets},
 };
 use crate::{
@@ -38,7 +38,7 @@ pub(super) fn lower(
     problems: &mut Vec<Problem>,
 ) -> Option<Made> {
     let spec = &object.spec;
-    note_what_has_no_effect(subject, spec, problems);
+    notes::beside_sriov(subject, spec, problems);
     let selector = spec.node_selector.as_ref();
     if let Some(Err(error)) = selector.map(api::meta::LabelSelector::check) {
         let kind = problem::Kind::InvalidSelector(error);
@@ -47,6 +47,7 @@ pub(super) fn lower(
     }
     let network = network(snapshot, subject, spec, problems)?;
     if !network.managed {
+        notes::unmanaged(subject, spec, problems);
         let sriov_vlan = sriov_vlan(spec, network);
         let attachment = Attachment {
             sriov_vlan,
@@ -109,7 +110,7 @@ pub(super) fn lower(
 }
 
 /// Whether workloads may open sessions: not where their packets pass the node by.
-fn has_bgp(spec: &Layer2AttachmentSpec) -> bool {
+pub(super) fn has_bgp(spec: &Layer2AttachmentSpec) -> bool {
     let sriov = spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled);
     !sriov && spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled)
 }
@@ -425,33 +426,5 @@ fn permit_one(cidr: Prefix) -> PrefixItem {
         ge: None,
         le: None,
         action: PrefixAction::Permit,
-    }
-}
-
-/// What has no effect beside SR-IOV: said, not passed over.
-fn note_what_has_no_effect(
-    subject: &ObjectRef,
-    spec: &Layer2AttachmentSpec,
-    problems: &mut Vec<Problem>,
-) {
-    let mut note = |field: &str, what: &str| {
-        let what = what.to_owned();
-        let kind = problem::Kind::NoEffect { what };
-        problems.push(Problem::new(subject.clone(), field, kind));
-    };
-    if !spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled) || spec.interface_ref.is_some() {
-        return;
-    }
-    if spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
-        let what = "bgp does nothing with sriov: packets of SR-IOV devices pass the node by";
-        note("spec.bgp", what);
-    }
-    if spec.interface_name.is_none() && spec.destinations.is_some() {
-        let what = "destinations do nothing without an interface: packets of SR-IOV devices pass the node by";
-        note("spec.destinations", what);
-    }
-    if spec.interface_name.is_none() && spec.node_selector.is_some() {
-        let what = "nodeSelector does nothing without an interface: pods get SR-IOV devices wherever a node offers them";
-        note("spec.nodeSelector", what);
     }
 }

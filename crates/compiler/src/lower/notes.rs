@@ -1,0 +1,100 @@
+//! What is written and has no effect: said, not passed over.
+
+use api::{selvedge::SettingsSpec, tcaas::Layer2AttachmentSpec};
+
+use super::layer2_attachment::has_bgp;
+use crate::{
+    problem::{self, Problem},
+    snapshot::{Kind, ObjectRef, Snapshot},
+};
+
+/// Fields of the settings and of Networks of which nothing is made by this version.
+pub(super) fn not_made(snapshot: &Snapshot, settings: &SettingsSpec, problems: &mut Vec<Problem>) {
+    let asked = [
+        (settings.management_vrf.is_some(), "managementVRF"),
+        (!settings.cluster_neighbors.is_empty(), "clusterNeighbors"),
+    ];
+    for (_, what) in asked.into_iter().filter(|(is_asked, _)| *is_asked) {
+        let subject = ObjectRef::named(Kind::Settings, "default");
+        let kind = problem::Kind::NotCompiledYet { what };
+        problems.push(Problem::new(subject, format!("spec.{what}"), kind));
+    }
+    for (key, network) in &snapshot.networks {
+        let mut note = |field: &str, what: &str| {
+            let kind = problem::Kind::NoEffect {
+                what: what.to_owned(),
+            };
+            let subject = ObjectRef {
+                kind: Kind::Network,
+                key: key.clone(),
+            };
+            problems.push(Problem::new(subject, field, kind));
+        };
+        let spec = &network.spec;
+        if spec.allocation_pool.is_some() {
+            let what = "allocationPool is kept for later: the network is what ipv4, ipv6, vlan and vni say";
+            note("spec.allocationPool", what);
+        }
+        let families = [
+            (&spec.ipv4, "spec.ipv4.prefixLength"),
+            (&spec.ipv6, "spec.ipv6.prefixLength"),
+        ];
+        for (family, field) in families {
+            let family = family.as_ref();
+            if family.is_some_and(|family| family.prefix_length.is_some()) {
+                let what = "prefixLength is kept for later: whoever uses the network shares the whole of it";
+                note(field, what);
+            }
+        }
+    }
+}
+
+/// What asks for something on the nodes, of a Network that somebody else provides there: said, not passed over.
+pub(super) fn unmanaged(
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    problems: &mut Vec<Problem>,
+) {
+    let node_ips = spec.node_ips.as_ref();
+    let asked = [
+        (spec.destinations.is_some(), "destinations"),
+        (node_ips.is_some_and(|wanted| wanted.enabled), "nodeIPs"),
+        (has_bgp(spec), "bgp"),
+        (!spec.routes.is_empty(), "routes"),
+        (!spec.communities.is_empty(), "communities"),
+    ];
+    let network = &spec.network_ref;
+    for (_, field) in asked.into_iter().filter(|(is_asked, _)| *is_asked) {
+        let what = format!("nothing is made on nodes for Network {network}, which is not managed");
+        let kind = problem::Kind::NoEffect { what };
+        problems.push(Problem::new(subject.clone(), format!("spec.{field}"), kind));
+    }
+}
+
+/// What has no effect beside SR-IOV: said, not passed over.
+pub(super) fn beside_sriov(
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    problems: &mut Vec<Problem>,
+) {
+    let mut note = |field: &str, what: &str| {
+        let what = what.to_owned();
+        let kind = problem::Kind::NoEffect { what };
+        problems.push(Problem::new(subject.clone(), field, kind));
+    };
+    if !spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled) || spec.interface_ref.is_some() {
+        return;
+    }
+    if spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
+        let what = "bgp does nothing with sriov: packets of SR-IOV devices pass the node by";
+        note("spec.bgp", what);
+    }
+    if spec.interface_name.is_none() && spec.destinations.is_some() {
+        let what = "destinations do nothing without an interface: packets of SR-IOV devices pass the node by";
+        note("spec.destinations", what);
+    }
+    if spec.interface_name.is_none() && spec.node_selector.is_some() {
+        let what = "nodeSelector does nothing without an interface: pods get SR-IOV devices wherever a node offers them";
+        note("spec.nodeSelector", what);
+    }
+}
