@@ -1,6 +1,10 @@
 //! Each node's place in the fabric: its one Underlay, its VTEP and its router id.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use api::{
     meta::Labels,
@@ -377,36 +381,48 @@ struct Addresses {
 }
 
 impl Addresses {
-    /// Takes the addresses that nodes had before, so that no newcomer gets one of them.
+    /// Takes the addresses that nodes had before, so that no newcomer gets one of them: not those of a node that is gone either, or of
+    /// one that has changed its Underlay, for as long as its config says them.
     fn recall(snapshot: &Snapshot, chosen: &[(&str, &Plan<'_>)]) -> Self {
         let mut addresses = Self {
             pools: BTreeMap::new(),
             held: BTreeMap::new(),
         };
         let plans: BTreeMap<&str, &Plan<'_>> = chosen.iter().copied().collect();
+        let mut left_behind = Vec::new();
         for (key, config) in by_age(&snapshot.node_network_configs) {
             let Some(underlay) = &config.spec.underlay else {
                 continue;
             };
-            let Some(plan) = plans.get(key.name.as_str()) else {
-                continue;
-            };
-            let router_id = (plan.router_ids(), IpAddr::V4(underlay.router_id));
-            for (pool, address) in [Some(router_id), plan.vteps.zip(underlay.vtep)]
-                .into_iter()
-                .flatten()
-            {
-                if addresses
-                    .pools
-                    .entry(pool)
-                    .or_insert_with(|| Pool::new(pool))
-                    .take(address)
-                {
+            let plan = plans.get(key.name.as_str());
+            let router_ids = plan.map(|plan| plan.router_ids());
+            let router_id = Some((router_ids, IpAddr::V4(underlay.router_id)));
+            let vteps = plan.and_then(|plan| plan.vteps);
+            let vtep = underlay.vtep.map(|vtep| (vteps, vtep));
+            for (pool, address) in [router_id, vtep].into_iter().flatten() {
+                let own = pool.filter(|pool| addresses.pool(*pool).take(address));
+                if let Some(pool) = own {
                     addresses.held.insert((pool, key.name.clone()), address);
+                } else {
+                    left_behind.push(address);
                 }
             }
         }
+        if left_behind.is_empty() {
+            return addresses;
+        }
+        let pools = chosen.iter().map(|(_, plan)| plan);
+        let pools = pools.flat_map(|plan| [Some(plan.router_ids()), plan.vteps]);
+        for pool in pools.flatten().collect::<BTreeSet<Prefix>>() {
+            for address in &left_behind {
+                addresses.pool(pool).take(*address);
+            }
+        }
         addresses
+    }
+
+    fn pool(&mut self, pool: Prefix) -> &mut Pool {
+        self.pools.entry(pool).or_insert_with(|| Pool::new(pool))
     }
 
     fn give(&mut self, pool: Prefix, node: &str) -> Option<IpAddr> {
@@ -414,11 +430,7 @@ impl Addresses {
         if let Some(address) = self.held.get(&key) {
             return Some(*address);
         }
-        let address = self
-            .pools
-            .entry(pool)
-            .or_insert_with(|| Pool::new(pool))
-            .take_lowest()?;
+        let address = self.pool(pool).take_lowest()?;
         self.held.insert(key, address);
         Some(address)
     }

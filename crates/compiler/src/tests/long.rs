@@ -205,6 +205,11 @@ proptest! {
                     prop_assert_eq!(holders.insert(one, holder), None, "{} after {:?}", one, change);
                 }
             }
+            // A VNI that nodes still have is given to nobody else.
+            let had: BTreeMap<&String, &String> = before.iter().flat_map(|(holder, own)| own.iter().map(move |one| (one, holder))).collect();
+            for (one, holder) in holders.into_iter().filter(|(one, _)| one.starts_with("VNI")) {
+                prop_assert!(had.get(one).is_none_or(|had| *had == holder), "{} went to {} after {:?}", one, holder, change);
+            }
             for (holder, had) in &before {
                 if let Some(has) = now.get(holder) {
                     let fewer = had.len().min(has.len());
