@@ -103,6 +103,7 @@ fn out_of_effect(problems: &[Problem]) -> BTreeSet<ObjectRef> {
                     | problem::Kind::DeviceNameTaken { .. }
                     | problem::Kind::NetworksOverlap { .. }
                     | problem::Kind::NameTooLong { .. }
+                    | problem::Kind::MtuTooSmall { .. }
                     | problem::Kind::VrfNameTaken { .. }
                     | problem::Kind::VrfIncomplete { .. }
                     | problem::Kind::VrfDisagrees { .. }

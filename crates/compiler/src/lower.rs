@@ -12,6 +12,7 @@ mod host_attachment;
 mod inbound;
 mod join;
 mod layer2_attachment;
+pub(crate) mod mtu;
 mod network;
 mod notes;
 mod outbound;
@@ -268,6 +269,7 @@ impl Lowered {
     pub(crate) fn problems(&self, snapshot: &Snapshot) -> Vec<Problem> {
         let of_intents = self.outcomes.values().flat_map(Outcome::problems);
         let all = self.vrf_problems.iter().chain(&self.vni_problems);
+        let all = all.chain(self.written.broken.values());
         let all = all.chain(&self.addresses.node_problems).chain(of_intents);
         let mut problems = all.cloned().collect();
         not_compiled_yet(snapshot, &mut problems);

@@ -255,6 +255,14 @@ pub enum Kind {
         /// Its node.
         node: String,
     },
+    /// A segment with IPv6 addresses has an MTU that IPv6 cannot have.
+    #[error("an MTU of {mtu} bytes is below the {least} that IPv6 needs")]
+    MtuTooSmall {
+        /// The segment's MTU.
+        mtu: Mtu,
+        /// What is needed.
+        least: u16,
+    },
     /// A network has no room for a gateway.
     #[error("the gateway of {prefix} cannot be made: the network has room for one address only")]
     NoGateway {
@@ -655,6 +663,7 @@ impl Kind {
             Self::MtuTooLarge { most, .. } => {
                 format!("set spec.mtu to {most} or less, or give the device a larger MTU")
             }
+            Self::MtuTooSmall { least, .. } => format!("set spec.mtu to {least} or more"),
             Self::NoGateway { .. } => "use a larger network, or set spec.disableAnycast".to_owned(),
             Self::NameTaken { .. } => "rename or delete that object".to_owned(),
             other => return other.remedy_of_attachments(),

@@ -14,6 +14,7 @@ use api::{
 use super::{
     Attachment, Lowered, Made,
     layer2_attachment::{default_mtu, node_ips, sriov_vlan},
+    mtu,
     routing::{generated_name, subnets},
 };
 use crate::{
@@ -86,6 +87,10 @@ pub(super) fn lower(
         node_ips,
         static_routes,
     };
+    if let Err(kind) = mtu::check(&layer2) {
+        problems.push(Problem::new(subject.clone(), "spec.mtu", kind));
+        return None;
+    }
     Some(Made {
         layer2: vec![(name, layer2)],
         attachment: Attachment {

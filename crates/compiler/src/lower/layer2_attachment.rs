@@ -14,7 +14,7 @@ use api::{
 };
 
 use super::{
-    Attachment, Lowered, Made, host_attachment, notes, reach,
+    Attachment, Lowered, Made, host_attachment, mtu, notes, reach,
     routing::{self, generated_name, permit, subnets},
 };
 use crate::{
@@ -96,11 +96,16 @@ pub(super) fn lower(
         let name = generated_name(subject, vrf.as_str());
         (name, routing(spec, vrf, reached, &subnets))
     });
+    let layer2 = layer2(settings, spec, &segment, &reach, node_ips);
+    if let Err(kind) = mtu::check(&layer2) {
+        problems.push(Problem::new(subject.clone(), "spec.mtu", kind));
+        return None;
+    }
     let name = generated_name(subject, &segment.vlan.to_string());
     Some(Made {
         bgp: bgp.into_iter().collect(),
         vrf: routing.collect(),
-        layer2: vec![(name, layer2(settings, spec, &segment, &reach, node_ips))],
+        layer2: vec![(name, layer2)],
         attachment: Attachment {
             sriov_vlan: sriov_vlan(spec, network),
             ..attachment(settings, spec, &segment, reach.matched)

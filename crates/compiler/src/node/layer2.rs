@@ -17,7 +17,7 @@ use api::{
 use self::networks::Networks;
 use super::Group;
 use crate::{
-    lower::LowLevel,
+    lower::{LowLevel, mtu},
     names,
     problem::{self, Problem},
     revision::Content,
@@ -44,6 +44,10 @@ pub(super) fn claims<'a>(
     let mut holders: BTreeMap<Claim, Vec<&Segment>> = BTreeMap::new();
     let mut networks = Networks::default();
     for (name, object) in &group.layer2 {
+        if let Err(kind) = mtu::check(&object.spec) {
+            problems.push(Problem::new(object.source.clone(), "spec.mtu", kind));
+            continue;
+        }
         let wanted = wanted(&object.spec);
         let taken = wanted.iter().find_map(|claim| {
             // A VNI is one VRF's or one segment's, wherever the two are.
@@ -305,7 +309,8 @@ fn segment(content: &Content, spec: &Layer2NetworkConfigurationSpec) -> Option<L
         neigh_suppression: spec.neigh_suppression.unwrap_or_else(|| irb.is_some()),
         irb,
         mirror_acls: Vec::new(),
-        disable_segmentation: spec.disable_segmentation,
+        // A node that cannot do it refuses the whole config.
+        disable_segmentation: false,
         devices: Layer2Devices {
             bridge: names::l2_bridge(spec.id),
             vxlan: names::l2_vxlan(vni),
@@ -343,5 +348,11 @@ fn note_what_has_no_effect(content: &Content, object: &Segment, problems: &mut V
     if spec.create_mac_vlan_interface {
         let what = "the node has the interface l2.<interfaceName>, which macvlans can be made on: set spec.interfaceName instead";
         note("spec.createMacVLANInterface", what);
+    }
+    if spec.disable_segmentation {
+        let what = "disableSegmentation";
+        let kind = problem::Kind::NotCompiledYet { what };
+        let field = "spec.disableSegmentation";
+        problems.push(Problem::new(object.source.clone(), field, kind));
     }
 }

@@ -56,13 +56,6 @@ impl OnNode<'_> {
                 let ask = Ask::Attachment(AttachmentAsk::NeighborSuppression);
                 draft.low(low, "spec.neighSuppression", ask);
             }
-            if spec.disable_segmentation {
-                draft.low(
-                    low,
-                    "spec.disableSegmentation",
-                    Ask::Attachment(AttachmentAsk::Vlan),
-                );
-            }
             draft.done()
         };
         self.over_the_fabric(vlan).map(claim).into_iter().collect()
