@@ -5,6 +5,7 @@ mod group;
 mod layer2;
 mod memo;
 mod mtu;
+mod outside;
 mod peers;
 mod steering;
 mod underlay;
@@ -193,6 +194,7 @@ pub(crate) fn update(
     nowhere(content, memo, &broken, problems);
     interfaces(content, snapshot, configs, problems);
     mtu::check(content, snapshot, configs, problems);
+    outside::note(content, configs, problems);
     let holders: BTreeSet<&String> = addresses.values().flat_map(BTreeMap::keys).collect();
     for (node, config) in configs {
         if !config.addresses.is_empty() || holders.contains(node) {
