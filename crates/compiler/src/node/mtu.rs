@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
+use api::value::IfName;
+
 use super::{NodeConfig, Shared};
 use crate::{
     problem::{self, Problem},
@@ -49,7 +51,7 @@ pub(super) fn check(
         {
             let on = object.spec.interface_ref.as_ref();
             let mtu = object.spec.mtu;
-            if on.map(|device| device.as_str()) != parent || u32::from(mtu.get()) <= carrier.most {
+            if on.map(IfName::as_str) != parent || u32::from(mtu.get()) <= carrier.most {
                 continue;
             }
             let kind = problem::Kind::MtuTooLarge {

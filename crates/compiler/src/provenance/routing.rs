@@ -71,7 +71,10 @@ impl OnNode<'_> {
             more(&mut draft, Some(low));
             draft.done()
         };
-        self.routing(vrf).into_iter().map(claim).collect()
+        // A neighbor's networks are in VRFs that its Inbounds bring to the node.
+        let routing = self.routing(vrf).into_iter();
+        let routing = routing.filter(|(_, _, object)| object.source.kind != Kind::BgpNeighbor);
+        routing.map(claim).collect()
     }
 
     /// Begins the claim of one routing object: it brings its VRF to the node.

@@ -36,13 +36,19 @@ impl OnNode<'_> {
         self.segments().find(|(_, name, _)| *name == object)
     }
 
-    /// Begins the claim of a segment: its VLAN, on this node.
-    pub(super) fn on_vlan(&self, low: Segment<'_>) -> Draft<'_> {
+    /// Begins the claim of a segment on this node.
+    fn is_here(&self, low: Segment<'_>) -> Draft<'_> {
         let mut draft = self.draft(low.2);
-        draft.low(low, "spec.id", Ask::Attachment(AttachmentAsk::Vlan));
         if low.2.spec.node_selector.is_some() {
             draft.low(low, "spec.nodeSelector", Ask::Nodes);
         }
+        draft
+    }
+
+    /// Begins the claim of what has the segment's VLAN.
+    fn on_vlan(&self, low: Segment<'_>) -> Draft<'_> {
+        let mut draft = self.is_here(low);
+        draft.low(low, "spec.id", Ask::Attachment(AttachmentAsk::Vlan));
         draft
     }
 
@@ -62,14 +68,28 @@ impl OnNode<'_> {
     }
 
     pub(super) fn gateway(&self, vlan: u16) -> Vec<Claim> {
-        let claim = |low: Segment<'_>| self.gateway_of(low).done();
+        let claim = |low: Segment<'_>| {
+            let mut draft = self.networks_of(low);
+            draft.low(low, "spec.id", Ask::Attachment(AttachmentAsk::Vlan));
+            match low.2.spec.anycast_mac {
+                Some(_) => {
+                    let ask = Ask::Attachment(AttachmentAsk::GatewayMac);
+                    draft.low(low, "spec.anycastMac", ask);
+                }
+                None if self.trace.sets(|settings| &settings.anycast_mac) => {
+                    draft.own(Trace::setting("spec.anycastMAC"));
+                }
+                None => {}
+            }
+            draft.done()
+        };
         self.over_the_fabric(vlan).map(claim).into_iter().collect()
     }
 
-    /// The claim of a segment's gateway.
-    pub(super) fn gateway_of(&self, low: Segment<'_>) -> Draft<'_> {
+    /// Begins the claim of what needs a segment's gateway: its networks, in its VRF.
+    pub(super) fn networks_of(&self, low: Segment<'_>) -> Draft<'_> {
         let spec = &low.2.spec;
-        let mut draft = self.on_vlan(low);
+        let mut draft = self.is_here(low);
         for (place, gateway) in spec.anycast_gateways.iter().enumerate() {
             let path = format!("spec.anycastGateways[{place}]");
             draft.low(low, path, Ask::Network(gateway.prefix()));
@@ -77,41 +97,33 @@ impl OnNode<'_> {
         if let Some(vrf) = &spec.vrf {
             draft.low(low, "spec.vrf", Ask::Vrf(vrf));
         }
-        match spec.anycast_mac {
-            Some(_) => {
-                let ask = Ask::Attachment(AttachmentAsk::GatewayMac);
-                draft.low(low, "spec.anycastMac", ask);
-            }
-            None if self.trace.sets(|settings| &settings.anycast_mac) => {
-                draft.own(Trace::setting("spec.anycastMAC"));
-            }
-            None => {}
-        }
         draft
     }
 
     pub(super) fn host_interface(&self, device: &str) -> Vec<Claim> {
-        let claim = |low: Segment<'_>| self.on_device(low).done();
+        let claim = |low: Segment<'_>| {
+            let mut draft = self.on_vlan(low);
+            draft.device(low);
+            draft.done()
+        };
         self.of_device(device).map(claim).into_iter().collect()
     }
 
     /// Begins the claim of what a segment has on its device of the host.
     fn on_device(&self, low: Segment<'_>) -> Draft<'_> {
-        let mut draft = self.on_vlan(low);
-        if low.2.spec.interface_name.is_some() {
-            let ask = Ask::Attachment(AttachmentAsk::InterfaceName);
-            draft.low(low, "spec.interfaceName", ask);
-        }
-        if low.2.spec.interface_ref.is_some() {
-            let ask = Ask::Attachment(AttachmentAsk::InterfaceRef);
-            draft.low(low, "spec.interfaceRef", ask);
-        }
+        // A device that nobody has named is called by its VLAN.
+        let mut draft = match low.2.spec.interface_name {
+            Some(_) => self.is_here(low),
+            None => self.on_vlan(low),
+        };
+        draft.device(low);
         draft
     }
 
     pub(super) fn host_vlan(&self, device: &str) -> Vec<Claim> {
         let claim = |low: Segment<'_>| {
-            let mut draft = self.on_device(low);
+            let mut draft = self.on_vlan(low);
+            draft.device(low);
             draft.low(low, "spec.mtu", Ask::Attachment(AttachmentAsk::Mtu));
             draft.done()
         };
@@ -146,6 +158,18 @@ impl OnNode<'_> {
 }
 
 impl Draft<'_> {
+    /// Names where the device of a segment comes from.
+    fn device(&mut self, low: Segment<'_>) {
+        if low.2.spec.interface_name.is_some() {
+            let ask = Ask::Attachment(AttachmentAsk::InterfaceName);
+            self.low(low, "spec.interfaceName", ask);
+        }
+        if low.2.spec.interface_ref.is_some() {
+            let ask = Ask::Attachment(AttachmentAsk::InterfaceRef);
+            self.low(low, "spec.interfaceRef", ask);
+        }
+    }
+
     /// Names where a node's address of a network comes from.
     fn node_addresses(&mut self, low: Segment<'_>, network: Prefix) {
         self.low(

@@ -60,12 +60,8 @@ impl OnNode<'_> {
         if !has_peer || spec.vrf.as_ref().is_none_or(|own| own.as_str() != vrf) {
             return None;
         }
-        let mut draft = self.gateway_of(segment);
+        let mut draft = self.networks_of(segment);
         draft.claim.by = low.2.source.clone();
-        // The gateway's MAC address is no part of the session.
-        draft.claim.sources.retain(|source| {
-            !source.field.path.ends_with("anycastMac") && !source.field.path.ends_with("anycastMAC")
-        });
         draft.low(
             low,
             "spec.peeringVlan",

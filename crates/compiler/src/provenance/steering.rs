@@ -1,6 +1,6 @@
 //! Traffic that is routed by its source: who sends it, where it goes, and the other VRF that leads to the same addresses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{tcaas::PrefixItem, value::Prefix};
 
@@ -30,14 +30,17 @@ impl OnNode<'_> {
         let config = self.config.shared.cluster_vrf.as_ref();
         let routes = config.into_iter().flat_map(|vrf| &vrf.policy_routes);
         let leading = routes.filter(|route| route.next_hop.vrf.as_deref() == Some(local));
-        let rules = leading.filter_map(|route| {
-            let source = route.traffic_match.src_prefix?.to_string();
-            let destination = route.traffic_match.dst_prefix.map(|to| to.to_string());
-            Some((source, destination.unwrap_or_else(|| ANYWHERE.to_owned())))
-        });
-        let claims =
-            |(source, destination): (String, String)| self.steering(local, &source, &destination);
-        rules.flat_map(claims).collect()
+        let sources = leading.filter_map(|route| route.traffic_match.src_prefix);
+        let sources: BTreeSet<String> = sources.map(|source| source.to_string()).collect();
+        let claims = sources.iter();
+        let claims = claims.flat_map(|source| self.steering(local, source, ANYWHERE));
+        // It is there whichever networks of its own somebody sends from.
+        let from_anywhere = |mut claim: Claim| {
+            let sources = &mut claim.sources;
+            sources.retain(|source| !source.field.path.starts_with("spec.export["));
+            claim
+        };
+        claims.map(from_anywhere).collect()
     }
 
     /// Everybody who asks for a rule.

@@ -4,10 +4,32 @@ use strum::EnumCount;
 
 use super::*;
 
+fn world() -> Vec<Value> {
+    serde_json::from_str(include_str!("world.json")).expect("JSON")
+}
+
+#[test]
+fn every_field_behind_each_kind_of_element_matters() {
+    let world = world();
+    let mut idle = Vec::new();
+    for one in all(&compile(&snapshot(&world))) {
+        if let Err(error) = all_matter(&world, &one) {
+            idle.push(
+                error
+                    .to_string()
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned(),
+            );
+        }
+    }
+    assert!(idle.is_empty(), "{idle:#?}");
+}
+
 #[test]
 fn each_kind_of_element_is_explained_by_what_people_have_written() {
-    let documents: Vec<Value> = serde_json::from_str(include_str!("world.json")).expect("JSON");
-    let snapshot = snapshot(&documents);
+    let snapshot = snapshot(&world());
     let compilation = compile(&snapshot);
     assert_eq!(compilation.problems, []);
     let trace = Trace::new(&snapshot, &compilation);

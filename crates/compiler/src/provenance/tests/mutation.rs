@@ -1,8 +1,9 @@
-//! Changes one field of one document: to another valid value of its kind, or away.
+//! Changes one field of one document: to another valid value of its kind, or away. The document can be read afterwards: that an
+//! object goes as a whole says nothing about its field.
 
 use serde_json::{Map, Value, json};
 
-use crate::{provenance::Field, snapshot::ObjectRef};
+use crate::{provenance::Field, snapshot::ObjectRef, tests::snapshot};
 
 /// Whether a document is this object.
 pub(super) fn is(document: &Value, object: &ObjectRef) -> bool {
@@ -25,12 +26,24 @@ pub(super) fn mutations(world: &[Value], field: &Field) -> Vec<Vec<Value>> {
     if !value.is_null() {
         values.push(None);
     }
-    let with = |value: Option<Value>| {
+    let with = |(steps, value): (&[Step], Option<Value>)| {
         let mut world = world.to_vec();
-        put(&mut world[place], &steps, value);
+        put(&mut world[place], steps, value);
         world
     };
-    values.into_iter().map(with).collect()
+    let mut changes: Vec<(&[Step], Option<Value>)> = Vec::new();
+    changes.extend(values.into_iter().map(|value| (steps.as_slice(), value)));
+    // A network goes with what it stands in.
+    if let [around @ .., Step::Name(name)] = steps.as_slice()
+        && name == "cidr"
+    {
+        changes.push((around, None));
+    }
+    let can_be_read = |changed: &Vec<Value>| {
+        let unreadable = snapshot(changed).unreadable;
+        !unreadable.iter().any(|one| one.subject == field.object)
+    };
+    changes.into_iter().map(with).filter(can_be_read).collect()
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -110,6 +123,11 @@ fn others(path: &str, value: &Value) -> Vec<Value> {
             };
             first.unwrap_or_default().into_iter().map(with).collect()
         }
+        Value::Object(fields) if fields.contains_key("name") => {
+            let mut fields = fields.clone();
+            fields.insert("name".to_owned(), json!("missing"));
+            vec![Value::Object(fields)]
+        }
         Value::Object(fields) if fields.contains_key("matchLabels") => {
             vec![json!({"matchLabels": {"nowhere": "to-be-found"}})]
         }
@@ -118,15 +136,42 @@ fn others(path: &str, value: &Value) -> Vec<Value> {
 }
 
 fn other_text(text: &str) -> Vec<Value> {
+    for (one, other) in [("ingress", "egress"), ("l3gre", "l2gre")] {
+        if text == one || text == other {
+            return vec![json!(if text == one { other } else { one })];
+        }
+    }
     if let Ok(net) = text.parse::<ipnet::Ipv4Net>() {
         // Of a gateway the host part stays.
         let host = u32::from(net.addr()) & u32::from(net.hostmask());
-        let network = u32::from(std::net::Ipv4Addr::new(172, 29, 0, 0)) & u32::from(net.netmask());
-        let address = std::net::Ipv4Addr::from(network | host);
+        // Two, because another field may have got the first one.
+        let other = |second: u8| {
+            let network = std::net::Ipv4Addr::new(172, second, 0, 0);
+            let network = u32::from(network) & u32::from(net.netmask());
+            let address = std::net::Ipv4Addr::from(network | host);
+            json!(format!("{address}/{}", net.prefix_len()))
+        };
+        return vec![other(29), other(30)];
+    }
+    if let Ok(net) = text.parse::<ipnet::Ipv6Net>() {
+        let host = u128::from(net.addr()) & u128::from(net.hostmask());
+        let network = (0xfd29_u128 << 112) & u128::from(net.netmask());
+        let address = std::net::Ipv6Addr::from(network | host);
         return vec![json!(format!("{address}/{}", net.prefix_len()))];
     }
-    if text.parse::<std::net::Ipv4Addr>().is_ok() {
-        return vec![json!("172.29.0.9")];
+    match text.parse() {
+        Ok(std::net::IpAddr::V4(_)) => return vec![json!("172.29.0.9")],
+        Ok(std::net::IpAddr::V6(_)) => return vec![json!("fd29::9")],
+        Err(_) => {}
+    }
+    if let Some(seconds) = text
+        .strip_suffix('s')
+        .and_then(|text| text.parse::<u32>().ok())
+    {
+        return vec![
+            json!(format!("{}s", seconds + 1)),
+            json!(format!("{}s", seconds - 1)),
+        ];
     }
     if let Some((left, right)) = text.split_once(':')
         && let (Ok(_), Ok(right)) = (left.parse::<u32>(), right.parse::<u32>())
