@@ -1,4 +1,4 @@
-//! Ring 1: `docs/regressions.md` is complete, and what it names is there.
+//! Ring 1: `docs/regressions.md` and `docs/decisions.md` are complete, and what they name is there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,9 +14,38 @@ const NUMBERS: std::ops::RangeInclusive<u32> = 18..=51;
 /// Those that nothing keeps yet.
 const OPEN: &[u32] = &[];
 
+/// The decisions of the intents' document.
+const DECISIONS: std::ops::RangeInclusive<u32> = 1..=41;
+
+/// Those about how work is divided.
+const OF_NO_EFFECT: &[u32] = &[4, 8, 10];
+
+#[test]
+fn every_decision_is_shown_by_something_that_is_there() -> anyhow::Result<()> {
+    let rows = rows("docs/decisions.md", 'D')?;
+    let numbers: BTreeSet<u32> = rows.keys().copied().collect();
+    assert_eq!(numbers, DECISIONS.collect(), "each number has a row");
+    let unseen = rows.iter().filter(|(_, names)| names.is_empty());
+    let unseen: Vec<u32> = unseen.map(|(number, _)| *number).collect();
+    assert_eq!(unseen, OF_NO_EFFECT, "a row without a test");
+    let mut sources = String::new();
+    read_sources(&repository("crates"), &mut sources)?;
+    for (number, names) in &rows {
+        for name in names {
+            let is_there = if name.contains('-') {
+                repository("tests/cases").join(name).is_dir()
+            } else {
+                sources.contains(&format!("fn {name}("))
+            };
+            assert!(is_there, "D{number}: {name} is nowhere");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn every_known_regression_is_kept_by_something_that_is_there() -> anyhow::Result<()> {
-    let rows = rows()?;
+    let rows = rows("docs/regressions.md", 'R')?;
     let numbers: BTreeSet<u32> = rows.keys().copied().collect();
     assert_eq!(numbers, NUMBERS.collect(), "each number has a row");
     let open = rows.iter().filter(|(_, names)| names.is_empty());
@@ -45,17 +74,18 @@ fn every_known_regression_is_kept_by_something_that_is_there() -> anyhow::Result
 }
 
 /// The names in each row, by its number.
-fn rows() -> anyhow::Result<BTreeMap<u32, Vec<String>>> {
-    let text = fs::read_to_string(repository("docs/regressions.md"))?;
+fn rows(file: &str, letter: char) -> anyhow::Result<BTreeMap<u32, Vec<String>>> {
+    let text = fs::read_to_string(repository(file))?;
     let mut rows = BTreeMap::new();
-    for line in text.lines().filter(|line| line.starts_with("| R")) {
+    let start = format!("| {letter}");
+    for line in text.lines().filter(|line| line.starts_with(&start)) {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let number: u32 = cells[1].trim_start_matches('R').parse()?;
+        let number: u32 = cells[1].trim_start_matches(letter).parse()?;
         let names = cells[3].split('`').skip(1).step_by(2).map(str::to_owned);
         let claim = cells[2];
-        anyhow::ensure!(!claim.is_empty(), "R{number} says nothing");
+        anyhow::ensure!(!claim.is_empty(), "{letter}{number} says nothing");
         let before = rows.insert(number, names.collect());
-        anyhow::ensure!(before.is_none(), "R{number} has two rows");
+        anyhow::ensure!(before.is_none(), "{letter}{number} has two rows");
     }
     Ok(rows)
 }
