@@ -142,6 +142,13 @@ const RUNNING_MIRRORS: [Kind; 6] = [
     Kind::VrfRouteConfiguration,
 ];
 
+/// Who may have a VNI that a newcomer must not get.
+const VNI_HOLDERS: [Kind; 3] = [
+    Kind::NodeNetworkConfig,
+    Kind::Layer2NetworkConfiguration,
+    Kind::VrfRouteConfiguration,
+];
+
 /// What stands in the words of low-level objects, so that who wrote it counts.
 const LOW_LEVEL: [Kind; 6] = [
     Kind::Layer2NetworkConfiguration,
@@ -201,7 +208,9 @@ impl Lowered {
             vrfs.extend(changes.of(Kind::Vrf).cloned());
             premises.vrfs(snapshot, &vrfs);
         }
-        if changes.touch_any(&[Kind::Vrf, Kind::Network, Kind::Layer2Attachment]) {
+        if changes.touch_any(&[Kind::Vrf, Kind::Network, Kind::Layer2Attachment])
+            || (changes.touch_any(&VNI_HOLDERS) && network::has_newcomers(snapshot))
+        {
             self.vni_problems.clear();
             let vnis = network::vnis(snapshot, settings, &self.vrfs, &mut self.vni_problems);
             let then = mem::replace(&mut self.network_vnis, vnis);

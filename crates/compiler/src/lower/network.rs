@@ -100,6 +100,15 @@ fn from_range(
     }
 }
 
+/// Whether some network may need a VNI that its status does not say.
+pub(super) fn has_newcomers(snapshot: &Snapshot) -> bool {
+    let mut networks = snapshot.networks.values();
+    networks.any(|network| {
+        let status = network.status.as_ref();
+        network.spec.vni.is_none() && status.is_none_or(|status| status.vni.is_none())
+    })
+}
+
 /// Adds what is known of VNIs besides statuses: the one of a network whose status was lost; and, so that no newcomer gets them, those
 /// of low-level objects, and those that nodes were told of and whose network is gone.
 fn recall(snapshot: &Snapshot, names: &BTreeSet<&str>, before: &mut BTreeMap<String, u32>) {
