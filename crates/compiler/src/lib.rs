@@ -89,7 +89,7 @@ impl Compilation {
         node::update(
             (&mut self.nodes, memo),
             (&content, snapshot),
-            &self.lowered.node_addresses,
+            self.lowered.node_addresses(),
             (changes, &touched),
             &mut problems,
         );

@@ -92,8 +92,6 @@ pub struct Lowered {
     pub services: BTreeMap<ObjectRef, Service>,
     /// Destinations by label.
     destinations: Destinations,
-    /// The addresses of nodes on segments.
-    pub node_addresses: NodeAddresses,
     /// The addresses that workloads of each BGPNeighbor speak from.
     pub workload_ips: BTreeMap<String, Vec<IpAddr>>,
     written: Written,
@@ -160,6 +158,11 @@ const LOW_LEVEL: [Kind; 6] = [
 ];
 
 impl Lowered {
+    /// The addresses of nodes on segments.
+    pub fn node_addresses(&self) -> &NodeAddresses {
+        self.addresses.nodes()
+    }
+
     /// Turns every intent into low-level objects and joins them with people's own. What no change touches is not made again.
     pub(crate) fn update(
         &mut self,
@@ -216,12 +219,15 @@ impl Lowered {
             let then = mem::replace(&mut self.network_vnis, vnis);
             premises.networks = differing(&then, &self.network_vnis);
         }
-        let mut addresses = addresses::allocate(snapshot, self);
-        self.node_addresses = mem::take(&mut addresses.nodes);
-        let then = mem::replace(&mut self.addresses, addresses);
-        let (networks, consumers) = self.addresses.differing(&then);
-        premises.networks.extend(networks);
-        premises.consumers = consumers;
+        let input = addresses::Input {
+            snapshot,
+            destinations: &self.destinations,
+            vrfs: &self.vrfs,
+            written: &self.written.layer2,
+        };
+        let addresses = self.addresses.update(input, changes);
+        premises.networks.extend(addresses.networks);
+        premises.consumers = addresses.consumers;
         if changes.touch(Kind::Inbound) {
             let then = mem::replace(&mut self.pools, inbound::pools(snapshot));
             premises.pools = differing(&then, &self.pools);
@@ -279,7 +285,8 @@ impl Lowered {
         let of_intents = self.outcomes.values().flat_map(Outcome::problems);
         let all = self.vrf_problems.iter().chain(&self.vni_problems);
         let all = all.chain(self.written.broken.values());
-        let all = all.chain(&self.addresses.node_problems).chain(of_intents);
+        let all = all.chain(self.addresses.node_problems());
+        let all = all.chain(of_intents);
         let mut problems = all.cloned().collect();
         not_compiled_yet(snapshot, &mut problems);
         notes::not_made(snapshot, &snapshot.settings(), &mut problems);

@@ -314,7 +314,7 @@ impl Fold<'_> {
     /// before a problem, those are the addresses of the networks it had.
     fn node_addresses(&self, subject: &ObjectRef) -> BTreeMap<String, AddressLists> {
         let lowered = &self.compilation.lowered;
-        let Some(nodes) = lowered.node_addresses.get(subject) else {
+        let Some(nodes) = lowered.node_addresses().get(subject) else {
             return BTreeMap::new();
         };
         let segments = self.generated.get(subject).into_iter().flatten();

@@ -4,6 +4,7 @@
 //! service. Nobody gets a part of what it asks for: all of it, in each family, or nothing beyond what it holds.
 
 use std::{
+    borrow::Borrow,
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
 };
@@ -82,12 +83,13 @@ pub enum Refusal {
 /// `claims` stand in the order of service. An address of `lingering` is not given to somebody who takes any.
 pub fn share(
     prefixes: &[Prefix],
-    claims: &[Claim],
+    claims: &[impl Borrow<Claim>],
     lingering: impl FnOnce() -> BTreeSet<IpAddr>,
 ) -> Vec<Grant> {
+    let claims: Vec<&Claim> = claims.iter().map(Borrow::borrow).collect();
     let mut shares = Shares {
         pools: prefixes.iter().map(|prefix| Pool::new(*prefix)).collect(),
-        claims,
+        claims: &claims,
         holders: BTreeMap::new(),
         whole: None,
         grants: vec![Grant::default(); claims.len()],
@@ -103,7 +105,7 @@ pub fn share(
             shares.fix(place, addresses);
         }
     }
-    let is_short = |(place, claim): (usize, &Claim)| {
+    let is_short = |(place, claim): (usize, &&Claim)| {
         let count = claim.want.count();
         count.is_some_and(|count| shares.missing(place, count).iter().any(|more| *more > 0))
     };
@@ -142,7 +144,7 @@ impl Want {
 
 struct Shares<'a> {
     pools: Vec<Pool>,
-    claims: &'a [Claim],
+    claims: &'a [&'a Claim],
     /// Who has which address.
     holders: BTreeMap<IpAddr, usize>,
     /// Who has everything that nobody else has.
@@ -288,14 +290,9 @@ impl Shares<'_> {
     }
 
     fn may_share(&self, one: usize, other: usize) -> bool {
-        let is_together = |place| {
-            matches!(
-                self.claims.get(place),
-                Some(Claim {
-                    want: Want::Together(_),
-                    ..
-                })
-            )
+        let is_together = |place: usize| {
+            let claim = self.claims.get(place);
+            claim.is_some_and(|claim| matches!(claim.want, Want::Together(_)))
         };
         is_together(one) && is_together(other)
     }

@@ -124,7 +124,7 @@ fn holdings(compilation: &Compilation) -> Holdings {
         let own = lower::plain(&service.addresses).map(|one: IpAddr| format!("shared {one}"));
         all.insert(subject.to_string(), own.collect());
     }
-    for (subject, nodes) in &lowered.node_addresses {
+    for (subject, nodes) in lowered.node_addresses() {
         for (node, own) in nodes {
             let own = own.iter().map(|one| format!("{subject} {one}"));
             all.insert(format!("{subject} on {node}"), own.collect());

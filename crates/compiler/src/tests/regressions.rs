@@ -56,7 +56,7 @@ proptest! {
         }
         let services = lowered.services.iter();
         let services = services.map(|(subject, one)| (subject, lower::plain(&one.addresses).collect()));
-        let nodes = lowered.node_addresses.iter();
+        let nodes = lowered.node_addresses().iter();
         let nodes = nodes.map(|(subject, nodes)| (subject, nodes.values().flatten().copied().collect()));
         for (subject, addresses) in services.chain(nodes) {
             let addresses: BTreeSet<_> = addresses;

@@ -10,22 +10,22 @@ use api::{
     value::{Prefix, VrfName},
 };
 
-use super::{Addresses, Claimant, Drawing, Ground, field, lists, order, plain};
+use super::{
+    Input,
+    claims::{Claimant, Claims, order},
+    ground::Ground,
+    lists,
+    overlap::Drawing,
+    plain,
+    sharing::{HandedOut, field},
+};
 use crate::{
     allocate::share::Want,
-    lower::Lowered,
     problem::{self, Problem},
-    snapshot::{Key, Kind, ObjectRef, Snapshot},
+    snapshot::{Key, Kind, ObjectRef},
 };
 
-/// Which VRFs reach what.
-#[derive(Clone, Copy)]
-pub(super) struct Reached<'a> {
-    pub(super) snapshot: &'a Snapshot,
-    pub(super) lowered: &'a Lowered,
-}
-
-impl<'a> Reached<'a> {
+impl<'a> Input<'a> {
     fn selector(&self, subject: &ObjectRef) -> Option<&'a LabelSelector> {
         let (key, snapshot) = (&subject.key, self.snapshot);
         match subject.kind {
@@ -42,12 +42,10 @@ impl<'a> Reached<'a> {
 
     fn vrfs(&self, subject: &ObjectRef) -> BTreeSet<&'a VrfName> {
         let selector = self.selector(subject).into_iter();
-        let chosen = selector.flat_map(|selector| {
-            let destinations = &self.lowered.destinations;
-            destinations.select(self.snapshot, selector)
-        });
+        let chosen =
+            selector.flat_map(|selector| self.destinations.select(self.snapshot, selector));
         let vrfs = chosen.filter_map(|(_, destination)| destination.spec.vrf_ref.as_ref());
-        let vrfs = vrfs.filter_map(|vrf| self.lowered.vrfs.get(&Key::named(vrf)));
+        let vrfs = vrfs.filter_map(|vrf| self.vrfs.get(&Key::named(vrf)));
         vrfs.map(|vrf| &vrf.name).collect()
     }
 
@@ -59,20 +57,20 @@ impl<'a> Reached<'a> {
 
 /// The gateways of attachments, each with its Network.
 #[derive(Default)]
-pub(super) struct Gateways<'a>(BTreeMap<IpAddr, Vec<(&'a str, ObjectRef)>>);
+pub(super) struct Gateways<'a>(BTreeMap<IpAddr, Vec<(&'a str, &'a ObjectRef)>>);
 
 impl<'a> Gateways<'a> {
-    pub(super) fn of(grounds: &BTreeMap<Ground<'a>, Vec<Claimant<'a>>>) -> Self {
+    pub(super) fn of(islands: &BTreeMap<&'a Ground, Claims<'a>>) -> Self {
         let mut gateways = Self::default();
-        for (ground, claimants) in grounds {
+        for (ground, claims) in islands {
             let Ground::Network(network) = ground else {
                 continue;
             };
-            for claimant in claimants {
+            for claimant in &claims.claimants {
                 if let Want::Together(addresses) = &claimant.claim.want {
                     for address in addresses {
                         let there = gateways.0.entry(*address).or_default();
-                        there.push((network, claimant.subject.clone()));
+                        there.push((network, claimant.subject));
                     }
                 }
             }
@@ -80,67 +78,75 @@ impl<'a> Gateways<'a> {
         gateways
     }
 
-    fn elsewhere(&self, network: &str, address: IpAddr) -> impl Iterator<Item = &ObjectRef> {
+    fn elsewhere(&self, network: &str, address: IpAddr) -> impl Iterator<Item = &'a ObjectRef> {
         let there = self.0.get(&address).into_iter().flatten();
         let elsewhere = there.filter(move |(other, _)| *other != network);
-        elsewhere.map(|(_, subject)| subject)
+        elsewhere.map(|(_, subject)| *subject)
     }
 
-    /// Gateways of other Networks that services of this one must go round.
+    /// Gateways of other Networks that services of this one must go round; nothing where there are no such gateways.
     pub(super) fn in_the_way(
         &self,
-        reached: Reached<'_>,
+        input: Input<'_>,
         (network, prefixes): (&str, &[Prefix]),
         claimants: &[Claimant<'_>],
-    ) -> Vec<IpAddr> {
+    ) -> Option<Vec<IpAddr>> {
         let here = prefixes.iter().flat_map(|prefix| {
             let net = prefix.net();
             self.0.range(net.network()..=net.broadcast())
         });
         let here = here.map(|(address, _)| *address);
+        let mut here = here
+            .filter(|address| self.elsewhere(network, *address).next().is_some())
+            .peekable();
+        here.peek()?;
         let in_the_way = here.filter(|address| {
             self.elsewhere(network, *address).any(|gateway| {
                 let mut services = claimants.iter().filter(|one| one.is_service());
-                services.any(|service| reached.meet(gateway, &service.subject))
+                services.any(|service| input.meet(gateway, service.subject))
             })
         });
-        in_the_way.collect()
+        Some(in_the_way.collect())
     }
 
-    /// Takes an address that is a gateway and a service's from the younger; whoever holds it keeps it.
+    /// Takes an address that is a gateway and a service's from the younger; whoever holds it keeps it. Says for the services of which
+    /// Networks it was asked which VRFs reach them.
     pub(super) fn settle(
         &self,
-        reached: Reached<'_>,
-        drawings: &[Drawing<'_>],
-        addresses: &mut Addresses,
-    ) {
+        input: Input<'_>,
+        drawings: &[Drawing<'a>],
+        handed_out: &mut HandedOut<'a>,
+    ) -> BTreeSet<&'a str> {
+        let mut asked = BTreeSet::new();
         for drawing in drawings {
             let service = &drawing.claimant;
-            let Some(share) = addresses.shares.get(&service.subject) else {
+            let Some(share) = handed_out.shares.get(service.subject) else {
                 continue;
             };
             for address in plain(&share.addresses).collect::<Vec<_>>() {
                 for gateway in self.elsewhere(drawing.network, address) {
-                    if reached.meet(gateway, &service.subject) {
-                        contest(reached.snapshot, addresses, service, (gateway, address));
+                    asked.insert(drawing.network);
+                    if input.meet(gateway, service.subject) {
+                        contest(input, handed_out, service, (gateway, address));
                     }
                 }
             }
         }
+        asked
     }
 }
 
 /// Takes an address from a service, or refuses it to an attachment.
-fn contest(
-    snapshot: &Snapshot,
-    addresses: &mut Addresses,
-    service: &Claimant<'_>,
-    (gateway, address): (&ObjectRef, IpAddr),
+fn contest<'a>(
+    input: Input<'_>,
+    handed_out: &mut HandedOut<'a>,
+    service: &Claimant<'a>,
+    (gateway, address): (&'a ObjectRef, IpAddr),
 ) {
-    let Some(attachment) = snapshot.layer2_attachments.get(&gateway.key) else {
+    let Some(attachment) = input.snapshot.layer2_attachments.get(&gateway.key) else {
         return;
     };
-    let refused = addresses.shares.get(gateway);
+    let refused = handed_out.shares.get(gateway);
     if refused.is_some_and(|share| !share.problems.is_empty()) {
         return;
     }
@@ -151,8 +157,7 @@ fn contest(
         .flat_map(|anycast| [anycast.gatewayv4, anycast.gateway]);
     let is_made = held.any(|one| one.is_some_and(|one| one.addr() == address));
     let is_held = service.claim.held.contains(&address);
-    let attachment = Claimant::plain(gateway.clone(), &attachment.meta, service.claim.clone());
-    let is_older = order(&attachment) < order(service);
+    let is_older = order(gateway, &attachment.meta) < service.order();
     let gateway_stays = if is_made == is_held {
         is_older
     } else {
@@ -160,11 +165,11 @@ fn contest(
     };
     let (loser, field, by) = if gateway_stays {
         let field = field(&service.claim.want, Some(address));
-        (&service.subject, field, gateway)
+        (service.subject, field, gateway)
     } else {
-        (gateway, "spec.networkRef".to_owned(), &service.subject)
+        (gateway, "spec.networkRef".to_owned(), service.subject)
     };
-    let share = addresses.shares.entry(loser.clone()).or_default();
+    let share = handed_out.shares.entry(loser).or_default();
     if gateway_stays {
         // Nobody has a part of what it wants: what is left is what it had.
         let kept = plain(&share.addresses);

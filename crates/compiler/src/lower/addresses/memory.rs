@@ -1,6 +1,7 @@
-//! What is left to know of addresses that were given before.
+//! What is left to know of addresses that were given before. It is read only where somebody asks.
 
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
 };
@@ -10,25 +11,72 @@ use api::value::Prefix;
 use super::nodes;
 use crate::snapshot::{Kind, ObjectRef, Objects, Snapshot};
 
-/// The host routes that each intent's generated objects announce.
-pub(super) fn remembered(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Vec<IpAddr>> {
-    let mut remembered: BTreeMap<ObjectRef, Vec<IpAddr>> = BTreeMap::new();
+/// The memory of one share-out.
+pub(super) struct Memory<'a> {
+    snapshot: &'a Snapshot,
+    announced: OnceCell<BTreeMap<&'a ObjectRef, Vec<IpAddr>>>,
+    spoken_for: OnceCell<BTreeSet<IpAddr>>,
+}
+
+impl<'a> Memory<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
+        Self {
+            snapshot,
+            announced: OnceCell::new(),
+            spoken_for: OnceCell::new(),
+        }
+    }
+
+    /// The host routes that an intent's generated objects announce.
+    pub(super) fn announced(&self, subject: &ObjectRef) -> &[IpAddr] {
+        let announced = self.all_announced().get(subject);
+        announced.map_or(&[], Vec::as_slice)
+    }
+
+    fn all_announced(&self) -> &BTreeMap<&'a ObjectRef, Vec<IpAddr>> {
+        self.announced.get_or_init(|| announced(self.snapshot))
+    }
+
+    /// The addresses in some prefixes that nobody new is given.
+    pub(super) fn spoken_for(&self, prefixes: &[Prefix]) -> Vec<IpAddr> {
+        let init = || spoken_for(self.snapshot, self.all_announced());
+        within(prefixes, self.spoken_for.get_or_init(init)).collect()
+    }
+}
+
+/// The addresses that lie in one of the prefixes.
+pub(super) fn within<'a>(
+    prefixes: &'a [Prefix],
+    addresses: &'a BTreeSet<IpAddr>,
+) -> impl Iterator<Item = IpAddr> {
+    let range = |prefix: &Prefix| {
+        let net = prefix.net();
+        addresses.range(net.network()..=net.broadcast()).copied()
+    };
+    prefixes.iter().flat_map(range)
+}
+
+fn announced(snapshot: &Snapshot) -> BTreeMap<&ObjectRef, Vec<IpAddr>> {
+    let mut announced: BTreeMap<&ObjectRef, Vec<IpAddr>> = BTreeMap::new();
     for object in snapshot.vrf_route_configurations.values() {
         let Some(owner) = &object.meta.owner else {
             continue;
         };
         let hosts = object.spec.export.iter().filter_map(|item| host(item.cidr));
-        remembered.entry(owner.clone()).or_default().extend(hosts);
+        announced.entry(owner).or_default().extend(hosts);
     }
-    remembered
+    announced
 }
 
 /// Addresses that nodes were told to have or to announce, or that objects announce whose owner cannot be read or is going: they are not
 /// given to the next before they are gone. Nor are next hops, which routers have that nobody declared.
-pub(super) fn spoken_for(snapshot: &Snapshot) -> BTreeSet<IpAddr> {
+fn spoken_for(
+    snapshot: &Snapshot,
+    announced: &BTreeMap<&ObjectRef, Vec<IpAddr>>,
+) -> BTreeSet<IpAddr> {
     let mut hosts = BTreeSet::new();
-    for (owner, announced) in remembered(snapshot) {
-        if !is_present(snapshot, &owner) {
+    for (owner, announced) in announced {
+        if !is_present(snapshot, owner) {
             hosts.extend(announced);
         }
     }

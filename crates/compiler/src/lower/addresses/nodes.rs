@@ -1,134 +1,137 @@
 //! Nodes on a segment that gives them addresses want one of each of its networks, and what a node has it keeps.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
 };
 
 use api::{
-    meta::LabelSelector,
-    tcaas::{
-        AddressLists, Layer2AttachmentSpec, Layer2NetworkConfigurationSpec, NetworkSpec,
-        NodeNetworkConfigSpec,
-    },
+    meta::{LabelSelector, Labels},
+    tcaas::{AddressLists, Layer2NetworkConfigurationSpec, NodeNetworkConfigSpec},
     value::{IfName, Prefix},
 };
 
-use super::{Claimant, Ground, plain};
+use super::{Input, claims::Claimant, plain};
 use crate::{
     allocate::share::{Claim, Want},
-    lower::LowLevelObjects,
     names,
-    select::Index,
+    select::{Index, selects},
     snapshot::{Key, Kind, Meta, ObjectRef, Snapshot},
 };
 
 /// A segment whose nodes get addresses.
-struct Segment<'a> {
-    ground: Ground<'a>,
-    subject: ObjectRef,
+pub(super) struct Segment<'a> {
+    subject: &'a ObjectRef,
     meta: &'a Meta,
     selector: Option<&'a LabelSelector>,
     /// Its device in the nodes' own namespace, as far as that is known.
     device: Option<IfName>,
     spare: u32,
-    remembered: BTreeMap<String, AddressLists>,
+    remembered: Cow<'a, BTreeMap<String, AddressLists>>,
 }
 
-/// The claims of all nodes: on the Networks of intents, and on the networks of people's own segments.
+impl Segment<'_> {
+    /// Whether nodes with these labels are on it.
+    pub(super) fn selects(&self, labels: &Labels) -> bool {
+        selects(self.selector, labels)
+    }
+
+    /// Whether its status says what a node has.
+    pub(super) fn remembers(&self, node: &str) -> bool {
+        self.remembered.contains_key(node)
+    }
+}
+
+/// The claims of all nodes on segments, each with the place that stands beside the segment, and whether what the node was told was read.
 pub(super) fn claims<'a>(
     snapshot: &'a Snapshot,
-    written: &'a LowLevelObjects<Layer2NetworkConfigurationSpec>,
-) -> Vec<(Ground<'a>, Claimant<'a>)> {
-    let mut segments = intents(snapshot);
-    segments.extend(own(snapshot, written));
-    let by_label = Index::new(segments.iter().map(|one| (one.selector, one)));
+    segments: &[(usize, Segment<'a>)],
+) -> Vec<(usize, Claimant<'a>, bool)> {
     let mut claims = Vec::new();
+    if segments.is_empty() {
+        return claims;
+    }
+    let by_label = Index::new(segments.iter().map(|one| (one.1.selector, one)));
     for (node, object) in &snapshot.nodes {
-        let config = snapshot.node_network_configs.get(node);
-        for segment in by_label.of(&object.meta.labels) {
-            let told = || match (config, &segment.device) {
-                (Some(config), Some(device)) => told(&config.spec, device),
-                _ => Vec::new(),
-            };
+        for (place, segment) in by_label.of(&object.meta.labels) {
             let remembered = segment.remembered.get(&node.name);
-            let held = remembered.map_or_else(told, |lists| plain(lists).collect());
+            let told = || {
+                let config = snapshot.node_network_configs.get(node);
+                let device = segment.device.as_ref();
+                let told = config.zip(device);
+                told.map_or_else(Vec::new, |(config, device)| told_of(&config.spec, device))
+            };
             let claimant = Claimant {
-                subject: segment.subject.clone(),
+                subject: segment.subject,
                 node: Some(&node.name),
                 meta: segment.meta,
                 claim: Claim {
                     want: Want::One {
                         spare: segment.spare,
                     },
-                    held,
+                    held: remembered.map_or_else(told, |lists| plain(lists).collect()),
                 },
                 without_pool: false,
             };
-            claims.push((segment.ground.clone(), claimant));
+            claims.push((*place, claimant, remembered.is_none()));
         }
     }
     claims
 }
 
-fn intents(snapshot: &Snapshot) -> Vec<Segment<'_>> {
-    let mut segments = Vec::new();
-    for (key, object) in &snapshot.layer2_attachments {
-        let spec: &Layer2AttachmentSpec = &object.spec;
-        let Some(node_ips) = spec.node_ips.as_ref().filter(|ips| ips.enabled) else {
-            continue;
-        };
-        let network = snapshot.networks.get(&Key::named(&spec.network_ref));
-        let network: Option<&NetworkSpec> = network.map(|network| &network.spec);
-        if network.is_some_and(|network| !network.managed) {
-            continue;
-        }
-        let vlan = network.and_then(|network| network.vlan);
-        let status = object.status.as_ref();
-        segments.push(Segment {
-            ground: Ground::Network(&spec.network_ref),
-            subject: ObjectRef {
-                kind: Kind::Layer2Attachment,
-                key: key.clone(),
-            },
-            meta: &object.meta,
-            selector: spec.node_selector.as_ref(),
-            device: vlan.and_then(|vlan| {
-                let name = spec.interface_name.as_ref();
-                names::host_device(vlan, spec.interface_ref.is_some(), name)
-            }),
-            spare: node_ips.reserved_for_pods.unwrap_or(0),
-            remembered: status.map_or_else(BTreeMap::new, |status| status.node_addresses.clone()),
-        });
+/// The segment of an object, if its nodes get addresses.
+pub(super) fn segment<'a>(input: Input<'a>, subject: &'a ObjectRef) -> Option<Segment<'a>> {
+    match subject.kind {
+        Kind::Layer2Attachment => attached(input.snapshot, subject),
+        Kind::Layer2NetworkConfiguration => written(input, subject),
+        _ => None,
     }
-    segments
 }
 
-fn own<'a>(
-    snapshot: &'a Snapshot,
-    written: &'a LowLevelObjects<Layer2NetworkConfigurationSpec>,
-) -> impl Iterator<Item = Segment<'a>> {
-    written.iter().filter_map(|(name, object)| {
-        let spec = &object.spec;
-        let node_ips = spec.node_ips.as_ref().filter(|ips| ips.enabled)?;
-        let current = snapshot
-            .layer2_network_configurations
-            .get(&Key::named(name));
-        let status = current.and_then(|current| current.status.as_ref());
-        let remembered = status.and_then(|status| status.get("nodeAddresses"));
-        let remembered = remembered.and_then(|lists| serde_json::from_value(lists.clone()).ok());
-        Some(Segment {
-            ground: Ground::Networks(networks(spec)),
-            subject: object.source.clone(),
-            meta: &object.meta,
-            selector: spec.node_selector.as_ref(),
-            device: {
-                let name = spec.interface_name.as_ref();
-                names::host_device(spec.id, spec.interface_ref.is_some(), name)
-            },
-            spare: node_ips.reserved_for_pods.unwrap_or(0),
-            remembered: remembered.unwrap_or_default(),
-        })
+fn attached<'a>(snapshot: &'a Snapshot, subject: &'a ObjectRef) -> Option<Segment<'a>> {
+    let object = snapshot.layer2_attachments.get(&subject.key)?;
+    let spec = &object.spec;
+    let node_ips = spec.node_ips.as_ref().filter(|ips| ips.enabled)?;
+    let network = snapshot.networks.get(&Key::named(&spec.network_ref));
+    if network.is_some_and(|network| !network.spec.managed) {
+        return None;
+    }
+    let vlan = network.and_then(|network| network.spec.vlan);
+    let status = object.status.as_ref();
+    Some(Segment {
+        subject,
+        meta: &object.meta,
+        selector: spec.node_selector.as_ref(),
+        device: vlan.and_then(|vlan| {
+            let name = spec.interface_name.as_ref();
+            names::host_device(vlan, spec.interface_ref.is_some(), name)
+        }),
+        spare: node_ips.reserved_for_pods.unwrap_or(0),
+        remembered: status
+            .map_or_else(Cow::default, |status| Cow::Borrowed(&status.node_addresses)),
+    })
+}
+
+fn written<'a>(input: Input<'a>, subject: &'a ObjectRef) -> Option<Segment<'a>> {
+    let object = input.written.get(&subject.key.name)?;
+    let spec = &object.spec;
+    let node_ips = spec.node_ips.as_ref().filter(|ips| ips.enabled)?;
+    let current = &input.snapshot.layer2_network_configurations;
+    let current = current.get(&subject.key);
+    let status = current.and_then(|current| current.status.as_ref());
+    let remembered = status.and_then(|status| status.get("nodeAddresses"));
+    let remembered = remembered.and_then(|lists| serde_json::from_value(lists.clone()).ok());
+    Some(Segment {
+        subject,
+        meta: &object.meta,
+        selector: spec.node_selector.as_ref(),
+        device: {
+            let name = spec.interface_name.as_ref();
+            names::host_device(spec.id, spec.interface_ref.is_some(), name)
+        },
+        spare: node_ips.reserved_for_pods.unwrap_or(0),
+        remembered: Cow::Owned(remembered.unwrap_or_default()),
     })
 }
 
@@ -145,7 +148,7 @@ pub(crate) fn networks(spec: &Layer2NetworkConfigurationSpec) -> Vec<Prefix> {
 }
 
 /// What a node was told last: the memory that is left when a status is lost.
-fn told(config: &NodeNetworkConfigSpec, device: &IfName) -> Vec<IpAddr> {
+fn told_of(config: &NodeNetworkConfigSpec, device: &IfName) -> Vec<IpAddr> {
     let segments = config.layer2s.values();
     let mut interfaces = segments.filter_map(|segment| segment.host_interface.as_ref());
     let over_the_fabric = interfaces.find(|interface| interface.name == *device);

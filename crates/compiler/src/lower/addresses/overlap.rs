@@ -6,7 +6,11 @@ use std::{collections::BTreeMap, net::IpAddr};
 use api::value::Prefix;
 use ipnet::IpNet;
 
-use super::{Addresses, Claimant, field, lists, order, plain};
+use super::{
+    claims::Claimant,
+    lists, plain,
+    sharing::{HandedOut, field},
+};
 use crate::{
     allocate::share::Want,
     problem::{self, Problem},
@@ -38,17 +42,17 @@ struct Seen<'a> {
 }
 
 /// Takes from the younger what services of two overlapping Networks both have; whoever holds it keeps it.
-pub(super) fn settle(drawings: &mut [Drawing<'_>], addresses: &mut Addresses) {
+pub(super) fn settle(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut<'_>) {
     drawings.sort_by(|a, b| {
         let rank = |one: &Drawing<'_>| !one.holds();
-        let by_order = || order(&a.claimant).cmp(&order(&b.claimant));
+        let by_order = || a.claimant.order().cmp(&b.claimant.order());
         rank(a).cmp(&rank(b)).then_with(by_order)
     });
     let mut seen = Seen::default();
     let mut losers = Vec::new();
     for drawing in &*drawings {
-        let subject = &drawing.claimant.subject;
-        let Some(share) = addresses.shares.get_mut(subject) else {
+        let subject = drawing.claimant.subject;
+        let Some(share) = handed_out.shares.get_mut(subject) else {
             continue;
         };
         let own: Vec<IpAddr> = plain(&share.addresses).collect();
@@ -72,9 +76,9 @@ pub(super) fn settle(drawings: &mut [Drawing<'_>], addresses: &mut Addresses) {
     }
     // Whoever got nothing is told who has it in the end: the same name today and when everybody holds what it has.
     for (drawing, own, clash) in losers {
-        let subject = &drawing.claimant.subject;
+        let subject = drawing.claimant.subject;
         let (field, kind) = seen.clash(drawing, &own).unwrap_or(clash);
-        if let Some(share) = addresses.shares.get_mut(subject) {
+        if let Some(share) = handed_out.shares.get_mut(subject) {
             let problem = Problem::new(subject.clone(), field, kind);
             share.problems.push(problem);
         }
@@ -96,7 +100,10 @@ impl Seen<'_> {
         }
         for prefix in &drawing.pool {
             let net = prefix.net();
-            if let Some((network, by)) = self.overlapping(net).find(elsewhere) {
+            if let Some((network, by)) = overlapping(&self.pools, net)
+                .map(|(_, one)| one)
+                .find(elsewhere)
+            {
                 let network = format!("{network}, which {} overlaps,", drawing.network);
                 let by = (*by).clone();
                 let kind = problem::Kind::NetworkTaken { network, by };
@@ -120,21 +127,24 @@ impl Seen<'_> {
         if !self.has_pods {
             return None;
         }
-        self.overlapping(IpNet::from(address))
-            .find(|(network, by)| *network != drawing.network && by.kind == Kind::PodNetwork)
+        let mut pools = overlapping(&self.pools, IpNet::from(address)).map(|(_, one)| one);
+        pools.find(|(network, by)| *network != drawing.network && by.kind == Kind::PodNetwork)
     }
+}
 
-    /// The pools that have addresses in common with a network: those around it and those inside.
-    fn overlapping(&self, net: IpNet) -> impl Iterator<Item = &(&str, &ObjectRef)> {
-        let around = (0..=net.prefix_len()).filter_map(move |length| {
-            let around = IpNet::new(net.addr(), length).ok()?;
-            self.pools.get(&around.trunc())
-        });
-        let bound = |address, length| IpNet::new(address, length).unwrap_or(net);
-        let first = bound(net.network(), 0);
-        let last = bound(net.broadcast(), net.max_prefix_len());
-        let inside = self.pools.range(first..=last);
-        let inside = inside.filter(move |(pool, _)| net.contains(*pool));
-        around.chain(inside.map(|(_, holder)| holder))
-    }
+/// What stands at networks that have addresses in common with a network: those around it and those inside. What stands at the network itself
+/// comes twice.
+pub(super) fn overlapping<T>(
+    nets: &BTreeMap<IpNet, T>,
+    net: IpNet,
+) -> impl Iterator<Item = (&IpNet, &T)> {
+    let around = (0..=net.prefix_len()).filter_map(move |length| {
+        let around = IpNet::new(net.addr(), length).ok()?;
+        nets.get_key_value(&around.trunc())
+    });
+    let bound = |address, length| IpNet::new(address, length).unwrap_or(net);
+    let first = bound(net.network(), 0);
+    let last = bound(net.broadcast(), net.max_prefix_len());
+    let inside = nets.range(first..=last);
+    around.chain(inside.filter(move |(inside, _)| net.contains(*inside)))
 }
