@@ -55,7 +55,7 @@ struct Given {
     /// The addresses of each Network that somebody has for itself.
     taken: BTreeMap<Arc<str>, BTreeSet<IpAddr>>,
     /// Networks that attachments have on nodes over the fabric.
-    attached: BTreeMap<Arc<str>, ()>,
+    attached: BTreeSet<Arc<str>>,
 }
 
 /// The addresses that nodes have on a segment, by the object that the segment comes from and by node.
@@ -141,7 +141,7 @@ impl Addresses {
 
     /// Whether an attachment has the Network on nodes over the fabric.
     pub(super) fn is_attached(&self, network: &str) -> bool {
-        self.given.attached.contains_key(network)
+        self.given.attached.contains(network)
     }
 
     /// The addresses of a Network that somebody has for itself.
@@ -174,10 +174,13 @@ impl Given {
         };
         let taken = new.taken.remove(&**network);
         let taken = taken.filter(|_| !members.is_empty());
-        let attached = members.iter().any(|one| is_over_fabric(input, one));
-        let attached = attached.then_some(());
         let is_taken_by_others = replace(&mut self.taken, network, taken);
-        if replace(&mut self.attached, network, attached) || is_taken_by_others {
+        let is_attached_anew = if members.iter().any(|one| is_over_fabric(input, one)) {
+            self.attached.insert(Arc::clone(network))
+        } else {
+            self.attached.remove(network)
+        };
+        if is_taken_by_others || is_attached_anew {
             differing.networks.insert(network.to_string());
         }
     }
