@@ -11,6 +11,7 @@ mod memory;
 mod nodes;
 mod overlap;
 mod sharing;
+mod told;
 mod wake;
 
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem,
     net::IpAddr,
     sync::Arc,
 };
@@ -29,6 +31,7 @@ use self::{
     ground::{Ground, Grounds},
     memory::Memory,
     sharing::{HandedOut, share_out},
+    told::Kept,
 };
 use super::{LowLevelObjects, reach::Destinations, vrf::ResolvedVrf};
 use crate::{
@@ -42,12 +45,13 @@ use crate::{
 pub(super) struct Addresses {
     given: Given,
     grounds: Grounds,
+    told: Kept,
 }
 
 /// What everybody who wants addresses has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Given {
-    shares: BTreeMap<ObjectRef, Share>,
+    consumers: BTreeMap<ObjectRef, Consumer>,
     /// What nodes have.
     nodes: NodeAddresses,
     /// Why nodes have not what they want, by segment.
@@ -60,6 +64,14 @@ struct Given {
 
 /// The addresses that nodes have on a segment, by the object that the segment comes from and by node.
 pub type NodeAddresses = BTreeMap<ObjectRef, BTreeMap<String, Vec<IpAddr>>>;
+
+/// Somebody who draws on a ground.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Consumer {
+    ground: Ground,
+    /// What it has of it.
+    share: Share,
+}
 
 /// What one consumer has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,10 +107,10 @@ pub(super) struct Differing {
 impl Addresses {
     /// Shares out anew what changes touch; says what is different now.
     pub(super) fn update(&mut self, input: Input<'_>, changes: Changes<'_>) -> Differing {
-        let memory = Memory::new(input.snapshot);
+        let memory = Memory::new(input.snapshot, mem::take(&mut self.told), changes);
         let mut touched = self.woken(input, &memory, changes);
-        let Self { given, grounds } = self;
-        let mut regrouped = grounds.regroup(input, changes);
+        let Self { given, grounds, .. } = self;
+        let mut regrouped = grounds.regroup(&mut given.consumers, input, changes);
         touched.append(&mut regrouped.grounds);
         let mut islands = grounds.islands(input, &memory, &touched);
         let mut new = share_out(input, &memory, &mut islands);
@@ -113,6 +125,7 @@ impl Addresses {
         }
         for subject in regrouped.gone {
             given.take_in(&subject, &mut new, &mut differing);
+            differing.consumers.insert(subject);
         }
         #[cfg(test)]
         {
@@ -121,12 +134,14 @@ impl Addresses {
         for (ground, footprint, asked) in settled {
             grounds.settle(&ground, footprint, asked);
         }
+        self.told = memory.keep();
         differing
     }
 
     /// What an object has.
     pub(super) fn of(&self, subject: &ObjectRef) -> Share {
-        self.given.shares.get(subject).cloned().unwrap_or_default()
+        let consumer = self.given.consumers.get(subject);
+        consumer.map_or_else(Share::default, |one| one.share.clone())
     }
 
     /// What nodes have.
@@ -153,7 +168,10 @@ impl Addresses {
 impl Given {
     /// Puts what an object has now in the place of what it had.
     fn take_in(&mut self, subject: &ObjectRef, new: &mut HandedOut<'_>, differing: &mut Differing) {
-        if replace(&mut self.shares, subject, new.shares.remove(subject)) {
+        let share = new.shares.remove(subject).unwrap_or_default();
+        let consumer = self.consumers.get_mut(subject);
+        if let Some(consumer) = consumer.filter(|one| one.share != share) {
+            consumer.share = share;
             differing.consumers.insert(subject.clone());
         }
         replace(&mut self.nodes, subject, new.nodes.remove(subject));
@@ -165,7 +183,7 @@ impl Given {
     fn take_in_network(
         &mut self,
         input: Input<'_>,
-        (ground, members): (&Ground, &BTreeSet<ObjectRef>),
+        (ground, members): (&Ground, &[ObjectRef]),
         new: &mut HandedOut<'_>,
         differing: &mut Differing,
     ) {

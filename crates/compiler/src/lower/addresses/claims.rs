@@ -1,10 +1,6 @@
 //! What everybody wants of a ground, and what it has of it already.
 
-use std::{
-    borrow::Borrow,
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-};
+use std::{borrow::Borrow, collections::BTreeMap, net::IpAddr};
 
 use api::{
     tcaas::{AddressLists, Layer2AttachmentSpec, NetworkSpec},
@@ -72,7 +68,7 @@ pub(super) fn order<'a>(subject: &'a ObjectRef, meta: &'a Meta) -> Order<'a> {
 
 /// A ground with everybody who wants some of it, in the order of service.
 pub(super) struct Claims<'a> {
-    pub(super) members: &'a BTreeSet<ObjectRef>,
+    pub(super) members: &'a [ObjectRef],
     pub(super) prefixes: Vec<Prefix>,
     pub(super) claimants: Vec<Claimant<'a>>,
     /// Its networks, and what is held outside of them.

@@ -10,7 +10,7 @@ use api::value::Prefix;
 use ipnet::IpNet;
 
 use super::{
-    Input,
+    Consumer, Input, Share,
     claims::{self, Claims},
     memory::Memory,
     nodes::networks,
@@ -70,8 +70,8 @@ impl Ground {
 /// A ground as it was shared out last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Standing {
-    /// Who draws on it.
-    pub(super) members: BTreeSet<ObjectRef>,
+    /// Who draws on it, sorted.
+    pub(super) members: Vec<ObjectRef>,
     /// The networks in which what others have matters to it, and what it has to others.
     footprint: Vec<IpNet>,
     pub(super) asked: Asked,
@@ -101,13 +101,12 @@ const CONSUMERS: [Kind; 5] = [
     Kind::Layer2NetworkConfiguration,
 ];
 
-/// Everybody who wants addresses, by what they share.
+/// All grounds, each with those who draw on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Grounds {
-    of: BTreeMap<ObjectRef, Ground>,
     pub(super) all: BTreeMap<Ground, Standing>,
-    /// The footprints of all.
-    by_net: BTreeMap<IpNet, BTreeSet<Ground>>,
+    /// The footprints of all; the grounds at each are sorted.
+    by_net: BTreeMap<IpNet, Vec<Ground>>,
 }
 
 /// What was found when objects were put where they belong.
@@ -120,16 +119,17 @@ pub(super) struct Regrouped {
 }
 
 impl Grounds {
-    /// Whether an object drew on anything.
-    pub(super) fn has(&self, subject: &ObjectRef) -> bool {
-        self.of.contains_key(subject)
-    }
-
     /// Puts the objects that changed where they belong now.
-    pub(super) fn regroup(&mut self, input: Input<'_>, changes: Changes<'_>) -> Regrouped {
+    pub(super) fn regroup(
+        &mut self,
+        consumers: &mut BTreeMap<ObjectRef, Consumer>,
+        input: Input<'_>,
+        changes: Changes<'_>,
+    ) -> Regrouped {
         let mut found = Regrouped::default();
-        for subject in consumers(input, changes) {
-            self.put(input, subject, &mut found);
+        for subject in changed(input, changes) {
+            let ground = Ground::of(input, &subject);
+            self.put(consumers, subject, ground, &mut found);
         }
         let networks = changes.of(Kind::Network);
         let networks = networks.map(|key| Ground::Network(key.name.as_str().into()));
@@ -137,27 +137,38 @@ impl Grounds {
         found
     }
 
-    fn put(&mut self, input: Input<'_>, subject: ObjectRef, found: &mut Regrouped) {
-        let now = Ground::of(input, &subject);
-        if let Some(ground) = self.of.get(&subject) {
-            found.grounds.insert(ground.clone());
-            if now.as_ref() == Some(ground) {
+    fn put(
+        &mut self,
+        consumers: &mut BTreeMap<ObjectRef, Consumer>,
+        subject: ObjectRef,
+        ground: Option<Ground>,
+        found: &mut Regrouped,
+    ) {
+        let known = consumers.get_mut(&subject);
+        if let Some(Consumer { ground: before, .. }) = &known {
+            found.grounds.insert(before.clone());
+            if ground.as_ref() == Some(before) {
                 return;
             }
-            if let Some(standing) = self.all.get_mut(ground) {
-                standing.members.remove(&subject);
+            if let Some(standing) = self.all.get_mut(before) {
+                standing.members.retain(|member| *member != subject);
             }
         }
-        let Some(ground) = now else {
-            if self.of.remove(&subject).is_some() {
+        let Some(ground) = ground else {
+            if consumers.remove(&subject).is_some() {
                 found.gone.push(subject);
             }
             return;
         };
         found.grounds.insert(ground.clone());
         let standing = self.all.entry(ground.clone()).or_default();
-        standing.members.insert(subject.clone());
-        self.of.insert(subject, ground);
+        insert(&mut standing.members, subject.clone());
+        if let Some(known) = known {
+            known.ground = ground;
+        } else {
+            let share = Share::default();
+            consumers.insert(subject, Consumer { ground, share });
+        }
     }
 
     /// These grounds, and all that have addresses in common with one of them, now or when they were shared out last, with the claims on
@@ -199,15 +210,14 @@ impl Grounds {
         if standing.footprint != footprint {
             for net in &standing.footprint {
                 if let Some(grounds) = self.by_net.get_mut(net) {
-                    grounds.remove(ground);
+                    grounds.retain(|one| one != ground);
                     if grounds.is_empty() {
                         self.by_net.remove(net);
                     }
                 }
             }
             for net in &footprint {
-                let grounds = self.by_net.entry(*net).or_default();
-                grounds.insert(ground.clone());
+                insert(self.by_net.entry(*net).or_default(), ground.clone());
             }
             standing.footprint = footprint;
         }
@@ -218,8 +228,15 @@ impl Grounds {
     }
 }
 
+/// Puts something in its place among what is sorted.
+fn insert<T: Ord>(sorted: &mut Vec<T>, one: T) {
+    if let Err(place) = sorted.binary_search(&one) {
+        sorted.insert(place, one);
+    }
+}
+
 /// The objects that changed and may want addresses.
-fn consumers(input: Input<'_>, changes: Changes<'_>) -> Vec<ObjectRef> {
+fn changed(input: Input<'_>, changes: Changes<'_>) -> Vec<ObjectRef> {
     let of = |kind, key: &Key| ObjectRef {
         kind,
         key: key.clone(),

@@ -8,23 +8,40 @@ use std::{
 
 use api::value::Prefix;
 
-use super::nodes;
-use crate::snapshot::{Kind, ObjectRef, Objects, Snapshot};
+use super::told::{Kept, Told};
+use crate::{
+    changes::Changes,
+    snapshot::{Kind, ObjectRef, Objects, Snapshot},
+};
 
 /// The memory of one share-out.
 pub(super) struct Memory<'a> {
     snapshot: &'a Snapshot,
     announced: OnceCell<BTreeMap<&'a ObjectRef, Vec<IpAddr>>>,
+    /// What is spoken for, beside what nodes were told.
     spoken_for: OnceCell<BTreeSet<IpAddr>>,
+    told: OnceCell<Told>,
 }
 
 impl<'a> Memory<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
+    /// The memory, with what was kept of what nodes were told.
+    pub(super) fn new(snapshot: &'a Snapshot, kept: Kept, changes: Changes<'_>) -> Self {
+        let told = kept.0.filter(|_| !changes.is_all());
+        let told = told.map(|mut told| {
+            told.update(snapshot, changes);
+            told
+        });
         Self {
             snapshot,
             announced: OnceCell::new(),
             spoken_for: OnceCell::new(),
+            told: told.map_or_else(OnceCell::new, OnceCell::from),
         }
+    }
+
+    /// What is kept for the next time.
+    pub(super) fn keep(self) -> Kept {
+        Kept(self.told.into_inner())
     }
 
     /// The host routes that an intent's generated objects announce.
@@ -37,10 +54,15 @@ impl<'a> Memory<'a> {
         self.announced.get_or_init(|| announced(self.snapshot))
     }
 
-    /// The addresses in some prefixes that nobody new is given.
+    /// The addresses in some prefixes that nobody new is given: those that nodes were told to have or to announce, or that objects
+    /// announce whose owner cannot be read or is going, are not given to the next before they are gone. Nor are next hops, which routers
+    /// have that nobody declared.
     pub(super) fn spoken_for(&self, prefixes: &[Prefix]) -> Vec<IpAddr> {
+        let told = self.told.get_or_init(|| Told::new(self.snapshot));
         let init = || spoken_for(self.snapshot, self.all_announced());
-        within(prefixes, self.spoken_for.get_or_init(init)).collect()
+        let others = within(prefixes, self.spoken_for.get_or_init(init));
+        let all: BTreeSet<IpAddr> = told.within(prefixes).chain(others).collect();
+        all.into_iter().collect()
     }
 }
 
@@ -68,8 +90,7 @@ fn announced(snapshot: &Snapshot) -> BTreeMap<&ObjectRef, Vec<IpAddr>> {
     announced
 }
 
-/// Addresses that nodes were told to have or to announce, or that objects announce whose owner cannot be read or is going: they are not
-/// given to the next before they are gone. Nor are next hops, which routers have that nobody declared.
+/// What objects announce whose owner is not there, and next hops.
 fn spoken_for(
     snapshot: &Snapshot,
     announced: &BTreeMap<&ObjectRef, Vec<IpAddr>>,
@@ -84,21 +105,6 @@ fn spoken_for(
         if let Some(next_hop) = &destination.spec.next_hop {
             hosts.extend(next_hop.ipv4.map(IpAddr::V4));
             hosts.extend(next_hop.ipv6.map(IpAddr::V6));
-        }
-    }
-    // Most nodes are told the same; what was seen just before need not be read again.
-    let mut seen = BTreeMap::new();
-    for config in snapshot.node_network_configs.values() {
-        nodes::all_told(&config.spec, &mut hosts);
-        for (name, vrf) in &config.spec.fabric_vrfs {
-            let Some(filter) = &vrf.evpn_export_filter else {
-                continue;
-            };
-            if seen.insert(name, filter) == Some(filter) {
-                continue;
-            }
-            let prefixes = filter.items.iter().filter_map(|item| item.matcher.prefix);
-            hosts.extend(prefixes.filter_map(|matcher| host(matcher.prefix)));
         }
     }
     hosts
@@ -116,7 +122,7 @@ fn is_present(snapshot: &Snapshot, subject: &ObjectRef) -> bool {
 }
 
 /// The one address of a host route.
-fn host(prefix: Prefix) -> Option<IpAddr> {
+pub(super) fn host(prefix: Prefix) -> Option<IpAddr> {
     let net = prefix.net();
     (net.prefix_len() == net.max_prefix_len()).then(|| net.addr())
 }

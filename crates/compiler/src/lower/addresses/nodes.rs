@@ -1,10 +1,6 @@
 //! Nodes on a segment that gives them addresses want one of each of its networks, and what a node has it keeps.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-};
+use std::{borrow::Cow, collections::BTreeMap, net::IpAddr};
 
 use api::{
     meta::{LabelSelector, Labels},
@@ -157,13 +153,4 @@ fn told_of(config: &NodeNetworkConfigSpec, device: &IfName) -> Vec<IpAddr> {
     let on_device = on_device.map(|vlan| &vlan.addresses);
     let addresses = over_the_fabric.into_iter().chain(on_device).flatten();
     addresses.map(|address| address.addr()).collect()
-}
-
-/// Every address that some node was told to have: none is given to another before that node has let go of it.
-pub(super) fn all_told(config: &NodeNetworkConfigSpec, all: &mut BTreeSet<IpAddr>) {
-    let segments = config.layer2s.values();
-    let interfaces = segments.filter_map(|segment| segment.host_interface.as_ref());
-    let over_the_fabric = interfaces.flat_map(|interface| &interface.addresses);
-    let on_devices = config.host_vlans.values().flat_map(|one| &one.addresses);
-    all.extend(over_the_fabric.chain(on_devices).map(|one| one.addr()));
 }

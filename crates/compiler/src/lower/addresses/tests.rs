@@ -62,6 +62,9 @@ impl Cluster {
         let mut anew = Addresses::default();
         update(&mut anew, &self.snapshot, Changes::All);
         assert_eq!(self.addresses, anew);
+        if let Some(told) = &self.addresses.told.0 {
+            assert_eq!(*told, told::Told::new(&self.snapshot));
+        }
         differing
     }
 
@@ -112,7 +115,7 @@ fn node(name: &str, group: &str) -> Value {
 }
 
 /// What a node was told to have on a device.
-fn told(node: &str, device: &str, address: &str) -> Value {
+fn config(node: &str, device: &str, address: &str) -> Value {
     let vlan = json!({"parent": "bond0", "vlan": 7, "mtu": 1500, "addresses": [address]});
     let spec = json!({"contractVersion": 1, "revision": "r", "hostVLANs": {device: vlan}});
     named("NodeNetworkConfig", node, spec)
@@ -229,11 +232,26 @@ fn what_a_node_was_told_touches_segments_that_remember_nothing_of_it() {
         attachment("c", "h"),
         node("n", "g"),
     ]);
-    let differing = cluster.put(&[told("n", "a", "10.0.0.9/24")]);
+    let differing = cluster.put(&[config("n", "a", "10.0.0.9/24")]);
     assert_eq!(differing.grounds, 1);
     assert_eq!(cluster.node_has("a", "n"), ["10.0.0.9"]);
-    assert_eq!(cluster.put(&[told("n", "b", "10.0.1.9/24")]).grounds, 1);
+    assert_eq!(cluster.put(&[config("n", "b", "10.0.1.9/24")]).grounds, 1);
     assert_eq!(cluster.node_has("b", "n"), ["10.0.1.3"]);
+}
+
+#[test]
+fn what_nodes_were_told_is_given_to_nobody_new_before_the_last_lets_go_of_it() {
+    let mut cluster = Cluster::new(&[network("a", "10.0.0.0/24"), inbound("one", "a", 1)]);
+    let has = |cluster: &Cluster| cluster.has(Kind::Inbound, "one");
+    assert_eq!(has(&cluster), ["10.0.0.1"]);
+    cluster.put(&[config("m", "x", "10.0.0.1/24")]);
+    assert_eq!(has(&cluster), ["10.0.0.2"]);
+    let same = cluster.put(&[config("n", "x", "10.0.0.1/24")]);
+    assert_eq!(same.grounds, 0, "it was spoken for already");
+    cluster.remove(ObjectRef::named(Kind::NodeNetworkConfig, "m"));
+    assert_eq!(has(&cluster), ["10.0.0.2"]);
+    cluster.put(&[config("n", "x", "10.0.0.3/24")]);
+    assert_eq!(has(&cluster), ["10.0.0.1"]);
 }
 
 #[test]

@@ -24,6 +24,9 @@ impl Addresses {
         let routes = changes.touch_any(&[Kind::Destination, Kind::Vrf]);
         let announced = changes.touch(Kind::VrfRouteConfiguration);
         let spoken_for = self.may_be_spoken_for(input, changes);
+        if !(routes || announced || spoken_for || changes.touch(Kind::Node)) {
+            return BTreeSet::new();
+        }
         let is_woken = |ground: &Ground, standing: &Standing| {
             let asked = &standing.asked;
             let mut services = asked.announced.iter();
@@ -48,7 +51,8 @@ impl Addresses {
         let snapshot = input.snapshot;
         let has_moved = |kind, key: &Key, is_here: bool| {
             let key = key.clone();
-            self.grounds.has(&ObjectRef { kind, key }) != is_here
+            let consumers = &self.given.consumers;
+            consumers.contains_key(&ObjectRef { kind, key }) != is_here
         };
         let mut inbounds = changes.of(Kind::Inbound);
         let mut outbounds = changes.of(Kind::Outbound);
