@@ -71,7 +71,7 @@ pub(super) struct Claims<'a> {
     pub(super) members: &'a [ObjectRef],
     pub(super) prefixes: Vec<Prefix>,
     pub(super) claimants: Vec<Claimant<'a>>,
-    /// Its networks, and what is held outside of them.
+    /// Its networks, and what is held outside of them; none where nobody wants anything.
     pub(super) footprint: Vec<IpNet>,
     pub(super) asked: Asked,
 }
@@ -118,6 +118,9 @@ pub(super) fn on<'a>(
 
 impl<'a> Claims<'a> {
     fn footprint(&self) -> Vec<IpNet> {
+        if self.claimants.is_empty() {
+            return Vec::new();
+        }
         let prefixes = || self.prefixes.iter().map(|prefix| prefix.net());
         let alone = self.claimants.iter().filter(|one| one.is_alone());
         let held = alone.flat_map(|one| &one.claim.held);

@@ -200,13 +200,10 @@ impl Grounds {
     }
 
     /// Notes how a ground was shared out; one that nobody draws on any more is forgotten.
-    pub(super) fn settle(&mut self, ground: &Ground, mut footprint: Vec<IpNet>, asked: Asked) {
+    pub(super) fn settle(&mut self, ground: &Ground, footprint: Vec<IpNet>, asked: Asked) {
         let Some(standing) = self.all.get_mut(ground) else {
             return;
         };
-        if standing.members.is_empty() {
-            footprint.clear();
-        }
         if standing.footprint != footprint {
             for net in &standing.footprint {
                 if let Some(grounds) = self.by_net.get_mut(net) {
