@@ -104,6 +104,7 @@ pub struct Lowered {
     pools: inbound::Pools,
     vrf_problems: Vec<Problem>,
     vni_problems: Vec<Problem>,
+    destination_problems: Vec<Problem>,
 }
 
 /// What an attachment came to.
@@ -211,6 +212,9 @@ impl Lowered {
             vrfs.extend(changes.of(Kind::Vrf).cloned());
             premises.vrfs(snapshot, &vrfs);
         }
+        if changes.touch_any(&[Kind::Vrf, Kind::Destination]) {
+            self.destination_problems = reach::problems(snapshot, self);
+        }
         if changes.touch_any(&[Kind::Vrf, Kind::Network, Kind::Layer2Attachment])
             || (changes.touch_any(&VNI_HOLDERS) && network::has_newcomers(snapshot))
         {
@@ -280,11 +284,19 @@ impl Lowered {
         }
     }
 
+    /// Intents that become nothing as they are now.
+    #[cfg(test)]
+    pub(crate) fn held_back(&self) -> impl Iterator<Item = &ObjectRef> {
+        let held_back = self.outcomes.iter().filter(|(_, one)| one.is_broken());
+        held_back.map(|(subject, _)| subject)
+    }
+
     /// What is wrong.
     pub(crate) fn problems(&self, snapshot: &Snapshot) -> Vec<Problem> {
         let of_intents = self.outcomes.values().flat_map(Outcome::problems);
         let all = self.vrf_problems.iter().chain(&self.vni_problems);
         let all = all.chain(self.written.broken.values());
+        let all = all.chain(&self.destination_problems);
         let all = all.chain(self.addresses.node_problems());
         let all = all.chain(of_intents);
         let mut problems = all.cloned().collect();

@@ -42,8 +42,11 @@ pub(super) fn lower(
         report(problem::Kind::MirrorVrfLoopbacks { vrf, loopbacks });
         return None;
     };
-    // What is wrong with a VRF that exists is said on the VRF.
-    let resolved = lowered.vrfs.get(&key)?;
+    let Some(resolved) = lowered.vrfs.get(&key) else {
+        // What is wrong with it is said on the VRF.
+        report(problem::Kind::ReferenceNotInEffect { target: vrf });
+        return None;
+    };
     let reached = ReachedVrf {
         vni: resolved.vni,
         route_target: resolved.route_target,

@@ -351,8 +351,13 @@ fn segment(
         report("spec.networkRef", lacks("vlan"));
         return None;
     };
-    // Why a Network got no VNI stands on the Network.
-    let vni = *lowered.network_vnis.get(&spec.network_ref)?;
+    let Some(vni) = lowered.network_vnis.get(&spec.network_ref).copied() else {
+        // Why it got no VNI stands on the Network.
+        let target = ObjectRef::named(Kind::Network, &spec.network_ref);
+        let kind = problem::Kind::ReferenceNotInEffect { target };
+        report("spec.networkRef", kind);
+        return None;
+    };
     if let Some(suffix) = &spec.interface_name
         && names::host_interface(suffix.as_str()).is_none()
     {

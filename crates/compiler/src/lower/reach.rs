@@ -83,6 +83,30 @@ impl Destinations {
     }
 }
 
+/// What is wrong with Destinations: a VRF that is not there, or is itself not in effect.
+pub(super) fn problems(snapshot: &Snapshot, lowered: &Lowered) -> Vec<Problem> {
+    let problem = |(key, destination): (&Key, &Destination)| {
+        let vrf = Key::named(destination.spec.vrf_ref.as_ref()?);
+        if lowered.vrfs.contains_key(&vrf) {
+            return None;
+        }
+        let target = ObjectRef {
+            kind: Kind::Vrf,
+            key: vrf,
+        };
+        let subject = ObjectRef {
+            kind: Kind::Destination,
+            key: key.clone(),
+        };
+        Some(Problem::new(
+            subject,
+            "spec.vrfRef",
+            snapshot.missing(target),
+        ))
+    };
+    snapshot.destinations.iter().filter_map(problem).collect()
+}
+
 /// What a selector of Destinations reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reach {
@@ -140,15 +164,12 @@ pub(super) fn resolve(
         });
         let Some(vrf) = vrf else {
             complete = false;
-            // What is wrong with a VRF that exists is said on the VRF.
-            if !snapshot.vrfs.contains_key(&Key::named(vrf_ref)) {
-                let kind = snapshot.missing(ObjectRef::named(Kind::Vrf, vrf_ref));
-                let destination = ObjectRef {
-                    kind: Kind::Destination,
-                    key: key.clone(),
-                };
-                report(&destination, "spec.vrfRef", kind);
-            }
+            let target = ObjectRef {
+                kind: Kind::Destination,
+                key: key.clone(),
+            };
+            let kind = problem::Kind::ReferenceNotInEffect { target };
+            report(subject, "spec.destinations", kind);
             continue;
         };
         let reached = reach

@@ -27,12 +27,13 @@ pub(super) fn lower(
 ) -> Option<Made> {
     let mut wrong = Vec::new();
     let mut report = |field: &str, kind| wrong.push(Problem::new(subject.clone(), field, kind));
-    if !snapshot
-        .collectors
-        .contains_key(&Key::named(&spec.collector))
-    {
-        let target = ObjectRef::named(Kind::Collector, &spec.collector);
-        report("spec.collector", snapshot.missing(target));
+    let collector = ObjectRef::named(Kind::Collector, &spec.collector);
+    let target = lowered.mirror_targets.get(&spec.collector);
+    if !snapshot.collectors.contains_key(&collector.key) {
+        report("spec.collector", snapshot.missing(collector));
+    } else if target.is_none_or(|target| target.source != collector) {
+        let kind = problem::Kind::ReferenceNotInEffect { target: collector };
+        report("spec.collector", kind);
     }
     let traffic = spec.traffic_match.clone().unwrap_or_default();
     if let Err(message) = check(&traffic) {
@@ -45,20 +46,14 @@ pub(super) fn lower(
         spec,
         traffic,
     };
-    let selectors = match wish.selectors(snapshot) {
-        Ok(selectors) => selectors,
-        Err((field, kind)) => {
-            report(field, kind);
-            None
-        }
-    };
+    let selectors = wish
+        .selectors(snapshot)
+        .map_err(|(field, kind)| report(field, kind))
+        .ok();
     let is_sound = wrong.is_empty();
     problems.append(&mut wrong);
-    // What is wrong with a collector that exists is said on the collector.
-    let target = lowered.mirror_targets.get(&spec.collector)?;
-    let is_its = target.source == ObjectRef::named(Kind::Collector, &spec.collector);
     Some(Made {
-        mirror_selectors: selectors.filter(|_| is_sound && is_its)?,
+        mirror_selectors: selectors.filter(|_| is_sound)?,
         ..Made::default()
     })
 }
@@ -95,6 +90,12 @@ pub(crate) fn check(traffic: &TrafficMatch) -> Result<(), &'static str> {
 type Selectors = Vec<(String, MirrorSelectorSpec)>;
 type Refusal = (&'static str, problem::Kind);
 
+/// A source that exists and comes to nothing: why is said on it.
+fn not_in_effect(target: ObjectRef) -> Refusal {
+    let kind = problem::Kind::ReferenceNotInEffect { target };
+    ("spec.source.name", kind)
+}
+
 struct Wish<'a> {
     lowered: &'a Lowered,
     subject: &'a ObjectRef,
@@ -103,8 +104,7 @@ struct Wish<'a> {
 }
 
 impl Wish<'_> {
-    /// The selectors. `None` where the source exists and comes to nothing, which is said on it.
-    fn selectors(&self, snapshot: &Snapshot) -> Result<Option<Selectors>, Refusal> {
+    fn selectors(&self, snapshot: &Snapshot) -> Result<Selectors, Refusal> {
         let name = &self.spec.source.name;
         let (kind, exists) = match self.spec.source.kind {
             MirrorSourceKind::Layer2Attachment => (
@@ -135,7 +135,7 @@ impl Wish<'_> {
         &self,
         snapshot: &Snapshot,
         mirrored: ObjectRef,
-    ) -> Result<Option<Selectors>, Refusal> {
+    ) -> Result<Selectors, Refusal> {
         let attachment = snapshot.layer2_attachments.get(&mirrored.key);
         let spec = attachment.map(|attachment| &attachment.spec);
         let network = spec.and_then(|spec| snapshot.networks.get(&Key::named(&spec.network_ref)));
@@ -154,19 +154,13 @@ impl Wish<'_> {
         }
         let mut segments = self.lowered.layer2.iter();
         let segment = segments.find(|(_, object)| object.source == mirrored);
-        Ok(segment.map(|(name, object)| {
-            let selector =
-                self.selector(Kind::Layer2NetworkConfiguration, name, self.traffic.clone());
-            let scope = object.spec.id.to_string();
-            vec![(generated_name(self.subject, &scope), selector)]
-        }))
+        let (name, object) = segment.ok_or_else(|| not_in_effect(mirrored))?;
+        let selector = self.selector(Kind::Layer2NetworkConfiguration, name, self.traffic.clone());
+        let scope = object.spec.id.to_string();
+        Ok(vec![(generated_name(self.subject, &scope), selector)])
     }
 
-    fn of_service(
-        &self,
-        snapshot: &Snapshot,
-        mirrored: ObjectRef,
-    ) -> Result<Option<Selectors>, Refusal> {
+    fn of_service(&self, snapshot: &Snapshot, mirrored: ObjectRef) -> Result<Selectors, Refusal> {
         let inbound = snapshot.inbounds.get(&mirrored.key);
         let outbound = snapshot.outbounds.get(&mirrored.key);
         let destinations = if mirrored.kind == Kind::Inbound {
@@ -196,7 +190,7 @@ impl Wish<'_> {
             .flat_map(|service| plain(&service.addresses));
         let own = IpNet::aggregate(&addresses.map(IpNet::from).collect());
         if routing.is_empty() || own.is_empty() {
-            return Ok(None);
+            return Err(not_in_effect(mirrored));
         }
         let matches: Vec<(Prefix, TrafficMatch)> = own
             .into_iter()
@@ -214,7 +208,7 @@ impl Wish<'_> {
                 (generated_name(self.subject, &scope), selector)
             })
         });
-        Ok(Some(selectors.collect()))
+        Ok(selectors.collect())
     }
 
     /// What of the match concerns these addresses of the source: they are where packets go to, or, on the way out, come from.

@@ -115,4 +115,19 @@ proptest! {
             prop_assert!(touched || let_in, "{} was not on {}: {:?}", gone, node, differences(&before, &after));
         }
     }
+
+    #[test]
+    fn an_intent_that_is_not_in_effect_says_why(world in everything()) {
+        let snapshot = snapshot(&world);
+        let compilation = compile(&snapshot);
+        let says: BTreeSet<&ObjectRef> = compilation
+            .problems
+            .iter()
+            .filter(|problem| problem.severity() == Severity::Error)
+            .map(|problem| &problem.subject)
+            .collect();
+        for subject in compilation.lowered.held_back() {
+            prop_assert!(says.contains(subject), "nothing is said on {}", subject);
+        }
+    }
 }
