@@ -10,7 +10,7 @@ use std::{
 };
 
 use compiler::{
-    Compilation, Insertion, Kind, Snapshot, compile,
+    Compilation, Compiler, Insertion, Kind, ObjectRef, Snapshot, compile,
     lower::{LowLevel, LowLevelObjects},
     status,
 };
@@ -44,8 +44,38 @@ fn every_story_ends_as_it_is_told() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[test]
+fn every_story_ends_the_same_when_its_objects_come_one_by_one_or_leave_and_return()
+-> anyhow::Result<()> {
+    for entry in fs::read_dir(repository("tests/cases"))? {
+        let story = Story::read(&entry?.path())?;
+        let objects = story.objects();
+        let mut compiler = Compiler::default();
+        let mut snapshot = Snapshot::default();
+        for document in objects.values() {
+            snapshot.insert(document);
+            compiler.insert(document);
+            compiler.compile();
+        }
+        let told = compile(&snapshot);
+        let folder = story.folder.display();
+        anyhow::ensure!(*compiler.compile().1 == told, "{folder}: one by one");
+        for (subject, document) in objects {
+            compiler.remove(&subject);
+            compiler.compile();
+            compiler.insert(document);
+            anyhow::ensure!(
+                *compiler.compile().1 == told,
+                "{folder}: {subject} left and returned"
+            );
+        }
+    }
+    Ok(())
+}
+
 struct Story {
     folder: PathBuf,
+    documents: Vec<Value>,
     snapshot: Snapshot,
     unknown: Vec<String>,
 }
@@ -67,16 +97,27 @@ impl Story {
         let documents: Vec<Value> = serde_saphyr::from_multiple(&text)?;
         let mut story = Self {
             folder: folder.to_owned(),
+            documents,
             snapshot: Snapshot::default(),
             unknown: Vec::new(),
         };
-        for document in documents {
-            match story.snapshot.insert(&document) {
+        for document in &story.documents {
+            match story.snapshot.insert(document) {
                 Insertion::Object(_) => {}
                 Insertion::Foreign(kind) | Insertion::Unknown(kind) => story.unknown.push(kind),
             }
         }
         Ok(story)
+    }
+
+    /// Its objects, each as it was written last.
+    fn objects(&self) -> BTreeMap<ObjectRef, &Value> {
+        let documents = self.documents.iter();
+        let objects = documents.filter_map(|document| match Snapshot::default().insert(document) {
+            Insertion::Object(subject) => Some((subject, document)),
+            Insertion::Foreign(_) | Insertion::Unknown(_) => None,
+        });
+        objects.collect()
     }
 
     /// Every file that comes of the input, by its path in the story's folder.
