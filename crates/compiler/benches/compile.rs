@@ -4,7 +4,8 @@
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a benchmark has a clock, reads how much memory it uses, and prints a table"
+    clippy::indexing_slicing,
+    reason = "a benchmark has a clock, reads how much memory it uses, writes documents, and prints a table"
 )]
 
 use std::{
@@ -14,7 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use selvedge_compiler::{Compilation, Compiler, NodeConfig, Snapshot, compile, status};
+use selvedge_compiler::{
+    Compilation, Compiler, Insertion, NodeConfig, Snapshot, compile, lower::LowLevel, status,
+};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Budget of a world: seconds and mebibytes.
@@ -175,12 +179,53 @@ const CHANGES: [Change; 3] = [
     }),
 ];
 
-/// Changes one intent of the world with services again and again, and prints how many nodes that touches and the best time.
-fn change(kind: &str, groups: u32) {
+/// The world with services as it is in a running cluster: with the objects that were generated, the config of every node and all statuses.
+fn running(groups: u32) -> Compiler {
     let mut compiler = Compiler::default();
-    for document in services(groups) {
+    let intents = services(groups);
+    for document in &intents {
+        compiler.insert(document);
+    }
+    let compilation = compiler.compile().1.clone();
+    let statuses = status::fold(compiler.snapshot(), &compilation, &BTreeMap::new());
+    let lowered = &compilation.lowered;
+    let layer2 = lowered.layer2.iter();
+    let layer2 = layer2.map(|(name, one)| generated(name, "Layer2NetworkConfiguration", one));
+    let vrf = lowered.vrf.iter();
+    let vrf = vrf.map(|(name, one)| generated(name, "VRFRouteConfiguration", one));
+    for document in layer2.chain(vrf) {
         compiler.insert(&document);
     }
+    for (node, config) in &compilation.nodes {
+        let spec = json!(config.spec(&compilation.revision.fingerprint));
+        compiler.insert(&object("NodeNetworkConfig", node, spec));
+    }
+    for mut document in intents {
+        let Insertion::Object(subject) = Snapshot::default().insert(&document) else {
+            continue;
+        };
+        if let Some(status) = statuses.0.get(&subject) {
+            document["status"] = status.clone();
+            compiler.insert(&document);
+        }
+    }
+    compiler.compile();
+    compiler
+}
+
+fn generated<S: Serialize>(name: &str, kind: &str, made: &LowLevel<S>) -> Value {
+    let mut document = object(kind, name, json!(made.spec));
+    let source = &made.source;
+    document["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": source.kind.api_version(), "kind": source.kind.to_string(), "name": source.key.name,
+        "uid": "", "controller": true,
+    }]);
+    document
+}
+
+/// Changes one intent of the running world with services again and again, and prints how many nodes that touches and the best time.
+fn change(kind: &str, groups: u32) {
+    let mut compiler = running(groups);
     let (_, make) = CHANGES
         .iter()
         .find(|(one, _)| *one == kind)

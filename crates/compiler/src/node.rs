@@ -181,7 +181,7 @@ pub(crate) fn update(
         Steering::find(&everything, &memo.numbers, problems);
         return;
     }
-    let rebuilt = rebuild(memo, (content, snapshot), &scope, &broken);
+    let rebuilt = rebuild(memo, content, &scope, &broken);
     let is_everywhere = matches!(scope, Scope::Everywhere(_));
     for (labels, known) in &memo.groups {
         problems.extend(known.problems.iter().cloned());
@@ -206,7 +206,7 @@ pub(crate) fn update(
 /// Builds the groups anew for which something is different; says which those are.
 fn rebuild(
     memo: &mut Memo,
-    (content, snapshot): (&Content, &Snapshot),
+    content: &Content,
     scope: &Scope<'_>,
     broken: &BTreeSet<String>,
 ) -> BTreeSet<Labels> {
@@ -237,7 +237,7 @@ fn rebuild(
         steered.extend(steering.0.vrfs().into_iter().map(str::to_owned));
         plans.push((labels, group, steering));
     }
-    let tables = tables(content, snapshot, &steered);
+    let tables = tables(content, &memo.told, &steered);
     let mut built = BTreeMap::new();
     for (labels, group, steering) in plans {
         let known = group.build(content, numbers, steering, &tables);
@@ -358,7 +358,7 @@ fn interfaces(
 /// A route table for each VRF name, the same on every node; what a node already uses stays.
 fn tables(
     content: &Content,
-    snapshot: &Snapshot,
+    told: &BTreeMap<String, u32>,
     steered: &BTreeSet<String>,
 ) -> BTreeMap<String, u32> {
     let local = steered.iter().map(|vrf| names::local_vrf(vrf));
@@ -370,17 +370,8 @@ fn tables(
         .collect();
     names.insert(content.settings.cluster_vrf.name.as_str());
     names.extend(local.iter().map(IfName::as_str));
-    let mut previous = BTreeMap::new();
-    for config in snapshot.node_network_configs.values() {
-        for vrf in config.spec.vrfs() {
-            let name = vrf.devices.vrf.as_str();
-            if !previous.contains_key(name) {
-                previous.insert(name.to_owned(), vrf.table);
-            }
-        }
-    }
     let range = &content.settings.route_tables;
     // The kernel's own tables, which no range may hand out.
     let usable = |table: &u32| !(253..=255).contains(table);
-    allocate::numbers((range.first, range.last), &names, &previous, usable)
+    allocate::numbers((range.first, range.last), &names, told, usable)
 }

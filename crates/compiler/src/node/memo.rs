@@ -25,6 +25,8 @@ use crate::{
 /// What is to be known of a build the next time.
 #[derive(Clone, Debug, Default)]
 pub struct Memo {
+    /// The route tables that nodes were told of, by the VRF's device.
+    pub(super) told: BTreeMap<String, u32>,
     pub(super) places: Places,
     pub(super) numbers: Numbers,
     /// The labels that selectors ask for.
@@ -75,6 +77,9 @@ impl Memo {
         snapshot: &Snapshot,
         (changes, touched): (Changes<'_>, &'a Touched),
     ) -> Scope<'a> {
+        if changes.touch(Kind::NodeNetworkConfig) {
+            self.told = told(snapshot);
+        }
         let mut everywhere = changes.touch(Kind::Node);
         if changes.touch_any(&[Kind::Node, Kind::Underlay, Kind::NodeNetworkConfig]) {
             let places = Places::assign(content, snapshot);
@@ -205,6 +210,19 @@ impl Group<'_> {
             bgp: values(&self.bgp),
         }
     }
+}
+
+fn told(snapshot: &Snapshot) -> BTreeMap<String, u32> {
+    let mut tables = BTreeMap::new();
+    for config in snapshot.node_network_configs.values() {
+        for vrf in config.spec.vrfs() {
+            let name = vrf.devices.vrf.as_str();
+            if !tables.contains_key(name) {
+                tables.insert(name.to_owned(), vrf.table);
+            }
+        }
+    }
+    tables
 }
 
 /// Whether what changed says the same of the numbers of VRFs.
