@@ -406,7 +406,8 @@ impl<'a> Walk<'a> {
         of_object.cloned()
     }
 
-    /// The first error on one of these objects; what cannot be read comes before all else.
+    /// The first error on one of these objects; what cannot be read comes before all else. Where an object waits for another, it is what
+    /// is wrong with that one.
     fn problem(&self, objects: &[ObjectRef]) -> Option<Problem> {
         let problems = &self.trace.compilation.problems;
         let error = |object: &ObjectRef| {
@@ -417,7 +418,14 @@ impl<'a> Walk<'a> {
             found.cloned()
         };
         let mut unreadable = objects.iter().filter_map(|object| self.unreadable(object));
-        unreadable.next().or_else(|| objects.iter().find_map(error))
+        let mut found = unreadable
+            .next()
+            .or_else(|| objects.iter().find_map(error))?;
+        while let problem::Kind::ReferenceNotInEffect { target } = &found.kind {
+            let Some(behind) = error(target) else { break };
+            found = behind;
+        }
+        Some(found)
     }
 
     /// What stands in the way of an intent, or of a person's own object.
