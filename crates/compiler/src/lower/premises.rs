@@ -44,6 +44,10 @@ impl Premises {
         lowered: &Lowered,
         changes: Changes<'_>,
     ) -> BTreeSet<ObjectRef> {
+        if changes.is_all() {
+            // None of them became anything yet.
+            return BTreeSet::new();
+        }
         let networks = changes.of(Kind::Network).map(|key| key.name.clone());
         self.networks.extend(networks);
         let mut touched = std::mem::take(&mut self.consumers);
