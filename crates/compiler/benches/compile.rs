@@ -21,6 +21,10 @@ use selvedge_compiler::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
+/// What the program has as well.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Budget of a world: seconds and mebibytes.
 struct Budget {
     seconds: f64,
