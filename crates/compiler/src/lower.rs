@@ -55,6 +55,7 @@ use crate::{
     snapshot::{Key, Kind, ObjectRef, Objects, Snapshot},
 };
 use api::{
+    meta::LabelSelector,
     selvedge::SettingsSpec,
     tcaas::{
         Anycast, BgpPeeringSpec, Layer2AttachmentSpec, Layer2NetworkConfigurationSpec,
@@ -282,6 +283,16 @@ impl Lowered {
             }
             _ => None,
         }
+    }
+
+    /// The Destinations that a selector chooses, by name.
+    pub(crate) fn chosen<'a>(
+        &self,
+        snapshot: &'a Snapshot,
+        selector: &LabelSelector,
+    ) -> impl Iterator<Item = &'a Key> {
+        let chosen = self.destinations.select(snapshot, selector);
+        chosen.into_iter().map(|(key, _)| key)
     }
 
     /// Intents that become nothing as they are now.

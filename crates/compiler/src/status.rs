@@ -52,7 +52,7 @@ pub fn fold(
             let selector = compilation.lowered.mirror_selectors.get(selector)?;
             Some(&selector.spec.mirror_target.name)
         }),
-        selected: selectors::counts(snapshot),
+        selected: selectors::counts(snapshot, &compilation.lowered),
         references: references(snapshot),
         problems: problems(compilation),
     };

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use api::meta::LabelSelector;
 
-use crate::snapshot::{Key, Kind, ObjectRef, Objects, Snapshot};
+use crate::{
+    lower::Lowered,
+    snapshot::{Key, Kind, ObjectRef, Objects, Snapshot},
+};
 
 /// Whether an object is of a kind that can select Destinations, and selects none.
 pub(super) fn has_none(snapshot: &Snapshot, subject: &ObjectRef) -> bool {
@@ -31,7 +34,7 @@ pub(super) fn has_none(snapshot: &Snapshot, subject: &ObjectRef) -> bool {
 }
 
 /// How many objects select each Destination.
-pub(super) fn counts(snapshot: &Snapshot) -> BTreeMap<&str, u32> {
+pub(super) fn counts<'a>(snapshot: &'a Snapshot, lowered: &Lowered) -> BTreeMap<&'a str, u32> {
     let attachments = snapshot.layer2_attachments.values();
     let attachments = attachments.map(|one| &one.spec.destinations);
     let inbounds = snapshot.inbounds.values().map(|one| &one.spec.destinations);
@@ -49,9 +52,7 @@ pub(super) fn counts(snapshot: &Snapshot) -> BTreeMap<&str, u32> {
     }
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     for (selector, users) in selectors.values() {
-        let selected = snapshot.destinations.iter();
-        let selected = selected.filter(|(_, one)| selector.matches(&one.meta.labels));
-        for (key, _) in selected {
+        for key in lowered.chosen(snapshot, selector) {
             let count = counts.entry(&key.name).or_default();
             *count = count.saturating_add(*users);
         }
