@@ -78,7 +78,7 @@ const SIZES: [u32; 3] = [50, 100, 200];
 const NODES_PER_GROUP: u32 = 50;
 const VRFS_PER_GROUP: u32 = 5;
 const SEGMENTS_PER_VRF: u32 = 5;
-const RUNS: usize = 5;
+const RUNS: usize = 12;
 
 fn main() {
     let arguments: Vec<String> = env::args().collect();

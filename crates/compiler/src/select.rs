@@ -127,13 +127,21 @@ pub fn groups<'n>(
     nodes: impl Iterator<Item = (&'n str, &'n Labels)>,
     asked: &BTreeSet<String>,
 ) -> BTreeMap<Labels, Vec<&'n str>> {
-    let mut groups: BTreeMap<Labels, Vec<&str>> = BTreeMap::new();
+    let mut groups: BTreeMap<Vec<(&str, &str)>, Vec<&str>> = BTreeMap::new();
     for (name, labels) in nodes {
         let asked = asked.iter().filter_map(|key| labels.get_key_value(key));
-        let asked = asked.map(|(key, value)| (key.clone(), value.clone()));
+        let asked = asked.map(|(key, value)| (key.as_str(), value.as_str()));
         groups.entry(asked.collect()).or_default().push(name);
     }
+    let owned = |labels: Vec<(&str, &str)>| -> Labels {
+        let labels = labels.into_iter();
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        labels.collect()
+    };
+    let groups = groups.into_iter();
     groups
+        .map(|(labels, nodes)| (owned(labels), nodes))
+        .collect()
 }
 
 #[cfg(test)]

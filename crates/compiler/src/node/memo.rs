@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem,
     sync::Arc,
 };
 
@@ -63,8 +64,8 @@ pub(super) struct Premises {
 
 /// Where a build must look.
 pub(super) enum Scope<'a> {
-    /// At every group; numbers were these before.
-    Everywhere(Numbers),
+    /// At every group; numbers were these before, where they were others.
+    Everywhere(Option<Numbers>),
     /// At groups that something different is for.
     Where(&'a Differences),
 }
@@ -90,10 +91,11 @@ impl Memo {
             Touched::All => None,
             Touched::These(differences) => Some(differences),
         };
-        let mut numbers = self.numbers.clone();
+        let mut then = None;
         if !differences.is_some_and(keep_numbers) {
-            self.numbers = Numbers::resolve(content);
-            everywhere |= numbers != self.numbers;
+            let now = Numbers::resolve(content);
+            then = Some(mem::replace(&mut self.numbers, now)).filter(|then| *then != self.numbers);
+            everywhere |= then.is_some();
         }
         if !differences.is_some_and(keep_selectors)
             || changes.touch_any(&[Kind::Node, Kind::Underlay])
@@ -107,7 +109,7 @@ impl Memo {
         }
         match differences.filter(|_| !everywhere) {
             Some(differences) => Scope::Where(differences),
-            None => Scope::Everywhere(std::mem::take(&mut numbers)),
+            None => Scope::Everywhere(then),
         }
     }
 
@@ -148,8 +150,8 @@ impl Known {
             .iter()
             .filter_map(|(_, object)| object.spec.vni);
         let has_numbers = match scope {
-            Scope::Where(_) => true,
-            Scope::Everywhere(then) => {
+            Scope::Where(_) | Scope::Everywhere(None) => true,
+            Scope::Everywhere(Some(then)) => {
                 let has_numbers = |vrf: &str| then.vrfs.get(vrf) == now.vrfs.get(vrf);
                 let has_holder = |vni: Vni| then.holders.get(&vni) == now.holders.get(&vni);
                 vrfs.into_iter().all(has_numbers) && vnis.into_iter().all(has_holder)

@@ -193,11 +193,11 @@ impl<'a> Plan<'a> {
         Prefix::of(self.spec.routeridcidr.net().into())
     }
 
-    fn for_node(
+    fn for_node<'n>(
         &self,
         content: &Content,
-        node: &str,
-        addresses: &mut Addresses,
+        node: &'n str,
+        addresses: &mut Addresses<'n>,
         problems: &mut Vec<Problem>,
     ) -> Option<Underlay> {
         let mut give = |field: &str, pool: Prefix| {
@@ -375,15 +375,15 @@ fn router_mac(address: IpAddr) -> MacAddress {
 }
 
 /// The addresses of all pools, by node. Whoever had one keeps it.
-struct Addresses {
+struct Addresses<'a> {
     pools: BTreeMap<Prefix, Pool>,
-    held: BTreeMap<(Prefix, String), IpAddr>,
+    held: BTreeMap<(&'a str, Prefix), IpAddr>,
 }
 
-impl Addresses {
+impl<'a> Addresses<'a> {
     /// Takes the addresses that nodes had before, so that no newcomer gets one of them: not those of a node that is gone either, or of
     /// one that has changed its Underlay, for as long as its config says them.
-    fn recall(snapshot: &Snapshot, chosen: &[(&str, &Plan<'_>)]) -> Self {
+    fn recall(snapshot: &'a Snapshot, chosen: &[(&str, &Plan<'_>)]) -> Self {
         let mut addresses = Self {
             pools: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -402,7 +402,7 @@ impl Addresses {
             for (pool, address) in [router_id, vtep].into_iter().flatten() {
                 let own = pool.filter(|pool| addresses.pool(*pool).take(address));
                 if let Some(pool) = own {
-                    addresses.held.insert((pool, key.name.clone()), address);
+                    addresses.held.insert((&key.name, pool), address);
                 } else {
                     left_behind.push(address);
                 }
@@ -425,8 +425,8 @@ impl Addresses {
         self.pools.entry(pool).or_insert_with(|| Pool::new(pool))
     }
 
-    fn give(&mut self, pool: Prefix, node: &str) -> Option<IpAddr> {
-        let key = (pool, node.to_owned());
+    fn give(&mut self, pool: Prefix, node: &'a str) -> Option<IpAddr> {
+        let key = (node, pool);
         if let Some(address) = self.held.get(&key) {
             return Some(*address);
         }
