@@ -166,10 +166,15 @@ pub(crate) fn update(
     (changes, touched): (Changes<'_>, &Touched),
     problems: &mut Vec<Problem>,
 ) {
-    let scope = memo.update(content, snapshot, (changes, touched));
+    let mut scope = memo.update(content, snapshot, (changes, touched));
     problems.extend(memo.places.problems.iter().cloned());
     problems.extend(memo.numbers.problems.iter().cloned());
     let broken = peers::check(content, problems);
+    if broken != memo.broken {
+        // A peering may break by what is for other nodes than its own.
+        scope = scope.everywhere();
+        memo.broken = broken;
+    }
     if changes.touch(Kind::Node) {
         configs.retain(|node, _| snapshot.nodes.contains_key(&Key::named(node)));
     }
@@ -181,7 +186,7 @@ pub(crate) fn update(
         Steering::find(&everything, &memo.numbers, problems);
         return;
     }
-    let rebuilt = rebuild(memo, content, &scope, &broken);
+    let rebuilt = rebuild(memo, content, &scope);
     let is_everywhere = matches!(scope, Scope::Everywhere(_));
     for (labels, known) in &memo.groups {
         problems.extend(known.problems.iter().cloned());
@@ -191,7 +196,7 @@ pub(crate) fn update(
     }
     let premises = memo.groups.values().map(|known| &known.premises);
     unreached(premises, problems);
-    nowhere(content, memo, &broken, problems);
+    nowhere(content, memo, problems);
     interfaces(content, snapshot, configs, problems);
     mtu::check(content, snapshot, configs, problems);
     outside::note(content, configs, problems);
@@ -204,15 +209,10 @@ pub(crate) fn update(
 }
 
 /// Builds the groups anew for which something is different; says which those are.
-fn rebuild(
-    memo: &mut Memo,
-    content: &Content,
-    scope: &Scope<'_>,
-    broken: &BTreeSet<String>,
-) -> BTreeSet<Labels> {
+fn rebuild(memo: &mut Memo, content: &Content, scope: &Scope<'_>) -> BTreeSet<Labels> {
     let nobody = Arc::default();
     let indexes = OnceCell::new();
-    let (places, numbers) = (&memo.places, &memo.numbers);
+    let (places, numbers, broken) = (&memo.places, &memo.numbers, &memo.broken);
     let group = |labels: &Labels, nodes| {
         let indexes = indexes.get_or_init(|| Indexes::new(content, &nobody));
         let has_overlay = nodes_of(nodes).any(|node| places.has_vtep(node));
@@ -286,7 +286,8 @@ fn hand_out(known: &Known, places: &Places, configs: &mut BTreeMap<String, NodeC
 }
 
 /// Says which hand-written peerings are on a segment that no selected node has.
-fn nowhere(content: &Content, memo: &Memo, broken: &BTreeSet<String>, problems: &mut Vec<Problem>) {
+fn nowhere(content: &Content, memo: &Memo, problems: &mut Vec<Problem>) {
+    let broken = &memo.broken;
     let groups = memo.groups.values();
     let in_effect: BTreeSet<&String> = groups.flat_map(|known| &known.shared.peerings).collect();
     for (name, object) in &*content.bgp {

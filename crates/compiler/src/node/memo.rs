@@ -30,6 +30,8 @@ pub struct Memo {
     pub(super) told: BTreeMap<String, u32>,
     pub(super) places: Places,
     pub(super) numbers: Numbers,
+    /// Peerings that something is wrong with.
+    pub(super) broken: BTreeSet<String>,
     /// The labels that selectors ask for.
     asked: BTreeSet<String>,
     /// Nodes with the same labels, as far as somebody asks for them.
@@ -132,6 +134,14 @@ impl Memo {
 }
 
 impl Scope<'_> {
+    /// At every group, whatever else.
+    pub(super) fn everywhere(self) -> Self {
+        match self {
+            Self::Where(_) => Self::Everywhere(None),
+            everywhere @ Self::Everywhere(_) => everywhere,
+        }
+    }
+
     /// Whether a group with these labels, of which this is known, has the same again as far as nothing but labels is looked at.
     pub(super) fn passes_by(&self, labels: &Labels) -> bool {
         match self {
