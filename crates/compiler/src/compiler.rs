@@ -17,7 +17,9 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Compiler {
     snapshot: Snapshot,
-    changed: BTreeSet<ObjectRef>,
+    pub(crate) changed: BTreeSet<ObjectRef>,
+    /// Whether nodes answered to their configs, which otherwise are the same.
+    pub(crate) has_answers: bool,
     last: Option<Last>,
 }
 
@@ -42,13 +44,27 @@ impl Compiler {
         if let Insertion::Object(subject) = &insertion {
             let is_same = self.snapshot.has_same(&new, subject)
                 && self.unreadable(subject).eq(new.unreadable.iter());
-            if !is_same {
+            if is_same {
+                return insertion;
+            }
+            if self.is_answer(&new, subject) {
+                self.has_answers = true;
+            } else {
                 self.remove(subject);
                 self.note(subject, !new.unreadable.is_empty());
-                self.snapshot.absorb(new);
             }
+            self.snapshot.absorb(new);
         }
         insertion
+    }
+
+    /// Whether a node says how far it is with its config, and nothing else changed. Every node does so after every change, and all that
+    /// is made of it is made each time.
+    fn is_answer(&self, new: &Snapshot, subject: &ObjectRef) -> bool {
+        subject.kind == Kind::NodeNetworkConfig
+            && self.snapshot.has_same_but_status(new, subject)
+            && new.unreadable.is_empty()
+            && self.unreadable(subject).next().is_none()
     }
 
     /// Takes an object out.
@@ -74,11 +90,12 @@ impl Compiler {
     /// All objects, and what they compile into.
     pub fn compile(&mut self) -> (&Snapshot, &Compilation) {
         let last = match self.last.take() {
-            Some(last) if self.changed.is_empty() => last,
+            Some(last) if self.changed.is_empty() && !self.has_answers => last,
             Some(last) => last.update(&self.snapshot, Changes::These(&self.changed)),
             None => Last::default().update(&self.snapshot, Changes::All),
         };
         self.changed.clear();
+        self.has_answers = false;
         let Last {
             compilation,
             restored,

@@ -165,6 +165,16 @@ macro_rules! snapshot {
                 }
             }
 
+            /// Whether both have the same object but for its status.
+            pub(crate) fn has_same_but_status(&self, other: &Self, subject: &ObjectRef) -> bool {
+                match subject.kind {
+                    $(Kind::$kind => {
+                        let pair = (self.$field.get(&subject.key), other.$field.get(&subject.key));
+                        matches!(pair, (Some(a), Some(b)) if a.meta == b.meta && a.spec == b.spec)
+                    })*
+                }
+            }
+
             /// Takes in everything that another has.
             pub(crate) fn absorb(&mut self, other: Self) {
                 let Self { $($field,)* unreadable } = other;

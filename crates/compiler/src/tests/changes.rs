@@ -3,7 +3,7 @@
 use proptest::sample::Index;
 
 use super::*;
-use crate::tests::whole::everything;
+use crate::{snapshot::Key, tests::whole::everything};
 
 /// A change of a cluster.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ enum Step {
     Forget,
     /// A node says which devices it has.
     Report(u8, bool),
+    /// Nodes say that they have what they were told, or have not.
+    Answer(bool),
     /// The revision is stored.
     Store,
 }
@@ -30,6 +32,7 @@ fn steps() -> impl Strategy<Value = Vec<(Step, bool)>> {
         3 => Just(Step::Publish),
         1 => Just(Step::Forget),
         1 => (0_u8..5, any::<bool>()).prop_map(|(node, has)| Step::Report(node, has)),
+        1 => any::<bool>().prop_map(Step::Answer),
         1 => Just(Step::Store),
     ];
     prop::collection::vec((step, prop::bool::weighted(0.8)), 1..12)
@@ -111,6 +114,17 @@ impl Cluster {
         }
     }
 
+    fn answer(&mut self, have: bool) {
+        let configs = self.documents.iter();
+        let configs = configs.filter(|(subject, _)| subject.kind == Kind::NodeNetworkConfig);
+        for mut document in configs.map(|(_, one)| one.clone()).collect::<Vec<_>>() {
+            let revision = document["spec"]["revision"].clone();
+            let status = if have { "provisioned" } else { "invalid" };
+            document["status"] = json!({"configStatus": status, "observedRevision": revision});
+            self.put(&document);
+        }
+    }
+
     fn store(&mut self) {
         let (_, compilation) = self.compiler.compile();
         let spec = serde_json::to_value(compilation.revision.spec()).expect("a spec is JSON");
@@ -141,6 +155,7 @@ impl Cluster {
                 report["status"] = status;
                 self.put(&report);
             }
+            Step::Answer(have) => self.answer(*have),
             Step::Store => self.store(),
         }
     }
@@ -166,4 +181,22 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_node_that_answers_touches_nothing_and_its_answer_counts() {
+    let mut cluster = Cluster::default();
+    let metadata = json!({"name": "n0"});
+    cluster.put(&json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata}));
+    cluster.publish();
+    cluster.compiler.compile();
+    cluster.answer(true);
+    assert!(
+        cluster.compiler.changed.is_empty(),
+        "an answer is no change"
+    );
+    assert!(cluster.compiler.has_answers, "an answer is looked at");
+    let key = Key::named("n0");
+    let config = &cluster.compiler.snapshot().node_network_configs[&key];
+    assert!(config.status.is_some(), "the answer is there");
 }
