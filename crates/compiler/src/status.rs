@@ -42,12 +42,14 @@ pub fn fold(
     compilation: &Compilation,
     nodes: &BTreeMap<String, Progress>,
 ) -> Statuses {
+    let groups = groups(compilation);
     let fold = Fold {
         snapshot,
         compilation,
         nodes,
         generated: generated(&compilation.lowered),
-        groups: groups(compilation),
+        places: places(&groups),
+        groups,
         carried: mirror::Carried::new(&compilation.nodes, |selector| {
             let selector = compilation.lowered.mirror_selectors.get(selector)?;
             Some(&selector.spec.mirror_target.name)
@@ -166,6 +168,18 @@ fn groups(compilation: &Compilation) -> Vec<(&Shared, Vec<&str>)> {
     groups.into_values().collect()
 }
 
+/// Where each low-level object is in effect, so that nobody asks every group for every object.
+fn places<'a>(groups: &[(&'a Shared, Vec<&'a str>)]) -> BTreeMap<&'a str, Vec<usize>> {
+    let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (place, (shared, _)) in groups.iter().enumerate() {
+        let names = shared.segments.iter().chain(&shared.routing);
+        for name in names.chain(&shared.peerings) {
+            places.entry(name).or_default().push(place);
+        }
+    }
+    places
+}
+
 /// The low-level objects that a node must have before an intent counts as applied there: an attachment's segment, a service's
 /// routing, a neighbor's sessions.
 fn generated(lowered: &Lowered) -> BTreeMap<&ObjectRef, BTreeSet<&str>> {
@@ -191,6 +205,8 @@ struct Fold<'a> {
     nodes: &'a BTreeMap<String, Progress>,
     generated: BTreeMap<&'a ObjectRef, BTreeSet<&'a str>>,
     groups: Vec<(&'a Shared, Vec<&'a str>)>,
+    /// The places of the groups that have something of each object.
+    places: BTreeMap<&'a str, Vec<usize>>,
     carried: mirror::Carried<'a>,
     /// How many objects select each Destination.
     selected: BTreeMap<&'a str, u32>,

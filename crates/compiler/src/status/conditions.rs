@@ -50,7 +50,8 @@ impl Fold<'_> {
             let (kind, reason) = ("Applied", "NothingToApply");
             condition(kind, ConditionStatus::True, reason, message, meta)
         } else {
-            self.applied(is_on, meta)
+            let names = objects.into_iter().flatten().copied();
+            self.applied(names, is_on, meta)
         };
         let mut overall = if resolved.status == ConditionStatus::True {
             applied.clone()
@@ -65,9 +66,19 @@ impl Fold<'_> {
         Conditions(conditions)
     }
 
-    /// Whether every node that shall have something does.
-    pub(super) fn applied(&self, is_on: impl Fn(&Shared) -> bool, meta: &Meta) -> Condition {
-        let holders = self.groups.iter().filter(|(shared, _)| is_on(shared));
+    /// Whether every node that shall have something of these objects does.
+    pub(super) fn applied<'n>(
+        &self,
+        names: impl Iterator<Item = &'n str>,
+        is_on: impl Fn(&Shared) -> bool,
+        meta: &Meta,
+    ) -> Condition {
+        let places = names.filter_map(|name| self.places.get(name));
+        let places: BTreeSet<&usize> = places.flatten().collect();
+        let holders = places
+            .into_iter()
+            .filter_map(|place| self.groups.get(*place));
+        let holders = holders.filter(|(shared, _)| is_on(shared));
         let mut total = 0_usize;
         let mut ready = 0_usize;
         let mut failed = BTreeSet::new();

@@ -38,7 +38,7 @@ impl Fold<'_> {
                 } else {
                     BTreeMap::new()
                 },
-                conditions: self.of_low_level(&source, on_node, meta),
+                conditions: self.of_low_level(&source, (&key.name, on_node), meta),
             };
             statuses.put(kind, key, &status);
         }
@@ -60,7 +60,7 @@ impl Fold<'_> {
             };
             let status = VrfRouteConfigurationStatus {
                 observed_generation: meta.generation,
-                conditions: self.of_low_level(&source, on_node, meta),
+                conditions: self.of_low_level(&source, (&key.name, on_node), meta),
             };
             statuses.put(kind, key, &status);
         }
@@ -73,7 +73,7 @@ impl Fold<'_> {
             let on_node = |shared: &Shared| shared.peerings.contains(&key.name);
             let status = BgpPeeringStatus {
                 observed_generation: object.meta.generation,
-                conditions: self.of_low_level(&source, on_node, &object.meta),
+                conditions: self.of_low_level(&source, (&key.name, on_node), &object.meta),
             };
             statuses.put(kind, key, &status);
         }
@@ -83,11 +83,11 @@ impl Fold<'_> {
     fn of_low_level(
         &self,
         source: &ObjectRef,
-        on_node: impl Fn(&Shared) -> bool,
+        (name, on_node): (&str, impl Fn(&Shared) -> bool),
         meta: &Meta,
     ) -> Conditions {
         let resolved = self.resolved(source, meta);
-        let applied = self.applied(on_node, meta);
+        let applied = self.applied([name].into_iter(), on_node, meta);
         let mut overall = if resolved.status == ConditionStatus::True {
             applied.clone()
         } else {
