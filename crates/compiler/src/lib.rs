@@ -11,24 +11,19 @@
 pub mod allocate;
 mod changes;
 mod compiler;
-pub mod element;
 mod last_good;
 pub mod lower;
 pub mod mirror;
 pub mod names;
 pub mod node;
-pub mod plan;
 pub mod platform;
 pub mod prefixes;
 pub mod problem;
-pub mod provenance;
-pub mod question;
 pub mod revision;
 pub mod rollout;
 pub mod select;
 pub mod snapshot;
 pub mod status;
-pub mod why_not;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -35,9 +35,9 @@ use self::{
     steering::Steering,
     underlay::Places,
 };
-pub use self::{memo::Memo, steering::Reason};
-pub(crate) use self::{
-    steering::{Consumer, consumers},
+pub use self::{
+    memo::Memo,
+    steering::{Consumer, Reason, consumers},
     underlay::underlay_of,
 };
 use crate::{

@@ -69,11 +69,11 @@ type Reached<'a> = BTreeMap<&'a str, BTreeMap<Prefix, BTreeSet<&'a ObjectRef>>>;
 /// What all objects of one author say about one VRF. People's own objects of a VRF are one: they often write its imports in one
 /// object and its exports in another.
 #[derive(Default)]
-pub(crate) struct Consumer<'a> {
+pub struct Consumer<'a> {
     /// What is reached.
-    pub(crate) imports: BTreeSet<Prefix>,
+    pub imports: BTreeSet<Prefix>,
     /// Where its traffic comes from.
-    pub(crate) sources: BTreeSet<Prefix>,
+    pub sources: BTreeSet<Prefix>,
     objects: BTreeSet<&'a ObjectRef>,
 }
 
@@ -319,7 +319,7 @@ impl<'a> Steering<'a> {
 }
 
 /// What each author says about each VRF.
-pub(crate) fn consumers<'a>(
+pub fn consumers<'a>(
     routing: impl Iterator<Item = &'a LowLevel<VrfRouteConfigurationSpec>>,
 ) -> BTreeMap<(&'a str, Option<&'a ObjectRef>), Consumer<'a>> {
     let mut consumers: BTreeMap<_, Consumer<'a>> = BTreeMap::new();

@@ -98,7 +98,7 @@ fn assign(
 }
 
 /// The Underlay of a node with these labels: the oldest that makes sense and selects it.
-pub(crate) fn underlay_of<'a>(
+pub fn underlay_of<'a>(
     snapshot: &'a Snapshot,
     labels: &Labels,
 ) -> Option<(ObjectRef, &'a UnderlaySpec)> {

@@ -105,10 +105,11 @@ impl Claim {
 }
 
 /// The addresses of the world, by the claim they were given for.
-pub(crate) struct Addresses<'a>(BTreeMap<Key, (&'a Key, &'a IpAddressSpec)>);
+pub struct Addresses<'a>(BTreeMap<Key, (&'a Key, &'a IpAddressSpec)>);
 
 impl<'a> Addresses<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
+    /// Indexes the IPAddress objects of a snapshot by their claims.
+    pub fn new(snapshot: &'a Snapshot) -> Self {
         let by_claim = snapshot.ip_addresses.iter().map(|(key, object)| {
             let claim = Key {
                 namespace: key.namespace.clone(),
@@ -120,7 +121,7 @@ impl<'a> Addresses<'a> {
     }
 
     /// The address that was given for a claim, and the object that says so. One of another pool answers an older claim.
-    pub(crate) fn of(&self, claim: &Claim) -> Option<(ObjectRef, IpAddr)> {
+    pub fn of(&self, claim: &Claim) -> Option<(ObjectRef, IpAddr)> {
         let (key, spec) = self.0.get(&claim.key)?;
         let (kind, key) = (Kind::IpAddress, (*key).clone());
         (spec.pool_ref == claim.pool).then_some((ObjectRef { kind, key }, spec.address))

@@ -1,9 +1,10 @@
 //! Ring 2: compiling again and again is compiling everything each time, whatever changes in between.
 
 use proptest::sample::Index;
+use worlds::everything;
 
 use super::*;
-use crate::{snapshot::Key, tests::whole::everything};
+use crate::snapshot::Key;
 
 /// A change of a cluster.
 #[derive(Clone, Debug)]

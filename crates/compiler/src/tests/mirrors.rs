@@ -1,139 +1,12 @@
 //! Ring 2, laws of mirrors, and what their statuses say.
 
-use element::{Element, elements};
 use rollout::Progress;
+use worlds::mirrors::{address, collector, mirror_vrfs, mirrors, with};
 
 use super::*;
 
-const POOL: &str = "mirror-source-ips";
-
-fn pool() -> Value {
-    json!({"apiGroup": "ipam.cluster.x-k8s.io", "kind": "InClusterIPPool", "name": POOL})
-}
-
-fn loopbacks() -> Value {
-    json!([{"name": "lo.mir", "poolRef": pool()}])
-}
-
-/// The mirror VRFs: one of a Collector, one of people's own. They are part of the revision.
-fn mirror_vrfs() -> Vec<Value> {
-    let numbers = |vrf: &str, number: u32| json!({"vrf": vrf, "vni": number, "routeTarget": format!("1:{number}")});
-    let mut vrf = numbers("mirror", 900);
-    vrf["loopbacks"] = loopbacks();
-    let mut by_hand = numbers("tap", 901);
-    by_hand["seq"] = json!(1);
-    by_hand["loopbacks"] = json!([{"name": "lo.tap", "poolRef": pool()}]);
-    by_hand["nodeSelector"] = json!({"matchLabels": {"group": "g0"}});
-    vec![
-        object(TCAAS, "VRF", json!({"name": "mirror"}), vrf),
-        object(
-            TCAAS,
-            "VRFRouteConfiguration",
-            json!({"name": "tap"}),
-            by_hand,
-        ),
-        collector("192.0.2.9"),
-    ]
-}
-
-fn collector(address: &str) -> Value {
-    let spec = json!({"address": address, "protocol": "l3gre", "mirrorVRF": {"name": "mirror"}});
-    object(TCAAS, "Collector", json!({"name": "c"}), spec)
-}
-
-fn address(node: usize, vrf: &str, last: u8) -> Value {
-    let claim = format!(
-        "{vrf}-lo.{}-n{node}",
-        if vrf == "tap" { "tap" } else { "mir" }
-    );
-    let metadata = json!({"name": format!("given-{claim}"), "namespace": "selvedge-system"});
-    let spec = json!({
-        "claimRef": {"name": claim}, "poolRef": pool(), "prefix": 32,
-        "address": format!("10.99.0.{last}"),
-    });
-    object("ipam.cluster.x-k8s.io/v1beta2", "IPAddress", metadata, spec)
-}
-
-/// Objects of mirrors, some of them broken: whose traffic, where to, and who has an address.
-pub(super) fn mirrors() -> impl Strategy<Value = Vec<Value>> {
-    let kinds = ["Layer2Attachment", "Inbound", "Outbound"];
-    let of_intents = (0..kinds.len(), 0_usize..6, any::<(bool, bool)>());
-    let of_intents = prop::collection::vec(of_intents, 0..5);
-    let by_hand = prop::collection::vec((0_usize..6, 1_u16..5, any::<(bool, bool)>()), 0..4);
-    let targets = prop::collection::vec((any::<bool>(), 0_u32..3), 0..4);
-    let addresses = prop::collection::btree_map((0_usize..5, any::<bool>()), 1_u8..8, 0..8);
-    (of_intents, by_hand, targets, addresses).prop_map(move |(intents, by_hand, targets, addresses)| {
-        let direction = |ingress| if ingress { "ingress" } else { "egress" };
-        let mut all = Vec::new();
-        for (number, (kind, tenant, (ingress, narrow))) in intents.into_iter().enumerate() {
-            let mut spec = json!({
-                "source": {"kind": kinds[kind], "name": format!("t{tenant}")},
-                "collector": "c", "direction": direction(ingress),
-            });
-            if narrow {
-                spec["trafficMatch"] = json!({"srcPrefix": "10.0.0.0/9", "protocol": "tcp"});
-            }
-            let name = json!({"name": format!("m{number}")});
-            all.push(object(TCAAS, "TrafficMirror", name, spec));
-        }
-        for (number, (tenant, vlan, (ingress, segment))) in by_hand.into_iter().enumerate() {
-            let (kind, scope) = if segment {
-                ("Layer2NetworkConfiguration", vlan.to_string())
-            } else {
-                ("VRFRouteConfiguration", format!("v{vlan}"))
-            };
-            let spec = json!({
-                "mirrorTarget": {"kind": "MirrorTarget", "name": format!("x{}", number % 3)},
-                "mirrorSource": {"kind": kind, "name": format!("layer2attachment-t{tenant}-{scope}")},
-                "direction": direction(ingress),
-            });
-            all.push(object(TCAAS, "MirrorSelector", json!({"name": format!("s{number}")}), spec));
-        }
-        for (number, (l2, key)) in targets.into_iter().enumerate() {
-            let spec = json!({
-                "type": if l2 { "l2gre" } else { "l3gre" }, "destinationIP": "192.0.2.8", "key": key,
-                "destinationVrf": "tap", "sourceLoopback": "lo.tap",
-            });
-            all.push(object(TCAAS, "MirrorTarget", json!({"name": format!("x{number}")}), spec));
-        }
-        for ((node, by_hand), last) in addresses {
-            all.push(address(node, if by_hand { "tap" } else { "mirror" }, last));
-        }
-        all
-    })
-}
-
-pub(super) fn with(world: &[Value], more: &[Value]) -> Vec<Value> {
-    [world, &mirror_vrfs(), more].concat()
-}
-
 proptest! {
     #![proptest_config(laws(96))]
-
-    #[test]
-    fn mirrors_change_no_revision_and_no_other_element(world in world(), mirrors in mirrors()) {
-        let before = compile(&snapshot(&with(&world, &[])));
-        let after = compile(&snapshot(&with(&world, &mirrors)));
-        prop_assert_eq!(&before.revision, &after.revision);
-        for (node, config) in &after.nodes {
-            let of = |config: &NodeConfig| elements(&config.spec(""));
-            let (before, after) = (of(&before.nodes[node]), of(config));
-            for (element, what) in &before {
-                prop_assert_eq!(after.get(element), Some(what), "{} on {}", element, node);
-            }
-            for element in after.keys().filter(|element| !before.contains_key(*element)) {
-                let of_mirrors = matches!(
-                    element,
-                    Element::Loopback { .. } | Element::Tunnel { .. } | Element::Mirror { .. } | Element::Export { .. }
-                );
-                prop_assert!(of_mirrors, "{}", element);
-            }
-        }
-        for problem in &before.problems {
-            let unused = matches!(problem.kind, problem::Kind::NoEffect { .. });
-            prop_assert!(unused || after.problems.contains(problem), "{} is gone", problem);
-        }
-    }
 
     #[test]
     fn a_tunnel_is_where_something_is_copied_into_it_and_starts_at_a_loopback_that_is_announced(
@@ -172,20 +45,6 @@ proptest! {
         let first = compile(&snapshot(&world));
         prop_assert_eq!(bytes(&first), bytes(&compile(&snapshot(&shuffled))));
         prop_assert_eq!(bytes(&compile(&remembering(&world, &first))), bytes(&first));
-    }
-
-    #[test]
-    fn every_element_of_a_mirror_comes_from_fields_of_objects(world in world(), mirrors in mirrors()) {
-        let snapshot = snapshot(&with(&world, &mirrors));
-        let compilation = compile(&snapshot);
-        let trace = provenance::Trace::new(&snapshot, &compilation);
-        for (node, config) in &compilation.nodes {
-            for element in elements(&config.spec("")).keys() {
-                let claims = trace.claims(node, element);
-                prop_assert!(!claims.is_empty(), "nobody is behind {}", element);
-                prop_assert!(claims.iter().all(|claim| !claim.fields().is_empty()), "{}", element);
-            }
-        }
     }
 }
 

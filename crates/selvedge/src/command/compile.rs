@@ -8,8 +8,8 @@ use compiler::{
     lower::{LowLevel, LowLevelObjects},
     revision,
     status::{self, Statuses},
-    why_not::similar,
 };
+use explain::why_not::similar;
 use serde::Serialize;
 use serde_json::{Value, json};
 

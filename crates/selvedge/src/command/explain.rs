@@ -4,8 +4,8 @@ mod line;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use compiler::{
-    Compilation, NodeConfig, ObjectRef, compile,
+use compiler::{Compilation, NodeConfig, ObjectRef, compile};
+use explain::{
     element::{Element, Elements, elements},
     provenance::{Claim, Field, Source, Trace},
     question::Thing,

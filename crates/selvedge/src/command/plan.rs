@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use compiler::{
-    compile,
+use compiler::compile;
+use explain::{
     plan::{Behind, Change, ChangeKind, Group, Plan, plan},
     provenance::{Field, Trace},
 };

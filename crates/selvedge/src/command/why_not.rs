@@ -1,12 +1,12 @@
 //! `selvedge why-not`
 
-use compiler::{
-    compile,
+use ::explain::{
     element::Element,
     provenance::Trace,
     question::Thing,
     why_not::{Obstacle, no_way, why_not},
 };
+use compiler::compile;
 use serde_json::{Value, json};
 
 use super::explain;

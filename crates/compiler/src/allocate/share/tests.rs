@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::tests::laws;
+use worlds::laws;
 
 fn prefixes() -> Vec<Prefix> {
     ["192.0.2.0/28", "2001:db8::/125"]

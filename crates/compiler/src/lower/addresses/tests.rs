@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
+use worlds::{TCAAS, object};
 
 use super::*;
 use crate::{
     lower::{vrf, written::Written},
     snapshot::Insertion,
-    tests::{TCAAS, object},
 };
 
 /// A cluster whose addresses are brought up to date after each change.

@@ -1,7 +1,7 @@
 //! A line of frr.conf, and the elements of the node that it was written for.
 
-use compiler::{
-    Compilation,
+use compiler::Compilation;
+use explain::{
     element::{Element, Elements, elements},
     provenance::Trace,
     question::Thing,

@@ -2,14 +2,12 @@
 
 use std::{fmt, net::IpAddr};
 
+use compiler::snapshot::{Key, Kind, ObjectRef};
 use ipnet::IpNet;
 use serde_json::Value;
 use strum::IntoEnumIterator;
 
-use crate::{
-    element::{Element, Elements},
-    snapshot::{Key, Kind, ObjectRef},
-};
+use crate::element::{Element, Elements};
 
 /// What somebody asks about.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! Changes one field of one document: to another valid value of its kind, or away. The document can be read afterwards: that an
 //! object goes as a whole says nothing about its field.
 
+use compiler::snapshot::ObjectRef;
 use serde_json::{Map, Value, json};
 
-use crate::{provenance::Field, snapshot::ObjectRef, tests::snapshot};
+use crate::{provenance::Field, tests::snapshot};
 
 /// Whether a document is this object.
 pub(super) fn is(document: &Value, object: &ObjectRef) -> bool {

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{tcaas::PrefixItem, value::Prefix};
-
-use super::{Claim, Draft, OnNode, intent::Ask, routing::Routing};
-use crate::{
-    element::ANYWHERE,
+use compiler::{
     names,
     node::{Consumer, consumers},
     prefixes::{Overlap, overlaps},
     snapshot::ObjectRef,
 };
+
+use super::{Claim, Draft, OnNode, intent::Ask, routing::Routing};
+use crate::element::ANYWHERE;
 
 /// What an author says about a VRF: the VRF, the author, and what.
 type Author<'a> = (&'a str, Option<&'a ObjectRef>);

@@ -11,10 +11,9 @@ use api::{
     tcaas::{MatchPrefix, MirrorDirection, NodeNetworkConfigSpec, TrafficMatch},
     value::HostCidr,
 };
+use compiler::mirror::Place;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::mirror::Place;
 
 /// What an element is called. It sorts as it is read: the underlay, then VRFs with what is in them, then segments.
 #[derive(

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use api::openperouter::UnderlaySpec;
+use compiler::{node, snapshot::ObjectRef};
 
 use super::{Claim, Draft, Field, OnNode, Trace};
-use crate::{node, snapshot::ObjectRef};
 
 impl OnNode<'_> {
     /// Begins the claim of the node's Underlay.

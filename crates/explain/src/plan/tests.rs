@@ -1,13 +1,12 @@
 //! Ring 2, laws of plans.
 
 use api::tcaas::node_network_config::CONTRACT_VERSION;
+use compiler::compile;
 use proptest::prelude::*;
+use worlds::{laws, world};
 
 use super::*;
-use crate::{
-    compile,
-    tests::{laws, snapshot, world},
-};
+use crate::tests::snapshot;
 
 proptest! {
     #![proptest_config(laws(128))]

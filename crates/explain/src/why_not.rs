@@ -9,16 +9,18 @@ mod speakers;
 use std::fmt;
 
 use api::meta::{LabelOperator, LabelSelector, Labels};
+use compiler::{
+    NodeConfig, Problem, Severity,
+    lower::{LowLevel, LowLevelObjects},
+    node, problem,
+    snapshot::{Key, Kind, ObjectRef},
+};
 use serde::Serialize;
 
 use crate::{
-    NodeConfig, Problem, Severity,
     element::{Element, Elements},
-    lower::{LowLevel, LowLevelObjects},
-    node, problem,
     provenance::{Trace, is_kept},
     question::{Thing, longest},
-    snapshot::{Key, Kind, ObjectRef},
 };
 
 /// What stands in the way of something.
@@ -515,7 +517,7 @@ impl<'a> Walk<'a> {
         }
         let of = |(key, object): (
             &Key,
-            &crate::Object<api::openperouter::UnderlaySpec, api::openperouter::OverlayStatus>,
+            &compiler::Object<api::openperouter::UnderlaySpec, api::openperouter::OverlayStatus>,
         )| {
             let wants = object
                 .spec

@@ -4,12 +4,10 @@ use api::{
     tcaas::{PrefixItem, VrfRouteConfigurationSpec},
     value::Prefix,
 };
+use compiler::snapshot::{Kind, age};
 
 use super::{Claim, Draft, Low, OnNode, Trace, intent::Ask};
-use crate::{
-    element::{EVERYTHING, range},
-    snapshot::{Kind, age},
-};
+use crate::element::{EVERYTHING, range};
 
 pub(super) type Routing<'a> = Low<'a, VrfRouteConfigurationSpec>;
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use api::tcaas::{MirrorSelectorSpec, MirrorTargetSpec, node_network_config::Gre};
-
-use super::{Claim, Draft, Field, Low, OnNode, Source, Trace, intent::Ask};
-use crate::{
-    element::{self, Element},
+use compiler::{
     mirror::Rule,
     platform::ipam::Addresses,
     snapshot::{Kind, ObjectRef},
 };
+
+use super::{Claim, Draft, Field, Low, OnNode, Source, Trace, intent::Ask};
+use crate::element::{self, Element};
 
 type Selector<'a> = Low<'a, MirrorSelectorSpec>;
 type Target<'a> = Low<'a, MirrorTargetSpec>;

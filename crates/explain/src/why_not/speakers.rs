@@ -3,14 +3,13 @@
 use std::cell::Cell;
 
 use api::{meta::LabelSelector, value::Prefix};
-use ipnet::IpNet;
-
-use crate::{
+use compiler::{
     names,
-    provenance::Trace,
-    question::Thing,
     snapshot::{Key, Kind, ObjectRef, Objects, Snapshot},
 };
+use ipnet::IpNet;
+
+use crate::{provenance::Trace, question::Thing};
 
 fn refs<'a, S, T>(
     kind: Kind,

@@ -1,14 +1,14 @@
 //! Sessions with workloads, and what carries them in the host, from peerings.
 
 use api::tcaas::BgpPeeringSpec;
+use compiler::{
+    names,
+    snapshot::{Kind, age},
+};
 
 use super::{
     Claim, Draft, Low, OnNode, Trace,
     intent::{Ask, AttachmentAsk},
-};
-use crate::{
-    names,
-    snapshot::{Kind, age},
 };
 
 type Peering<'a> = Low<'a, BgpPeeringSpec>;

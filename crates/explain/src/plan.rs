@@ -6,15 +6,16 @@ use std::{
 };
 
 use api::{tcaas::NodeNetworkConfigSpec, value::HostCidr};
+use compiler::{
+    NodeConfig, rollout,
+    snapshot::{Kind, ObjectRef},
+};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    NodeConfig,
     element::{Element, Elements, elements, filtered},
     provenance::{Field, Trace},
-    rollout,
-    snapshot::{Kind, ObjectRef},
 };
 
 /// What changes between two compilations.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use compiler::snapshot::{Key, Kind, ObjectRef};
+
 use super::{
     Field, Trace,
     intent::{self, Ask, AttachmentAsk},
 };
-use crate::snapshot::{Key, Kind, ObjectRef};
 
 /// The fields of people's objects that are behind what is asked; nothing, where there is no such neighbor.
 pub(super) fn behind(

@@ -12,9 +12,9 @@ use api::{
     },
     value::{Community, Prefix, VrfName},
 };
+use compiler::snapshot::{Key, Kind, ObjectRef, Snapshot};
 
 use super::{Field, Trace, neighbor};
-use crate::snapshot::{Key, Kind, ObjectRef, Snapshot};
 
 /// What of an intent is asked for.
 #[derive(Clone, Copy, Debug)]

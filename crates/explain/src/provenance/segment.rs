@@ -1,12 +1,12 @@
 //! Segments, what they have in the host, and VLANs on devices of the host, from layer 2 objects.
 
 use api::{tcaas::Layer2NetworkConfigurationSpec, value::Prefix};
+use compiler::snapshot::Kind;
 
 use super::{
     Claim, Draft, Low, OnNode, Trace,
     intent::{Ask, AttachmentAsk},
 };
-use crate::snapshot::Kind;
 
 type Segment<'a> = Low<'a, Layer2NetworkConfigurationSpec>;
 

@@ -18,17 +18,17 @@ mod underlay;
 use std::{collections::BTreeSet, fmt};
 
 use api::{meta::Labels, selvedge::SettingsSpec, value::VrfName};
-use serde::Serialize;
-
-use self::intent::Ask;
-pub(crate) use self::intent::is_kept;
-use crate::{
+use compiler::{
     Compilation, NodeConfig, Snapshot,
-    element::Element,
     lower::LowLevel,
     select::selects,
     snapshot::{Key, Kind, ObjectRef},
 };
+use serde::Serialize;
+
+use self::intent::Ask;
+pub(crate) use self::intent::is_kept;
+use crate::element::Element;
 
 /// A field of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

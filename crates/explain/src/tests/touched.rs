@@ -1,0 +1,74 @@
+//! Ring 2: an intent that goes changes only the nodes that one of its fields is behind.
+
+use std::collections::BTreeSet;
+
+use compiler::{Insertion, Kind, ObjectRef, compile};
+use proptest::prelude::*;
+use worlds::{everything, laws};
+
+use super::*;
+use crate::{
+    element::elements,
+    provenance::{self, Trace},
+};
+
+const INTENTS: [&str; 10] = [
+    "VRF",
+    "Network",
+    "Destination",
+    "Layer2Attachment",
+    "Inbound",
+    "Outbound",
+    "PodNetwork",
+    "BGPNeighbor",
+    "Collector",
+    "TrafficMirror",
+];
+
+proptest! {
+    #![proptest_config(laws(256))]
+
+    /// An intent that goes touches a node if something there was made of one of its fields, or if something comes there of an object
+    /// that something was wrong with before: the address, number or name that it waited for may be what has become free. An attachment
+    /// touches whatever comes of its Network too: services announce a Network as a whole where nothing is attached to it. All other nodes
+    /// keep their configs to the byte.
+    #[test]
+    fn an_intent_that_goes_changes_only_nodes_that_it_touched(world in everything(), one in any::<prop::sample::Index>()) {
+        let is_intent = |one: &&Value| INTENTS.iter().any(|kind| one["kind"] == *kind);
+        let intents: Vec<Value> = world.iter().filter(is_intent).cloned().collect();
+        if intents.is_empty() {
+            return Ok(());
+        }
+        let Insertion::Object(gone) = Snapshot::default().insert(one.get(&intents)) else { return Ok(()) };
+        let before = compile(&snapshot(&world));
+        let settled = published(&world, &before);
+        let mut smaller = settled.clone();
+        smaller.remove(&gone);
+        let after = compile(&smaller);
+        let (was, is) = (Trace::new(&settled, &before), Trace::new(&smaller, &after));
+        let waited = before.problems.iter().map(|problem| &problem.subject);
+        let waited: BTreeSet<&ObjectRef> = waited.chain(&before.platform_keeps).collect();
+        let network = (gone.kind == Kind::Layer2Attachment).then(|| {
+            ObjectRef::named(Kind::Network, &settled.layer2_attachments[&gone.key].spec.network_ref)
+        });
+        let is_of_it = |object: &ObjectRef| *object == gone || Some(object) == network.as_ref();
+        let names = |claim: &provenance::Claim, whom: &dyn Fn(&ObjectRef) -> bool| {
+            whom(&claim.by) || claim.fields().iter().any(|field| whom(&field.object))
+        };
+        for (node, config) in &before.nodes {
+            let now = after.nodes[node].spec("");
+            if config.spec("") == now {
+                continue;
+            }
+            let had = elements(&config.spec(""));
+            let touched = had.keys().any(|element| {
+                was.claims(node, element).iter().any(|claim| names(claim, &is_of_it))
+            });
+            let let_in = elements(&now).iter().any(|(element, value)| {
+                had.get(element) != Some(value)
+                    && is.claims(node, element).iter().any(|claim| names(claim, &|object| waited.contains(object)))
+            });
+            prop_assert!(touched || let_in, "{} was not on {}: {:?} became {:?}", gone, node, had, elements(&now));
+        }
+    }
+}
