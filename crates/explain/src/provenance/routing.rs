@@ -1,8 +1,9 @@
 //! VRFs and what is in them, from routing objects.
 
 use api::{
+    selvedge::VrfNumbers,
     tcaas::{PrefixItem, VrfRouteConfigurationSpec},
-    value::Prefix,
+    value::{Prefix, RouteTarget, Vni, VrfName},
 };
 use compiler::snapshot::{Kind, age};
 
@@ -12,6 +13,60 @@ use crate::element::{EVERYTHING, range};
 pub(super) type Routing<'a> = Low<'a, VrfRouteConfigurationSpec>;
 
 const KIND: Kind = Kind::VrfRouteConfiguration;
+
+/// A number without which a VRF is on no node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Number {
+    Vni,
+    RouteTarget,
+}
+
+/// The value of a number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Value {
+    Vni(Vni),
+    RouteTarget(RouteTarget),
+}
+
+impl Number {
+    const ALL: [Self; 2] = [Self::Vni, Self::RouteTarget];
+
+    /// The field that gives it, of routing objects, of VRFs and in the settings.
+    fn field(self) -> &'static str {
+        match self {
+            Self::Vni => "vni",
+            Self::RouteTarget => "routeTarget",
+        }
+    }
+
+    fn ask(self, vrf: &VrfName) -> Ask<'_> {
+        match self {
+            Self::Vni => Ask::VrfVni(vrf),
+            Self::RouteTarget => Ask::VrfTarget(vrf),
+        }
+    }
+
+    fn of(self, spec: &VrfRouteConfigurationSpec) -> Option<Value> {
+        match self {
+            Self::Vni => spec.vni.map(Value::Vni),
+            Self::RouteTarget => spec.route_target.map(Value::RouteTarget),
+        }
+    }
+
+    fn of_settings(self, vrf: &VrfNumbers) -> Option<Value> {
+        match self {
+            Self::Vni => vrf.vni.map(Value::Vni),
+            Self::RouteTarget => vrf.route_target.map(Value::RouteTarget),
+        }
+    }
+}
+
+/// What gives a VRF a number.
+#[derive(Clone, Copy)]
+enum Provider<'a> {
+    Object(Routing<'a>),
+    Settings,
+}
 
 impl OnNode<'_> {
     /// The routing objects of a VRF that are for the node.
@@ -25,17 +80,15 @@ impl OnNode<'_> {
     }
 
     pub(super) fn vrf(&self, vrf: &str) -> Vec<Claim> {
-        self.of_vrf(vrf, |draft, low| match low {
-            Some(low) => draft.vni(low),
-            None if self.trace.settings.cluster_vrf.vni.is_some() => {
+        self.of_vrf(vrf, Some(Number::Vni), |draft, is_cluster| {
+            if is_cluster && self.trace.settings.cluster_vrf.vni.is_some() {
                 draft.own(Trace::setting("spec.clusterVRF.vni"));
             }
-            None => {}
         })
     }
 
     pub(super) fn table(&self, vrf: &str) -> Vec<Claim> {
-        self.of_vrf(vrf, |draft, _| {
+        self.of_vrf(vrf, None, |draft, _| {
             if self.trace.sets(|settings| &settings.route_tables) {
                 draft.own(Trace::setting("spec.routeTables"));
             }
@@ -43,14 +96,21 @@ impl OnNode<'_> {
     }
 
     pub(super) fn route_target(&self, vrf: &str) -> Vec<Claim> {
-        self.of_vrf(vrf, |draft, low| match low {
-            Some(low) => draft.target(low),
-            None => draft.own(Trace::setting("spec.clusterVRF.routeTarget")),
+        self.of_vrf(vrf, Some(Number::RouteTarget), |draft, is_cluster| {
+            if is_cluster {
+                draft.own(Trace::setting("spec.clusterVRF.routeTarget"));
+            }
         })
     }
 
-    /// Everybody who brings a VRF to the node. `more` adds what else is asked; it gets no object for the cluster's VRF.
-    fn of_vrf(&self, vrf: &str, more: impl Fn(&mut Draft<'_>, Option<Routing<'_>>)) -> Vec<Claim> {
+    /// The claims of all objects that bring a VRF to the node. `valued` is the number whose value is asked for; `more` adds what else
+    /// is, and gets whether it is the cluster's VRF.
+    fn of_vrf(
+        &self,
+        vrf: &str,
+        valued: Option<Number>,
+        more: impl Fn(&mut Draft<'_>, bool),
+    ) -> Vec<Claim> {
         if self.is_cluster(vrf) {
             let Some(mut draft) = self.overlay() else {
                 return Vec::new();
@@ -58,37 +118,100 @@ impl OnNode<'_> {
             if self.trace.sets(|settings| &settings.cluster_vrf.name) {
                 draft.own(Trace::setting("spec.clusterVRF.name"));
             }
-            more(&mut draft, None);
+            more(&mut draft, true);
             return vec![draft.done()];
         }
         if self.config.shared.local_vrfs.contains_key(vrf) {
             return self.local_vrf(vrf);
         }
-        let claim = |low: Routing<'_>| {
-            let mut draft = self.in_vrf(low);
-            more(&mut draft, Some(low));
-            draft.done()
-        };
-        // A neighbor's networks are in VRFs that its Inbounds bring to the node.
-        let routing = self.routing(vrf).into_iter();
-        let routing = routing.filter(|(_, _, object)| object.source.kind != Kind::BgpNeighbor);
-        routing.map(claim).collect()
+        let mut claims = Vec::new();
+        for low in self.routing(vrf) {
+            // A neighbor's networks are in VRFs that its Inbounds bring to the node.
+            if low.2.source.kind == Kind::BgpNeighbor {
+                continue;
+            }
+            for mut draft in self.with_numbers(low, valued) {
+                more(&mut draft, false);
+                claims.push(draft.done());
+            }
+        }
+        claims
     }
 
-    /// Begins the claim of one routing object: it brings its VRF to the node.
-    pub(super) fn in_vrf(&self, low: Routing<'_>) -> Draft<'_> {
+    /// Begins the claims of one routing object: it brings its VRF to the node.
+    pub(super) fn in_vrf(&self, low: Routing<'_>) -> Vec<Draft<'_>> {
+        self.with_numbers(low, None)
+    }
+
+    /// Begins the claims of one routing object in its VRF, which must have its numbers. What the object does not say itself, others
+    /// have to: where several do, each of them is enough, and there is a claim with each.
+    fn with_numbers(&self, low: Routing<'_>, valued: Option<Number>) -> Vec<Draft<'_>> {
         let (_, _, object) = low;
-        let mut draft = self.draft(object);
-        draft.low(low, "spec.vrf", Ask::Vrf(&object.spec.vrf));
-        draft.nodes(low);
-        // A VRF is not there before somebody says its numbers.
-        if object.spec.vni.is_none() {
-            draft.vni(low);
-        }
-        if object.spec.route_target.is_none() {
-            draft.target(low);
-        }
-        draft
+        let vrf = &object.spec.vrf;
+        let missing = Number::ALL.into_iter();
+        let missing = missing.filter(|number| number.of(&object.spec).is_none());
+        let missing: Vec<(Number, Vec<Provider<'_>>)> = missing
+            .map(|number| {
+                let mut providers = self.providers(vrf, number);
+                if Some(number) == valued {
+                    let value = self.decisive(vrf, number).map(|(_, value)| value);
+                    providers.retain(|(_, own)| Some(*own) == value);
+                }
+                let providers = providers.into_iter().map(|(provider, _)| provider);
+                (number, providers.collect())
+            })
+            .collect();
+        let ways = missing.iter().map(|(_, providers)| providers.len()).max();
+        let draft = |way| {
+            let mut draft = self.draft(object);
+            draft.low(low, "spec.vrf", Ask::Vrf(vrf));
+            draft.nodes(low);
+            for (number, providers) in &missing {
+                // Where one number has fewer providers than the other, they are named again.
+                if let Some(provider) = providers.iter().cycle().nth(way) {
+                    draft.number(vrf, *number, *provider);
+                    if let Provider::Object(provider) = provider {
+                        draft.low(*provider, "spec.vrf", Ask::Vrf(vrf));
+                    }
+                }
+            }
+            if let Some(number) = valued {
+                draft.value(low, number, self.decisive(vrf, number));
+            }
+            draft
+        };
+        (0..ways.unwrap_or_default().max(1)).map(draft).collect()
+    }
+
+    /// The routing objects that say a number of a VRF. On which nodes does not matter: a VRF has one number on all.
+    fn saying(&self, vrf: &VrfName, number: Number) -> impl Iterator<Item = (Routing<'_>, Value)> {
+        let all = self.trace.compilation.lowered.vrf.iter();
+        let of_vrf = all.filter(move |(_, object)| object.spec.vrf == *vrf);
+        of_vrf.filter_map(move |(name, object)| {
+            let value = number.of(&object.spec)?;
+            Some(((KIND, name.as_str(), &**object), value))
+        })
+    }
+
+    /// The number that the settings have for a VRF.
+    fn in_settings(&self, vrf: &VrfName, number: Number) -> Option<(Provider<'_>, Value)> {
+        let numbers = self.trace.settings.vrfs.get(vrf)?;
+        Some((Provider::Settings, number.of_settings(numbers)?))
+    }
+
+    /// Everything that gives a VRF a number.
+    fn providers(&self, vrf: &VrfName, number: Number) -> Vec<(Provider<'_>, Value)> {
+        let saying = self.saying(vrf, number);
+        let saying = saying.map(|(low, value)| (Provider::Object(low), value));
+        saying.chain(self.in_settings(vrf, number)).collect()
+    }
+
+    /// What decides the value of a number: the oldest object that says one, else the settings.
+    fn decisive(&self, vrf: &VrfName, number: Number) -> Option<(Provider<'_>, Value)> {
+        let saying = self.saying(vrf, number);
+        let oldest = saying.min_by_key(|((_, name, object), _)| (age(&object.meta), *name));
+        let oldest = oldest.map(|(low, value)| (Provider::Object(low), value));
+        oldest.or_else(|| self.in_settings(vrf, number))
     }
 
     /// What a VRF takes from the cluster's is what it announces; what the cluster's takes is what people import.
@@ -99,29 +222,40 @@ impl OnNode<'_> {
         if self.is_cluster(from) {
             return self.export(vrf, prefix);
         }
-        let claim = |low: Routing<'_>| {
+        self.claims_of(from, |draft, low| {
             let spec = &low.2.spec;
-            let mut draft = self.in_vrf(low);
             let ask = |prefix| Ask::Reached(&spec.vrf, prefix);
-            let found = draft.items(low, ("import", &spec.import), prefix, ask);
-            found.then(|| draft.done())
-        };
-        self.routing(from).into_iter().filter_map(claim).collect()
+            draft.items(low, ("import", &spec.import), prefix, ask)
+        })
     }
 
     pub(super) fn export(&self, vrf: &str, prefix: &str) -> Vec<Claim> {
         if self.is_cluster(vrf) {
             return self.cluster_export(prefix);
         }
-        let claim = |low: Routing<'_>| {
-            let spec = &low.2.spec;
-            let mut draft = self.in_vrf(low);
-            let found = draft.items(low, ("export", &spec.export), prefix, Ask::Own);
+        let mut claims = self.claims_of(vrf, |draft, low| {
             draft.communities(low, prefix);
-            found.then(|| draft.done())
-        };
-        let written = self.routing(vrf).into_iter().filter_map(claim);
-        written.chain(self.announced_source(vrf, prefix)).collect()
+            draft.items(low, ("export", &low.2.spec.export), prefix, Ask::Own)
+        });
+        claims.extend(self.announced_source(vrf, prefix));
+        claims
+    }
+
+    /// The claims of all routing objects of a VRF that say something; `says` names it.
+    fn claims_of(
+        &self,
+        vrf: &str,
+        says: impl Fn(&mut Draft<'_>, Routing<'_>) -> bool,
+    ) -> Vec<Claim> {
+        let mut claims = Vec::new();
+        for low in self.routing(vrf) {
+            for mut draft in self.in_vrf(low) {
+                if says(&mut draft, low) {
+                    claims.push(draft.done());
+                }
+            }
+        }
+        claims
     }
 
     fn cluster_export(&self, prefix: &str) -> Vec<Claim> {
@@ -141,17 +275,15 @@ impl OnNode<'_> {
         if self.is_cluster(vrf) {
             return self.route_to_peer(prefix);
         }
-        let claim = |low: Routing<'_>| {
-            let mut draft = self.in_vrf(low);
+        self.claims_of(vrf, |draft, low| {
             let aggregate = low.2.spec.aggregate.iter().enumerate();
             let mut found = false;
             for (place, cidr) in aggregate.filter(|(_, cidr)| cidr.to_string() == prefix) {
                 draft.low(low, format!("spec.aggregate[{place}]"), Ask::Own(*cidr));
                 found = true;
             }
-            found.then(|| draft.done())
-        };
-        self.routing(vrf).into_iter().filter_map(claim).collect()
+            found
+        })
     }
 }
 
@@ -164,6 +296,30 @@ impl Draft<'_> {
     fn nodes(&mut self, low: Routing<'_>) {
         if low.2.spec.node_selector.is_some() {
             self.low(low, "spec.nodeSelector", Ask::Nodes);
+        }
+    }
+
+    /// Names what gives a VRF a number.
+    fn number(&mut self, vrf: &VrfName, number: Number, provider: Provider<'_>) {
+        match provider {
+            Provider::Object(low) => {
+                self.low(low, format!("spec.{}", number.field()), number.ask(vrf));
+            }
+            Provider::Settings => self.own(Trace::vrf_setting(vrf, number.field())),
+        }
+    }
+
+    /// Names what decides the value of a number. Generated objects speak for themselves: an intent that disagrees is rejected, while
+    /// of hand-written objects that disagree the oldest decides.
+    fn value(&mut self, low: Routing<'_>, number: Number, decisive: Option<(Provider<'_>, Value)>) {
+        let (_, _, object) = low;
+        let own = number.of(&object.spec);
+        match decisive {
+            Some((_, value)) if object.is_generated() && own == Some(value) => {
+                self.number(&object.spec.vrf, number, Provider::Object(low));
+            }
+            Some((provider, _)) => self.number(&object.spec.vrf, number, provider),
+            None => {}
         }
     }
 
@@ -199,41 +355,5 @@ impl Draft<'_> {
         if !spec.communities.is_empty() {
             self.low(low, "spec.communities", Ask::Communities);
         }
-    }
-
-    /// Names who gives a VRF a number: the oldest object that says one, or the settings. An object that says the same speaks for itself.
-    fn number<T: PartialEq>(
-        &mut self,
-        low: Routing<'_>,
-        (what, ask): (&str, Ask<'_>),
-        number: impl Fn(&VrfRouteConfigurationSpec) -> Option<T>,
-    ) {
-        let (_, _, own) = low;
-        let vrf = &own.spec.vrf;
-        let all = self.trace.compilation.lowered.vrf.iter();
-        let saying = all.filter(|(_, object)| object.spec.vrf == *vrf);
-        let saying = saying.filter(|(_, object)| number(&object.spec).is_some());
-        let path = format!("spec.{what}");
-        match saying.min_by_key(|(name, object)| (age(&object.meta), *name)) {
-            Some((_, object)) if number(&object.spec) == number(&own.spec) => {
-                self.low(low, path, ask);
-            }
-            Some((name, object)) => {
-                let other = (KIND, name.as_str(), &**object);
-                self.low(other, path, ask);
-                self.low(other, "spec.vrf", Ask::Vrf(vrf));
-            }
-            None => self.own(Trace::vrf_setting(vrf, what)),
-        }
-    }
-
-    fn vni(&mut self, low: Routing<'_>) {
-        let ask = Ask::VrfVni(&low.2.spec.vrf);
-        self.number(low, ("vni", ask), |spec| spec.vni);
-    }
-
-    fn target(&mut self, low: Routing<'_>) {
-        let ask = Ask::VrfTarget(&low.2.spec.vrf);
-        self.number(low, ("routeTarget", ask), |spec| spec.route_target);
     }
 }

@@ -59,10 +59,11 @@ impl OnNode<'_> {
         let sources = Sources::new(fabric().flat_map(|vrf| self.routing(vrf)).collect());
         let authors = sources.consumers.iter();
         let of_vrf = authors.filter(|((name, _), _)| *name == vrf.as_str());
-        let claim = |(author, consumer): (&Author<'_>, &Consumer<'_>)| {
-            sources.claim(self, (*author, consumer), source, destination)
+        let claims = |(author, consumer): (&Author<'_>, &Consumer<'_>)| {
+            let claims = sources.claims(self, (*author, consumer), source, destination);
+            claims.unwrap_or_default()
         };
-        of_vrf.filter_map(claim).collect()
+        of_vrf.flat_map(claims).collect()
     }
 
     /// What people have written in `sbrPrefixes`.
@@ -71,9 +72,10 @@ impl OnNode<'_> {
         for low in self.routing(vrf) {
             let prefixes = low.2.spec.sbr_prefixes.iter().enumerate();
             for (place, _) in prefixes.filter(|(_, own)| **own == source) {
-                let mut draft = self.in_vrf(low);
-                draft.low(low, format!("spec.sbrPrefixes[{place}]"), Ask::Own(source));
-                claims.push(draft.done());
+                for mut draft in self.in_vrf(low) {
+                    draft.low(low, format!("spec.sbrPrefixes[{place}]"), Ask::Own(source));
+                    claims.push(draft.done());
+                }
             }
         }
         claims
@@ -95,13 +97,13 @@ impl<'a> Sources<'a> {
     }
 
     /// What one author says for a rule: its source, what it reaches, and the overlap that makes the rule needed.
-    fn claim(
+    fn claims(
         &self,
         on_node: &OnNode<'_>,
         ((vrf, author), consumer): (Author<'a>, &Consumer<'a>),
         source: Prefix,
         destination: &str,
-    ) -> Option<Claim> {
+    ) -> Option<Vec<Claim>> {
         if !consumer.sources.contains(&source) {
             return None;
         }
@@ -112,25 +114,27 @@ impl<'a> Sources<'a> {
         let overlap = self.overlaps.get(&(vrf, source.is_ipv4()))?;
         let lows = || self.of((vrf, author));
         let first = lows().next()?;
-        let mut draft = on_node.in_vrf(first);
-        for low in lows() {
-            draft.line(low, ("export", &low.2.spec.export), source);
-            if destination == ANYWHERE {
-                draft.anything(low, source.is_ipv4());
-            } else {
-                draft.line(low, ("import", &low.2.spec.import), reached);
+        let claim = |mut draft: Draft<'_>| {
+            for low in lows() {
+                draft.line(low, ("export", &low.2.spec.export), source);
+                if destination == ANYWHERE {
+                    draft.anything(low, source.is_ipv4());
+                } else {
+                    draft.line(low, ("import", &low.2.spec.import), reached);
+                }
             }
-        }
-        for (vrf, prefix) in [
-            (vrf, overlap.prefix),
-            (overlap.other.0, overlap.other_prefix),
-        ] {
-            self.import_of(vrf, prefix, &mut draft);
-        }
-        if destination != ANYWHERE {
-            self.another_way(vrf, source, &mut draft);
-        }
-        Some(draft.done())
+            for (vrf, prefix) in [
+                (vrf, overlap.prefix),
+                (overlap.other.0, overlap.other_prefix),
+            ] {
+                self.import_of(vrf, prefix, &mut draft);
+            }
+            if destination != ANYWHERE {
+                self.another_way(vrf, source, &mut draft);
+            }
+            draft.done()
+        };
+        Some(on_node.in_vrf(first).into_iter().map(claim).collect())
     }
 
     /// The objects of an author.

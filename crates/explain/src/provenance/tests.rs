@@ -1,12 +1,13 @@
 //! Ring 2, laws of provenance on random worlds, and what is said of each kind of element.
 
 mod kinds;
+mod known;
 mod matter;
 mod mutation;
 
 use std::collections::BTreeMap;
 
-use compiler::compile;
+use compiler::{Severity, compile};
 use proptest::{prelude::*, sample::Index};
 use serde_json::{Value, json};
 use worlds::{TCAAS, laws, object, with_hand_written};
@@ -53,6 +54,49 @@ fn drawn(
     }
     let of_kind: &Vec<_> = kind.get(&kinds);
     Some(element.get(of_kind).clone())
+}
+
+/// What is compiled without the objects of other claims.
+///
+/// An intent that was rejected because of one of them may come into effect, and take what the claim is about, such as the Network as
+/// a whole. That says nothing about the claim, so such an intent is left out too.
+fn alone(
+    mut world: Vec<Value>,
+    before: &Compilation,
+    claims: &[Claim],
+    claim: &Claim,
+) -> Compilation {
+    let objects = claim.fields().into_iter().map(|field| &field.object);
+    let needed: BTreeSet<&ObjectRef> = objects.chain([&claim.by]).collect();
+    let is_left_out = |object: &&ObjectRef| !needed.contains(object);
+    let others = claims.iter().map(|other| &other.by).filter(is_left_out);
+    let mut left_out: BTreeSet<ObjectRef> = others.cloned().collect();
+    let rejected_before = rejected(before);
+    loop {
+        world.retain(|document| !left_out.iter().any(|one| mutation::is(document, one)));
+        let after = compile(&snapshot(&world));
+        let rejected_now = rejected(&after);
+        let is_there = |object: &&ObjectRef| world.iter().any(|one| mutation::is(one, object));
+        let admitted = rejected_before.difference(&rejected_now).filter(is_there);
+        left_out = admitted.filter(is_left_out).cloned().collect();
+        if left_out.is_empty() {
+            return after;
+        }
+    }
+}
+
+/// The intents that are not in effect. What they refer to, such as a Network, may still be used by others.
+fn rejected(compilation: &Compilation) -> BTreeSet<ObjectRef> {
+    let problems = compilation.problems.iter();
+    let errors = problems.filter(|problem| problem.severity() == Severity::Error);
+    let subjects = errors.map(|problem| &problem.subject);
+    let is_intent = |object: &&ObjectRef| {
+        matches!(
+            object.kind,
+            Kind::Layer2Attachment | Kind::Inbound | Kind::Outbound | Kind::PodNetwork
+        )
+    };
+    subjects.filter(is_intent).cloned().collect()
 }
 
 /// A neighbor that allows an Inbound, and announces its network.
@@ -168,11 +212,7 @@ proptest! {
         let Some((node, element, _)) = drawn(&compilation, kind, element) else { return Ok(()) };
         let claims = Trace::new(&before, &compilation).claims(&node, &element);
         let claim = choose.get(&claims);
-        let needed: BTreeSet<&ObjectRef> = claim.fields().into_iter().map(|field| &field.object).chain([&claim.by]).collect();
-        let others: Vec<&ObjectRef> = claims.iter().map(|other| &other.by).filter(|by| !needed.contains(by)).collect();
-        let mut alone = world;
-        alone.retain(|document| !others.iter().any(|other| mutation::is(document, other)));
-        let after = compile(&snapshot(&alone));
+        let after = alone(world, &compilation, &claims, claim);
         prop_assert!(of_node(&after, &node).contains_key(&element), "{} alone does not make {element} on {node}", claim.by);
     }
 }
