@@ -1,4 +1,4 @@
-//! The elements of a node's config: the things people speak of, each with a name and what it is. [`crate::provenance`] says where
+//! The elements of a node's config: the parts that users know, each with a name and a value. [`crate::provenance`] says where
 //! each comes from.
 
 use std::collections::BTreeMap;
@@ -353,7 +353,7 @@ pub(crate) fn filtered(vrf: &Vrf) -> Vec<(Element, Value)> {
 /// Where traffic goes whose destination does not matter.
 pub(crate) const ANYWHERE: &str = "anywhere";
 
-/// The routes that a rule without a prefix speaks of.
+/// The routes that a rule without a prefix matches.
 pub(crate) const EVERYTHING: &str = "everything";
 
 fn items(filter: Option<&Filter>) -> impl Iterator<Item = &FilterItem> {

@@ -7,7 +7,7 @@
 pub mod element;
 pub mod plan;
 pub mod provenance;
-pub mod question;
+pub mod query;
 pub mod why_not;
 
 #[cfg(test)]

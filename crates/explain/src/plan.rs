@@ -1,4 +1,4 @@
-//! What changes between two compilations: element by element, with who is behind it and whom it touches.
+//! What changes between two compilations: element by element, with the objects that cause it and those that it affects.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,11 +26,11 @@ pub struct Plan {
     pub groups: Vec<Group>,
     /// How much changes in total, over all nodes.
     pub total: Total,
-    /// Everybody whose objects are behind a change.
+    /// All objects that cause a change.
     pub behind: BTreeSet<ObjectRef>,
-    /// Whom it touches.
+    /// What it affects.
     pub radius: Radius,
-    /// The nodes in the order in which they are told: each wave waits for the one before it.
+    /// The nodes in the order of the rollout: each wave waits for the one before it.
     pub waves: Vec<Vec<String>>,
 }
 
@@ -38,25 +38,25 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Total {
-    /// How many elements come.
+    /// Number of added elements.
     pub added: usize,
-    /// How many stay and are different.
+    /// Number of changed elements.
     pub changed: usize,
-    /// How many go.
+    /// Number of removed elements.
     pub removed: usize,
 }
 
-/// Whom a change touches.
+/// The blast radius of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Radius {
-    /// How many nodes.
+    /// Number of nodes that change.
     pub nodes: usize,
-    /// Of how many in the new world.
+    /// Number of all nodes after the change.
     pub of_nodes: usize,
-    /// The intents, and people's own low-level objects, that something changes for on some node.
+    /// The intents and hand-written low-level objects that an element changes for on some node.
     pub tenants: BTreeSet<ObjectRef>,
-    /// The namespaces of all that is behind it.
+    /// The namespaces of all objects that cause it.
     pub namespaces: BTreeSet<String>,
 }
 
@@ -90,17 +90,17 @@ pub struct Change {
     /// What it becomes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub becomes: Option<Value>,
-    /// Who asks for it, or did.
-    pub behind: Vec<Behind>,
+    /// The objects that define the element, before or after.
+    pub behind: Vec<Cause>,
 }
 
-/// An object behind a change.
+/// An object that causes a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Behind {
+pub struct Cause {
     /// The object.
     pub by: ObjectRef,
-    /// The fields, of it and of what it refers to, that say so.
+    /// The fields, of it and of what it refers to, that define the element.
     pub fields: BTreeSet<Field>,
 }
 
@@ -108,11 +108,11 @@ pub struct Behind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
-    /// It comes.
+    /// The element is added.
     Added,
-    /// It stays and is different.
+    /// The element stays with another value.
     Changed,
-    /// It goes.
+    /// The element is removed.
     Removed,
 }
 
@@ -142,7 +142,7 @@ impl Total {
     }
 }
 
-/// Compares two worlds with what came of them.
+/// Compares two snapshots and their compilations.
 pub fn plan(before: &Trace<'_>, after: &Trace<'_>) -> Plan {
     let (old, new) = (&before.compilation.nodes, &after.compilation.nodes);
     let mut sides = [Side::new(before), Side::new(after)];
@@ -172,11 +172,11 @@ pub fn plan(before: &Trace<'_>, after: &Trace<'_>) -> Plan {
     }
     let mut groups: Vec<Group> = groups.into_values().collect();
     groups.sort_by(|one, other| one.nodes.cmp(&other.nodes));
-    summed(groups, after)
+    summarize(groups, after)
 }
 
 /// A plan of these groups, with what follows from them.
-fn summed(groups: Vec<Group>, after: &Trace<'_>) -> Plan {
+fn summarize(groups: Vec<Group>, after: &Trace<'_>) -> Plan {
     let mut plan = Plan::default();
     plan.radius.of_nodes = after.compilation.nodes.len();
     let mut touched = BTreeSet::new();
@@ -228,7 +228,7 @@ impl Change {
 /// One of the two worlds. Nodes that share their config share what is behind it.
 struct Side<'a> {
     trace: &'a Trace<'a>,
-    known: BTreeMap<(*const (), Element), Vec<Behind>>,
+    known: BTreeMap<(*const (), Element), Vec<Cause>>,
 }
 
 impl<'a> Side<'a> {
@@ -246,18 +246,18 @@ impl<'a> Side<'a> {
         config.unwrap_or_default()
     }
 
-    fn behind(&mut self, node: &str, element: &Element) -> Vec<Behind> {
+    fn behind(&mut self, node: &str, element: &Element) -> Vec<Cause> {
         let Some(config) = self.config(node) else {
             return Vec::new();
         };
         let trace = self.trace;
         let find = || {
             let claims = trace.claims(node, element).into_iter();
-            let of = |claim: crate::provenance::Claim| Behind {
+            let of = |claim: crate::provenance::Claim| Cause {
                 fields: claim.fields().into_iter().cloned().collect(),
                 by: claim.by,
             };
-            claims.map(of).collect::<Vec<Behind>>()
+            claims.map(of).collect::<Vec<Cause>>()
         };
         let is_of_node = match element {
             Element::Underlay
@@ -301,7 +301,7 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut change = |kind, element: Element, was, becomes| {
         let behind = sides.iter_mut().map(|side| side.behind(node, &element));
-        let mut all: Vec<Behind> = Vec::new();
+        let mut all: Vec<Cause> = Vec::new();
         for behind in behind.flatten() {
             match all.iter_mut().find(|known| known.by == behind.by) {
                 Some(known) => known.fields.extend(behind.fields),
@@ -327,7 +327,7 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
         };
         change(kind, element, was, becomes);
     }
-    for (element, was, becomes) in moved(&old, &new) {
+    for (element, was, becomes) in reordered(&old, &new) {
         change(
             ChangeKind::Changed,
             element,
@@ -339,7 +339,10 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
 }
 
 /// Rules of filters that are the same as before, but at another place among those that stay.
-fn moved(old: &NodeNetworkConfigSpec, new: &NodeNetworkConfigSpec) -> Vec<(Element, usize, usize)> {
+fn reordered(
+    old: &NodeNetworkConfigSpec,
+    new: &NodeNetworkConfigSpec,
+) -> Vec<(Element, usize, usize)> {
     let rules = |spec: &NodeNetworkConfigSpec| -> Vec<(Element, Value)> {
         spec.vrfs().flat_map(filtered).collect()
     };

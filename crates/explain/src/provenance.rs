@@ -1,8 +1,8 @@
-//! Where each element of a node's config comes from: which fields of which low-level objects, and which fields of people's intents
-//! are behind those.
+//! Where each element of a node's config comes from: which fields of which low-level objects, and which fields of intents are
+//! behind those.
 //!
-//! The compile itself carries none of this: it is found afterwards, for the one element that somebody asks about. Laws on random
-//! worlds hold it to the truth: a field that is named changes its element when it is changed, and whoever is named alone would do.
+//! The compile itself carries none of this: it is found afterwards, for the one element that a user asks about. Laws on random
+//! worlds check it: changing a named field changes its element, and each claim is enough without the others.
 
 mod intent;
 mod mirror;
@@ -26,7 +26,7 @@ use compiler::{
 };
 use serde::Serialize;
 
-use self::intent::Ask;
+use self::intent::Aspect;
 pub(crate) use self::intent::is_kept;
 use crate::element::Element;
 
@@ -74,7 +74,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The fields of people's objects that the claim rests on.
+    /// The fields of hand-written objects that the claim rests on.
     pub fn fields(&self) -> BTreeSet<&Field> {
         let own = self
             .sources
@@ -105,7 +105,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// Everybody who asks for an element of a node, with the fields that say so. Nobody, where the node has no such element.
+    /// The claims for an element of a node; none where the node has no such element.
     pub fn claims(&self, node: &str, element: &Element) -> Vec<Claim> {
         let Some(config) = self.compilation.nodes.get(node) else {
             return Vec::new();
@@ -185,8 +185,8 @@ impl OnNode<'_> {
     }
 
     /// Begins a claim of a low-level object, or of the intent that it is generated from.
-    fn draft<S>(&self, object: &LowLevel<S>) -> Draft<'_> {
-        Draft {
+    fn draft<S>(&self, object: &LowLevel<S>) -> ClaimBuilder<'_> {
+        ClaimBuilder {
             trace: self.trace,
             claim: Claim {
                 by: object.source.clone(),
@@ -205,19 +205,24 @@ impl OnNode<'_> {
 type Low<'a, S> = (Kind, &'a str, &'a LowLevel<S>);
 
 /// A claim that is being gathered.
-struct Draft<'a> {
+struct ClaimBuilder<'a> {
     trace: &'a Trace<'a>,
     claim: Claim,
 }
 
-impl Draft<'_> {
+impl ClaimBuilder<'_> {
     /// Names a field of a low-level object, with what is behind it.
-    fn low<S>(&mut self, (kind, name, object): Low<'_, S>, path: impl Into<String>, ask: Ask<'_>) {
+    fn low_level<S>(
+        &mut self,
+        (kind, name, object): Low<'_, S>,
+        path: impl Into<String>,
+        aspect: Aspect<'_>,
+    ) {
         let field = Field::new(ObjectRef::named(kind, name), path);
         let mut behind = BTreeSet::new();
         if object.is_generated() {
-            behind = intent::behind(self.trace, &object.source, ask);
-            // What nobody has said is nobody's field.
+            behind = intent::behind(self.trace, &object.source, aspect);
+            // A value that no object sets comes from no field.
             if behind.is_empty() {
                 return;
             }
@@ -231,7 +236,7 @@ impl Draft<'_> {
         self.claim.sources.insert(Source { field, behind });
     }
 
-    fn done(self) -> Claim {
+    fn build(self) -> Claim {
         self.claim
     }
 }

@@ -1,10 +1,10 @@
-//! Why something is not on a node: the first thing that stands in the way, found by walking from what people wrote to the node.
+//! Why something is not on a node: the first obstacle on the way from the objects that users write to the node.
 //!
 //! ```text
 //! object ─► what refers to it ─► intent ─► its problems ─► node selector ─► underlay ─► older objects ─► the node
 //! ```
 
-mod speakers;
+mod referrers;
 
 use std::fmt;
 
@@ -20,27 +20,29 @@ use serde::Serialize;
 use crate::{
     element::{Element, Elements},
     provenance::{Trace, is_kept},
-    question::{Thing, longest},
+    query::{Query, longest},
 };
 
-/// What stands in the way of something.
+/// Why something is not on a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "obstacle", rename_all = "camelCase")]
 pub enum Obstacle {
-    /// No object speaks of it.
-    NobodySpeaks {
-        /// What was asked about.
-        thing: String,
+    /// No object defines it.
+    #[serde(rename = "nobodySpeaks")]
+    NotDefined {
+        /// What the user asks about.
+        #[serde(rename = "thing")]
+        query: String,
         /// Objects that cannot be read: one of them may.
         unreadable: Vec<ObjectRef>,
-        /// What sounds similar.
+        /// Similar names.
         near: Vec<String>,
     },
     /// The object cannot be read, or something is wrong with it or with what it refers to.
     Problem {
-        /// The object that asks for the thing.
+        /// The object that would configure it.
         object: ObjectRef,
-        /// What is wrong, on the object whose author can mend it.
+        /// The problem, on the object whose author can solve it.
         problem: Problem,
     },
     /// Nothing refers to the object.
@@ -50,15 +52,16 @@ pub enum Obstacle {
         /// What would refer to it, and how.
         by: String,
     },
-    /// The network belongs to somebody else.
+    /// The Network is not managed by Selvedge.
     Unmanaged {
         /// The object that asks.
         object: ObjectRef,
         /// The network.
         network: ObjectRef,
     },
-    /// The object asks for nothing on nodes.
-    AsksNothing {
+    /// The object configures nothing on nodes.
+    #[serde(rename = "asksNothing")]
+    NoEffect {
         /// The object.
         object: ObjectRef,
         /// What it lacks.
@@ -80,8 +83,9 @@ pub enum Obstacle {
         /// Why not.
         why: String,
     },
-    /// The object does not select what it shall reach.
-    NotChosen {
+    /// The object's selector does not match the Destination that it should reach.
+    #[serde(rename = "notChosen")]
+    DestinationNotSelected {
         /// The object.
         object: ObjectRef,
         /// Its selector.
@@ -99,16 +103,16 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// How near to the node the walk came before this.
+    /// How far the walk from object to node came.
     fn step(&self) -> u8 {
         match self {
-            Self::NobodySpeaks { .. } => 0,
+            Self::NotDefined { .. } => 0,
             Self::Unused { .. } => 1,
             Self::Problem { .. } => 2,
-            Self::Unmanaged { .. } | Self::AsksNothing { .. } => 3,
+            Self::Unmanaged { .. } | Self::NoEffect { .. } => 3,
             Self::NotSelected { .. } => 4,
             Self::NoOverlay { .. } => 5,
-            Self::NotChosen { .. } => 6,
+            Self::DestinationNotSelected { .. } => 6,
             Self::Elsewhere { .. } => 7,
         }
     }
@@ -116,7 +120,7 @@ impl Obstacle {
     /// What can be done about it.
     pub fn remedy(&self) -> Option<String> {
         match self {
-            Self::NobodySpeaks { near, .. } => {
+            Self::NotDefined { near, .. } => {
                 (!near.is_empty()).then(|| format!("there is {}", near.join(", ")))
             }
             Self::Problem { problem, .. } => problem.kind.remedy(),
@@ -124,14 +128,14 @@ impl Obstacle {
             Self::Unmanaged { network, .. } => {
                 Some(format!("remove spec.managed: false from {network}"))
             }
-            Self::AsksNothing { lacks, .. } => Some(format!("add {lacks}")),
+            Self::NoEffect { lacks, .. } => Some(format!("add {lacks}")),
             Self::NotSelected { object, .. } => Some(format!(
                 "label the node, or change spec.nodeSelector of {object}"
             )),
             Self::NoOverlay { .. } => {
                 Some("let an Underlay with spec.evpn select the node".to_owned())
             }
-            Self::NotChosen {
+            Self::DestinationNotSelected {
                 object,
                 destination,
                 ..
@@ -149,19 +153,19 @@ impl Obstacle {
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NobodySpeaks {
-                thing, unreadable, ..
+            Self::NotDefined {
+                query, unreadable, ..
             } if unreadable.is_empty() => {
-                write!(f, "no object speaks of {thing}")
+                write!(f, "no object speaks of {query}")
             }
-            Self::NobodySpeaks {
-                thing, unreadable, ..
+            Self::NotDefined {
+                query, unreadable, ..
             } => {
                 let names: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
                 let names = names.join(", ");
                 write!(
                     f,
-                    "no object that can be read speaks of {thing}; cannot be read: {names}"
+                    "no object that can be read speaks of {query}; cannot be read: {names}"
                 )
             }
             Self::Problem { object, problem } if problem.subject == *object => problem.fmt(f),
@@ -173,7 +177,7 @@ impl fmt::Display for Obstacle {
                 f,
                 "{object}: {network} has spec.managed: false, so that nodes get nothing of it"
             ),
-            Self::AsksNothing { object, lacks } => {
+            Self::NoEffect { object, lacks } => {
                 write!(f, "{object} asks for nothing on nodes: it has no {lacks}")
             }
             Self::NotSelected {
@@ -181,19 +185,19 @@ impl fmt::Display for Obstacle {
                 selector,
                 labels,
             } => {
-                let labels = words(labels);
+                let labels = labels_text(labels);
                 write!(
                     f,
                     "{object} spec.nodeSelector does not select the node\n  it wants     {selector}\n  the node has {labels}"
                 )
             }
-            Self::NotChosen {
+            Self::DestinationNotSelected {
                 object,
                 selector,
                 destination,
                 labels,
             } => {
-                let (labels, kind) = (words(labels), destination.kind);
+                let (labels, kind) = (labels_text(labels), destination.kind);
                 write!(
                     f,
                     "{object} spec.destinations does not select {destination}\n  it wants            {selector}\n  the {kind} has {labels}"
@@ -215,8 +219,8 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// Labels in words.
-fn words(labels: &Labels) -> String {
+/// Labels as text.
+fn labels_text(labels: &Labels) -> String {
     let labels = labels.iter();
     let labels: Vec<String> = labels
         .map(|(key, value)| format!("{key}={value}"))
@@ -229,18 +233,18 @@ fn words(labels: &Labels) -> String {
 
 /// The names that are similar to one, the most similar first.
 pub fn similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
-    speakers::similar(
+    referrers::similar(
         name,
         known.map(|known| (known.to_owned(), known.to_owned())),
     )
 }
 
-/// What stands in the way of a thing on a node, the nearest to the node first; who else speaks of it comes after. Nothing, where it is
-/// there: then `found` are the elements that speak of it.
+/// The obstacles for what a query asks about on a node, the nearest to the node first. Empty where it is on the node: then `found`
+/// are its elements.
 pub fn why_not(
     trace: &Trace<'_>,
     node: &str,
-    thing: &Thing,
+    query: &Query,
     found: &[Element],
     elements: &Elements,
 ) -> Vec<Obstacle> {
@@ -248,11 +252,11 @@ pub fn why_not(
         return Vec::new();
     };
     if !found.is_empty() {
-        let is_there = match thing {
-            // Everything is behind a default route; what counts is whether somebody speaks of a smaller network.
-            Thing::Prefix(net) => longest(net, elements) >= speakers::longest(trace, *net),
-            // A part of what an object asks for may be there.
-            Thing::Object(object) => walk.is_whole(object),
+        let is_there = match query {
+            // A default route covers everything; what counts is whether an object names a smaller network.
+            Query::Prefix(net) => longest(net, elements) >= referrers::longest(trace, *net),
+            // A part of what an object configures may be there.
+            Query::Object(object) => walk.is_complete(object),
             _ => true,
         };
         if is_there {
@@ -260,11 +264,11 @@ pub fn why_not(
         }
     }
     let mut obstacles = Vec::new();
-    for speaker in speakers::of(trace, thing) {
-        obstacles.extend(walk.from(&speaker));
+    for referrer in referrers::of(trace, query) {
+        obstacles.extend(walk.obstacles(&referrer));
     }
     if obstacles.is_empty() {
-        return vec![walk.nobody(thing)];
+        return vec![walk.not_defined(query)];
     }
     obstacles.sort();
     obstacles.dedup();
@@ -272,27 +276,27 @@ pub fn why_not(
     obstacles
 }
 
-/// Why the workloads of one thing on a node do not reach another. Nothing, where they do: then the VRFs through which.
-pub fn no_way(
+/// The VRFs through which workloads on a node reach a destination, or the obstacles where they do not.
+pub fn reach(
     trace: &Trace<'_>,
     node: &str,
-    from: &Thing,
-    to: &Thing,
+    from: &Query,
+    to: &Query,
 ) -> Result<Vec<String>, Vec<Obstacle>> {
     let Some(walk) = Walk::new(trace, node) else {
         return Err(Vec::new());
     };
-    let speakers = speakers::of(trace, from);
-    let users = speakers
+    let referrers = referrers::of(trace, from);
+    let users = referrers
         .iter()
-        .flat_map(|one| speakers::users(trace, one).unwrap_or_default());
+        .flat_map(|one| referrers::users(trace, one).unwrap_or_default());
     let users: Vec<ObjectRef> = users.collect();
     if users.is_empty() {
-        return Err(vec![walk.nobody(from)]);
+        return Err(vec![walk.not_defined(from)]);
     }
-    let targets = speakers::destinations(trace, to);
+    let targets = referrers::destinations(trace, to);
     if targets.is_empty() {
-        return Err(vec![walk.nobody(to)]);
+        return Err(vec![walk.not_defined(to)]);
     }
     let mut obstacles = Vec::new();
     let mut vrfs = Vec::new();
@@ -305,7 +309,7 @@ pub fn no_way(
             }
         }
         for target in &targets {
-            match walk.chooses(user, target) {
+            match walk.destination_vrf(user, target) {
                 Ok(vrf) => vrfs.push(vrf),
                 Err(obstacle) => obstacles.push(*obstacle),
             }
@@ -341,39 +345,43 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// No object speaks of a thing.
-    fn nobody(&self, thing: &Thing) -> Obstacle {
+    /// No object defines what is asked about.
+    fn not_defined(&self, query: &Query) -> Obstacle {
         let unreadable = self.trace.snapshot.unreadable.iter();
         let mut unreadable: Vec<ObjectRef> = unreadable
             .filter(|problem| matches!(problem.kind, problem::Kind::Unreadable { .. }))
             .map(|problem| problem.subject.clone())
             .collect();
         unreadable.dedup();
-        Obstacle::NobodySpeaks {
-            thing: thing.to_string(),
+        Obstacle::NotDefined {
+            query: query.to_string(),
             unreadable,
-            near: speakers::near(self.trace, self.node, thing),
+            near: referrers::suggestions(self.trace, self.node, query),
         }
     }
 
-    /// Whether all that an object asks for is on the node.
-    fn is_whole(&self, object: &ObjectRef) -> bool {
+    /// Whether everything that an object configures is on the node.
+    fn is_complete(&self, object: &ObjectRef) -> bool {
         let of = |obstacle: &Obstacle| matches!(obstacle, Obstacle::Elsewhere { .. });
-        !speakers::is_user(object) || of(&self.of_user(object, object))
+        !referrers::is_user(object) || of(&self.of_user(object, object))
     }
 
     /// The VRF through which an intent reaches a Destination.
-    fn chooses(&self, user: &ObjectRef, target: &ObjectRef) -> Result<String, Box<Obstacle>> {
+    fn destination_vrf(
+        &self,
+        user: &ObjectRef,
+        target: &ObjectRef,
+    ) -> Result<String, Box<Obstacle>> {
         let snapshot = self.trace.snapshot;
         let destination = snapshot.destinations.get(&target.key);
         let labels = destination
             .map(|one| one.meta.labels.clone())
             .unwrap_or_default();
-        let selector = speakers::selector(snapshot, user);
+        let selector = referrers::selector(snapshot, user);
         if !selector.is_some_and(|selector| selector.matches(&labels)) {
-            return Err(Box::new(Obstacle::NotChosen {
+            return Err(Box::new(Obstacle::DestinationNotSelected {
                 object: user.clone(),
-                selector: selector.map_or_else(|| "nothing".to_owned(), text),
+                selector: selector.map_or_else(|| "nothing".to_owned(), selector_text),
                 destination: target.clone(),
                 labels,
             }));
@@ -384,13 +392,13 @@ impl<'a> Walk<'a> {
         Ok(vrf.unwrap_or_else(|| format!("{user} reaches {target} by its next hop")))
     }
 
-    /// What stands in the way of what an object speaks of: of everybody who uses it.
-    fn from(&self, object: &ObjectRef) -> Vec<Obstacle> {
+    /// The obstacles of every object that uses this one.
+    fn obstacles(&self, object: &ObjectRef) -> Vec<Obstacle> {
         if let Some(problem) = self.unreadable(object) {
             let object = object.clone();
             return vec![Obstacle::Problem { object, problem }];
         }
-        let users = speakers::users(self.trace, object);
+        let users = referrers::users(self.trace, object);
         match users {
             Ok(users) => users
                 .iter()
@@ -430,11 +438,11 @@ impl<'a> Walk<'a> {
         Some(found)
     }
 
-    /// What stands in the way of an intent, or of a person's own object.
-    fn of_user(&self, user: &ObjectRef, speaker: &ObjectRef) -> Obstacle {
+    /// The obstacle of an intent, or of a hand-written object.
+    fn of_user(&self, user: &ObjectRef, referrer: &ObjectRef) -> Obstacle {
         let object = user.clone();
-        let mut chain = vec![user.clone(), speaker.clone()];
-        chain.extend(speakers::needs(self.trace, user));
+        let mut chain = vec![user.clone(), referrer.clone()];
+        chain.extend(referrers::needs(self.trace, user));
         let lowered = &self.trace.compilation.lowered;
         let segments = of(&lowered.layer2, user);
         let routing = of(&lowered.vrf, user);
@@ -446,7 +454,7 @@ impl<'a> Walk<'a> {
             return Obstacle::Problem { object, problem };
         }
         if !is_lowered {
-            return self.asks_nothing(user);
+            return self.no_effect(user);
         }
         let of_segments = segments.iter().map(|(_, one)| &one.spec.node_selector);
         let of_routing = routing.iter().map(|(_, one)| &one.spec.node_selector);
@@ -455,7 +463,7 @@ impl<'a> Walk<'a> {
         if let Some(selector) = selectors.find(|selector| !selector.matches(self.labels)) {
             return Obstacle::NotSelected {
                 object,
-                selector: text(selector),
+                selector: selector_text(selector),
                 labels: self.labels.clone(),
             };
         }
@@ -480,17 +488,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// An object without problems of which nothing comes.
-    fn asks_nothing(&self, user: &ObjectRef) -> Obstacle {
+    /// Why an object without problems configures nothing.
+    fn no_effect(&self, user: &ObjectRef) -> Obstacle {
         let object = user.clone();
-        let mut needs = speakers::needs(self.trace, user).into_iter();
+        let mut needs = referrers::needs(self.trace, user).into_iter();
         let unmanaged = needs.find(|need| {
             let network = self.trace.snapshot.networks.get(&need.key);
             need.kind == Kind::Network && network.is_some_and(|network| !network.spec.managed)
         });
         match unmanaged {
             Some(network) => Obstacle::Unmanaged { object, network },
-            None => Obstacle::AsksNothing {
+            None => Obstacle::NoEffect {
                 object,
                 lacks: "spec.destinations",
             },
@@ -523,7 +531,7 @@ impl<'a> Walk<'a> {
                 .spec
                 .node_selector
                 .as_ref()
-                .map_or_else(|| "every node".to_owned(), text);
+                .map_or_else(|| "every node".to_owned(), selector_text);
             format!("Underlay {key} wants {wants}")
         };
         let known: Vec<String> = snapshot.underlays.iter().map(of).collect();
@@ -543,8 +551,8 @@ fn of<'a, S>(
     own.map(|(name, one)| (name, &**one)).collect()
 }
 
-/// A selector in words.
-fn text(selector: &LabelSelector) -> String {
+/// A selector as text.
+fn selector_text(selector: &LabelSelector) -> String {
     let labels = selector.match_labels.iter();
     let labels = labels.map(|(key, value)| format!("{key}={value}"));
     let expressions = selector.match_expressions.iter().map(|requirement| {

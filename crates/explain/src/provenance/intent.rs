@@ -16,9 +16,9 @@ use compiler::snapshot::{Key, Kind, ObjectRef, Snapshot};
 
 use super::{Field, Trace, neighbor};
 
-/// What of an intent is asked for.
+/// An aspect of an intent.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Ask<'a> {
+pub(super) enum Aspect<'a> {
     /// On which nodes.
     Nodes,
     /// Which VRF; the cluster's own where several are reached.
@@ -40,7 +40,7 @@ pub(super) enum Ask<'a> {
     /// What is tagged onto its routes.
     Communities,
     /// A field of an attachment.
-    Attachment(AttachmentAsk),
+    Attachment(AttachmentAspect),
     /// The network that a gateway, or the nodes' addresses, are of.
     Network(Prefix),
     /// A route of the nodes.
@@ -49,9 +49,9 @@ pub(super) enum Ask<'a> {
     WorkloadAs,
 }
 
-/// What of an attachment is asked for.
+/// An aspect of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AttachmentAsk {
+pub(super) enum AttachmentAspect {
     Vlan,
     Vni,
     Mtu,
@@ -66,13 +66,17 @@ pub(super) enum AttachmentAsk {
     MaximumPrefixes,
 }
 
-/// The fields of people's objects that are behind what is asked.
-pub(super) fn behind(trace: &Trace<'_>, subject: &ObjectRef, ask: Ask<'_>) -> BTreeSet<Field> {
+/// The fields of intents, and of what they refer to, that are behind an aspect.
+pub(super) fn behind(
+    trace: &Trace<'_>,
+    subject: &ObjectRef,
+    aspect: Aspect<'_>,
+) -> BTreeSet<Field> {
     if subject.kind == Kind::Collector {
-        return super::mirror::behind_collector(trace, subject, ask);
+        return super::mirror::behind_collector(trace, subject, aspect);
     }
     if subject.kind == Kind::BgpNeighbor
-        && let Some(fields) = neighbor::behind(trace, subject, ask)
+        && let Some(fields) = neighbor::behind(trace, subject, aspect)
     {
         return fields;
     }
@@ -83,7 +87,7 @@ pub(super) fn behind(trace: &Trace<'_>, subject: &ObjectRef, ask: Ask<'_>) -> BT
         // It is there because it was there, for as long as its intent is.
         return [Field::new(subject.clone(), "metadata.name")].into();
     }
-    intent.behind(trace, ask).into_iter().collect()
+    intent.behind(trace, aspect).into_iter().collect()
 }
 
 /// Whether what an intent contributes is what it contributed before something was wrong with it.
@@ -169,39 +173,39 @@ impl<'a> Intent<'a> {
         })
     }
 
-    fn behind(&self, trace: &Trace<'_>, ask: Ask<'_>) -> Vec<Field> {
-        match ask {
-            Ask::Nodes => self.if_set(self.node_selector.is_some(), "spec.nodeSelector"),
-            Ask::Communities => self.if_set(!self.communities.is_empty(), "spec.communities"),
-            Ask::Vrf(vrf) => self.vrf(trace, vrf),
-            Ask::VrfVni(vrf) => self.number(trace, vrf, "vni", |spec| spec.vni.is_some()),
-            Ask::VrfTarget(vrf) => self.number(trace, vrf, "routeTarget", |spec| {
+    fn behind(&self, trace: &Trace<'_>, aspect: Aspect<'_>) -> Vec<Field> {
+        match aspect {
+            Aspect::Nodes => self.if_set(self.node_selector.is_some(), "spec.nodeSelector"),
+            Aspect::Communities => self.if_set(!self.communities.is_empty(), "spec.communities"),
+            Aspect::Vrf(vrf) => self.vrf(trace, vrf),
+            Aspect::VrfVni(vrf) => self.number(trace, vrf, "vni", |spec| spec.vni.is_some()),
+            Aspect::VrfTarget(vrf) => self.number(trace, vrf, "routeTarget", |spec| {
                 spec.route_target.is_some()
             }),
-            Ask::Reached(vrf, prefix) => {
+            Aspect::Reached(vrf, prefix) => {
                 let mut fields = self.reached(trace, Some(vrf), prefix);
                 fields.extend(self.extra(prefix));
                 fields
             }
-            Ask::AllReached => self.prefixes(trace, |_| true),
-            Ask::AnyReached(ipv4) => self.prefixes(trace, |prefix| prefix.is_ipv4() == ipv4),
-            Ask::Own(prefix) => self.own(trace, prefix),
-            Ask::AllOwn => {
+            Aspect::AllReached => self.prefixes(trace, |_| true),
+            Aspect::AnyReached(ipv4) => self.prefixes(trace, |prefix| prefix.is_ipv4() == ipv4),
+            Aspect::Own(prefix) => self.own(trace, prefix),
+            Aspect::AllOwn => {
                 let mut fields = self.networks(trace, |_| true);
                 fields.extend(self.if_set(!self.routes.is_empty(), "spec.routes"));
                 fields
             }
-            Ask::Network(network) => self.networks(trace, |cidr| cidr == network),
-            Ask::NodeRoute(prefix) => self.node_route(trace, prefix),
-            Ask::WorkloadAs => {
+            Aspect::Network(network) => self.networks(trace, |cidr| cidr == network),
+            Aspect::NodeRoute(prefix) => self.node_route(trace, prefix),
+            Aspect::WorkloadAs => {
                 let bgp = self.attachment.and_then(|spec| spec.bgp.as_ref());
                 if bgp.is_some_and(|bgp| bgp.workload_as.is_some()) {
                     return vec![self.field("spec.bgp.workloadAS")];
                 }
                 vec![Trace::setting("spec.bgp.workloadAS")]
             }
-            Ask::Attachment(ask) => match self.attachment {
-                Some(spec) => self.attachment(trace, spec, ask),
+            Aspect::Attachment(aspect) => match self.attachment {
+                Some(spec) => self.attachment(trace, spec, aspect),
                 None => Vec::new(),
             },
         }
@@ -395,12 +399,12 @@ impl<'a> Intent<'a> {
         &self,
         trace: &Trace<'_>,
         spec: &Layer2AttachmentSpec,
-        ask: AttachmentAsk,
+        aspect: AttachmentAspect,
     ) -> Vec<Field> {
         let bgp = spec.bgp.as_ref();
-        match ask {
-            AttachmentAsk::Vlan => self.of_network("spec.vlan").to_vec(),
-            AttachmentAsk::Vni => {
+        match aspect {
+            AttachmentAspect::Vlan => self.of_network("spec.vlan").to_vec(),
+            AttachmentAspect::Vni => {
                 let network = self.network(trace);
                 if network.is_some_and(|network| network.vni.is_some()) {
                     return self.of_network("spec.vni").to_vec();
@@ -408,33 +412,33 @@ impl<'a> Intent<'a> {
                 let range = Trace::setting("spec.l2VniRange");
                 vec![range, self.field("spec.networkRef")]
             }
-            AttachmentAsk::Mtu => self.if_set(spec.mtu.is_some(), "spec.mtu"),
-            AttachmentAsk::GatewayMac => {
+            AttachmentAspect::Mtu => self.if_set(spec.mtu.is_some(), "spec.mtu"),
+            AttachmentAspect::GatewayMac => {
                 let is_set = trace.sets(|settings| &settings.anycast_mac);
                 let field = is_set.then(|| Trace::setting("spec.anycastMAC"));
                 field.into_iter().collect()
             }
-            AttachmentAsk::NeighborSuppression => self.if_set(
+            AttachmentAspect::NeighborSuppression => self.if_set(
                 spec.disable_neighbor_suppression,
                 "spec.disableNeighborSuppression",
             ),
-            AttachmentAsk::InterfaceRef => {
+            AttachmentAspect::InterfaceRef => {
                 self.if_set(spec.interface_ref.is_some(), "spec.interfaceRef")
             }
-            AttachmentAsk::InterfaceName => {
+            AttachmentAspect::InterfaceName => {
                 self.if_set(spec.interface_name.is_some(), "spec.interfaceName")
             }
-            AttachmentAsk::NodeIps => self.if_set(spec.node_ips.is_some(), "spec.nodeIPs"),
-            AttachmentAsk::Sessions => self.if_set(bgp.is_some(), "spec.bgp.enabled"),
-            AttachmentAsk::HoldTime => self.if_set(
+            AttachmentAspect::NodeIps => self.if_set(spec.node_ips.is_some(), "spec.nodeIPs"),
+            AttachmentAspect::Sessions => self.if_set(bgp.is_some(), "spec.bgp.enabled"),
+            AttachmentAspect::HoldTime => self.if_set(
                 bgp.is_some_and(|bgp| bgp.hold_time.is_some()),
                 "spec.bgp.holdTime",
             ),
-            AttachmentAsk::KeepaliveTime => self.if_set(
+            AttachmentAspect::KeepaliveTime => self.if_set(
                 bgp.is_some_and(|bgp| bgp.keepalive_time.is_some()),
                 "spec.bgp.keepaliveTime",
             ),
-            AttachmentAsk::MaximumPrefixes => self.if_set(
+            AttachmentAspect::MaximumPrefixes => self.if_set(
                 bgp.is_some_and(|bgp| bgp.maximum_prefixes.is_some()),
                 "spec.bgp.maximumPrefixes",
             ),

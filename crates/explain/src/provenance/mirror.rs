@@ -9,7 +9,7 @@ use compiler::{
     snapshot::{Kind, ObjectRef},
 };
 
-use super::{Claim, Draft, Field, Low, OnNode, Source, Trace, intent::Ask};
+use super::{Claim, ClaimBuilder, Field, Low, OnNode, Source, Trace, intent::Aspect};
 use crate::element::{self, Element};
 
 type Selector<'a> = Low<'a, MirrorSelectorSpec>;
@@ -19,7 +19,7 @@ type Target<'a> = Low<'a, MirrorTargetSpec>;
 pub(super) fn behind_collector(
     trace: &Trace<'_>,
     subject: &ObjectRef,
-    ask: Ask<'_>,
+    aspect: Aspect<'_>,
 ) -> BTreeSet<Field> {
     let collector = trace.snapshot.collectors.get(&subject.key);
     let vrf = collector.map(|collector| {
@@ -41,13 +41,15 @@ pub(super) fn behind_collector(
             Trace::vrf_setting(name, what)
         }
     };
-    match ask {
-        Ask::Vrf(_) => {
+    match aspect {
+        Aspect::Vrf(_) => {
             let reference = Field::new(subject.clone(), "spec.mirrorVRF.name");
             [reference, Field::new(vrf, "spec.vrf")].into()
         }
-        Ask::VrfVni(name) => [number(name, "vni", spec.vni.is_some())].into(),
-        Ask::VrfTarget(name) => [number(name, "routeTarget", spec.route_target.is_some())].into(),
+        Aspect::VrfVni(name) => [number(name, "vni", spec.vni.is_some())].into(),
+        Aspect::VrfTarget(name) => {
+            [number(name, "routeTarget", spec.route_target.is_some())].into()
+        }
         _ => BTreeSet::new(),
     }
 }
@@ -64,7 +66,7 @@ impl OnNode<'_> {
             if selector.2.spec.traffic_match.is_some() {
                 draft.named(selector, "spec.trafficMatch", "spec.trafficMatch");
             }
-            Some(draft.done())
+            Some(draft.build())
         };
         rules.filter_map(claim).collect()
     }
@@ -114,7 +116,7 @@ impl OnNode<'_> {
     fn starts(
         &self,
         into: impl Fn(&Rule) -> bool,
-        more: impl Fn(&mut Draft<'_>, Target<'_>),
+        more: impl Fn(&mut ClaimBuilder<'_>, Target<'_>),
     ) -> Vec<Claim> {
         let claim = |rule: &Rule| {
             let selector = self.selector(&rule.selector)?;
@@ -126,7 +128,7 @@ impl OnNode<'_> {
                 draft.own(Field::new(given, "spec.address"));
             }
             more(&mut draft, target);
-            Some(draft.done())
+            Some(draft.build())
         };
         let rules = self.config.mirrors.rules.iter().filter(|rule| into(rule));
         rules.filter_map(claim).collect()
@@ -162,7 +164,7 @@ impl OnNode<'_> {
     }
 
     /// Begins the claim of a selector: what is copied, and where to.
-    fn selected(&self, low: Selector<'_>) -> Draft<'_> {
+    fn selected(&self, low: Selector<'_>) -> ClaimBuilder<'_> {
         let mut draft = self.draft(low.2);
         draft.named(low, "spec.mirrorSource", "spec.source");
         draft.named(low, "spec.mirrorTarget", "spec.collector");
@@ -170,7 +172,7 @@ impl OnNode<'_> {
     }
 }
 
-impl Draft<'_> {
+impl ClaimBuilder<'_> {
     /// Names a field of a low-level object and, where that is generated, the field of the intent that it is copied from.
     fn named<S>(&mut self, (kind, name, object): Low<'_, S>, path: &str, of_intent: &str) {
         let behind = object.is_generated().then(|| {

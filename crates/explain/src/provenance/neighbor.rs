@@ -6,44 +6,44 @@ use compiler::snapshot::{Key, Kind, ObjectRef};
 
 use super::{
     Field, Trace,
-    intent::{self, Ask, AttachmentAsk},
+    intent::{self, Aspect, AttachmentAspect},
 };
 
-/// The fields of people's objects that are behind what is asked; nothing, where there is no such neighbor.
+/// The fields behind an aspect; nothing, where there is no such neighbor.
 pub(super) fn behind(
     trace: &Trace<'_>,
     subject: &ObjectRef,
-    ask: Ask<'_>,
+    aspect: Aspect<'_>,
 ) -> Option<BTreeSet<Field>> {
     let neighbor = trace.snapshot.bgp_neighbors.get(&subject.key)?;
     let spec = &neighbor.spec;
     let own = |path: &str| Field::new(subject.clone(), path);
     let if_set = |is_set: bool, path: &str| is_set.then(|| own(path)).into_iter().collect();
     let list = own("spec.allowedInbounds");
-    let mut fields: BTreeSet<Field> = match ask {
-        Ask::WorkloadAs if spec.workload_as.is_some() => [own("spec.workloadAS")].into(),
-        Ask::WorkloadAs => [Trace::setting("spec.bgp.workloadAS")].into(),
-        Ask::Attachment(AttachmentAsk::HoldTime) => {
+    let mut fields: BTreeSet<Field> = match aspect {
+        Aspect::WorkloadAs if spec.workload_as.is_some() => [own("spec.workloadAS")].into(),
+        Aspect::WorkloadAs => [Trace::setting("spec.bgp.workloadAS")].into(),
+        Aspect::Attachment(AttachmentAspect::HoldTime) => {
             return Some(if_set(spec.hold_time.is_some(), "spec.holdTime"));
         }
-        Ask::Attachment(AttachmentAsk::KeepaliveTime) => {
+        Aspect::Attachment(AttachmentAspect::KeepaliveTime) => {
             return Some(if_set(spec.keepalive_time.is_some(), "spec.keepaliveTime"));
         }
-        Ask::Attachment(AttachmentAsk::MaximumPrefixes) => {
+        Aspect::Attachment(AttachmentAspect::MaximumPrefixes) => {
             let is_set = spec.maximum_prefixes.is_some();
             return Some(if_set(is_set, "spec.maximumPrefixes"));
         }
-        Ask::Attachment(_) | Ask::AllOwn | Ask::AllReached => [list].into(),
+        Aspect::Attachment(_) | Aspect::AllOwn | Aspect::AllReached => [list].into(),
         // What is announced of the networks themselves.
-        Ask::Vrf(_) | Ask::Own(_) => [list, own("spec.advertiseTransferNetwork")].into(),
+        Aspect::Vrf(_) | Aspect::Own(_) => [list, own("spec.advertiseTransferNetwork")].into(),
         _ => BTreeSet::new(),
     };
     for reference in &spec.allowed_inbounds {
         let inbound = ObjectRef::named(Kind::Inbound, &reference.name);
-        match ask {
-            Ask::WorkloadAs | Ask::Attachment(_) => {}
-            Ask::AllOwn => fields.extend(addresses(trace, inbound)),
-            ask => fields.extend(intent::behind(trace, &inbound, ask)),
+        match aspect {
+            Aspect::WorkloadAs | Aspect::Attachment(_) => {}
+            Aspect::AllOwn => fields.extend(addresses(trace, inbound)),
+            aspect => fields.extend(intent::behind(trace, &inbound, aspect)),
         }
     }
     Some(fields)

@@ -7,7 +7,7 @@ use api::{
 };
 use compiler::snapshot::{Kind, age};
 
-use super::{Claim, Draft, Low, OnNode, Trace, intent::Ask};
+use super::{Claim, ClaimBuilder, Low, OnNode, Trace, intent::Aspect};
 use crate::element::{EVERYTHING, range};
 
 pub(super) type Routing<'a> = Low<'a, VrfRouteConfigurationSpec>;
@@ -39,10 +39,10 @@ impl Number {
         }
     }
 
-    fn ask(self, vrf: &VrfName) -> Ask<'_> {
+    fn ask(self, vrf: &VrfName) -> Aspect<'_> {
         match self {
-            Self::Vni => Ask::VrfVni(vrf),
-            Self::RouteTarget => Ask::VrfTarget(vrf),
+            Self::Vni => Aspect::VrfVni(vrf),
+            Self::RouteTarget => Aspect::VrfTarget(vrf),
         }
     }
 
@@ -109,7 +109,7 @@ impl OnNode<'_> {
         &self,
         vrf: &str,
         valued: Option<Number>,
-        more: impl Fn(&mut Draft<'_>, bool),
+        more: impl Fn(&mut ClaimBuilder<'_>, bool),
     ) -> Vec<Claim> {
         if self.is_cluster(vrf) {
             let Some(mut draft) = self.overlay() else {
@@ -119,7 +119,7 @@ impl OnNode<'_> {
                 draft.own(Trace::setting("spec.clusterVRF.name"));
             }
             more(&mut draft, true);
-            return vec![draft.done()];
+            return vec![draft.build()];
         }
         if self.config.shared.local_vrfs.contains_key(vrf) {
             return self.local_vrf(vrf);
@@ -132,20 +132,20 @@ impl OnNode<'_> {
             }
             for mut draft in self.with_numbers(low, valued) {
                 more(&mut draft, false);
-                claims.push(draft.done());
+                claims.push(draft.build());
             }
         }
         claims
     }
 
     /// Begins the claims of one routing object: it brings its VRF to the node.
-    pub(super) fn in_vrf(&self, low: Routing<'_>) -> Vec<Draft<'_>> {
+    pub(super) fn in_vrf(&self, low: Routing<'_>) -> Vec<ClaimBuilder<'_>> {
         self.with_numbers(low, None)
     }
 
     /// Begins the claims of one routing object in its VRF, which must have its numbers. What the object does not say itself, others
     /// have to: where several do, each of them is enough, and there is a claim with each.
-    fn with_numbers(&self, low: Routing<'_>, valued: Option<Number>) -> Vec<Draft<'_>> {
+    fn with_numbers(&self, low: Routing<'_>, valued: Option<Number>) -> Vec<ClaimBuilder<'_>> {
         let (_, _, object) = low;
         let vrf = &object.spec.vrf;
         let missing = Number::ALL.into_iter();
@@ -164,14 +164,14 @@ impl OnNode<'_> {
         let ways = missing.iter().map(|(_, providers)| providers.len()).max();
         let draft = |way| {
             let mut draft = self.draft(object);
-            draft.low(low, "spec.vrf", Ask::Vrf(vrf));
+            draft.low_level(low, "spec.vrf", Aspect::Vrf(vrf));
             draft.nodes(low);
             for (number, providers) in &missing {
                 // Where one number has fewer providers than the other, they are named again.
                 if let Some(provider) = providers.iter().cycle().nth(way) {
                     draft.number(vrf, *number, *provider);
                     if let Provider::Object(provider) = provider {
-                        draft.low(*provider, "spec.vrf", Ask::Vrf(vrf));
+                        draft.low_level(*provider, "spec.vrf", Aspect::Vrf(vrf));
                     }
                 }
             }
@@ -214,7 +214,7 @@ impl OnNode<'_> {
         oldest.or_else(|| self.in_settings(vrf, number))
     }
 
-    /// What a VRF takes from the cluster's is what it announces; what the cluster's takes is what people import.
+    /// What a VRF takes from the cluster's VRF is what it announces; what the cluster's takes is what objects import.
     pub(super) fn import(&self, vrf: &str, from: &str, prefix: &str) -> Vec<Claim> {
         if prefix == EVERYTHING {
             return self.local_vrf(vrf);
@@ -224,8 +224,8 @@ impl OnNode<'_> {
         }
         self.claims_of(from, |draft, low| {
             let spec = &low.2.spec;
-            let ask = |prefix| Ask::Reached(&spec.vrf, prefix);
-            draft.items(low, ("import", &spec.import), prefix, ask)
+            let aspect = |prefix| Aspect::Reached(&spec.vrf, prefix);
+            draft.items(low, ("import", &spec.import), prefix, aspect)
         })
     }
 
@@ -235,7 +235,7 @@ impl OnNode<'_> {
         }
         let mut claims = self.claims_of(vrf, |draft, low| {
             draft.communities(low, prefix);
-            draft.items(low, ("export", &low.2.spec.export), prefix, Ask::Own)
+            draft.items(low, ("export", &low.2.spec.export), prefix, Aspect::Own)
         });
         claims.extend(self.announced_source(vrf, prefix));
         claims
@@ -245,13 +245,13 @@ impl OnNode<'_> {
     fn claims_of(
         &self,
         vrf: &str,
-        says: impl Fn(&mut Draft<'_>, Routing<'_>) -> bool,
+        says: impl Fn(&mut ClaimBuilder<'_>, Routing<'_>) -> bool,
     ) -> Vec<Claim> {
         let mut claims = Vec::new();
         for low in self.routing(vrf) {
             for mut draft in self.in_vrf(low) {
                 if says(&mut draft, low) {
-                    claims.push(draft.done());
+                    claims.push(draft.build());
                 }
             }
         }
@@ -267,7 +267,7 @@ impl OnNode<'_> {
         for (place, _) in cidrs.filter(|(_, cidr)| is_of(**cidr, prefix)) {
             draft.own(Trace::setting(format!("spec.exportCIDRs[{place}]")));
         }
-        vec![draft.done()]
+        vec![draft.build()]
     }
 
     /// A static route: a network that is announced as a whole, or the way to a peer on the host.
@@ -279,7 +279,7 @@ impl OnNode<'_> {
             let aggregate = low.2.spec.aggregate.iter().enumerate();
             let mut found = false;
             for (place, cidr) in aggregate.filter(|(_, cidr)| cidr.to_string() == prefix) {
-                draft.low(low, format!("spec.aggregate[{place}]"), Ask::Own(*cidr));
+                draft.low_level(low, format!("spec.aggregate[{place}]"), Aspect::Own(*cidr));
                 found = true;
             }
             found
@@ -292,10 +292,10 @@ fn is_of(prefix: Prefix, text: &str) -> bool {
     text.split(' ').next() == Some(&prefix.to_string())
 }
 
-impl Draft<'_> {
+impl ClaimBuilder<'_> {
     fn nodes(&mut self, low: Routing<'_>) {
         if low.2.spec.node_selector.is_some() {
-            self.low(low, "spec.nodeSelector", Ask::Nodes);
+            self.low_level(low, "spec.nodeSelector", Aspect::Nodes);
         }
     }
 
@@ -303,14 +303,14 @@ impl Draft<'_> {
     fn number(&mut self, vrf: &VrfName, number: Number, provider: Provider<'_>) {
         match provider {
             Provider::Object(low) => {
-                self.low(low, format!("spec.{}", number.field()), number.ask(vrf));
+                self.low_level(low, format!("spec.{}", number.field()), number.ask(vrf));
             }
             Provider::Settings => self.own(Trace::vrf_setting(vrf, number.field())),
         }
     }
 
-    /// Names what decides the value of a number. Generated objects speak for themselves: an intent that disagrees is rejected, while
-    /// of hand-written objects that disagree the oldest decides.
+    /// Names what decides the value of a number. A generated object that agrees decides for itself, because an
+    /// intent that disagrees is rejected; of hand-written objects that disagree, the oldest decides.
     fn value(&mut self, low: Routing<'_>, number: Number, decisive: Option<(Provider<'_>, Value)>) {
         let (_, _, object) = low;
         let own = number.of(&object.spec);
@@ -329,12 +329,12 @@ impl Draft<'_> {
         low: Routing<'_>,
         (list, items): (&str, &[PrefixItem]),
         prefix: &str,
-        ask: impl Fn(Prefix) -> Ask<'p>,
+        aspect: impl Fn(Prefix) -> Aspect<'p>,
     ) -> bool {
         let same = |item: &PrefixItem| range(&item.cidr, item.ge, item.le) == prefix;
         let mut found = false;
         for (place, item) in items.iter().enumerate().filter(|(_, item)| same(item)) {
-            self.low(low, format!("spec.{list}[{place}].cidr"), ask(item.cidr));
+            self.low_level(low, format!("spec.{list}[{place}].cidr"), aspect(item.cidr));
             found = true;
         }
         found
@@ -350,10 +350,10 @@ impl Draft<'_> {
             return;
         }
         if spec.community.is_some() {
-            self.low(low, "spec.community", Ask::Communities);
+            self.low_level(low, "spec.community", Aspect::Communities);
         }
         if !spec.communities.is_empty() {
-            self.low(low, "spec.communities", Ask::Communities);
+            self.low_level(low, "spec.communities", Aspect::Communities);
         }
     }
 }

@@ -4,8 +4,8 @@ use api::{tcaas::Layer2NetworkConfigurationSpec, value::Prefix};
 use compiler::snapshot::Kind;
 
 use super::{
-    Claim, Draft, Low, OnNode, Trace,
-    intent::{Ask, AttachmentAsk},
+    Claim, ClaimBuilder, Low, OnNode, Trace,
+    intent::{Aspect, AttachmentAspect},
 };
 
 type Segment<'a> = Low<'a, Layer2NetworkConfigurationSpec>;
@@ -37,18 +37,18 @@ impl OnNode<'_> {
     }
 
     /// Begins the claim of a segment on this node.
-    fn is_here(&self, low: Segment<'_>) -> Draft<'_> {
+    fn is_here(&self, low: Segment<'_>) -> ClaimBuilder<'_> {
         let mut draft = self.draft(low.2);
         if low.2.spec.node_selector.is_some() {
-            draft.low(low, "spec.nodeSelector", Ask::Nodes);
+            draft.low_level(low, "spec.nodeSelector", Aspect::Nodes);
         }
         draft
     }
 
     /// Begins the claim of what has the segment's VLAN.
-    fn on_vlan(&self, low: Segment<'_>) -> Draft<'_> {
+    fn on_vlan(&self, low: Segment<'_>) -> ClaimBuilder<'_> {
         let mut draft = self.is_here(low);
-        draft.low(low, "spec.id", Ask::Attachment(AttachmentAsk::Vlan));
+        draft.low_level(low, "spec.id", Aspect::Attachment(AttachmentAspect::Vlan));
         draft
     }
 
@@ -56,13 +56,13 @@ impl OnNode<'_> {
         let claim = |low: Segment<'_>| {
             let spec = &low.2.spec;
             let mut draft = self.on_vlan(low);
-            draft.low(low, "spec.vni", Ask::Attachment(AttachmentAsk::Vni));
-            draft.low(low, "spec.mtu", Ask::Attachment(AttachmentAsk::Mtu));
+            draft.low_level(low, "spec.vni", Aspect::Attachment(AttachmentAspect::Vni));
+            draft.low_level(low, "spec.mtu", Aspect::Attachment(AttachmentAspect::Mtu));
             if spec.neigh_suppression.is_some() {
-                let ask = Ask::Attachment(AttachmentAsk::NeighborSuppression);
-                draft.low(low, "spec.neighSuppression", ask);
+                let aspect = Aspect::Attachment(AttachmentAspect::NeighborSuppression);
+                draft.low_level(low, "spec.neighSuppression", aspect);
             }
-            draft.done()
+            draft.build()
         };
         self.over_the_fabric(vlan).map(claim).into_iter().collect()
     }
@@ -70,32 +70,32 @@ impl OnNode<'_> {
     pub(super) fn gateway(&self, vlan: u16) -> Vec<Claim> {
         let claim = |low: Segment<'_>| {
             let mut draft = self.networks_of(low);
-            draft.low(low, "spec.id", Ask::Attachment(AttachmentAsk::Vlan));
+            draft.low_level(low, "spec.id", Aspect::Attachment(AttachmentAspect::Vlan));
             match low.2.spec.anycast_mac {
                 Some(_) => {
-                    let ask = Ask::Attachment(AttachmentAsk::GatewayMac);
-                    draft.low(low, "spec.anycastMac", ask);
+                    let aspect = Aspect::Attachment(AttachmentAspect::GatewayMac);
+                    draft.low_level(low, "spec.anycastMac", aspect);
                 }
                 None if self.trace.sets(|settings| &settings.anycast_mac) => {
                     draft.own(Trace::setting("spec.anycastMAC"));
                 }
                 None => {}
             }
-            draft.done()
+            draft.build()
         };
         self.over_the_fabric(vlan).map(claim).into_iter().collect()
     }
 
     /// Begins the claim of what needs a segment's gateway: its networks, in its VRF.
-    pub(super) fn networks_of(&self, low: Segment<'_>) -> Draft<'_> {
+    pub(super) fn networks_of(&self, low: Segment<'_>) -> ClaimBuilder<'_> {
         let spec = &low.2.spec;
         let mut draft = self.is_here(low);
         for (place, gateway) in spec.anycast_gateways.iter().enumerate() {
             let path = format!("spec.anycastGateways[{place}]");
-            draft.low(low, path, Ask::Network(gateway.prefix()));
+            draft.low_level(low, path, Aspect::Network(gateway.prefix()));
         }
         if let Some(vrf) = &spec.vrf {
-            draft.low(low, "spec.vrf", Ask::Vrf(vrf));
+            draft.low_level(low, "spec.vrf", Aspect::Vrf(vrf));
         }
         draft
     }
@@ -104,14 +104,14 @@ impl OnNode<'_> {
         let claim = |low: Segment<'_>| {
             let mut draft = self.on_vlan(low);
             draft.device(low);
-            draft.done()
+            draft.build()
         };
         self.of_device(device).map(claim).into_iter().collect()
     }
 
     /// Begins the claim of what a segment has on its device of the host.
-    fn on_device(&self, low: Segment<'_>) -> Draft<'_> {
-        // A device that nobody has named is called by its VLAN.
+    fn on_device(&self, low: Segment<'_>) -> ClaimBuilder<'_> {
+        // A device without a given name is named after its VLAN.
         let mut draft = match low.2.spec.interface_name {
             Some(_) => self.is_here(low),
             None => self.on_vlan(low),
@@ -124,8 +124,8 @@ impl OnNode<'_> {
         let claim = |low: Segment<'_>| {
             let mut draft = self.on_vlan(low);
             draft.device(low);
-            draft.low(low, "spec.mtu", Ask::Attachment(AttachmentAsk::Mtu));
-            draft.done()
+            draft.low_level(low, "spec.mtu", Aspect::Attachment(AttachmentAspect::Mtu));
+            draft.build()
         };
         self.of_device(device).map(claim).into_iter().collect()
     }
@@ -137,7 +137,7 @@ impl OnNode<'_> {
         let claim = |low: Segment<'_>| {
             let mut draft = self.on_device(low);
             draft.node_addresses(low, address.prefix());
-            draft.done()
+            draft.build()
         };
         self.of_device(device).map(claim).into_iter().collect()
     }
@@ -148,34 +148,38 @@ impl OnNode<'_> {
             let routes = low.2.spec.static_routes.iter().enumerate();
             for (place, route) in routes.filter(|(_, route)| route.prefix.to_string() == prefix) {
                 let path = format!("spec.staticRoutes[{place}]");
-                draft.low(low, path, Ask::NodeRoute(route.prefix));
+                draft.low_level(low, path, Aspect::NodeRoute(route.prefix));
             }
-            draft.low(low, "spec.nodeIPs", Ask::Attachment(AttachmentAsk::NodeIps));
-            draft.done()
+            draft.low_level(
+                low,
+                "spec.nodeIPs",
+                Aspect::Attachment(AttachmentAspect::NodeIps),
+            );
+            draft.build()
         };
         self.of_device(device).map(claim).into_iter().collect()
     }
 }
 
-impl Draft<'_> {
+impl ClaimBuilder<'_> {
     /// Names where the device of a segment comes from.
     fn device(&mut self, low: Segment<'_>) {
         if low.2.spec.interface_name.is_some() {
-            let ask = Ask::Attachment(AttachmentAsk::InterfaceName);
-            self.low(low, "spec.interfaceName", ask);
+            let aspect = Aspect::Attachment(AttachmentAspect::InterfaceName);
+            self.low_level(low, "spec.interfaceName", aspect);
         }
         if low.2.spec.interface_ref.is_some() {
-            let ask = Ask::Attachment(AttachmentAsk::InterfaceRef);
-            self.low(low, "spec.interfaceRef", ask);
+            let aspect = Aspect::Attachment(AttachmentAspect::InterfaceRef);
+            self.low_level(low, "spec.interfaceRef", aspect);
         }
     }
 
     /// Names where a node's address of a network comes from.
     fn node_addresses(&mut self, low: Segment<'_>, network: Prefix) {
-        self.low(
+        self.low_level(
             low,
             "spec.nodeIPs.enabled",
-            Ask::Attachment(AttachmentAsk::NodeIps),
+            Aspect::Attachment(AttachmentAspect::NodeIps),
         );
         let Some(node_ips) = &low.2.spec.node_ips else {
             return;
@@ -183,15 +187,15 @@ impl Draft<'_> {
         let named = node_ips.networks.iter().position(|own| *own == network);
         if let Some(place) = named {
             let path = format!("spec.nodeIPs.networks[{place}]");
-            self.low(low, path, Ask::Network(network));
+            self.low_level(low, path, Aspect::Network(network));
             return;
         }
         let gateways = low.2.spec.anycast_gateways.iter().enumerate();
         for (place, _) in gateways.filter(|(_, gateway)| gateway.prefix() == network) {
-            self.low(
+            self.low_level(
                 low,
                 format!("spec.anycastGateways[{place}]"),
-                Ask::Network(network),
+                Aspect::Network(network),
             );
         }
     }

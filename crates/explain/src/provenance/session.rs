@@ -7,8 +7,8 @@ use compiler::{
 };
 
 use super::{
-    Claim, Draft, Low, OnNode, Trace,
-    intent::{Ask, AttachmentAsk},
+    Claim, ClaimBuilder, Low, OnNode, Trace,
+    intent::{Aspect, AttachmentAspect},
 };
 
 type Peering<'a> = Low<'a, BgpPeeringSpec>;
@@ -36,7 +36,7 @@ impl OnNode<'_> {
                     .filter(|_| self.is_cluster(vrf))?,
             };
             draft.session(low);
-            Some(draft.done())
+            Some(draft.build())
         };
         // Of two that want one session the first has it.
         self.peerings()
@@ -46,13 +46,13 @@ impl OnNode<'_> {
             .collect()
     }
 
-    /// The claim of a peering on a segment: whoever is in the network of its gateway may speak.
+    /// The claim of a peering on a segment: every address of the gateway's network may open a session.
     fn on_segment(
         &self,
         low: Peering<'_>,
         segment: &str,
         (vrf, peer): (&str, &str),
-    ) -> Option<Draft<'_>> {
+    ) -> Option<ClaimBuilder<'_>> {
         let segment = self.segments().find(|(_, name, _)| *name == segment)?;
         let spec = &segment.2.spec;
         let mut gateways = spec.anycast_gateways.iter();
@@ -62,24 +62,24 @@ impl OnNode<'_> {
         }
         let mut draft = self.networks_of(segment);
         draft.claim.by = low.2.source.clone();
-        draft.low(
+        draft.low_level(
             low,
             "spec.peeringVlan",
-            Ask::Attachment(AttachmentAsk::Sessions),
+            Aspect::Attachment(AttachmentAspect::Sessions),
         );
         Some(draft)
     }
 
     /// The claim of a peering over loopbacks of the host.
-    fn on_loopback(&self, low: Peering<'_>, peer: &str) -> Option<Draft<'_>> {
+    fn on_loopback(&self, low: Peering<'_>, peer: &str) -> Option<ClaimBuilder<'_>> {
         let ips = low.2.spec.loopback_peer.iter().flat_map(|peer| &peer.ips);
         let mut ips = ips.enumerate();
         let (place, _) = ips.find(|(_, ip)| ip.to_string() == peer)?;
         let mut draft = self.draft(low.2);
         let path = format!("spec.loopbackPeer.ips[{place}]");
-        draft.low(low, path, Ask::Attachment(AttachmentAsk::Sessions));
+        draft.low_level(low, path, Aspect::Attachment(AttachmentAspect::Sessions));
         if low.2.spec.node_selector.is_some() {
-            draft.low(low, "spec.nodeSelector", Ask::Nodes);
+            draft.low_level(low, "spec.nodeSelector", Aspect::Nodes);
         }
         Some(draft)
     }
@@ -90,7 +90,7 @@ impl OnNode<'_> {
         let claim = |low: Peering<'_>| {
             let mut draft = self.on_loopback(low, address)?;
             draft.own(Trace::setting("spec.trunk.addresses"));
-            Some(draft.done())
+            Some(draft.build())
         };
         self.peerings()
             .into_iter()
@@ -106,55 +106,55 @@ impl OnNode<'_> {
             return Vec::new();
         };
         let mut draft = self.draft(low.2);
-        draft.low(
+        draft.low_level(
             low,
             "spec.loopbackPeer",
-            Ask::Attachment(AttachmentAsk::Sessions),
+            Aspect::Attachment(AttachmentAspect::Sessions),
         );
         if low.2.spec.node_selector.is_some() {
-            draft.low(low, "spec.nodeSelector", Ask::Nodes);
+            draft.low_level(low, "spec.nodeSelector", Aspect::Nodes);
         }
-        vec![draft.done()]
+        vec![draft.build()]
     }
 }
 
-impl Draft<'_> {
+impl ClaimBuilder<'_> {
     /// Names what a peering says about its sessions.
     fn session(&mut self, low: Peering<'_>) {
         let spec = &low.2.spec;
-        self.low(low, "spec.remoteASN", Ask::WorkloadAs);
+        self.low_level(low, "spec.remoteASN", Aspect::WorkloadAs);
         if spec.enable_bfd {
-            self.low(
+            self.low_level(
                 low,
                 "spec.enableBFD",
-                Ask::Attachment(AttachmentAsk::Sessions),
+                Aspect::Attachment(AttachmentAspect::Sessions),
             );
         }
         let set = [
             (
                 spec.hold_time.is_some(),
                 "spec.holdTime",
-                AttachmentAsk::HoldTime,
+                AttachmentAspect::HoldTime,
             ),
             (
                 spec.keepalive_time.is_some(),
                 "spec.keepaliveTime",
-                AttachmentAsk::KeepaliveTime,
+                AttachmentAspect::KeepaliveTime,
             ),
             (
                 spec.maximum_prefixes.is_some(),
                 "spec.maximumPrefixes",
-                AttachmentAsk::MaximumPrefixes,
+                AttachmentAspect::MaximumPrefixes,
             ),
         ];
-        for (_, path, ask) in set.into_iter().filter(|(is_set, ..)| *is_set) {
-            self.low(low, path, Ask::Attachment(ask));
+        for (_, path, aspect) in set.into_iter().filter(|(is_set, ..)| *is_set) {
+            self.low_level(low, path, Aspect::Attachment(aspect));
         }
         if !spec.import.is_empty() {
-            self.low(low, "spec.import", Ask::AllOwn);
+            self.low_level(low, "spec.import", Aspect::AllOwn);
         }
         if !spec.export.is_empty() {
-            self.low(low, "spec.export", Ask::AllReached);
+            self.low_level(low, "spec.export", Aspect::AllReached);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Traffic that is routed by its source: who sends it, where it goes, and the other VRF that leads to the same addresses.
+//! Source-based routing: the source, the destination, and the other VRF that leads to the same addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use compiler::{
     snapshot::ObjectRef,
 };
 
-use super::{Claim, Draft, OnNode, intent::Ask, routing::Routing};
+use super::{Claim, ClaimBuilder, OnNode, intent::Aspect, routing::Routing};
 use crate::element::ANYWHERE;
 
 /// What an author says about a VRF: the VRF, the author, and what.
@@ -25,7 +25,7 @@ struct Sources<'a> {
 }
 
 impl OnNode<'_> {
-    /// Everybody whose traffic a local VRF routes.
+    /// The claims for a local VRF: of all objects whose traffic it routes.
     pub(super) fn local_vrf(&self, local: &str) -> Vec<Claim> {
         let config = self.config.shared.cluster_vrf.as_ref();
         let routes = config.into_iter().flat_map(|vrf| &vrf.policy_routes);
@@ -34,7 +34,7 @@ impl OnNode<'_> {
         let sources: BTreeSet<String> = sources.map(|source| source.to_string()).collect();
         let claims = sources.iter();
         let claims = claims.flat_map(|source| self.steering(local, source, ANYWHERE));
-        // It is there whichever networks of its own somebody sends from.
+        // The local VRF is there for any source, so no single source is behind it.
         let from_anywhere = |mut claim: Claim| {
             let sources = &mut claim.sources;
             sources.retain(|source| !source.field.path.starts_with("spec.export["));
@@ -43,7 +43,7 @@ impl OnNode<'_> {
         claims.map(from_anywhere).collect()
     }
 
-    /// Everybody who asks for a rule.
+    /// The claims for a rule.
     pub(super) fn steering(&self, local: &str, source: &str, destination: &str) -> Vec<Claim> {
         let fabric = || self.config.shared.fabric_vrfs.keys();
         let Some(vrf) = fabric().find(|vrf| names::local_vrf(vrf).as_str() == local) else {
@@ -66,15 +66,19 @@ impl OnNode<'_> {
         of_vrf.flat_map(claims).collect()
     }
 
-    /// What people have written in `sbrPrefixes`.
+    /// The claims of `sbrPrefixes` of hand-written objects.
     fn written(&self, vrf: &str, source: Prefix) -> Vec<Claim> {
         let mut claims = Vec::new();
         for low in self.routing(vrf) {
             let prefixes = low.2.spec.sbr_prefixes.iter().enumerate();
             for (place, _) in prefixes.filter(|(_, own)| **own == source) {
                 for mut draft in self.in_vrf(low) {
-                    draft.low(low, format!("spec.sbrPrefixes[{place}]"), Ask::Own(source));
-                    claims.push(draft.done());
+                    draft.low_level(
+                        low,
+                        format!("spec.sbrPrefixes[{place}]"),
+                        Aspect::Own(source),
+                    );
+                    claims.push(draft.build());
                 }
             }
         }
@@ -114,7 +118,7 @@ impl<'a> Sources<'a> {
         let overlap = self.overlaps.get(&(vrf, source.is_ipv4()))?;
         let lows = || self.of((vrf, author));
         let first = lows().next()?;
-        let claim = |mut draft: Draft<'_>| {
+        let claim = |mut draft: ClaimBuilder<'_>| {
             for low in lows() {
                 draft.line(low, ("export", &low.2.spec.export), source);
                 if destination == ANYWHERE {
@@ -132,7 +136,7 @@ impl<'a> Sources<'a> {
             if destination != ANYWHERE {
                 self.another_way(vrf, source, &mut draft);
             }
-            draft.done()
+            draft.build()
         };
         Some(on_node.in_vrf(first).into_iter().map(claim).collect())
     }
@@ -147,7 +151,7 @@ impl<'a> Sources<'a> {
     }
 
     /// Names one line that leads to a prefix through a VRF.
-    fn import_of(&self, vrf: &str, prefix: Prefix, draft: &mut Draft<'_>) {
+    fn import_of(&self, vrf: &str, prefix: Prefix, draft: &mut ClaimBuilder<'_>) {
         let mut authors = self.consumers.iter();
         let found = authors
             .find(|((name, _), consumer)| *name == vrf && consumer.imports.contains(&prefix));
@@ -157,7 +161,7 @@ impl<'a> Sources<'a> {
     }
 
     /// A source that reaches several VRFs is told apart by where it goes: names another one that it reaches.
-    fn another_way(&self, vrf: &str, source: Prefix, draft: &mut Draft<'_>) {
+    fn another_way(&self, vrf: &str, source: Prefix, draft: &mut ClaimBuilder<'_>) {
         let mut authors = self.consumers.iter();
         let found = authors.find(|((name, _), consumer)| {
             let mut reached = consumer.imports.iter();
@@ -171,25 +175,25 @@ impl<'a> Sources<'a> {
     }
 }
 
-impl Draft<'_> {
+impl ClaimBuilder<'_> {
     /// Names what is reached, where it does not matter what.
     fn anything(&mut self, low: Routing<'_>, ipv4: bool) {
         let mut import = low.2.spec.import.iter();
         if import.any(|item| item.cidr.is_ipv4() == ipv4) {
-            self.low(low, "spec.import", Ask::AnyReached(ipv4));
+            self.low_level(low, "spec.import", Aspect::AnyReached(ipv4));
         }
     }
 
-    /// Names the lines of a prefix, whatever lengths they speak of.
+    /// Names the lines of a prefix, whatever lengths they match.
     fn line(&mut self, low: Routing<'_>, (list, items): (&str, &[PrefixItem]), prefix: Prefix) {
         let vrf = &low.2.spec.vrf;
         let places = items.iter().enumerate();
         for (place, _) in places.filter(|(_, item)| item.cidr == prefix) {
             let path = format!("spec.{list}[{place}].cidr");
             if list == "import" {
-                self.low(low, path, Ask::Reached(vrf, prefix));
+                self.low_level(low, path, Aspect::Reached(vrf, prefix));
             } else {
-                self.low(low, path, Ask::Own(prefix));
+                self.low_level(low, path, Aspect::Own(prefix));
             }
         }
     }

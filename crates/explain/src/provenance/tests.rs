@@ -2,8 +2,8 @@
 
 mod kinds;
 mod known;
-mod matter;
 mod mutation;
+mod sensitivity;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use proptest::{prelude::*, sample::Index};
 use serde_json::{Value, json};
 use worlds::{TCAAS, laws, object, with_hand_written};
 
-use self::matter::all_matter;
+use self::sensitivity::all_matter;
 use super::*;
 use crate::{
     element::{Elements, elements},

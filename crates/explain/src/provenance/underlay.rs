@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use api::openperouter::UnderlaySpec;
 use compiler::{node, snapshot::ObjectRef};
 
-use super::{Claim, Draft, Field, OnNode, Trace};
+use super::{Claim, ClaimBuilder, Field, OnNode, Trace};
 
 impl OnNode<'_> {
     /// Begins the claim of the node's Underlay.
-    fn underlay_draft(&self) -> Option<(Draft<'_>, ObjectRef, &UnderlaySpec)> {
+    fn underlay_draft(&self) -> Option<(ClaimBuilder<'_>, ObjectRef, &UnderlaySpec)> {
         let (by, spec) = node::underlay_of(self.trace.snapshot, self.labels)?;
-        let mut draft = Draft {
+        let mut draft = ClaimBuilder {
             trace: self.trace,
             claim: Claim {
                 by: by.clone(),
@@ -42,7 +42,7 @@ impl OnNode<'_> {
         if self.trace.sets(|settings| &settings.trunk) {
             draft.own(Trace::setting("spec.trunk"));
         }
-        vec![draft.done()]
+        vec![draft.build()]
     }
 
     pub(super) fn underlay_peer(&self, peer: &str) -> Vec<Claim> {
@@ -57,18 +57,18 @@ impl OnNode<'_> {
         if let Some(place) = place {
             draft.own(Field::new(by, format!("spec.neighbors[{place}]")));
         }
-        vec![draft.done()]
+        vec![draft.build()]
     }
 
-    /// What every node with a VTEP has, whoever asks for more.
-    pub(super) fn overlay(&self) -> Option<Draft<'_>> {
+    /// Begins the claim of what every node with a VTEP has.
+    pub(super) fn overlay(&self) -> Option<ClaimBuilder<'_>> {
         let (mut draft, by, spec) = self.underlay_draft()?;
         draft.overlay(&by, spec);
         Some(draft)
     }
 }
 
-impl Draft<'_> {
+impl ClaimBuilder<'_> {
     fn overlay(&mut self, by: &ObjectRef, spec: &UnderlaySpec) {
         if spec.evpn.is_some() {
             self.own(Field::new(by.clone(), "spec.evpn"));

@@ -8,7 +8,7 @@ use compiler::{Compilation, NodeConfig, ObjectRef, compile};
 use explain::{
     element::{Element, Elements, elements},
     provenance::{Claim, Field, Source, Trace},
-    question::Thing,
+    query::Query,
 };
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
 
 /// A question and its answers.
 pub(super) struct Asked {
-    pub(super) thing: Thing,
+    pub(super) thing: Query,
     /// The question in words.
     question: String,
     /// All that the node has.
@@ -57,14 +57,14 @@ pub(super) struct Asked {
 
 /// Reads the question and finds what it is about.
 pub(super) fn asked(args: &Ask, world: &World, compilation: &Compilation) -> anyhow::Result<Asked> {
-    let thing = Thing::parse(&args.thing.join(" "))?;
+    let thing = Query::parse(&args.thing.join(" "))?;
     let config = known(&args.node, world, compilation)?;
     let elements = elements(&config.spec(""));
     let trace = Trace::new(&world.snapshot, compilation);
     let claims = |element: &Element| trace.claims(&args.node, element);
     let found = match &thing {
-        Thing::Object(object) => of_object(object, &elements, claims),
-        Thing::Name(name) => {
+        Query::Object(object) => of_object(object, &elements, claims),
+        Query::Name(name) => {
             let found = thing.elements(&elements);
             if found.is_empty() {
                 let mut objects = world.origins.keys();

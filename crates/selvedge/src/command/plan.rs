@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use compiler::compile;
 use explain::{
-    plan::{Behind, Change, ChangeKind, Group, Plan, plan},
+    plan::{Cause, Change, ChangeKind, Group, Plan, plan},
     provenance::{Field, Trace},
 };
 
@@ -185,7 +185,7 @@ fn differences(path: &str, was: &Value, becomes: &Value, parts: &mut Vec<String>
     parts.push(text.trim_start().to_owned());
 }
 
-fn behind(behind: &[Behind]) -> String {
+fn behind(behind: &[Cause]) -> String {
     if behind.is_empty() {
         return String::new();
     }

@@ -3,8 +3,8 @@
 use ::explain::{
     element::Element,
     provenance::Trace,
-    question::Thing,
-    why_not::{Obstacle, no_way, why_not},
+    query::Query,
+    why_not::{Obstacle, reach, why_not},
 };
 use compiler::compile;
 use serde_json::{Value, json};
@@ -26,10 +26,10 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
     let node = &args.node;
     if let Some((from, to)) = way(args) {
         explain::known(node, &world, &compilation)?;
-        let (from, to) = (Thing::parse(&from)?, Thing::parse(&to)?);
+        let (from, to) = (Query::parse(&from)?, Query::parse(&to)?);
         let heading = format!("{from} does not reach {to} from {node}");
         let question = format!("from {from} to {to}");
-        return match no_way(&trace, node, &from, &to) {
+        return match reach(&trace, node, &from, &to) {
             Ok(ways) => answer(args, &world, &Answer::there(question, ways)),
             Err(obstacles) => answer(args, &world, &Answer::not(question, heading, obstacles)),
         };
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
         let found = found.iter().map(ToString::to_string).collect();
         return answer(args, &world, &Answer::there(question, found));
     }
-    let is_partly = !found.is_empty() && matches!(asked.thing, Thing::Object(_));
+    let is_partly = !found.is_empty() && matches!(asked.thing, Query::Object(_));
     let not = if is_partly { "not wholly" } else { "not" };
     let heading = format!("{question} is {not} on {node}");
     answer(args, &world, &Answer::not(question, heading, obstacles))
@@ -137,12 +137,12 @@ fn place(world: &World, obstacle: &Obstacle) -> String {
         Obstacle::Problem { problem, .. } => Some(&problem.subject),
         Obstacle::Unused { object, .. }
         | Obstacle::Unmanaged { object, .. }
-        | Obstacle::AsksNothing { object, .. }
+        | Obstacle::NoEffect { object, .. }
         | Obstacle::NotSelected { object, .. }
         | Obstacle::NoOverlay { object, .. }
-        | Obstacle::NotChosen { object, .. }
+        | Obstacle::DestinationNotSelected { object, .. }
         | Obstacle::Elsewhere { object } => Some(object),
-        Obstacle::NobodySpeaks { .. } => None,
+        Obstacle::NotDefined { .. } => None,
     };
     let origin = object.and_then(|object| world.origins.get(object));
     origin

@@ -54,7 +54,7 @@ fn each_kind_of_element_is_explained_by_what_people_have_written() {
     );
     let told = told.concat();
     assert!(
-        told == include_str!("told.txt"),
-        "told.txt says otherwise:\n{told}"
+        told == include_str!("expected.txt"),
+        "expected.txt says otherwise:\n{told}"
     );
 }

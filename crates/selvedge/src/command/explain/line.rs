@@ -4,7 +4,7 @@ use compiler::Compilation;
 use explain::{
     element::{Element, Elements, elements},
     provenance::Trace,
-    question::Thing,
+    query::Query,
 };
 use frr::{FrrVersion, Secrets};
 
@@ -18,7 +18,7 @@ pub(super) fn asked(
     compilation: &Compilation,
 ) -> anyhow::Result<Option<Asked>> {
     let question = args.thing.join(" ");
-    if Thing::parse(&question).is_ok() {
+    if Query::parse(&question).is_ok() {
         return Ok(None);
     }
     let config = super::known(&args.node, world, compilation)?;
@@ -35,7 +35,7 @@ pub(super) fn asked(
     let found = line.elements(&elements).into_iter();
     let found = found.map(|one| (one.clone(), trace.claims(&args.node, &one)));
     Ok(Some(Asked {
-        thing: Thing::Name(question.clone()),
+        thing: Query::Name(question.clone()),
         question: format!("{question:?} in frr.conf"),
         found: found.collect(),
         elements,
@@ -96,7 +96,7 @@ impl<'a> Line<'a> {
                 named
             };
         };
-        let of_vrf = Thing::Vrf(vrf.to_owned()).elements(all);
+        let of_vrf = Query::Vrf(vrf.to_owned()).elements(all);
         let both: Vec<Element> = named
             .into_iter()
             .filter(|one| of_vrf.contains(one))
@@ -109,11 +109,11 @@ impl<'a> Line<'a> {
     }
 
     /// What a word of the line speaks of.
-    fn thing(word: &str, words: &[&str]) -> Option<Thing> {
+    fn thing(word: &str, words: &[&str]) -> Option<Query> {
         let after = |before: &str| words.windows(2).any(|pair| pair == [before, word]);
-        match Thing::parse(word).ok()? {
-            Thing::Number(number) if after("vni") => Some(Thing::Vni(number)),
-            thing @ (Thing::Prefix(_) | Thing::RouteTarget(_)) => Some(thing),
+        match Query::parse(word).ok()? {
+            Query::Number(number) if after("vni") => Some(Query::Vni(number)),
+            thing @ (Query::Prefix(_) | Query::RouteTarget(_)) => Some(thing),
             _ => None,
         }
     }

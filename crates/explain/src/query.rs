@@ -1,4 +1,4 @@
-//! What people ask about: a prefix, a VRF, a number, a device, an object; and which elements of a node speak of it.
+//! What a user asks about: a prefix, a VRF, a number, a device, an object; and the elements of a node that match it.
 
 use std::{fmt, net::IpAddr};
 
@@ -9,9 +9,9 @@ use strum::IntoEnumIterator;
 
 use crate::element::{Element, Elements};
 
-/// What somebody asks about.
+/// What a user asks about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Thing {
+pub enum Query {
     /// A network, or a single address.
     Prefix(IpNet),
     /// A VRF, by its name on nodes.
@@ -34,27 +34,27 @@ pub enum Thing {
     Name(String),
 }
 
-/// A question that cannot be asked.
+/// A query that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoThing {
-    /// A word that needs another after it.
+pub enum QueryError {
+    /// A kind with a value that it cannot have.
     #[error("{word} {value:?} is none; write, for example, \"{example}\"")]
-    NotOne {
-        /// The kind of thing.
+    InvalidValue {
+        /// The kind, such as `vlan`.
         word: &'static str,
         /// What was given.
         value: String,
-        /// What it could be.
+        /// A valid query of this kind.
         example: &'static str,
     },
-    /// Words that mean nothing.
+    /// Text that is none of the known kinds.
     #[error(
         "{0:?} is nothing to ask about; ask about a prefix, an address, or \"vrf NAME\", \"vni NUMBER\", \"vlan NUMBER\", \"interface NAME\", \"table NUMBER\", \"route-target N:N\" or Kind/name; explain also takes a line of frr.conf, and why-not \"from A to B\""
     )]
-    Nonsense(String),
+    Unknown(String),
 }
 
-impl fmt::Display for Thing {
+impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Prefix(net) if net.prefix_len() == net.max_prefix_len() => net.addr().fmt(f),
@@ -72,15 +72,15 @@ impl fmt::Display for Thing {
     }
 }
 
-impl Thing {
+impl Query {
     /// Reads a question.
-    pub fn parse(text: &str) -> Result<Self, NoThing> {
+    pub fn parse(text: &str) -> Result<Self, QueryError> {
         let words: Vec<&str> = text.split_whitespace().collect();
         match words.as_slice() {
-            [word] => Self::of_word(word).ok_or_else(|| NoThing::Nonsense(text.to_owned())),
+            [word] => Self::of_word(word).ok_or_else(|| QueryError::Unknown(text.to_owned())),
             [kind, value] => Self::of_kind(kind, value)
-                .unwrap_or_else(|| Err(NoThing::Nonsense(text.to_owned()))),
-            _ => Err(NoThing::Nonsense(text.to_owned())),
+                .unwrap_or_else(|| Err(QueryError::Unknown(text.to_owned()))),
+            _ => Err(QueryError::Unknown(text.to_owned())),
         }
     }
 
@@ -103,8 +103,8 @@ impl Thing {
     }
 
     /// Two words: what it is, and which.
-    fn of_kind(kind: &str, value: &str) -> Option<Result<Self, NoThing>> {
-        let not_one = |word, example| NoThing::NotOne {
+    fn of_kind(kind: &str, value: &str) -> Option<Result<Self, QueryError>> {
+        let not_one = |word, example| QueryError::InvalidValue {
             word,
             value: value.to_owned(),
             example,
@@ -141,7 +141,7 @@ impl Thing {
         })
     }
 
-    /// The elements that speak of it. Of a prefix that none names, those with the smallest networks around it.
+    /// The elements that match it. Of a prefix that none names, those with the longest prefixes that cover it.
     pub fn elements(&self, elements: &Elements) -> Vec<Element> {
         let exact = |(element, value): &(&Element, &Value)| self.is_in(element, value);
         let found: Vec<Element> = elements
@@ -150,7 +150,7 @@ impl Thing {
             .map(|(element, _)| element.clone())
             .collect();
         match self {
-            Self::Prefix(net) if found.is_empty() => around(net, elements),
+            Self::Prefix(net) if found.is_empty() => covering(net, elements),
             _ => found,
         }
     }
@@ -214,7 +214,7 @@ fn is_route_target(text: &str) -> bool {
 }
 
 /// The elements whose networks are the smallest around this one.
-fn around(net: &IpNet, elements: &Elements) -> Vec<Element> {
+fn covering(net: &IpNet, elements: &Elements) -> Vec<Element> {
     let longest = longest(net, elements);
     let is_longest = |one: &(&Element, &Value)| longest.is_some() && length(net, *one) == longest;
     let found = elements.iter().filter(is_longest);
@@ -234,7 +234,7 @@ fn length(net: &IpNet, (element, value): (&Element, &Value)) -> Option<u8> {
 
 /// The networks and addresses that an element is about.
 fn networks(element: &Element, value: &Value) -> Vec<IpNet> {
-    let texts: Vec<&str> = match element {
+    let strings: Vec<&str> = match element {
         Element::Import { prefix, .. }
         | Element::Export { prefix, .. }
         | Element::Route { prefix, .. }
@@ -246,28 +246,28 @@ fn networks(element: &Element, value: &Value) -> Vec<IpNet> {
         } => vec![source, destination],
         Element::Session { peer, .. } | Element::Peer { peer } => vec![peer],
         Element::HostAddress { address, .. } => vec![address],
-        Element::Gateway { .. } => texts(&value["ipAddresses"]),
+        Element::Gateway { .. } => strings(&value["ipAddresses"]),
         Element::HostLoopback { .. } | Element::Loopback { .. } | Element::Tunnel { .. } => {
-            texts(value)
+            strings(value)
         }
         Element::Underlay => {
-            let own = [&value["vtep"], &value["routerId"]].map(texts).concat();
+            let own = [&value["vtep"], &value["routerId"]].map(strings).concat();
             let trunk = &value["trunk"];
-            let trunk = [&trunk["hostAddresses"], &trunk["routerAddresses"]].map(texts);
+            let trunk = [&trunk["hostAddresses"], &trunk["routerAddresses"]].map(strings);
             [own, trunk.concat()].concat()
         }
         _ => Vec::new(),
     };
     let first = |text: &&str| text.split(' ').next().and_then(network);
-    texts.iter().filter_map(first).collect()
+    strings.iter().filter_map(first).collect()
 }
 
-/// The texts of a value and of all that is in it.
-fn texts(value: &Value) -> Vec<&str> {
+/// The strings of a value and of all that is in it.
+fn strings(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],
-        Value::Array(items) => items.iter().flat_map(texts).collect(),
-        Value::Object(fields) => fields.values().flat_map(texts).collect(),
+        Value::Array(items) => items.iter().flat_map(strings).collect(),
+        Value::Object(fields) => fields.values().flat_map(strings).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     }
 }
@@ -285,7 +285,7 @@ fn vrfs<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
         | Element::Tunnel { vrf, .. }
         | Element::Steering { vrf, .. } => vec![vrf],
         Element::Import { vrf, from, .. } => vec![vrf, from],
-        Element::Gateway { .. } => texts(&value["vrf"]),
+        Element::Gateway { .. } => strings(&value["vrf"]),
         _ => Vec::new(),
     }
 }
@@ -305,14 +305,14 @@ fn vlan(element: &Element, value: &Value) -> Option<u16> {
 /// The devices that an element is, or is on.
 fn devices<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
     match element {
-        Element::Vrf { .. } | Element::Segment { .. } => texts(&value["devices"]),
+        Element::Vrf { .. } | Element::Segment { .. } => strings(&value["devices"]),
         Element::HostInterface { name, .. }
         | Element::HostLoopback { name }
         | Element::Loopback { name, .. }
         | Element::Tunnel { name, .. } => vec![name],
         Element::Mirror { tunnel, .. } => vec![tunnel],
         Element::HostVlan { name, .. } => {
-            let mut devices = texts(&value["parent"]);
+            let mut devices = strings(&value["parent"]);
             devices.push(name);
             devices
         }
@@ -320,10 +320,10 @@ fn devices<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
         Element::Underlay => {
             let trunk = &value["trunk"];
             [&value["nics"], &trunk["host"], &trunk["router"]]
-                .map(texts)
+                .map(strings)
                 .concat()
         }
-        Element::Peer { .. } => texts(&value["interface"]),
+        Element::Peer { .. } => strings(&value["interface"]),
         _ => Vec::new(),
     }
 }
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_question_is_read_by_what_it_looks_like() {
-        let read = |text: &str| Thing::parse(text).map(|thing| thing.to_string());
+        let read = |text: &str| Query::parse(text).map(|query| query.to_string());
         assert_eq!(read("10.0.0.0/8").as_deref(), Ok("10.0.0.0/8"));
         assert_eq!(read("2001:db8::1").as_deref(), Ok("2001:db8::1"));
         assert_eq!(read("vlan 234").as_deref(), Ok("VLAN 234"));
@@ -358,10 +358,10 @@ mod tests {
             "what is it",
             "vlan many",
             "10.0.0.0/99",
-            "Thing/web",
+            "Query/web",
             "a!",
         ] {
-            assert!(Thing::parse(text).is_err(), "{text:?}");
+            assert!(Query::parse(text).is_err(), "{text:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which objects speak of a thing, who uses them, and what those need.
+//! Which objects refer to what a query asks about, which objects use them, and what those need.
 
 use std::cell::Cell;
 
@@ -9,30 +9,30 @@ use compiler::{
 };
 use ipnet::IpNet;
 
-use crate::{provenance::Trace, question::Thing};
+use crate::{provenance::Trace, query::Query};
 
 fn refs<'a, S, T>(
     kind: Kind,
     objects: &'a Objects<S, T>,
-    speaks: impl Fn(&Key, &S) -> bool + 'a,
+    matches: impl Fn(&Key, &S) -> bool + 'a,
 ) -> impl Iterator<Item = ObjectRef> + 'a {
-    let speaking = objects
+    let matching = objects
         .iter()
-        .filter(move |(key, object)| speaks(key, &object.spec));
-    speaking.map(move |(key, _)| ObjectRef {
+        .filter(move |(key, object)| matches(key, &object.spec));
+    matching.map(move |(key, _)| ObjectRef {
         kind,
         key: key.clone(),
     })
 }
 
-/// The objects that speak of a thing.
-pub(super) fn of(trace: &Trace<'_>, thing: &Thing) -> Vec<ObjectRef> {
+/// The objects that define or refer to what a query asks about.
+pub(super) fn of(trace: &Trace<'_>, query: &Query) -> Vec<ObjectRef> {
     let snapshot = trace.snapshot;
-    match thing {
-        Thing::Object(object) => is_there(snapshot, object).into_iter().collect(),
-        Thing::Prefix(net) => of_prefix(trace, *net),
-        Thing::Vrf(name) => of_vrf(snapshot, |vrf| vrf == name),
-        Thing::RouteTarget(target) => {
+    match query {
+        Query::Object(object) => existing(snapshot, object).into_iter().collect(),
+        Query::Prefix(net) => of_prefix(trace, *net),
+        Query::Vrf(name) => of_vrf(snapshot, |vrf| vrf == name),
+        Query::RouteTarget(target) => {
             let same = |own: Option<api::value::RouteTarget>| {
                 own.is_some_and(|own| own.to_string() == *target)
             };
@@ -43,17 +43,17 @@ pub(super) fn of(trace: &Trace<'_>, thing: &Thing) -> Vec<ObjectRef> {
             });
             vrfs.chain(written).collect()
         }
-        Thing::Vlan(vlan) => of_vlan(snapshot, *vlan),
-        Thing::Vni(vni) => of_vni(trace, *vni),
-        Thing::Number(number) => {
+        Query::Vlan(vlan) => of_vlan(snapshot, *vlan),
+        Query::Vni(vni) => of_vni(trace, *vni),
+        Query::Number(number) => {
             let vlan = u16::try_from(*number).map(|vlan| of_vlan(snapshot, vlan));
             let mut found = vlan.unwrap_or_default();
             found.extend(of_vni(trace, *number));
             found
         }
-        Thing::Table(_) => Vec::new(),
-        Thing::Interface(name) => of_interface(trace, name),
-        Thing::Name(name) => {
+        Query::Table(_) => Vec::new(),
+        Query::Interface(name) => of_interface(trace, name),
+        Query::Name(name) => {
             let mut found = of_vrf(snapshot, |vrf| vrf == name);
             found.extend(of_interface(trace, name));
             let named = objects(snapshot);
@@ -144,18 +144,18 @@ fn of_interface(trace: &Trace<'_>, name: &str) -> Vec<ObjectRef> {
     found
 }
 
-/// Who speaks of the smallest network around this one, or of itself.
+/// The objects with the longest prefix that covers this one.
 fn of_prefix(trace: &Trace<'_>, net: IpNet) -> Vec<ObjectRef> {
     let longest = longest(trace, net);
-    speaking_of(trace, |own| {
+    with_prefix(trace, |own| {
         own.net().contains(&net) && Some(own.net().prefix_len()) == longest
     })
 }
 
-/// The length of the smallest network around this one that somebody speaks of.
+/// The length of the longest prefix of any object that covers this one.
 pub(super) fn longest(trace: &Trace<'_>, net: IpNet) -> Option<u8> {
     let longest = Cell::new(None);
-    speaking_of(trace, |own| {
+    with_prefix(trace, |own| {
         if own.net().contains(&net) {
             longest.set(longest.get().max(Some(own.net().prefix_len())));
         }
@@ -164,7 +164,7 @@ pub(super) fn longest(trace: &Trace<'_>, net: IpNet) -> Option<u8> {
     longest.get()
 }
 
-fn speaking_of(trace: &Trace<'_>, is: impl Fn(Prefix) -> bool + Copy) -> Vec<ObjectRef> {
+fn with_prefix(trace: &Trace<'_>, is: impl Fn(Prefix) -> bool + Copy) -> Vec<ObjectRef> {
     let snapshot = trace.snapshot;
     let destinations = refs(Kind::Destination, &snapshot.destinations, move |_, spec| {
         spec.prefixes.iter().any(|own| is(*own))
@@ -231,17 +231,17 @@ fn intents(snapshot: &Snapshot) -> Vec<Intent<'_>> {
     intents
 }
 
-/// The Destinations that a thing is, or that lead to it.
-pub(super) fn destinations(trace: &Trace<'_>, thing: &Thing) -> Vec<ObjectRef> {
-    let mut found = match thing {
-        Thing::Prefix(net) => speaking_of(trace, |own| own.net().contains(net)),
-        thing => of(trace, thing),
+/// The Destinations that a query asks about, or whose prefixes cover it.
+pub(super) fn destinations(trace: &Trace<'_>, query: &Query) -> Vec<ObjectRef> {
+    let mut found = match query {
+        Query::Prefix(net) => with_prefix(trace, |own| own.net().contains(net)),
+        query => of(trace, query),
     };
     found.retain(|object| object.kind == Kind::Destination);
     found
 }
 
-/// Whether an object asks for something on nodes by itself.
+/// Whether an object configures nodes by itself.
 pub(super) fn is_user(object: &ObjectRef) -> bool {
     !matches!(
         object.kind,
@@ -261,7 +261,7 @@ pub(super) fn selector<'a>(snapshot: &'a Snapshot, user: &ObjectRef) -> Option<&
     selector
 }
 
-/// Those who ask for something by using an object; or the object that nothing refers to, and what could.
+/// The objects that configure nodes by using an object; or the object that nothing refers to, and what could.
 pub(super) fn users(
     trace: &Trace<'_>,
     object: &ObjectRef,
@@ -293,7 +293,7 @@ pub(super) fn users(
         format!("a Layer2Attachment, Inbound, Outbound or PodNetwork with spec.networkRef: {name}")
     } else {
         let labels = snapshot.destinations.get(&object.key);
-        let labels = labels.map(|one| super::words(&one.meta.labels));
+        let labels = labels.map(|one| super::labels_text(&one.meta.labels));
         let labels = labels.unwrap_or_default();
         format!("an intent whose spec.destinations selects it; it has {labels}")
     };
@@ -341,7 +341,7 @@ pub(super) fn needs(trace: &Trace<'_>, user: &ObjectRef) -> Vec<ObjectRef> {
     needs
 }
 
-/// All objects that people write and nodes could have something of, readable or not.
+/// All objects that can configure nodes, readable or not.
 fn objects(snapshot: &Snapshot) -> Vec<ObjectRef> {
     let any = |_: &Key| true;
     let mut all: Vec<ObjectRef> = intents(snapshot).into_iter().map(|(one, ..)| one).collect();
@@ -383,23 +383,23 @@ fn objects(snapshot: &Snapshot) -> Vec<ObjectRef> {
     all
 }
 
-fn is_there(snapshot: &Snapshot, object: &ObjectRef) -> Option<ObjectRef> {
+fn existing(snapshot: &Snapshot, object: &ObjectRef) -> Option<ObjectRef> {
     objects(snapshot).into_iter().find(|known| known == object)
 }
 
-/// What is similar to what was asked for: names of objects and of what the node has, or other VLANs.
-pub(super) fn near(trace: &Trace<'_>, node: &str, thing: &Thing) -> Vec<String> {
+/// Suggestions for a query that nothing matches: names of objects and of what the node has, or other VLANs.
+pub(super) fn suggestions(trace: &Trace<'_>, node: &str, query: &Query) -> Vec<String> {
     let snapshot = trace.snapshot;
-    let (name, objects) = match thing {
-        Thing::Object(object) => {
+    let (name, objects) = match query {
+        Query::Object(object) => {
             let of_kind = objects(snapshot).into_iter();
             let of_kind = of_kind.filter(|known| known.kind == object.kind);
             (object.key.name.as_str(), of_kind.collect())
         }
-        Thing::Name(name) | Thing::Vrf(name) | Thing::Interface(name) => {
+        Query::Name(name) | Query::Vrf(name) | Query::Interface(name) => {
             (name.as_str(), objects(snapshot))
         }
-        Thing::Vlan(vlan) => return other_vlans(snapshot, *vlan),
+        Query::Vlan(vlan) => return other_vlans(snapshot, *vlan),
         _ => return Vec::new(),
     };
     let vrfs = snapshot.vrfs.values().map(|vrf| vrf.spec.vrf.to_string());
