@@ -1,6 +1,7 @@
 //! What developers run besides cargo itself: `cargo xtask <step>`; CI runs the same.
 
 mod bench;
+mod explore;
 mod output;
 mod prepare;
 mod test;
@@ -12,6 +13,7 @@ cargo xtask <step>
 
   test      prepare everything and run all tests, ring by ring
   bench     measure: bench compile
+  explore   try all laws on new random inputs: explore --minutes N
   prepare   fetch or build everything that the tests run: Kubernetes, guest kernels, FRR
 ";
 
@@ -20,6 +22,10 @@ fn main() -> ExitCode {
     let outcome = match step.as_deref() {
         Some("prepare") => prepare::run(),
         Some("test") => test::run(),
+        Some("explore") => {
+            let arguments: Vec<String> = std::env::args().skip(2).collect();
+            explore::run(&arguments)
+        }
         Some("bench") => bench::run(std::env::args().nth(2).as_deref()),
         Some(unknown) => Err(anyhow::anyhow!("no step {unknown}\n\n{USAGE}")),
         None => {

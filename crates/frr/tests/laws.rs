@@ -28,7 +28,7 @@ fn without_empty_blocks(mut config: FrrConfig) -> FrrConfig {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(worlds::laws(200))]
 
     #[test]
     fn what_is_printed_parses_to_itself(config in strategy::config()) {

@@ -84,7 +84,7 @@ fn damage() -> impl Strategy<Value = (usize, u8)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(worlds::laws(300))]
 
     #[test]
     fn every_plan_is_possible_and_a_second_one_is_empty(

@@ -104,18 +104,9 @@ fn everything(text: &str) {
 }
 
 fn config(cases: u32) -> ProptestConfig {
-    // What proptest tries where nobody asks.
-    const UNASKED: u32 = 256;
-    let asked = ProptestConfig::default();
     ProptestConfig {
-        cases: if asked.cases == UNASKED {
-            cases
-        } else {
-            asked.cases
-        },
-        failure_persistence: None,
         max_shrink_iters: 0,
-        ..asked
+        ..worlds::laws(cases)
     }
 }
 
