@@ -68,8 +68,8 @@ fn alone(
 ) -> Compilation {
     let objects = claim.fields().into_iter().map(|field| &field.object);
     let needed: BTreeSet<&ObjectRef> = objects.chain([&claim.by]).collect();
-    let is_left_out = |object: &&ObjectRef| !needed.contains(object);
-    let others = claims.iter().map(|other| &other.by).filter(is_left_out);
+    let is_not_needed = |object: &&ObjectRef| !needed.contains(object);
+    let others = claims.iter().map(|other| &other.by).filter(is_not_needed);
     let mut left_out: BTreeSet<ObjectRef> = others.cloned().collect();
     let rejected_before = rejected(before);
     loop {
@@ -78,7 +78,7 @@ fn alone(
         let rejected_now = rejected(&after);
         let is_there = |object: &&ObjectRef| world.iter().any(|one| mutation::is(one, object));
         let admitted = rejected_before.difference(&rejected_now).filter(is_there);
-        left_out = admitted.filter(is_left_out).cloned().collect();
+        left_out = admitted.filter(is_not_needed).cloned().collect();
         if left_out.is_empty() {
             return after;
         }
