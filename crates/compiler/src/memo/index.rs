@@ -1,0 +1,569 @@
+//! Indexes: which sources give a key, kept up to date source by source.
+//!
+//! "Which Destinations have this label?" is a question to all Destinations. Asked plainly, everybody who asks depends on every
+//! Destination. An index is the inverse of "which labels does this Destination have?": a reader depends on the answer for its key alone.
+
+use std::{
+    any::Any,
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    mem,
+    sync::Arc,
+};
+
+use super::{Computed, Key, Map, Memo, Registered, Table, View, graph::SlotId};
+
+/// The inverse of what sources give.
+pub(crate) trait Index: Registered {
+    /// Who gives.
+    type Source: Key + Ord;
+    /// What is asked for.
+    type Key: Key + Ord;
+    /// What a source gives under a key.
+    type Item: Clone + PartialEq + Send + Sync + 'static;
+    /// All sources.
+    fn sources(view: &View<'_>) -> Vec<Self::Source>;
+    /// What a source gives.
+    fn entries(view: &View<'_>, source: &Self::Source) -> Vec<(Self::Key, Self::Item)>;
+}
+
+pub(super) struct IndexTable<X: Index>(RefCell<Rows<X>>);
+
+struct Rows<X: Index> {
+    /// The slot that says which sources there are; absent until somebody asks.
+    sources: Option<SlotId>,
+    by_source: BTreeMap<Arc<X::Source>, usize>,
+    postings: Map<X::Key, Posting<X>>,
+    /// The keys that somebody gives, once somebody has asked for a range of them.
+    sorted: Option<BTreeSet<X::Key>>,
+    ranges: BTreeMap<Bounds<X>, Range<X>>,
+    members: Vec<Member<X>>,
+    free: Vec<usize>,
+    /// The slots of all who read answers, and some that did.
+    readers: Vec<SlotId>,
+    /// How many of those do not any more.
+    stale_readers: usize,
+    /// Rows that may give something else now.
+    marked: Vec<usize>,
+    are_sources_marked: bool,
+    is_running: bool,
+}
+
+/// The first and the last key of a range; nothing for all keys.
+type Bounds<X> = Option<(<X as Index>::Key, <X as Index>::Key)>;
+
+/// What a slot of an index stands for.
+enum Member<X: Index> {
+    Sources,
+    Row(Row<X>),
+    Posting(X::Key),
+    Has(X::Key),
+    Range(Bounds<X>),
+    Free,
+}
+
+/// What one source gives.
+struct Row<X: Index> {
+    source: Arc<X::Source>,
+    slot: SlotId,
+    entries: Vec<(X::Key, X::Item)>,
+}
+
+/// What sources give under one key, sorted by source.
+struct Posting<X: Index> {
+    items: Vec<(Arc<X::Source>, X::Item)>,
+    shared: Option<Arc<Vec<X::Item>>>,
+    slot: Option<SlotId>,
+    has_slot: Option<SlotId>,
+}
+
+struct Range<X: Index> {
+    slot: SlotId,
+    keys: Option<Arc<Vec<X::Key>>>,
+}
+
+impl<X: Index> Default for Posting<X> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            shared: None,
+            slot: None,
+            has_slot: None,
+        }
+    }
+}
+
+impl<X: Index> Default for IndexTable<X> {
+    fn default() -> Self {
+        Self(RefCell::new(Rows {
+            sources: None,
+            by_source: BTreeMap::new(),
+            postings: Map::default(),
+            sorted: None,
+            ranges: BTreeMap::new(),
+            members: Vec::new(),
+            free: Vec::new(),
+            readers: Vec::new(),
+            stale_readers: 0,
+            marked: Vec::new(),
+            are_sources_marked: false,
+            is_running: false,
+        }))
+    }
+}
+
+impl<X: Index> IndexTable<X> {
+    pub(super) fn who(&self, memo: &Memo, key: &X::Key) -> (SlotId, Arc<Vec<X::Item>>) {
+        self.update(memo);
+        let mut rows = self.0.borrow_mut();
+        let slot = match rows.postings.get(key).and_then(|posting| posting.slot) {
+            Some(slot) => slot,
+            None => rows.reader(memo, Member::Posting(key.clone())),
+        };
+        let posting = rows.posting(key);
+        posting.slot = Some(slot);
+        let items = posting.shared.get_or_insert_with(|| {
+            let items = posting.items.iter().map(|(_, item)| item.clone());
+            Arc::new(items.collect())
+        });
+        let items = Arc::clone(items);
+        drop(rows);
+        memo.refresh(slot);
+        (slot, items)
+    }
+
+    pub(super) fn has(&self, memo: &Memo, key: &X::Key) -> (SlotId, bool) {
+        self.update(memo);
+        let mut rows = self.0.borrow_mut();
+        let slot = match rows.postings.get(key).and_then(|posting| posting.has_slot) {
+            Some(slot) => slot,
+            None => rows.reader(memo, Member::Has(key.clone())),
+        };
+        let posting = rows.posting(key);
+        posting.has_slot = Some(slot);
+        let has = !posting.items.is_empty();
+        drop(rows);
+        memo.refresh(slot);
+        (slot, has)
+    }
+
+    pub(super) fn keys_in(
+        &self,
+        memo: &Memo,
+        bounds: Option<(&X::Key, &X::Key)>,
+    ) -> (SlotId, Arc<Vec<X::Key>>) {
+        self.update(memo);
+        let mut rows = self.0.borrow_mut();
+        let bounds = bounds.map(|(first, last)| (first.clone(), last.clone()));
+        let known = rows.ranges.get(&bounds);
+        let known = known.map(|range| (range.slot, range.keys.clone()));
+        let (slot, keys) =
+            known.unwrap_or_else(|| (rows.reader(memo, Member::Range(bounds.clone())), None));
+        let keys = keys.unwrap_or_else(|| {
+            let sorted = rows.sorted();
+            let given = match &bounds {
+                Some((first, last)) if first <= last => {
+                    Some(sorted.range(first.clone()..=last.clone()))
+                }
+                Some(_) => None,
+                None => Some(sorted.range(..)),
+            };
+            Arc::new(given.into_iter().flatten().cloned().collect())
+        });
+        let cached = Some(Arc::clone(&keys));
+        rows.ranges.insert(bounds, Range { slot, keys: cached });
+        drop(rows);
+        memo.refresh(slot);
+        (slot, keys)
+    }
+
+    /// Brings the index up to date: looks at the rows that may give something else.
+    fn update(&self, memo: &Memo) {
+        {
+            let mut rows = self.0.borrow_mut();
+            if rows.is_running {
+                unreachable!("{} depends on itself", X::NAME)
+            }
+            if rows.sources.is_some() && !rows.are_sources_marked && rows.marked.is_empty() {
+                return;
+            }
+            rows.is_running = true;
+            if rows.sources.is_none() {
+                let local = rows.member(Member::Sources);
+                rows.sources = Some(memo.new_slot::<X>(local));
+                rows.are_sources_marked = true;
+            }
+        }
+        let sources = {
+            let mut rows = self.0.borrow_mut();
+            let is_marked = mem::take(&mut rows.are_sources_marked);
+            rows.sources.filter(|_| is_marked)
+        };
+        if let Some(slot) = sources {
+            memo.refresh(slot);
+        }
+        let marked = mem::take(&mut self.0.borrow_mut().marked);
+        for local in marked {
+            let slot = match self.0.borrow().members.get(local) {
+                Some(Member::Row(row)) => Some(row.slot),
+                _ => None,
+            };
+            if let Some(slot) = slot {
+                memo.refresh(slot);
+            }
+        }
+        self.0.borrow_mut().is_running = false;
+    }
+
+    /// Asks which sources there are, and makes a row for each new one.
+    fn list_sources(&self, memo: &Memo, slot: SlotId) {
+        let (sources, reads) = memo.recording(X::sources);
+        memo.graph.borrow_mut().set_reads(slot, reads);
+        let sources: BTreeSet<X::Source> = sources.into_iter().collect();
+        let mut rows = self.0.borrow_mut();
+        let gone = rows.by_source.iter();
+        let gone = gone.filter(|(source, _)| !sources.contains(&***source));
+        let gone: Vec<(Arc<X::Source>, usize)> = gone
+            .map(|(source, local)| (Arc::clone(source), *local))
+            .collect();
+        for (source, local) in gone {
+            rows.by_source.remove(&source);
+            let Some(member) = rows.members.get_mut(local) else {
+                continue;
+            };
+            if let Member::Row(row) = mem::replace(member, Member::Free) {
+                rows.free.push(local);
+                rows.replace(memo, &source, &row.entries, &[]);
+                memo.graph.borrow_mut().retire(row.slot);
+            }
+        }
+        for source in sources {
+            if rows.by_source.contains_key(&source) {
+                continue;
+            }
+            let source = Arc::new(source);
+            let local = rows.member(Member::Free);
+            let slot = memo.new_slot::<X>(local);
+            let row = Row {
+                source: Arc::clone(&source),
+                slot,
+                entries: Vec::new(),
+            };
+            if let Some(member) = rows.members.get_mut(local) {
+                *member = Member::Row(row);
+            }
+            rows.by_source.insert(source, local);
+            rows.marked.push(local);
+        }
+    }
+
+    /// Asks what a source gives, and puts it in the place of what it gave.
+    fn fill_row(&self, memo: &Memo, slot: SlotId, source: &Arc<X::Source>, local: usize) {
+        let (entries, reads) = memo.recording(|view| X::entries(view, source));
+        let entries = once(entries);
+        memo.graph.borrow_mut().set_reads(slot, reads);
+        let mut rows = self.0.borrow_mut();
+        let rows = &mut *rows;
+        let before = match rows.members.get_mut(local) {
+            Some(Member::Row(row)) => mem::take(&mut row.entries),
+            _ => Vec::new(),
+        };
+        rows.replace(memo, source, &before, &entries);
+        if let Some(Member::Row(row)) = rows.members.get_mut(local) {
+            row.entries = entries;
+        }
+    }
+}
+
+/// Entries sorted by key, nothing twice.
+fn once<K: Ord, V: PartialEq>(mut entries: Vec<(K, V)>) -> Vec<(K, V)> {
+    entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut unique: Vec<(K, V)> = Vec::with_capacity(entries.len());
+    for (key, item) in entries {
+        if !under(&unique, &key).iter().any(|(_, other)| *other == item) {
+            unique.push((key, item));
+        }
+    }
+    unique
+}
+
+/// What stands under a key.
+fn under<'a, K: Ord, V>(sorted: &'a [(K, V)], key: &K) -> &'a [(K, V)] {
+    let first = sorted.partition_point(|(other, _)| other < key);
+    let rest = sorted.get(first..).unwrap_or_default();
+    let count = rest.iter().take_while(|(other, _)| other == key).count();
+    rest.get(..count).unwrap_or_default()
+}
+
+impl<X: Index> Rows<X> {
+    fn member(&mut self, member: Member<X>) -> usize {
+        if let Some(local) = self.free.pop() {
+            if let Some(place) = self.members.get_mut(local) {
+                *place = member;
+            }
+            return local;
+        }
+        self.members.push(member);
+        self.members.len() - 1
+    }
+
+    /// The keys that somebody gives.
+    fn sorted(&mut self) -> &BTreeSet<X::Key> {
+        let postings = &self.postings;
+        self.sorted.get_or_insert_with(|| {
+            #[expect(clippy::iter_over_hash_type, reason = "the keys are sorted")]
+            let sorted = {
+                let mut sorted = BTreeSet::new();
+                for (key, posting) in postings {
+                    if !posting.items.is_empty() {
+                        sorted.insert(key.clone());
+                    }
+                }
+                sorted
+            };
+            sorted
+        })
+    }
+
+    /// A slot for somebody who reads an answer. The answer is current: the index is.
+    fn reader(&mut self, memo: &Memo, member: Member<X>) -> SlotId {
+        let local = self.member(member);
+        let slot = memo.new_slot::<X>(local);
+        memo.graph.borrow_mut().set_current(slot);
+        self.readers.push(slot);
+        slot
+    }
+
+    fn posting(&mut self, key: &X::Key) -> &mut Posting<X> {
+        if !self.postings.contains_key(key) {
+            self.postings.insert(key.clone(), Posting::default());
+        }
+        match self.postings.get_mut(key) {
+            Some(posting) => posting,
+            None => unreachable!("it was put there"),
+        }
+    }
+
+    /// Puts what a source gives now in the place of what it gave, and notes whose answers that changes.
+    fn replace(
+        &mut self,
+        memo: &Memo,
+        source: &Arc<X::Source>,
+        before: &[(X::Key, X::Item)],
+        now: &[(X::Key, X::Item)],
+    ) {
+        for (key, item) in before {
+            if under(now, key).iter().any(|(_, other)| other == item) {
+                continue;
+            }
+            let posting = self.posting(key);
+            let place = posting
+                .items
+                .iter()
+                .position(|(other, known)| other == source && known == item);
+            if let Some(place) = place {
+                posting.items.remove(place);
+                let is_last = posting.items.is_empty();
+                self.note_change(memo, key, is_last);
+            }
+        }
+        for (key, item) in now {
+            if under(before, key).iter().any(|(_, other)| other == item) {
+                continue;
+            }
+            let posting = self.posting(key);
+            let place = posting.items.partition_point(|(other, _)| other <= source);
+            let is_first = posting.items.is_empty();
+            let given = (Arc::clone(source), item.clone());
+            posting.items.insert(place, given);
+            self.note_change(memo, key, is_first);
+        }
+    }
+
+    /// Notes that sources give something else under a key, and perhaps that nobody or somebody gives it at all.
+    fn note_change(&mut self, memo: &Memo, key: &X::Key, comes_or_goes: bool) {
+        let mut graph = memo.graph.borrow_mut();
+        let Some(posting) = self.postings.get_mut(key) else {
+            return;
+        };
+        posting.shared = None;
+        if let Some(slot) = posting.slot {
+            graph.set_changed(slot);
+        }
+        if comes_or_goes {
+            if let Some(sorted) = &mut self.sorted {
+                if posting.items.is_empty() {
+                    sorted.remove(key);
+                } else {
+                    sorted.insert(key.clone());
+                }
+            }
+            if let Some(slot) = posting.has_slot {
+                graph.set_changed(slot);
+            }
+            let around = self.ranges.iter_mut();
+            let around = around.filter(|(bounds, _)| {
+                let bounds = bounds.as_ref();
+                bounds.is_none_or(|(first, last)| first <= key && key <= last)
+            });
+            for (_, range) in around {
+                range.keys = None;
+                graph.set_changed(range.slot);
+            }
+        }
+        if posting.items.is_empty() && posting.slot.is_none() && posting.has_slot.is_none() {
+            self.postings.remove(key);
+        }
+    }
+}
+
+impl<X: Index> Table for IndexTable<X> {
+    fn name(&self) -> &'static str {
+        X::NAME
+    }
+
+    fn compute(&self, memo: &Memo, slot: SlotId, local: usize) -> Computed {
+        enum What<S> {
+            Sources,
+            Row(Arc<S>),
+            Reader,
+        }
+        let what = match self.0.borrow().members.get(local) {
+            Some(Member::Sources) => What::Sources,
+            Some(Member::Row(row)) => What::Row(Arc::clone(&row.source)),
+            _ => What::Reader,
+        };
+        match what {
+            What::Sources => self.list_sources(memo, slot),
+            What::Row(source) => self.fill_row(memo, slot, &source, local),
+            What::Reader => self.update(memo),
+        }
+        Computed::Noted
+    }
+
+    fn is_reader(&self, local: usize) -> bool {
+        let rows = self.0.borrow();
+        let member = rows.members.get(local);
+        matches!(
+            member,
+            Some(Member::Posting(_) | Member::Has(_) | Member::Range(_))
+        )
+    }
+
+    /// Which key a row will give is not known before it is asked, so all readers must look again.
+    fn mark(&self, local: usize) -> Vec<SlotId> {
+        let mut rows = self.0.borrow_mut();
+        let was_current = !rows.are_sources_marked && rows.marked.is_empty();
+        match rows.members.get(local) {
+            Some(Member::Sources) => rows.are_sources_marked = true,
+            Some(Member::Row(_)) => rows.marked.push(local),
+            _ => return Vec::new(),
+        }
+        if was_current {
+            rows.readers.clone()
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn forget(&self, local: usize) {
+        let mut rows = self.0.borrow_mut();
+        let rows = &mut *rows;
+        let Some(member) = rows.members.get_mut(local) else {
+            return;
+        };
+        match mem::replace(member, Member::Free) {
+            Member::Posting(key) => {
+                rows.posting(&key).slot = None;
+                rows.drop_empty(&key);
+            }
+            Member::Has(key) => {
+                rows.posting(&key).has_slot = None;
+                rows.drop_empty(&key);
+            }
+            Member::Range(bounds) => {
+                rows.ranges.remove(&bounds);
+            }
+            // The graph drops only what somebody has read.
+            other @ (Member::Sources | Member::Row(_) | Member::Free) => {
+                *member = other;
+                return;
+            }
+        }
+        rows.free.push(local);
+        rows.stale_readers += 1;
+        if rows.stale_readers * 2 > rows.readers.len() {
+            rows.list_readers();
+        }
+    }
+
+    fn copy(&self) -> Box<dyn Table> {
+        let rows = self.0.borrow();
+        let postings = rows.postings.iter().map(|(key, posting)| {
+            let posting = Posting {
+                items: posting.items.clone(),
+                shared: posting.shared.clone(),
+                slot: posting.slot,
+                has_slot: posting.has_slot,
+            };
+            (key.clone(), posting)
+        });
+        let ranges = rows.ranges.iter().map(|(bounds, range)| {
+            let range = Range {
+                slot: range.slot,
+                keys: range.keys.clone(),
+            };
+            (bounds.clone(), range)
+        });
+        let members = rows.members.iter().map(|member| match member {
+            Member::Sources => Member::Sources,
+            Member::Row(row) => Member::Row(Row {
+                source: Arc::clone(&row.source),
+                slot: row.slot,
+                entries: row.entries.clone(),
+            }),
+            Member::Posting(key) => Member::Posting(key.clone()),
+            Member::Has(key) => Member::Has(key.clone()),
+            Member::Range(bounds) => Member::Range(bounds.clone()),
+            Member::Free => Member::Free,
+        });
+        Box::new(Self(RefCell::new(Rows {
+            sources: rows.sources,
+            by_source: rows.by_source.clone(),
+            postings: postings.collect(),
+            sorted: rows.sorted.clone(),
+            ranges: ranges.collect(),
+            members: members.collect(),
+            free: rows.free.clone(),
+            readers: rows.readers.clone(),
+            stale_readers: rows.stale_readers,
+            marked: rows.marked.clone(),
+            are_sources_marked: rows.are_sources_marked,
+            is_running: false,
+        })))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl<X: Index> Rows<X> {
+    /// Forgets those who do not read answers any more.
+    fn list_readers(&mut self) {
+        let postings = self.postings.values();
+        let postings = postings.flat_map(|posting| [posting.slot, posting.has_slot]);
+        let ranges = self.ranges.values().map(|range| range.slot);
+        self.readers = postings.flatten().chain(ranges).collect();
+        self.stale_readers = 0;
+    }
+
+    fn drop_empty(&mut self, key: &X::Key) {
+        let is_empty = self.postings.get(key).is_some_and(|posting| {
+            posting.items.is_empty() && posting.slot.is_none() && posting.has_slot.is_none()
+        });
+        if is_empty {
+            self.postings.remove(key);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Queries: plain functions of a key.
+
+use std::{any::Any, cell::RefCell, sync::Arc};
+
+use super::{Computed, Key, Map, Memo, Registered, Table, Value, View, graph::SlotId};
+
+/// A value that is computed from others.
+pub(crate) trait Query: Registered {
+    /// What is asked for.
+    type Key: Key;
+    /// The answer.
+    type Value: Value;
+    /// Computes the answer, from nothing but the key and what is read through the view.
+    fn compute(view: &View<'_>, key: &Self::Key) -> Self::Value;
+}
+
+/// The answers of a query.
+pub(super) struct QueryTable<Q: Query>(RefCell<Answers<Q>>);
+
+struct Answers<Q: Query> {
+    places: Map<Arc<Q::Key>, (SlotId, usize)>,
+    entries: Vec<Option<Entry<Q>>>,
+    free: Vec<usize>,
+}
+
+struct Entry<Q: Query> {
+    key: Arc<Q::Key>,
+    /// Absent until it is computed.
+    value: Option<Q::Value>,
+}
+
+impl<Q: Query> Default for QueryTable<Q> {
+    fn default() -> Self {
+        Self(RefCell::new(Answers {
+            places: Map::default(),
+            entries: Vec::new(),
+            free: Vec::new(),
+        }))
+    }
+}
+
+impl<Q: Query> QueryTable<Q> {
+    pub(super) fn get(&self, memo: &Memo, key: &Q::Key) -> (SlotId, Q::Value) {
+        let known = self.0.borrow().places.get(key).copied();
+        let (slot, local) = known.unwrap_or_else(|| self.0.borrow_mut().insert(memo, key));
+        memo.refresh(slot);
+        let answers = self.0.borrow();
+        let entry = answers.entries.get(local).and_then(Option::as_ref);
+        match entry.and_then(|entry| entry.value.clone()) {
+            Some(value) => (slot, value),
+            None => unreachable!("{} has been computed", Q::NAME),
+        }
+    }
+
+    fn key(&self, local: usize) -> Arc<Q::Key> {
+        let answers = self.0.borrow();
+        match answers.entries.get(local).and_then(Option::as_ref) {
+            Some(entry) => Arc::clone(&entry.key),
+            None => unreachable!("{} has not been dropped", Q::NAME),
+        }
+    }
+}
+
+impl<Q: Query> Answers<Q> {
+    fn insert(&mut self, memo: &Memo, key: &Q::Key) -> (SlotId, usize) {
+        let key = Arc::new(key.clone());
+        let local = self.free.pop().unwrap_or(self.entries.len());
+        let slot = memo.new_slot::<Q>(local);
+        self.places.insert(Arc::clone(&key), (slot, local));
+        let entry = Some(Entry { key, value: None });
+        match self.entries.get_mut(local) {
+            Some(place) => *place = entry,
+            None => self.entries.push(entry),
+        }
+        (slot, local)
+    }
+}
+
+impl<Q: Query> Table for QueryTable<Q> {
+    fn name(&self) -> &'static str {
+        Q::NAME
+    }
+
+    fn compute(&self, memo: &Memo, slot: SlotId, local: usize) -> Computed {
+        let key = self.key(local);
+        let (value, reads) = memo.recording(|view| Q::compute(view, &key));
+        memo.graph.borrow_mut().set_reads(slot, reads);
+        let mut answers = self.0.borrow_mut();
+        let entry = answers.entries.get_mut(local).and_then(Option::as_mut);
+        let known = entry.map(|entry| &mut entry.value);
+        match known {
+            Some(Some(known)) if *known == value => Computed::Same,
+            Some(known) => {
+                *known = Some(value);
+                Computed::Changed
+            }
+            None => unreachable!("{} has not been dropped", Q::NAME),
+        }
+    }
+
+    fn is_reader(&self, _local: usize) -> bool {
+        false
+    }
+
+    fn mark(&self, _local: usize) -> Vec<SlotId> {
+        Vec::new()
+    }
+
+    fn forget(&self, local: usize) {
+        let mut answers = self.0.borrow_mut();
+        let entry = answers.entries.get_mut(local).and_then(Option::take);
+        if let Some(entry) = entry {
+            answers.places.remove(&*entry.key);
+            answers.free.push(local);
+        }
+    }
+
+    fn copy(&self) -> Box<dyn Table> {
+        let answers = self.0.borrow();
+        let copy = |entry: &Entry<Q>| Entry {
+            key: Arc::clone(&entry.key),
+            value: entry.value.clone(),
+        };
+        let entries = answers.entries.iter().map(|entry| entry.as_ref().map(copy));
+        Box::new(Self(RefCell::new(Answers {
+            places: answers.places.clone(),
+            entries: entries.collect(),
+            free: answers.free.clone(),
+        })))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
