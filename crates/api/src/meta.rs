@@ -14,7 +14,7 @@ pub type Labels = BTreeMap<String, String>;
 ///
 /// An empty selector selects everything. What an absent one means is said where it is used.
 #[derive(
-    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
@@ -28,7 +28,9 @@ pub struct LabelSelector {
 }
 
 /// One condition on a label.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([(
     "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
@@ -46,7 +48,7 @@ pub struct LabelRequirement {
 
 /// How a label relates to the values of a requirement.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub enum LabelOperator {
     /// The label has one of the values.
@@ -119,7 +121,8 @@ impl LabelSelector {
 }
 
 impl LabelRequirement {
-    fn holds(&self, labels: &Labels) -> bool {
+    /// Whether an object with these labels fulfils it.
+    pub fn holds(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.key);
         match self.operator {
             LabelOperator::In => value.is_some_and(|value| self.values.contains(value)),

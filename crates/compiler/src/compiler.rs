@@ -1,77 +1,171 @@
-//! Compiling again and again: after a change only that is made anew which the change touches. The result is always that of a full
+//! Compiling again and again: after a change only that is computed again which depends on it. The result is always that of a full
 //! compile.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+    sync::Arc,
+};
 
 use serde_json::Value;
 
 use crate::{
     Compilation,
-    changes::Changes,
-    last_good, node,
+    last_good::{self, LastRevision, Restored},
+    lower::{
+        LowLevelObject, MergedIntent, addresses::node_share, bgp_neighbor::WorkloadIps, intent,
+        low_level, merge, network::NetworkVnis, vrf,
+    },
+    memo::{Memo, Registered},
+    mirror::HasMirrors,
+    node::{ConfigOf, ForwardingOf, ProgressOf, PublishedOf},
+    platform::{self, ClaimsOf, HasClaims, PlatformObjects, PlatformOf},
     problem::Problem,
-    snapshot::{Insertion, Kind, ObjectRef, Snapshot},
+    problems::{AllProblems, Problems, ProblemsNow, ProblemsOf},
+    revision::{BaseOfAll, Revision},
+    rollout::Progress,
+    snapshot::{Insertion, Key, Kind, ObjectRef, Resource, Snapshot, Visitor, fill, kinds, visit},
+    stages,
+    status::{self, Status, StatusOf},
+    view::{Unreadable, reference},
+    writes::{self, StaleOf, StatusToWrite, UnstoredOf},
 };
 
-/// All objects as they are now, and what they were compiled into last.
-#[derive(Debug, Default)]
+/// All objects as they are now, and what they compile into.
+#[derive(Debug)]
 pub struct Compiler {
     snapshot: Snapshot,
-    pub(crate) changed: BTreeSet<ObjectRef>,
-    /// Whether nodes answered to their configs, which otherwise are the same.
-    pub(crate) has_answers: bool,
-    last: Option<Last>,
+    worlds: Worlds,
 }
 
-#[derive(Debug, Default)]
-struct Last {
+/// What objects compile into: as they are, and with broken ones as they were.
+#[derive(Debug)]
+pub(crate) struct Worlds {
+    /// Objects that came, changed or went since the last compile.
+    changed: BTreeSet<ObjectRef>,
+    /// What they compile into as they are.
+    as_written: World,
+    /// The same with broken hand-written objects as they were before they broke, where there are any.
+    restored: Option<Restoration>,
+    is_current: bool,
+}
+
+/// A memo, and what was taken out of it.
+#[derive(Clone, Debug)]
+struct World {
+    memo: Memo,
     compilation: Compilation,
-    memo: node::Memo,
-    /// The same with broken objects as they were before they broke, where there are any.
-    restored: Option<Compilation>,
+    /// What each intent and each node needs of the platform.
+    platform: BTreeMap<ObjectRef, PlatformObjects>,
+    statuses: BTreeMap<ObjectRef, Arc<Status>>,
+    progress: BTreeMap<String, Progress>,
+    /// Hand-written objects that are in effect.
+    written: BTreeMap<ObjectRef, Arc<LowLevelObject>>,
+    /// Intents that something is wrong with.
+    kept: BTreeSet<ObjectRef>,
+    writes: Writes,
+    /// Objects that are here and cannot be read, so that they have no status.
+    unread: BTreeSet<ObjectRef>,
+    /// Whether each of these was taken out since the last compile.
+    has_statuses: bool,
+    has_progress: bool,
+    has_writes: bool,
+}
+
+/// An object that was read and is not yet among the others.
+#[derive(Debug)]
+pub struct Prepared {
+    subject: ObjectRef,
+    new: Snapshot,
+}
+
+impl Prepared {
+    /// Reads a document; what it is where it is no object of ours.
+    pub fn read(document: &Value) -> Result<Self, Insertion> {
+        let mut new = Snapshot::default();
+        match new.insert(document) {
+            Insertion::Object(subject) => Ok(Self { subject, new }),
+            other @ (Insertion::Foreign(_) | Insertion::Unknown(_)) => Err(other),
+        }
+    }
+
+    /// The object that it is.
+    pub fn subject(&self) -> &ObjectRef {
+        &self.subject
+    }
+}
+
+/// What differs from what is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writes {
+    /// Generated objects that are not stored as they must be, by the intent.
+    pub objects: BTreeMap<ObjectRef, Arc<Vec<LowLevelObject>>>,
+    /// Generated objects that are stored and not made any more, by the intent that they were made from.
+    pub stale: BTreeMap<ObjectRef, Arc<Vec<ObjectRef>>>,
+    /// Nodes whose stored config is not the one that they must have, each with whether nothing but mirrors differs.
+    pub nodes: BTreeMap<String, bool>,
+    /// Statuses that objects do not have yet.
+    pub statuses: BTreeMap<ObjectRef, Arc<Status>>,
+}
+
+#[derive(Debug)]
+struct Restoration {
+    world: World,
+    /// The objects that are as they were.
+    objects: BTreeMap<ObjectRef, Restored>,
+}
+
+impl Default for Compiler {
+    fn default() -> Self {
+        Self::new(Snapshot::default())
+    }
 }
 
 impl Compiler {
+    /// A compiler of these objects.
+    pub fn new(snapshot: Snapshot) -> Self {
+        let worlds = Worlds::new(&snapshot);
+        Self { snapshot, worlds }
+    }
+
     /// All objects as they are now.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// Adds a document, or puts it in the place of the same object.
-    pub fn insert(&mut self, document: &Value) -> Insertion {
-        let mut new = Snapshot::default();
-        let insertion = new.insert(document);
-        if let Insertion::Object(subject) = &insertion {
-            let is_same = self.snapshot.has_same(&new, subject)
-                && self.unreadable(subject).eq(new.unreadable.iter());
-            if is_same {
-                return insertion;
-            }
-            if self.is_answer(&new, subject) {
-                self.has_answers = true;
-            } else {
-                self.remove(subject);
-                self.note(subject, !new.unreadable.is_empty());
-            }
-            self.snapshot.absorb(new);
-        }
-        insertion
+    /// Whether something has changed since the last compile.
+    pub fn has_changed(&self) -> bool {
+        !self.worlds.is_current
     }
 
-    /// Whether a node says how far it is with its config, and nothing else changed. Every node does so after every change, and all that
-    /// is made of it is made each time.
-    fn is_answer(&self, new: &Snapshot, subject: &ObjectRef) -> bool {
-        subject.kind == Kind::NodeNetworkConfig
-            && self.snapshot.has_same_but_status(new, subject)
-            && new.unreadable.is_empty()
-            && self.unreadable(subject).next().is_none()
+    /// Adds a document, or puts it in the place of the same object.
+    pub fn insert(&mut self, document: &Value) -> Insertion {
+        match Prepared::read(document) {
+            Ok(prepared) => {
+                let subject = prepared.subject.clone();
+                self.put(prepared);
+                Insertion::Object(subject)
+            }
+            Err(insertion) => insertion,
+        }
+    }
+
+    /// Adds an object, or puts it in the place of the same object.
+    pub fn put(&mut self, Prepared { subject, new }: Prepared) {
+        let is_same = self.snapshot.has_same(&new, &subject)
+            && self.unreadable(&subject).eq(new.unreadable.iter());
+        if !is_same {
+            self.snapshot.remove(&subject);
+            self.snapshot.absorb(new);
+            self.worlds.note(&self.snapshot, &subject);
+        }
     }
 
     /// Takes an object out.
     pub fn remove(&mut self, subject: &ObjectRef) {
         let was_unreadable = self.unreadable(subject).next().is_some();
         if self.snapshot.remove(subject) || was_unreadable {
-            self.note(subject, was_unreadable);
+            self.worlds.note(&self.snapshot, subject);
         }
     }
 
@@ -80,35 +174,456 @@ impl Compiler {
         unreadable.filter(move |problem| problem.subject == *subject)
     }
 
-    fn note(&mut self, subject: &ObjectRef, is_unreadable: bool) {
-        if subject.kind == Kind::Settings || is_unreadable {
-            self.last = None;
-        }
-        self.changed.insert(subject.clone());
-    }
-
     /// All objects, and what they compile into.
     pub fn compile(&mut self) -> (&Snapshot, &Compilation) {
-        let last = match self.last.take() {
-            Some(last) if self.changed.is_empty() && !self.has_answers => last,
-            Some(last) => last.update(&self.snapshot, Changes::These(&self.changed)),
-            None => Last::default().update(&self.snapshot, Changes::All),
-        };
-        self.changed.clear();
-        self.has_answers = false;
-        let Last {
-            compilation,
-            restored,
-            ..
-        } = self.last.insert(last);
-        (&self.snapshot, restored.as_ref().unwrap_or(compilation))
+        self.worlds.compile(&self.snapshot);
+        (&self.snapshot, &self.worlds.current().compilation)
+    }
+
+    /// The statuses that objects have now. Times are left out: the writer of a status knows when it changed.
+    pub fn statuses(&mut self) -> &BTreeMap<ObjectRef, Arc<Status>> {
+        self.compile();
+        let world = self.worlds.current_mut();
+        world.update_statuses();
+        &world.statuses
+    }
+
+    /// What must be written so that the cluster is as it was compiled.
+    pub fn writes(&mut self) -> &Writes {
+        self.compile();
+        let world = self.worlds.current_mut();
+        world.update_statuses();
+        world.update_progress();
+        world.update_writes();
+        &world.writes
+    }
+
+    /// How far each node is with its config.
+    pub fn progress(&mut self) -> &BTreeMap<String, Progress> {
+        self.compile();
+        let world = self.worlds.current_mut();
+        world.update_progress();
+        &world.progress
     }
 }
 
-impl Last {
-    fn update(mut self, snapshot: &Snapshot, changes: Changes<'_>) -> Self {
-        self.compilation.update(snapshot, &mut self.memo, changes);
-        self.restored = last_good::restore(snapshot, &self.compilation);
-        self
+impl Worlds {
+    pub(crate) fn new(snapshot: &Snapshot) -> Self {
+        let mut memo = stages::memo();
+        fill(&mut memo, snapshot);
+        let mut unreadable: BTreeMap<&ObjectRef, Vec<Problem>> = BTreeMap::new();
+        for problem in &snapshot.unreadable {
+            let of_subject = unreadable.entry(&problem.subject).or_default();
+            of_subject.push(problem.clone());
+        }
+        for (subject, problems) in unreadable {
+            memo.set::<Unreadable>(subject, Some(Arc::new(problems)));
+        }
+        Self {
+            changed: BTreeSet::new(),
+            as_written: World::new(memo),
+            restored: None,
+            is_current: false,
+        }
     }
+
+    /// Notes that an object came, changed or went.
+    fn note(&mut self, snapshot: &Snapshot, subject: &ObjectRef) {
+        if self.is_current {
+            // What nobody asked for since the last change is dropped before the next.
+            self.as_written.memo.sweep();
+        }
+        set(&mut self.as_written.memo, snapshot, subject);
+        self.changed.insert(subject.clone());
+        self.is_current = false;
+    }
+
+    pub(crate) fn compile(&mut self, snapshot: &Snapshot) {
+        if !self.is_current {
+            self.as_written.update();
+            self.restore(snapshot);
+            self.changed.clear();
+            self.is_current = true;
+        }
+    }
+
+    pub(crate) fn into_compilation(self) -> Compilation {
+        match self.restored {
+            Some(restored) => restored.world.compilation,
+            None => self.as_written.compilation,
+        }
+    }
+
+    fn current(&self) -> &World {
+        match &self.restored {
+            Some(restored) => &restored.world,
+            None => &self.as_written,
+        }
+    }
+
+    fn current_mut(&mut self) -> &mut World {
+        match &mut self.restored {
+            Some(restored) => &mut restored.world,
+            None => &mut self.as_written,
+        }
+    }
+
+    /// Compiles with objects that something is wrong with as they last were, where there are any that were well then.
+    fn restore(&mut self, snapshot: &Snapshot) {
+        let last = self.as_written.memo.root::<LastRevision>(&());
+        let mut broken = self.as_written.out_of_effect();
+        broken.retain(|subject| !self.as_written.has_generated(subject));
+        let last = last.filter(|_| !broken.is_empty());
+        let Some(last) = last else {
+            self.restored = None;
+            return;
+        };
+        // What was not well either, or has not changed, stays as its author wants it.
+        while !broken.is_empty() {
+            let objects = last_good::before(snapshot, &last, &broken);
+            if objects.is_empty() {
+                break;
+            }
+            let as_written = &self.as_written;
+            let restored = self.restored.get_or_insert_with(|| Restoration {
+                world: as_written.clone(),
+                objects: BTreeMap::new(),
+            });
+            restored.put(snapshot, &self.changed, objects);
+            let unreadable = snapshot.unreadable.iter();
+            let unreadable: BTreeSet<ObjectRef> =
+                unreadable.map(|problem| problem.subject.clone()).collect();
+            let mut still = restored.world.out_of_effect();
+            still.retain(|subject| !unreadable.contains(subject));
+            let is_well = |subject: &ObjectRef| !still.contains(subject);
+            if restored.objects.keys().all(is_well) {
+                restored.carry_problems(&self.as_written);
+                restored.world.update();
+                return;
+            }
+            let objects = restored.objects.keys();
+            broken = objects
+                .filter(|subject| is_well(subject))
+                .cloned()
+                .collect();
+        }
+        self.restored = None;
+    }
+}
+
+impl Restoration {
+    /// Puts objects back as they were, and all others as they are.
+    fn put(
+        &mut self,
+        snapshot: &Snapshot,
+        changed: &BTreeSet<ObjectRef>,
+        objects: BTreeMap<ObjectRef, Restored>,
+    ) {
+        let memo = &mut self.world.memo;
+        memo.sweep();
+        for subject in changed.iter().chain(self.objects.keys()) {
+            if !objects.contains_key(subject) {
+                set(memo, snapshot, subject);
+                memo.set::<ProblemsNow>(subject, None);
+            }
+        }
+        for (subject, object) in &objects {
+            let key = &subject.key;
+            match object.clone() {
+                Restored::Layer2(object) => {
+                    memo.set::<kinds::Layer2NetworkConfiguration>(key, Some(object));
+                }
+                Restored::Vrf(object) => {
+                    memo.set::<kinds::VrfRouteConfiguration>(key, Some(object));
+                }
+                Restored::Bgp(object) => memo.set::<kinds::BgpPeering>(key, Some(object)),
+            }
+        }
+        let unread = objects.iter().filter(|(_, object)| object.is_unread());
+        self.world.unread = unread.map(|(subject, _)| subject.clone()).collect();
+        self.objects = objects;
+    }
+
+    /// Lets objects that are as they were carry the problems of what they are now.
+    fn carry_problems(&mut self, as_written: &World) {
+        for subject in self.objects.keys() {
+            let now = as_written.memo.view().get::<ProblemsOf>(subject);
+            self.world.memo.set::<ProblemsNow>(subject, Some(now));
+        }
+    }
+}
+
+/// Sets an object as it is, with what is wrong with it.
+fn set(memo: &mut Memo, snapshot: &Snapshot, subject: &ObjectRef) {
+    struct Set<'a>(&'a mut Memo, &'a Snapshot);
+    impl Visitor for Set<'_> {
+        type Out = ();
+        fn visit<R: Resource + Registered>(self, key: &Key) {
+            let object = R::objects(self.1).get(key).cloned();
+            self.0.set::<R>(key, object);
+        }
+    }
+    visit(subject, Set(memo, snapshot));
+    let unreadable = snapshot.unreadable.iter();
+    let unreadable = unreadable.filter(|problem| problem.subject == *subject);
+    let unreadable: Vec<Problem> = unreadable.cloned().collect();
+    let unreadable = (!unreadable.is_empty()).then(|| Arc::new(unreadable));
+    memo.set::<Unreadable>(subject, unreadable);
+}
+
+impl World {
+    fn new(memo: Memo) -> Self {
+        Self {
+            memo,
+            compilation: Compilation::default(),
+            platform: BTreeMap::new(),
+            statuses: BTreeMap::new(),
+            progress: BTreeMap::new(),
+            written: BTreeMap::new(),
+            kept: BTreeSet::new(),
+            writes: Writes::default(),
+            unread: BTreeSet::new(),
+            has_statuses: false,
+            has_progress: false,
+            has_writes: false,
+        }
+    }
+
+    /// Hand-written objects that are not in effect by a mistake of their author.
+    fn out_of_effect(&self) -> BTreeSet<ObjectRef> {
+        let view = self.memo.view();
+        let subjects = view.all_keys::<Problems>();
+        let subjects = subjects.iter();
+        let written = subjects.filter(|subject| low_level::is_low_level(subject.kind));
+        let problems = written.flat_map(|subject| view.who::<Problems>(subject).to_vec());
+        let problems: Vec<Problem> = problems.collect();
+        last_good::out_of_effect(&problems)
+    }
+
+    /// Whether an object of this name is generated from an intent.
+    fn has_generated(&self, subject: &ObjectRef) -> bool {
+        let objects = &self.compilation.objects;
+        let object = objects.any(subject.kind, &subject.key.name);
+        object.is_some_and(|object| object.source() != subject)
+    }
+
+    /// Takes what has changed out of the memo.
+    fn update(&mut self) {
+        self.has_statuses = false;
+        self.has_progress = false;
+        self.has_writes = false;
+        self.update_objects();
+        self.update_nodes();
+        self.update_platform();
+        let (memo, compilation) = (&self.memo, &mut self.compilation);
+        compilation.vrfs = memo.root::<vrf::Resolved>(&()).vrfs;
+        compilation.network_vnis = memo.root::<NetworkVnis>(&()).vnis;
+        compilation.workload_ips = memo.root::<WorkloadIps>(&());
+        compilation.problems = memo.root::<AllProblems>(&());
+        let base = memo.root::<BaseOfAll>(&());
+        compilation.revision = Revision::new(&base, &compilation.objects);
+    }
+
+    /// Low-level objects: what goes is taken out before what comes is put in, since a name may pass from one to another.
+    fn update_objects(&mut self) {
+        let view = self.memo.view();
+        let intents = intent::all(&view).into_iter();
+        let intents = intents.map(|subject| {
+            let merged = self.memo.root::<merge::Merged>(&subject);
+            (subject, merged)
+        });
+        let written = low_level::hand_written(&view);
+        let written = written.iter().filter_map(|subject| {
+            let object = merge::in_effect(&view, subject)?;
+            Some((subject.clone(), Arc::new(object)))
+        });
+        let intents = differences(&mut self.compilation.intents, &intents.collect::<Vec<_>>());
+        let written = differences(&mut self.written, &written.collect::<Vec<_>>());
+        let objects = &mut self.compilation.objects;
+        for merged in intents.iter().filter_map(|(_, before, _)| before.as_ref()) {
+            for object in &merged.objects {
+                objects.remove(object);
+            }
+        }
+        for object in written.iter().filter_map(|(_, before, _)| before.as_ref()) {
+            objects.remove(object);
+        }
+        for merged in intents.iter().filter_map(|(_, _, now)| now.as_ref()) {
+            for object in &merged.objects {
+                objects.insert(object.clone());
+            }
+        }
+        for object in written.iter().filter_map(|(_, _, now)| now.as_ref()) {
+            objects.insert(LowLevelObject::clone(object));
+        }
+        for (subject, _, now) in &intents {
+            let is_kept = |merged: &Arc<MergedIntent>| platform::is_kept(subject, merged);
+            if now.as_ref().is_some_and(is_kept) {
+                self.kept.insert(subject.clone());
+            } else {
+                self.kept.remove(subject);
+            }
+        }
+    }
+
+    fn update_nodes(&mut self) {
+        let view = self.memo.view();
+        // Without stored configs there is nothing to compare with, and without mirrors nothing to add.
+        let has_stored = !view.keys::<kinds::NodeNetworkConfig>().is_empty();
+        let has_mirrors = self.memo.root::<HasMirrors>(&());
+        let nodes = view.keys::<kinds::Node>();
+        let nodes = nodes.iter().filter_map(|key| {
+            let config = if has_stored {
+                self.memo.root::<PublishedOf>(key).config?
+            } else if has_mirrors {
+                self.memo.root::<ConfigOf>(key)?
+            } else {
+                self.memo.root::<ForwardingOf>(key)?
+            };
+            Some((key.name.clone(), config))
+        });
+        differences(&mut self.compilation.nodes, &nodes.collect::<Vec<_>>());
+        let mut segments = view.all::<kinds::Layer2Attachment>();
+        let written = low_level::hand_written(&view);
+        segments.extend(written.iter().cloned());
+        let shares = segments.into_iter().filter_map(|subject| {
+            let share = node_share(&view, &subject);
+            let addresses = Arc::clone(&share.addresses);
+            (!addresses.is_empty()).then_some((subject, addresses))
+        });
+        differences(
+            &mut self.compilation.node_addresses,
+            &shares.collect::<Vec<_>>(),
+        );
+    }
+
+    fn update_platform(&mut self) {
+        let view = self.memo.view();
+        let intents = self.compilation.intents.keys();
+        let of_intents = intents.map(|subject| {
+            let objects = self.memo.root::<PlatformOf>(subject);
+            (subject.clone(), objects)
+        });
+        let mut all: Vec<(ObjectRef, PlatformObjects)> = of_intents.collect();
+        if self.memo.root::<HasClaims>(&()) {
+            let nodes = view.keys::<kinds::Node>();
+            all.extend(nodes.iter().map(|key| {
+                let claims = self.memo.root::<ClaimsOf>(key);
+                (reference(Kind::NodeNetworkConfig, key), claims)
+            }));
+        }
+        let changed = differences(&mut self.platform, &all);
+        let objects = &mut self.compilation.platform;
+        for (_, before, _) in &changed {
+            for object in before.iter().flat_map(|before| before.iter()) {
+                objects.remove(&object.identity());
+            }
+        }
+        for (_, _, now) in &changed {
+            for object in now.iter().flat_map(|now| now.iter()) {
+                objects.insert(object.identity(), Arc::clone(object));
+            }
+        }
+        let unreadable = view.keys::<Unreadable>();
+        let unread = unreadable.iter().filter(|subject| {
+            let problems = view.unreadable(subject);
+            problems.iter().any(platform::is_kept_unread)
+        });
+        let keeps = &mut self.compilation.platform_keeps;
+        keeps.clone_from(&self.kept);
+        keeps.extend(unread.map(|subject| ObjectRef::clone(subject)));
+    }
+
+    fn update_statuses(&mut self) {
+        if mem::replace(&mut self.has_statuses, true) {
+            return;
+        }
+        let view = self.memo.view();
+        let all = status::all(&view).into_iter();
+        let all = all.filter(|subject| !self.unread.contains(subject));
+        let all = all.filter_map(|subject| {
+            let status = self.memo.root::<StatusOf>(&subject)?;
+            Some((subject, status))
+        });
+        differences(&mut self.statuses, &all.collect::<Vec<_>>());
+    }
+
+    fn update_writes(&mut self) {
+        if mem::replace(&mut self.has_writes, true) {
+            return;
+        }
+        let view = self.memo.view();
+        let objects = writes::intents(&view).into_iter().filter_map(|subject| {
+            let unstored = self.memo.root::<UnstoredOf>(&subject);
+            (!unstored.is_empty()).then_some((subject, unstored))
+        });
+        self.writes.objects = objects.collect();
+        let stale = writes::owners(&view).into_iter().filter_map(|owner| {
+            let stale = self.memo.root::<StaleOf>(&owner);
+            (!stale.is_empty()).then_some((owner, stale))
+        });
+        self.writes.stale = stale.collect();
+        let queued = self.progress.iter();
+        let queued = queued.filter(|(_, progress)| **progress == Progress::Queued);
+        let nodes = queued.map(|(node, _)| {
+            let config = self.compilation.nodes.get(node);
+            let is_direct = config.is_some_and(|config| config.revision.is_some());
+            (node.clone(), is_direct)
+        });
+        self.writes.nodes = nodes.collect();
+        let statuses = self.statuses.keys().filter_map(|subject| {
+            let status = self.memo.root::<StatusToWrite>(subject)?;
+            Some((subject.clone(), status))
+        });
+        self.writes.statuses = statuses.collect();
+    }
+
+    fn update_progress(&mut self) {
+        if mem::replace(&mut self.has_progress, true) {
+            return;
+        }
+        let nodes = self.memo.view().keys::<kinds::Node>();
+        let progress = nodes.iter().map(|key| {
+            let progress = self.memo.root::<ProgressOf>(key);
+            (key.name.clone(), progress)
+        });
+        self.progress = progress.collect();
+    }
+}
+
+/// A value that came, changed or went: its key, what it was and what it is.
+type Difference<K, T> = (K, Option<Arc<T>>, Option<Arc<T>>);
+
+/// Puts what is there now in the place of what was, and says what is different. What is the same is still at its address.
+fn differences<K: Ord + Clone, T>(
+    known: &mut BTreeMap<K, Arc<T>>,
+    now: &[(K, Arc<T>)],
+) -> Vec<Difference<K, T>> {
+    let mut differences = Vec::new();
+    let (before, mut new) = (known.len(), 0);
+    for (key, value) in now {
+        match known.get_mut(key) {
+            Some(known) if Arc::ptr_eq(known, value) => {}
+            Some(known) => {
+                let before = mem::replace(known, Arc::clone(value));
+                differences.push((key.clone(), Some(before), Some(Arc::clone(value))));
+            }
+            None => {
+                new += 1;
+                known.insert(key.clone(), Arc::clone(value));
+                differences.push((key.clone(), None, Some(Arc::clone(value))));
+            }
+        }
+    }
+    if before + new > now.len() {
+        let present: BTreeSet<&K> = now.iter().map(|(key, _)| key).collect();
+        known.retain(|key, value| {
+            let stays = present.contains(key);
+            if !stays {
+                differences.push((key.clone(), Some(Arc::clone(value)), None));
+            }
+            stays
+        });
+    }
+    differences
 }

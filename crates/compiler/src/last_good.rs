@@ -1,89 +1,91 @@
-//! What people's own low-level objects last contributed: an object that something is wrong with stays as the last revision has it.
+//! What hand-written low-level objects last contributed: an object that something is wrong with stays as the last revision has it.
 //!
 //! Intents have theirs in the objects that were generated from them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use api::tcaas::{
-    BgpPeeringSpec, Layer2NetworkConfigurationSpec, NetworkConfigRevisionSpec,
-    VrfRouteConfigurationSpec,
+    BgpPeeringSpec, BgpPeeringStatus, Layer2NetworkConfigurationSpec,
+    Layer2NetworkConfigurationStatus, NetworkConfigRevisionSpec, VrfRouteConfigurationSpec,
+    VrfRouteConfigurationStatus,
 };
 
 use crate::{
-    Compilation, as_it_is,
+    memo::Query,
     problem::{self, Problem},
-    snapshot::{Key, Kind, Meta, Object, ObjectRef, Objects, Snapshot, age},
+    snapshot::{Key, Kind, Meta, Object, ObjectRef, Objects, Snapshot, age, kinds},
+    view::View,
 };
 
-/// The last revision that no node refused.
-pub(crate) struct Last<'a>(&'a NetworkConfigRevisionSpec);
+/// The last revision that no node refused, with the places of its objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Last {
+    spec: Arc<NetworkConfigRevisionSpec>,
+    layer2: BTreeMap<String, usize>,
+    vrf: BTreeMap<String, usize>,
+    bgp: BTreeMap<String, usize>,
+}
 
-impl<'a> Last<'a> {
-    /// Its segments, by name.
-    pub(crate) fn layer2(&self) -> BTreeMap<&'a str, &'a Layer2NetworkConfigurationSpec> {
-        let entries = self.0.layer2.iter();
-        entries.map(|one| (one.name.as_str(), &one.spec)).collect()
+impl Last {
+    fn new(spec: &Arc<NetworkConfigRevisionSpec>) -> Self {
+        fn places<'a>(names: impl Iterator<Item = &'a String>) -> BTreeMap<String, usize> {
+            let places = names.enumerate();
+            places.map(|(place, name)| (name.clone(), place)).collect()
+        }
+        Self {
+            layer2: places(spec.layer2.iter().map(|one| &one.name)),
+            vrf: places(spec.vrf.iter().map(|one| &one.name)),
+            bgp: places(spec.bgp.iter().map(|one| &one.name)),
+            spec: Arc::clone(spec),
+        }
     }
 
-    /// Its routing, by name.
-    pub(crate) fn vrf(&self) -> BTreeMap<&'a str, &'a VrfRouteConfigurationSpec> {
-        let entries = self.0.vrf.iter();
-        entries.map(|one| (one.name.as_str(), &one.spec)).collect()
+    /// A segment of it.
+    pub(crate) fn layer2(&self, name: &str) -> Option<&Layer2NetworkConfigurationSpec> {
+        let place = self.layer2.get(name)?;
+        self.spec.layer2.get(*place).map(|one| &one.spec)
     }
 
-    /// Its sessions, by name.
-    pub(crate) fn bgp(&self) -> BTreeMap<&'a str, &'a BgpPeeringSpec> {
-        let entries = self.0.bgp.iter();
-        entries.map(|one| (one.name.as_str(), &one.spec)).collect()
+    /// Routing of it.
+    pub(crate) fn vrf(&self, name: &str) -> Option<&VrfRouteConfigurationSpec> {
+        let place = self.vrf.get(name)?;
+        self.spec.vrf.get(*place).map(|one| &one.spec)
+    }
+
+    /// Sessions of it.
+    pub(crate) fn bgp(&self, name: &str) -> Option<&BgpPeeringSpec> {
+        let place = self.bgp.get(name)?;
+        self.spec.bgp.get(*place).map(|one| &one.spec)
     }
 }
 
 /// The youngest revision that no node refused.
-pub(crate) fn last(snapshot: &Snapshot) -> Option<Last<'_>> {
-    let revisions = snapshot.network_config_revisions.iter();
-    let valid = revisions.filter(|(_, one)| {
-        let status = one.status.as_ref();
-        !status.is_some_and(|status| status.is_invalid)
-    });
-    let (_, youngest) = valid.max_by_key(|(key, one)| (age(&one.meta), *key))?;
-    Some(Last(&youngest.spec))
-}
-
-/// Compiles again with objects that something is wrong with as they last were, where there are any that were well then.
-pub(crate) fn restore(snapshot: &Snapshot, now: &Compilation) -> Option<Compilation> {
-    let last = last(snapshot)?;
-    let mut broken = out_of_effect(&now.problems);
-    broken.retain(|subject| !is_made_by_an_intent(now, subject));
-    // What was not well either, or has not changed, stays as its author wants it.
-    while !broken.is_empty() {
-        let mut before = snapshot.clone();
-        let restored = put_back(&mut before, &last, &broken);
-        if restored.is_empty() {
-            break;
-        }
-        let mut then = as_it_is(&before);
-        let still = out_of_effect(&then.problems);
-        let unreadable: BTreeSet<_> = subjects(&snapshot.unreadable).collect();
-        let still: BTreeSet<_> = still.difference(&unreadable).cloned().collect();
-        if restored.is_disjoint(&still) {
-            let of_restored = |problem: &Problem| restored.contains(&problem.subject);
-            then.problems.retain(|problem| !of_restored(problem));
-            let now = now.problems.iter().filter(|problem| of_restored(problem));
-            then.problems.extend(now.cloned());
-            then.problems.sort();
-            return Some(then);
-        }
-        broken = restored.difference(&still).cloned().collect();
+pub(crate) struct LastRevision;
+impl Query for LastRevision {
+    type Key = ();
+    type Value = Option<Arc<Last>>;
+    fn compute(view: &View<'_>, (): &()) -> Option<Arc<Last>> {
+        let keys = view.keys::<kinds::NetworkConfigRevision>();
+        let valid = keys.iter().filter(|key| {
+            let status = view.status::<kinds::NetworkConfigRevision>(key);
+            !status.is_some_and(|status| status.is_invalid)
+        });
+        let aged = valid.filter_map(|key| {
+            let meta = view.meta::<kinds::NetworkConfigRevision>(key)?;
+            Some((meta, key))
+        });
+        let (_, youngest) =
+            aged.max_by(|(a, a_key), (b, b_key)| (age(a), a_key).cmp(&(age(b), b_key)))?;
+        let spec = view.spec::<kinds::NetworkConfigRevision>(youngest)?;
+        Some(Arc::new(Last::new(&spec)))
     }
-    None
 }
 
-fn subjects(problems: &[Problem]) -> impl Iterator<Item = ObjectRef> {
-    problems.iter().map(|problem| problem.subject.clone())
-}
-
-/// People's own objects that are not in effect at all, or not on some nodes, by a mistake of theirs.
-fn out_of_effect(problems: &[Problem]) -> BTreeSet<ObjectRef> {
+/// Hand-written objects that are not in effect at all, or not on some nodes, by a mistake of their author.
+pub(crate) fn out_of_effect(problems: &[Problem]) -> BTreeSet<ObjectRef> {
     let mistakes = problems.iter().filter(|problem| {
         let is_in_revisions = matches!(
             problem.subject.kind,
@@ -113,70 +115,70 @@ fn out_of_effect(problems: &[Problem]) -> BTreeSet<ObjectRef> {
     mistakes.map(|problem| problem.subject.clone()).collect()
 }
 
-fn is_made_by_an_intent(now: &Compilation, subject: &ObjectRef) -> bool {
-    let name = &subject.key.name;
-    let lowered = &now.lowered;
-    match subject.kind {
-        Kind::Layer2NetworkConfiguration => {
-            let object = lowered.layer2.get(name);
-            object.is_some_and(|object| object.is_generated())
-        }
-        Kind::VrfRouteConfiguration => {
-            let object = lowered.vrf.get(name);
-            object.is_some_and(|object| object.is_generated())
-        }
-        _ => {
-            let object = lowered.bgp.get(name);
-            object.is_some_and(|object| object.is_generated())
-        }
-    }
-}
-
-/// Puts objects back as the last revision has them; says which those are.
-fn put_back(
-    snapshot: &mut Snapshot,
-    last: &Last<'_>,
+/// The hand-written objects that the last revision has otherwise, as it has them; of those that something is wrong with.
+pub(crate) fn before(
+    snapshot: &Snapshot,
+    last: &Last,
     broken: &BTreeSet<ObjectRef>,
-) -> BTreeSet<ObjectRef> {
-    let mut restored = BTreeSet::new();
+) -> BTreeMap<ObjectRef, Restored> {
+    let mut restored = BTreeMap::new();
     for subject in broken {
-        let changed = match subject.kind {
-            Kind::Layer2NetworkConfiguration => put(
-                &mut snapshot.layer2_network_configurations,
-                &last.layer2(),
-                &subject.key,
-            ),
-            Kind::VrfRouteConfiguration => put(
-                &mut snapshot.vrf_route_configurations,
-                &last.vrf(),
-                &subject.key,
-            ),
-            _ => put(&mut snapshot.bgp_peerings, &last.bgp(), &subject.key),
+        let (key, name) = (&subject.key, &subject.key.name);
+        let object = match subject.kind {
+            Kind::Layer2NetworkConfiguration => {
+                let objects = &snapshot.layer2_network_configurations;
+                put_back(objects, key, last.layer2(name)).map(Restored::Layer2)
+            }
+            Kind::VrfRouteConfiguration => {
+                let objects = &snapshot.vrf_route_configurations;
+                put_back(objects, key, last.vrf(name)).map(Restored::Vrf)
+            }
+            Kind::BgpPeering => {
+                put_back(&snapshot.bgp_peerings, key, last.bgp(name)).map(Restored::Bgp)
+            }
+            _ => None,
         };
-        if changed {
-            restored.insert(subject.clone());
-        }
+        restored.extend(object.map(|object| (subject.clone(), object)));
     }
     restored
 }
 
-fn put<S: Clone + PartialEq, T>(
-    objects: &mut Objects<S, T>,
-    last: &BTreeMap<&str, &S>,
+/// An object as the last revision has it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Restored {
+    Layer2(Object<Layer2NetworkConfigurationSpec, Layer2NetworkConfigurationStatus>),
+    Vrf(Object<VrfRouteConfigurationSpec, VrfRouteConfigurationStatus>),
+    Bgp(Object<BgpPeeringSpec, BgpPeeringStatus>),
+}
+
+impl Restored {
+    /// Whether the object cannot be read as it is now.
+    pub(crate) fn is_unread(&self) -> bool {
+        let meta = match self {
+            Self::Layer2(object) => &object.meta,
+            Self::Vrf(object) => &object.meta,
+            Self::Bgp(object) => &object.meta,
+        };
+        **meta == Meta::default()
+    }
+}
+
+fn put_back<S: Clone + PartialEq, T>(
+    objects: &Objects<S, T>,
     key: &Key,
-) -> bool {
-    let Some(before) = last.get(key.name.as_str()) else {
-        return false;
+    before: Option<&S>,
+) -> Option<Object<S, T>> {
+    let before = before?;
+    let Some(object) = objects.get(key) else {
+        // One that cannot be read now is not there; that it was generated from an intent was ruled out before.
+        return Some(Object {
+            meta: Arc::new(Meta::default()),
+            spec: Arc::new(before.clone()),
+            status: None,
+        });
     };
-    let object = objects.entry(key.clone());
-    // One that cannot be read now is not there; that it was generated from an intent was ruled out before.
-    let object = object.or_insert_with(|| Object {
-        meta: Meta::default(),
-        spec: (*before).clone(),
-        status: None,
-    });
-    let is_new = object.meta == Meta::default();
-    let changed = object.spec != **before;
-    object.spec = (*before).clone();
-    changed || is_new
+    (*object.spec != *before || *object.meta == Meta::default()).then(|| Object {
+        spec: Arc::new(before.clone()),
+        ..object.clone()
+    })
 }

@@ -1,100 +1,99 @@
 //! The decisions of Selvedge: from a [`Snapshot`] of all objects to the exact config of every node, as one pure function.
 //!
 //! ```text
-//! Snapshot ─lower─► low-level objects ─gather─► revision ─build─► config of each node
-//!              └──► objects for other programs of the cluster
+//! Snapshot ─► what references resolve to ─lower─► low-level objects ─select─► groups of nodes ─► config of each node
+//!                                             └──► objects for other programs of the cluster         │
+//!                                                            statuses ◄── problems, progress ◄───────┘
 //! ```
+//!
+//! Each stage is a plain function of what it reads, and reads through a `View` that records it (`memo`), so that after a change only
+//! that is computed again which depends on it. `stages` lists them all.
 //!
 //! No clock, no IO, no logger, no hash order: the same input gives the same bytes. It cannot fail; it can only find
 //! [`Problem`]s, each of which belongs to one object and harms no other.
 
 pub mod allocate;
-mod changes;
 mod compiler;
+mod fingerprint;
 mod last_good;
 pub mod lower;
+mod memo;
 pub mod mirror;
 pub mod names;
 pub mod node;
 pub mod platform;
 pub mod prefixes;
 pub mod problem;
+mod problems;
 pub mod revision;
 pub mod rollout;
 pub mod select;
 pub mod snapshot;
+mod stages;
 pub mod status;
+mod view;
+mod writes;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
     sync::Arc,
 };
 
-use self::changes::Changes;
+use api::value::Vni;
+
 pub use self::{
-    compiler::Compiler,
-    lower::Lowered,
+    compiler::{Compiler, Prepared, Writes},
+    lower::{LowLevelObjects, MergedIntent},
     node::NodeConfig,
     platform::PlatformObject,
     problem::{Problem, Severity},
     revision::Revision,
     snapshot::{Insertion, Kind, Object, ObjectRef, Snapshot},
+    status::Status,
+};
+use self::{
+    lower::{NodeAddresses, ResolvedVrfs},
+    platform::Identity,
 };
 
 /// The result of a compile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compilation {
-    /// What intents became, joined with people's own low-level objects.
-    pub lowered: Lowered,
+    /// What intents became, merged with hand-written low-level objects.
+    pub objects: LowLevelObjects,
+    /// What stands for each intent.
+    pub intents: BTreeMap<ObjectRef, Arc<MergedIntent>>,
+    /// VRFs that can be used.
+    pub vrfs: Arc<ResolvedVrfs>,
+    /// VNIs that Networks got from the cluster's range, or have of their own.
+    pub network_vnis: Arc<BTreeMap<String, Vni>>,
+    /// The addresses that workloads of each BGPNeighbor speak from.
+    pub workload_ips: Arc<BTreeMap<String, Vec<IpAddr>>>,
+    /// The addresses that nodes have on segments.
+    pub node_addresses: NodeAddresses,
     /// What changes forwarding, with its fingerprint.
     pub revision: Revision,
     /// The config of each node.
-    pub nodes: BTreeMap<String, NodeConfig>,
+    pub nodes: BTreeMap<String, Arc<NodeConfig>>,
     /// Objects for other programs of the cluster, such as the load balancer.
-    pub platform: Vec<Arc<PlatformObject>>,
+    pub platform: BTreeMap<Identity, Arc<PlatformObject>>,
     /// Intents that something is wrong with: what stands on the platform for them stays as it is.
     pub platform_keeps: BTreeSet<ObjectRef>,
     /// What is wrong, sorted by object; nothing twice.
-    pub problems: Vec<Problem>,
+    pub problems: Arc<Vec<Problem>>,
 }
 
 /// Compiles everything.
 pub fn compile(snapshot: &Snapshot) -> Compilation {
-    let now = as_it_is(snapshot);
-    last_good::restore(snapshot, &now).unwrap_or(now)
+    let mut worlds = compiler::Worlds::new(snapshot);
+    worlds.compile(snapshot);
+    worlds.into_compilation()
 }
 
-/// Compiles everything without a look at what broken objects were before.
-fn as_it_is(snapshot: &Snapshot) -> Compilation {
-    let mut compilation = Compilation::default();
-    compilation.update(snapshot, &mut node::Memo::default(), Changes::All);
-    compilation
-}
-
-impl Compilation {
-    /// Brings everything up to date. What no change touches is not made again.
-    fn update(&mut self, snapshot: &Snapshot, memo: &mut node::Memo, changes: Changes<'_>) {
-        let settings = snapshot.settings();
-        // What a revision shares with low-level objects is changed in its place, so it must have gone.
-        self.revision = Revision::default();
-        let touched = self.lowered.update(snapshot, &settings, changes);
-        let mut problems = snapshot.unreadable.clone();
-        problems.extend(self.lowered.problems(snapshot));
-        let content = revision::Content::gather(snapshot, settings, &self.lowered);
-        node::update(
-            (&mut self.nodes, memo),
-            (&content, snapshot),
-            self.lowered.node_addresses(),
-            (changes, &touched),
-            &mut problems,
-        );
-        let rules = (&content.settings, &self.lowered);
-        mirror::assign(snapshot, rules, &mut self.nodes, &mut problems);
-        self.revision = content.revision();
-        platform::update(self, snapshot, &touched);
-        self.platform_keeps = platform::keeps(snapshot, &self.lowered);
-        self.problems = once(problems);
-    }
+/// The statuses that objects have. Times are left out: the writer of a status knows when it changed.
+pub fn statuses(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Arc<Status>> {
+    Compiler::new(snapshot.clone()).statuses().clone()
 }
 
 impl Compilation {
@@ -104,21 +103,17 @@ impl Compilation {
             .iter()
             .any(|problem| problem.severity() == Severity::Error)
     }
-}
 
-/// Sorted by object; of several problems with the same reason at one field, which differ only in the node they were
-/// seen on, the first.
-fn once(mut problems: Vec<Problem>) -> Vec<Problem> {
-    problems.sort();
-    let mut seen = BTreeSet::new();
-    problems.retain(|problem| {
-        seen.insert((
-            problem.subject.clone(),
-            problem.field.clone(),
-            problem.kind.reason(),
-        ))
-    });
-    problems
+    /// What a service comes to.
+    pub fn service(&self, subject: &ObjectRef) -> Option<&lower::Service> {
+        self.intents.get(subject)?.service.as_ref()
+    }
+
+    /// What an attachment comes to; nothing while something is wrong with it.
+    pub fn attachment(&self, name: &str) -> Option<&lower::Attachment> {
+        let subject = ObjectRef::named(Kind::Layer2Attachment, name);
+        self.intents.get(&subject)?.attachment.as_ref()
+    }
 }
 
 #[cfg(test)]

@@ -5,134 +5,153 @@
 mod loopback;
 mod place;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use api::{
     meta::TypedObjectReference,
-    selvedge::SettingsSpec,
-    tcaas::{GROUP, GreProtocol, MirrorSelectorSpec, MirrorTargetSpec},
+    tcaas::{
+        GROUP, GreProtocol, Layer2NetworkConfigurationSpec, MirrorSelectorSpec, MirrorTargetSpec,
+        VrfRouteConfigurationSpec,
+    },
     value::IfName,
 };
 
-use self::loopback::{Loopback, Loopbacks, loopbacks};
-pub(crate) use self::place::without;
+use self::loopback::{Loopbacks, loopbacks};
+pub(crate) use self::place::{GivenByAddress, MirrorsOf, of_node, without};
 pub use self::place::{NodeMirrors, Place, Rule};
 use crate::{
-    NodeConfig,
-    lower::{LowLevel, LowLevelObjects, Lowered, check_traffic},
+    lower::{LowLevel, LowLevelSpec, check_traffic, object},
+    memo::Query,
     names,
+    node::{Facet, Facets},
     problem::{self, Problem},
-    snapshot::{Kind, ObjectRef, Snapshot, age},
+    snapshot::{Kind, ObjectRef},
+    view::View,
 };
 
 /// What mirrors come to, before anybody asks on which nodes.
-struct Mirrors<'a> {
-    settings: &'a SettingsSpec,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mirrors {
     /// Targets with which nothing is wrong, by name.
-    tunnels: BTreeMap<&'a str, Tunnel<'a>>,
+    tunnels: BTreeMap<String, Tunnel>,
     /// Selectors with which nothing is wrong, by the segment's object whose traffic they copy.
-    of_segments: BTreeMap<&'a str, Vec<Mirror<'a>>>,
+    of_segments: BTreeMap<String, Vec<Mirror>>,
     /// The same, by routing.
-    of_routing: BTreeMap<&'a str, Vec<Mirror<'a>>>,
+    of_routing: BTreeMap<String, Vec<Mirror>>,
+    /// What is wrong with the others.
+    pub(crate) problems: Vec<Problem>,
 }
 
 /// A tunnel, wherever it is needed.
-struct Tunnel<'a> {
-    object: &'a LowLevel<MirrorTargetSpec>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tunnel {
+    object: Arc<LowLevel<MirrorTargetSpec>>,
     device: IfName,
-    loopback: &'a Loopback<'a>,
+    /// Where its source address comes from.
+    pool: TypedObjectReference,
+    /// The names of the routing objects that have its loopback.
+    loopback_objects: BTreeSet<String>,
 }
 
 /// A selector.
-struct Mirror<'a> {
-    name: &'a str,
-    object: &'a LowLevel<MirrorSelectorSpec>,
-    target: &'a str,
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mirror {
+    object: Arc<LowLevel<MirrorSelectorSpec>>,
     place: Place,
 }
 
-/// Gives every node the mirrors that concern it, and says what is wrong with the others.
-pub(crate) fn assign(
-    snapshot: &Snapshot,
-    (settings, lowered): (&SettingsSpec, &Lowered),
-    nodes: &mut BTreeMap<String, NodeConfig>,
-    problems: &mut Vec<Problem>,
-) {
-    let loopbacks = loopbacks(snapshot, lowered, problems);
-    let mirrors = resolve(snapshot, settings, lowered, &loopbacks, problems);
-    place::place(&mirrors, snapshot, nodes, problems);
+impl Mirror {
+    fn target(&self) -> &str {
+        &self.object.spec.mirror_target.name
+    }
 }
 
-/// Checks all targets and selectors.
-fn resolve<'a>(
-    snapshot: &Snapshot,
-    settings: &'a SettingsSpec,
-    lowered: &'a Lowered,
-    loopbacks: &'a Loopbacks<'a>,
-    problems: &mut Vec<Problem>,
-) -> Mirrors<'a> {
-    let tunnels = tunnels(lowered, loopbacks, problems);
-    let mut mirrors = Mirrors {
-        settings,
-        tunnels,
-        of_segments: BTreeMap::new(),
-        of_routing: BTreeMap::new(),
-    };
-    for (name, object) in &*lowered.mirror_selectors {
-        match source(snapshot, lowered, object) {
-            Ok((source, place)) => {
-                let target = object.spec.mirror_target.name.as_str();
-                let mirror = Mirror {
-                    name,
-                    object,
-                    target,
-                    place,
-                };
-                // What is wrong with a target that exists is said on the target.
-                if mirrors.tunnels.contains_key(target) {
-                    let by_source = match mirror.place {
-                        Place::Segment(_) => &mut mirrors.of_segments,
-                        Place::Vrf(_) => &mut mirrors.of_routing,
-                    };
-                    by_source.entry(source).or_default().push(mirror);
+/// All targets and selectors, checked.
+pub(crate) struct AllMirrors;
+impl Query for AllMirrors {
+    type Key = ();
+    type Value = Arc<Mirrors>;
+    fn compute(view: &View<'_>, (): &()) -> Arc<Mirrors> {
+        let mut mirrors = Mirrors::default();
+        let loopbacks = loopbacks(view, &mut mirrors.problems);
+        mirrors.tunnels = tunnels(view, &loopbacks, &mut mirrors.problems);
+        for object in objects::<MirrorSelectorSpec>(view, &Facet::MirrorSelectors) {
+            match place(view, &object) {
+                Ok(place) => {
+                    let source = object.spec.mirror_source.name.clone();
+                    let mirror = Mirror { object, place };
+                    // What is wrong with a target that exists is said on the target.
+                    if mirrors.tunnels.contains_key(mirror.target()) {
+                        let by_source = match mirror.place {
+                            Place::Segment(_) => &mut mirrors.of_segments,
+                            Place::Vrf(_) => &mut mirrors.of_routing,
+                        };
+                        by_source.entry(source).or_default().push(mirror);
+                    }
+                }
+                Err(found) => {
+                    let problem = |(field, kind)| Problem::new(object.source.clone(), field, kind);
+                    mirrors.problems.extend(found.into_iter().map(problem));
                 }
             }
-            Err(found) => {
-                let problem = |(field, kind)| Problem::new(object.source.clone(), field, kind);
-                problems.extend(found.into_iter().map(problem));
-            }
         }
+        Arc::new(mirrors)
     }
-    mirrors
+}
+
+/// Whether anything is mirrored anywhere.
+pub(crate) struct HasMirrors;
+impl Query for HasMirrors {
+    type Key = ();
+    type Value = bool;
+    fn compute(view: &View<'_>, (): &()) -> bool {
+        let mirrors = view.get::<AllMirrors>(&());
+        !mirrors.of_segments.is_empty() || !mirrors.of_routing.is_empty()
+    }
+}
+
+/// The objects of a kind under a facet, by name.
+fn objects<S: LowLevelSpec>(view: &View<'_>, facet: &Facet) -> Vec<Arc<LowLevel<S>>> {
+    let selected = view.who::<Facets>(facet);
+    let objects = selected.iter().filter_map(|one| one.object());
+    let mut objects: Vec<_> = objects.filter_map(S::of).cloned().collect();
+    objects.sort_by(|a, b| a.name.cmp(&b.name));
+    objects
+}
+
+/// The same, the older first.
+fn by_age<S: LowLevelSpec>(view: &View<'_>, facet: &Facet) -> Vec<Arc<LowLevel<S>>> {
+    let mut objects = objects(view, facet);
+    objects.sort_by(|a, b| a.order().cmp(&b.order()));
+    objects
 }
 
 type Refusal = (&'static str, problem::Kind);
 
-/// The object whose traffic a selector copies.
-fn source<'a>(
-    snapshot: &Snapshot,
-    lowered: &'a Lowered,
-    object: &'a LowLevel<MirrorSelectorSpec>,
-) -> Result<(&'a str, Place), Vec<Refusal>> {
-    let spec = &object.spec;
+/// Where a selector copies traffic, if nothing is wrong with it.
+fn place(view: &View<'_>, selector: &LowLevel<MirrorSelectorSpec>) -> Result<Place, Vec<Refusal>> {
+    let spec = &selector.spec;
     let mut wrong = Vec::new();
     if let Some(Err(message)) = spec.traffic_match.as_ref().map(check_traffic) {
         let message = message.to_owned();
         wrong.push(("spec.trafficMatch", problem::Kind::RuleBroken { message }));
     }
-    if let Err(kind) = target(snapshot, lowered, &spec.mirror_target) {
+    if let Err(kind) = target(view, &spec.mirror_target) {
         wrong.push(("spec.mirrorTarget", kind));
     }
-    let target = lowered.mirror_targets.get(&spec.mirror_target.name);
-    let mirror_vrf = target.map(|target| target.spec.destination_vrf.as_str());
-    let place = place_of(snapshot, lowered, &spec.mirror_source).and_then(|place| match place {
-        Place::Vrf(vrf) if Some(vrf.as_str()) == mirror_vrf => {
+    let target = object::<MirrorTargetSpec>(view, &spec.mirror_target.name);
+    let mirror_vrf = target.map(|target| target.spec.destination_vrf.to_string());
+    let place = place_of(view, &spec.mirror_source).and_then(|place| match place {
+        Place::Vrf(vrf) if Some(&vrf) == mirror_vrf.as_ref() => {
             Err(problem::Kind::MirrorOfItself { vrf })
         }
         place => Ok(place),
     });
     match place {
-        Ok(place) if wrong.is_empty() => Ok((&spec.mirror_source.name, place)),
+        Ok(place) if wrong.is_empty() => Ok(place),
         Ok(_) => Err(wrong),
         Err(kind) => {
             wrong.push(("spec.mirrorSource", kind));
@@ -157,29 +176,21 @@ fn written(reference: &TypedObjectReference) -> String {
     }
 }
 
-fn target(
-    snapshot: &Snapshot,
-    lowered: &Lowered,
-    reference: &TypedObjectReference,
-) -> Result<(), problem::Kind> {
+fn target(view: &View<'_>, reference: &TypedObjectReference) -> Result<(), problem::Kind> {
     if !names_kind(reference, Kind::MirrorTarget) {
         return Err(problem::Kind::WrongReference {
             found: written(reference),
             wanted: "a MirrorTarget",
         });
     }
-    if lowered.mirror_targets.contains_key(&reference.name) {
-        return Ok(());
+    match object::<MirrorTargetSpec>(view, &reference.name) {
+        Some(_) => Ok(()),
+        None => Err(view.missing(ObjectRef::named(Kind::MirrorTarget, &reference.name))),
     }
-    Err(snapshot.missing(ObjectRef::named(Kind::MirrorTarget, &reference.name)))
 }
 
 /// Where the traffic of an object is seen on a node.
-fn place_of(
-    snapshot: &Snapshot,
-    lowered: &Lowered,
-    reference: &TypedObjectReference,
-) -> Result<Place, problem::Kind> {
+fn place_of(view: &View<'_>, reference: &TypedObjectReference) -> Result<Place, problem::Kind> {
     let name = &reference.name;
     let of_layer2 = names_kind(reference, Kind::Layer2NetworkConfiguration);
     if !of_layer2 && !names_kind(reference, Kind::VrfRouteConfiguration) {
@@ -188,66 +199,64 @@ fn place_of(
             wanted: "a Layer2NetworkConfiguration or a VRFRouteConfiguration",
         });
     }
-    let missing = |kind| snapshot.missing(ObjectRef::named(kind, name));
+    let missing = |kind| view.missing(ObjectRef::named(kind, name));
     if !of_layer2 {
-        let object = lowered.vrf.get(name);
-        let object = object.ok_or_else(|| missing(Kind::VrfRouteConfiguration))?;
-        return Ok(Place::Vrf(object.spec.vrf.to_string()));
+        let routing = object::<VrfRouteConfigurationSpec>(view, name);
+        let routing = routing.ok_or_else(|| missing(Kind::VrfRouteConfiguration))?;
+        return Ok(Place::Vrf(routing.spec.vrf.to_string()));
     }
-    let object = lowered.layer2.get(name);
-    let object = object.ok_or_else(|| missing(Kind::Layer2NetworkConfiguration))?;
-    if object.spec.interface_ref.is_some() {
+    let segment = object::<Layer2NetworkConfigurationSpec>(view, name);
+    let segment = segment.ok_or_else(|| missing(Kind::Layer2NetworkConfiguration))?;
+    if segment.spec.interface_ref.is_some() {
         return Err(problem::Kind::NothingToMirror {
-            mirrored: object.source.clone(),
+            mirrored: segment.source.clone(),
             why: "it is on a device of the node",
         });
     }
-    Ok(Place::Segment(object.spec.id.get()))
+    Ok(Place::Segment(segment.spec.id.get()))
 }
 
 /// The tunnels that can be made. Of two that would be one to the kernel, the older object's is made.
-fn tunnels<'a>(
-    lowered: &'a Lowered,
-    loopbacks: &'a Loopbacks<'a>,
+fn tunnels(
+    view: &View<'_>,
+    loopbacks: &Loopbacks,
     problems: &mut Vec<Problem>,
-) -> BTreeMap<&'a str, Tunnel<'a>> {
-    let mut tunnels: BTreeMap<&str, Tunnel<'_>> = BTreeMap::new();
-    let mut devices: BTreeMap<IfName, &ObjectRef> = BTreeMap::new();
-    let mut ends: BTreeMap<_, &ObjectRef> = BTreeMap::new();
-    for (name, object) in by_age(&lowered.mirror_targets) {
+) -> BTreeMap<String, Tunnel> {
+    let mut tunnels: BTreeMap<String, Tunnel> = BTreeMap::new();
+    let mut devices: BTreeMap<IfName, ObjectRef> = BTreeMap::new();
+    let mut ends: BTreeMap<_, ObjectRef> = BTreeMap::new();
+    for object in by_age::<MirrorTargetSpec>(view, &Facet::MirrorTargets) {
         let spec = &object.spec;
-        let device = names::mirror_tunnel(name, spec.kind);
-        let is_generated = object.is_generated();
+        let device = names::mirror_tunnel(&object.name, spec.kind);
         let mut report = |field: &str, kind| {
             problems.push(Problem::new(object.source.clone(), field, kind));
         };
-        let vrf = spec.destination_vrf.as_str();
-        let Some(loopback) = loopbacks.get(&(vrf, &spec.source_loopback)) else {
-            let mut routing = lowered.vrf.values();
-            if !routing.any(|object| object.spec.vrf.as_str() == vrf) {
-                let vrf = vrf.to_owned();
+        let vrf = spec.destination_vrf.to_string();
+        let Some(loopback) = loopbacks.get(&(vrf.clone(), spec.source_loopback.clone())) else {
+            if !view.has::<Facets>(&Facet::Vrf(vrf.clone())) {
                 report(
                     "spec.destinationVrf",
                     problem::Kind::MirrorVrfMissing { vrf },
                 );
             // What is wrong with a loopback that exists is said on its object.
-            } else if !wanted(lowered, vrf, &spec.source_loopback) {
-                let (vrf, loopback) = (vrf.to_owned(), spec.source_loopback.to_string());
+            } else if !is_wanted(view, &vrf, &spec.source_loopback) {
+                let loopback = spec.source_loopback.to_string();
                 let kind = problem::Kind::LoopbackMissing { vrf, loopback };
                 report("spec.sourceLoopback", kind);
             }
             continue;
         };
-        if let Some(by) = devices.get(&device).map(|by| (*by).clone()) {
+        if let Some(by) = devices.get(&device).cloned() {
             let (name, node) = (device.to_string(), None);
             let kind = problem::Kind::DeviceNameTaken { name, by, node };
             report("metadata.name", kind);
             continue;
         }
-        let end = (vrf, &spec.source_loopback, spec.destination_ip, spec.key);
+        let loopback_name = spec.source_loopback.clone();
+        let end = (vrf, loopback_name, spec.destination_ip, spec.key);
         let end = (end, spec.kind == GreProtocol::L2gre);
-        if let Some(by) = ends.get(&end).map(|by| (*by).clone()) {
-            let field = if is_generated {
+        if let Some(by) = ends.get(&end).cloned() {
+            let field = if object.is_generated() {
                 "spec.address"
             } else {
                 "spec.destinationIP"
@@ -255,36 +264,22 @@ fn tunnels<'a>(
             report(field, problem::Kind::TunnelTaken { by });
             continue;
         }
-        ends.insert(end, &object.source);
-        devices.insert(device.clone(), &object.source);
+        ends.insert(end, object.source.clone());
+        devices.insert(device.clone(), object.source.clone());
         let tunnel = Tunnel {
-            object,
             device,
-            loopback,
+            pool: loopback.pool.clone(),
+            loopback_objects: loopback.objects.clone(),
+            object: Arc::clone(&object),
         };
-        tunnels.insert(name, tunnel);
+        tunnels.insert(object.name.clone(), tunnel);
     }
     tunnels
 }
 
 /// Whether some object would give a VRF this loopback.
-fn wanted(lowered: &Lowered, vrf: &str, loopback: &IfName) -> bool {
-    let objects = lowered.vrf.values();
-    let mut of_vrf = objects.filter(|object| object.spec.vrf.as_str() == vrf);
-    of_vrf.any(|object| {
-        object
-            .spec
-            .loopbacks
-            .iter()
-            .any(|one| one.name == *loopback)
-    })
-}
-
-fn by_age<S>(objects: &LowLevelObjects<S>) -> Vec<(&str, &LowLevel<S>)> {
-    let mut sorted: Vec<_> = objects
-        .iter()
-        .map(|(name, one)| (name.as_str(), &**one))
-        .collect();
-    sorted.sort_by(|(a_name, a), (b_name, b)| (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name)));
-    sorted
+fn is_wanted(view: &View<'_>, vrf: &str, loopback: &IfName) -> bool {
+    let routing = objects::<VrfRouteConfigurationSpec>(view, &Facet::Loopbacks);
+    let mut of_vrf = routing.iter().filter(|one| one.spec.vrf.as_str() == vrf);
+    of_vrf.any(|one| one.spec.loopbacks.iter().any(|one| one.name == *loopback))
 }

@@ -1,24 +1,23 @@
-//! From a revision to the config of each node: complete, with no choice left to the node.
+//! From low-level objects to the config of each node: complete, with no choice left to the node.
 
 mod addresses;
+mod checks;
 mod group;
 mod layer2;
-mod memo;
 mod mtu;
-mod outside;
 mod peers;
+mod selection;
 mod steering;
+mod stored;
 mod underlay;
 mod vrfs;
 
 use std::{
-    cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
 use api::{
-    meta::Labels,
     tcaas::{
         NodeNetworkConfigSpec,
         node_network_config::{
@@ -29,26 +28,34 @@ use api::{
     value::{HostCidr, IfName},
 };
 
-use self::{
-    group::{Group, Indexes, everything, unreached},
-    memo::{Known, Scope},
-    steering::Steering,
-    underlay::Places,
+use self::group::{Group, Named};
+pub(crate) use self::{
+    checks::{
+        Carriers, InterfaceFault, InterfaceFaults, NotesNodesOutside, PeeringsInEffect,
+        ProblemsOfGroup, interface_problem, is_idle,
+    },
+    group::{
+        BuiltFor, FirstNode, HasOverlay, MembersOf, NumbersFor, SteeredVrfs, Tables, TablesFor,
+        TablesInUse, problems_without_nodes, unreached,
+    },
+    peers::WrongWithPeering,
+    selection::{
+        AskedKeys, Facet, Facets, NodesBySignature, Requirements, Signature, SignatureOf, signature,
+    },
+    stored::{ProgressOf, PublishedOf},
+    underlay::{AddressesOfPool, HoldersByAddress, PlaceOf, PlanFor, PlanOf, router_addresses},
+    vrfs::{NumbersOfAll, SaidOf},
 };
 pub use self::{
-    memo::Memo,
     steering::{Consumer, Reason, consumers},
     underlay::underlay_of,
 };
 use crate::{
-    allocate,
-    changes::Changes,
-    lower::{NodeAddresses, Touched},
-    mirror::NodeMirrors,
-    names,
-    problem::{self, Problem},
-    revision::Content,
-    snapshot::{Key, Kind, ObjectRef, Snapshot},
+    fingerprint::{self, Digest},
+    memo::Query,
+    mirror::{self, HasMirrors, NodeMirrors},
+    snapshot::{Key, ObjectRef},
+    view::View,
 };
 
 /// The config of one node. What it shares with its like is one value in memory.
@@ -62,6 +69,8 @@ pub struct NodeConfig {
     pub mirrors: NodeMirrors,
     /// What all nodes of its group have.
     pub shared: Arc<Shared>,
+    /// The revision in which the node's content last changed, where that is not the newest: its stored config has the same content.
+    pub revision: Option<Arc<str>>,
 }
 
 /// What all nodes of a group have.
@@ -89,11 +98,15 @@ pub struct Shared {
     pub segments: BTreeSet<String>,
     /// The routing that is for these nodes, by the name of its object.
     pub routing: BTreeSet<String>,
+    /// The segments on which nodes have addresses, by the name of their object.
+    pub addressed: BTreeSet<String>,
+    /// Fingerprint of what nodes get of this.
+    pub(crate) digest: Digest,
 }
 
 impl NodeConfig {
-    /// The config as it is published.
-    pub fn spec(&self, revision: &str) -> NodeNetworkConfigSpec {
+    /// The config as it is published, where the newest revision is this one.
+    pub fn spec(&self, newest: &str) -> NodeNetworkConfigSpec {
         let Shared {
             layer2s,
             cluster_vrf,
@@ -106,6 +119,8 @@ impl NodeConfig {
             steering: _,
             segments: _,
             routing: _,
+            addressed: _,
+            digest: _,
         } = &*self.shared;
         let mut layer2s = layer2s.clone();
         for interface in layer2s
@@ -126,7 +141,7 @@ impl NodeConfig {
         }
         let mut spec = NodeNetworkConfigSpec {
             contract_version: CONTRACT_VERSION,
-            revision: revision.to_owned(),
+            revision: self.revision.as_deref().unwrap_or(newest).to_owned(),
             underlay: self.underlay.as_deref().cloned(),
             layer2s,
             cluster_vrf: cluster_vrf.clone(),
@@ -135,8 +150,16 @@ impl NodeConfig {
             host_vlans,
             host_loopbacks: host_loopbacks.clone(),
         };
-        self.mirrors.enter(&mut spec);
+        self.mirrors.insert_into(&mut spec);
         spec
+    }
+
+    /// The content of the config: all of it but the revision that it names.
+    pub fn content(&self) -> NodeNetworkConfigSpec {
+        NodeNetworkConfigSpec {
+            revision: String::new(),
+            ..self.spec("")
+        }
     }
 
     /// Puts in the node's own addresses; routes whose next hop they do not reach are left out.
@@ -158,221 +181,65 @@ impl NodeConfig {
     }
 }
 
-/// Brings the config of every node up to date. What no change touches is not made again.
-pub(crate) fn update(
-    (configs, memo): (&mut BTreeMap<String, NodeConfig>, &mut Memo),
-    (content, snapshot): (&Content, &Snapshot),
-    addresses: &NodeAddresses,
-    (changes, touched): (Changes<'_>, &Touched),
-    problems: &mut Vec<Problem>,
-) {
-    let mut scope = memo.update(content, snapshot, (changes, touched));
-    problems.extend(memo.places.problems.iter().cloned());
-    problems.extend(memo.numbers.problems.iter().cloned());
-    let broken = peers::check(content, problems);
-    if broken != memo.broken {
-        // A peering may break by what is for other nodes than its own.
-        scope = scope.everywhere();
-        memo.broken = broken;
-    }
-    if changes.touch(Kind::Node) {
-        configs.retain(|node, _| snapshot.nodes.contains_key(&Key::named(node)));
-    }
-    if memo.members.is_empty() {
-        // Without nodes there is nothing to build, but what cannot stand together is still said.
-        let nobody = Arc::default();
-        let everything = everything(content, &nobody);
-        layer2::claims(&everything, &memo.numbers.holders, problems);
-        Steering::find(&everything, &memo.numbers, problems);
-        return;
-    }
-    let rebuilt = rebuild(memo, content, &scope);
-    let is_everywhere = matches!(scope, Scope::Everywhere(_));
-    for (labels, known) in &memo.groups {
-        problems.extend(known.problems.iter().cloned());
-        if is_everywhere || rebuilt.contains(labels) {
-            hand_out(known, &memo.places, configs);
-        }
-    }
-    let premises = memo.groups.values().map(|known| &known.premises);
-    unreached(premises, problems);
-    nowhere(content, memo, problems);
-    interfaces(content, snapshot, configs, problems);
-    mtu::check(content, snapshot, configs, problems);
-    outside::note(content, configs, problems);
-    let holders: BTreeSet<&String> = addresses.values().flat_map(BTreeMap::keys).collect();
-    for (node, config) in configs {
-        if !config.addresses.is_empty() || holders.contains(node) {
-            addresses::place(content, addresses, node, config);
-        }
+/// The config of a node that is there.
+pub(crate) fn config(view: &View<'_>, node: &Key) -> Option<Arc<NodeConfig>> {
+    // Where nothing is mirrored anywhere there is nothing to add.
+    if view.get::<HasMirrors>(&()) {
+        view.get::<ConfigOf>(node)
+    } else {
+        view.get::<ForwardingOf>(node)
     }
 }
 
-/// Builds the groups anew for which something is different; says which those are.
-fn rebuild(memo: &mut Memo, content: &Content, scope: &Scope<'_>) -> BTreeSet<Labels> {
-    let nobody = Arc::default();
-    let indexes = OnceCell::new();
-    let (places, numbers, broken) = (&memo.places, &memo.numbers, &memo.broken);
-    let group = |labels: &Labels, nodes| {
-        let indexes = indexes.get_or_init(|| Indexes::new(content, &nobody));
-        let has_overlay = nodes_of(nodes).any(|node| places.has_vtep(node));
-        let mut group = indexes.group(labels, nodes, has_overlay);
-        group.bgp.retain(|(name, _)| !broken.contains(*name));
-        group
-    };
-    let mut plans = Vec::new();
-    let mut steered: BTreeSet<String> = BTreeSet::new();
-    for (labels, nodes) in &memo.members {
-        let known = memo.groups.get(labels);
-        if let Some(known) = known.filter(|_| scope.passes_by(labels)) {
-            steered.extend(known.steered.iter().cloned());
-            continue;
-        }
-        let group = group(labels, nodes);
-        if let Some(known) = known.filter(|known| known.fits(&group, scope, numbers)) {
-            steered.extend(known.steered.iter().cloned());
-            continue;
-        }
-        let steering = Steering::of(&group, numbers);
-        steered.extend(steering.0.vrfs().into_iter().map(str::to_owned));
-        plans.push((labels, group, steering));
+/// The config of each node that is there, with its mirrors.
+pub(crate) struct ConfigOf;
+impl Query for ConfigOf {
+    type Key = Key;
+    type Value = Option<Arc<NodeConfig>>;
+    fn compute(view: &View<'_>, node: &Key) -> Option<Arc<NodeConfig>> {
+        let forwarding = view.get::<ForwardingOf>(node)?;
+        let mirrors = mirror::of_node(view, node);
+        Some(Arc::new(NodeConfig {
+            mirrors,
+            ..NodeConfig::clone(&forwarding)
+        }))
     }
-    let tables = tables(content, &memo.told, &steered);
-    let mut built = BTreeMap::new();
-    for (labels, group, steering) in plans {
-        let known = group.build(content, numbers, steering, &tables);
-        built.insert(labels.clone(), known);
-    }
-    for (labels, known) in &memo.groups {
-        if !built.contains_key(labels) && !known.has_tables(&tables) {
-            let group = group(labels, &known.premises.nodes);
-            let steering = Steering::of(&group, numbers);
-            let known = group.build(content, numbers, steering, &tables);
-            built.insert(labels.clone(), known);
-        }
-    }
-    let rebuilt = built.keys().cloned().collect();
-    memo.groups.extend(built);
-    rebuilt
 }
 
-fn nodes_of(nodes: &Arc<Vec<String>>) -> impl Iterator<Item = &str> {
-    nodes.iter().map(String::as_str)
-}
-
-/// Gives each node of a group what the group has, and its own place in the fabric.
-fn hand_out(known: &Known, places: &Places, configs: &mut BTreeMap<String, NodeConfig>) {
-    for node in nodes_of(&known.premises.nodes) {
-        let underlay = places.underlays.get(node);
+/// The config of each node that is there, without mirrors: what changes forwarding.
+pub(crate) struct ForwardingOf;
+impl Query for ForwardingOf {
+    type Key = Key;
+    type Value = Option<Arc<NodeConfig>>;
+    fn compute(view: &View<'_>, node: &Key) -> Option<Arc<NodeConfig>> {
+        let signature = signature(view, node)?;
+        let built = view.get::<BuiltFor>(&signature);
+        let underlay = view.get::<PlaceOf>(node).underlay;
         // A node that got no address, because a pool is used up, can have no overlay.
-        let shared = if places.has_vtep(node) {
-            &known.shared
-        } else {
-            &known.bare
-        };
-        if let Some(config) = configs.get_mut(node) {
-            config.underlay = underlay.cloned();
-            config.shared = Arc::clone(shared);
-            continue;
-        }
-        let config = NodeConfig {
-            underlay: underlay.cloned(),
-            addresses: BTreeMap::new(),
+        let has_vtep = underlay.as_ref().is_some_and(|one| one.vtep.is_some());
+        let shared = if has_vtep { &built.shared } else { &built.bare };
+        Some(Arc::new(NodeConfig {
+            addresses: addresses::of_node(view, &node.name, shared),
+            underlay,
             mirrors: NodeMirrors::default(),
             shared: Arc::clone(shared),
-        };
-        configs.insert(node.to_owned(), config);
+            revision: None,
+        }))
     }
 }
 
-/// Says which hand-written peerings are on a segment that no selected node has.
-fn nowhere(content: &Content, memo: &Memo, problems: &mut Vec<Problem>) {
-    let broken = &memo.broken;
-    let groups = memo.groups.values();
-    let in_effect: BTreeSet<&String> = groups.flat_map(|known| &known.shared.peerings).collect();
-    for (name, object) in &*content.bgp {
-        let said = || {
-            problems
-                .iter()
-                .any(|problem| problem.subject == object.source)
-        };
-        let idle = !in_effect.contains(name) && !broken.contains(name) && !object.is_generated();
-        if let Some(segment) = &object.spec.peering_vlan
-            && idle
-            && !said()
-        {
-            let kind = problem::Kind::PeeringNowhere {
-                segment: ObjectRef::named(Kind::Layer2NetworkConfiguration, &segment.name),
-            };
-            let source = object.source.clone();
-            problems.push(Problem::new(source, "spec.nodeSelector", kind));
-        }
+impl NodeConfig {
+    /// What tells the content of this config from every other. It is made of the fingerprints of what nodes share.
+    pub fn fingerprint(&self) -> String {
+        let Self {
+            underlay,
+            addresses,
+            mirrors,
+            shared,
+            revision: _,
+        } = self;
+        let own = fingerprint::of(&(underlay.as_deref(), addresses, mirrors.content()));
+        let parts = [("shared", shared.digest), ("own", own)];
+        crate::names::hex(&fingerprint::of_parts(parts.into_iter()))
     }
-}
-
-/// Checks the devices below the hosts' VLANs against what the nodes report.
-fn interfaces(
-    content: &Content,
-    snapshot: &Snapshot,
-    configs: &BTreeMap<String, NodeConfig>,
-    problems: &mut Vec<Problem>,
-) {
-    let mut missing: BTreeMap<(&str, &IfName), Vec<&str>> = BTreeMap::new();
-    for (node, config) in configs {
-        let report = snapshot.node_network_statuses.get(&Key::named(node));
-        let report = report.and_then(|report| report.status.as_ref());
-        for (device, vlan) in &config.shared.host_vlans {
-            let Some(object) = config.shared.host_devices.get(device) else {
-                continue;
-            };
-            if config.is_uplink(&vlan.parent)
-                && let Some(object) = content.layer2.get(object)
-            {
-                let kind = problem::Kind::InterfaceInUse {
-                    interface: vlan.parent.to_string(),
-                    why: format!("is an uplink of node {node:?}"),
-                };
-                let source = object.source.clone();
-                problems.push(Problem::new(source, "spec.interfaceRef", kind));
-            } else if let Some(report) = report {
-                let mut interfaces = report.interfaces.iter();
-                if !interfaces.any(|seen| seen.name == vlan.parent.as_str()) {
-                    let nodes = missing.entry((object, &vlan.parent)).or_default();
-                    nodes.push(node);
-                }
-            }
-        }
-    }
-    for ((object, interface), nodes) in missing {
-        if let (Some(object), Some(node)) = (content.layer2.get(object), nodes.first()) {
-            let kind = problem::Kind::InterfaceNotFound {
-                interface: interface.to_string(),
-                node: (*node).to_owned(),
-                others: nodes.len() - 1,
-            };
-            let source = object.source.clone();
-            problems.push(Problem::new(source, "spec.interfaceRef", kind));
-        }
-    }
-}
-
-/// A route table for each VRF name, the same on every node; what a node already uses stays.
-fn tables(
-    content: &Content,
-    told: &BTreeMap<String, u32>,
-    steered: &BTreeSet<String>,
-) -> BTreeMap<String, u32> {
-    let local = steered.iter().map(|vrf| names::local_vrf(vrf));
-    let local: Vec<IfName> = local.collect();
-    let mut names: BTreeSet<&str> = content
-        .vrf
-        .values()
-        .map(|object| object.spec.vrf.as_str())
-        .collect();
-    names.insert(content.settings.cluster_vrf.name.as_str());
-    names.extend(local.iter().map(IfName::as_str));
-    let range = &content.settings.route_tables;
-    // The kernel's own tables, which no range may hand out.
-    let usable = |table: &u32| !(253..=255).contains(table);
-    allocate::numbers((range.first, range.last), &names, told, usable)
 }

@@ -7,17 +7,19 @@ pub mod ipam;
 mod metallb;
 mod sriov;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use api::selvedge::{CalicoApiVersion, Platform};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Compilation,
-    lower::{Differences, Lowered, Service, Touched},
-    problem,
-    snapshot::{Kind, ObjectRef, Snapshot},
+    lower::{MergedIntent, Service, merge::Merged},
+    memo::Query,
+    mirror::HasMirrors,
+    problem::{self, Problem},
+    snapshot::{IntentKind, Key, ObjectRef, kinds},
+    view::View,
 };
 
 /// An object of another program.
@@ -72,82 +74,95 @@ impl PlatformObject {
     }
 }
 
-/// Brings up to date what services, attachments and nodes need of the platform, sorted by kind and name.
-pub(crate) fn update(compilation: &mut Compilation, snapshot: &Snapshot, touched: &Touched) {
-    let Compilation {
-        lowered,
-        revision,
-        nodes,
-        platform: objects,
-        ..
-    } = compilation;
-    let settings = &revision.content.settings.platform;
-    let add = |objects: &mut Vec<_>, subject: &ObjectRef, service: &Service| {
-        if service.is_sound {
-            let made = of_service(snapshot, settings, subject, service);
-            objects.extend(made.into_iter().map(Arc::new));
-        }
-    };
-    match touched {
-        Touched::All => {
-            objects.clear();
-            for (subject, service) in &lowered.services {
-                add(objects, subject, service);
-            }
-        }
-        Touched::These(Differences { intents, .. }) => {
-            // What attachments and nodes need is little, and made again.
-            objects.retain(|object| {
-                let owner = &object.owner;
-                is_service(owner.kind) && !intents.contains(owner)
-            });
-            for subject in intents {
-                if let Some(service) = lowered.services.get(subject) {
-                    add(objects, subject, service);
-                }
-            }
-        }
+/// What tells an object of another program from every other.
+pub type Identity = (&'static str, &'static str, Option<String>, String);
+
+impl PlatformObject {
+    /// Group and version, kind, namespace and name.
+    pub fn identity(&self) -> Identity {
+        let Self {
+            api_version,
+            kind,
+            namespace,
+            name,
+            ..
+        } = self;
+        (api_version, kind, namespace.clone(), name.clone())
     }
-    let claims = ipam::claims(snapshot, nodes, &revision.fingerprint);
-    objects.extend(claims.into_iter().map(Arc::new));
-    for (name, attachment) in &lowered.attachments {
-        if let Some(vlan) = attachment.sriov_vlan {
-            let subject = ObjectRef::named(Kind::Layer2Attachment, name);
-            let object = sriov::attachment(&settings.sriov, &subject, vlan);
-            objects.push(Arc::new(object));
-        }
-    }
-    objects.sort_by(|a, b| identity(a).cmp(&identity(b)));
 }
 
-fn is_service(kind: Kind) -> bool {
-    matches!(kind, Kind::Inbound | Kind::Outbound | Kind::PodNetwork)
+/// Objects of other programs.
+pub(crate) type PlatformObjects = Arc<Vec<Arc<PlatformObject>>>;
+
+/// What an intent needs of the platform.
+pub(crate) struct PlatformOf;
+impl Query for PlatformOf {
+    type Key = ObjectRef;
+    type Value = PlatformObjects;
+    fn compute(view: &View<'_>, subject: &ObjectRef) -> PlatformObjects {
+        let settings = &view.settings().platform;
+        let merged = view.get::<Merged>(subject);
+        let mut objects = Vec::new();
+        if let Some(service) = merged.service.as_ref().filter(|service| service.is_sound) {
+            objects.extend(of_service(view, settings, subject, service));
+        }
+        let attachment = merged.attachment.as_ref();
+        if let Some(vlan) = attachment.and_then(|attachment| attachment.sriov_vlan) {
+            objects.push(sriov::attachment(&settings.sriov, subject, vlan));
+        }
+        Arc::new(objects.into_iter().map(Arc::new).collect())
+    }
+}
+
+/// The claims of addresses that each node needs.
+pub(crate) struct ClaimsOf;
+impl Query for ClaimsOf {
+    type Key = Key;
+    type Value = PlatformObjects;
+    fn compute(view: &View<'_>, node: &Key) -> PlatformObjects {
+        let claims = ipam::claims(view, node).into_iter();
+        Arc::new(claims.map(Arc::new).collect())
+    }
+}
+
+/// Whether any node needs a claim, or may hold one.
+pub(crate) struct HasClaims;
+impl Query for HasClaims {
+    type Key = ();
+    type Value = bool;
+    fn compute(view: &View<'_>, (): &()) -> bool {
+        view.get::<HasMirrors>(&()) || !view.keys::<kinds::IpAddressClaim>().is_empty()
+    }
 }
 
 /// What one service is on the platform.
 fn of_service(
-    snapshot: &Snapshot,
+    view: &View<'_>,
     settings: &Platform,
     subject: &ObjectRef,
     service: &Service,
 ) -> Vec<PlatformObject> {
     let mut objects = Vec::new();
-    match subject.kind {
-        Kind::Inbound => {
-            if let Some(inbound) = snapshot.inbounds.get(&subject.key) {
-                let made = metallb::inbound(settings, subject, &inbound.spec, service);
-                objects.extend(made);
+    match subject.kind.intent() {
+        Some(IntentKind::Inbound) => {
+            if let Some(spec) = view.spec::<kinds::Inbound>(&subject.key) {
+                objects.extend(metallb::inbound(settings, subject, &spec, service));
             }
         }
-        Kind::Outbound => {
-            if let Some(outbound) = snapshot.outbounds.get(&subject.key) {
-                let spec = &outbound.spec;
-                objects.push(coil::outbound(settings, subject, spec, service));
+        Some(IntentKind::Outbound) => {
+            if let Some(spec) = view.spec::<kinds::Outbound>(&subject.key) {
+                objects.push(coil::outbound(settings, subject, &spec, service));
                 objects.extend(calico::outbound(settings, subject, service));
             }
         }
-        Kind::PodNetwork => objects.extend(calico::pod_network(subject, service)),
-        _ => {}
+        Some(IntentKind::PodNetwork) => objects.extend(calico::pod_network(subject, service)),
+        Some(
+            IntentKind::Layer2Attachment
+            | IntentKind::BgpNeighbor
+            | IntentKind::Collector
+            | IntentKind::TrafficMirror,
+        )
+        | None => {}
     }
     if settings.calico.api_version == CalicoApiVersion::Stored {
         objects = objects.into_iter().map(calico::as_stored).collect();
@@ -155,40 +170,30 @@ fn of_service(
     objects
 }
 
-fn identity(object: &PlatformObject) -> impl Ord + use<'_> {
-    let PlatformObject {
-        api_version,
-        kind,
-        namespace,
-        name,
-        ..
-    } = object;
-    (api_version, kind, namespace, name)
+/// Whether what stands on the platform for an intent stays as it is: something is wrong with the intent.
+pub(crate) fn is_kept(subject: &ObjectRef, merged: &MergedIntent) -> bool {
+    match subject.kind.intent() {
+        Some(IntentKind::Inbound | IntentKind::Outbound | IntentKind::PodNetwork) => {
+            let service = merged.service.as_ref();
+            !service.is_some_and(|service| service.is_sound)
+        }
+        Some(IntentKind::Layer2Attachment) => merged.attachment.is_none(),
+        Some(IntentKind::BgpNeighbor | IntentKind::Collector | IntentKind::TrafficMirror)
+        | None => false,
+    }
 }
 
-/// The intents that something is wrong with, also those that cannot be read.
-pub fn keeps(snapshot: &Snapshot, lowered: &Lowered) -> BTreeSet<ObjectRef> {
-    let broken =
-        |(subject, service): (&ObjectRef, &Service)| (!service.is_sound).then(|| subject.clone());
-    let unreadable = snapshot.unreadable.iter().filter(|problem| {
-        let has_objects = matches!(
-            problem.subject.kind,
-            Kind::Inbound | Kind::Outbound | Kind::PodNetwork | Kind::Layer2Attachment
-        );
-        has_objects && matches!(problem.kind, problem::Kind::Unreadable { .. })
-    });
-    let unreadable = unreadable.map(|problem| problem.subject.clone());
-    let attachments = snapshot.layer2_attachments.keys();
-    let attachments = attachments.filter(|key| !lowered.attachments.contains_key(&key.name));
-    let attachments = attachments.map(|key| ObjectRef {
-        kind: Kind::Layer2Attachment,
-        key: key.clone(),
-    });
-    lowered
-        .services
-        .iter()
-        .filter_map(broken)
-        .chain(unreadable)
-        .chain(attachments)
-        .collect()
+/// Whether what stands on the platform for an object stays because the object cannot be read.
+pub(crate) fn is_kept_unread(problem: &Problem) -> bool {
+    let has_objects = match problem.subject.kind.intent() {
+        Some(
+            IntentKind::Inbound
+            | IntentKind::Outbound
+            | IntentKind::PodNetwork
+            | IntentKind::Layer2Attachment,
+        ) => true,
+        Some(IntentKind::BgpNeighbor | IntentKind::Collector | IntentKind::TrafficMirror)
+        | None => false,
+    };
+    has_objects && matches!(problem.kind, problem::Kind::Unreadable { .. })
 }

@@ -1,4 +1,4 @@
-//! What changes forwarding, gathered in one place, and its fingerprint.
+//! What changes forwarding, and its fingerprint.
 //!
 //! A node's config is made from this content and the node's labels alone, never from live objects, so that a stored
 //! revision gives the same config tomorrow.
@@ -13,145 +13,128 @@ use api::{
         NetworkConfigRevisionSpec, RevisionEntry, VrfRevision, VrfRouteConfigurationSpec,
     },
 };
-use sha2::{Digest as _, Sha256};
 
 use crate::{
-    lower::{LowLevelObjects, Lowered},
+    fingerprint::{self, Digest},
+    lower::{LowLevelObject, LowLevelObjects},
+    memo::Query,
     names,
-    snapshot::{Kind, Meta, ObjectRef, Snapshot, by_age},
+    snapshot::{Key, kinds},
+    view::View,
 };
 
 /// How many hexadecimal digits of the fingerprint are the revision's name.
 const NAME_DIGITS: usize = 10;
 
-/// Everything that changes forwarding.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Content {
-    /// Segments.
-    pub layer2: Arc<LowLevelObjects<Layer2NetworkConfigurationSpec>>,
-    /// Routing.
-    pub vrf: Arc<LowLevelObjects<VrfRouteConfigurationSpec>>,
-    /// BGP sessions with workloads.
-    pub bgp: Arc<LowLevelObjects<BgpPeeringSpec>>,
-    /// How nodes are plugged into the fabric, the older first.
-    pub underlays: Vec<(ObjectRef, Meta, UnderlaySpec)>,
-    /// Settings of the cluster.
-    pub settings: SettingsSpec,
-}
-
-impl Content {
-    /// Gathers the content of a revision.
-    pub fn gather(snapshot: &Snapshot, settings: SettingsSpec, lowered: &Lowered) -> Self {
-        let underlays = by_age(&snapshot.underlays)
-            .into_iter()
-            .map(|(key, object)| {
-                let mut spec = object.spec.clone();
-                // A password in clear text stays in its own object and goes into no other.
-                for neighbor in &mut spec.neighbors {
-                    neighbor.password = None;
-                }
-                (
-                    ObjectRef {
-                        kind: Kind::Underlay,
-                        key: key.clone(),
-                    },
-                    object.meta.clone(),
-                    spec,
-                )
-            })
-            .collect();
-        Self {
-            layer2: Arc::clone(&lowered.layer2),
-            vrf: Arc::clone(&lowered.vrf),
-            bgp: Arc::clone(&lowered.bgp),
-            underlays,
-            settings,
-        }
-    }
-
-    /// The revision: this content and its fingerprint.
-    pub fn revision(self) -> Revision {
-        let mut hasher = Sha256::new();
-        let mut add = |kind: &str, name: &str, digest: Digest| {
-            // Lengths keep one entry from reading like two others.
-            for text in [kind, name] {
-                hasher.update(text.len().to_be_bytes());
-                hasher.update(text);
-            }
-            hasher.update(digest);
-        };
-        for (name, object) in &*self.layer2 {
-            add("layer2", name, object.digest);
-        }
-        for (name, object) in &*self.vrf {
-            add("vrf", name, object.digest);
-        }
-        for (name, object) in &*self.bgp {
-            add("bgp", name, object.digest);
-        }
-        for underlay in self.stored_underlays() {
-            let name = underlay.name.clone();
-            add("underlay", &name, digest(&underlay));
-        }
-        add("settings", "", digest(&self.settings));
-        Revision {
-            fingerprint: names::hex(&hasher.finalize()),
-            content: self,
-        }
-    }
-
-    fn stored_underlays(&self) -> Vec<RevisionEntry> {
-        let mut underlays: Vec<_> = self
-            .underlays
-            .iter()
-            .map(|(subject, _, spec)| RevisionEntry {
-                name: subject.key.name.clone(),
-                namespace: subject.key.namespace.clone(),
-                spec: serde_json::to_value(spec).unwrap_or_else(|error| {
-                    unreachable!("an object that was read from JSON is JSON: {error}")
-                }),
-            })
-            .collect();
-        underlays.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-        underlays
-    }
-}
-
-/// Content with its fingerprint: the same content, the same fingerprint.
+/// What changes forwarding beside low-level objects, with the fingerprint of all of it: the same content, the same fingerprint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Revision {
     /// What tells it from every other.
     pub fingerprint: String,
-    /// What changes forwarding.
-    pub content: Content,
+    /// How nodes are plugged into the fabric.
+    pub underlays: Arc<Vec<(Key, UnderlaySpec)>>,
+    /// Settings of the cluster.
+    pub settings: Arc<SettingsSpec>,
+}
+
+/// What changes forwarding beside low-level objects, and its fingerprint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Base {
+    underlays: Arc<Vec<(Key, UnderlaySpec)>>,
+    settings: Arc<SettingsSpec>,
+    digest: Digest,
+}
+
+/// What changes forwarding beside low-level objects.
+pub(crate) struct BaseOfAll;
+impl Query for BaseOfAll {
+    type Key = ();
+    type Value = Base;
+    fn compute(view: &View<'_>, (): &()) -> Base {
+        let settings = view.settings();
+        let keys = view.keys::<kinds::Underlay>();
+        let underlays = keys.iter().filter_map(|key| {
+            let spec = view.spec::<kinds::Underlay>(key)?;
+            let mut spec = UnderlaySpec::clone(&spec);
+            // A password in clear text stays in its own object and goes into no other.
+            for neighbor in &mut spec.neighbors {
+                neighbor.password = None;
+            }
+            Some((Key::clone(key), spec))
+        });
+        let underlays: Vec<(Key, UnderlaySpec)> = underlays.collect();
+        let of_underlays = underlays.iter().map(|(key, spec)| {
+            let name = (&key.namespace, &key.name);
+            ("underlay", fingerprint::of(&(name, spec)))
+        });
+        let of_settings = [("settings", fingerprint::of(&*settings))];
+        let digest = fingerprint::of_parts(of_underlays.chain(of_settings));
+        Base {
+            underlays: Arc::new(underlays),
+            settings,
+            digest,
+        }
+    }
+}
+
+/// Whether an object changes forwarding, and under what word it is part of a fingerprint.
+fn part(object: &LowLevelObject) -> Option<&'static str> {
+    match object {
+        LowLevelObject::Layer2(_) => Some("layer2"),
+        LowLevelObject::Vrf(_) => Some("vrf"),
+        LowLevelObject::Bgp(_) => Some("bgp"),
+        LowLevelObject::MirrorTarget(_) | LowLevelObject::MirrorSelector(_) => None,
+    }
 }
 
 impl Revision {
-    /// The revision as it is stored.
-    pub fn spec(&self) -> NetworkConfigRevisionSpec {
-        let content = &self.content;
-        let layer2 = content.layer2.iter().map(|(name, object)| Layer2Revision {
+    pub(crate) fn new(base: &Base, objects: &LowLevelObjects) -> Self {
+        let gated = objects.iter().filter_map(|one| Some((part(one)?, one)));
+        let named = gated.flat_map(|(part, object)| {
+            [(part, Digest::default()), (object.name(), object.digest())]
+        });
+        let parts = named.chain([("base", base.digest)]);
+        Self {
+            fingerprint: names::hex(&fingerprint::of_parts(parts)),
+            underlays: Arc::clone(&base.underlays),
+            settings: Arc::clone(&base.settings),
+        }
+    }
+
+    /// The revision as it is stored, with the low-level objects that it was made of.
+    pub fn spec(&self, objects: &LowLevelObjects) -> NetworkConfigRevisionSpec {
+        let layer2 = objects.of::<Layer2NetworkConfigurationSpec>();
+        let layer2 = layer2.map(|(name, object)| Layer2Revision {
             name: name.clone(),
             spec: object.spec.clone(),
         });
-        let vrf = content.vrf.iter().map(|(name, object)| VrfRevision {
+        let vrf = objects.of::<VrfRouteConfigurationSpec>();
+        let vrf = vrf.map(|(name, object)| VrfRevision {
             name: name.clone(),
             spec: object.spec.clone(),
         });
-        let bgp = content.bgp.iter().map(|(name, object)| BgpRevision {
+        let bgp = objects.of::<BgpPeeringSpec>();
+        let bgp = bgp.map(|(name, object)| BgpRevision {
             name: name.clone(),
             spec: object.spec.clone(),
+        });
+        let underlay = self.underlays.iter().map(|(key, spec)| RevisionEntry {
+            name: key.name.clone(),
+            namespace: key.namespace.clone(),
+            spec: serde_json::to_value(spec).unwrap_or_else(|error| {
+                unreachable!("an object that was read from JSON is JSON: {error}")
+            }),
         });
         NetworkConfigRevisionSpec {
             revision: self.fingerprint.clone(),
             layer2: layer2.collect(),
             vrf: vrf.collect(),
             bgp: bgp.collect(),
-            underlay: content.stored_underlays(),
+            underlay: underlay.collect(),
             l3vni: Vec::new(),
             l2vni: Vec::new(),
             passthrough: Vec::new(),
-            settings: Some(content.settings.clone()),
+            settings: Some(SettingsSpec::clone(&self.settings)),
         }
     }
 }
@@ -159,14 +142,4 @@ impl Revision {
 /// Name of the object that stores a revision.
 pub fn object_name(revision: &str) -> String {
     revision.chars().take(NAME_DIGITS).collect()
-}
-
-/// Fingerprint of one value.
-pub(crate) type Digest = [u8; 32];
-
-/// The fingerprint of a value: of its JSON, whose fields have an order of their own and whose maps are sorted.
-pub(crate) fn digest<T: serde::Serialize>(value: &T) -> Digest {
-    let json = serde_json::to_vec(value)
-        .unwrap_or_else(|error| unreachable!("an object that was read from JSON is JSON: {error}"));
-    Sha256::digest(json).into()
 }

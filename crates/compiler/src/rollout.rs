@@ -26,16 +26,29 @@ pub enum Progress {
 
 /// How far a node is.
 ///
-/// A status counts only when it speaks of the config that the node was told: an answer to an older one is no answer. Mirrors change
+/// A status counts only when it is about the config that the node was told: an answer to an older one is no answer. Mirrors change
 /// the config and not its revision; the generation tells such configs apart.
 pub fn progress(wanted: &NodeNetworkConfigSpec, told: Option<&Told>) -> Progress {
-    let Some(told) = told.filter(|told| told.spec == *wanted) else {
-        return Progress::Queued;
-    };
-    let answer = told.status.as_ref().filter(|status| {
-        let of_generation = status.observed_generation == told.meta.generation;
-        let of_revision = status.observed_revision.as_ref() == Some(&wanted.revision);
-        of_revision && (of_generation || told.meta.generation.is_none())
+    match told.filter(|told| *told.spec == *wanted) {
+        Some(told) => answered(
+            &wanted.revision,
+            told.meta.generation,
+            told.status.as_deref(),
+        ),
+        None => Progress::Queued,
+    }
+}
+
+/// How far a node is that was told what it must have: by its answer to the config of a revision and a generation.
+pub(crate) fn answered(
+    revision: &str,
+    generation: Option<i64>,
+    status: Option<&NodeNetworkConfigStatus>,
+) -> Progress {
+    let answer = status.filter(|status| {
+        let of_generation = status.observed_generation == generation;
+        let of_revision = status.observed_revision.as_deref() == Some(revision);
+        of_revision && (of_generation || generation.is_none())
     });
     match answer.map(|status| status.config_status) {
         Some(ConfigStatus::Provisioned) => Progress::Ready,
@@ -86,6 +99,8 @@ pub fn waves(nodes: &BTreeSet<String>) -> Vec<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::snapshot::Meta;
     use serde_json::json;
@@ -109,12 +124,12 @@ mod tests {
 
     fn told(revision: &str, status: Option<NodeNetworkConfigStatus>) -> Told {
         Told {
-            meta: Meta {
+            meta: Arc::new(Meta {
                 generation: Some(2),
                 ..Meta::default()
-            },
-            spec: spec(revision),
-            status,
+            }),
+            spec: Arc::new(spec(revision)),
+            status: status.map(Arc::new),
         }
     }
 

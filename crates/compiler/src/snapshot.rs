@@ -8,28 +8,29 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use api::{
     meta::Labels,
     openperouter::{OverlayStatus, UnderlaySpec},
-    selvedge::SettingsSpec,
+    selvedge::{SettingsSpec, SettingsStatus},
     tcaas,
 };
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 pub use self::{
-    kind::{Kind, Lookup},
+    kind::{IntentKind, Kind, Lookup},
     read::REQUIRED,
 };
 use crate::{
+    memo::{self, Memo},
     platform::ipam,
-    problem::{self, Problem},
+    problem::Problem,
 };
 
 /// Names one object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRef {
     /// Its kind.
     pub kind: Kind,
@@ -38,7 +39,7 @@ pub struct ObjectRef {
 }
 
 /// Namespace and name of an object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Its namespace, where its kind has one.
     pub namespace: Option<String>,
@@ -87,15 +88,37 @@ impl Serialize for ObjectRef {
     }
 }
 
-/// One object of the input.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One object of the input. Its parts are shared with whatever was compiled from them.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Object<S, T> {
     /// What Kubernetes knows about it.
-    pub meta: Meta,
+    pub meta: Arc<Meta>,
     /// What its author wants.
-    pub spec: S,
+    pub spec: Arc<S>,
     /// What was reported last; read for earlier allocations and nothing else.
-    pub status: Option<T>,
+    pub status: Option<Arc<T>>,
+}
+
+impl<S, T> Clone for Object<S, T> {
+    fn clone(&self) -> Self {
+        Self {
+            meta: Arc::clone(&self.meta),
+            spec: Arc::clone(&self.spec),
+            status: self.status.clone(),
+        }
+    }
+}
+
+/// A kind of object, with the types of its parts.
+pub trait Resource: 'static {
+    /// The kind.
+    const KIND: Kind;
+    /// What authors write.
+    type Spec: PartialEq + fmt::Debug + Send + Sync + 'static;
+    /// What is reported.
+    type Status: PartialEq + fmt::Debug + Send + Sync + 'static;
+    /// All objects of the kind.
+    fn objects(snapshot: &Snapshot) -> &Objects<Self::Spec, Self::Status>;
 }
 
 /// What Kubernetes knows about an object.
@@ -111,6 +134,14 @@ pub struct Meta {
     pub uid: Option<String>,
     /// The intent it was generated from.
     pub owner: Option<ObjectRef>,
+}
+
+/// Something to do with a kind as a type.
+pub(crate) trait Visitor {
+    /// What comes of it.
+    type Out;
+    /// Does it.
+    fn visit<R: Resource + memo::Registered>(self, key: &Key) -> Self::Out;
 }
 
 /// Objects of one kind.
@@ -134,6 +165,56 @@ pub struct NodeSpec {}
 
 macro_rules! snapshot {
     ($($(#[$doc:meta])* $field:ident: $kind:ident => $spec:ty, $status:ty;)*) => {
+        /// The kinds as types, for code that reads objects of one kind.
+        pub mod kinds {
+            $(
+                #[doc = concat!("The kind `", stringify!($kind), "`.")]
+                #[derive(Clone, Copy, Debug)]
+                pub struct $kind;
+            )*
+        }
+
+        $(
+            impl Resource for kinds::$kind {
+                const KIND: Kind = Kind::$kind;
+                type Spec = $spec;
+                type Status = $status;
+                fn objects(snapshot: &Snapshot) -> &Objects<$spec, $status> {
+                    &snapshot.$field
+                }
+            }
+        )*
+
+        $(
+            impl memo::Registered for kinds::$kind {
+                const PLACE: usize = Kind::$kind as usize;
+                const NAME: &'static str = stringify!($kind);
+            }
+        )*
+
+        /// A table of inputs for every kind, each at the place of its kind.
+        pub(crate) fn input_tables() -> Vec<Box<dyn memo::Table>> {
+            let mut tables = vec![$((Kind::$kind as usize, memo::input_table::<kinds::$kind>())),*];
+            tables.sort_by_key(|(place, _)| *place);
+            tables.into_iter().map(|(_, table)| table).collect()
+        }
+
+        /// Does something with the kind of an object, as a type.
+        pub(crate) fn visit<V: Visitor>(subject: &ObjectRef, visitor: V) -> V::Out {
+            match subject.kind {
+                $(Kind::$kind => visitor.visit::<kinds::$kind>(&subject.key),)*
+            }
+        }
+
+        /// Sets all objects of a snapshot as inputs.
+        pub(crate) fn fill(memo: &mut Memo, snapshot: &Snapshot) {
+            $(
+                for (key, object) in &snapshot.$field {
+                    memo.set::<kinds::$kind>(key, Some(object.clone()));
+                }
+            )*
+        }
+
         /// All objects that a compile reads.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Snapshot {
@@ -151,27 +232,10 @@ macro_rules! snapshot {
                 }
             }
 
-            /// Whether the object is there and can be read.
-            pub(crate) fn contains(&self, subject: &ObjectRef) -> bool {
-                match subject.kind {
-                    $(Kind::$kind => self.$field.contains_key(&subject.key),)*
-                }
-            }
-
             /// Whether both have the same object, or neither has it.
             pub(crate) fn has_same(&self, other: &Self, subject: &ObjectRef) -> bool {
                 match subject.kind {
                     $(Kind::$kind => self.$field.get(&subject.key) == other.$field.get(&subject.key),)*
-                }
-            }
-
-            /// Whether both have the same object but for its status.
-            pub(crate) fn has_same_but_status(&self, other: &Self, subject: &ObjectRef) -> bool {
-                match subject.kind {
-                    $(Kind::$kind => {
-                        let pair = (self.$field.get(&subject.key), other.$field.get(&subject.key));
-                        matches!(pair, (Some(a), Some(b)) if a.meta == b.meta && a.spec == b.spec)
-                    })*
                 }
             }
 
@@ -196,7 +260,7 @@ snapshot! {
     /// The cluster's nodes.
     nodes: Node => NodeSpec, Value;
     /// Selvedge's own settings; at most one object named `default`.
-    settings: Settings => SettingsSpec, Value;
+    settings: Settings => SettingsSpec, SettingsStatus;
     /// How nodes are plugged into the fabric.
     underlays: Underlay => UnderlaySpec, OverlayStatus;
     /// L3 overlays with a session to the host.
@@ -226,11 +290,11 @@ snapshot! {
     /// What to mirror.
     traffic_mirrors: TrafficMirror => tcaas::TrafficMirrorSpec, tcaas::TrafficMirrorStatus;
     /// Low-level segments, hand-written and generated.
-    layer2_network_configurations: Layer2NetworkConfiguration => tcaas::Layer2NetworkConfigurationSpec, Value;
+    layer2_network_configurations: Layer2NetworkConfiguration => tcaas::Layer2NetworkConfigurationSpec, tcaas::Layer2NetworkConfigurationStatus;
     /// Low-level routing, hand-written and generated.
-    vrf_route_configurations: VrfRouteConfiguration => tcaas::VrfRouteConfigurationSpec, Value;
+    vrf_route_configurations: VrfRouteConfiguration => tcaas::VrfRouteConfigurationSpec, tcaas::VrfRouteConfigurationStatus;
     /// Low-level BGP sessions, hand-written and generated.
-    bgp_peerings: BgpPeering => tcaas::BgpPeeringSpec, Value;
+    bgp_peerings: BgpPeering => tcaas::BgpPeeringSpec, tcaas::BgpPeeringStatus;
     /// Low-level mirror tunnels.
     mirror_targets: MirrorTarget => tcaas::MirrorTargetSpec, tcaas::MirrorTargetStatus;
     /// Low-level mirror rules.
@@ -297,25 +361,11 @@ impl Snapshot {
         }
     }
 
-    /// Why an object that somebody refers to is not in effect: it does not exist, cannot be read, or something is wrong with it.
-    pub(crate) fn missing(&self, target: ObjectRef) -> problem::Kind {
-        let is_unreadable = self.unreadable.iter().any(|problem| {
-            problem.subject == target && matches!(problem.kind, problem::Kind::Unreadable { .. })
-        });
-        if is_unreadable {
-            problem::Kind::UnreadableReference { target }
-        } else if self.contains(&target) {
-            problem::Kind::ReferenceNotInEffect { target }
-        } else {
-            problem::Kind::MissingReference { target }
-        }
-    }
-
     /// The settings in effect: those of the object named `default`, or the defaults.
     pub fn settings(&self) -> SettingsSpec {
         self.settings
             .get(&Key::named("default"))
-            .map(|object| object.spec.clone())
+            .map(|object| (*object.spec).clone())
             .unwrap_or_default()
     }
 }

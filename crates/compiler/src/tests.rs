@@ -34,35 +34,36 @@ fn bytes(compilation: &Compilation) -> String {
         .collect();
     let platform: Vec<Value> = compilation
         .platform
-        .iter()
+        .values()
         .map(|object| object.manifest())
         .collect();
-    let services: BTreeMap<String, _> = compilation
-        .lowered
-        .services
-        .iter()
+    let services: BTreeMap<String, _> = services_of(compilation)
         .map(|(subject, service)| (subject.to_string(), &service.addresses))
+        .collect();
+    let objects: BTreeMap<String, Value> = compilation
+        .objects
+        .iter()
+        .map(|one| {
+            let name = format!("{} {}", one.kind(), one.name());
+            (name, json!({"source": one.source(), "spec": one.spec()}))
+        })
         .collect();
     let parts = json!({
         "platform": platform,
         "keeps": compilation.platform_keeps,
         "services": services,
-        "layer2": compilation.lowered.layer2,
-        "vrf": compilation.lowered.vrf,
-        "bgp": compilation.lowered.bgp,
-        "mirrorTargets": compilation.lowered.mirror_targets,
-        "mirrorSelectors": compilation.lowered.mirror_selectors,
-        "vnis": compilation.lowered.network_vnis,
-        "revision": compilation.revision.spec(),
+        "objects": objects,
+        "vnis": compilation.network_vnis,
+        "revision": compilation.revision.spec(&compilation.objects),
         "nodes": nodes,
-        "problems": compilation.problems,
+        "problems": *compilation.problems,
     });
     parts.to_string()
 }
 
 /// The objects in which nodes are told what they shall have.
 fn told(compilation: &Compilation) -> Vec<Value> {
-    let config = |(node, config): (&String, &NodeConfig)| {
+    let config = |(node, config): (&String, &Arc<NodeConfig>)| {
         let spec = config.spec(&compilation.revision.fingerprint);
         let spec = serde_json::to_value(spec).expect("a spec is JSON");
         object(TCAAS, "NodeNetworkConfig", json!({"name": node}), spec)
@@ -132,7 +133,7 @@ proptest! {
         let after = compile(&snapshot(&with_broken));
         prop_assert_eq!(&before.nodes, &after.nodes);
         prop_assert_eq!(&before.revision, &after.revision);
-        for problem in &before.problems {
+        for problem in before.problems.iter() {
             prop_assert!(after.problems.contains(problem), "{} is gone", problem);
         }
     }
@@ -183,13 +184,13 @@ proptest! {
     fn no_address_is_anybody_elses(world in world()) {
         let compilation = compile(&snapshot(&world));
         let mut holders = BTreeMap::new();
-        for (subject, service) in &compilation.lowered.services {
+        for (subject, service) in services_of(&compilation) {
             for address in lower::plain(&service.addresses) {
                 prop_assert_eq!(holders.insert(address, subject), None);
             }
         }
         let mut names = BTreeSet::new();
-        for object in &compilation.platform {
+        for object in compilation.platform.values() {
             prop_assert!(names.insert((object.kind, &object.namespace, &object.name)));
             prop_assert!(!compilation.platform_keeps.contains(&object.owner));
         }
@@ -198,7 +199,7 @@ proptest! {
     #[test]
     fn a_service_that_goes_moves_no_other(world in world(), gone in any::<prop::sample::Index>()) {
         let first = compile(&snapshot(&world));
-        let subjects: Vec<&ObjectRef> = first.lowered.services.keys().collect();
+        let subjects: Vec<&ObjectRef> = services_of(&first).map(|(subject, _)| subject).collect();
         if subjects.is_empty() {
             return Ok(());
         }
@@ -208,8 +209,9 @@ proptest! {
         after.outbounds.retain(|key, _| gone.kind != Kind::Outbound || *key != gone.key);
         after.pod_networks.retain(|key, _| gone.kind != Kind::PodNetwork || *key != gone.key);
         let second = compile(&after);
-        for (subject, service) in &second.lowered.services {
-            let before = lower::plain(&first.lowered.services[subject].addresses);
+        for (subject, service) in services_of(&second) {
+            let before = first.service(subject).expect("it was there");
+            let before = lower::plain(&before.addresses);
             let now: Vec<_> = lower::plain(&service.addresses).collect();
             for address in before {
                 prop_assert!(now.contains(&address), "{} lost {}", subject, address);
@@ -220,16 +222,16 @@ proptest! {
 
 /// The world after a compile has been published and reported.
 fn remembering(world: &[Value], compilation: &Compilation) -> Snapshot {
-    let statuses = status::fold(&snapshot(world), compilation, &BTreeMap::new());
+    let statuses = statuses(&snapshot(world));
     let mut again = Snapshot::default();
     for document in world {
         let mut document = document.clone();
-        let of = |(subject, _): &(&ObjectRef, &Value)| {
+        let of = |(subject, _): &(&ObjectRef, &Arc<Status>)| {
             document["kind"] == subject.kind.to_string()
                 && document["metadata"]["name"] == *subject.key.name
         };
-        if let Some((_, status)) = statuses.0.iter().find(of) {
-            document["status"] = status.clone();
+        if let Some((_, status)) = statuses.iter().find(of) {
+            document["status"] = status.to_value();
         }
         again.insert(&document);
     }
@@ -239,25 +241,24 @@ fn remembering(world: &[Value], compilation: &Compilation) -> Snapshot {
     again
 }
 
-/// The objects that are generated from intents.
+/// The objects that are generated from intents and change forwarding.
 fn generated(compilation: &Compilation) -> Vec<Value> {
-    fn of<S: serde::Serialize>(kind: &str, objects: &lower::LowLevelObjects<S>) -> Vec<Value> {
-        let made = objects.iter().filter(|(_, made)| made.is_generated());
-        let object = |(name, made): (&String, &Arc<lower::LowLevel<S>>)| {
-            let source = &made.source;
-            let owner = json!({
-                "apiVersion": source.kind.api_version(), "kind": source.kind.to_string(), "name": source.key.name,
-                "uid": "", "controller": true,
-            });
-            let metadata = json!({"name": name, "ownerReferences": [owner]});
-            let spec = serde_json::to_value(&made.spec).expect("a spec is JSON");
-            object(TCAAS, kind, metadata, spec)
-        };
-        made.map(object).collect()
-    }
-    let lowered = &compilation.lowered;
-    let mut all = of("Layer2NetworkConfiguration", &lowered.layer2);
-    all.extend(of("VRFRouteConfiguration", &lowered.vrf));
-    all.extend(of("BGPPeering", &lowered.bgp));
-    all
+    let made = compilation.objects.iter().filter(|one| one.is_generated());
+    let gated = made.filter(|one| !matches!(one.kind(), Kind::MirrorTarget | Kind::MirrorSelector));
+    let document = |one: &lower::LowLevelObject| {
+        let source = one.source();
+        let owner = json!({
+            "apiVersion": source.kind.api_version(), "kind": source.kind.to_string(), "name": source.key.name,
+            "uid": "", "controller": true,
+        });
+        let metadata = json!({"name": one.name(), "ownerReferences": [owner]});
+        object(TCAAS, &one.kind().to_string(), metadata, one.spec())
+    };
+    gated.map(document).collect()
+}
+
+/// What each service comes to.
+fn services_of(compilation: &Compilation) -> impl Iterator<Item = (&ObjectRef, &lower::Service)> {
+    let intents = compilation.intents.iter();
+    intents.filter_map(|(subject, merged)| Some((subject, merged.service.as_ref()?)))
 }

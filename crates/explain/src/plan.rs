@@ -238,11 +238,12 @@ impl<'a> Side<'a> {
     }
 
     fn config(&self, node: &str) -> Option<&'a NodeConfig> {
-        self.trace.compilation.nodes.get(node)
+        let config = self.trace.compilation.nodes.get(node);
+        config.map(|config| &**config)
     }
 
     fn spec(&self, node: &str) -> NodeNetworkConfigSpec {
-        let config = self.config(node).map(|config| config.spec(""));
+        let config = self.config(node).map(NodeConfig::content);
         config.unwrap_or_default()
     }
 

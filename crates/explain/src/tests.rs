@@ -3,12 +3,10 @@
 mod mirrors;
 mod touched;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use compiler::{
-    Compilation, NodeConfig, ObjectRef, Snapshot,
-    lower::{LowLevel, LowLevelObjects},
-    status,
+    Compilation, Kind, NodeConfig, ObjectRef, Snapshot, Status, lower::LowLevelObject, statuses,
 };
 use serde_json::{Value, json};
 use worlds::{TCAAS, object};
@@ -23,48 +21,41 @@ pub(crate) fn snapshot(world: &[Value]) -> Snapshot {
 
 /// The world after a compilation has been published: with statuses, configs of nodes and generated objects.
 fn published(world: &[Value], compilation: &Compilation) -> Snapshot {
-    let statuses = status::fold(&snapshot(world), compilation, &BTreeMap::new());
+    let statuses = statuses(&snapshot(world));
     let mut published = Snapshot::default();
     for document in world {
         let mut document = document.clone();
-        let of = |(subject, _): &(&ObjectRef, &Value)| {
+        let of = |(subject, _): &(&ObjectRef, &Arc<Status>)| {
             document["kind"] == subject.kind.to_string()
                 && document["metadata"]["name"] == *subject.key.name
         };
-        if let Some((_, status)) = statuses.0.iter().find(of) {
-            document["status"] = status.clone();
+        if let Some((_, status)) = statuses.iter().find(of) {
+            document["status"] = status.to_value();
         }
         published.insert(&document);
     }
-    let config = |(node, config): (&String, &NodeConfig)| {
+    let config = |(node, config): (&String, &Arc<NodeConfig>)| {
         let spec = config.spec(&compilation.revision.fingerprint);
         let spec = serde_json::to_value(spec).expect("a spec is JSON");
         object(TCAAS, "NodeNetworkConfig", json!({"name": node}), spec)
     };
-    let lowered = &compilation.lowered;
     let configs = compilation.nodes.iter().map(config);
-    let made = configs
-        .chain(generated("Layer2NetworkConfiguration", &lowered.layer2))
-        .chain(generated("VRFRouteConfiguration", &lowered.vrf))
-        .chain(generated("BGPPeering", &lowered.bgp));
+    let made = compilation.objects.iter().filter(|one| one.is_generated());
+    let made = made.filter(|one| !matches!(one.kind(), Kind::MirrorTarget | Kind::MirrorSelector));
+    let made = configs.chain(made.map(generated));
     for document in made {
         published.insert(&document);
     }
     published
 }
 
-/// The low-level objects that are generated from intents.
-fn generated<S: serde::Serialize>(kind: &str, objects: &LowLevelObjects<S>) -> Vec<Value> {
-    let made = objects.iter().filter(|(_, made)| made.is_generated());
-    let document = |(name, made): (&String, &Arc<LowLevel<S>>)| {
-        let source = &made.source;
-        let owner = json!({
-            "apiVersion": source.kind.api_version(), "kind": source.kind.to_string(), "name": source.key.name,
-            "uid": "", "controller": true,
-        });
-        let metadata = json!({"name": name, "ownerReferences": [owner]});
-        let spec = serde_json::to_value(&made.spec).expect("a spec is JSON");
-        object(TCAAS, kind, metadata, spec)
-    };
-    made.map(document).collect()
+/// A low-level object that is generated from an intent, as it is stored.
+fn generated(made: &LowLevelObject) -> Value {
+    let source = made.source();
+    let owner = json!({
+        "apiVersion": source.kind.api_version(), "kind": source.kind.to_string(), "name": source.key.name,
+        "uid": "", "controller": true,
+    });
+    let metadata = json!({"name": made.name(), "ownerReferences": [owner]});
+    object(TCAAS, &made.kind().to_string(), metadata, made.spec())
 }

@@ -8,10 +8,13 @@ mod referrers;
 
 use std::fmt;
 
-use api::meta::{LabelOperator, LabelSelector, Labels};
+use api::{
+    meta::{LabelOperator, LabelSelector, Labels},
+    tcaas::{BgpPeeringSpec, Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec},
+};
 use compiler::{
     NodeConfig, Problem, Severity,
-    lower::{LowLevel, LowLevelObjects},
+    lower::{LowLevel, LowLevelObjects, LowLevelSpec},
     node, problem,
     snapshot::{Key, Kind, ObjectRef},
 };
@@ -443,10 +446,10 @@ impl<'a> Walk<'a> {
         let object = user.clone();
         let mut chain = vec![user.clone(), referrer.clone()];
         chain.extend(referrers::needs(self.trace, user));
-        let lowered = &self.trace.compilation.lowered;
-        let segments = of(&lowered.layer2, user);
-        let routing = of(&lowered.vrf, user);
-        let peerings = of(&lowered.bgp, user);
+        let objects = &self.trace.compilation.objects;
+        let segments = of::<Layer2NetworkConfigurationSpec>(objects, user);
+        let routing = of::<VrfRouteConfigurationSpec>(objects, user);
+        let peerings = of::<BgpPeeringSpec>(objects, user);
         let is_lowered = !(segments.is_empty() && routing.is_empty() && peerings.is_empty());
         if (!is_lowered || is_kept(self.trace, user))
             && let Some(problem) = self.problem(&chain)
@@ -543,11 +546,11 @@ impl<'a> Walk<'a> {
 }
 
 /// The low-level objects that are made from an object, or that it is itself.
-fn of<'a, S>(
-    objects: &'a LowLevelObjects<S>,
+fn of<'a, S: LowLevelSpec>(
+    objects: &'a LowLevelObjects,
     user: &ObjectRef,
 ) -> Vec<(&'a String, &'a LowLevel<S>)> {
-    let own = objects.iter().filter(|(_, one)| one.source == *user);
+    let own = objects.of::<S>().filter(|(_, one)| one.source == *user);
     own.map(|(name, one)| (name, &**one)).collect()
 }
 

@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    sync::Arc,
 };
 
 use api::{
@@ -16,100 +17,119 @@ use api::{
 };
 
 use super::{
-    Lowered, Made,
-    addresses::{Addresses, plain},
+    addresses::plain,
     inbound,
+    intent::{Author, Intent, LoweredIntent},
+    merge::Merged,
+    network,
     reach::{self, ReachedVrf},
     routing::{self, generated_name, permit, subnets},
     service::Service,
 };
 use crate::{
     allocate::Pool,
+    memo::{Index, Query},
     problem::{self, Problem},
-    snapshot::{Key, Kind, ObjectRef, Snapshot, by_age},
+    snapshot::{Key, Kind, ObjectRef, kinds},
+    view::View,
 };
 
 /// An Inbound that the neighbor allows.
-struct Allowed<'a> {
+struct Allowed {
     /// Where it stands in the list.
     place: usize,
     subject: ObjectRef,
-    spec: &'a InboundSpec,
-    service: &'a Service,
+    spec: Arc<InboundSpec>,
+    service: Service,
 }
 
-/// What the neighbor becomes; `None` when something is wrong, with the reason in `problems`.
-pub(super) fn lower(
-    snapshot: &Snapshot,
-    settings: &SettingsSpec,
-    lowered: &Lowered,
-    addresses: &Addresses,
-    (subject, spec): (&ObjectRef, &BgpNeighborSpec),
-    problems: &mut Vec<Problem>,
-) -> Option<Made> {
-    let before = problems.len();
-    let mut report = |field: &str, kind| problems.push(Problem::new(subject.clone(), field, kind));
-    let remote_asn = spec.workload_as.or(settings.bgp.workload_as);
-    if remote_asn.is_none() {
-        report("spec.workloadAS", problem::Kind::WorkloadAsRequired);
+impl Intent for kinds::BgpNeighbor {
+    fn network(_: &BgpNeighborSpec) -> Option<&str> {
+        None
     }
-    let ips = lowered.workload_ips.get(&subject.key.name);
-    let ips = ips.cloned().unwrap_or_default();
-    for family in families(settings) {
-        if !ips.iter().any(|ip| ip.is_ipv4() == family.is_ipv4()) {
-            let kind = problem::Kind::PoolExhausted {
-                pool: format!("Settings.spec.bgp.workloadCIDRs ({family})"),
-                wanted: subject.to_string(),
-            };
-            report("spec", kind);
-        }
-    }
-    if families(settings).is_empty() {
-        report("spec", problem::Kind::TrunkRequired);
-    }
-    let allowed = allowed(snapshot, lowered, subject, spec, problems);
-    let remote_asn = remote_asn.filter(|_| problems.len() == before)?;
-    note_what_has_no_effect(subject, &ips, &allowed, problems);
 
-    let hosts: Vec<Prefix> = allowed
-        .iter()
-        .flat_map(|inbound| plain(&inbound.service.addresses))
-        .map(Prefix::host)
-        .collect();
-    let reached: Vec<Prefix> = allowed
-        .iter()
-        .flat_map(|inbound| inbound.service.reached.iter().copied())
-        .collect();
-    let (import, export) = (permit(&hosts), permit(&reached));
-    if import.len().max(export.len()) > routing::MAX_LINES {
-        let most = routing::MAX_LINES;
-        let message = format!("a neighbor takes, and gives, at most {most} routes");
-        let kind = problem::Kind::RuleBroken { message };
-        problems.push(Problem::new(subject.clone(), "spec.allowedInbounds", kind));
-        return None;
+    fn destinations(_: &BgpNeighborSpec) -> Option<&LabelSelector> {
+        None
     }
-    let peering = BgpPeeringSpec {
-        peering_vlan: None,
-        loopback_peer: Some(LoopbackPeer { ips }),
-        remote_asn,
-        enable_bfd: false,
-        maximum_prefixes: spec.maximum_prefixes,
-        hold_time: spec.hold_time,
-        keepalive_time: spec.keepalive_time,
-        import,
-        export,
-        node_selector: node_selector(&allowed).cloned(),
-    };
-    let scope = settings.cluster_vrf.name.as_str();
-    Some(Made {
-        bgp: vec![(generated_name(subject, scope), peering)],
-        vrf: if spec.advertise_transfer_network {
-            transfer_networks(snapshot, lowered, addresses, subject, &allowed)
+
+    fn lower(
+        view: &View<'_>,
+        author: &Author<'_>,
+        spec: &BgpNeighborSpec,
+        problems: &mut Vec<Problem>,
+    ) -> Option<LoweredIntent> {
+        let (subject, settings) = (author.subject, view.settings());
+        let before = problems.len();
+        let remote_asn = spec.workload_as.or(settings.bgp.workload_as);
+        if remote_asn.is_none() {
+            let kind = problem::Kind::WorkloadAsRequired;
+            problems.push(author.problem("spec.workloadAS", kind));
+        }
+        let ips = view.get::<WorkloadIps>(&());
+        let ips = ips.get(&subject.key.name).cloned().unwrap_or_default();
+        problems.extend(lacking_families(&settings, author, &ips));
+        let allowed = allowed(view, subject, spec, problems);
+        let remote_asn = remote_asn.filter(|_| problems.len() == before)?;
+        note_what_has_no_effect(subject, &ips, &allowed, problems);
+
+        let hosts = allowed
+            .iter()
+            .flat_map(|inbound| plain(&inbound.service.addresses));
+        let hosts: Vec<Prefix> = hosts.map(Prefix::host).collect();
+        let reached: Vec<Prefix> = allowed
+            .iter()
+            .flat_map(|inbound| inbound.service.reached.iter().copied())
+            .collect();
+        let (import, export) = (permit(&hosts), permit(&reached));
+        if import.len().max(export.len()) > routing::MAX_LINES {
+            let most = routing::MAX_LINES;
+            let message = format!("a neighbor takes, and gives, at most {most} routes");
+            let kind = problem::Kind::RuleBroken { message };
+            problems.push(author.problem("spec.allowedInbounds", kind));
+            return None;
+        }
+        let peering = BgpPeeringSpec {
+            peering_vlan: None,
+            loopback_peer: Some(LoopbackPeer { ips }),
+            remote_asn,
+            enable_bfd: false,
+            maximum_prefixes: spec.maximum_prefixes,
+            hold_time: spec.hold_time,
+            keepalive_time: spec.keepalive_time,
+            import,
+            export,
+            node_selector: node_selector(&allowed).cloned(),
+        };
+        let mut objects = if spec.advertise_transfer_network {
+            author.objects(transfer_networks(view, subject, &allowed))
         } else {
             Vec::new()
-        },
-        ..Made::default()
-    })
+        };
+        let name = generated_name(subject, settings.cluster_vrf.name.as_str());
+        objects.push(author.object(name, peering));
+        Some(LoweredIntent {
+            objects,
+            ..LoweredIntent::default()
+        })
+    }
+}
+
+/// What is wrong where workloads have no address to speak from.
+fn lacking_families(settings: &SettingsSpec, author: &Author<'_>, ips: &[IpAddr]) -> Vec<Problem> {
+    let families = families(settings);
+    if families.is_empty() {
+        return vec![author.problem("spec", problem::Kind::TrunkRequired)];
+    }
+    let has = |family: &&Prefix| !ips.iter().any(|ip| ip.is_ipv4() == family.is_ipv4());
+    let lacking = families.iter().filter(has);
+    let problem = |family: &Prefix| {
+        let kind = problem::Kind::PoolExhausted {
+            pool: format!("Settings.spec.bgp.workloadCIDRs ({family})"),
+            wanted: author.subject.to_string(),
+        };
+        author.problem("spec", kind)
+    };
+    lacking.map(problem).collect()
 }
 
 fn field(place: usize) -> String {
@@ -117,40 +137,39 @@ fn field(place: usize) -> String {
 }
 
 /// The Inbounds of the list that can be served.
-fn allowed<'a>(
-    snapshot: &'a Snapshot,
-    lowered: &'a Lowered,
+fn allowed(
+    view: &View<'_>,
     subject: &ObjectRef,
     spec: &BgpNeighborSpec,
     problems: &mut Vec<Problem>,
-) -> Vec<Allowed<'a>> {
-    let mut allowed: Vec<Allowed<'a>> = Vec::new();
+) -> Vec<Allowed> {
+    let mut allowed: Vec<Allowed> = Vec::new();
     for (place, reference) in spec.allowed_inbounds.iter().enumerate() {
         let name = &reference.name;
         let inbound = ObjectRef::named(Kind::Inbound, name);
-        let found = snapshot.inbounds.get(&Key::named(name));
-        let service = lowered.services.get(&inbound);
+        let found = view.spec::<kinds::Inbound>(&Key::named(name));
+        let service = view.get::<Merged>(&inbound).service.clone();
         let first = allowed.first();
         let kind = match (found, service) {
-            (None, _) | (_, None) => snapshot.missing(inbound),
-            (Some(found), _) if inbound::pool(&found.spec, name).is_some() => {
+            (None, _) | (_, None) => view.missing(inbound),
+            (Some(found), _) if inbound::pool(&found, name).is_some() => {
                 problem::Kind::InboundHasPool { inbound }
             }
             (Some(_), Some(service)) if !service.is_sound => {
                 problem::Kind::ReferenceNotInEffect { target: inbound }
             }
             (Some(found), Some(_))
-                if first.is_some_and(|one| one.spec.node_selector != found.spec.node_selector) =>
+                if first.is_some_and(|one| one.spec.node_selector != found.node_selector) =>
             {
                 let other = first.map_or_else(|| inbound.clone(), |one| one.subject.clone());
                 let other = Box::new(other);
                 problem::Kind::InboundsApart { inbound, other }
             }
-            (Some(found), Some(service)) => {
+            (Some(spec), Some(service)) => {
                 allowed.push(Allowed {
                     place,
                     subject: inbound,
-                    spec: &found.spec,
+                    spec,
                     service,
                 });
                 continue;
@@ -163,7 +182,7 @@ fn allowed<'a>(
 }
 
 /// The nodes of the Inbounds, which are the same for all.
-fn node_selector<'a>(allowed: &[Allowed<'a>]) -> Option<&'a LabelSelector> {
+fn node_selector(allowed: &[Allowed]) -> Option<&LabelSelector> {
     let first = allowed.first()?;
     first.spec.node_selector.as_ref()
 }
@@ -171,7 +190,7 @@ fn node_selector<'a>(allowed: &[Allowed<'a>]) -> Option<&'a LabelSelector> {
 fn note_what_has_no_effect(
     subject: &ObjectRef,
     ips: &[IpAddr],
-    allowed: &[Allowed<'_>],
+    allowed: &[Allowed],
     problems: &mut Vec<Problem>,
 ) {
     let mut note = |place, what| {
@@ -203,11 +222,9 @@ fn note_what_has_no_effect(
 ///
 /// A network that an attachment has on nodes is announced from there, as for the Inbound itself.
 fn transfer_networks(
-    snapshot: &Snapshot,
-    lowered: &Lowered,
-    addresses: &Addresses,
+    view: &View<'_>,
     subject: &ObjectRef,
-    allowed: &[Allowed<'_>],
+    allowed: &[Allowed],
 ) -> Vec<(String, VrfRouteConfigurationSpec)> {
     let mut made = Vec::new();
     for Allowed {
@@ -216,16 +233,18 @@ fn transfer_networks(
         ..
     } in allowed
     {
-        let network = snapshot.networks.get(&Key::named(&spec.network_ref));
+        let network = view.spec::<kinds::Network>(&Key::named(&spec.network_ref));
         let (Some(network), Some(selector)) = (network, &spec.destinations) else {
             continue;
         };
+        if !spec.disable_aggregation {
+            continue;
+        }
         // What is wrong with the selection stands on the Inbound, which is sound.
-        let reach = reach::resolve(snapshot, lowered, inbound, selector, &mut Vec::new());
-        let is_attached = network.spec.managed && addresses.is_attached(&spec.network_ref);
-        let subnets = subnets(&network.spec);
-        let reached = reach.into_iter().flat_map(|reach| reach.vrfs);
-        for (vrf, reached) in reached.filter(|_| spec.disable_aggregation) {
+        let reach = reach::resolve(view, inbound, selector, &mut Vec::new());
+        let is_attached = network.managed && network::is_attached(view, &spec.network_ref);
+        let subnets = subnets(&network);
+        for (vrf, reached) in reach.iter().flat_map(|reach| &reach.vrfs) {
             let exports = routing::Exports {
                 items: permit(&subnets),
                 aggregate: if is_attached {
@@ -238,10 +257,10 @@ fn transfer_networks(
             };
             let reached = ReachedVrf {
                 prefixes: Vec::new(),
-                ..reached
+                ..reached.clone()
             };
             let scope = format!("{}-{vrf}", inbound.key.name);
-            let routing = routing::routing(&vrf, &reached, &[], exports);
+            let routing = routing::routing(vrf, &reached, &[], exports);
             made.push((generated_name(subject, &scope), routing));
         }
     }
@@ -259,57 +278,79 @@ fn families(settings: &SettingsSpec) -> Vec<Prefix> {
     [of(true), of(false)].into_iter().flatten().collect()
 }
 
-/// The addresses that workloads of each neighbor speak from, one of each family, IPv4 first.
+/// The addresses of peers on loopbacks that configs of nodes have.
+pub(crate) struct PeerAddressesInUse;
+impl Index for PeerAddressesInUse {
+    type Source = Key;
+    type Key = IpAddr;
+    type Item = ();
+    fn sources(view: &View<'_>) -> Vec<Key> {
+        let keys = view.keys::<kinds::NodeNetworkConfig>();
+        keys.iter().map(|key| Key::clone(key)).collect()
+    }
+    fn entries(view: &View<'_>, node: &Key) -> Vec<(IpAddr, ())> {
+        let config = view.spec::<kinds::NodeNetworkConfig>(node);
+        let loopbacks = config
+            .iter()
+            .flat_map(|config| config.host_loopbacks.values());
+        let addresses = loopbacks.flat_map(|loopback| &loopback.addresses);
+        addresses.map(|address| (address.addr(), ())).collect()
+    }
+}
+
+/// The addresses that workloads of each neighbor speak from, by the neighbor's name: one of each family, IPv4 first.
 ///
-/// Whoever has an address keeps it; the older neighbor is served first; what nodes still have is given to nobody else.
-pub(super) fn workload_ips(
-    snapshot: &Snapshot,
-    settings: &SettingsSpec,
-) -> BTreeMap<String, Vec<IpAddr>> {
-    if snapshot.bgp_neighbors.is_empty() {
-        return BTreeMap::new();
-    }
-    let mut ips: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
-    let mut of_others: BTreeSet<IpAddr> = BTreeSet::new();
-    let mut remembered: BTreeMap<&str, Vec<IpAddr>> = BTreeMap::new();
-    for object in snapshot.bgp_peerings.values() {
-        let peers = object.spec.loopback_peer.iter().flat_map(|peer| &peer.ips);
-        match &object.meta.owner {
-            Some(owner) if owner.kind == Kind::BgpNeighbor => {
-                let own = remembered.entry(owner.key.name.as_str()).or_default();
-                own.extend(peers);
-            }
-            _ => of_others.extend(peers),
+/// A neighbor that has an address keeps it; the older is served first; what nodes still have is given to no other.
+pub(crate) struct WorkloadIps;
+impl Query for WorkloadIps {
+    type Key = ();
+    type Value = Arc<BTreeMap<String, Vec<IpAddr>>>;
+    fn compute(view: &View<'_>, (): &()) -> Self::Value {
+        let neighbors = view.by_age::<kinds::BgpNeighbor>();
+        if neighbors.is_empty() {
+            return Arc::default();
         }
-    }
-    let configs = snapshot.node_network_configs.values();
-    let told = configs.flat_map(|config| config.spec.host_loopbacks.values());
-    let told = told.flat_map(|loopback| loopback.addresses.iter().map(|one| one.addr()));
-    of_others.extend(told);
-    for family in families(settings) {
-        let mut pool = Pool::new(family);
-        let mut waiting = Vec::new();
-        let mut held = BTreeSet::new();
-        for (key, object) in by_age(&snapshot.bgp_neighbors) {
-            let status = object.status.as_ref();
-            let status = status.into_iter().flat_map(|status| &status.workload_ips);
-            let remembered = remembered.get(key.name.as_str()).into_iter().flatten();
-            let mut own = status.chain(remembered);
-            let own = own.find(|ip| ip.is_ipv4() == family.is_ipv4() && !held.contains(*ip));
-            if let Some(ip) = own {
-                held.insert(*ip);
-                ips.entry(key.name.clone()).or_default().push(*ip);
-            } else {
-                waiting.push(key);
+        let mut ips: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
+        let mut of_others: BTreeSet<IpAddr> = BTreeSet::new();
+        let mut remembered: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
+        for key in view.keys::<kinds::BgpPeering>().iter() {
+            let spec = view.spec::<kinds::BgpPeering>(key);
+            let peers = spec.iter().flat_map(|spec| &spec.loopback_peer);
+            let peers = peers.flat_map(|peer| peer.ips.iter().copied());
+            let meta = view.meta::<kinds::BgpPeering>(key);
+            let owner = meta.and_then(|meta| meta.owner.clone());
+            match owner.filter(|owner| owner.kind == Kind::BgpNeighbor) {
+                Some(owner) => remembered.entry(owner.key.name).or_default().extend(peers),
+                None => of_others.extend(peers),
             }
         }
-        for taken in held.iter().chain(&of_others) {
-            pool.take(*taken);
+        for family in families(&view.settings()) {
+            let net = family.net();
+            let in_use = view.keys_in::<PeerAddressesInUse>(&net.network(), &net.broadcast());
+            let mut pool = Pool::new(family);
+            let mut waiting = Vec::new();
+            let mut held = BTreeSet::new();
+            for neighbor in &neighbors {
+                let name = &neighbor.key.name;
+                let status = view.status::<kinds::BgpNeighbor>(&neighbor.key);
+                let status = status.iter().flat_map(|status| &status.workload_ips);
+                let mut own = status.chain(remembered.get(name).into_iter().flatten());
+                let own = own.find(|ip| ip.is_ipv4() == family.is_ipv4() && !held.contains(*ip));
+                if let Some(ip) = own {
+                    held.insert(*ip);
+                    ips.entry(name.clone()).or_default().push(*ip);
+                } else {
+                    waiting.push(name);
+                }
+            }
+            for taken in held.iter().chain(&of_others).chain(in_use.iter()) {
+                pool.take(*taken);
+            }
+            for name in waiting {
+                let free = pool.take_lowest();
+                ips.entry(name.clone()).or_default().extend(free);
+            }
         }
-        for key in waiting {
-            let free = pool.take_lowest();
-            ips.entry(key.name.clone()).or_default().extend(free);
-        }
+        Arc::new(ips)
     }
-    ips
 }

@@ -2,70 +2,77 @@
 //! is mirrored.
 
 use api::{
+    meta::LabelSelector,
     tcaas::{CollectorSpec, MirrorTargetSpec, VrfLoopback, VrfRouteConfigurationSpec},
     value::VrfName,
 };
 
 use super::{
-    Lowered, Made,
+    intent::{Author, Intent, LoweredIntent},
     reach::ReachedVrf,
     routing::{Exports, generated_name, routing},
 };
 use crate::{
     problem::{self, Problem},
-    snapshot::{Key, Kind, ObjectRef, Snapshot},
+    snapshot::{Key, Kind, kinds},
+    view::{View, reference},
 };
 
-/// What the collector becomes; `None` when something is wrong, with the reason in `problems`.
-pub(super) fn lower(
-    snapshot: &Snapshot,
-    lowered: &Lowered,
-    subject: &ObjectRef,
-    spec: &CollectorSpec,
-    problems: &mut Vec<Problem>,
-) -> Option<Made> {
-    let key = Key::named(&spec.mirror_vrf.name);
-    let vrf = ObjectRef {
-        kind: Kind::Vrf,
-        key: key.clone(),
-    };
-    let mut report = |kind| {
-        let field = "spec.mirrorVRF.name";
-        problems.push(Problem::new(subject.clone(), field, kind));
-    };
-    let Some(object) = snapshot.vrfs.get(&key) else {
-        report(snapshot.missing(vrf));
-        return None;
-    };
-    let [loopback] = object.spec.loopbacks.as_slice() else {
-        let loopbacks = object.spec.loopbacks.len();
-        report(problem::Kind::MirrorVrfLoopbacks { vrf, loopbacks });
-        return None;
-    };
-    let Some(resolved) = lowered.vrfs.get(&key) else {
-        // What is wrong with it is said on the VRF.
-        report(problem::Kind::ReferenceNotInEffect { target: vrf });
-        return None;
-    };
-    let reached = ReachedVrf {
-        vni: resolved.vni,
-        route_target: resolved.route_target,
-        prefixes: Vec::new(),
-    };
-    let target = MirrorTargetSpec {
-        kind: spec.protocol,
-        destination_ip: spec.address,
-        key: spec.key,
-        destination_vrf: resolved.name.clone(),
-        source_loopback: loopback.name.clone(),
-    };
-    let name = generated_name(subject, resolved.name.as_str());
-    Some(Made {
-        vrf: vec![(name, mirror_vrf(&resolved.name, &reached, loopback))],
+impl Intent for kinds::Collector {
+    fn network(_: &CollectorSpec) -> Option<&str> {
+        None
+    }
+
+    fn destinations(_: &CollectorSpec) -> Option<&LabelSelector> {
+        None
+    }
+
+    fn lower(
+        view: &View<'_>,
+        author: &Author<'_>,
+        spec: &CollectorSpec,
+        problems: &mut Vec<Problem>,
+    ) -> Option<LoweredIntent> {
+        let key = Key::named(&spec.mirror_vrf.name);
+        let vrf = reference(Kind::Vrf, &key);
+        let mut report = |kind| problems.push(author.problem("spec.mirrorVRF.name", kind));
+        let Some(object) = view.spec::<kinds::Vrf>(&key) else {
+            report(view.missing(vrf));
+            return None;
+        };
+        let [loopback] = object.loopbacks.as_slice() else {
+            let loopbacks = object.loopbacks.len();
+            report(problem::Kind::MirrorVrfLoopbacks { vrf, loopbacks });
+            return None;
+        };
+        let Some(resolved) = view.vrf(&key) else {
+            // What is wrong with it is said on the VRF.
+            report(problem::Kind::ReferenceNotInEffect { target: vrf });
+            return None;
+        };
+        let reached = ReachedVrf {
+            vni: resolved.vni,
+            route_target: resolved.route_target,
+            prefixes: Vec::new(),
+        };
+        let target = MirrorTargetSpec {
+            kind: spec.protocol,
+            destination_ip: spec.address,
+            key: spec.key,
+            destination_vrf: resolved.name.clone(),
+            source_loopback: loopback.name.clone(),
+        };
+        let name = generated_name(author.subject, resolved.name.as_str());
         // The tunnel's name is made of the target's, so that both are the collector's.
-        mirror_targets: vec![(subject.key.name.clone(), target)],
-        ..Made::default()
-    })
+        let target_name = author.subject.key.name.clone();
+        Some(LoweredIntent {
+            objects: vec![
+                author.object(name, mirror_vrf(&resolved.name, &reached, loopback)),
+                author.object(target_name, target),
+            ],
+            ..LoweredIntent::default()
+        })
+    }
 }
 
 /// The mirror VRF: it takes in what the fabric knows, the way to the collector among it, and announces the tunnels' sources alone.

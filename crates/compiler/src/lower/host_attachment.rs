@@ -12,7 +12,7 @@ use api::{
 };
 
 use super::{
-    Attachment, Lowered, Made,
+    intent::{Attachment, Author, LoweredIntent},
     layer2_attachment::{default_mtu, node_ips, sriov_vlan},
     mtu,
     routing::{generated_name, subnets},
@@ -20,18 +20,20 @@ use super::{
 use crate::{
     names,
     problem::{self, Problem},
-    snapshot::{Key, Kind, ObjectRef, Snapshot},
+    snapshot::{Key, Kind, ObjectRef, kinds},
+    view::{View, reference},
 };
 
 /// What the attachment becomes; `None` when something is wrong with it, with the reason in `problems`.
 pub(super) fn lower(
-    snapshot: &Snapshot,
-    lowered: &Lowered,
-    (subject, spec): (&ObjectRef, &Layer2AttachmentSpec),
+    view: &View<'_>,
+    author: &Author<'_>,
+    spec: &Layer2AttachmentSpec,
     network: &NetworkSpec,
     parent: &IfName,
     problems: &mut Vec<Problem>,
-) -> Option<Made> {
+) -> Option<LoweredIntent> {
+    let subject = author.subject;
     let mut report = |field: &str, kind| problems.push(Problem::new(subject.clone(), field, kind));
     let network_ref = || ObjectRef::named(Kind::Network, &spec.network_ref);
     let Some(vlan) = network.vlan else {
@@ -62,7 +64,7 @@ pub(super) fn lower(
         .ok()?;
     let (matched, static_routes) = match &spec.destinations {
         None => (Vec::new(), Vec::new()),
-        Some(selector) => routes(snapshot, lowered, subject, selector, network, problems)?,
+        Some(selector) => routes(view, subject, selector, network, problems)?,
     };
     if !static_routes.is_empty() && node_ips.is_none() {
         let kind = problem::Kind::NodeIpsRequired;
@@ -91,15 +93,15 @@ pub(super) fn lower(
         problems.push(Problem::new(subject.clone(), "spec.mtu", kind));
         return None;
     }
-    Some(Made {
-        layer2: vec![(name, layer2)],
-        attachment: Attachment {
+    Some(LoweredIntent {
+        objects: vec![author.object(name, layer2)],
+        attachment: Some(Attachment {
             interface: Some(interface(spec, vlan)),
             sriov_vlan: sriov_vlan(spec, network),
             matched,
             ..Attachment::default()
-        },
-        ..Made::default()
+        }),
+        service: None,
     })
 }
 
@@ -110,8 +112,7 @@ fn interface(spec: &Layer2AttachmentSpec, vlan: VlanId) -> IfName {
 
 /// The Destinations that are selected, and the routes by their next hops.
 fn routes(
-    snapshot: &Snapshot,
-    lowered: &Lowered,
+    view: &View<'_>,
     subject: &ObjectRef,
     selector: &LabelSelector,
     network: &NetworkSpec,
@@ -125,7 +126,10 @@ fn routes(
     let mut matched = Vec::new();
     let mut routes: BTreeMap<Prefix, (IpAddr, ObjectRef)> = BTreeMap::new();
     let before = problems.len();
-    for (key, destination) in lowered.destinations.select(snapshot, selector) {
+    for key in view.destinations(selector).iter() {
+        let Some(destination) = view.spec::<kinds::Destination>(key) else {
+            continue;
+        };
         matched.push(MatchedDestination {
             name: key.name.clone(),
             vrf: None,
@@ -133,10 +137,10 @@ fn routes(
         let mut report = |kind| {
             problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
         };
-        for result in by_next_hop(key, &destination.spec, network) {
+        for result in by_next_hop(key, &destination, network) {
             match result {
                 Ok((prefix, next_hop)) => {
-                    let name = destination_ref(key);
+                    let name = reference(Kind::Destination, key);
                     let (holder, other) = routes
                         .entry(prefix)
                         .or_insert_with(|| (next_hop, name.clone()));
@@ -164,13 +168,6 @@ fn routes(
     (!broken).then(|| (matched, routes.into_iter().map(route).collect()))
 }
 
-fn destination_ref(key: &Key) -> ObjectRef {
-    ObjectRef {
-        kind: Kind::Destination,
-        key: key.clone(),
-    }
-}
-
 /// The routes of one Destination, each prefix by the next hop of its family.
 fn by_next_hop<'a>(
     key: &'a Key,
@@ -178,7 +175,7 @@ fn by_next_hop<'a>(
     network: &'a NetworkSpec,
 ) -> Vec<Result<(Prefix, IpAddr), problem::Kind>> {
     let Some(next_hop) = &destination.next_hop else {
-        let destination = destination_ref(key);
+        let destination = reference(Kind::Destination, key);
         return vec![Err(problem::Kind::VrfWithoutFabric { destination })];
     };
     let ipv4 = next_hop.ipv4.map(IpAddr::V4);

@@ -1,48 +1,55 @@
 //! An `Inbound` becomes host routes in each VRF from which its addresses are reached, and a pool of the load balancer.
 
-use std::collections::BTreeMap;
-
-use api::{
-    selvedge::{HbnFlavour, SettingsSpec},
-    tcaas::{InboundSpec, InboundStatus},
-};
+use api::{meta::LabelSelector, selvedge::HbnFlavour, tcaas::InboundSpec};
 
 use super::{
-    Lowered, Made,
-    addresses::Addresses,
+    addresses,
+    intent::{Author, Intent, LoweredIntent},
     routing::subnets,
-    service::{Service, Wish, announced, count_or_addresses, is_sound},
+    service::{Request, Service, announced, count_or_addresses, is_sound},
 };
 use crate::{
+    memo::Index,
     problem::{self, Problem},
-    snapshot::{Kind, Object, ObjectRef, Snapshot, by_age},
+    snapshot::{Key, Kind, ObjectRef, kinds},
+    view::{View, reference},
 };
 
-/// Who has which pool of the load balancer, by the pool's name.
-pub(super) type Pools = BTreeMap<String, ObjectRef>;
-
-/// Pools are named after their Inbound, or as it says; whoever has a name keeps it, then the older is served first.
-pub(super) fn pools(snapshot: &Snapshot) -> Pools {
-    let mut pools = Pools::new();
-    let mut inbounds = by_age(&snapshot.inbounds);
-    let holds = |object: &Object<InboundSpec, InboundStatus>, name: &str| {
-        let status = object.status.as_ref();
-        status.and_then(|status| status.pool_name.as_deref()) == Some(name)
-    };
-    inbounds.sort_by_key(|(key, object)| {
-        let name = object.spec.pool_name.as_deref().unwrap_or(&key.name);
-        !holds(object, name)
-    });
-    for (key, object) in inbounds {
-        if let Some(name) = pool(&object.spec, &key.name) {
-            let subject = ObjectRef {
-                kind: Kind::Inbound,
-                key: key.clone(),
-            };
-            pools.entry(name.to_owned()).or_insert(subject);
-        }
+/// Who wants which pool of the load balancer, by the pool's name: whether it has it, when it was created, and its key.
+pub(crate) struct PoolsByName;
+impl Index for PoolsByName {
+    type Source = Key;
+    type Key = String;
+    type Item = (bool, bool, Option<String>, Key);
+    fn sources(view: &View<'_>) -> Vec<Key> {
+        let keys = view.keys::<kinds::Inbound>();
+        keys.iter().map(|key| Key::clone(key)).collect()
     }
-    pools
+    fn entries(view: &View<'_>, key: &Key) -> Vec<(String, Self::Item)> {
+        let spec = view.spec::<kinds::Inbound>(key);
+        let meta = view.meta::<kinds::Inbound>(key);
+        let (Some(spec), Some(meta)) = (spec, meta) else {
+            return Vec::new();
+        };
+        let Some(name) = pool(&spec, &key.name) else {
+            return Vec::new();
+        };
+        let status = view.status::<kinds::Inbound>(key);
+        let held = status.and_then(|status| status.pool_name.clone());
+        let lacks = held.as_deref() != Some(name);
+        let created = meta.created.clone();
+        vec![(
+            name.to_owned(),
+            (lacks, created.is_none(), created, key.clone()),
+        )]
+    }
+}
+
+/// Who has a pool: an Inbound that has it keeps it, then the older is served first.
+fn pool_owner(view: &View<'_>, name: &str) -> Option<ObjectRef> {
+    let wanted = view.who::<PoolsByName>(&name.to_owned());
+    let (.., key) = wanted.iter().min()?;
+    Some(reference(Kind::Inbound, key))
 }
 
 /// Name of the pool that an Inbound has, unless its addresses are somebody else's to hand out.
@@ -51,67 +58,68 @@ pub(super) fn pool<'a>(spec: &'a InboundSpec, name: &'a str) -> Option<&'a str> 
     has_pool.then(|| spec.pool_name.as_deref().unwrap_or(name))
 }
 
-/// What the Inbound becomes; `None` when something is wrong, with the reason in `problems`.
-pub(super) fn lower(
-    snapshot: &Snapshot,
-    settings: &SettingsSpec,
-    lowered: &Lowered,
-    addresses: &Addresses,
-    (subject, object): (&ObjectRef, &Object<InboundSpec, InboundStatus>),
-    problems: &mut Vec<Problem>,
-) -> Option<Made> {
-    let spec = &object.spec;
-    let share = addresses.of(subject);
-    let mut wrong = share.problems;
-    wrong.extend(count_or_addresses(
-        subject,
-        spec.count,
-        spec.addresses.as_ref(),
-    ));
-    let mut report = |field: &str, kind| wrong.push(Problem::new(subject.clone(), field, kind));
-    if spec.tenant_load_balancer_class.is_some() && settings.hbn_flavour != HbnFlavour::LegacyFrr {
-        let what = "spec.tenantLoadBalancerClass";
-        report(what, problem::Kind::NeedsLegacyFlavour { what });
+impl Intent for kinds::Inbound {
+    fn network(spec: &InboundSpec) -> Option<&str> {
+        Some(&spec.network_ref)
     }
-    let pool = pool(spec, &subject.key.name);
-    if let Some(name) = pool
-        && let Some(by) = lowered.pools.get(name).filter(|by| *by != subject)
-    {
-        let (name, by) = (name.to_owned(), by.clone());
-        report("spec.poolName", problem::Kind::PoolTaken { name, by });
+
+    fn destinations(spec: &InboundSpec) -> Option<&LabelSelector> {
+        spec.destinations.as_ref()
     }
-    let wish = Wish {
-        subject,
-        network_ref: &spec.network_ref,
-        destinations: spec.destinations.as_ref(),
-        node_selector: spec.node_selector.as_ref(),
-        communities: &spec.communities,
-    };
-    let resolved = wish.resolve(snapshot, lowered, &mut wrong);
-    let is_sound = is_sound(&wrong);
-    problems.append(&mut wrong);
-    let resolved = resolved.filter(|_| is_sound)?;
-    let announced = announced(
-        addresses,
-        &wish,
-        &resolved,
-        spec.disable_aggregation,
-        problems,
-    )?;
-    note_what_has_no_effect(subject, spec, problems);
-    Some(Made {
-        vrf: wish.routing(&resolved.reach, &[], &announced.items, &announced.aggregate),
-        service: Service {
-            is_sound: true,
-            addresses: share.addresses,
-            pools: pool.map(str::to_owned).into_iter().collect(),
-            reached: resolved.reached(),
-            subnets: subnets(resolved.network),
-            matched: resolved.reach.matched,
-            reserved: Vec::new(),
-        },
-        ..Made::default()
-    })
+
+    fn lower(
+        view: &View<'_>,
+        author: &Author<'_>,
+        spec: &InboundSpec,
+        problems: &mut Vec<Problem>,
+    ) -> Option<LoweredIntent> {
+        let subject = author.subject;
+        let share = addresses::share(view, subject);
+        let mut wrong = share.problems.clone();
+        let wanted = spec.addresses.as_ref();
+        wrong.extend(count_or_addresses(subject, spec.count, wanted));
+        let has_class = spec.tenant_load_balancer_class.is_some();
+        if has_class && view.settings().hbn_flavour != HbnFlavour::LegacyFrr {
+            let what = "spec.tenantLoadBalancerClass";
+            wrong.push(author.problem(what, problem::Kind::NeedsLegacyFlavour { what }));
+        }
+        let pool = pool(spec, &subject.key.name);
+        if let Some(name) = pool
+            && let Some(by) = pool_owner(view, name).filter(|by| by != subject)
+        {
+            let name = name.to_owned();
+            let kind = problem::Kind::PoolTaken { name, by };
+            wrong.push(author.problem("spec.poolName", kind));
+        }
+        let request = Request {
+            subject,
+            network_ref: &spec.network_ref,
+            destinations: spec.destinations.as_ref(),
+            node_selector: spec.node_selector.as_ref(),
+            communities: &spec.communities,
+        };
+        let resolved = request.resolve(view, &mut wrong);
+        let is_sound = is_sound(&wrong);
+        problems.append(&mut wrong);
+        let resolved = resolved.filter(|_| is_sound)?;
+        let disable_aggregation = spec.disable_aggregation;
+        let announced = announced(view, &request, &resolved, disable_aggregation, problems)?;
+        note_what_has_no_effect(subject, spec, problems);
+        let routing = request.routing(&resolved.reach, &[], &announced.items, &announced.aggregate);
+        Some(LoweredIntent {
+            objects: author.objects(routing),
+            service: Some(Service {
+                is_sound: true,
+                addresses: share.addresses.clone(),
+                pools: pool.map(str::to_owned).into_iter().collect(),
+                reached: resolved.reached(),
+                subnets: subnets(&resolved.network),
+                matched: resolved.reach.matched.clone(),
+                reserved: Vec::new(),
+            }),
+            attachment: None,
+        })
+    }
 }
 
 fn note_what_has_no_effect(subject: &ObjectRef, spec: &InboundSpec, problems: &mut Vec<Problem>) {

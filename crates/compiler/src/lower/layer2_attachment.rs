@@ -1,87 +1,111 @@
 //! A `Layer2Attachment` over the fabric becomes one segment, and routing in each VRF it reaches.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use api::{
-    meta::NameReference,
+    meta::{LabelSelector, NameReference},
     selvedge::SettingsSpec,
     tcaas::{
-        Anycast, BgpPeeringSpec, Layer2AttachmentSpec, Layer2AttachmentStatus,
-        Layer2NetworkConfigurationSpec, MatchedDestination, NetworkSpec, NodeIps, PrefixAction,
-        PrefixItem, StaticRoute, VrfRouteConfigurationSpec,
+        Anycast, BgpPeeringSpec, Layer2AttachmentSpec, Layer2NetworkConfigurationSpec,
+        MatchedDestination, NetworkSpec, NodeIps, PrefixAction, PrefixItem, StaticRoute,
+        VrfRouteConfigurationSpec,
     },
     value::{HostCidr, MacAddress, Mtu, Prefix, VlanId, Vni, VrfName},
 };
 
 use super::{
-    Attachment, Lowered, Made, host_attachment, mtu, notes, reach,
+    addresses, host_attachment,
+    intent::{Attachment, Author, Intent, LoweredIntent},
+    mtu, notes, reach,
     routing::{self, generated_name, permit, subnets},
 };
 use crate::{
     allocate, names,
     problem::{self, Problem},
-    snapshot::{Key, Kind, Object, ObjectRef, Snapshot},
+    snapshot::{Key, Kind, ObjectRef, kinds},
+    view::View,
 };
 
 /// MTU of a segment whose author did not choose one.
 const DEFAULT_MTU: i64 = 1500;
 
-/// What the attachment becomes; `None` when something it needs is missing, with the reason in `problems`.
-pub(super) fn lower(
-    snapshot: &Snapshot,
-    settings: &SettingsSpec,
-    lowered: &Lowered,
-    (subject, object): (
-        &ObjectRef,
-        &Object<Layer2AttachmentSpec, Layer2AttachmentStatus>,
-    ),
+impl Intent for kinds::Layer2Attachment {
+    fn network(spec: &Layer2AttachmentSpec) -> Option<&str> {
+        Some(&spec.network_ref)
+    }
+
+    fn destinations(spec: &Layer2AttachmentSpec) -> Option<&LabelSelector> {
+        spec.destinations.as_ref()
+    }
+
+    fn lower(
+        view: &View<'_>,
+        author: &Author<'_>,
+        spec: &Layer2AttachmentSpec,
+        problems: &mut Vec<Problem>,
+    ) -> Option<LoweredIntent> {
+        let share = addresses::share(view, author.subject);
+        problems.extend(share.problems.iter().cloned());
+        let lowered = lower(view, author, spec, problems);
+        lowered.filter(|_| share.problems.is_empty())
+    }
+}
+
+/// What the attachment becomes, wherever it is.
+fn lower(
+    view: &View<'_>,
+    author: &Author<'_>,
+    spec: &Layer2AttachmentSpec,
     problems: &mut Vec<Problem>,
-) -> Option<Made> {
-    let spec = &object.spec;
+) -> Option<LoweredIntent> {
+    let subject = author.subject;
     notes::beside_sriov(subject, spec, problems);
     let selector = spec.node_selector.as_ref();
-    if let Some(Err(error)) = selector.map(api::meta::LabelSelector::check) {
+    if let Some(Err(error)) = selector.map(LabelSelector::check) {
         let kind = problem::Kind::InvalidSelector(error);
-        problems.push(Problem::new(subject.clone(), "spec.nodeSelector", kind));
+        problems.push(author.problem("spec.nodeSelector", kind));
         return None;
     }
-    let network = network(snapshot, subject, spec, problems)?;
+    let network = network(view, author, spec, problems)?;
     if !network.managed {
         notes::unmanaged(subject, spec, problems);
-        let sriov_vlan = sriov_vlan(spec, network);
-        let attachment = Attachment {
-            sriov_vlan,
-            ..Attachment::default()
-        };
-        return Some(Made {
-            attachment,
-            ..Made::default()
+        let sriov_vlan = sriov_vlan(spec, &network);
+        return Some(LoweredIntent {
+            attachment: Some(Attachment {
+                sriov_vlan,
+                ..Attachment::default()
+            }),
+            ..LoweredIntent::default()
         });
     }
     if let Some(parent) = &spec.interface_ref {
-        return host_attachment::lower(
-            snapshot,
-            lowered,
-            (subject, spec),
-            network,
-            parent,
-            problems,
-        );
+        return host_attachment::lower(view, author, spec, &network, parent, problems);
     }
     if !super::is_over_the_fabric(spec) {
-        return sriov_only(subject, spec, network, problems);
+        return sriov_only(author, spec, &network, problems);
     }
-    let segment = segment(lowered, subject, spec, network, problems)?;
+    over_the_fabric(view, author, spec, &network, problems)
+}
+
+fn over_the_fabric(
+    view: &View<'_>,
+    author: &Author<'_>,
+    spec: &Layer2AttachmentSpec,
+    network: &NetworkSpec,
+    problems: &mut Vec<Problem>,
+) -> Option<LoweredIntent> {
+    let (subject, settings) = (author.subject, view.settings());
+    let segment = segment(view, subject, spec, network, problems)?;
     let Some(selector) = &spec.destinations else {
         let kind = problem::Kind::DestinationsRequired;
-        problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
+        problems.push(author.problem("spec.destinations", kind));
         return None;
     };
-    let reach = reach::resolve(snapshot, lowered, subject, selector, problems)?;
+    let reach = reach::resolve(view, subject, selector, problems)?;
     if sriov_vlan(spec, network).is_some() && reach.vrfs.len() > 1 {
         let vrfs = reach.vrfs.len();
         let kind = problem::Kind::SriovSeveralVrfs { vrfs };
-        problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
+        problems.push(author.problem("spec.destinations", kind));
         return None;
     }
     let node_ips = node_ips(subject, spec, network)
@@ -89,28 +113,29 @@ pub(super) fn lower(
         .ok()?;
 
     let subnets = subnets(network);
-    let bgp = bgp(settings, subject, spec, (&segment, &reach), &subnets)
+    let bgp = bgp(&settings, subject, spec, (&segment, &reach), &subnets)
         .map_err(|problem| problems.push(*problem))
         .ok()?;
     let routing = reach.vrfs.iter().map(|(vrf, reached)| {
         let name = generated_name(subject, vrf.as_str());
         (name, routing(spec, vrf, reached, &subnets))
     });
-    let layer2 = layer2(settings, spec, &segment, &reach, node_ips);
+    let layer2 = layer2(&settings, spec, &segment, &reach, node_ips);
     if let Err(kind) = mtu::check(&layer2) {
-        problems.push(Problem::new(subject.clone(), "spec.mtu", kind));
+        problems.push(author.problem("spec.mtu", kind));
         return None;
     }
     let name = generated_name(subject, &segment.vlan.to_string());
-    Some(Made {
-        bgp: bgp.into_iter().collect(),
-        vrf: routing.collect(),
-        layer2: vec![(name, layer2)],
-        attachment: Attachment {
+    let mut objects = vec![author.object(name, layer2)];
+    objects.extend(author.objects(routing));
+    objects.extend(author.objects(bgp));
+    Some(LoweredIntent {
+        objects,
+        attachment: Some(Attachment {
             sriov_vlan: sriov_vlan(spec, network),
-            ..attachment(settings, spec, &segment, reach.matched)
-        },
-        ..Made::default()
+            ..attachment(&settings, spec, &segment, reach.matched.clone())
+        }),
+        service: None,
     })
 }
 
@@ -172,24 +197,24 @@ fn bgp(
 
 /// For SR-IOV devices alone nodes need nothing: pods get the VLAN by their virtual function.
 fn sriov_only(
-    subject: &ObjectRef,
+    author: &Author<'_>,
     spec: &Layer2AttachmentSpec,
     network: &NetworkSpec,
     problems: &mut Vec<Problem>,
-) -> Option<Made> {
+) -> Option<LoweredIntent> {
     let Some(vlan) = network.vlan else {
         let network = ObjectRef::named(Kind::Network, &spec.network_ref);
         let what = "vlan";
         let kind = problem::Kind::NetworkLacks { network, what };
-        problems.push(Problem::new(subject.clone(), "spec.networkRef", kind));
+        problems.push(author.problem("spec.networkRef", kind));
         return None;
     };
-    Some(Made {
-        attachment: Attachment {
+    Some(LoweredIntent {
+        attachment: Some(Attachment {
             sriov_vlan: Some(vlan),
             ..Attachment::default()
-        },
-        ..Made::default()
+        }),
+        ..LoweredIntent::default()
     })
 }
 
@@ -304,19 +329,16 @@ pub(super) fn default_mtu() -> Mtu {
     Mtu::try_from(DEFAULT_MTU).unwrap_or_else(|_| unreachable!("a constant in range"))
 }
 
-fn network<'a>(
-    snapshot: &'a Snapshot,
-    subject: &ObjectRef,
+fn network(
+    view: &View<'_>,
+    author: &Author<'_>,
     spec: &Layer2AttachmentSpec,
     problems: &mut Vec<Problem>,
-) -> Option<&'a NetworkSpec> {
-    let found = snapshot
-        .networks
-        .get(&Key::named(&spec.network_ref))
-        .map(|network| &network.spec);
+) -> Option<Arc<NetworkSpec>> {
+    let found = view.spec::<kinds::Network>(&Key::named(&spec.network_ref));
     if found.is_none() {
-        let kind = snapshot.missing(ObjectRef::named(Kind::Network, &spec.network_ref));
-        problems.push(Problem::new(subject.clone(), "spec.networkRef", kind));
+        let kind = view.missing(ObjectRef::named(Kind::Network, &spec.network_ref));
+        problems.push(author.problem("spec.networkRef", kind));
     }
     found
 }
@@ -336,7 +358,7 @@ impl Segment {
 }
 
 fn segment(
-    lowered: &Lowered,
+    view: &View<'_>,
     subject: &ObjectRef,
     spec: &Layer2AttachmentSpec,
     network: &NetworkSpec,
@@ -351,7 +373,7 @@ fn segment(
         report("spec.networkRef", lacks("vlan"));
         return None;
     };
-    let Some(vni) = lowered.network_vnis.get(&spec.network_ref).copied() else {
+    let Some(vni) = view.network_vni(&spec.network_ref) else {
         // Why it got no VNI stands on the Network.
         let target = ObjectRef::named(Kind::Network, &spec.network_ref);
         let kind = problem::Kind::ReferenceNotInEffect { target };

@@ -1,98 +1,179 @@
-//! The VNI of each `Network` that has or needs one.
+//! The VNI of each `Network` that has or needs one, and who attaches which Network.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use api::{selvedge::SettingsSpec, value::Vni};
+use api::value::Vni;
 
-use super::vrf::ResolvedVrf;
+use super::is_over_the_fabric;
 use crate::{
     allocate,
+    memo::{Index, Query},
     problem::{self, Problem},
-    snapshot::{Key, Kind, ObjectRef, Snapshot, by_age},
+    snapshot::{Key, Kind, ObjectRef, kinds},
+    view::{View, reference},
 };
+
+/// An attachment as its Network sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attached {
+    /// Whether it is on a device of the node.
+    pub(crate) is_on_device: bool,
+    /// Whether it makes a segment over the fabric.
+    pub(crate) is_over_the_fabric: bool,
+}
+
+/// The attachments of each Network.
+pub(crate) struct AttachmentsByNetwork;
+impl Index for AttachmentsByNetwork {
+    type Source = Key;
+    type Key = String;
+    type Item = Attached;
+    fn sources(view: &View<'_>) -> Vec<Key> {
+        let keys = view.keys::<kinds::Layer2Attachment>();
+        keys.iter().map(|key| Key::clone(key)).collect()
+    }
+    fn entries(view: &View<'_>, key: &Key) -> Vec<(String, Attached)> {
+        let spec = view.spec::<kinds::Layer2Attachment>(key);
+        let entry = spec.map(|spec| {
+            let attached = Attached {
+                is_on_device: spec.interface_ref.is_some(),
+                is_over_the_fabric: is_over_the_fabric(&spec),
+            };
+            (spec.network_ref.clone(), attached)
+        });
+        entry.into_iter().collect()
+    }
+}
+
+/// Whether an attachment has a Network on nodes over the fabric.
+pub(super) fn is_attached(view: &View<'_>, network: &str) -> bool {
+    let attachments = view.who::<AttachmentsByNetwork>(&network.to_owned());
+    attachments.iter().any(|one| !one.is_on_device)
+}
+
+/// What a Network wants of the VNIs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wanted {
+    /// This one.
+    Own(Vni),
+    /// Any of the range; with the one that it was given before.
+    Any(Option<Vni>),
+}
+
+/// What each Network wants of the VNIs, with its age.
+pub(crate) struct WantedVni;
+impl Query for WantedVni {
+    type Key = Key;
+    type Value = Option<(Wanted, (bool, Option<String>))>;
+    fn compute(view: &View<'_>, key: &Key) -> Self::Value {
+        let spec = view.spec::<kinds::Network>(key)?;
+        let created = view.meta::<kinds::Network>(key)?.created.clone();
+        let age = (created.is_none(), created);
+        if let Some(vni) = spec.vni {
+            return Some((Wanted::Own(vni), age));
+        }
+        let attachments = || view.who::<AttachmentsByNetwork>(&key.name);
+        let needs_one = spec.managed
+            && spec.vlan.is_some()
+            && attachments().iter().any(|one| one.is_over_the_fabric);
+        let status = view.status::<kinds::Network>(key);
+        let before = status.and_then(|status| status.vni);
+        needs_one.then_some((Wanted::Any(before), age))
+    }
+}
+
+/// The VNIs of all Networks, by name, and what is wrong with those that have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Vnis {
+    pub(crate) vnis: Arc<BTreeMap<String, Vni>>,
+    pub(crate) problems: Arc<Vec<Problem>>,
+}
 
 /// The VNIs of Networks: their own, the ones they were given before, or the next of the range.
 ///
 /// A VNI is an identity across the whole fabric: of two that claim one, the younger carries the problem.
-pub(super) fn vnis(
-    snapshot: &Snapshot,
-    settings: &SettingsSpec,
-    vrfs: &BTreeMap<Key, ResolvedVrf>,
-    problems: &mut Vec<Problem>,
-) -> BTreeMap<String, Vni> {
-    let holder = |(key, vrf): (&Key, &ResolvedVrf)| {
-        let by = ObjectRef {
-            kind: Kind::Vrf,
-            key: key.clone(),
-        };
-        (vrf.vni, by)
-    };
-    let mut holders: BTreeMap<Vni, ObjectRef> = vrfs.iter().map(holder).collect();
-    let mut given = BTreeMap::new();
-    for (key, network) in by_age(&snapshot.networks) {
-        let Some(vni) = network.spec.vni else {
-            continue;
-        };
-        let subject = ObjectRef {
-            kind: Kind::Network,
-            key: key.clone(),
-        };
-        if let Some(by) = holders.get(&vni).cloned() {
-            let kind = problem::Kind::VniTaken {
-                vni,
-                by,
-                node: None,
-            };
-            problems.push(Problem::new(subject, "spec.vni", kind));
-            continue;
+pub(crate) struct NetworkVnis;
+impl Query for NetworkVnis {
+    type Key = ();
+    type Value = Vnis;
+    fn compute(view: &View<'_>, (): &()) -> Vnis {
+        let mut problems = Vec::new();
+        let vrfs = view.get::<super::vrf::Resolved>(&()).vrfs;
+        let holder = vrfs
+            .iter()
+            .map(|(key, vrf)| (vrf.vni, reference(Kind::Vrf, key)));
+        let mut holders: BTreeMap<Vni, ObjectRef> = holder.collect();
+        let mut vnis = BTreeMap::new();
+        let keys = view.keys::<kinds::Network>();
+        let wanted = keys
+            .iter()
+            .filter_map(|key| Some((key, view.get::<WantedVni>(key)?)));
+        let mut own = Vec::new();
+        let mut before: BTreeMap<&str, Option<Vni>> = BTreeMap::new();
+        for (key, (wanted, age)) in wanted {
+            match wanted {
+                Wanted::Own(vni) => own.push((age, key, vni)),
+                Wanted::Any(vni) => drop(before.insert(&key.name, vni)),
+            }
         }
-        holders.insert(vni, subject);
-        given.insert(key.name.clone(), vni);
+        own.sort();
+        for (_, key, vni) in own {
+            let subject = reference(Kind::Network, key);
+            if let Some(by) = holders.get(&vni).cloned() {
+                let node = None;
+                let kind = problem::Kind::VniTaken { vni, by, node };
+                problems.push(Problem::new(subject, "spec.vni", kind));
+                continue;
+            }
+            holders.insert(vni, subject);
+            vnis.insert(key.name.clone(), vni);
+        }
+        from_range(view, &holders, &before, &mut vnis, &mut problems);
+        Vnis {
+            vnis: Arc::new(vnis),
+            problems: Arc::new(problems),
+        }
     }
-    from_range(snapshot, settings, &holders, &mut given, problems);
-    given
+}
+
+/// The VNI of one Network.
+pub(crate) struct VniOf;
+impl Query for VniOf {
+    type Key = String;
+    type Value = Option<Vni>;
+    fn compute(view: &View<'_>, network: &String) -> Option<Vni> {
+        view.get::<NetworkVnis>(&()).vnis.get(network).copied()
+    }
 }
 
 /// Gives the networks that need a VNI and have none of their own one of the range.
 fn from_range(
-    snapshot: &Snapshot,
-    settings: &SettingsSpec,
+    view: &View<'_>,
     holders: &BTreeMap<Vni, ObjectRef>,
-    given: &mut BTreeMap<String, Vni>,
+    wanted: &BTreeMap<&str, Option<Vni>>,
+    vnis: &mut BTreeMap<String, Vni>,
     problems: &mut Vec<Problem>,
 ) {
-    let over_the_fabric = snapshot
-        .layer2_attachments
-        .values()
-        .filter(|attachment| super::is_over_the_fabric(&attachment.spec));
-    let attached: BTreeSet<&str> = over_the_fabric
-        .map(|attachment| attachment.spec.network_ref.as_str())
-        .collect();
-    let mut names = BTreeSet::new();
-    let mut before = BTreeMap::new();
-    for (key, network) in &snapshot.networks {
-        let spec = &network.spec;
-        let needs_one = spec.managed && spec.vni.is_none() && spec.vlan.is_some();
-        if !needs_one || !attached.contains(key.name.as_str()) {
-            continue;
-        }
-        names.insert(key.name.as_str());
-        if let Some(vni) = network.status.as_ref().and_then(|status| status.vni) {
-            before.insert(key.name.clone(), vni.get());
-        }
-    }
+    let names: BTreeSet<&str> = wanted.keys().copied().collect();
+    let known = wanted.iter();
+    let known = known.filter_map(|(name, vni)| Some(((*name).to_owned(), vni.as_ref()?.get())));
+    let mut before: BTreeMap<String, u32> = known.collect();
     if before.len() < names.len() {
-        recall(snapshot, &names, &mut before);
+        recall(view, &names, &mut before);
     }
     let as_vni = |number: u32| Vni::try_from(i64::from(number)).ok();
     let free = |number: &u32| as_vni(*number).is_some_and(|vni| !holders.contains_key(&vni));
+    let settings = view.settings();
     let range = settings.l2_vni_range.as_ref();
     let numbers = range.map_or_else(BTreeMap::new, |range| {
         allocate::numbers((range.first.get(), range.last.get()), &names, &before, free)
     });
     for name in names {
         if let Some(vni) = numbers.get(name).and_then(|number| as_vni(*number)) {
-            given.insert(name.to_owned(), vni);
+            vnis.insert(name.to_owned(), vni);
         } else {
             let subject = ObjectRef::named(Kind::Network, name);
             problems.push(Problem::new(subject, "spec.vni", problem::Kind::NoVniLeft));
@@ -100,43 +181,62 @@ fn from_range(
     }
 }
 
-/// Whether some network may need a VNI that its status does not say.
-pub(super) fn has_newcomers(snapshot: &Snapshot) -> bool {
-    let mut networks = snapshot.networks.values();
-    networks.any(|network| {
-        let status = network.status.as_ref();
-        network.spec.vni.is_none() && status.is_none_or(|status| status.vni.is_none())
-    })
-}
-
 /// Adds what is known of VNIs besides statuses: the one of a network whose status was lost; and, so that no newcomer gets them, those
-/// of low-level objects, and those that nodes were told of and whose network is gone.
-fn recall(snapshot: &Snapshot, names: &BTreeSet<&str>, before: &mut BTreeMap<String, u32>) {
-    let segments = &snapshot.layer2_network_configurations;
-    for object in segments.values() {
-        let owner = object.meta.owner.as_ref();
-        let attachment = owner.and_then(|owner| snapshot.layer2_attachments.get(&owner.key));
-        let name = attachment.map(|attachment| attachment.spec.network_ref.as_str());
-        let network = name.and_then(|name| snapshot.networks.get_key_value(&Key::named(name)));
-        let its = network.filter(|(_, network)| network.spec.vlan == Some(object.spec.id));
-        let (Some((key, _)), Some(vni)) = (its, object.spec.vni) else {
+/// of low-level objects, and those that configs of nodes have and whose network is gone.
+fn recall(view: &View<'_>, names: &BTreeSet<&str>, before: &mut BTreeMap<String, u32>) {
+    for key in view.keys::<kinds::Layer2NetworkConfiguration>().iter() {
+        let owner = view.meta::<kinds::Layer2NetworkConfiguration>(key);
+        let owner = owner.and_then(|meta| meta.owner.clone());
+        let attachment = owner.and_then(|owner| view.spec::<kinds::Layer2Attachment>(&owner.key));
+        let Some(network) = attachment.map(|attachment| attachment.network_ref.clone()) else {
             continue;
         };
-        let has_none = names.contains(key.name.as_str()) && !before.contains_key(&key.name);
-        if has_none {
-            before.insert(key.name.clone(), vni.get());
+        let has_none = names.contains(network.as_str()) && !before.contains_key(&network);
+        if !has_none {
+            continue;
+        }
+        let spec = view.spec::<kinds::Network>(&Key::named(&network));
+        let vlan = spec.and_then(|spec| spec.vlan);
+        let object = view.spec::<kinds::Layer2NetworkConfiguration>(key);
+        let object = object.filter(|object| vlan == Some(object.id));
+        if let Some(vni) = object.and_then(|object| object.vni) {
+            before.insert(network, vni.get());
         }
     }
-    let segments = segments.values().filter_map(|one| one.spec.vni);
-    let routing = snapshot.vrf_route_configurations.values();
-    let routing = routing.filter_map(|one| one.spec.vni);
-    let configs = snapshot.node_network_configs.values();
-    let told = configs.flat_map(|config| config.spec.layer2s.values().map(|one| one.vni));
     let mut known: BTreeSet<u32> = before.values().copied().collect();
-    for vni in segments.chain(routing).chain(told).map(Vni::get) {
-        if known.insert(vni) {
+    for vni in view.keys_in::<VnisInUse>(&0, &u32::MAX).iter() {
+        if known.insert(*vni) {
             // Nothing is called so: it is a place for the number alone.
-            before.insert(format!("VNI {vni}"), vni);
+            before.insert(format!("VNI {vni}"), *vni);
         }
+    }
+}
+
+/// The VNIs that low-level objects and configs of nodes have.
+pub(crate) struct VnisInUse;
+impl Index for VnisInUse {
+    type Source = ObjectRef;
+    type Key = u32;
+    type Item = ();
+    fn sources(view: &View<'_>) -> Vec<ObjectRef> {
+        let mut sources = view.all::<kinds::Layer2NetworkConfiguration>();
+        sources.extend(view.all::<kinds::VrfRouteConfiguration>());
+        sources.extend(view.all::<kinds::NodeNetworkConfig>());
+        sources
+    }
+    fn entries(view: &View<'_>, source: &ObjectRef) -> Vec<(u32, ())> {
+        let key = &source.key;
+        let vnis: Vec<Vni> = if source.kind == Kind::NodeNetworkConfig {
+            let spec = view.spec::<kinds::NodeNetworkConfig>(key);
+            let layer2s = spec.iter().flat_map(|spec| spec.layer2s.values());
+            layer2s.map(|one| one.vni).collect()
+        } else if source.kind == Kind::VrfRouteConfiguration {
+            let spec = view.spec::<kinds::VrfRouteConfiguration>(key);
+            spec.and_then(|spec| spec.vni).into_iter().collect()
+        } else {
+            let spec = view.spec::<kinds::Layer2NetworkConfiguration>(key);
+            spec.and_then(|spec| spec.vni).into_iter().collect()
+        };
+        vnis.into_iter().map(|vni| (vni.get(), ())).collect()
     }
 }

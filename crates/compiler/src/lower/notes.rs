@@ -1,52 +1,58 @@
 //! What is written and has no effect: said, not passed over.
 
-use api::{selvedge::SettingsSpec, tcaas::Layer2AttachmentSpec};
+use api::{
+    selvedge::SettingsSpec,
+    tcaas::{Layer2AttachmentSpec, NetworkSpec},
+};
 
 use super::layer2_attachment::has_bgp;
 use crate::{
     problem::{self, Problem},
-    snapshot::{Kind, ObjectRef, Snapshot},
+    snapshot::{Key, Kind, ObjectRef},
+    view::reference,
 };
 
-/// Fields of the settings and of Networks of which nothing is made by this version.
-pub(super) fn not_made(snapshot: &Snapshot, settings: &SettingsSpec, problems: &mut Vec<Problem>) {
+/// Fields of the settings of which nothing is made by this version.
+pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
     let asked = [
         (settings.management_vrf.is_some(), "managementVRF"),
         (!settings.cluster_neighbors.is_empty(), "clusterNeighbors"),
     ];
-    for (_, what) in asked.into_iter().filter(|(is_asked, _)| *is_asked) {
+    let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
+    let note = |(_, what)| {
         let subject = ObjectRef::named(Kind::Settings, "default");
         let kind = problem::Kind::NotCompiledYet { what };
-        problems.push(Problem::new(subject, format!("spec.{what}"), kind));
+        Problem::new(subject, format!("spec.{what}"), kind)
+    };
+    asked.map(note).collect()
+}
+
+/// Fields of a Network of which nothing is made by this version.
+pub(crate) fn of_network(key: &Key, spec: &NetworkSpec) -> Vec<Problem> {
+    let mut notes = Vec::new();
+    let mut note = |field: &str, what: &str| {
+        let what = what.to_owned();
+        let kind = problem::Kind::NoEffect { what };
+        notes.push(Problem::new(reference(Kind::Network, key), field, kind));
+    };
+    if spec.allocation_pool.is_some() {
+        let what =
+            "allocationPool is kept for later: the network is what ipv4, ipv6, vlan and vni say";
+        note("spec.allocationPool", what);
     }
-    for (key, network) in &snapshot.networks {
-        let mut note = |field: &str, what: &str| {
-            let kind = problem::Kind::NoEffect {
-                what: what.to_owned(),
-            };
-            let subject = ObjectRef {
-                kind: Kind::Network,
-                key: key.clone(),
-            };
-            problems.push(Problem::new(subject, field, kind));
-        };
-        let spec = &network.spec;
-        if spec.allocation_pool.is_some() {
-            let what = "allocationPool is kept for later: the network is what ipv4, ipv6, vlan and vni say";
-            note("spec.allocationPool", what);
-        }
-        let families = [
-            (&spec.ipv4, "spec.ipv4.prefixLength"),
-            (&spec.ipv6, "spec.ipv6.prefixLength"),
-        ];
-        for (family, field) in families {
-            let family = family.as_ref();
-            if family.is_some_and(|family| family.prefix_length.is_some()) {
-                let what = "prefixLength is kept for later: whoever uses the network shares the whole of it";
-                note(field, what);
-            }
+    let families = [
+        (&spec.ipv4, "spec.ipv4.prefixLength"),
+        (&spec.ipv6, "spec.ipv6.prefixLength"),
+    ];
+    for (family, field) in families {
+        let family = family.as_ref();
+        if family.is_some_and(|family| family.prefix_length.is_some()) {
+            let what =
+                "prefixLength is kept for later: whoever uses the network shares the whole of it";
+            note(field, what);
         }
     }
+    notes
 }
 
 /// What asks for something on the nodes, of a Network that somebody else provides there: said, not passed over.

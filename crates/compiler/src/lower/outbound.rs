@@ -1,78 +1,77 @@
 //! An `Outbound` becomes host routes in each VRF that its gateways reach, and gateways with a pool of their own.
 
-use api::{
-    tcaas::{OutboundSpec, OutboundStatus},
-    value::Prefix,
-};
+use api::{meta::LabelSelector, tcaas::OutboundSpec, value::Prefix};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::{
-    Lowered, Made,
-    addresses::{Addresses, plain},
+    addresses::{self, plain},
+    intent::{Author, Intent, LoweredIntent},
     routing::subnets,
-    service::{Service, Wish, announced, count_or_addresses, is_sound},
+    service::{Request, Service, announced, count_or_addresses, is_sound},
 };
 use crate::{
     names,
     problem::{self, Problem},
-    snapshot::{Object, ObjectRef, Snapshot},
+    snapshot::{ObjectRef, kinds},
+    view::View,
 };
 
-/// What the Outbound becomes; `None` when something is wrong, with the reason in `problems`.
-pub(super) fn lower(
-    snapshot: &Snapshot,
-    lowered: &Lowered,
-    addresses: &Addresses,
-    (subject, object): (&ObjectRef, &Object<OutboundSpec, OutboundStatus>),
-    problems: &mut Vec<Problem>,
-) -> Option<Made> {
-    let spec = &object.spec;
-    let share = addresses.of(subject);
-    let mut wrong = share.problems;
-    wrong.extend(count_or_addresses(
-        subject,
-        spec.count,
-        spec.addresses.as_ref(),
-    ));
-    wrong.extend(room_for_replacement(subject, spec));
-    let wish = Wish {
-        subject,
-        network_ref: &spec.network_ref,
-        destinations: spec.destinations.as_ref(),
-        node_selector: spec.node_selector.as_ref(),
-        communities: &spec.communities,
-    };
-    let resolved = wish.resolve(snapshot, lowered, &mut wrong);
-    let is_sound = is_sound(&wrong);
-    problems.append(&mut wrong);
-    let resolved = resolved.filter(|_| is_sound)?;
-    let announced = announced(
-        addresses,
-        &wish,
-        &resolved,
-        spec.disable_aggregation,
-        problems,
-    )?;
-    let families: Vec<bool> = [true, false]
-        .into_iter()
-        .filter(|ipv4| plain(&share.addresses).any(|address| address.is_ipv4() == *ipv4))
-        .collect();
-    let reached = egress(subject, spec, &resolved.reached(), &families, problems)?;
-    let pools = families.iter();
-    let pools = pools.map(|ipv4| names::egress_pool(&subject.key.name, *ipv4));
-    Some(Made {
-        vrf: wish.routing(&resolved.reach, &[], &announced.items, &announced.aggregate),
-        service: Service {
-            is_sound: true,
-            pools: pools.collect(),
-            addresses: share.addresses,
-            reached,
-            subnets: subnets(resolved.network),
-            matched: resolved.reach.matched,
-            reserved: Vec::new(),
-        },
-        ..Made::default()
-    })
+impl Intent for kinds::Outbound {
+    fn network(spec: &OutboundSpec) -> Option<&str> {
+        Some(&spec.network_ref)
+    }
+
+    fn destinations(spec: &OutboundSpec) -> Option<&LabelSelector> {
+        spec.destinations.as_ref()
+    }
+
+    fn lower(
+        view: &View<'_>,
+        author: &Author<'_>,
+        spec: &OutboundSpec,
+        problems: &mut Vec<Problem>,
+    ) -> Option<LoweredIntent> {
+        let subject = author.subject;
+        let share = addresses::share(view, subject);
+        let mut wrong = share.problems.clone();
+        let wanted = spec.addresses.as_ref();
+        wrong.extend(count_or_addresses(subject, spec.count, wanted));
+        wrong.extend(room_for_replacement(subject, spec));
+        let request = Request {
+            subject,
+            network_ref: &spec.network_ref,
+            destinations: spec.destinations.as_ref(),
+            node_selector: spec.node_selector.as_ref(),
+            communities: &spec.communities,
+        };
+        let resolved = request.resolve(view, &mut wrong);
+        let is_sound = is_sound(&wrong);
+        problems.append(&mut wrong);
+        let resolved = resolved.filter(|_| is_sound)?;
+        let disable_aggregation = spec.disable_aggregation;
+        let announced = announced(view, &request, &resolved, disable_aggregation, problems)?;
+        let families: Vec<bool> = [true, false]
+            .into_iter()
+            .filter(|ipv4| plain(&share.addresses).any(|address| address.is_ipv4() == *ipv4))
+            .collect();
+        let reached = egress(subject, spec, &resolved.reached(), &families, problems)?;
+        let pools = families.iter();
+        let pools = pools.map(|ipv4| names::egress_pool(&subject.key.name, *ipv4));
+        let routing = request.routing(&resolved.reach, &[], &announced.items, &announced.aggregate);
+        Some(LoweredIntent {
+            objects: author.objects(routing),
+            service: Some(Service {
+                is_sound: true,
+                pools: pools.collect(),
+                addresses: share.addresses.clone(),
+                reached,
+                subnets: subnets(&resolved.network),
+                matched: resolved.reach.matched.clone(),
+                reserved: Vec::new(),
+            }),
+            attachment: None,
+        })
+    }
 }
 
 /// Where the gateways lead: what the author names, or what the Destinations lead to, or everywhere; of the families that they have

@@ -1,6 +1,6 @@
 //! What `Inbound`, `Outbound` and `PodNetwork` have in common: a Network with addresses, and routing in the VRFs they reach.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use api::{
     meta::LabelSelector,
@@ -9,14 +9,15 @@ use api::{
 };
 
 use super::{
-    Lowered,
-    addresses::{Addresses, plain},
+    addresses::{self, plain},
+    network,
     reach::{self, Reach},
     routing::{self, generated_name, subnets},
 };
 use crate::{
     problem::{self, Problem},
-    snapshot::{Key, Kind, ObjectRef, Snapshot},
+    snapshot::{Key, Kind, ObjectRef, kinds},
+    view::View,
 };
 
 /// What a service came to, for the platform and for its status.
@@ -39,7 +40,7 @@ pub struct Service {
 }
 
 /// The part of an intent that is the same in all three kinds.
-pub(super) struct Wish<'a> {
+pub(super) struct Request<'a> {
     pub(super) subject: &'a ObjectRef,
     pub(super) network_ref: &'a str,
     pub(super) destinations: Option<&'a LabelSelector>,
@@ -48,20 +49,15 @@ pub(super) struct Wish<'a> {
 }
 
 /// What it refers to.
-pub(super) struct Resolved<'a> {
-    pub(super) network: &'a NetworkSpec,
+pub(super) struct Resolved {
+    pub(super) network: Arc<NetworkSpec>,
     /// Empty for an intent without destinations, which no VRF knows.
-    pub(super) reach: Reach,
+    pub(super) reach: Arc<Reach>,
 }
 
-impl<'a> Wish<'a> {
+impl Request<'_> {
     /// Finds what the intent refers to. `None` when something is missing or broken: the problems say what.
-    pub(super) fn resolve(
-        &self,
-        snapshot: &'a Snapshot,
-        lowered: &Lowered,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Resolved<'a>> {
+    pub(super) fn resolve(&self, view: &View<'_>, problems: &mut Vec<Problem>) -> Option<Resolved> {
         let selects_well = match self.node_selector.map(LabelSelector::check) {
             Some(Err(error)) => {
                 let kind = problem::Kind::InvalidSelector(error);
@@ -74,24 +70,19 @@ impl<'a> Wish<'a> {
             }
             Some(Ok(())) | None => true,
         };
-        let network = self.network(snapshot, problems);
+        let network = self.network(view, problems);
         let reach = match self.destinations {
-            None => Some(Reach::default()),
-            Some(selector) => reach::resolve(snapshot, lowered, self.subject, selector, problems),
+            None => Some(Arc::default()),
+            Some(selector) => reach::resolve(view, self.subject, selector, problems),
         };
         let (network, reach) = (network?, reach?);
         selects_well.then_some(Resolved { network, reach })
     }
 
-    fn network(
-        &self,
-        snapshot: &'a Snapshot,
-        problems: &mut Vec<Problem>,
-    ) -> Option<&'a NetworkSpec> {
+    fn network(&self, view: &View<'_>, problems: &mut Vec<Problem>) -> Option<Arc<NetworkSpec>> {
         let target = ObjectRef::named(Kind::Network, self.network_ref);
-        let found = snapshot.networks.get(&Key::named(self.network_ref));
-        let kind = match found.map(|network| &network.spec) {
-            None => snapshot.missing(target),
+        let kind = match view.spec::<kinds::Network>(&Key::named(self.network_ref)) {
+            None => view.missing(target),
             Some(spec) if spec.ipv4.is_none() && spec.ipv6.is_none() => {
                 problem::Kind::NetworkLacks {
                     network: target,
@@ -126,7 +117,7 @@ impl<'a> Wish<'a> {
     }
 }
 
-impl Resolved<'_> {
+impl Resolved {
     /// What the Destinations lead to, in all VRFs.
     pub(super) fn reached(&self) -> Vec<Prefix> {
         let mut reached: Vec<Prefix> = Vec::new();
@@ -151,16 +142,16 @@ pub(super) struct Announced {
 /// A network that an attachment has on nodes is announced from there: an aggregate, which drops what it has no better route for, would
 /// cut off the others on the segment.
 pub(super) fn announced(
-    addresses: &Addresses,
-    wish: &Wish<'_>,
-    resolved: &Resolved<'_>,
+    view: &View<'_>,
+    request: &Request<'_>,
+    resolved: &Resolved,
     disable_aggregation: bool,
     problems: &mut Vec<Problem>,
 ) -> Option<Announced> {
-    let network = resolved.network;
-    let is_attached = network.managed && addresses.is_attached(wish.network_ref);
-    let addresses = addresses.of(wish.subject).addresses;
-    let mut prefixes: Vec<Prefix> = plain(&addresses).map(Prefix::host).collect();
+    let network = &resolved.network;
+    let is_attached = network.managed && network::is_attached(view, request.network_ref);
+    let share = addresses::share(view, request.subject);
+    let mut prefixes: Vec<Prefix> = plain(&share.addresses).map(Prefix::host).collect();
     let hosts = prefixes.clone();
     let has_addresses = |subnet: &Prefix| {
         let mut hosts = hosts.iter();
@@ -178,7 +169,7 @@ pub(super) fn announced(
         let most = routing::MAX_LINES;
         let message = format!("a VRF takes at most {most} routes of one object, networks included");
         let kind = problem::Kind::RuleBroken { message };
-        problems.push(Problem::new(wish.subject.clone(), "spec.count", kind));
+        problems.push(Problem::new(request.subject.clone(), "spec.count", kind));
         return None;
     }
     Some(Announced {

@@ -1,60 +1,90 @@
 //! A `TrafficMirror` becomes mirror selectors: one for the segment of an attachment, or, for a service, one for each VRF and each
 //! network of addresses that it has.
 
+use std::sync::Arc;
+
 use api::{
-    meta::TypedObjectReference,
+    meta::{LabelSelector, TypedObjectReference},
     tcaas::{
-        GROUP, MatchPrefix, MirrorDirection, MirrorSelectorSpec, MirrorSourceKind, Protocol,
-        TrafficMatch, TrafficMirrorSpec,
+        GROUP, MatchPrefix, MirrorDirection, MirrorSelectorSpec, MirrorSourceKind,
+        MirrorTargetSpec, Protocol, TrafficMatch, TrafficMirrorSpec,
     },
     value::{Prefix, VrfName},
 };
 use ipnet::IpNet;
 
-use super::{Lowered, Made, addresses::plain, routing::generated_name};
+use super::{
+    addresses::plain,
+    intent::{self, Author, Intent, LoweredIntent},
+    low_level::{LowLevel, LowLevelObject},
+    merge::{Merged, MergedIntent},
+    routing::generated_name,
+};
 use crate::{
     problem::{self, Problem},
-    snapshot::{Key, Kind, ObjectRef, Snapshot},
+    snapshot::{Key, Kind, ObjectRef, kinds},
+    view::View,
 };
 
-/// What the mirror becomes; `None` when something is wrong, with the reason in `problems`.
-pub(super) fn lower(
-    snapshot: &Snapshot,
-    lowered: &Lowered,
-    subject: &ObjectRef,
-    spec: &TrafficMirrorSpec,
-    problems: &mut Vec<Problem>,
-) -> Option<Made> {
-    let mut wrong = Vec::new();
-    let mut report = |field: &str, kind| wrong.push(Problem::new(subject.clone(), field, kind));
-    let collector = ObjectRef::named(Kind::Collector, &spec.collector);
-    let target = lowered.mirror_targets.get(&spec.collector);
-    if !snapshot.collectors.contains_key(&collector.key) {
-        report("spec.collector", snapshot.missing(collector));
-    } else if target.is_none_or(|target| target.source != collector) {
-        let kind = problem::Kind::ReferenceNotInEffect { target: collector };
-        report("spec.collector", kind);
+impl Intent for kinds::TrafficMirror {
+    fn network(_: &TrafficMirrorSpec) -> Option<&str> {
+        None
     }
-    let traffic = spec.traffic_match.clone().unwrap_or_default();
-    if let Err(message) = check(&traffic) {
-        let message = message.to_owned();
-        report("spec.trafficMatch", problem::Kind::RuleBroken { message });
+
+    fn destinations(_: &TrafficMirrorSpec) -> Option<&LabelSelector> {
+        None
     }
-    let wish = Wish {
-        lowered,
-        subject,
-        spec,
-        traffic,
-    };
-    let selectors = wish
-        .selectors(snapshot)
-        .map_err(|(field, kind)| report(field, kind))
-        .ok();
-    let is_sound = wrong.is_empty();
-    problems.append(&mut wrong);
-    Some(Made {
-        mirror_selectors: selectors.filter(|_| is_sound)?,
-        ..Made::default()
+
+    fn lower(
+        view: &View<'_>,
+        author: &Author<'_>,
+        spec: &TrafficMirrorSpec,
+        problems: &mut Vec<Problem>,
+    ) -> Option<LoweredIntent> {
+        let mut wrong = Vec::new();
+        let mut report = |field: &str, kind| wrong.push(author.problem(field, kind));
+        let collector = ObjectRef::named(Kind::Collector, &spec.collector);
+        let target = target(&view.get::<Merged>(&collector), &spec.collector);
+        if !view.exists(&collector) {
+            report("spec.collector", view.missing(collector));
+        } else if target.is_none() {
+            let kind = problem::Kind::ReferenceNotInEffect { target: collector };
+            report("spec.collector", kind);
+        }
+        let traffic = spec.traffic_match.clone().unwrap_or_default();
+        if let Err(message) = check(&traffic) {
+            let message = message.to_owned();
+            report("spec.trafficMatch", problem::Kind::RuleBroken { message });
+        }
+        let request = Request {
+            subject: author.subject,
+            spec,
+            traffic,
+            target,
+        };
+        let selectors = request
+            .selectors(view)
+            .map_err(|(field, kind)| report(field, kind))
+            .ok();
+        let is_sound = wrong.is_empty();
+        problems.append(&mut wrong);
+        let selectors = selectors.filter(|_| is_sound)?;
+        Some(LoweredIntent {
+            objects: author.objects(selectors),
+            ..LoweredIntent::default()
+        })
+    }
+}
+
+/// The tunnel that a collector has.
+fn target(collector: &MergedIntent, name: &str) -> Option<Arc<LowLevel<MirrorTargetSpec>>> {
+    collector.objects.iter().find_map(|object| match object {
+        LowLevelObject::MirrorTarget(target) if target.name == name => Some(Arc::clone(target)),
+        LowLevelObject::Layer2(_)
+        | LowLevelObject::Vrf(_)
+        | LowLevelObject::Bgp(_)
+        | LowLevelObject::MirrorTarget(_)
+        | LowLevelObject::MirrorSelector(_) => None,
     })
 }
 
@@ -96,54 +126,44 @@ fn not_in_effect(target: ObjectRef) -> Refusal {
     ("spec.source.name", kind)
 }
 
-struct Wish<'a> {
-    lowered: &'a Lowered,
+/// A mirror, and the tunnel that it copies into.
+struct Request<'a> {
     subject: &'a ObjectRef,
     spec: &'a TrafficMirrorSpec,
     traffic: TrafficMatch,
+    target: Option<Arc<LowLevel<MirrorTargetSpec>>>,
 }
 
-impl Wish<'_> {
-    fn selectors(&self, snapshot: &Snapshot) -> Result<Selectors, Refusal> {
-        let name = &self.spec.source.name;
-        let (kind, exists) = match self.spec.source.kind {
-            MirrorSourceKind::Layer2Attachment => (
-                Kind::Layer2Attachment,
-                snapshot.layer2_attachments.contains_key(&Key::named(name)),
-            ),
-            MirrorSourceKind::Inbound => (
-                Kind::Inbound,
-                snapshot.inbounds.contains_key(&Key::named(name)),
-            ),
-            MirrorSourceKind::Outbound => (
-                Kind::Outbound,
-                snapshot.outbounds.contains_key(&Key::named(name)),
-            ),
+impl Request<'_> {
+    fn selectors(&self, view: &View<'_>) -> Result<Selectors, Refusal> {
+        let kind = match self.spec.source.kind {
+            MirrorSourceKind::Layer2Attachment => Kind::Layer2Attachment,
+            MirrorSourceKind::Inbound => Kind::Inbound,
+            MirrorSourceKind::Outbound => Kind::Outbound,
         };
-        let mirrored = ObjectRef::named(kind, name);
-        if !exists {
-            return Err(("spec.source.name", snapshot.missing(mirrored)));
+        let mirrored = ObjectRef::named(kind, &self.spec.source.name);
+        if !view.exists(&mirrored) {
+            return Err(("spec.source.name", view.missing(mirrored)));
         }
-        if kind == Kind::Layer2Attachment {
-            self.of_attachment(snapshot, mirrored)
-        } else {
-            self.of_service(snapshot, mirrored)
+        match self.spec.source.kind {
+            MirrorSourceKind::Layer2Attachment => self.of_attachment(view, mirrored),
+            MirrorSourceKind::Inbound | MirrorSourceKind::Outbound => {
+                self.of_service(view, mirrored)
+            }
         }
     }
 
-    fn of_attachment(
-        &self,
-        snapshot: &Snapshot,
-        mirrored: ObjectRef,
-    ) -> Result<Selectors, Refusal> {
-        let attachment = snapshot.layer2_attachments.get(&mirrored.key);
-        let spec = attachment.map(|attachment| &attachment.spec);
-        let network = spec.and_then(|spec| snapshot.networks.get(&Key::named(&spec.network_ref)));
+    fn of_attachment(&self, view: &View<'_>, mirrored: ObjectRef) -> Result<Selectors, Refusal> {
+        let spec = view.spec::<kinds::Layer2Attachment>(&mirrored.key);
+        let network = spec
+            .as_ref()
+            .and_then(|spec| view.spec::<kinds::Network>(&Key::named(&spec.network_ref)));
+        let spec = spec.as_ref();
         let why = if spec.is_some_and(|spec| spec.interface_ref.is_some()) {
             Some("it is on a device of the node")
         } else if spec.is_some_and(|spec| !super::is_over_the_fabric(spec)) {
             Some("its SR-IOV devices pass the node by")
-        } else if network.is_some_and(|network| !network.spec.managed) {
+        } else if network.is_some_and(|network| !network.managed) {
             Some("its Network is not managed")
         } else {
             None
@@ -152,39 +172,37 @@ impl Wish<'_> {
             let kind = problem::Kind::NothingToMirror { mirrored, why };
             return Err(("spec.source", kind));
         }
-        let mut segments = self.lowered.layer2.iter();
-        let segment = segments.find(|(_, object)| object.source == mirrored);
-        let (name, object) = segment.ok_or_else(|| not_in_effect(mirrored))?;
-        let selector = self.selector(Kind::Layer2NetworkConfiguration, name, self.traffic.clone());
-        let scope = object.spec.id.to_string();
+        let merged = view.get::<Merged>(&mirrored);
+        let segments = merged.objects.iter().filter_map(LowLevelObject::layer2);
+        let segment = segments.min_by_key(|segment| &segment.name);
+        let segment = segment.ok_or_else(|| not_in_effect(mirrored))?;
+        let kind = Kind::Layer2NetworkConfiguration;
+        let selector = self.selector(kind, &segment.name, self.traffic.clone());
+        let scope = segment.spec.id.to_string();
         Ok(vec![(generated_name(self.subject, &scope), selector)])
     }
 
-    fn of_service(&self, snapshot: &Snapshot, mirrored: ObjectRef) -> Result<Selectors, Refusal> {
-        let inbound = snapshot.inbounds.get(&mirrored.key);
-        let outbound = snapshot.outbounds.get(&mirrored.key);
-        let destinations = if mirrored.kind == Kind::Inbound {
-            inbound.and_then(|inbound| inbound.spec.destinations.as_ref())
-        } else {
-            outbound.and_then(|outbound| outbound.spec.destinations.as_ref())
-        };
-        if destinations.is_none() {
+    fn of_service(&self, view: &View<'_>, mirrored: ObjectRef) -> Result<Selectors, Refusal> {
+        if intent::destinations(view, &mirrored).is_none() {
             let why = "it has no spec.destinations, so no VRF knows its addresses";
             let kind = problem::Kind::NothingToMirror { mirrored, why };
             return Err(("spec.source", kind));
         }
-        let routing = self.lowered.vrf.iter();
-        let routing = routing.filter(|(_, object)| object.source == mirrored);
-        let routing: Vec<(&String, &VrfName)> = routing
-            .map(|(name, object)| (name, &object.spec.vrf))
+        let merged = view.get::<Merged>(&mirrored);
+        let routing = merged.objects.iter().filter_map(LowLevelObject::vrf);
+        let mut routing: Vec<(&str, &VrfName)> = routing
+            .map(|object| (object.name.as_str(), &object.spec.vrf))
             .collect();
-        let target = self.lowered.mirror_targets.get(&self.spec.collector);
-        let mirror_vrf = target.map(|target| &target.spec.destination_vrf);
+        routing.sort_unstable();
+        let mirror_vrf = self
+            .target
+            .as_ref()
+            .map(|target| &target.spec.destination_vrf);
         if let Some((_, vrf)) = routing.iter().find(|(_, vrf)| Some(*vrf) == mirror_vrf) {
             let vrf = vrf.to_string();
             return Err(("spec.source", problem::Kind::MirrorOfItself { vrf }));
         }
-        let service = self.lowered.services.get(&mirrored);
+        let service = merged.service.as_ref();
         let addresses = service
             .into_iter()
             .flat_map(|service| plain(&service.addresses));

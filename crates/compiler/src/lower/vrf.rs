@@ -1,6 +1,6 @@
 //! What a `VRF` comes to: its name with a VNI and a route target, of its own or from the settings.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use api::{
     selvedge::SettingsSpec,
@@ -9,9 +9,11 @@ use api::{
 };
 
 use crate::{
+    memo::Query,
     names,
     problem::{self, Problem},
-    snapshot::{Key, Kind, ObjectRef, Snapshot, by_age},
+    snapshot::{Key, Kind, ObjectRef, kinds},
+    view::{View, reference},
 };
 
 /// A VRF that can be used.
@@ -25,48 +27,71 @@ pub struct ResolvedVrf {
     pub route_target: RouteTarget,
 }
 
-/// Resolves every VRF that can be. What is wrong with the others is said once, on them.
+/// VRFs by what they are called in the cluster.
+pub type ResolvedVrfs = BTreeMap<Key, Arc<ResolvedVrf>>;
+
+/// Every VRF that can be used, and what is wrong with the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Resolution {
+    pub(crate) vrfs: Arc<ResolvedVrfs>,
+    pub(crate) problems: Arc<Vec<Problem>>,
+}
+
+/// All VRFs.
 ///
 /// A name stands for one VNI and one route target, and a VNI for one name; the older object is served first.
-pub(super) fn resolve(
-    snapshot: &Snapshot,
-    settings: &SettingsSpec,
-    problems: &mut Vec<Problem>,
-) -> BTreeMap<Key, ResolvedVrf> {
-    let mut resolved: BTreeMap<Key, ResolvedVrf> = BTreeMap::new();
-    let mut names: BTreeMap<VrfName, (ResolvedVrf, ObjectRef)> = BTreeMap::new();
-    let mut vnis: BTreeMap<Vni, (VrfName, ObjectRef)> = BTreeMap::new();
-    for (key, object) in by_age(&snapshot.vrfs) {
-        let subject = ObjectRef {
-            kind: Kind::Vrf,
-            key: key.clone(),
-        };
-        let checked = complete(settings, &object.spec).and_then(|vrf| {
-            let (first, by) = names
-                .entry(vrf.name.clone())
-                .or_insert_with(|| (vrf.clone(), subject.clone()));
-            agree(first, &vrf, by)?;
-            let (holder, by) = vnis
-                .entry(vrf.vni)
-                .or_insert_with(|| (vrf.name.clone(), subject.clone()));
-            if *holder == vrf.name {
-                return Ok(vrf);
+pub(crate) struct Resolved;
+impl Query for Resolved {
+    type Key = ();
+    type Value = Resolution;
+    fn compute(view: &View<'_>, (): &()) -> Resolution {
+        let settings = view.settings();
+        let mut resolved = ResolvedVrfs::new();
+        let mut problems = Vec::new();
+        let mut names: BTreeMap<VrfName, (ResolvedVrf, ObjectRef)> = BTreeMap::new();
+        let mut vnis: BTreeMap<Vni, (VrfName, ObjectRef)> = BTreeMap::new();
+        for object in view.by_age::<kinds::Vrf>() {
+            let subject = reference(Kind::Vrf, &object.key);
+            let checked = complete(&settings, &object.spec).and_then(|vrf| {
+                let (first, by) = names
+                    .entry(vrf.name.clone())
+                    .or_insert_with(|| (vrf.clone(), subject.clone()));
+                agree(first, &vrf, by)?;
+                let (holder, by) = vnis
+                    .entry(vrf.vni)
+                    .or_insert_with(|| (vrf.name.clone(), subject.clone()));
+                if *holder == vrf.name {
+                    return Ok(vrf);
+                }
+                let kind = problem::Kind::VniTaken {
+                    vni: vrf.vni,
+                    by: by.clone(),
+                    node: None,
+                };
+                Err(("spec.vni", kind))
+            });
+            match checked {
+                Ok(vrf) => {
+                    resolved.insert(Key::clone(&object.key), Arc::new(vrf));
+                }
+                Err((field, kind)) => problems.push(Problem::new(subject, field, kind)),
             }
-            let kind = problem::Kind::VniTaken {
-                vni: vrf.vni,
-                by: by.clone(),
-                node: None,
-            };
-            Err(("spec.vni", kind))
-        });
-        match checked {
-            Ok(vrf) => {
-                resolved.insert(key.clone(), vrf);
-            }
-            Err((field, kind)) => problems.push(Problem::new(subject, field, kind)),
+        }
+        Resolution {
+            vrfs: Arc::new(resolved),
+            problems: Arc::new(problems),
         }
     }
-    resolved
+}
+
+/// One VRF: most readers need no other.
+pub(crate) struct ResolvedOf;
+impl Query for ResolvedOf {
+    type Key = Key;
+    type Value = Option<Arc<ResolvedVrf>>;
+    fn compute(view: &View<'_>, key: &Key) -> Option<Arc<ResolvedVrf>> {
+        view.get::<Resolved>(&()).vrfs.get(key).cloned()
+    }
 }
 
 fn complete(

@@ -2,59 +2,56 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::{meta::TypedObjectReference, tcaas::VrfRouteConfigurationSpec, value::IfName};
+use api::{
+    meta::TypedObjectReference,
+    tcaas::{MirrorTargetSpec, VrfRouteConfigurationSpec},
+    value::IfName,
+};
 
-use super::by_age;
+use super::{by_age, objects};
 use crate::{
-    lower::{LowLevel, Lowered},
+    lower::LowLevel,
     names,
+    node::{Facet, Facets},
     problem::{self, Problem},
-    snapshot::{Kind, ObjectRef, Snapshot},
+    snapshot::{Kind, ObjectRef, kinds},
+    view::{View, reference},
 };
 
 /// A loopback of a VRF, as the objects of the VRF have it.
-pub(super) struct Loopback<'a> {
-    pub(super) pool: &'a TypedObjectReference,
+pub(super) struct Loopback {
+    pub(super) pool: TypedObjectReference,
     /// The oldest object that has it.
-    first: &'a ObjectRef,
+    first: ObjectRef,
     /// The names of all that have it.
-    pub(super) objects: BTreeSet<&'a str>,
+    pub(super) objects: BTreeSet<String>,
 }
 
-pub(super) type Loopbacks<'a> = BTreeMap<(&'a str, &'a IfName), Loopback<'a>>;
+/// Loopbacks by VRF and name.
+pub(super) type Loopbacks = BTreeMap<(String, IfName), Loopback>;
 
 /// The loopbacks of all VRFs. A name is one device on a node: of two VRFs that want it, the older object's gets it.
-pub(super) fn loopbacks<'a>(
-    snapshot: &Snapshot,
-    lowered: &'a Lowered,
-    problems: &mut Vec<Problem>,
-) -> Loopbacks<'a> {
+pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbacks {
     let mut loopbacks = Loopbacks::new();
-    note_unused(snapshot, lowered, problems);
-    let mut routing = lowered.vrf.values();
-    if routing.all(|object| object.spec.loopbacks.is_empty()) {
-        return loopbacks;
-    }
-    let vrfs: BTreeSet<&str> = lowered
-        .vrf
-        .values()
-        .map(|object| object.spec.vrf.as_str())
-        .collect();
-    let mut homes: BTreeMap<&IfName, (&str, &ObjectRef)> = BTreeMap::new();
-    for (name, object) in by_age(&lowered.vrf) {
+    note_unused(view, problems);
+    let mut homes: BTreeMap<IfName, (String, ObjectRef)> = BTreeMap::new();
+    for object in by_age::<VrfRouteConfigurationSpec>(view, &Facet::Loopbacks) {
         for (place, loopback) in object.spec.loopbacks.iter().enumerate() {
-            let vrf = object.spec.vrf.as_str();
+            let vrf = object.spec.vrf.to_string();
             let device = &loopback.name;
-            let (home, holder) = *homes.entry(device).or_insert((vrf, &object.source));
-            let entry = loopbacks.entry((vrf, device)).or_insert_with(|| Loopback {
-                pool: &loopback.pool_ref,
-                first: &object.source,
+            let home = homes.entry(device.clone());
+            let (home, holder) = home.or_insert_with(|| (vrf.clone(), object.source.clone()));
+            let entry = loopbacks.entry((vrf.clone(), device.clone()));
+            let entry = entry.or_insert_with(|| Loopback {
+                pool: loopback.pool_ref.clone(),
+                first: object.source.clone(),
                 objects: BTreeSet::new(),
             });
-            let wrong = if names::is_reserved_device(device) || vrfs.contains(device.as_str()) {
+            let is_vrf = || view.has::<Facets>(&Facet::Vrf(device.to_string()));
+            let wrong = if names::is_reserved_device(device) || is_vrf() {
                 let loopback = device.to_string();
                 Some(("name", problem::Kind::LoopbackNameReserved { loopback }))
-            } else if home != vrf {
+            } else if *home != vrf {
                 let (name, by) = (device.to_string(), holder.clone());
                 let node = None;
                 Some(("name", problem::Kind::DeviceNameTaken { name, by, node }))
@@ -64,15 +61,15 @@ pub(super) fn loopbacks<'a>(
                     loopback.pool_ref.name.clone(),
                 );
                 Some(("poolRef", problem::Kind::NoPool { kind, name }))
-            } else if *entry.pool != loopback.pool_ref {
+            } else if entry.pool != loopback.pool_ref {
                 let (loopback, other) = (device.to_string(), entry.first.clone());
                 let kind = problem::Kind::LoopbackDisagrees { loopback, other };
                 Some(("poolRef", kind))
             } else {
-                entry.objects.insert(name);
+                entry.objects.insert(object.name.clone());
                 None
             };
-            let field = |part| loopback_field(object, place, part);
+            let field = |part| loopback_field(&object, place, part);
             let source = &object.source;
             problems
                 .extend(wrong.map(|(part, kind)| Problem::new(source.clone(), field(part), kind)));
@@ -95,18 +92,19 @@ fn loopback_field(
 }
 
 /// A loopback is made where a tunnel starts on it. Of one that no tunnel ever starts on nothing is made, and its author is told so.
-fn note_unused(snapshot: &Snapshot, lowered: &Lowered, problems: &mut Vec<Problem>) {
-    let used: BTreeSet<(&str, &IfName)> = lowered
-        .mirror_targets
-        .values()
-        .map(|object| {
-            (
-                object.spec.destination_vrf.as_str(),
-                &object.spec.source_loopback,
-            )
-        })
-        .collect();
-    for object in lowered.vrf.values().filter(|object| !object.is_generated()) {
+fn note_unused(view: &View<'_>, problems: &mut Vec<Problem>) {
+    let targets = objects::<MirrorTargetSpec>(view, &Facet::MirrorTargets);
+    let used = targets.iter().map(|object| {
+        let MirrorTargetSpec {
+            destination_vrf,
+            source_loopback,
+            ..
+        } = &object.spec;
+        (destination_vrf.as_str(), source_loopback)
+    });
+    let used: BTreeSet<(&str, &IfName)> = used.collect();
+    let routing = objects::<VrfRouteConfigurationSpec>(view, &Facet::Loopbacks);
+    for object in routing.iter().filter(|object| !object.is_generated()) {
         for (place, loopback) in object.spec.loopbacks.iter().enumerate() {
             if !used.contains(&(object.spec.vrf.as_str(), &loopback.name)) {
                 let what = format!("no MirrorTarget uses {}, so no node gets it", loopback.name);
@@ -116,16 +114,18 @@ fn note_unused(snapshot: &Snapshot, lowered: &Lowered, problems: &mut Vec<Proble
             }
         }
     }
-    let collectors = snapshot.collectors.values();
-    let mirror_vrfs: BTreeSet<&String> = collectors.map(|one| &one.spec.mirror_vrf.name).collect();
-    for (key, object) in &snapshot.vrfs {
-        if !object.spec.loopbacks.is_empty() && !mirror_vrfs.contains(&key.name) {
-            let subject = ObjectRef {
-                kind: Kind::Vrf,
-                key: key.clone(),
-            };
+    let collectors = view.keys::<kinds::Collector>();
+    let collectors = collectors
+        .iter()
+        .filter_map(|key| view.spec::<kinds::Collector>(key));
+    let mirror_vrfs: BTreeSet<String> = collectors.map(|one| one.mirror_vrf.name.clone()).collect();
+    for key in view.keys::<kinds::Vrf>().iter() {
+        let spec = view.spec::<kinds::Vrf>(key);
+        let has_loopbacks = spec.is_some_and(|spec| !spec.loopbacks.is_empty());
+        if has_loopbacks && !mirror_vrfs.contains(&key.name) {
             let what = "no Collector uses them, so no node gets them".to_owned();
             let kind = problem::Kind::NoEffect { what };
+            let subject = reference(Kind::Vrf, key);
             problems.push(Problem::new(subject, "spec.loopbacks", kind));
         }
     }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    sync::Arc,
 };
 
 use api::{
@@ -17,12 +18,15 @@ use api::{
 };
 use ipnet::IpNet;
 
-use super::{Mirror, Mirrors, Tunnel};
+use super::{AllMirrors, Mirror, Mirrors, Tunnel};
 use crate::{
     NodeConfig,
-    platform::ipam::{Addresses, Claim},
+    memo::{Index, Query},
+    node::ForwardingOf,
+    platform::ipam::{self, Claim},
     problem::{self, Problem},
-    snapshot::{ObjectRef, Snapshot},
+    snapshot::{Key, ObjectRef, kinds},
+    view::View,
 };
 
 /// What a node has of mirrors.
@@ -64,8 +68,20 @@ pub enum Place {
 }
 
 impl NodeMirrors {
+    /// What of it a config has.
+    pub(crate) fn content(&self) -> impl serde::Serialize + '_ {
+        let loopbacks: Vec<_> = self.loopbacks.iter().collect();
+        let tunnels = self.tunnels.iter();
+        let tunnels: Vec<_> = tunnels.map(|(place, (_, gre))| (place, gre)).collect();
+        let rules = self.rules.iter();
+        let rules: Vec<_> = rules
+            .map(|rule| (rule.place.to_string(), &rule.acl))
+            .collect();
+        (loopbacks, tunnels, rules)
+    }
+
     /// Puts the mirrors into a config.
-    pub(crate) fn enter(&self, spec: &mut NodeNetworkConfigSpec) {
+    pub(crate) fn insert_into(&self, spec: &mut NodeNetworkConfigSpec) {
         for ((vrf, loopback), address) in &self.loopbacks {
             let Some(vrf) = spec.fabric_vrfs.get_mut(vrf) else {
                 continue;
@@ -143,36 +159,76 @@ fn accept(prefix: Prefix) -> FilterItem {
     }
 }
 
-/// Gives every node the mirrors that concern it.
-pub(super) fn place(
-    mirrors: &Mirrors<'_>,
-    snapshot: &Snapshot,
-    nodes: &mut BTreeMap<String, NodeConfig>,
-    problems: &mut Vec<Problem>,
-) {
-    if mirrors.of_segments.is_empty() && mirrors.of_routing.is_empty() {
-        for config in nodes.values_mut() {
-            config.mirrors = NodeMirrors::default();
+/// What a node has of mirrors, and what is wrong there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Placed {
+    mirrors: NodeMirrors,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// The mirrors of a node.
+pub(crate) fn of_node(view: &View<'_>, node: &Key) -> NodeMirrors {
+    view.get::<MirrorsOf>(node).mirrors.clone()
+}
+
+/// The mirrors that concern each node.
+pub(crate) struct MirrorsOf;
+impl Query for MirrorsOf {
+    type Key = Key;
+    type Value = Arc<Placed>;
+    fn compute(view: &View<'_>, node: &Key) -> Arc<Placed> {
+        let Some(config) = view.get::<ForwardingOf>(node) else {
+            return Arc::default();
+        };
+        let mirrors = view.get::<AllMirrors>(&());
+        let mut placed = Placed::default();
+        let all = &mut placed.mirrors;
+        let mut claimed = BTreeSet::new();
+        for mirror in wanted(&mirrors, &config) {
+            let Some(tunnel) = mirrors.tunnels.get(mirror.target()) else {
+                continue;
+            };
+            let name = &mirror.object.name;
+            match gre(view, node, &config, mirror, tunnel) {
+                Ok((claim, address, gre)) => {
+                    let vrf = tunnel.object.spec.destination_vrf.to_string();
+                    let loopback = tunnel.object.spec.source_loopback.to_string();
+                    let device = tunnel.device.to_string();
+                    all.loopbacks.insert((vrf.clone(), loopback), address);
+                    let made = (mirror.target().to_owned(), gre);
+                    all.tunnels.insert((vrf, device), made);
+                    all.rules.push(rule(mirror, tunnel));
+                    if claimed.insert(claim.key.clone()) {
+                        all.claims.push(claim);
+                    }
+                }
+                Err(Lacking::Address(claim)) => {
+                    let waits_for = Some(claim.key.to_string());
+                    all.missing.insert(name.clone(), waits_for);
+                    if claimed.insert(claim.key.clone()) {
+                        all.claims.push(claim);
+                    }
+                }
+                Err(Lacking::Wrong(problem)) => {
+                    all.missing.insert(name.clone(), None);
+                    placed.problems.push(*problem);
+                }
+            }
         }
-        return;
-    }
-    let mut placing = Placing {
-        mirrors,
-        addresses: Addresses::new(snapshot),
-        holders: BTreeMap::new(),
-        problems,
-    };
-    for (node, config) in nodes {
-        config.mirrors = placing.of_node(node, config);
+        Arc::new(placed)
     }
 }
 
-struct Placing<'a> {
-    mirrors: &'a Mirrors<'a>,
-    addresses: Addresses<'a>,
-    /// Who has an address in a VRF: the node, and the object that says so.
-    holders: BTreeMap<(String, IpAddr), (String, ObjectRef)>,
-    problems: &'a mut Vec<Problem>,
+/// The mirrors whose source a node has, by name.
+fn wanted<'a>(mirrors: &'a Mirrors, config: &NodeConfig) -> Vec<&'a Mirror> {
+    let segments = config.shared.segments.iter();
+    let of_segments = segments.filter_map(|name| mirrors.of_segments.get(name));
+    let routing = config.shared.routing.iter();
+    let of_routing = routing.filter_map(|name| mirrors.of_routing.get(name));
+    let mut wanted: Vec<&Mirror> = of_segments.chain(of_routing).flatten().collect();
+    wanted.retain(|mirror| is_there(&mirror.place, config));
+    wanted.sort_by_key(|mirror| &mirror.object.name);
+    wanted
 }
 
 /// Why a node has no tunnel.
@@ -189,131 +245,125 @@ impl Lacking {
     }
 }
 
-impl Placing<'_> {
-    fn of_node(&mut self, node: &str, config: &NodeConfig) -> NodeMirrors {
-        let mut all = NodeMirrors::default();
-        let mut wanted: Vec<&Mirror<'_>> = Vec::new();
-        for segment in &config.shared.segments {
-            wanted.extend(
-                self.mirrors
-                    .of_segments
-                    .get(segment.as_str())
-                    .into_iter()
-                    .flatten(),
-            );
-        }
-        for routing in &config.shared.routing {
-            let here = self.mirrors.of_routing.get(routing.as_str());
-            wanted.extend(here.into_iter().flatten());
-        }
-        wanted.retain(|mirror| is_there(&mirror.place, config));
-        wanted.sort_by_key(|mirror| mirror.name);
-        let mut claimed = BTreeSet::new();
-        for mirror in wanted {
-            let Some(tunnel) = self.mirrors.tunnels.get(mirror.target) else {
-                continue;
-            };
-            match self.tunnel(node, config, mirror, tunnel) {
-                Ok((claim, address, gre)) => {
-                    let vrf = tunnel.object.spec.destination_vrf.to_string();
-                    let loopback = tunnel.object.spec.source_loopback.to_string();
-                    let device = tunnel.device.to_string();
-                    all.loopbacks.insert((vrf.clone(), loopback), address);
-                    let made = (mirror.target.to_owned(), gre);
-                    all.tunnels.insert((vrf, device), made);
-                    all.rules.push(rule(mirror, tunnel));
-                    if claimed.insert(claim.key.clone()) {
-                        all.claims.push(claim);
-                    }
-                }
-                Err(Lacking::Address(claim)) => {
-                    let waits_for = Some(claim.key.to_string());
-                    all.missing.insert(mirror.name.to_owned(), waits_for);
-                    if claimed.insert(claim.key.clone()) {
-                        all.claims.push(claim);
-                    }
-                }
-                Err(Lacking::Wrong(problem)) => {
-                    all.missing.insert(mirror.name.to_owned(), None);
-                    self.problems.push(*problem);
-                }
-            }
-        }
-        all
-    }
+/// An address that was given for a claim of a node.
+struct Given {
+    claim: Claim,
+    /// The object that says so.
+    by: ObjectRef,
+    address: IpAddr,
+}
 
-    /// The tunnel of a target on a node, with its source.
-    fn tunnel(
-        &mut self,
-        node: &str,
-        config: &NodeConfig,
-        mirror: &Mirror<'_>,
-        tunnel: &Tunnel<'_>,
-    ) -> Result<(Claim, IpAddr, Gre), Lacking> {
-        let spec = &tunnel.object.spec;
-        let (vrf, loopback) = (spec.destination_vrf.as_str(), spec.source_loopback.as_str());
-        let of_mirror = |kind| {
-            let is_generated = mirror.object.is_generated();
-            let field = if is_generated {
-                "spec.collector"
-            } else {
-                "spec.mirrorTarget"
-            };
-            Lacking::wrong(Problem::new(mirror.object.source.clone(), field, kind))
+/// The address that a tunnel starts at on a node.
+fn given(
+    view: &View<'_>,
+    node: &Key,
+    config: &NodeConfig,
+    mirror: &Mirror,
+    tunnel: &Tunnel,
+) -> Result<Given, Lacking> {
+    let spec = &tunnel.object.spec;
+    let (vrf, loopback) = (spec.destination_vrf.as_str(), spec.source_loopback.as_str());
+    let of_mirror = |kind| {
+        let field = if mirror.object.is_generated() {
+            "spec.collector"
+        } else {
+            "spec.mirrorTarget"
         };
-        let (vrf_name, node_name) = (vrf.to_owned(), node.to_owned());
-        if !config.shared.fabric_vrfs.contains_key(vrf) {
-            let (vrf, node) = (vrf_name, node_name);
-            return Err(of_mirror(problem::Kind::VrfNotOnNode { vrf, node }));
-        }
-        let mut objects = tunnel.loopback.objects.iter();
-        if !objects.any(|object| config.shared.routing.contains(*object)) {
-            return Err(of_mirror(problem::Kind::LoopbackNotOnNode {
-                vrf: vrf_name,
-                loopback: loopback.to_owned(),
-                node: node_name,
-            }));
-        }
-        let place = (vrf, loopback, node);
-        let claim = Claim::new(self.mirrors.settings, tunnel.loopback.pool, place);
-        let Some((given, address)) = self.addresses.of(&claim) else {
-            return Err(Lacking::Address(claim));
-        };
-        let holder = self.holders.entry((vrf_name, address));
-        let (holder, by) = holder.or_insert_with(|| (node_name, given.clone()));
-        if holder != node {
-            let by = by.clone();
-            let kind = problem::Kind::AddressGivenTwice { address, by };
-            return Err(Lacking::wrong(Problem::new(given, "spec.address", kind)));
-        }
-        let destination = spec.destination_ip;
-        if address.is_ipv4() != destination.is_ipv4() {
-            let is_generated = tunnel.object.is_generated();
-            let field = if is_generated {
-                "spec.address"
-            } else {
-                "spec.destinationIP"
-            };
-            let source_address = address;
-            let kind = problem::Kind::TunnelFamilies {
-                source_address,
-                destination,
-            };
-            let source = tunnel.object.source.clone();
-            return Err(Lacking::wrong(Problem::new(source, field, kind)));
-        }
-        let gre = Gre {
-            destination_address: destination,
-            source_address: address,
-            source_interface: Some(spec.source_loopback.clone()),
-            layer: match spec.kind {
-                GreProtocol::L2gre => GreLayer::Layer2,
-                GreProtocol::L3gre => GreLayer::Layer3,
-            },
-            encapsulation_key: spec.key,
-        };
-        Ok((claim, address, gre))
+        Lacking::wrong(Problem::new(mirror.object.source.clone(), field, kind))
+    };
+    if !config.shared.fabric_vrfs.contains_key(vrf) {
+        return Err(of_mirror(problem::Kind::VrfNotOnNode {
+            vrf: vrf.to_owned(),
+            node: node.name.clone(),
+        }));
     }
+    let mut objects = tunnel.loopback_objects.iter();
+    if !objects.any(|object| config.shared.routing.contains(object)) {
+        return Err(of_mirror(problem::Kind::LoopbackNotOnNode {
+            vrf: vrf.to_owned(),
+            loopback: loopback.to_owned(),
+            node: node.name.clone(),
+        }));
+    }
+    let place = (vrf, loopback, node.name.as_str());
+    let claim = Claim::new(&view.settings(), &tunnel.pool, place);
+    match ipam::given(view, &claim) {
+        Some((by, address)) => Ok(Given { claim, by, address }),
+        None => Err(Lacking::Address(claim)),
+    }
+}
+
+/// The addresses that tunnels start at, by VRF: each with the nodes that were given it, and the objects that say so.
+pub(crate) struct GivenByAddress;
+impl Index for GivenByAddress {
+    type Source = Key;
+    type Key = (String, IpAddr);
+    type Item = (String, ObjectRef);
+    fn sources(view: &View<'_>) -> Vec<Key> {
+        let keys = view.keys::<kinds::Node>();
+        keys.iter().map(|key| Key::clone(key)).collect()
+    }
+    fn entries(view: &View<'_>, node: &Key) -> Vec<(Self::Key, Self::Item)> {
+        let Some(config) = view.get::<ForwardingOf>(node) else {
+            return Vec::new();
+        };
+        let mirrors = view.get::<AllMirrors>(&());
+        let addresses = wanted(&mirrors, &config).into_iter().filter_map(|mirror| {
+            let tunnel = mirrors.tunnels.get(mirror.target())?;
+            let given = given(view, node, &config, mirror, tunnel).ok()?;
+            let vrf = tunnel.object.spec.destination_vrf.to_string();
+            Some(((vrf, given.address), (node.name.clone(), given.by)))
+        });
+        addresses.collect()
+    }
+}
+
+/// The tunnel of a target on a node, with its source.
+fn gre(
+    view: &View<'_>,
+    node: &Key,
+    config: &NodeConfig,
+    mirror: &Mirror,
+    tunnel: &Tunnel,
+) -> Result<(Claim, IpAddr, Gre), Lacking> {
+    let Given { claim, by, address } = given(view, node, config, mirror, tunnel)?;
+    let spec = &tunnel.object.spec;
+    let vrf = spec.destination_vrf.to_string();
+    let holders = view.who::<GivenByAddress>(&(vrf, address));
+    if let Some((holder, first)) = holders.first()
+        && *holder != node.name
+    {
+        let kind = problem::Kind::AddressGivenTwice {
+            address,
+            by: first.clone(),
+        };
+        return Err(Lacking::wrong(Problem::new(by, "spec.address", kind)));
+    }
+    let destination = spec.destination_ip;
+    if address.is_ipv4() != destination.is_ipv4() {
+        let field = if tunnel.object.is_generated() {
+            "spec.address"
+        } else {
+            "spec.destinationIP"
+        };
+        let kind = problem::Kind::TunnelFamilies {
+            source_address: address,
+            destination,
+        };
+        let source = tunnel.object.source.clone();
+        return Err(Lacking::wrong(Problem::new(source, field, kind)));
+    }
+    let gre = Gre {
+        destination_address: destination,
+        source_address: address,
+        source_interface: Some(spec.source_loopback.clone()),
+        layer: match spec.kind {
+            GreProtocol::L2gre => GreLayer::Layer2,
+            GreProtocol::L3gre => GreLayer::Layer3,
+        },
+        encapsulation_key: spec.key,
+    };
+    Ok((claim, address, gre))
 }
 
 fn is_there(place: &Place, config: &NodeConfig) -> bool {
@@ -323,10 +373,10 @@ fn is_there(place: &Place, config: &NodeConfig) -> bool {
     }
 }
 
-fn rule(mirror: &Mirror<'_>, tunnel: &Tunnel<'_>) -> Rule {
+fn rule(mirror: &Mirror, tunnel: &Tunnel) -> Rule {
     let spec = &mirror.object.spec;
     Rule {
-        selector: mirror.name.to_owned(),
+        selector: mirror.object.name.clone(),
         place: mirror.place.clone(),
         acl: MirrorAcl {
             traffic_match: spec.traffic_match.clone().unwrap_or_default(),

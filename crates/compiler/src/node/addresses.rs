@@ -1,36 +1,39 @@
 //! The addresses of the nodes on the segments that they have.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-};
+use std::{collections::BTreeMap, net::IpAddr};
 
-use api::value::{HostCidr, Prefix};
+use api::{
+    tcaas::Layer2NetworkConfigurationSpec,
+    value::{HostCidr, Prefix},
+};
 use ipnet::IpNet;
 
-use super::NodeConfig;
+use super::Shared;
 use crate::{
-    lower::{NodeAddresses, networks},
-    revision::Content,
+    lower::{addresses::node_share, networks, object},
+    view::View,
 };
 
-/// Gives a node its addresses on the segments that are in effect on it, each with the length of its network.
-pub(super) fn place(content: &Content, given: &NodeAddresses, node: &str, config: &mut NodeConfig) {
-    let objects: BTreeSet<&String> = config.shared.host_devices.values().collect();
+/// The addresses of a node on the segments that are in effect on it, each with the length of its network.
+pub(super) fn of_node(
+    view: &View<'_>,
+    node: &str,
+    shared: &Shared,
+) -> BTreeMap<String, Vec<HostCidr>> {
     let mut addresses = BTreeMap::new();
-    for name in objects {
-        let Some(object) = content.layer2.get(name) else {
+    for name in &shared.addressed {
+        let Some(object) = object::<Layer2NetworkConfigurationSpec>(view, name) else {
             continue;
         };
-        let own = given.get(&object.source).and_then(|nodes| nodes.get(node));
-        let own = own.map_or(&[][..], Vec::as_slice);
+        let share = node_share(view, &object.source);
+        let own = share.addresses.get(node).map_or(&[][..], Vec::as_slice);
         let networks = networks(&object.spec).into_iter();
         let own: Vec<HostCidr> = networks.filter_map(|network| of(network, own)).collect();
         if !own.is_empty() {
             addresses.insert(name.clone(), own);
         }
     }
-    config.addresses = addresses;
+    addresses
 }
 
 /// The one of the addresses that lies in a network.

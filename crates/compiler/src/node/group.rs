@@ -6,7 +6,7 @@ use std::{
 };
 
 use api::{
-    meta::Labels,
+    selvedge::SettingsSpec,
     tcaas::{
         BgpPeeringSpec, Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec,
         node_network_config::HostVlan,
@@ -16,63 +16,330 @@ use api::{
 
 use super::{
     Shared, layer2,
-    memo::{Known, Premises},
-    peers,
+    peers::{self, WrongWithPeering},
+    selection::{self, NodesBySignature, Signature},
     steering::Steering,
-    vrfs,
+    underlay,
+    vrfs::{self, Numbers, NumbersOfAll},
 };
 use crate::{
-    lower::LowLevel,
+    allocate, fingerprint,
+    lower::{LowLevel, LowLevelObject, intent, low_level, merge, networks},
+    memo::{Index, Query},
+    names,
     problem::{self, Problem},
-    revision::Content,
-    select::Index,
-    snapshot::{Kind, ObjectRef, age},
+    snapshot::{Key, Kind, ObjectRef, kinds},
+    view::View,
 };
 
 /// A named low-level object that is for the nodes at hand.
-pub(super) type Selected<'a, S> = (&'a str, &'a Arc<LowLevel<S>>);
+pub(super) type Named<'a, S> = (&'a str, &'a Arc<LowLevel<S>>);
 
 /// Nodes that get the same config but for their addresses.
 pub(super) struct Group<'a> {
-    pub(super) nodes: &'a Arc<Vec<String>>,
+    /// The first of the nodes, by name; absent where there are none at all.
+    pub(super) node: Option<&'a str>,
     /// Whether the group's Underlay gives its nodes a VTEP.
     pub(super) has_overlay: bool,
-    pub(super) layer2: Vec<Selected<'a, Layer2NetworkConfigurationSpec>>,
-    pub(super) vrf: Vec<Selected<'a, VrfRouteConfigurationSpec>>,
-    pub(super) bgp: Vec<Selected<'a, BgpPeeringSpec>>,
+    pub(super) layer2: Vec<Named<'a, Layer2NetworkConfigurationSpec>>,
+    pub(super) vrf: Vec<Named<'a, VrfRouteConfigurationSpec>>,
+    pub(super) bgp: Vec<Named<'a, BgpPeeringSpec>>,
 }
 
-impl<'a> Group<'a> {
-    pub(super) fn build(
-        &self,
-        content: &Content,
-        numbers: &vrfs::Numbers,
-        (steering, mut problems): (Steering<'a>, Vec<Problem>),
-        tables: &BTreeMap<String, u32>,
-    ) -> Known {
-        let bare = Arc::new(without_overlay(content, self, &mut problems));
-        let shared = if self.has_overlay {
-            let shared = shared(content, self, numbers, &steering, tables, &mut problems);
-            Arc::new(shared)
-        } else {
-            Arc::clone(&bare)
-        };
-        let steered = steering.vrfs();
-        Known {
-            premises: self.premises(),
-            tables: self.tables(content.settings.cluster_vrf.name.as_str(), &steered, tables),
-            steered: steered.into_iter().map(str::to_owned).collect(),
-            shared,
-            bare,
-            problems,
+/// The objects that are for a group of nodes: the older first, routing in its merge order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Members {
+    layer2: Vec<Arc<LowLevel<Layer2NetworkConfigurationSpec>>>,
+    vrf: Vec<Arc<LowLevel<VrfRouteConfigurationSpec>>>,
+    bgp: Vec<Arc<LowLevel<BgpPeeringSpec>>>,
+}
+
+impl Members {
+    /// A segment, by its name.
+    pub(super) fn segment(&self, name: &str) -> Option<&LowLevel<Layer2NetworkConfigurationSpec>> {
+        let segment = self.layer2.iter().find(|one| one.name == name);
+        segment.map(|one| &**one)
+    }
+
+    fn of(objects: impl Iterator<Item = LowLevelObject>) -> Self {
+        let mut members = Self::default();
+        for object in objects {
+            match object {
+                LowLevelObject::Layer2(object) => members.layer2.push(object),
+                LowLevelObject::Vrf(object) => members.vrf.push(object),
+                LowLevelObject::Bgp(object) => members.bgp.push(object),
+                // They are wherever their source is.
+                LowLevelObject::MirrorTarget(_) | LowLevelObject::MirrorSelector(_) => {}
+            }
         }
+        members.layer2.sort_by(|a, b| a.order().cmp(&b.order()));
+        members
+            .vrf
+            .sort_by(|a, b| (a.spec.seq, &a.name).cmp(&(b.spec.seq, &b.name)));
+        members.bgp.sort_by(|a, b| a.order().cmp(&b.order()));
+        members
+    }
+
+    fn group<'a>(&'a self, node: Option<&'a str>, has_overlay: bool) -> Group<'a> {
+        fn named<S>(objects: &[Arc<LowLevel<S>>]) -> Vec<Named<'_, S>> {
+            let objects = objects.iter();
+            objects.map(|one| (one.name.as_str(), one)).collect()
+        }
+        Group {
+            node,
+            has_overlay,
+            layer2: named(&self.layer2),
+            vrf: named(&self.vrf),
+            bgp: named(&self.bgp),
+        }
+    }
+
+    /// Whose objects here need an overlay.
+    fn sources(&self) -> BTreeSet<&ObjectRef> {
+        let over_the_fabric = self
+            .layer2
+            .iter()
+            .filter(|object| object.spec.interface_ref.is_none());
+        let segments = over_the_fabric.map(|object| &object.source);
+        // Routing without a segment: what services announce.
+        let routing = self.vrf.iter().map(|object| &object.source);
+        let services = routing.filter(|source| source.kind.is_service());
+        let neighbors = self.bgp.iter().map(|object| &object.source);
+        let neighbors = neighbors.filter(|source| source.kind == Kind::BgpNeighbor);
+        segments.chain(services).chain(neighbors).collect()
     }
 }
 
+/// The objects that are for the nodes of a signature.
+pub(crate) struct MembersOf;
+impl Query for MembersOf {
+    type Key = Signature;
+    type Value = Arc<Members>;
+    fn compute(view: &View<'_>, signature: &Signature) -> Arc<Members> {
+        let selected = selection::selected(view, signature).into_iter();
+        let objects = selected.filter_map(|one| one.object().cloned());
+        let mut members = Members::of(objects);
+        let is_sound = |one: &Arc<LowLevel<_>>| view.get::<WrongWithPeering>(&one.name).is_empty();
+        members.bgp.retain(is_sound);
+        Arc::new(members)
+    }
+}
+
+/// Whether the Underlay of the nodes of a signature gives some of them a VTEP.
+pub(crate) struct HasOverlay;
+impl Query for HasOverlay {
+    type Key = Signature;
+    type Value = bool;
+    fn compute(view: &View<'_>, signature: &Signature) -> bool {
+        let nodes = view.who::<NodesBySignature>(signature);
+        nodes
+            .iter()
+            .any(|node| underlay::has_vtep(view, &node.name))
+    }
+}
+
+/// The first node of each signature, by name.
+pub(crate) struct FirstNode;
+impl Query for FirstNode {
+    type Key = Signature;
+    type Value = Option<Arc<str>>;
+    fn compute(view: &View<'_>, signature: &Signature) -> Option<Arc<str>> {
+        let nodes = view.who::<NodesBySignature>(signature);
+        nodes.first().map(|node| Arc::clone(&node.name))
+    }
+}
+
+/// The numbers that concern a group: of its VRFs, and who has the VNIs of its segments.
+pub(crate) struct NumbersFor;
+impl Query for NumbersFor {
+    type Key = Signature;
+    type Value = Arc<Numbers>;
+    fn compute(view: &View<'_>, signature: &Signature) -> Arc<Numbers> {
+        let all = &view.get::<NumbersOfAll>(&()).numbers;
+        let members = view.get::<MembersOf>(signature);
+        let mut numbers = Numbers::default();
+        for object in &members.vrf {
+            let name = object.spec.vrf.as_str();
+            if let Some(of_vrf) = all.vrfs.get(name) {
+                numbers.vrfs.insert(name.to_owned(), *of_vrf);
+            }
+        }
+        for vni in members.layer2.iter().filter_map(|one| one.spec.vni) {
+            if let Some(holder) = all.holders.get(&vni) {
+                numbers.holders.insert(vni, holder.clone());
+            }
+        }
+        Arc::new(numbers)
+    }
+}
+
+/// The VRFs of a group whose traffic is routed by its source.
+pub(crate) struct SteeredVrfs;
+impl Query for SteeredVrfs {
+    type Key = Signature;
+    type Value = Arc<BTreeSet<String>>;
+    fn compute(view: &View<'_>, signature: &Signature) -> Arc<BTreeSet<String>> {
+        let members = view.get::<MembersOf>(signature);
+        let group = members.group(None, view.get::<HasOverlay>(signature));
+        let (steering, _) = Steering::of(&group, &view.get::<NumbersFor>(signature));
+        let vrfs = steering.vrfs().into_iter();
+        Arc::new(vrfs.map(str::to_owned).collect())
+    }
+}
+
+/// The route tables that configs of nodes have, each with the VRF's device.
+pub(crate) struct TablesInUse;
+impl Index for TablesInUse {
+    type Source = Key;
+    type Key = (String, u32);
+    type Item = ();
+    fn sources(view: &View<'_>) -> Vec<Key> {
+        let keys = view.keys::<kinds::NodeNetworkConfig>();
+        keys.iter().map(|key| Key::clone(key)).collect()
+    }
+    fn entries(view: &View<'_>, node: &Key) -> Vec<((String, u32), ())> {
+        let config = view.spec::<kinds::NodeNetworkConfig>(node);
+        let vrfs = config.iter().flat_map(|config| config.vrfs());
+        let table = |vrf: &api::tcaas::node_network_config::Vrf| {
+            ((vrf.devices.vrf.to_string(), vrf.table), ())
+        };
+        vrfs.map(table).collect()
+    }
+}
+
+/// A route table for each VRF name, the same on every node; what a node already uses stays.
+pub(crate) struct Tables;
+impl Query for Tables {
+    type Key = ();
+    type Value = Arc<BTreeMap<String, u32>>;
+    fn compute(view: &View<'_>, (): &()) -> Self::Value {
+        let settings = view.settings();
+        let mut names = vrfs::names_of_vrfs(view);
+        names.insert(settings.cluster_vrf.name.to_string());
+        for signature in view.all_keys::<NodesBySignature>().iter() {
+            let steered = view.get::<SteeredVrfs>(signature);
+            let local = steered.iter().map(|vrf| names::local_vrf(vrf).to_string());
+            names.extend(local);
+        }
+        let mut before: BTreeMap<String, u32> = BTreeMap::new();
+        for (vrf, table) in view.all_keys::<TablesInUse>().iter() {
+            before.entry(vrf.clone()).or_insert(*table);
+        }
+        let names = names.iter().map(String::as_str).collect();
+        let range = &settings.route_tables;
+        // The kernel's own tables, which no range may hand out.
+        let usable = |table: &u32| !(253..=255).contains(table);
+        let tables = allocate::numbers((range.first, range.last), &names, &before, usable);
+        Arc::new(tables)
+    }
+}
+
+/// The route tables of a group's VRFs, local ones included.
+pub(crate) struct TablesFor;
+impl Query for TablesFor {
+    type Key = Signature;
+    type Value = Arc<BTreeMap<String, u32>>;
+    fn compute(view: &View<'_>, signature: &Signature) -> Self::Value {
+        let all = view.get::<Tables>(&());
+        let members = view.get::<MembersOf>(signature);
+        let cluster = view.settings().cluster_vrf.name.to_string();
+        let vrfs = members.vrf.iter().map(|one| one.spec.vrf.to_string());
+        let steered = view.get::<SteeredVrfs>(signature);
+        let local = steered.iter().map(|vrf| names::local_vrf(vrf).to_string());
+        let names = vrfs.chain(local).chain([cluster]);
+        let tables = names.filter_map(|name| {
+            let table = *all.get(&name)?;
+            Some((name, table))
+        });
+        Arc::new(tables.collect())
+    }
+}
+
+/// What the nodes of a group have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Built {
+    pub(crate) shared: Arc<Shared>,
+    /// What those of its nodes have that take part in no overlay.
+    pub(crate) bare: Arc<Shared>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// What the nodes of a group have.
+pub(crate) struct BuiltFor;
+impl Query for BuiltFor {
+    type Key = Signature;
+    type Value = Arc<Built>;
+    fn compute(view: &View<'_>, signature: &Signature) -> Arc<Built> {
+        let settings = view.settings();
+        let members = view.get::<MembersOf>(signature);
+        let first = view.get::<FirstNode>(signature);
+        let group = members.group(first.as_deref(), view.get::<HasOverlay>(signature));
+        let numbers = view.get::<NumbersFor>(signature);
+        let tables = view.get::<TablesFor>(signature);
+        let (steering, mut problems) = Steering::of(&group, &numbers);
+        let bare = with_fingerprint(without_overlay(&settings, &group, &mut problems));
+        let shared = if group.has_overlay {
+            let shared = shared(
+                &settings,
+                &group,
+                &numbers,
+                &steering,
+                &tables,
+                &mut problems,
+            );
+            with_fingerprint(shared)
+        } else {
+            Arc::clone(&bare)
+        };
+        if let Some(node) = &first {
+            underlay::second_underlays(view, signature, node, &mut problems);
+        }
+        Arc::new(Built {
+            shared,
+            bare,
+            problems,
+        })
+    }
+}
+
+fn with_fingerprint(mut shared: Shared) -> Arc<Shared> {
+    shared.digest = fingerprint::of(&(
+        &shared.layer2s,
+        &shared.cluster_vrf,
+        &shared.fabric_vrfs,
+        &shared.local_vrfs,
+        &shared.host_vlans,
+        &shared.host_loopbacks,
+    ));
+    Arc::new(shared)
+}
+
+/// Without nodes there is nothing to build, but what cannot stand together is still said.
+pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if !view.keys::<kinds::Node>().is_empty() {
+        return problems;
+    }
+    let intents = intent::all(view).into_iter();
+    let generated = intents.flat_map(|one| view.get::<merge::Merged>(&one).objects.clone());
+    let written = low_level::hand_written(view);
+    let written = written.iter().filter_map(|one| merge::in_effect(view, one));
+    let members = Members::of(generated.chain(written));
+    let group = members.group(None, false);
+    let numbers = &view.get::<NumbersOfAll>(&()).numbers;
+    layer2::claims(&group, &numbers.holders, &mut problems);
+    Steering::find(&group, numbers, &mut problems);
+    problems
+}
+
 /// What nodes of a group have that take part in no overlay: VLANs on devices of their own.
-fn without_overlay(content: &Content, group: &Group<'_>, problems: &mut Vec<Problem>) -> Shared {
+fn without_overlay(
+    settings: &SettingsSpec,
+    group: &Group<'_>,
+    problems: &mut Vec<Problem>,
+) -> Shared {
     let mut group = Group {
-        nodes: group.nodes,
+        node: group.node,
         has_overlay: group.has_overlay,
         layer2: group.layer2.clone(),
         vrf: Vec::new(),
@@ -85,7 +352,7 @@ fn without_overlay(content: &Content, group: &Group<'_>, problems: &mut Vec<Prob
         return Shared::default();
     }
     let claimed = layer2::claims(&group, &BTreeMap::new(), problems);
-    let vlans = layer2::host_vlans(content, &group, &claimed, problems);
+    let vlans = layer2::host_vlans(settings, &group, &claimed, problems);
     let mut shared = Shared::default();
     shared.host_interfaces(&group, vlans, problems);
     shared
@@ -105,6 +372,11 @@ impl Shared {
                 .insert(device.to_string(), name.to_owned());
             self.host_vlans.insert(device.to_string(), vlan);
         }
+        let on_host: BTreeSet<&String> = self.host_devices.values().collect();
+        let segments = group.layer2.iter();
+        let addressed = segments.filter(|(_, object)| !networks(&object.spec).is_empty());
+        let addressed = addressed.map(|(name, _)| (*name).to_owned());
+        self.addressed = addressed.filter(|name| on_host.contains(name)).collect();
         let in_effect = self.segments.iter().map(String::as_str).collect();
         let routes = layer2::host_routes(group, &in_effect, problems);
         let devices = self.host_devices.clone();
@@ -126,18 +398,18 @@ impl Shared {
 }
 
 fn shared(
-    content: &Content,
+    settings: &SettingsSpec,
     group: &Group<'_>,
-    numbers: &vrfs::Numbers,
+    numbers: &Numbers,
     steering: &Steering<'_>,
     tables: &BTreeMap<String, u32>,
     problems: &mut Vec<Problem>,
 ) -> Shared {
-    let cluster = content.settings.cluster_vrf.name.as_str();
-    let (mut cluster_vrf, mut fabric_vrfs) = vrfs::build(content, group, numbers, tables);
+    let cluster = settings.cluster_vrf.name.as_str();
+    let (mut cluster_vrf, mut fabric_vrfs) = vrfs::build(settings, group, numbers, tables);
     let claimed = layer2::claims(group, &numbers.holders, problems);
     let known = |vrf: &str| vrf == cluster || fabric_vrfs.contains_key(vrf);
-    let segments = layer2::build(content, group, &claimed, known, problems);
+    let segments = layer2::build(settings, group, &claimed, known, problems);
     let in_cluster: Vec<_> = segments
         .iter()
         .filter(|(_, _, segment)| segment.irb.as_ref().is_some_and(|irb| irb.vrf == cluster))
@@ -149,14 +421,14 @@ fn shared(
         cluster: &mut cluster_vrf,
         fabric: &mut fabric_vrfs,
     };
-    let (host_loopbacks, peerings) = peers::build(content, group, &segments, vrfs, problems);
+    let (host_loopbacks, peerings) = peers::build(settings, group, &segments, vrfs, problems);
     let routing = group.vrf.iter().map(|(name, _)| (*name).to_owned());
     let in_effect = segments.iter().map(|(name, ..)| (*name).to_owned());
     let host_devices = segments.iter().filter_map(|(name, _, segment)| {
         let interface = segment.host_interface.as_ref()?;
         Some((interface.name.to_string(), (*name).to_owned()))
     });
-    let vlans = layer2::host_vlans(content, group, &claimed, problems);
+    let vlans = layer2::host_vlans(settings, group, &claimed, problems);
     let mut shared = Shared {
         segments: in_effect.collect(),
         routing: routing.collect(),
@@ -172,150 +444,37 @@ fn shared(
         fabric_vrfs,
         local_vrfs: steering.local_vrfs(cluster, tables),
         steering: steering.why.clone(),
+        addressed: BTreeSet::new(),
+        digest: fingerprint::Digest::default(),
     };
     shared.host_interfaces(group, vlans, problems);
     shared
 }
 
-pub(super) fn selectors(content: &Content) -> impl Iterator<Item = &api::meta::LabelSelector> {
-    let layer2 = content
-        .layer2
-        .values()
-        .filter_map(|object| object.spec.node_selector.as_ref());
-    let vrf = content
-        .vrf
-        .values()
-        .filter_map(|object| object.spec.node_selector.as_ref());
-    let bgp = content
-        .bgp
-        .values()
-        .filter_map(|object| object.spec.node_selector.as_ref());
-    let underlays = content
-        .underlays
-        .iter()
-        .filter_map(|(_, _, spec)| spec.node_selector.as_ref());
-    layer2.chain(vrf).chain(bgp).chain(underlays)
-}
-
-/// All objects, so that those of a group of nodes are found without asking every one.
-pub(super) struct Indexes<'a> {
-    layer2: Index<'a, Selected<'a, Layer2NetworkConfigurationSpec>>,
-    vrf: Index<'a, Selected<'a, VrfRouteConfigurationSpec>>,
-    bgp: Index<'a, Selected<'a, BgpPeeringSpec>>,
-}
-
-impl<'a> Indexes<'a> {
-    pub(super) fn new(content: &'a Content, nodes: &'a Arc<Vec<String>>) -> Self {
-        let Group {
-            nodes: _,
-            has_overlay: _,
-            layer2,
-            vrf,
-            bgp,
-        } = everything(content, nodes);
-        let layer2 = layer2
-            .into_iter()
-            .map(|one| (one.1.spec.node_selector.as_ref(), one));
-        let vrf = vrf
-            .into_iter()
-            .map(|one| (one.1.spec.node_selector.as_ref(), one));
-        let bgp = bgp
-            .into_iter()
-            .map(|one| (one.1.spec.node_selector.as_ref(), one));
-        Self {
-            layer2: Index::new(layer2),
-            vrf: Index::new(vrf),
-            bgp: Index::new(bgp),
-        }
-    }
-
-    pub(super) fn group(
-        &self,
-        labels: &Labels,
-        nodes: &'a Arc<Vec<String>>,
-        has_overlay: bool,
-    ) -> Group<'a> {
-        Group {
-            nodes,
-            has_overlay,
-            layer2: self.layer2.of(labels),
-            vrf: self.vrf.of(labels),
-            bgp: self.bgp.of(labels),
-        }
-    }
-}
-
-/// A group that everything is for; the older objects first, routing in its merge order.
-pub(super) fn everything<'a>(content: &'a Content, nodes: &'a Arc<Vec<String>>) -> Group<'a> {
-    let mut layer2: Vec<_> = content
-        .layer2
-        .iter()
-        .map(|(name, object)| (name.as_str(), object))
-        .collect();
-    layer2.sort_by(|(a_name, a), (b_name, b)| (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name)));
-    let mut vrf: Vec<_> = content
-        .vrf
-        .iter()
-        .map(|(name, object)| (name.as_str(), object))
-        .collect();
-    vrf.sort_by_key(|(name, object)| (object.spec.seq, *name));
-    let mut bgp: Vec<_> = content
-        .bgp
-        .iter()
-        .map(|(name, object)| (name.as_str(), object))
-        .collect();
-    bgp.sort_by(|(a_name, a), (b_name, b)| (age(&a.meta), a_name).cmp(&(age(&b.meta), b_name)));
-    Group {
-        nodes,
-        has_overlay: false,
-        layer2,
-        vrf,
-        bgp,
-    }
-}
-
 /// Says which overlay objects are for nodes of which none has an overlay.
-pub(super) fn unreached<'a>(
-    groups: impl Iterator<Item = &'a Premises>,
-    problems: &mut Vec<Problem>,
-) {
-    let (overlay, none): (Vec<_>, Vec<_>) = groups.partition(|group| group.has_overlay);
-    let mut waiting: BTreeMap<&ObjectRef, usize> = BTreeMap::new();
-    for group in none {
-        for source in group.sources() {
-            *waiting.entry(source).or_default() += group.nodes.len();
+pub(crate) fn unreached(view: &View<'_>) -> Vec<Problem> {
+    let signatures = view.all_keys::<NodesBySignature>();
+    let has_overlay = |signature: &&Signature| view.get::<HasOverlay>(signature);
+    let (overlay, none): (Vec<_>, Vec<_>) = signatures.iter().partition(has_overlay);
+    let mut waiting: BTreeMap<ObjectRef, usize> = BTreeMap::new();
+    for signature in none {
+        let nodes = view.who::<NodesBySignature>(signature).len();
+        for source in view.get::<MembersOf>(signature).sources() {
+            *waiting.entry(source.clone()).or_default() += nodes;
         }
     }
     if waiting.is_empty() {
-        return;
+        return Vec::new();
     }
-    for source in overlay.into_iter().flat_map(Premises::sources) {
-        waiting.remove(source);
+    for signature in overlay {
+        for source in view.get::<MembersOf>(signature).sources() {
+            waiting.remove(source);
+        }
     }
-    for (source, nodes) in waiting {
+    let waiting = waiting.into_iter();
+    let problem = |(source, nodes)| {
         let kind = problem::Kind::NoUnderlay { nodes };
-        problems.push(Problem::new(source.clone(), "spec.nodeSelector", kind));
-    }
-}
-
-impl Premises {
-    /// Whose objects here need an overlay.
-    fn sources(&self) -> BTreeSet<&ObjectRef> {
-        let over_the_fabric = self
-            .layer2
-            .iter()
-            .filter(|object| object.spec.interface_ref.is_none());
-        let segments = over_the_fabric.map(|object| &object.source);
-        // Routing without a segment: what services announce.
-        let routing = self.vrf.iter().map(|object| &object.source);
-        let services = routing.filter(|source| {
-            matches!(
-                source.kind,
-                Kind::Inbound | Kind::Outbound | Kind::PodNetwork
-            )
-        });
-        let neighbors = self.bgp.iter().map(|object| &object.source);
-        let neighbors = neighbors.filter(|source| source.kind == Kind::BgpNeighbor);
-        segments.chain(services).chain(neighbors).collect()
-    }
+        Problem::new(source, "spec.nodeSelector", kind)
+    };
+    waiting.map(problem).collect()
 }

@@ -5,6 +5,7 @@ mod networks;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
+    selvedge::SettingsSpec,
     tcaas::{
         Layer2NetworkConfigurationSpec,
         node_network_config::{
@@ -20,7 +21,6 @@ use crate::{
     lower::{LowLevel, mtu},
     names,
     problem::{self, Problem},
-    revision::Content,
     select::may_meet,
     snapshot::ObjectRef,
 };
@@ -35,7 +35,7 @@ pub(super) fn claims<'a>(
     vrf_vnis: &BTreeMap<Vni, ObjectRef>,
     problems: &mut Vec<Problem>,
 ) -> BTreeSet<&'a str> {
-    let node = group.nodes.first().cloned();
+    let node = group.node.map(str::to_owned);
     // On a real node two selected objects do meet; without nodes they might.
     let meet = |a: &Segment, b: &Segment| {
         node.is_some() || may_meet(a.spec.node_selector.as_ref(), b.spec.node_selector.as_ref())
@@ -155,7 +155,7 @@ pub(super) fn host_device(spec: &Layer2NetworkConfigurationSpec) -> Option<IfNam
 
 /// The VLANs on devices of the host's own, each with the name of its object and its device.
 pub(super) fn host_vlans<'a>(
-    content: &Content,
+    settings: &SettingsSpec,
     group: &Group<'a>,
     claimed: &BTreeSet<&str>,
     problems: &mut Vec<Problem>,
@@ -173,7 +173,7 @@ pub(super) fn host_vlans<'a>(
         let mut report = |field: &str, kind| {
             problems.push(Problem::new(object.source.clone(), field, kind));
         };
-        if group.has_overlay && *parent == content.settings.trunk.name {
+        if group.has_overlay && *parent == settings.trunk.name {
             let kind = problem::Kind::InterfaceInUse {
                 interface: parent.to_string(),
                 why: "is the trunk to the router".to_owned(),
@@ -205,7 +205,7 @@ pub(super) fn host_routes<'a>(
     in_effect: &BTreeSet<&str>,
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<&'a str, Vec<StaticRoute>> {
-    let node = group.nodes.first().cloned();
+    let node = group.node.map(str::to_owned);
     let mut holders: BTreeMap<Prefix, &ObjectRef> = BTreeMap::new();
     let mut routes: BTreeMap<&str, Vec<StaticRoute>> = BTreeMap::new();
     for (name, object) in group
@@ -257,7 +257,7 @@ pub(super) fn host_routes<'a>(
 
 /// The segments that a group of nodes has, each with the name of its object.
 pub(super) fn build<'a>(
-    content: &Content,
+    settings: &SettingsSpec,
     group: &Group<'a>,
     claimed: &BTreeSet<&str>,
     known_vrf: impl Fn(&str) -> bool,
@@ -275,7 +275,7 @@ pub(super) fn build<'a>(
             .as_ref()
             .filter(|vrf| !known_vrf(vrf.as_str()))
         {
-            let node = group.nodes.first().cloned().unwrap_or_default();
+            let node = group.node.unwrap_or_default().to_owned();
             let kind = problem::Kind::VrfNotOnNode {
                 vrf: vrf.to_string(),
                 node,
@@ -283,14 +283,14 @@ pub(super) fn build<'a>(
             problems.push(Problem::new(object.source.clone(), "spec.vrf", kind));
             continue;
         }
-        note_what_has_no_effect(content, object, problems);
-        let made = segment(content, &object.spec);
+        note_what_has_no_effect(settings, object, problems);
+        let made = segment(settings, &object.spec);
         segments.extend(made.map(|segment| (*name, &object.source, segment)));
     }
     segments
 }
 
-fn segment(content: &Content, spec: &Layer2NetworkConfigurationSpec) -> Option<Layer2> {
+fn segment(settings: &SettingsSpec, spec: &Layer2NetworkConfigurationSpec) -> Option<Layer2> {
     let vni = spec.vni?;
     let irb = spec
         .vrf
@@ -298,7 +298,7 @@ fn segment(content: &Content, spec: &Layer2NetworkConfigurationSpec) -> Option<L
         .filter(|_| !spec.anycast_gateways.is_empty())
         .map(|vrf| Irb {
             vrf: vrf.to_string(),
-            mac_address: spec.anycast_mac.unwrap_or(content.settings.anycast_mac),
+            mac_address: spec.anycast_mac.unwrap_or(settings.anycast_mac),
             ip_addresses: spec.anycast_gateways.clone(),
         });
     Some(Layer2 {
@@ -326,7 +326,7 @@ fn segment(content: &Content, spec: &Layer2NetworkConfigurationSpec) -> Option<L
 }
 
 /// What has no effect in the way it is used: said, not passed over.
-fn note_what_has_no_effect(content: &Content, object: &Segment, problems: &mut Vec<Problem>) {
+fn note_what_has_no_effect(settings: &SettingsSpec, object: &Segment, problems: &mut Vec<Problem>) {
     let spec = &object.spec;
     let mut note = |field: &str, what: &str| {
         let what = what.to_owned();
@@ -335,7 +335,7 @@ fn note_what_has_no_effect(content: &Content, object: &Segment, problems: &mut V
     };
     // The router announces every neighbor that the gateway knows, and the gateway learns those that announce themselves. What is
     // asked for is there, unless nothing of it reaches the fabric.
-    let cluster = &content.settings.cluster_vrf;
+    let cluster = &settings.cluster_vrf;
     let is_local = spec.vrf.as_ref() == Some(&cluster.name) && cluster.vni.is_none();
     let has_gateway = spec.vrf.is_some() && !spec.anycast_gateways.is_empty();
     if spec.advertise_neighbors && !has_gateway {

@@ -1,85 +1,46 @@
 //! Whether the packets of segments fit the devices that carry them, as far as nodes have reported those.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr};
 
-use api::value::IfName;
-
-use super::{NodeConfig, Shared};
-use crate::{
-    problem::{self, Problem},
-    revision::Content,
-    snapshot::{Key, Snapshot},
+use api::{
+    tcaas::{NodeNetworkStatusStatus, node_network_config::Underlay},
+    value::IfName,
 };
+
+use super::{Shared, group::Members};
+use crate::problem::{self, Problem};
 
 /// What VXLAN adds to a packet: the packet's own Ethernet header, its header and UDP's; the outer IP header comes to it.
 const VXLAN: u32 = 14 + 8 + 8;
 
 /// A device that carries packets of a segment, and how large they can be.
-struct Carrier<'a> {
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Carrier {
     most: u32,
-    device: &'a str,
-    node: &'a str,
+    node: String,
+    device: String,
 }
 
-/// Says which segments have packets that do not fit. Nothing else comes of it: a config must not follow what nodes report.
-pub(super) fn check(
-    content: &Content,
-    snapshot: &Snapshot,
-    configs: &BTreeMap<String, NodeConfig>,
-    problems: &mut Vec<Problem>,
+/// The narrowest device of all nodes of a group: for segments over the fabric under none, for others under their device.
+pub(super) type Narrowest = BTreeMap<Option<String>, Carrier>;
+
+/// Adds the devices of a node that carry segments.
+pub(super) fn add(
+    narrowest: &mut Narrowest,
+    node: &str,
+    report: &NodeNetworkStatusStatus,
+    underlay: Option<&Underlay>,
+    shared: &Shared,
 ) {
-    if snapshot.node_network_statuses.is_empty() {
-        return;
-    }
-    // Nodes of a group have the same segments, which are compared with the narrowest of their devices.
-    let mut groups: BTreeMap<(*const Shared, Option<&str>), (&Shared, Carrier<'_>)> =
-        BTreeMap::new();
-    for (node, config) in configs {
-        for (parent, carrier) in carriers(snapshot, node, config) {
-            let key = (Arc::as_ptr(&config.shared), parent);
-            match groups.get_mut(&key) {
-                Some((_, known)) if known.most <= carrier.most => {}
-                _ => drop(groups.insert(key, (&config.shared, carrier))),
-            }
-        }
-    }
-    for ((_, parent), (shared, carrier)) in groups {
-        for object in shared
-            .segments
-            .iter()
-            .filter_map(|name| content.layer2.get(name))
-        {
-            let on = object.spec.interface_ref.as_ref();
-            let mtu = object.spec.mtu;
-            if on.map(IfName::as_str) != parent || u32::from(mtu.get()) <= carrier.most {
-                continue;
-            }
-            let kind = problem::Kind::MtuTooLarge {
-                mtu,
-                most: carrier.most,
-                device: carrier.device.to_owned(),
-                node: carrier.node.to_owned(),
-            };
-            problems.push(Problem::new(object.source.clone(), "spec.mtu", kind));
-        }
-    }
-}
-
-/// The devices of a node that carry segments: for those over the fabric the narrowest uplink, and others under their name.
-fn carriers<'a>(
-    snapshot: &'a Snapshot,
-    node: &'a str,
-    config: &'a NodeConfig,
-) -> Vec<(Option<&'a str>, Carrier<'a>)> {
-    let report = snapshot.node_network_statuses.get(&Key::named(node));
-    let report = report.and_then(|report| report.status.as_ref());
-    let carrier = |device: &'a str, added: u32| {
-        let mut interfaces = report?.interfaces.iter();
+    let carrier = |device: &str, added: u32| {
+        let mut interfaces = report.interfaces.iter();
         let seen = interfaces.find(|seen| seen.name == device)?;
-        let most = seen.mtu?.saturating_sub(added);
-        Some(Carrier { most, device, node })
+        Some(Carrier {
+            most: seen.mtu?.saturating_sub(added),
+            node: node.to_owned(),
+            device: device.to_owned(),
+        })
     };
-    let underlay = config.underlay.as_ref();
     let uplinks = underlay.into_iter().flat_map(|underlay| {
         let outer = match underlay.vtep {
             Some(IpAddr::V6(_)) => 40,
@@ -89,14 +50,40 @@ fn carriers<'a>(
         nics.filter_map(move |nic| carrier(nic.as_str(), VXLAN + outer))
     });
     let uplink = uplinks.min_by_key(|carrier| carrier.most);
-    let parents = config.shared.host_vlans.values();
+    let uplink = uplink.map(|uplink| (None, uplink));
+    let parents = shared.host_vlans.values();
     let parents = parents.filter_map(|vlan| {
-        let parent = vlan.parent.as_str();
-        Some((Some(parent), carrier(parent, 0)?))
+        let parent = vlan.parent.to_string();
+        let carrier = carrier(&parent, 0)?;
+        Some((Some(parent), carrier))
     });
-    uplink
-        .map(|uplink| (None, uplink))
-        .into_iter()
-        .chain(parents)
-        .collect()
+    for (parent, carrier) in uplink.into_iter().chain(parents) {
+        match narrowest.get(&parent) {
+            Some(known) if known.most <= carrier.most => {}
+            _ => drop(narrowest.insert(parent, carrier)),
+        }
+    }
+}
+
+/// Says which segments have packets that do not fit. Nothing else comes of it: a config must not follow what nodes report.
+pub(super) fn problems(narrowest: &Narrowest, members: &Members, shared: &Shared) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (parent, carrier) in narrowest {
+        let segments = shared.segments.iter();
+        for object in segments.filter_map(|name| members.segment(name)) {
+            let on = object.spec.interface_ref.as_ref();
+            let mtu = object.spec.mtu;
+            if on.map(IfName::as_str) != parent.as_deref() || u32::from(mtu.get()) <= carrier.most {
+                continue;
+            }
+            let kind = problem::Kind::MtuTooLarge {
+                mtu,
+                most: carrier.most,
+                device: carrier.device.clone(),
+                node: carrier.node.clone(),
+            };
+            problems.push(Problem::new(object.source.clone(), "spec.mtu", kind));
+        }
+    }
+    problems
 }

@@ -3,11 +3,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    sync::Arc,
 };
 
 use api::{
+    selvedge::SettingsSpec,
     tcaas::{
-        BgpPeeringSpec, PrefixItem,
+        BgpPeeringSpec, Layer2NetworkConfigurationSpec, PrefixItem,
         node_network_config::{
             ActionType, AddressFamily, BfdProfile, BgpPeer, Filter, HostLoopback, Layer2, NextHop,
             StaticRoute, Vrf,
@@ -19,14 +21,15 @@ use ipnet::IpNet;
 
 use super::{Group, vrfs};
 use crate::{
-    lower::{LowLevel, timers},
+    lower::{LowLevel, object as object_of, timers},
+    memo::Query,
     names,
     problem::{self, Problem},
-    revision::Content,
     snapshot::{Kind, ObjectRef},
+    view::View,
 };
 
-type Peering = LowLevel<BgpPeeringSpec>;
+pub(crate) type Peering = LowLevel<BgpPeeringSpec>;
 
 /// Milliseconds between BFD packets where `enableBFD` asks for them: FRR's own default.
 const BFD_INTERVAL: u32 = 300;
@@ -45,7 +48,7 @@ pub(super) struct Vrfs<'a> {
 
 /// Puts the sessions of a group into its VRFs. Gives back the loopbacks of the hosts that carry peers, by device, and the objects in effect.
 pub(super) fn build<'a>(
-    content: &Content,
+    settings: &SettingsSpec,
     group: &Group<'a>,
     segments: &[(&'a str, &'a ObjectRef, Layer2)],
     mut vrfs: Vrfs<'_>,
@@ -58,7 +61,7 @@ pub(super) fn build<'a>(
         let found = if object.spec.peering_vlan.is_some() {
             on_segment(object, segments, vrfs.cluster_name)
         } else {
-            on_loopback(content, object, vrfs.cluster_name)
+            on_loopback(settings, object, vrfs.cluster_name)
         };
         let Ok(peers) = found.map_err(|problem| problems.extend(problem.map(|problem| *problem)))
         else {
@@ -89,7 +92,7 @@ pub(super) fn build<'a>(
                 addresses.push(HostCidr::new(IpNet::from(address)));
                 vrfs.cluster
                     .static_routes
-                    .extend(by_trunk(content, address));
+                    .extend(by_trunk(settings, address));
             }
             if let Some(vrf) = vrfs.get(&vrf_name) {
                 vrf.bgp_peers.push(peer);
@@ -170,14 +173,14 @@ fn on_segment(
 
 /// Sessions with addresses on a loopback of the host, which the cluster VRF reaches over the trunk.
 fn on_loopback(
-    content: &Content,
+    settings: &SettingsSpec,
     object: &Peering,
     cluster: &str,
 ) -> Result<Vec<(String, BgpPeer)>, Option<Box<Problem>>> {
     let mut peers = Vec::new();
     let ips = object.spec.loopback_peer.iter().flat_map(|peer| &peer.ips);
     for address in ips {
-        if by_trunk(content, *address).is_none() {
+        if by_trunk(settings, *address).is_none() {
             let kind = problem::Kind::NoWayToPeer {
                 peer: address.to_string(),
             };
@@ -198,8 +201,8 @@ fn on_loopback(
 }
 
 /// The route to an address of the host: by the host's end of the trunk.
-fn by_trunk(content: &Content, address: IpAddr) -> Option<StaticRoute> {
-    let mut ends = content.settings.trunk.addresses.iter();
+fn by_trunk(settings: &SettingsSpec, address: IpAddr) -> Option<StaticRoute> {
+    let mut ends = settings.trunk.addresses.iter();
     let host = ends.find(|end| end.is_ipv4() == address.is_ipv4())?;
     Some(StaticRoute {
         prefix: Prefix::host(address),
@@ -246,35 +249,34 @@ fn family(spec: &BgpPeeringSpec, ipv4: bool) -> AddressFamily {
 }
 
 /// What is wrong with a peering wherever it is.
-pub(super) fn check(content: &Content, problems: &mut Vec<Problem>) -> BTreeSet<String> {
-    let mut broken = BTreeSet::new();
-    for (name, object) in &*content.bgp {
+pub(crate) struct WrongWithPeering;
+impl Query for WrongWithPeering {
+    type Key = String;
+    type Value = Arc<Vec<Problem>>;
+    fn compute(view: &View<'_>, name: &String) -> Arc<Vec<Problem>> {
+        let Some(object) = object_of::<BgpPeeringSpec>(view, name) else {
+            return Arc::default();
+        };
         let spec = &object.spec;
         let mut found = Vec::new();
         if spec.peering_vlan.is_some() == spec.loopback_peer.is_some() {
             let message = "exactly one of peeringVlan and loopbackPeer must be set".to_owned();
             found.push(("spec", problem::Kind::RuleBroken { message }));
         }
-        if let Some(reference) = &spec.peering_vlan
-            && !content.layer2.contains_key(&reference.name)
-        {
-            let target = ObjectRef::named(Kind::Layer2NetworkConfiguration, &reference.name);
-            let kind = problem::Kind::MissingReference { target };
-            found.push(("spec.peeringVlan", kind));
+        if let Some(reference) = &spec.peering_vlan {
+            let segment = object_of::<Layer2NetworkConfigurationSpec>(view, &reference.name);
+            if segment.is_none() {
+                let target = ObjectRef::named(Kind::Layer2NetworkConfiguration, &reference.name);
+                let kind = problem::Kind::MissingReference { target };
+                found.push(("spec.peeringVlan", kind));
+            }
         }
         if !timers::fit(spec) {
             let field = timers::field(object.source.kind);
             found.push((field, problem::Kind::TimersDoNotFit));
         }
-        if !found.is_empty() {
-            broken.insert(name.clone());
-        }
-        let source = || object.source.clone();
-        problems.extend(
-            found
-                .into_iter()
-                .map(|(field, kind)| Problem::new(source(), field, kind)),
-        );
+        let found = found.into_iter();
+        let problem = |(field, kind)| Problem::new(object.source.clone(), field, kind);
+        Arc::new(found.map(problem).collect())
     }
-    broken
 }

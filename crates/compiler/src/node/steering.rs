@@ -17,15 +17,15 @@ use api::{
 };
 
 use super::{
-    group::{Group, Selected},
-    vrfs,
+    Group, Named,
+    vrfs::{self, Numbers},
 };
 use crate::{
     lower::LowLevel,
     names,
     prefixes::{self, Overlap},
     problem::{self, Problem},
-    snapshot::{ObjectRef, age},
+    snapshot::ObjectRef,
 };
 
 /// The first priority that a rule can have.
@@ -77,11 +77,11 @@ pub struct Consumer<'a> {
     objects: BTreeSet<&'a ObjectRef>,
 }
 
-type Routing<'a> = Selected<'a, VrfRouteConfigurationSpec>;
+type Routing<'a> = Named<'a, VrfRouteConfigurationSpec>;
 
 impl<'a> Steering<'a> {
     /// What is routed by its source in a group, and what is wrong there. Without an overlay that is nothing.
-    pub(super) fn of(group: &Group<'a>, numbers: &vrfs::Numbers) -> (Self, Vec<Problem>) {
+    pub(super) fn of(group: &Group<'a>, numbers: &Numbers) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
         if !group.has_overlay {
             return (Self::default(), problems);
@@ -91,18 +91,14 @@ impl<'a> Steering<'a> {
     }
 
     /// Finds what must be steered on a group of nodes.
-    pub(super) fn find(
-        group: &Group<'a>,
-        numbers: &vrfs::Numbers,
-        problems: &mut Vec<Problem>,
-    ) -> Self {
+    pub(super) fn find(group: &Group<'a>, numbers: &Numbers, problems: &mut Vec<Problem>) -> Self {
         let mut routing: Vec<Routing<'a>> = group
             .vrf
             .iter()
             .filter(|(_, object)| numbers.has(object.spec.vrf.as_str()))
             .copied()
             .collect();
-        routing.sort_by_key(|(name, object)| (age(&object.meta), *name));
+        routing.sort_by(|(_, a), (_, b)| a.order().cmp(&b.order()));
         let consumers = consumers(routing.iter().map(|(_, object)| &***object));
         let imports = consumers.iter().flat_map(|((vrf, _), consumer)| {
             let imports = consumer.imports.iter();

@@ -1,100 +1,257 @@
 //! Each node's place in the fabric: its one Underlay, its VTEP and its router id.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-    sync::Arc,
-};
+use std::{net::IpAddr, sync::Arc};
 
 use api::{
-    meta::Labels,
+    meta::{LabelSelector, Labels},
     openperouter::{
         Bfd as WantedBfd, Contradiction, Neighbor as WantedNeighbor, NeighborFamily, UnderlaySpec,
         VtepSource,
     },
+    selvedge::SettingsSpec,
     tcaas::node_network_config::{
         AddressFamilyName, Bfd, GracefulRestart, Neighbor, RemoteAs, Trunk, Underlay,
     },
-    value::{HostCidr, MacAddress, Mtu, Peer, PeerType, Prefix, RemoteAs as WantedAs},
+    value::{Asn, HostCidr, MacAddress, Mtu, Peer, PeerType, Prefix, RemoteAs as WantedAs},
 };
+use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
+use super::selection::{self, Member, NodesBySignature, Signature};
 use crate::{
     allocate::Pool,
+    memo::{Index, Query},
     names,
     problem::{self, Problem},
-    revision::Content,
     select::selects,
-    snapshot::{Kind, ObjectRef, Snapshot, by_age},
+    snapshot::{Key, Kind, ObjectRef, Snapshot, age, by_age, kinds},
+    view::{View, reference},
 };
 
 /// MTU of the trunk: as large as a segment can be.
 const TRUNK_MTU: Mtu = Mtu::MAX;
 
-/// Each node's place in the fabric.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Places {
-    /// The Underlay of each node that has one, with addresses of its own.
-    pub(super) underlays: BTreeMap<String, Arc<Underlay>>,
-    /// Why a node has none.
-    pub(super) problems: Vec<Problem>,
+/// An Underlay that can be used, and what is to be said about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(super) plan: Option<Arc<Plan>>,
+    pub(crate) problems: Vec<Problem>,
 }
 
-impl Places {
-    /// Whether a node takes part in the overlay.
-    pub(super) fn has_vtep(&self, node: &str) -> bool {
-        let underlay = self.underlays.get(node);
-        underlay.is_some_and(|underlay| underlay.vtep.is_some())
-    }
-
-    /// Gives every node its Underlay.
-    pub(super) fn assign(content: &Content, snapshot: &Snapshot) -> Self {
+/// What an Underlay comes to before it meets a node.
+pub(crate) struct PlanOf;
+impl Query for PlanOf {
+    type Key = Key;
+    type Value = Arc<Planned>;
+    fn compute(view: &View<'_>, key: &Key) -> Arc<Planned> {
+        let Some(spec) = view.spec::<kinds::Underlay>(key) else {
+            return Arc::default();
+        };
+        let subject = reference(Kind::Underlay, key);
         let mut problems = Vec::new();
-        let underlays = assign(content, snapshot, &mut problems);
-        Self {
-            underlays,
-            problems,
+        let plan = Plan::check(&subject, &spec, &mut problems).map(Arc::new);
+        Arc::new(Planned { plan, problems })
+    }
+}
+
+/// The Underlays that are for nodes with a signature and can be used, the oldest first: the first is theirs.
+pub(super) fn plans(view: &View<'_>, signature: &Signature) -> Vec<Arc<Plan>> {
+    let mut keys = selection::underlays(view, signature);
+    keys.sort_by(|(a_meta, a), (b_meta, b)| (age(a_meta), a).cmp(&(age(b_meta), b)));
+    let plans = keys.iter();
+    plans
+        .filter_map(|(_, key)| view.get::<PlanOf>(key).plan.clone())
+        .collect()
+}
+
+/// The Underlay of the nodes with a signature.
+pub(crate) struct PlanFor;
+impl Query for PlanFor {
+    type Key = Signature;
+    type Value = Option<Arc<Plan>>;
+    fn compute(view: &View<'_>, signature: &Signature) -> Option<Arc<Plan>> {
+        plans(view, signature).into_iter().next()
+    }
+}
+
+/// Says which other Underlays are for nodes that have one already.
+pub(super) fn second_underlays(
+    view: &View<'_>,
+    signature: &Signature,
+    node: &str,
+    problems: &mut Vec<Problem>,
+) {
+    let plans = plans(view, signature);
+    let Some((plan, others)) = plans.split_first() else {
+        return;
+    };
+    for other in others {
+        let kind = problem::Kind::SecondUnderlay {
+            node: node.to_owned(),
+            by: plan.subject.clone(),
+        };
+        let subject = other.subject.clone();
+        problems.push(Problem::new(subject, "spec.nodeSelector", kind));
+    }
+}
+
+/// A node that gets an address of a pool. The older is served first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PoolMember {
+    member: Member,
+    /// Whether its router id is of the pool.
+    has_router_id: bool,
+    /// Whether its VTEP is of the pool.
+    has_vtep: bool,
+}
+
+/// The nodes that get an address of a pool, the oldest first.
+fn members(view: &View<'_>, pool: Prefix) -> Vec<PoolMember> {
+    let mut members = Vec::new();
+    for signature in view.all_keys::<NodesBySignature>().iter() {
+        let Some(plan) = view.get::<PlanFor>(signature) else {
+            continue;
+        };
+        let (has_router_id, has_vtep) = (plan.router_ids() == pool, plan.vteps == Some(pool));
+        if has_router_id || has_vtep {
+            let nodes = view.who::<NodesBySignature>(signature);
+            members.extend(nodes.iter().map(|member| PoolMember {
+                member: member.clone(),
+                has_router_id,
+                has_vtep,
+            }));
+        }
+    }
+    members.sort_unstable();
+    members
+}
+
+/// What a node's config says of its place in the fabric.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Holding {
+    /// When the config was created; decides who is older.
+    age: (bool, Option<String>),
+    node: String,
+    /// Whether it is the router id; else it is the VTEP.
+    is_router_id: bool,
+}
+
+/// The router ids and VTEPs that configs of nodes have, by address.
+pub(crate) struct HoldersByAddress;
+impl Index for HoldersByAddress {
+    type Source = Key;
+    type Key = IpAddr;
+    type Item = Holding;
+    fn sources(view: &View<'_>) -> Vec<Key> {
+        let keys = view.keys::<kinds::NodeNetworkConfig>();
+        keys.iter().map(|key| Key::clone(key)).collect()
+    }
+    fn entries(view: &View<'_>, node: &Key) -> Vec<(IpAddr, Holding)> {
+        let config = view.spec::<kinds::NodeNetworkConfig>(node);
+        let meta = view.meta::<kinds::NodeNetworkConfig>(node);
+        let underlay = config.as_ref().and_then(|config| config.underlay.as_ref());
+        let Some(underlay) = underlay else {
+            return Vec::new();
+        };
+        let created = meta.and_then(|meta| meta.created.clone());
+        let holding = |is_router_id| Holding {
+            age: (created.is_none(), created.clone()),
+            node: node.name.clone(),
+            is_router_id,
+        };
+        let router_id = (IpAddr::V4(underlay.router_id), holding(true));
+        let vtep = underlay.vtep.map(|vtep| (vtep, holding(false)));
+        [Some(router_id), vtep].into_iter().flatten().collect()
+    }
+}
+
+/// The addresses of a pool, by node. A node that has one keeps it.
+pub(crate) struct AddressesOfPool;
+impl Query for AddressesOfPool {
+    type Key = Prefix;
+    type Value = Arc<FxHashMap<Arc<str>, IpAddr>>;
+    fn compute(view: &View<'_>, prefix: &Prefix) -> Self::Value {
+        let members = members(view, *prefix);
+        let by_name: FxHashMap<&str, &PoolMember> =
+            members.iter().map(|one| (&*one.member.name, one)).collect();
+        let mut pool = Pool::new(*prefix);
+        let mut given: FxHashMap<Arc<str>, IpAddr> = FxHashMap::default();
+        let net = prefix.net();
+        let addresses = view.keys_in::<HoldersByAddress>(&net.network(), &net.broadcast());
+        let mut holdings: Vec<(Holding, IpAddr)> = Vec::new();
+        for address in addresses.iter() {
+            let holders = view.who::<HoldersByAddress>(address);
+            holdings.extend(holders.iter().map(|holding| (holding.clone(), *address)));
+        }
+        // Of two that have one address the older config keeps it; of a router id and a VTEP in one pool the router id counts.
+        holdings.sort_by(|(a, _), (b, _)| {
+            (&a.age, &a.node, !a.is_router_id).cmp(&(&b.age, &b.node, !b.is_router_id))
+        });
+        for (holding, address) in &holdings {
+            let node = holding.node.as_str();
+            let Some(member) = by_name.get(node) else {
+                continue;
+            };
+            let is_wanted = if holding.is_router_id {
+                member.has_router_id
+            } else {
+                member.has_vtep
+            };
+            if is_wanted && !given.contains_key(node) && pool.take(*address) {
+                given.insert(Arc::clone(&member.member.name), *address);
+            }
+        }
+        // What is left is given to nobody else: the node that has it is gone, or has changed its Underlay.
+        for (_, address) in &holdings {
+            pool.take(*address);
+        }
+        for PoolMember { member, .. } in &members {
+            let node = &member.name;
+            if !given.contains_key(node) {
+                let free = pool.take_lowest();
+                given.extend(free.map(|address| (Arc::clone(node), address)));
+            }
+        }
+        Arc::new(given)
+    }
+}
+
+/// A node's place in the fabric, and why it has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) underlay: Option<Arc<Underlay>>,
+    pub(crate) problem: Option<Problem>,
+}
+
+/// Each node's place in the fabric.
+pub(crate) struct PlaceOf;
+impl Query for PlaceOf {
+    type Key = Key;
+    type Value = Placed;
+    fn compute(view: &View<'_>, node: &Key) -> Placed {
+        let signature = selection::signature(view, node);
+        let Some(plan) = signature.and_then(|signature| view.get::<PlanFor>(&signature)) else {
+            return Placed::default();
+        };
+        match plan.for_node(view, &node.name) {
+            Ok(underlay) => Placed {
+                underlay: underlay.map(Arc::new),
+                problem: None,
+            },
+            Err(problem) => Placed {
+                underlay: None,
+                problem: Some(*problem),
+            },
         }
     }
 }
 
-fn assign(
-    content: &Content,
-    snapshot: &Snapshot,
-    problems: &mut Vec<Problem>,
-) -> BTreeMap<String, Arc<Underlay>> {
-    let usable: Vec<Plan<'_>> = content
-        .underlays
-        .iter()
-        .filter_map(|(subject, _, spec)| Plan::check(subject, spec, problems))
-        .collect();
-    let mut chosen: Vec<(&str, &Plan<'_>)> = Vec::new();
-    for (key, node) in by_age(&snapshot.nodes) {
-        let mut plans = usable
-            .iter()
-            .filter(|plan| selects(plan.spec.node_selector.as_ref(), &node.meta.labels));
-        let Some(plan) = plans.next() else { continue };
-        for other in plans {
-            let kind = problem::Kind::SecondUnderlay {
-                node: key.name.clone(),
-                by: plan.subject.clone(),
-            };
-            problems.push(Problem::new(
-                other.subject.clone(),
-                "spec.nodeSelector",
-                kind,
-            ));
-        }
-        chosen.push((key.name.as_str(), plan));
-    }
-    let mut addresses = Addresses::recall(snapshot, &chosen);
-    let mut assigned = BTreeMap::new();
-    for (node, plan) in chosen {
-        if let Some(underlay) = plan.for_node(content, node, &mut addresses, problems) {
-            assigned.insert(node.to_owned(), Arc::new(underlay));
-        }
-    }
-    assigned
+/// Whether a node takes part in the overlay.
+pub(super) fn has_vtep(view: &View<'_>, node: &str) -> bool {
+    let place = view.get::<PlaceOf>(&Key::named(node));
+    place
+        .underlay
+        .is_some_and(|underlay| underlay.vtep.is_some())
 }
 
 /// The Underlay of a node with these labels: the oldest that makes sense and selects it.
@@ -104,10 +261,7 @@ pub fn underlay_of<'a>(
 ) -> Option<(ObjectRef, &'a UnderlaySpec)> {
     let mut of_node = by_age(&snapshot.underlays)
         .into_iter()
-        .map(|(key, object)| {
-            let (kind, key) = (Kind::Underlay, key.clone());
-            (ObjectRef { kind, key }, &object.spec)
-        });
+        .map(|(key, object)| (reference(Kind::Underlay, key), &*object.spec));
     of_node.find(|(subject, spec)| {
         let makes_sense = Plan::check(subject, spec, &mut Vec::new()).is_some();
         makes_sense && selects(spec.node_selector.as_ref(), labels)
@@ -115,17 +269,18 @@ pub fn underlay_of<'a>(
 }
 
 /// An Underlay that makes sense.
-struct Plan<'a> {
-    subject: &'a ObjectRef,
-    spec: &'a UnderlaySpec,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    subject: ObjectRef,
+    spec: UnderlaySpec,
     vteps: Option<Prefix>,
     neighbors: Vec<Neighbor>,
 }
 
-impl<'a> Plan<'a> {
+impl Plan {
     fn check(
-        subject: &'a ObjectRef,
-        spec: &'a UnderlaySpec,
+        subject: &ObjectRef,
+        spec: &UnderlaySpec,
         problems: &mut Vec<Problem>,
     ) -> Option<Self> {
         let mut report =
@@ -133,11 +288,7 @@ impl<'a> Plan<'a> {
         let broken = |error: Contradiction| problem::Kind::RuleBroken {
             message: error.to_string(),
         };
-        if let Some(Err(error)) = spec
-            .node_selector
-            .as_ref()
-            .map(api::meta::LabelSelector::check)
-        {
+        if let Some(Err(error)) = spec.node_selector.as_ref().map(LabelSelector::check) {
             report("spec.nodeSelector", problem::Kind::InvalidSelector(error));
             return None;
         }
@@ -182,51 +333,49 @@ impl<'a> Plan<'a> {
             }
         }
         Some(Self {
-            subject,
-            spec,
+            subject: subject.clone(),
+            spec: spec.clone(),
             vteps,
             neighbors,
         })
+    }
+
+    /// The AS of its routers.
+    pub(crate) fn asn(&self) -> Asn {
+        self.spec.asn
     }
 
     fn router_ids(&self) -> Prefix {
         Prefix::of(self.spec.routeridcidr.net().into())
     }
 
-    fn for_node<'n>(
-        &self,
-        content: &Content,
-        node: &'n str,
-        addresses: &mut Addresses<'n>,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Underlay> {
-        let mut give = |field: &str, pool: Prefix| {
-            let given = addresses.give(pool, node);
-            if given.is_none() {
-                let wanted = format!("node {node:?}");
+    /// The Underlay of one node, with addresses of its own. Nothing where its router id is none.
+    fn for_node(&self, view: &View<'_>, node: &str) -> Result<Option<Underlay>, Box<Problem>> {
+        let give = |field: &str, pool: Prefix| {
+            let given = view.get::<AddressesOfPool>(&pool).get(node).copied();
+            given.ok_or_else(|| {
                 let kind = problem::Kind::PoolExhausted {
                     pool: pool.to_string(),
-                    wanted,
+                    wanted: format!("node {node:?}"),
                 };
-                problems.push(Problem::new(self.subject.clone(), field, kind));
-            }
-            given
+                Box::new(Problem::new(self.subject.clone(), field, kind))
+            })
         };
         let IpAddr::V4(router_id) = give("spec.routeridcidr", self.router_ids())? else {
-            return None;
+            return Ok(None);
         };
         let vtep = match self.vteps {
             Some(pool) => Some(give("spec.evpn.vtepcidr", pool)?),
             None => None,
         };
-        Some(Underlay {
+        Ok(Some(Underlay {
             namespace: names::ROUTER_NAMESPACE.to_owned(),
             asn: self.spec.asn,
             router_id,
             nics: self.spec.devices().cloned().collect(),
             vtep,
             router_mac: router_mac(vtep.unwrap_or(IpAddr::V4(router_id))),
-            trunk: trunk(content),
+            trunk: trunk(&view.settings()),
             neighbors: self.neighbors.clone(),
             graceful_restart: self
                 .spec
@@ -236,7 +385,7 @@ impl<'a> Plan<'a> {
                     restart_time: restart.restart_time_seconds.get(),
                     stale_path_time: restart.stale_path_time_seconds.get(),
                 }),
-        })
+        }))
     }
 }
 
@@ -338,19 +487,23 @@ fn families(
         .collect()
 }
 
-fn trunk(content: &Content) -> Trunk {
-    let trunk = &content.settings.trunk;
+fn trunk(settings: &SettingsSpec) -> Trunk {
+    let trunk = &settings.trunk;
     Trunk {
         host: trunk.name.clone(),
         router: trunk.name.clone(),
         mtu: TRUNK_MTU,
         host_addresses: trunk.addresses.clone(),
-        router_addresses: trunk
-            .addresses
-            .iter()
-            .filter_map(|address| other_end(*address))
-            .collect(),
+        router_addresses: router_addresses(settings),
     }
+}
+
+/// The router's ends of the trunk.
+pub(crate) fn router_addresses(settings: &SettingsSpec) -> Vec<HostCidr> {
+    let addresses = settings.trunk.addresses.iter();
+    addresses
+        .filter_map(|address| other_end(*address))
+        .collect()
 }
 
 /// The other address of a network of two.
@@ -372,66 +525,4 @@ fn router_mac(address: IpAddr) -> MacAddress {
         }
     };
     MacAddress::new([0x02, 0x54, a, b, c, d])
-}
-
-/// The addresses of all pools, by node. Whoever had one keeps it.
-struct Addresses<'a> {
-    pools: BTreeMap<Prefix, Pool>,
-    held: BTreeMap<(&'a str, Prefix), IpAddr>,
-}
-
-impl<'a> Addresses<'a> {
-    /// Takes the addresses that nodes had before, so that no newcomer gets one of them: not those of a node that is gone either, or of
-    /// one that has changed its Underlay, for as long as its config says them.
-    fn recall(snapshot: &'a Snapshot, chosen: &[(&str, &Plan<'_>)]) -> Self {
-        let mut addresses = Self {
-            pools: BTreeMap::new(),
-            held: BTreeMap::new(),
-        };
-        let plans: BTreeMap<&str, &Plan<'_>> = chosen.iter().copied().collect();
-        let mut left_behind = Vec::new();
-        for (key, config) in by_age(&snapshot.node_network_configs) {
-            let Some(underlay) = &config.spec.underlay else {
-                continue;
-            };
-            let plan = plans.get(key.name.as_str());
-            let router_ids = plan.map(|plan| plan.router_ids());
-            let router_id = Some((router_ids, IpAddr::V4(underlay.router_id)));
-            let vteps = plan.and_then(|plan| plan.vteps);
-            let vtep = underlay.vtep.map(|vtep| (vteps, vtep));
-            for (pool, address) in [router_id, vtep].into_iter().flatten() {
-                let own = pool.filter(|pool| addresses.pool(*pool).take(address));
-                if let Some(pool) = own {
-                    addresses.held.insert((&key.name, pool), address);
-                } else {
-                    left_behind.push(address);
-                }
-            }
-        }
-        if left_behind.is_empty() {
-            return addresses;
-        }
-        let pools = chosen.iter().map(|(_, plan)| plan);
-        let pools = pools.flat_map(|plan| [Some(plan.router_ids()), plan.vteps]);
-        for pool in pools.flatten().collect::<BTreeSet<Prefix>>() {
-            for address in &left_behind {
-                addresses.pool(pool).take(*address);
-            }
-        }
-        addresses
-    }
-
-    fn pool(&mut self, pool: Prefix) -> &mut Pool {
-        self.pools.entry(pool).or_insert_with(|| Pool::new(pool))
-    }
-
-    fn give(&mut self, pool: Prefix, node: &'a str) -> Option<IpAddr> {
-        let key = (node, pool);
-        if let Some(address) = self.held.get(&key) {
-            return Some(*address);
-        }
-        let address = self.pool(pool).take_lowest()?;
-        self.held.insert(key, address);
-        Some(address)
-    }
 }

@@ -1,8 +1,12 @@
 //! The VRFs of a group of nodes: all routing objects of one VRF, merged.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use api::{
+    selvedge::SettingsSpec,
     tcaas::{
         PrefixAction, PrefixItem, VrfRouteConfigurationSpec,
         node_network_config::{
@@ -10,145 +14,212 @@ use api::{
             Redistribute, StaticRoute, Vrf, VrfDevices, VrfImport,
         },
     },
-    value::{IfName, Mtu, RouteTarget, Vni},
+    value::{IfName, Mtu, RouteTarget, Vni, VrfName},
 };
 
-use super::Group;
+use super::{
+    Group,
+    selection::{Facet, Facets, Selected},
+};
 use crate::{
     lower::LowLevel,
+    memo::Query,
     names,
     problem::{self, Problem},
-    revision::Content,
-    snapshot::{ObjectRef, age},
+    snapshot::ObjectRef,
+    view::View,
 };
 
 type Routing = LowLevel<VrfRouteConfigurationSpec>;
 
 /// VNI and route target of each VRF.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     pub(super) vrfs: BTreeMap<String, (Vni, RouteTarget)>,
     /// Who has which VNI.
     pub(super) holders: BTreeMap<Vni, ObjectRef>,
-    /// Why a VRF has none.
-    pub(super) problems: Vec<Problem>,
 }
 
 impl Numbers {
-    /// Several objects of one VRF must agree; of two that do not, the older wins and the other carries the problem.
-    pub(super) fn resolve(content: &Content) -> Self {
-        let mut objects: Vec<_> = content.vrf.iter().collect();
-        objects.sort_by_key(|(name, object)| (age(&object.meta), *name));
-        let objects: Vec<&Routing> = objects.into_iter().map(|(_, object)| &**object).collect();
-        let mut numbers = Self::default();
-        let said = Said::gather(&objects, &mut numbers.problems);
-        for object in objects {
-            if let Err(kind) = numbers.add(content, &said, object) {
-                let problem = Problem::new(object.source.clone(), "spec.vrf", kind);
-                numbers.problems.push(problem);
-            }
-        }
-        numbers
-    }
-
     /// Whether the VRF can be made.
     pub(super) fn has(&self, vrf: &str) -> bool {
         self.vrfs.contains_key(vrf)
     }
-
-    fn add(
-        &mut self,
-        content: &Content,
-        said: &Said<'_>,
-        object: &Routing,
-    ) -> Result<(), problem::Kind> {
-        let name = &object.spec.vrf;
-        if let Some(by) = names::reserved_vrf(&content.settings, name) {
-            let name = name.to_string();
-            return Err(problem::Kind::VrfNameTaken { name, by });
-        }
-        if let Some(of) = name.as_str().strip_prefix("s-")
-            && said.names.contains(of)
-        {
-            let name = name.to_string();
-            let by = "it is that of the local VRF which routes another VRF's traffic by source";
-            return Err(problem::Kind::VrfNameTaken { name, by });
-        }
-        let default = content.settings.vrfs.get(name);
-        let lacks = |what| problem::Kind::VrfIncomplete {
-            vrf: name.to_string(),
-            what,
-        };
-        let vni = said.vnis.get(name.as_str()).map(|(vni, _)| *vni);
-        let vni = vni.or_else(|| default?.vni).ok_or_else(|| lacks("vni"))?;
-        let target = said.targets.get(name.as_str()).map(|(target, _)| *target);
-        let target = target.or_else(|| default?.route_target);
-        let target = target.ok_or_else(|| lacks("routeTarget"))?;
-        if !self.vrfs.contains_key(name.as_str()) {
-            if let Some(by) = self.holders.get(&vni).cloned() {
-                return Err(problem::Kind::VniTaken {
-                    vni,
-                    by,
-                    node: None,
-                });
-            }
-            self.holders.insert(vni, object.source.clone());
-            self.vrfs.insert(name.to_string(), (vni, target));
-        }
-        Ok(())
-    }
 }
 
-/// What objects say about the numbers of each VRF: the oldest that says anything, and who that is.
-#[derive(Default)]
-struct Said<'a> {
-    names: BTreeSet<&'a str>,
-    vnis: BTreeMap<&'a str, (Vni, &'a ObjectRef)>,
-    targets: BTreeMap<&'a str, (RouteTarget, &'a ObjectRef)>,
+/// What the objects of one VRF say about its numbers: the oldest that says anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    vni: Option<Vni>,
+    target: Option<RouteTarget>,
+    /// Who says anything about the VRF, the oldest first, each with its order.
+    objects: Vec<(bool, Option<String>, String, ObjectRef)>,
+    /// Those who say something else.
+    problems: Vec<Problem>,
 }
 
-impl<'a> Said<'a> {
-    fn gather(objects: &[&'a Routing], problems: &mut Vec<Problem>) -> Self {
-        let mut said = Self::default();
+/// What the objects of a VRF say about its numbers. Of two that do not agree, the older wins and the other carries the problem.
+pub(crate) struct SaidOf;
+impl Query for SaidOf {
+    type Key = String;
+    type Value = Arc<Said>;
+    fn compute(view: &View<'_>, vrf: &String) -> Arc<Said> {
+        let objects = view.who::<Facets>(&Facet::Vrf(vrf.clone()));
+        let mut objects: Vec<&Arc<Routing>> = objects.iter().filter_map(Selected::vrf).collect();
+        objects.sort_by(|a, b| a.order().cmp(&b.order()));
+        let mut said = Said::default();
+        let mut first_vni: Option<(Vni, &ObjectRef)> = None;
+        let mut first_target: Option<(RouteTarget, &ObjectRef)> = None;
         for object in objects {
             let spec = &object.spec;
-            let vrf = spec.vrf.as_str();
-            said.names.insert(vrf);
             let mut disagrees = |what, other: &ObjectRef| {
                 let kind = problem::Kind::VrfDisagrees {
-                    vrf: vrf.to_owned(),
+                    vrf: vrf.clone(),
                     what,
                     other: other.clone(),
                 };
                 let field = format!("spec.{what}");
-                problems.push(Problem::new(object.source.clone(), field, kind));
+                let problem = Problem::new(object.source.clone(), field, kind);
+                said.problems.push(problem);
             };
             if let Some(vni) = spec.vni {
-                let (first, other) = said.vnis.entry(vrf).or_insert((vni, &object.source));
-                if *first != vni {
+                let (first, other) = *first_vni.get_or_insert((vni, &object.source));
+                if first != vni {
                     disagrees("vni", other);
                 }
             }
             if let Some(target) = spec.route_target {
-                let entry = said.targets.entry(vrf);
-                let (first, other) = entry.or_insert((target, &object.source));
-                if *first != target {
+                let (first, other) = *first_target.get_or_insert((target, &object.source));
+                if first != target {
                     disagrees("routeTarget", other);
                 }
             }
+            let created = object.created.clone();
+            let entry = (
+                created.is_none(),
+                created,
+                object.name.clone(),
+                object.source.clone(),
+            );
+            said.objects.push(entry);
         }
-        said
+        said.vni = first_vni.map(|(vni, _)| vni);
+        said.target = first_target.map(|(target, _)| target);
+        Arc::new(said)
+    }
+}
+
+/// The numbers of all VRFs, and what is wrong with those that have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AllNumbers {
+    pub(super) numbers: Numbers,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// The numbers of all VRFs. A VNI is one VRF's: that of the one with the oldest object.
+pub(crate) struct NumbersOfAll;
+impl Query for NumbersOfAll {
+    type Key = ();
+    type Value = Arc<AllNumbers>;
+    fn compute(view: &View<'_>, (): &()) -> Arc<AllNumbers> {
+        let settings = view.settings();
+        let names = names_of_vrfs(view);
+        let said = names.iter().map(|name| {
+            let said = view.get::<SaidOf>(name);
+            (name, said)
+        });
+        let mut said: Vec<(&String, Arc<Said>)> = said.collect();
+        let mut all = AllNumbers::default();
+        let disagree = said.iter().flat_map(|(_, said)| &said.problems);
+        all.problems.extend(disagree.cloned());
+        said.sort_by(|(_, a), (_, b)| a.objects.first().cmp(&b.objects.first()));
+        for (name, said) in said {
+            let Some((.., first)) = said.objects.first() else {
+                continue;
+            };
+            match complete(&settings, &names, name, &said, &all.numbers.holders) {
+                Ok((vni, target)) => {
+                    all.numbers.holders.insert(vni, first.clone());
+                    all.numbers.vrfs.insert(name.clone(), (vni, target));
+                }
+                Err(kind) => {
+                    let objects = said.objects.iter();
+                    let problem =
+                        |source: &ObjectRef| Problem::new(source.clone(), "spec.vrf", kind.clone());
+                    all.problems
+                        .extend(objects.map(|(.., source)| problem(source)));
+                }
+            }
+        }
+        Arc::new(all)
+    }
+}
+
+/// The names of all VRFs that objects are for.
+pub(super) fn names_of_vrfs(view: &View<'_>) -> BTreeSet<String> {
+    let first = Facet::Vrf(String::new());
+    let facets = view.keys_in::<Facets>(&first, &Facet::Everywhere);
+    let names = facets.iter().filter_map(|facet| match facet {
+        Facet::Vrf(name) => Some(name.clone()),
+        Facet::Label(..)
+        | Facet::Everywhere
+        | Facet::Loopbacks
+        | Facet::MirrorTargets
+        | Facet::MirrorSelectors
+        | Facet::Requirement(_)
+        | Facet::End => None,
+    });
+    names.collect()
+}
+
+fn complete(
+    settings: &SettingsSpec,
+    names: &BTreeSet<String>,
+    name: &str,
+    said: &Said,
+    holders: &BTreeMap<Vni, ObjectRef>,
+) -> Result<(Vni, RouteTarget), problem::Kind> {
+    let Ok(vrf) = name.parse::<VrfName>() else {
+        unreachable!("it was the name of a VRF")
+    };
+    if let Some(by) = names::reserved_vrf(settings, &vrf) {
+        let name = name.to_owned();
+        return Err(problem::Kind::VrfNameTaken { name, by });
+    }
+    if let Some(of) = name.strip_prefix("s-")
+        && names.contains(of)
+    {
+        let name = name.to_owned();
+        let by = "it is that of the local VRF which routes another VRF's traffic by source";
+        return Err(problem::Kind::VrfNameTaken { name, by });
+    }
+    let default = settings.vrfs.get(&vrf);
+    let lacks = |what| problem::Kind::VrfIncomplete {
+        vrf: name.to_owned(),
+        what,
+    };
+    let vni = said.vni.or_else(|| default?.vni);
+    let vni = vni.ok_or_else(|| lacks("vni"))?;
+    let target = said.target.or_else(|| default?.route_target);
+    let target = target.ok_or_else(|| lacks("routeTarget"))?;
+    match holders.get(&vni).cloned() {
+        Some(by) => Err(problem::Kind::VniTaken {
+            vni,
+            by,
+            node: None,
+        }),
+        None => Ok((vni, target)),
     }
 }
 
 /// The cluster VRF and the fabric VRFs of a group.
 pub(super) fn build(
-    content: &Content,
+    settings: &SettingsSpec,
     group: &Group<'_>,
     numbers: &Numbers,
     tables: &BTreeMap<String, u32>,
 ) -> (Vrf, BTreeMap<String, Vrf>) {
-    let cluster = content.settings.cluster_vrf.name.as_str();
+    let cluster = settings.cluster_vrf.name.as_str();
     let mut fabric: BTreeMap<String, Vrf> = BTreeMap::new();
     let mut cluster_imports: BTreeMap<&str, Filter> = BTreeMap::new();
     for (_, object) in &group.vrf {
@@ -172,7 +243,7 @@ pub(super) fn build(
             filter,
         })
         .collect();
-    (cluster_vrf(content, imports, tables), fabric)
+    (cluster_vrf(settings, imports, tables), fabric)
 }
 
 /// Adds what one object says to its VRF; the same rule from two objects counts once.
@@ -260,30 +331,30 @@ fn fabric_vrf(name: &str, (vni, target): (Vni, RouteTarget), table: u32, cluster
 }
 
 fn cluster_vrf(
-    content: &Content,
+    settings: &SettingsSpec,
     vrf_imports: Vec<VrfImport>,
     tables: &BTreeMap<String, u32>,
 ) -> Vrf {
-    let settings = &content.settings.cluster_vrf;
-    let name = settings.name.as_str();
+    let cluster = &settings.cluster_vrf;
+    let name = cluster.name.as_str();
     let table = tables
         .get(name)
         .copied()
-        .unwrap_or(content.settings.route_tables.first);
+        .unwrap_or(settings.route_tables.first);
     Vrf {
-        vni: settings.vni,
-        evpn_import_route_targets: settings.route_target.map(Into::into).into_iter().collect(),
-        evpn_export_route_targets: settings.route_target.into_iter().collect(),
-        evpn_export_filter: settings.vni.map(|_| cluster_export(content)),
+        vni: cluster.vni,
+        evpn_import_route_targets: cluster.route_target.map(Into::into).into_iter().collect(),
+        evpn_export_route_targets: cluster.route_target.into_iter().collect(),
+        evpn_export_filter: cluster.vni.map(|_| cluster_export(settings)),
         vrf_imports,
-        ..plain_vrf(name, table, settings.vni.is_some())
+        ..plain_vrf(name, table, cluster.vni.is_some())
     }
 }
 
 /// What of the cluster VRF goes into the fabric: the prefixes that the settings name, and nothing else.
-fn cluster_export(content: &Content) -> Filter {
+fn cluster_export(settings: &SettingsSpec) -> Filter {
     let mut filter = Filter::default_to(ActionType::Reject);
-    for prefix in &content.settings.export_cidrs {
+    for prefix in &settings.export_cidrs {
         let longest = prefix.net().max_prefix_len();
         let le = (prefix.net().prefix_len() < longest).then_some(longest);
         let matcher = PrefixMatcher {

@@ -1,6 +1,6 @@
 //! Cluster API's IPAM: a claim for each node that needs an address of a pool, and the address that the pool's provider gives for it.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use api::{meta::TypedObjectReference, selvedge::SettingsSpec};
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,12 @@ use serde_json::json;
 
 use super::PlatformObject;
 use crate::{
-    NodeConfig, names,
-    rollout::{self, Progress},
-    snapshot::{Key, Kind, ObjectRef, Snapshot},
+    memo::Index,
+    names,
+    node::{ProgressOf, config},
+    rollout::Progress,
+    snapshot::{Key, Kind, ObjectRef, Snapshot, kinds},
+    view::{View, reference},
 };
 
 /// Group of claims and addresses.
@@ -104,60 +107,88 @@ impl Claim {
     }
 }
 
-/// The addresses of the world, by the claim they were given for.
-pub struct Addresses<'a>(BTreeMap<Key, (&'a Key, &'a IpAddressSpec)>);
-
-impl<'a> Addresses<'a> {
-    /// Indexes the IPAddress objects of a snapshot by their claims.
-    pub fn new(snapshot: &'a Snapshot) -> Self {
-        let by_claim = snapshot.ip_addresses.iter().map(|(key, object)| {
+/// The addresses that were given, by the claim that they were given for.
+pub(crate) struct AddressesByClaim;
+impl Index for AddressesByClaim {
+    type Source = Key;
+    type Key = Key;
+    type Item = (Key, Arc<IpAddressSpec>);
+    fn sources(view: &View<'_>) -> Vec<Key> {
+        let keys = view.keys::<kinds::IpAddress>();
+        keys.iter().map(|key| Key::clone(key)).collect()
+    }
+    fn entries(view: &View<'_>, key: &Key) -> Vec<(Key, Self::Item)> {
+        let spec = view.spec::<kinds::IpAddress>(key);
+        let entry = spec.map(|spec| {
             let claim = Key {
                 namespace: key.namespace.clone(),
-                name: object.spec.claim_ref.name.clone(),
+                name: spec.claim_ref.name.clone(),
             };
-            (claim, (key, &object.spec))
+            (claim, (key.clone(), spec))
         });
-        Self(by_claim.collect())
-    }
-
-    /// The address that was given for a claim, and the object that says so. One of another pool answers an older claim.
-    pub fn of(&self, claim: &Claim) -> Option<(ObjectRef, IpAddr)> {
-        let (key, spec) = self.0.get(&claim.key)?;
-        let (kind, key) = (Kind::IpAddress, (*key).clone());
-        (spec.pool_ref == claim.pool).then_some((ObjectRef { kind, key }, spec.address))
+        entry.into_iter().collect()
     }
 }
 
-/// The claims of all nodes.
+/// The address that was given for a claim, and the object that says so. One of another pool answers an older claim.
+pub(crate) fn given(view: &View<'_>, claim: &Claim) -> Option<(ObjectRef, IpAddr)> {
+    let addresses = view.who::<AddressesByClaim>(&claim.key);
+    let (key, spec) = addresses.last()?;
+    let is_of_pool = spec.pool_ref == claim.pool;
+    is_of_pool.then(|| (reference(Kind::IpAddress, key), spec.address))
+}
+
+/// The same in a snapshot, for those who ask about what was compiled.
+pub fn given_in(snapshot: &Snapshot, claim: &Claim) -> Option<(ObjectRef, IpAddr)> {
+    let addresses = snapshot.ip_addresses.iter().rev();
+    let mut of_claim = addresses.filter(|(key, object)| {
+        key.namespace == claim.key.namespace && object.spec.claim_ref.name == claim.key.name
+    });
+    let (key, object) = of_claim.next()?;
+    let is_of_pool = object.spec.pool_ref == claim.pool;
+    is_of_pool.then(|| (reference(Kind::IpAddress, key), object.spec.address))
+}
+
+/// The claims that stand for a node's config, by the node's name.
+pub(crate) struct ClaimsByNode;
+impl Index for ClaimsByNode {
+    type Source = Key;
+    type Key = String;
+    type Item = Key;
+    fn sources(view: &View<'_>) -> Vec<Key> {
+        let keys = view.keys::<kinds::IpAddressClaim>();
+        keys.iter().map(|key| Key::clone(key)).collect()
+    }
+    fn entries(view: &View<'_>, key: &Key) -> Vec<(String, Key)> {
+        let meta = view.meta::<kinds::IpAddressClaim>(key);
+        let owner = meta.and_then(|meta| meta.owner.clone());
+        let owner = owner.filter(|owner| owner.kind == Kind::NodeNetworkConfig);
+        let entry = owner.map(|owner| (owner.key.name, key.clone()));
+        entry.into_iter().collect()
+    }
+}
+
+/// The claims of a node.
 ///
 /// A claim that is needed no longer stays until its node has said that it runs without the address: until then nobody else may have it.
-pub(super) fn claims(
-    snapshot: &Snapshot,
-    nodes: &BTreeMap<String, NodeConfig>,
-    revision: &str,
-) -> Vec<PlatformObject> {
+pub(super) fn claims(view: &View<'_>, node: &Key) -> Vec<PlatformObject> {
+    let Some(config) = config(view, node) else {
+        return Vec::new();
+    };
     let mut claims: BTreeMap<Key, PlatformObject> = BTreeMap::new();
-    for (node, config) in nodes {
-        for claim in &config.mirrors.claims {
-            claims.insert(claim.key.clone(), claim.object(node));
-        }
+    for claim in &config.mirrors.claims {
+        claims.insert(claim.key.clone(), claim.object(&node.name));
     }
-    for (key, claim) in &snapshot.ip_address_claims {
-        let owner = claim.meta.owner.as_ref();
-        let Some(owner) = owner.filter(|owner| owner.kind == Kind::NodeNetworkConfig) else {
+    for key in view.who::<ClaimsByNode>(&node.name).iter() {
+        if claims.contains_key(key) || view.get::<ProgressOf>(node) == Progress::Ready {
             continue;
-        };
-        let node = &owner.key.name;
-        let Some(config) = nodes.get(node).filter(|_| !claims.contains_key(key)) else {
-            continue;
-        };
-        let told = snapshot.node_network_configs.get(&owner.key);
-        if rollout::progress(&config.spec(revision), told) != Progress::Ready {
+        }
+        if let Some(spec) = view.spec::<kinds::IpAddressClaim>(key) {
             let held = Claim {
                 key: key.clone(),
-                pool: claim.spec.pool_ref.clone(),
+                pool: spec.pool_ref.clone(),
             };
-            claims.insert(key.clone(), held.object(node));
+            claims.insert(key.clone(), held.object(&node.name));
         }
     }
     claims.into_values().collect()

@@ -13,7 +13,9 @@ use crate::platform::ipam;
     Eq,
     PartialOrd,
     Ord,
+    Hash,
     strum::Display,
+    strum::EnumCount,
     strum::EnumIter,
     strum::IntoStaticStr,
 )]
@@ -63,6 +65,31 @@ pub enum Kind {
     IpAddress,
 }
 
+/// A kind of intent, in the order of service: each after those whose results it looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::EnumIter)]
+#[expect(missing_docs, reason = "each variant is the kind it names")]
+pub enum IntentKind {
+    Layer2Attachment,
+    Inbound,
+    Outbound,
+    PodNetwork,
+    BgpNeighbor,
+    Collector,
+    TrafficMirror,
+}
+
+impl IntentKind {
+    /// Whether it has addresses of a Network, and objects on the platform that use them.
+    pub const fn is_service(self) -> bool {
+        match self {
+            Self::Inbound | Self::Outbound | Self::PodNetwork => true,
+            Self::Layer2Attachment | Self::BgpNeighbor | Self::Collector | Self::TrafficMirror => {
+                false
+            }
+        }
+    }
+}
+
 /// What an `apiVersion` and a `kind` mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
@@ -88,8 +115,66 @@ impl Kind {
             }
             Self::MultiPodNetwork => ("multinetwork.networking.x-k8s.io", "v1alpha1"),
             Self::IpAddressClaim | Self::IpAddress => (ipam::GROUP, ipam::VERSION),
-            _ => ("network.t-caas.telekom.com", "v1alpha1"),
+            Self::Vrf
+            | Self::Network
+            | Self::Destination
+            | Self::Layer2Attachment
+            | Self::Inbound
+            | Self::Outbound
+            | Self::BgpNeighbor
+            | Self::PodNetwork
+            | Self::Collector
+            | Self::TrafficMirror
+            | Self::Layer2NetworkConfiguration
+            | Self::VrfRouteConfiguration
+            | Self::BgpPeering
+            | Self::MirrorTarget
+            | Self::MirrorSelector
+            | Self::NetworkConfigRevision
+            | Self::NodeNetworkConfig
+            | Self::NodeNetworkStatus => ("network.t-caas.telekom.com", "v1alpha1"),
         }
+    }
+
+    /// Which intent it is, if it becomes low-level objects.
+    pub const fn intent(self) -> Option<IntentKind> {
+        match self {
+            Self::Layer2Attachment => Some(IntentKind::Layer2Attachment),
+            Self::Inbound => Some(IntentKind::Inbound),
+            Self::Outbound => Some(IntentKind::Outbound),
+            Self::PodNetwork => Some(IntentKind::PodNetwork),
+            Self::BgpNeighbor => Some(IntentKind::BgpNeighbor),
+            Self::Collector => Some(IntentKind::Collector),
+            Self::TrafficMirror => Some(IntentKind::TrafficMirror),
+            Self::Node
+            | Self::Settings
+            | Self::Underlay
+            | Self::L3Vni
+            | Self::L2Vni
+            | Self::L3Passthrough
+            | Self::Vrf
+            | Self::Network
+            | Self::Destination
+            | Self::Layer2NetworkConfiguration
+            | Self::VrfRouteConfiguration
+            | Self::BgpPeering
+            | Self::MirrorTarget
+            | Self::MirrorSelector
+            | Self::NetworkConfigRevision
+            | Self::NodeNetworkConfig
+            | Self::NodeNetworkStatus
+            | Self::FrrConfiguration
+            | Self::FrrNodeState
+            | Self::BgpSessionState
+            | Self::MultiPodNetwork
+            | Self::IpAddressClaim
+            | Self::IpAddress => None,
+        }
+    }
+
+    /// Whether objects of this kind have addresses of a Network, and objects on the platform that use them.
+    pub fn is_service(self) -> bool {
+        self.intent().is_some_and(IntentKind::is_service)
     }
 
     /// `apiVersion` of the kind.

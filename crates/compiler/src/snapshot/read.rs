@@ -1,6 +1,6 @@
 //! From JSON to a typed object, with the path of whatever does not fit.
 
-use std::collections::btree_map::Entry;
+use std::{collections::btree_map::Entry, sync::Arc};
 
 use serde::{
     Deserialize,
@@ -75,7 +75,8 @@ pub(super) fn object<S, T>(
     let spec = parse::<S>("spec", spec);
     let status = document
         .get("status")
-        .filter(|value| !value.is_null())
+        // A Node reports often, and nothing that is read here.
+        .filter(|value| kind != Kind::Node && !value.is_null())
         .map(|value| parse::<T>("status", value));
     let (spec, status) = (
         spec.take(kind, &mut report),
@@ -83,9 +84,9 @@ pub(super) fn object<S, T>(
     );
     if let Some(spec) = spec {
         place.insert(Object {
-            meta: meta(document),
-            spec,
-            status,
+            meta: Arc::new(meta(document)),
+            spec: Arc::new(spec),
+            status: status.map(Arc::new),
         });
     }
 }

@@ -1,116 +1,97 @@
-//! Statuses of low-level objects, people's own and generated ones alike.
+//! Statuses of low-level objects, hand-written and generated ones alike.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use api::{
-    meta::{ConditionStatus, Conditions},
-    tcaas::{BgpPeeringStatus, Layer2NetworkConfigurationStatus, VrfRouteConfigurationStatus},
+    meta::Conditions,
+    tcaas::{
+        BgpPeeringSpec, BgpPeeringStatus, Layer2NetworkConfigurationSpec,
+        Layer2NetworkConfigurationStatus, VrfRouteConfigurationSpec, VrfRouteConfigurationStatus,
+    },
 };
 
-use super::{Fold, Statuses};
+use super::{Subject, conditions, intents};
 use crate::{
-    lower::LowLevel,
+    lower::{LowLevel, LowLevelSpec, object},
     node::Shared,
-    snapshot::{Key, Kind, Meta, ObjectRef},
+    snapshot::{ObjectRef, kinds},
+    view::View,
 };
 
-impl Fold<'_> {
-    /// Statuses of the low-level objects that exist. A generated one that is not made any more is about to go and has none.
-    pub(super) fn low_level(&self, statuses: &mut Statuses) {
-        let lowered = &self.compilation.lowered;
-        for (key, object) in &self.snapshot.layer2_network_configurations {
-            let meta = &object.meta;
-            let made = lowered.layer2.get(&key.name);
-            let kind = Kind::Layer2NetworkConfiguration;
-            let Some(source) = whose(made, (kind, key), meta) else {
-                continue;
-            };
-            let vlan = made.map_or(object.spec.id, |made| made.spec.id);
-            let on_node = |shared: &Shared| {
-                let has_vlan = shared.layer2s.contains_key(&vlan.to_string())
-                    || shared.host_vlans.values().any(|host| host.vlan == vlan);
-                has_vlan && shared.segments.contains(&key.name)
-            };
-            let status = Layer2NetworkConfigurationStatus {
-                observed_generation: meta.generation,
-                node_addresses: if source.kind == kind {
-                    self.node_addresses(&source)
-                } else {
-                    BTreeMap::new()
-                },
-                conditions: self.of_low_level(&source, (&key.name, on_node), meta),
-            };
-            statuses.put(kind, key, &status);
-        }
-        for (key, object) in &self.snapshot.vrf_route_configurations {
-            let meta = &object.meta;
-            let made = lowered.vrf.get(&key.name);
-            let kind = Kind::VrfRouteConfiguration;
-            let Some(source) = whose(made, (kind, key), meta) else {
-                continue;
-            };
-            let vrf = made
-                .map_or(&object.spec.vrf, |made| &made.spec.vrf)
-                .as_str();
-            let on_node = |shared: &Shared| {
-                let mut cluster = shared.cluster_vrf.iter();
-                let has_vrf = shared.fabric_vrfs.contains_key(vrf)
-                    || cluster.any(|cluster| cluster.devices.vrf.as_str() == vrf);
-                has_vrf && shared.routing.contains(&key.name)
-            };
-            let status = VrfRouteConfigurationStatus {
-                observed_generation: meta.generation,
-                conditions: self.of_low_level(&source, (&key.name, on_node), meta),
-            };
-            statuses.put(kind, key, &status);
-        }
-        for (key, object) in &self.snapshot.bgp_peerings {
-            let made = lowered.bgp.get(&key.name);
-            let kind = Kind::BgpPeering;
-            let Some(source) = whose(made, (kind, key), &object.meta) else {
-                continue;
-            };
-            let on_node = |shared: &Shared| shared.peerings.contains(&key.name);
-            let status = BgpPeeringStatus {
-                observed_generation: object.meta.generation,
-                conditions: self.of_low_level(&source, (&key.name, on_node), &object.meta),
-            };
-            statuses.put(kind, key, &status);
-        }
-    }
-
-    /// Conditions of a low-level object. What is wrong with a generated one is wrong with its intent.
-    fn of_low_level(
-        &self,
-        source: &ObjectRef,
-        (name, on_node): (&str, impl Fn(&Shared) -> bool),
-        meta: &Meta,
-    ) -> Conditions {
-        let resolved = self.resolved(source, meta);
-        let applied = self.applied([name].into_iter(), on_node, meta);
-        let mut overall = if resolved.status == ConditionStatus::True {
-            applied.clone()
+pub(super) fn layer2(
+    view: &View<'_>,
+    subject: &Subject<'_>,
+) -> Option<Layer2NetworkConfigurationStatus> {
+    let name = &subject.key().name;
+    let made = object::<Layer2NetworkConfigurationSpec>(view, name);
+    let source = whose(subject, made.as_deref())?;
+    let stored = view.spec::<kinds::Layer2NetworkConfiguration>(subject.key())?;
+    let vlan = made.as_ref().map_or(stored.id, |made| made.spec.id);
+    let on_node = |shared: &Shared| {
+        let has_vlan = shared.layer2s.contains_key(&vlan.to_string())
+            || shared.host_vlans.values().any(|host| host.vlan == vlan);
+        has_vlan && shared.segments.contains(name)
+    };
+    Some(Layer2NetworkConfigurationStatus {
+        observed_generation: subject.meta.generation,
+        node_addresses: if source == *subject.object {
+            let made = made.map(LowLevelSpec::wrap);
+            intents::node_addresses(view, &source, made.as_slice())
         } else {
-            resolved.clone()
-        };
-        "Ready".clone_into(&mut overall.kind);
-        let mut conditions = vec![applied, overall, resolved];
-        conditions.extend(self.steering(source, meta));
-        conditions.extend(self.interface_not_found(source, meta));
-        Conditions(conditions)
-    }
+            BTreeMap::new()
+        },
+        conditions: conditions_of(view, subject, &source, on_node),
+    })
+}
+
+pub(super) fn vrf(view: &View<'_>, subject: &Subject<'_>) -> Option<VrfRouteConfigurationStatus> {
+    let name = &subject.key().name;
+    let made = object::<VrfRouteConfigurationSpec>(view, name);
+    let source = whose(subject, made.as_deref())?;
+    let stored = view.spec::<kinds::VrfRouteConfiguration>(subject.key())?;
+    let vrf = made.as_ref().map_or(&stored.vrf, |made| &made.spec.vrf);
+    let vrf = vrf.as_str();
+    let on_node = |shared: &Shared| {
+        let mut cluster = shared.cluster_vrf.iter();
+        let has_vrf = shared.fabric_vrfs.contains_key(vrf)
+            || cluster.any(|cluster| cluster.devices.vrf.as_str() == vrf);
+        has_vrf && shared.routing.contains(name)
+    };
+    Some(VrfRouteConfigurationStatus {
+        observed_generation: subject.meta.generation,
+        conditions: conditions_of(view, subject, &source, on_node),
+    })
+}
+
+pub(super) fn bgp(view: &View<'_>, subject: &Subject<'_>) -> Option<BgpPeeringStatus> {
+    let name = &subject.key().name;
+    let made = object::<BgpPeeringSpec>(view, name);
+    let source = whose(subject, made.as_deref())?;
+    let on_node = |shared: &Shared| shared.peerings.contains(name);
+    Some(BgpPeeringStatus {
+        observed_generation: subject.meta.generation,
+        conditions: conditions_of(view, subject, &source, on_node),
+    })
+}
+
+/// Conditions of a low-level object. What is wrong with a generated one is wrong with its intent.
+fn conditions_of(
+    view: &View<'_>,
+    subject: &Subject<'_>,
+    source: &ObjectRef,
+    on_node: impl Fn(&Shared) -> bool,
+) -> Conditions {
+    let names = [subject.key().name.as_str()].into_iter();
+    let applied = conditions::applied(view, names, on_node, subject.meta);
+    conditions::application(view, subject, source, applied)
 }
 
 /// Whose problems a low-level object has: those of the intent that it is generated from, or its own, also where an intent keeps it out.
 /// Nobody's, where it is generated and not made any more.
-pub(super) fn whose<S>(
-    made: Option<&Arc<LowLevel<S>>>,
-    (kind, key): (Kind, &Key),
-    meta: &Meta,
-) -> Option<ObjectRef> {
+pub(super) fn whose<S>(subject: &Subject<'_>, made: Option<&LowLevel<S>>) -> Option<ObjectRef> {
     let own = || {
-        let key = key.clone();
-        meta.owner.is_none().then_some(ObjectRef { kind, key })
+        let is_own = subject.meta.owner.is_none();
+        is_own.then(|| subject.object.clone())
     };
     made.map(|made| made.source.clone()).or_else(own)
 }

@@ -4,7 +4,6 @@ use proptest::sample::Index;
 use worlds::everything;
 
 use super::*;
-use crate::snapshot::Key;
 
 /// A change of a cluster.
 #[derive(Clone, Debug)]
@@ -83,8 +82,8 @@ impl Cluster {
     }
 
     fn publish(&mut self) {
-        let (snapshot, compilation) = self.compiler.compile();
-        let statuses = status::fold(snapshot, compilation, &BTreeMap::new());
+        let statuses = self.compiler.statuses().clone();
+        let (_, compilation) = self.compiler.compile();
         let made: Vec<Value> = [told(compilation), generated(compilation)].concat();
         let is_ours = |subject: &&ObjectRef| {
             let document = &self.documents[*subject];
@@ -98,9 +97,9 @@ impl Cluster {
         for document in made {
             self.put(&document);
         }
-        for (subject, status) in statuses.0 {
+        for (subject, status) in statuses {
             if let Some(mut document) = self.documents.get(&subject).cloned() {
-                document["status"] = status;
+                document["status"] = status.to_value();
                 self.put(&document);
             }
         }
@@ -128,7 +127,8 @@ impl Cluster {
 
     fn store(&mut self) {
         let (_, compilation) = self.compiler.compile();
-        let spec = serde_json::to_value(compilation.revision.spec()).expect("a spec is JSON");
+        let spec = serde_json::to_value(compilation.revision.spec(&compilation.objects))
+            .expect("a spec is JSON");
         let name = revision::object_name(&compilation.revision.fingerprint);
         let metadata = json!({"name": name, "creationTimestamp": "2026-02-01T00:00:00Z"});
         self.put(&object(TCAAS, "NetworkConfigRevision", metadata, spec));
@@ -179,25 +179,43 @@ proptest! {
                 let full = compile(snapshot);
                 prop_assert_eq!(differences(&full, quick), Vec::<String>::new());
                 prop_assert_eq!(&full, quick);
+                let mut anew = Compiler::new(snapshot.clone());
+                prop_assert_eq!(anew.writes(), cluster.compiler.writes());
+                prop_assert_eq!(anew.statuses(), cluster.compiler.statuses());
             }
         }
     }
 }
 
 #[test]
-fn a_node_that_answers_touches_nothing_and_its_answer_counts() {
+fn a_node_that_answers_changes_its_progress_and_no_config() {
     let mut cluster = Cluster::default();
     let metadata = json!({"name": "n0"});
     cluster.put(&json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata}));
     cluster.publish();
-    cluster.compiler.compile();
-    cluster.answer(true);
-    assert!(
-        cluster.compiler.changed.is_empty(),
-        "an answer is no change"
+    let before = cluster.compiler.compile().1.nodes.clone();
+    assert_eq!(
+        cluster.compiler.progress()["n0"],
+        rollout::Progress::Ongoing
     );
-    assert!(cluster.compiler.has_answers, "an answer is looked at");
-    let key = Key::named("n0");
-    let config = &cluster.compiler.snapshot().node_network_configs[&key];
-    assert!(config.status.is_some(), "the answer is there");
+    cluster.answer(true);
+    let after = &cluster.compiler.compile().1.nodes;
+    assert!(
+        Arc::ptr_eq(&before["n0"], &after["n0"]),
+        "the config is not made again"
+    );
+    assert_eq!(cluster.compiler.progress()["n0"], rollout::Progress::Ready);
+}
+
+#[test]
+fn a_document_that_says_the_same_is_no_change() {
+    let mut cluster = Cluster::default();
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n0", "resourceVersion": "1"}});
+    cluster.put(&node);
+    cluster.compiler.compile();
+    let mut heartbeat = node;
+    heartbeat["metadata"]["resourceVersion"] = json!("2");
+    heartbeat["status"] = json!({"conditions": [{"type": "Ready", "lastHeartbeatTime": "now"}]});
+    cluster.put(&heartbeat);
+    assert!(!cluster.compiler.has_changed());
 }

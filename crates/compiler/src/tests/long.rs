@@ -118,19 +118,18 @@ fn ground() -> Vec<Value> {
 type Holdings = BTreeMap<String, BTreeSet<String>>;
 
 fn holdings(compilation: &Compilation) -> Holdings {
-    let lowered = &compilation.lowered;
     let mut all = Holdings::new();
-    for (subject, service) in &lowered.services {
+    for (subject, service) in services_of(compilation) {
         let own = lower::plain(&service.addresses).map(|one: IpAddr| format!("shared {one}"));
         all.insert(subject.to_string(), own.collect());
     }
-    for (subject, nodes) in lowered.node_addresses() {
-        for (node, own) in nodes {
+    for (subject, nodes) in &compilation.node_addresses {
+        for (node, own) in &**nodes {
             let own = own.iter().map(|one| format!("{subject} {one}"));
             all.insert(format!("{subject} on {node}"), own.collect());
         }
     }
-    for (key, vni) in &lowered.network_vnis {
+    for (key, vni) in compilation.network_vnis.iter() {
         all.insert(
             format!("VNI of {key:?}"),
             [format!("VNI {}", vni.get())].into(),
@@ -150,11 +149,11 @@ fn name(document: &Value) -> (String, String) {
 /// Publishes and reports what was compiled, as the operator and the nodes do.
 fn settle(store: &mut Store, compiler: &mut Compiler) -> Compilation {
     let compilation = compiler.compile().1.clone();
-    let statuses = status::fold(compiler.snapshot(), &compilation, &BTreeMap::new());
-    for (subject, status) in &statuses.0 {
+    let statuses = compiler.statuses().clone();
+    for (subject, status) in &statuses {
         let key = (subject.kind.to_string(), subject.key.name.clone());
         if let Some(document) = store.get_mut(&key) {
-            document["status"] = status.clone();
+            document["status"] = status.to_value();
             compiler.insert(document);
         }
     }

@@ -83,14 +83,29 @@ fn mirrored() -> Vec<Value> {
 
 /// `Applied` of the mirror and `Ready` of the collector, each with its reason, and the nodes that both count.
 fn said(world: &[Value], progress: &[(&str, Progress)]) -> (String, String, u64) {
-    let snapshot = snapshot(world);
-    let progress = progress
-        .iter()
-        .map(|(node, one)| ((*node).to_owned(), *one))
-        .collect();
-    let statuses = status::fold(&snapshot, &compile(&snapshot), &progress);
+    let mut snapshot = snapshot(world);
+    let compilation = compile(&snapshot);
+    for (node, progress) in progress {
+        let spec = json!(compilation.nodes[*node].spec("r"));
+        let mut config = object(TCAAS, "NodeNetworkConfig", json!({"name": node}), spec);
+        config["status"] = match progress {
+            Progress::Ready => json!({"configStatus": "provisioned", "observedRevision": "r"}),
+            Progress::Failed => json!({"configStatus": "invalid", "observedRevision": "r"}),
+            Progress::Ongoing => json!(null),
+            Progress::Queued => continue,
+        };
+        let subject = ObjectRef::named(Kind::NodeNetworkConfig, *node);
+        let said = snapshot.node_network_configs.get(&subject.key);
+        let said = said.and_then(|one| one.status.as_ref());
+        if let (Some(said), true) = (said, config["status"].is_object()) {
+            config["status"]["conditions"] = json!(said.conditions);
+        }
+        snapshot.remove(&subject);
+        snapshot.insert(&config);
+    }
+    let statuses = statuses(&snapshot);
     let of = |kind, name, condition: &str| {
-        let status = &statuses.0[&ObjectRef::named(kind, name)];
+        let status = statuses[&ObjectRef::named(kind, name)].to_value();
         let conditions = status["conditions"].as_array().expect("conditions");
         let found = conditions
             .iter()

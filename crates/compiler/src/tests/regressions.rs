@@ -1,5 +1,7 @@
 //! Ring 2, known regressions; the numbers are those of `docs/regressions.md`.
 
+use api::tcaas::{Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec};
+
 use super::*;
 
 proptest! {
@@ -15,7 +17,7 @@ proptest! {
         after.insert(&json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata}));
         let after = compile(&after);
         for (node, config) in &before.nodes {
-            prop_assert_eq!(config.spec(""), after.nodes[node].spec(""), "{}", node);
+            prop_assert_eq!(config.content(), after.nodes[node].content(), "{}", node);
         }
     }
 
@@ -23,7 +25,7 @@ proptest! {
     #[test]
     fn every_session_has_either_an_address_or_a_range(world in world()) {
         for config in compile(&snapshot(&world)).nodes.values() {
-            for vrf in config.spec("").vrfs() {
+            for vrf in config.content().vrfs() {
                 for peer in &vrf.bgp_peers {
                     prop_assert!(peer.address.is_some() != peer.listen_range.is_some());
                 }
@@ -35,7 +37,8 @@ proptest! {
     #[test]
     fn nobody_gets_the_gateway_or_an_end_of_a_network(world in world()) {
         let snapshot = snapshot(&world);
-        let lowered = compile(&snapshot).lowered;
+        let compilation = compile(&snapshot);
+        let attachments = || compilation.intents.iter().filter_map(|(subject, one)| Some((subject, one.attachment.as_ref()?)));
         let mut nobodys: BTreeMap<&str, BTreeSet<_>> = BTreeMap::new();
         for (key, network) in &snapshot.networks {
             let families = [&network.spec.ipv4, &network.spec.ipv6];
@@ -47,20 +50,19 @@ proptest! {
                 }
             }
         }
-        for (name, attachment) in &lowered.attachments {
-            let network = network(&snapshot, &ObjectRef::named(Kind::Layer2Attachment, name));
+        for (subject, attachment) in attachments() {
+            let network = network(&snapshot, subject);
             let gateways = attachment.anycast.iter().flat_map(|one| [one.gatewayv4, one.gateway]);
             let gateways = gateways.flatten().map(api::value::HostCidr::addr);
             nobodys.entry(network).or_default().extend(gateways);
         }
-        let services = lowered.services.iter();
-        let services = services.map(|(subject, one)| (subject, lower::plain(&one.addresses).collect()));
-        let nodes = lowered.node_addresses().iter();
+        let services = services_of(&compilation).map(|(subject, one)| (subject, lower::plain(&one.addresses).collect()));
+        let nodes = compilation.node_addresses.iter();
         let nodes = nodes.map(|(subject, nodes)| (subject, nodes.values().flatten().copied().collect()));
         for (subject, addresses) in services.chain(nodes) {
             let addresses: BTreeSet<_> = addresses;
-            let vrfs: BTreeSet<_> = lowered.services.get(subject).into_iter().flat_map(|one| one.matched.iter().map(|one| &one.vrf)).collect();
-            for attachment in lowered.attachments.values() {
+            let vrfs: BTreeSet<_> = compilation.service(subject).into_iter().flat_map(|one| one.matched.iter().map(|one| &one.vrf)).collect();
+            for (_, attachment) in attachments() {
                 let gateways = attachment.anycast.iter().flat_map(|one| [one.gatewayv4, one.gateway]);
                 let mut gateways = gateways.flatten().map(api::value::HostCidr::addr);
                 let in_one_vrf = attachment.matched.iter().any(|one| one.vrf.is_some() && vrfs.contains(&one.vrf));
@@ -107,22 +109,22 @@ proptest! {
     fn intents_and_hand_written_objects_share_no_scope(world in world(), by_hand in by_hand()) {
         let world = [world, by_hand].concat();
         let first = compile(&snapshot(&world));
-        let layer2 = &first.lowered.layer2;
-        for hand in layer2.values().filter(|one| !one.is_generated()) {
-            for made in layer2.values().filter(|one| one.is_generated() && one.spec.interface_ref.is_none()) {
+        let layer2 = || first.objects.of::<Layer2NetworkConfigurationSpec>().map(|(_, one)| one);
+        for hand in layer2().filter(|one| !one.is_generated()) {
+            for made in layer2().filter(|one| one.is_generated() && one.spec.interface_ref.is_none()) {
                 let meet = select::may_meet(hand.spec.node_selector.as_ref(), made.spec.node_selector.as_ref());
                 prop_assert!(!meet || hand.spec.id != made.spec.id, "{} and {}", hand.source, made.source);
             }
         }
-        let vrf = &first.lowered.vrf;
-        for hand in vrf.values().filter(|one| !one.is_generated()) {
-            for made in vrf.values().filter(|one| one.is_generated()) {
+        let vrf = || first.objects.of::<VrfRouteConfigurationSpec>().map(|(_, one)| one);
+        for hand in vrf().filter(|one| !one.is_generated()) {
+            for made in vrf().filter(|one| one.is_generated()) {
                 let meet = select::may_meet(hand.spec.node_selector.as_ref(), made.spec.node_selector.as_ref());
                 prop_assert!(!meet || hand.spec.vrf != made.spec.vrf, "{} and {}", hand.source, made.source);
             }
         }
         let mut again = remembering(&world, &first);
-        let revision = serde_json::to_value(first.revision.spec()).expect("a revision is JSON");
+        let revision = serde_json::to_value(first.revision.spec(&first.objects)).expect("a revision is JSON");
         again.insert(&object(TCAAS, "NetworkConfigRevision", json!({"name": "last"}), revision));
         prop_assert_eq!(differences(&first, &compile(&again)), Vec::<String>::new());
     }
@@ -171,7 +173,7 @@ fn what_is_removed_from_the_settings_is_gone_at_the_next_compile() {
     world.pop();
     world.push(settings(json!({})));
     let after = compile(&remembering(&world, &before));
-    let spec = after.nodes["n"].spec("");
+    let spec = after.nodes["n"].content();
     assert!(spec.fabric_vrfs.is_empty(), "its numbers are gone");
     let underlay = spec.underlay.expect("an underlay");
     assert!(underlay.trunk.host_addresses.is_empty());

@@ -34,7 +34,8 @@ proptest! {
             .filter(|problem| problem.severity() == Severity::Error)
             .map(|problem| &problem.subject)
             .collect();
-        for subject in compilation.lowered.held_back() {
+        let held_back = compilation.intents.iter().filter(|(_, one)| one.is_held_back);
+        for (subject, _) in held_back {
             prop_assert!(says.contains(subject), "nothing is said on {}", subject);
         }
     }

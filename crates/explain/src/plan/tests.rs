@@ -5,6 +5,8 @@ use compiler::compile;
 use proptest::prelude::*;
 use worlds::{laws, world};
 
+use std::sync::Arc;
+
 use super::*;
 use crate::tests::snapshot;
 
@@ -20,7 +22,7 @@ proptest! {
         let planned: BTreeSet<&String> = forth.groups.iter().flat_map(|group| &group.nodes).collect();
         let (old, new) = (&before.compilation.nodes, &after.compilation.nodes);
         let nothing = || NodeNetworkConfigSpec { contract_version: CONTRACT_VERSION, ..NodeNetworkConfigSpec::default() };
-        let spec = |config: Option<&NodeConfig>| config.map_or_else(nothing, |config| config.spec(""));
+        let spec = |config: Option<&Arc<NodeConfig>>| config.map_or_else(nothing, |config| config.content());
         let differs = |node: &&String| spec(old.get(*node)) != spec(new.get(*node));
         let changing: BTreeSet<&String> = old.keys().chain(new.keys()).filter(differs).collect();
         prop_assert_eq!(&planned, &changing);

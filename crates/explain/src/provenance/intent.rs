@@ -92,11 +92,11 @@ pub(super) fn behind(
 
 /// Whether what an intent contributes is what it contributed before something was wrong with it.
 pub(crate) fn is_kept(trace: &Trace<'_>, subject: &ObjectRef) -> bool {
-    let lowered = &trace.compilation.lowered;
+    let compilation = trace.compilation;
     if subject.kind == Kind::Layer2Attachment {
-        return !lowered.attachments.contains_key(&subject.key.name);
+        return compilation.attachment(&subject.key.name).is_none();
     }
-    let service = lowered.services.get(subject);
+    let service = compilation.service(subject);
     service.is_some_and(|service| !service.is_sound)
 }
 
@@ -221,7 +221,7 @@ impl<'a> Intent<'a> {
 
     fn network(&self, trace: &Trace<'a>) -> Option<&'a NetworkSpec> {
         let network = trace.snapshot.networks.get(&Key::named(self.network_ref));
-        network.map(|network| &network.spec)
+        network.map(|network| &*network.spec)
     }
 
     fn of_network(&self, path: &str) -> [Field; 2] {
@@ -255,7 +255,7 @@ impl<'a> Intent<'a> {
         selected
             .map(|(key, object)| {
                 let (kind, key) = (Kind::Destination, key.clone());
-                (ObjectRef { kind, key }, &object.spec)
+                (ObjectRef { kind, key }, &*object.spec)
             })
             .collect()
     }
@@ -272,7 +272,7 @@ impl<'a> Intent<'a> {
             {
                 let reference = Field::new(destination, "spec.vrfRef");
                 let kind = Kind::Vrf;
-                found.push((reference, ObjectRef { kind, key }, &vrf.spec));
+                found.push((reference, ObjectRef { kind, key }, &*vrf.spec));
             }
         }
         found

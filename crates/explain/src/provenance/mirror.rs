@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use api::tcaas::{MirrorSelectorSpec, MirrorTargetSpec, node_network_config::Gre};
 use compiler::{
     mirror::Rule,
-    platform::ipam::Addresses,
+    platform::ipam,
     snapshot::{Kind, ObjectRef},
 };
 
@@ -141,26 +141,21 @@ impl OnNode<'_> {
         let own = mirrors
             .loopbacks
             .get(&(vrf.to_string(), loopback.to_string()))?;
-        let addresses = Addresses::new(self.trace.snapshot);
-        let mut given = mirrors
-            .claims
-            .iter()
-            .filter_map(|claim| addresses.of(claim));
+        let claims = mirrors.claims.iter();
+        let mut given = claims.filter_map(|claim| ipam::given_in(self.trace.snapshot, claim));
         given
             .find(|(_, address)| address == own)
             .map(|(object, _)| object)
     }
 
     fn selector(&self, name: &str) -> Option<Selector<'_>> {
-        let all = &self.trace.compilation.lowered.mirror_selectors;
-        let (name, object) = all.get_key_value(name)?;
-        Some((Kind::MirrorSelector, name, object))
+        let object = self.trace.compilation.objects.get(name)?;
+        Some((Kind::MirrorSelector, &object.name, object))
     }
 
     fn target(&self, name: &str) -> Option<Target<'_>> {
-        let all = &self.trace.compilation.lowered.mirror_targets;
-        let (name, object) = all.get_key_value(name)?;
-        Some((Kind::MirrorTarget, name, object))
+        let object = self.trace.compilation.objects.get(name)?;
+        Some((Kind::MirrorTarget, &object.name, object))
     }
 
     /// Begins the claim of a selector: what is copied, and where to.

@@ -5,7 +5,7 @@ use api::{
     tcaas::{PrefixItem, VrfRouteConfigurationSpec},
     value::{Prefix, RouteTarget, Vni, VrfName},
 };
-use compiler::snapshot::{Kind, age};
+use compiler::snapshot::Kind;
 
 use super::{Claim, ClaimBuilder, Low, OnNode, Trace, intent::Aspect};
 use crate::element::{EVERYTHING, range};
@@ -71,7 +71,11 @@ enum Provider<'a> {
 impl OnNode<'_> {
     /// The routing objects of a VRF that are for the node.
     pub(super) fn routing(&self, vrf: &str) -> Vec<Routing<'_>> {
-        let all = self.trace.compilation.lowered.vrf.iter();
+        let all = self
+            .trace
+            .compilation
+            .objects
+            .of::<VrfRouteConfigurationSpec>();
         let here = all.filter(|(_, object)| {
             object.spec.vrf.as_str() == vrf && self.is_selected(object.spec.node_selector.as_ref())
         });
@@ -185,7 +189,11 @@ impl OnNode<'_> {
 
     /// The routing objects that say a number of a VRF. On which nodes does not matter: a VRF has one number on all.
     fn saying(&self, vrf: &VrfName, number: Number) -> impl Iterator<Item = (Routing<'_>, Value)> {
-        let all = self.trace.compilation.lowered.vrf.iter();
+        let all = self
+            .trace
+            .compilation
+            .objects
+            .of::<VrfRouteConfigurationSpec>();
         let of_vrf = all.filter(move |(_, object)| object.spec.vrf == *vrf);
         of_vrf.filter_map(move |(name, object)| {
             let value = number.of(&object.spec)?;
@@ -209,7 +217,7 @@ impl OnNode<'_> {
     /// What decides the value of a number: the oldest object that says one, else the settings.
     fn decisive(&self, vrf: &VrfName, number: Number) -> Option<(Provider<'_>, Value)> {
         let saying = self.saying(vrf, number);
-        let oldest = saying.min_by_key(|((_, name, object), _)| (age(&object.meta), *name));
+        let oldest = saying.min_by_key(|((_, _, object), _)| object.order());
         let oldest = oldest.map(|(low, value)| (Provider::Object(low), value));
         oldest.or_else(|| self.in_settings(vrf, number))
     }

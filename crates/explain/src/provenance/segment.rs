@@ -15,7 +15,11 @@ const KIND: Kind = Kind::Layer2NetworkConfiguration;
 impl OnNode<'_> {
     /// The segments that are in effect on the node.
     pub(super) fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
-        let all = self.trace.compilation.lowered.layer2.iter();
+        let all = self
+            .trace
+            .compilation
+            .objects
+            .of::<Layer2NetworkConfigurationSpec>();
         let here = all.filter(|(name, object)| {
             self.config.shared.segments.contains(*name)
                 && self.is_selected(object.spec.node_selector.as_ref())

@@ -1,10 +1,7 @@
 //! Sessions with workloads, and what carries them in the host, from peerings.
 
 use api::tcaas::BgpPeeringSpec;
-use compiler::{
-    names,
-    snapshot::{Kind, age},
-};
+use compiler::{names, snapshot::Kind};
 
 use super::{
     Claim, ClaimBuilder, Low, OnNode, Trace,
@@ -18,12 +15,12 @@ const KIND: Kind = Kind::BgpPeering;
 impl OnNode<'_> {
     /// The peerings that are in effect on the node, in the order in which they are served.
     fn peerings(&self) -> Vec<Peering<'_>> {
-        let all = self.trace.compilation.lowered.bgp.iter();
+        let all = self.trace.compilation.objects.of::<BgpPeeringSpec>();
         let here = all.filter(|(name, _)| self.config.shared.peerings.contains(*name));
         let mut here: Vec<_> = here
             .map(|(name, object)| (KIND, name.as_str(), &**object))
             .collect();
-        here.sort_by_key(|(_, name, object)| (age(&object.meta), *name));
+        here.sort_by_key(|(_, _, object)| object.order());
         here
     }
 

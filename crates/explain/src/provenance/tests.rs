@@ -22,7 +22,7 @@ use crate::{
 fn of_node(compilation: &Compilation, node: &str) -> Elements {
     let config = compilation.nodes.get(node);
     config
-        .map(|config| elements(&config.spec("")))
+        .map(|config| elements(&config.content()))
         .unwrap_or_default()
 }
 

@@ -23,7 +23,7 @@ proptest! {
         let after = compile(&snapshot(&with(&world, &mirrors)));
         prop_assert_eq!(&before.revision, &after.revision);
         for (node, config) in &after.nodes {
-            let of = |config: &NodeConfig| elements(&config.spec(""));
+            let of = |config: &NodeConfig| elements(&config.content());
             let (before, after) = (of(&before.nodes[node]), of(config));
             for (element, what) in &before {
                 prop_assert_eq!(after.get(element), Some(what), "{} on {}", element, node);
@@ -36,7 +36,7 @@ proptest! {
                 prop_assert!(of_mirrors, "{}", element);
             }
         }
-        for problem in &before.problems {
+        for problem in before.problems.iter() {
             let unused = matches!(problem.kind, problem::Kind::NoEffect { .. });
             prop_assert!(unused || after.problems.contains(problem), "{} is gone", problem);
         }
@@ -48,7 +48,7 @@ proptest! {
         let compilation = compile(&snapshot);
         let trace = provenance::Trace::new(&snapshot, &compilation);
         for (node, config) in &compilation.nodes {
-            for element in elements(&config.spec("")).keys() {
+            for element in elements(&config.content()).keys() {
                 let claims = trace.claims(node, element);
                 prop_assert!(!claims.is_empty(), "nobody is behind {}", element);
                 prop_assert!(claims.iter().all(|claim| !claim.fields().is_empty()), "{}", element);

@@ -56,11 +56,11 @@ proptest! {
             whom(&claim.by) || claim.fields().iter().any(|field| whom(&field.object))
         };
         for (node, config) in &before.nodes {
-            let now = after.nodes[node].spec("");
-            if config.spec("") == now {
+            let now = after.nodes[node].content();
+            if config.content() == now {
                 continue;
             }
-            let had = elements(&config.spec(""));
+            let had = elements(&config.content());
             let touched = had.keys().any(|element| {
                 was.claims(node, element).iter().any(|claim| names(claim, &is_of_it))
             });

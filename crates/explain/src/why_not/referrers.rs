@@ -78,7 +78,7 @@ fn of_vni(trace: &Trace<'_>, vni: u32) -> Vec<ObjectRef> {
     let snapshot = trace.snapshot;
     let same = move |own: Option<api::value::Vni>| own.is_some_and(|own| own.get() == vni);
     let vrfs = refs(Kind::Vrf, &snapshot.vrfs, move |_, spec| same(spec.vni));
-    let given = &trace.compilation.lowered.network_vnis;
+    let given = &trace.compilation.network_vnis;
     let networks = refs(Kind::Network, &snapshot.networks, move |key, spec| {
         same(spec.vni) || same(given.get(&key.name).copied())
     });

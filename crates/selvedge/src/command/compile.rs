@@ -1,13 +1,10 @@
 //! `selvedge compile`
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::bail;
 use compiler::{
-    Compilation, Kind, compile,
-    lower::{LowLevel, LowLevelObjects},
-    revision,
-    status::{self, Statuses},
+    Compilation, Kind, ObjectRef, Snapshot, Status, compile, lower::LowLevelObject, revision,
 };
 use explain::why_not::similar;
 use serde::Serialize;
@@ -78,30 +75,14 @@ pub(super) fn documents(what: What, world: &World, compilation: &Compilation) ->
     let all = what == What::All;
     let mut documents = Vec::new();
     if all || what == What::Lowlevel {
-        documents.extend(lowlevel(
-            Kind::Layer2NetworkConfiguration,
-            &compilation.lowered.layer2,
-        ));
-        documents.extend(lowlevel(
-            Kind::VrfRouteConfiguration,
-            &compilation.lowered.vrf,
-        ));
-        documents.extend(lowlevel(Kind::BgpPeering, &compilation.lowered.bgp));
-        documents.extend(lowlevel(
-            Kind::MirrorTarget,
-            &compilation.lowered.mirror_targets,
-        ));
-        documents.extend(lowlevel(
-            Kind::MirrorSelector,
-            &compilation.lowered.mirror_selectors,
-        ));
+        documents.extend(compilation.objects.iter().map(low_level));
     }
     if all || what == What::Revision {
         let name = revision::object_name(&compilation.revision.fingerprint);
         documents.push(object(
             Kind::NetworkConfigRevision,
             &name,
-            &compilation.revision.spec(),
+            &compilation.revision.spec(&compilation.objects),
         ));
     }
     if all || what == What::Nodes {
@@ -111,15 +92,11 @@ pub(super) fn documents(what: What, world: &World, compilation: &Compilation) ->
         }
     }
     if all || what == What::Platform {
-        let platform = compilation.platform.iter();
+        let platform = compilation.platform.values();
         documents.extend(platform.map(|object| object.manifest()));
     }
     if all || what == What::Status {
-        documents.extend(statuses(&status::fold(
-            &world.snapshot,
-            compilation,
-            &BTreeMap::new(),
-        )));
+        documents.extend(statuses(&world.snapshot));
     }
     if all {
         documents.extend(problems::values(world, compilation));
@@ -131,32 +108,30 @@ fn object<S: Serialize>(kind: Kind, name: &str, spec: &S) -> Value {
     json!({"apiVersion": kind.api_version(), "kind": kind.to_string(), "metadata": {"name": name}, "spec": spec})
 }
 
-fn lowlevel<S: Serialize>(kind: Kind, objects: &LowLevelObjects<S>) -> Vec<Value> {
-    let write = |(name, low): (&String, &Arc<LowLevel<S>>)| {
-        let mut value = object(kind, name, &low.spec);
-        if low.is_generated()
-            && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
-        {
-            metadata.insert(
-                "annotations".to_owned(),
-                json!({"selvedge.dev/generated-from": low.source}),
-            );
-        }
-        value
-    };
-    objects.iter().map(write).collect()
+fn low_level(low: &LowLevelObject) -> Value {
+    let mut value = object(low.kind(), low.name(), &low.spec());
+    if low.is_generated()
+        && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
+    {
+        metadata.insert(
+            "annotations".to_owned(),
+            json!({"selvedge.dev/generated-from": low.source()}),
+        );
+    }
+    value
 }
 
-fn statuses(statuses: &Statuses) -> Vec<Value> {
-    let write = |(subject, status): (&compiler::ObjectRef, &Value)| {
+fn statuses(snapshot: &Snapshot) -> Vec<Value> {
+    let statuses = compiler::statuses(snapshot);
+    let write = |(subject, status): (&ObjectRef, &Arc<Status>)| {
         json!({
             "apiVersion": subject.kind.api_version(),
             "kind": subject.kind.to_string(),
             "metadata": {"name": subject.key.name},
-            "status": status,
+            "status": status.to_value(),
         })
     };
-    statuses.0.iter().map(write).collect()
+    statuses.iter().map(write).collect()
 }
 
 pub(super) fn summary(compilation: &Compilation) -> String {
@@ -191,16 +166,9 @@ pub(super) fn summary(compilation: &Compilation) -> String {
             ]
         })
         .collect();
-    let lowered = &compilation.lowered;
-    let counts = [
-        counts(&lowered.layer2),
-        counts(&lowered.vrf),
-        counts(&lowered.bgp),
-        counts(&lowered.mirror_targets),
-        counts(&lowered.mirror_selectors),
-    ];
-    let low_level: usize = counts.iter().map(|(all, _)| all).sum();
-    let generated: usize = counts.iter().map(|(_, generated)| generated).sum();
+    let low_level = compilation.objects.iter().count();
+    let generated = compilation.objects.iter();
+    let generated = generated.filter(|object| object.is_generated()).count();
     format!(
         "revision {}   {} low-level objects, {generated} of them generated   {} nodes\n\n{}",
         revision::object_name(&compilation.revision.fingerprint),
@@ -208,10 +176,4 @@ pub(super) fn summary(compilation: &Compilation) -> String {
         compilation.nodes.len(),
         output::table(&["NODE", "ASN", "VTEP", "VRFS", "VLANS"], &rows),
     )
-}
-
-/// How many objects there are, and how many of them are generated.
-fn counts<S>(objects: &LowLevelObjects<S>) -> (usize, usize) {
-    let generated = objects.values().filter(|object| object.is_generated());
-    (objects.len(), generated.count())
 }

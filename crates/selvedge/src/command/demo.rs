@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::Context;
+use api::tcaas::Layer2NetworkConfigurationSpec;
 use compiler::{Compilation, compile, revision};
 use frr::{FrrVersion, Secrets};
 
@@ -58,12 +59,8 @@ fn declared(world: &World, compilation: &Compilation) -> String {
         .layer2_attachments
         .iter()
         .map(|(key, object)| {
-            let attachment = compilation
-                .lowered
-                .attachments
-                .get(&key.name)
-                .cloned()
-                .unwrap_or_default();
+            let attachment = compilation.attachment(&key.name);
+            let attachment = attachment.cloned().unwrap_or_default();
             let destinations: Vec<String> = attachment
                 .matched
                 .iter()
@@ -158,12 +155,8 @@ fn nodes(compilation: &Compilation) -> anyhow::Result<String> {
 /// What is routed in each VRF, and so who reaches whom: a workload reaches what the VRF of its gateway routes.
 fn reach(world: &World, compilation: &Compilation) -> String {
     let mut homes: BTreeMap<&str, String> = BTreeMap::new();
-    for object in compilation
-        .lowered
-        .layer2
-        .values()
-        .filter(|object| object.is_generated())
-    {
+    let segments = compilation.objects.of::<Layer2NetworkConfigurationSpec>();
+    for (_, object) in segments.filter(|(_, object)| object.is_generated()) {
         if let Some(vrf) = &object.spec.vrf {
             homes.insert(&object.source.key.name, vrf.to_string());
         }

@@ -59,7 +59,7 @@ pub(super) struct Asked {
 pub(super) fn asked(args: &Ask, world: &World, compilation: &Compilation) -> anyhow::Result<Asked> {
     let thing = Query::parse(&args.thing.join(" "))?;
     let config = known(&args.node, world, compilation)?;
-    let elements = elements(&config.spec(""));
+    let elements = elements(&config.content());
     let trace = Trace::new(&world.snapshot, compilation);
     let claims = |element: &Element| trace.claims(&args.node, element);
     let found = match &thing {
@@ -103,6 +103,7 @@ pub(super) fn known<'a>(
         ));
     }
     let config = compilation.nodes.get(node);
+    let config = config.map(|config| &**config);
     config.ok_or_else(|| anyhow::anyhow!("{}", unknown_node(node, compilation)))
 }
 

@@ -6,13 +6,12 @@ mod mutation;
 
 use std::{
     cell::RefCell,
-    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
 
-use compiler::{compile, status};
+use compiler::compile;
 use frr::{FrrVersion, Secrets};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -87,12 +86,11 @@ fn everything(text: &str) {
     world.add("fuzz.yaml", text);
     let compilation = compile(&world.snapshot);
     problems::values(&world, &compilation);
-    for problem in &compilation.problems {
+    for problem in compilation.problems.iter() {
         problems::line(&world, problem);
     }
     summary(&compilation);
     documents(What::All, &world, &compilation);
-    status::fold(&world.snapshot, &compilation, &BTreeMap::new());
     for config in compilation.nodes.values() {
         let spec = config.spec("");
         if let Ok(config) = frr::desired(&spec, &Secrets::new(), FrrVersion::NEWEST) {

@@ -26,7 +26,7 @@ pub(super) fn show(
             styled(Style::Red, "error")
         ));
     }
-    for problem in &compilation.problems {
+    for problem in compilation.problems.iter() {
         output::note(&line(world, problem));
     }
     Ok(has_errors)

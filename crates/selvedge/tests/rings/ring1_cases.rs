@@ -6,16 +6,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
-use compiler::{
-    Compilation, Compiler, Insertion, Kind, ObjectRef, Snapshot, compile,
-    lower::{LowLevel, LowLevelObjects},
-    status,
-};
+use compiler::{Compiler, Insertion, ObjectRef, Snapshot, compile, lower::LowLevelObject};
 use frr::{FrrVersion, Secrets};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::support::repository;
@@ -144,28 +138,12 @@ impl Story {
                 .collect::<Result<Vec<_>, _>>()?,
         );
         put("problems.yaml".to_owned(), &problems)?;
-        let mut low = lowlevel(
-            Kind::Layer2NetworkConfiguration,
-            &compilation.lowered.layer2,
-        )?;
-        low.extend(lowlevel(
-            Kind::VrfRouteConfiguration,
-            &compilation.lowered.vrf,
-        )?);
-        low.extend(lowlevel(Kind::BgpPeering, &compilation.lowered.bgp)?);
-        low.extend(lowlevel(
-            Kind::MirrorTarget,
-            &compilation.lowered.mirror_targets,
-        )?);
-        low.extend(lowlevel(
-            Kind::MirrorSelector,
-            &compilation.lowered.mirror_selectors,
-        )?);
+        let low: Vec<Value> = compilation.objects.iter().map(low_level).collect();
         put("lowlevel.yaml".to_owned(), &low)?;
-        let platform = compilation.platform.iter();
+        let platform = compilation.platform.values();
         let platform: Vec<Value> = platform.map(|object| object.manifest()).collect();
         put("platform.yaml".to_owned(), &platform)?;
-        put("status.yaml".to_owned(), &self.statuses(&compilation))?;
+        put("status.yaml".to_owned(), &self.statuses())?;
         for (node, config) in &compilation.nodes {
             let mut spec = config.spec("");
             put(
@@ -194,12 +172,15 @@ impl Story {
         Ok(files)
     }
 
-    fn statuses(&self, compilation: &Compilation) -> Vec<Value> {
-        let statuses = status::fold(&self.snapshot, compilation, &BTreeMap::new());
-        statuses
-            .0
+    /// The statuses of all objects before any node has answered.
+    fn statuses(&self) -> Vec<Value> {
+        let mut unanswered = self.snapshot.clone();
+        for config in unanswered.node_network_configs.values_mut() {
+            config.status = None;
+        }
+        compiler::statuses(&unanswered)
             .iter()
-            .map(|(subject, status)| json!({"object": subject, "status": status}))
+            .map(|(subject, status)| json!({"object": subject, "status": status.to_value()}))
             .collect()
     }
 
@@ -274,16 +255,13 @@ fn first_difference(told: &str, comes: &str) -> String {
     String::new()
 }
 
-fn lowlevel<S: Serialize>(kind: Kind, objects: &LowLevelObjects<S>) -> anyhow::Result<Vec<Value>> {
-    let write = |(name, object): (&String, &Arc<LowLevel<S>>)| {
-        Ok(json!({
-            "kind": kind.to_string(),
-            "name": name,
-            "source": object.source,
-            "spec": serde_json::to_value(&object.spec)?,
-        }))
-    };
-    objects.iter().map(write).collect()
+fn low_level(object: &LowLevelObject) -> Value {
+    json!({
+        "kind": object.kind().to_string(),
+        "name": object.name(),
+        "source": object.source(),
+        "spec": object.spec(),
+    })
 }
 
 fn yaml(documents: &[Value]) -> anyhow::Result<String> {

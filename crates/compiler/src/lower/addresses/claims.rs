@@ -1,6 +1,6 @@
-//! What everybody wants of a ground, and what it has of it already.
+//! What all consumers want of a pool, and what they have of it already.
 
-use std::{borrow::Borrow, collections::BTreeMap, net::IpAddr};
+use std::{borrow::Borrow, net::IpAddr, sync::Arc};
 
 use api::{
     tcaas::{AddressLists, Layer2AttachmentSpec, NetworkSpec},
@@ -9,42 +9,46 @@ use api::{
 use ipnet::IpNet;
 
 use super::{
-    Input,
-    ground::{Asked, Ground, Standing},
-    memory::Memory,
+    lingering::announced,
     nodes::{self, networks},
     plain,
+    pool::{AddressPool, ConsumersByPool},
 };
 use crate::{
     allocate::{
         self,
         share::{Claim, Want},
     },
-    lower::routing::subnets,
-    snapshot::{Key, Kind, Meta, ObjectRef, age},
+    lower::{
+        low_level::{HandWritten, LowLevelObject},
+        routing::subnets,
+    },
+    memo::Query,
+    snapshot::{Key, Kind, Meta, ObjectRef, age, kinds},
+    view::View,
 };
 
-/// Somebody who wants addresses.
-pub(super) struct Claimant<'a> {
-    pub(super) subject: &'a ObjectRef,
+/// One who wants addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Claimant {
+    pub(super) subject: Arc<ObjectRef>,
     /// The node that the object wants them for, where it wants them for one.
-    pub(super) node: Option<&'a str>,
-    pub(super) meta: &'a Meta,
+    pub(super) node: Option<Arc<str>>,
+    pub(super) meta: Arc<Meta>,
     pub(super) claim: Claim,
     /// Whether it needs a pool of the platform that somebody else has.
     pub(super) without_pool: bool,
 }
 
-impl Claimant<'_> {
+impl Claimant {
     /// Its place in the order of service.
     pub(super) fn order(&self) -> Order<'_> {
-        order(self.subject, self.meta)
+        order(&self.subject, &self.meta)
     }
 
     /// Whether it is an Inbound, an Outbound or a PodNetwork.
     pub(super) fn is_service(&self) -> bool {
-        let kind = self.subject.kind;
-        matches!(kind, Kind::Inbound | Kind::Outbound | Kind::PodNetwork)
+        self.subject.kind.is_service()
     }
 
     /// Whether it has what it gets for itself alone.
@@ -53,7 +57,7 @@ impl Claimant<'_> {
     }
 }
 
-impl Borrow<Claim> for Claimant<'_> {
+impl Borrow<Claim> for Claimant {
     fn borrow(&self) -> &Claim {
         &self.claim
     }
@@ -66,57 +70,39 @@ pub(super) fn order<'a>(subject: &'a ObjectRef, meta: &'a Meta) -> Order<'a> {
     (age(meta), &subject.key, subject.kind)
 }
 
-/// A ground with everybody who wants some of it, in the order of service.
-pub(super) struct Claims<'a> {
-    pub(super) members: &'a [ObjectRef],
+/// A pool with all who want some of it, in the order of service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Claims {
     pub(super) prefixes: Vec<Prefix>,
-    pub(super) claimants: Vec<Claimant<'a>>,
+    pub(super) claimants: Vec<Claimant>,
     /// Its networks, and what is held outside of them; none where nobody wants anything.
     pub(super) footprint: Vec<IpNet>,
-    pub(super) asked: Asked,
 }
 
-/// The claims on grounds.
-pub(super) fn on<'a>(
-    input: Input<'a>,
-    memory: &Memory<'_>,
-    grounds: &BTreeMap<&'a Ground, &'a Standing>,
-) -> BTreeMap<&'a Ground, Claims<'a>> {
-    let mut all = Vec::new();
-    let mut segments = Vec::new();
-    for (ground, standing) in grounds {
+/// The claims on a pool.
+pub(crate) struct ClaimsOn;
+impl Query for ClaimsOn {
+    type Key = AddressPool;
+    type Value = Arc<Claims>;
+    fn compute(view: &View<'_>, pool: &AddressPool) -> Arc<Claims> {
         let mut claims = Claims {
-            members: &standing.members,
-            prefixes: ground.prefixes(input.snapshot),
-            claimants: Vec::new(),
-            footprint: Vec::new(),
-            asked: Asked::default(),
+            prefixes: pool.prefixes(view),
+            ..Claims::default()
         };
-        for subject in &standing.members {
-            let own = claims.claimant(input, memory, subject);
-            claims.claimants.extend(own);
-            if let Some(segment) = nodes::segment(input, subject) {
-                claims.asked.nodes = true;
-                segments.push((all.len(), segment));
+        for subject in view.who::<ConsumersByPool>(pool).iter() {
+            claims.claimants.extend(claimant(view, subject));
+            if let Some(segment) = nodes::segment(view, subject) {
+                claims.claimants.extend(nodes::claimants(view, &segment));
             }
         }
-        all.push((*ground, claims));
-    }
-    for (place, claimant, is_told) in nodes::claims(input.snapshot, &segments) {
-        if let Some((_, claims)) = all.get_mut(place) {
-            claims.claimants.push(claimant);
-            claims.asked.told |= is_told;
-        }
-    }
-    for (_, claims) in &mut all {
         claims.footprint = claims.footprint();
         let claimants = &mut claims.claimants;
-        claimants.sort_by(|a, b| a.order().cmp(&b.order()));
+        claimants.sort_by(|a, b| (a.order(), &a.node).cmp(&(b.order(), &b.node)));
+        Arc::new(claims)
     }
-    all.into_iter().collect()
 }
 
-impl<'a> Claims<'a> {
+impl Claims {
     fn footprint(&self) -> Vec<IpNet> {
         if self.claimants.is_empty() {
             return Vec::new();
@@ -131,86 +117,76 @@ impl<'a> Claims<'a> {
         footprint.dedup();
         footprint
     }
+}
 
-    /// What an object wants for itself.
-    fn claimant(
-        &mut self,
-        input: Input<'a>,
-        memory: &Memory<'_>,
-        subject: &'a ObjectRef,
-    ) -> Option<Claimant<'a>> {
-        let (snapshot, key) = (input.snapshot, &subject.key);
-        let (meta, claim) = match subject.kind {
-            Kind::Layer2Attachment => attachment(input, key)?,
-            Kind::Inbound => {
-                let object = snapshot.inbounds.get(key)?;
-                let status = object.status.as_ref().map(|status| &status.addresses);
-                let held = self.held(memory, subject, status);
-                let spec = &object.spec;
-                let claim = wanted(spec.count, spec.addresses.as_ref(), held);
-                (&object.meta, claim)
-            }
-            Kind::Outbound => {
-                let object = snapshot.outbounds.get(key)?;
-                let status = object.status.as_ref().map(|status| &status.addresses);
-                let held = self.held(memory, subject, status);
-                let spec = &object.spec;
-                let claim = wanted(spec.count, spec.addresses.as_ref(), held);
-                (&object.meta, claim)
-            }
-            Kind::PodNetwork => {
-                let object = snapshot.pod_networks.get(key)?;
-                let status = object.status.as_ref();
-                let want = Want::Rest {
-                    held: status.is_some_and(|status| !status.ip_pools.is_empty()),
-                };
-                let held = Vec::new();
-                (&object.meta, Claim { want, held })
-            }
-            _ => written(input, key)?,
-        };
-        Some(Claimant {
-            subject,
-            node: None,
-            meta,
-            claim,
-            without_pool: false,
-        })
-    }
-
-    /// What a service holds: what its status says, or, where that was lost, what it announces.
-    fn held(
-        &mut self,
-        memory: &Memory<'_>,
-        subject: &ObjectRef,
-        status: Option<&AddressLists>,
-    ) -> Vec<IpAddr> {
-        let status: Vec<IpAddr> = status.into_iter().flat_map(plain).collect();
-        if !status.is_empty() {
-            return status;
+/// What an object wants for itself.
+fn claimant(view: &View<'_>, subject: &Arc<ObjectRef>) -> Option<Claimant> {
+    let key = &subject.key;
+    let claim = match subject.kind {
+        Kind::Layer2Attachment => attachment(view, key)?,
+        Kind::Inbound => {
+            let spec = view.spec::<kinds::Inbound>(key)?;
+            let status = view.status::<kinds::Inbound>(key);
+            let held = held(
+                view,
+                subject,
+                status.as_ref().map(|status| &status.addresses),
+            );
+            wanted(spec.count, spec.addresses.as_ref(), held)
         }
-        let announced = memory.announced(subject).to_vec();
-        let asked = &mut self.asked.announced;
-        asked.insert(subject.clone(), announced.clone());
-        announced
+        Kind::Outbound => {
+            let spec = view.spec::<kinds::Outbound>(key)?;
+            let status = view.status::<kinds::Outbound>(key);
+            let held = held(
+                view,
+                subject,
+                status.as_ref().map(|status| &status.addresses),
+            );
+            wanted(spec.count, spec.addresses.as_ref(), held)
+        }
+        Kind::PodNetwork => {
+            let status = view.status::<kinds::PodNetwork>(key);
+            let want = Want::Rest {
+                held: status.is_some_and(|status| !status.ip_pools.is_empty()),
+            };
+            let held = Vec::new();
+            Claim { want, held }
+        }
+        Kind::Layer2NetworkConfiguration => written(view, subject)?,
+        _ => return None,
+    };
+    Some(Claimant {
+        subject: Arc::clone(subject),
+        node: None,
+        meta: view.meta_of(subject)?,
+        claim,
+        without_pool: false,
+    })
+}
+
+/// What a service holds: what its status says, or, where that was lost, what it announces.
+fn held(view: &View<'_>, subject: &ObjectRef, status: Option<&AddressLists>) -> Vec<IpAddr> {
+    let status: Vec<IpAddr> = status.into_iter().flat_map(plain).collect();
+    if status.is_empty() {
+        announced(view, subject)
+    } else {
+        status
     }
 }
 
 /// An attachment needs its gateway, which it shares.
-fn attachment<'a>(input: Input<'a>, key: &Key) -> Option<(&'a Meta, Claim)> {
-    let object = input.snapshot.layer2_attachments.get(key)?;
-    let network = Key::named(&object.spec.network_ref);
-    let network = input.snapshot.networks.get(&network)?;
-    let status = object.status.as_ref();
-    let anycast = status.and_then(|status| status.anycast.as_ref());
+fn attachment(view: &View<'_>, key: &Key) -> Option<Claim> {
+    let spec = view.spec::<kinds::Layer2Attachment>(key)?;
+    let network = view.spec::<kinds::Network>(&Key::named(&spec.network_ref))?;
+    let status = view.status::<kinds::Layer2Attachment>(key);
+    let anycast = status.as_ref().and_then(|status| status.anycast.as_ref());
     let held = anycast
         .into_iter()
         .flat_map(|anycast| [anycast.gatewayv4, anycast.gateway]);
-    let claim = Claim {
-        want: Want::Together(anycast_gateways(&object.spec, &network.spec)),
+    Some(Claim {
+        want: Want::Together(anycast_gateways(&spec, &network)),
         held: held.flatten().map(HostCidr::addr).collect(),
-    };
-    Some((&object.meta, claim))
+    })
 }
 
 /// The gateways that an attachment really makes.
@@ -222,20 +198,21 @@ fn anycast_gateways(spec: &Layer2AttachmentSpec, network: &NetworkSpec) -> Vec<I
     gateways.map(HostCidr::addr).collect()
 }
 
-/// People's own segment needs its gateways, and those of its routes.
-fn written<'a>(input: Input<'a>, key: &Key) -> Option<(&'a Meta, Claim)> {
-    let object = input.written.get(&key.name)?;
+/// A hand-written segment needs its gateways, and those of its routes.
+fn written(view: &View<'_>, subject: &ObjectRef) -> Option<Claim> {
+    let LowLevelObject::Layer2(object) = view.get::<HandWritten>(subject)? else {
+        return None;
+    };
     if networks(&object.spec).is_empty() {
         return None;
     }
     let own = object.spec.anycast_gateways.iter().map(|one| one.addr());
     let routes = object.spec.static_routes.iter().map(|one| one.next_hop);
     let fixed: Vec<IpAddr> = own.chain(routes).collect();
-    let claim = Claim {
+    Some(Claim {
         want: Want::Together(fixed.clone()),
         held: fixed,
-    };
-    Some((&object.meta, claim))
+    })
 }
 
 /// One that does not say what it wants, or says it twice, keeps what it has.

@@ -3,56 +3,44 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    sync::Arc,
 };
 
-use api::{
-    meta::LabelSelector,
-    value::{Prefix, VrfName},
-};
+use api::value::{Prefix, VrfName};
 
 use super::{
-    Input,
     claims::{Claimant, Claims, order},
-    ground::Ground,
     lists,
     overlap::Drawing,
     plain,
+    pool::AddressPool,
     sharing::{HandedOut, field},
 };
 use crate::{
     allocate::share::Want,
+    lower::intent,
     problem::{self, Problem},
-    snapshot::{Key, Kind, ObjectRef},
+    snapshot::{Key, ObjectRef, kinds},
+    view::View,
 };
 
-impl<'a> Input<'a> {
-    fn selector(&self, subject: &ObjectRef) -> Option<&'a LabelSelector> {
-        let (key, snapshot) = (&subject.key, self.snapshot);
-        match subject.kind {
-            Kind::Layer2Attachment => {
-                let object = snapshot.layer2_attachments.get(key)?;
-                object.spec.destinations.as_ref()
-            }
-            Kind::Inbound => snapshot.inbounds.get(key)?.spec.destinations.as_ref(),
-            Kind::Outbound => snapshot.outbounds.get(key)?.spec.destinations.as_ref(),
-            Kind::PodNetwork => snapshot.pod_networks.get(key)?.spec.destinations.as_ref(),
-            _ => None,
-        }
-    }
+/// The VRFs that an object reaches.
+fn vrfs(view: &View<'_>, subject: &ObjectRef) -> BTreeSet<VrfName> {
+    let Some(selector) = intent::destinations(view, subject) else {
+        return BTreeSet::new();
+    };
+    let chosen = view.destinations(&selector);
+    let vrfs = chosen.iter().filter_map(|key| {
+        let destination = view.spec::<kinds::Destination>(key)?;
+        let vrf = view.vrf(&Key::named(destination.vrf_ref.as_ref()?))?;
+        Some(vrf.name.clone())
+    });
+    vrfs.collect()
+}
 
-    fn vrfs(&self, subject: &ObjectRef) -> BTreeSet<&'a VrfName> {
-        let selector = self.selector(subject).into_iter();
-        let chosen =
-            selector.flat_map(|selector| self.destinations.select(self.snapshot, selector));
-        let vrfs = chosen.filter_map(|(_, destination)| destination.spec.vrf_ref.as_ref());
-        let vrfs = vrfs.filter_map(|vrf| self.vrfs.get(&Key::named(vrf)));
-        vrfs.map(|vrf| &vrf.name).collect()
-    }
-
-    /// Whether a VRF reaches both.
-    fn meet(&self, one: &ObjectRef, other: &ObjectRef) -> bool {
-        !self.vrfs(one).is_disjoint(&self.vrfs(other))
-    }
+/// Whether a VRF reaches both.
+fn meet(view: &View<'_>, one: &ObjectRef, other: &ObjectRef) -> bool {
+    !vrfs(view, one).is_disjoint(&vrfs(view, other))
 }
 
 /// The gateways of attachments, each with its Network.
@@ -60,17 +48,17 @@ impl<'a> Input<'a> {
 pub(super) struct Gateways<'a>(BTreeMap<IpAddr, Vec<(&'a str, &'a ObjectRef)>>);
 
 impl<'a> Gateways<'a> {
-    pub(super) fn of(islands: &BTreeMap<&'a Ground, Claims<'a>>) -> Self {
+    pub(super) fn of(island: &'a [(&AddressPool, Arc<Claims>)]) -> Self {
         let mut gateways = Self::default();
-        for (ground, claims) in islands {
-            let Ground::Network(network) = ground else {
+        for (pool, claims) in island {
+            let AddressPool::Network(network) = pool else {
                 continue;
             };
             for claimant in &claims.claimants {
                 if let Want::Together(addresses) = &claimant.claim.want {
                     for address in addresses {
                         let there = gateways.0.entry(*address).or_default();
-                        there.push((network, claimant.subject));
+                        there.push((network, &*claimant.subject));
                     }
                 }
             }
@@ -84,80 +72,74 @@ impl<'a> Gateways<'a> {
         elsewhere.map(|(_, subject)| *subject)
     }
 
-    /// Gateways of other Networks that services of this one must go round; nothing where there are no such gateways.
+    /// Gateways of other Networks that services of this one must go round.
     pub(super) fn in_the_way(
         &self,
-        input: Input<'_>,
-        (network, prefixes): (&str, &[Prefix]),
-        claimants: &[Claimant<'_>],
-    ) -> Option<Vec<IpAddr>> {
+        view: &View<'_>,
+        network: &str,
+        prefixes: &[Prefix],
+        claimants: &[Claimant],
+    ) -> Vec<IpAddr> {
         let here = prefixes.iter().flat_map(|prefix| {
             let net = prefix.net();
             self.0.range(net.network()..=net.broadcast())
         });
         let here = here.map(|(address, _)| *address);
-        let mut here = here
-            .filter(|address| self.elsewhere(network, *address).next().is_some())
-            .peekable();
-        here.peek()?;
         let in_the_way = here.filter(|address| {
             self.elsewhere(network, *address).any(|gateway| {
                 let mut services = claimants.iter().filter(|one| one.is_service());
-                services.any(|service| input.meet(gateway, service.subject))
+                services.any(|service| meet(view, gateway, &service.subject))
             })
         });
-        Some(in_the_way.collect())
+        in_the_way.collect()
     }
 
-    /// Takes an address that is a gateway and a service's from the younger; whoever holds it keeps it. Says for the services of which
-    /// Networks it was asked which VRFs reach them.
+    /// Takes an address that is a gateway and a service's from the younger; the one that holds it keeps it.
     pub(super) fn settle(
         &self,
-        input: Input<'_>,
-        drawings: &[Drawing<'a>],
-        handed_out: &mut HandedOut<'a>,
-    ) -> BTreeSet<&'a str> {
-        let mut asked = BTreeSet::new();
+        view: &View<'_>,
+        drawings: &[Drawing<'_>],
+        handed_out: &mut HandedOut,
+    ) {
         for drawing in drawings {
             let service = &drawing.claimant;
-            let Some(share) = handed_out.shares.get(service.subject) else {
+            let Some(share) = handed_out.shares.get(&*service.subject) else {
                 continue;
             };
             for address in plain(&share.addresses).collect::<Vec<_>>() {
                 for gateway in self.elsewhere(drawing.network, address) {
-                    asked.insert(drawing.network);
-                    if input.meet(gateway, service.subject) {
-                        contest(input, handed_out, service, (gateway, address));
+                    if meet(view, gateway, &service.subject) {
+                        contest(view, handed_out, service, gateway, address);
                     }
                 }
             }
         }
-        asked
     }
 }
 
 /// Takes an address from a service, or refuses it to an attachment.
-fn contest<'a>(
-    input: Input<'_>,
-    handed_out: &mut HandedOut<'a>,
-    service: &Claimant<'a>,
-    (gateway, address): (&'a ObjectRef, IpAddr),
+fn contest(
+    view: &View<'_>,
+    handed_out: &mut HandedOut,
+    service: &Claimant,
+    gateway: &ObjectRef,
+    address: IpAddr,
 ) {
-    let Some(attachment) = input.snapshot.layer2_attachments.get(&gateway.key) else {
+    let Some(meta) = view.meta_of(gateway) else {
         return;
     };
     let refused = handed_out.shares.get(gateway);
     if refused.is_some_and(|share| !share.problems.is_empty()) {
         return;
     }
-    let status = attachment.status.as_ref();
-    let anycast = status.and_then(|status| status.anycast.as_ref());
+    let status = view.status::<kinds::Layer2Attachment>(&gateway.key);
+    let anycast = status.as_ref().and_then(|status| status.anycast.as_ref());
     let mut held = anycast
         .into_iter()
         .flat_map(|anycast| [anycast.gatewayv4, anycast.gateway]);
     let is_made = held.any(|one| one.is_some_and(|one| one.addr() == address));
     let is_held = service.claim.held.contains(&address);
-    let is_older = order(gateway, &attachment.meta) < service.order();
+    let is_older = order(gateway, &meta) < service.order();
     let gateway_stays = if is_made == is_held {
         is_older
     } else {
@@ -165,11 +147,11 @@ fn contest<'a>(
     };
     let (loser, field, by) = if gateway_stays {
         let field = field(&service.claim.want, Some(address));
-        (service.subject, field, gateway)
+        (&*service.subject, field, gateway)
     } else {
-        (gateway, "spec.networkRef".to_owned(), service.subject)
+        (gateway, "spec.networkRef".to_owned(), &*service.subject)
     };
-    let share = handed_out.shares.entry(loser).or_default();
+    let share = handed_out.shares.entry(loser.clone()).or_default();
     if gateway_stays {
         // Nobody has a part of what it wants: what is left is what it had.
         let kept = plain(&share.addresses);

@@ -1,133 +1,160 @@
 //! Nodes on a segment that gives them addresses want one of each of its networks, and what a node has it keeps.
 
-use std::{borrow::Cow, collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use api::{
-    meta::{LabelSelector, Labels},
+    meta::LabelSelector,
     tcaas::{AddressLists, Layer2NetworkConfigurationSpec, NodeNetworkConfigSpec},
     value::{IfName, Prefix},
 };
 
-use super::{Input, claims::Claimant, plain};
+use super::{claims::Claimant, plain};
 use crate::{
     allocate::share::{Claim, Want},
+    lower::low_level::{HandWritten, LowLevelObject},
+    memo::Index,
     names,
-    select::{Index, selects},
-    snapshot::{Key, Kind, Meta, ObjectRef, Snapshot},
+    snapshot::{Key, Kind, Meta, ObjectRef, kinds},
+    view::View,
 };
 
+/// The nodes by their labels.
+pub(crate) struct NodesByLabel;
+impl Index for NodesByLabel {
+    type Source = Key;
+    type Key = (String, String);
+    type Item = Arc<Key>;
+    fn sources(view: &View<'_>) -> Vec<Key> {
+        let keys = view.keys::<kinds::Node>();
+        keys.iter().map(|key| Key::clone(key)).collect()
+    }
+    fn entries(view: &View<'_>, node: &Key) -> Vec<((String, String), Arc<Key>)> {
+        let Some(meta) = view.meta::<kinds::Node>(node) else {
+            return Vec::new();
+        };
+        let node = Arc::new(node.clone());
+        let labels = meta.labels.iter();
+        let entry = |(label, value): (&String, &String)| {
+            ((label.clone(), value.clone()), Arc::clone(&node))
+        };
+        labels.map(entry).collect()
+    }
+}
+
+/// The nodes that a selector chooses, by name; all without one.
+fn chosen(view: &View<'_>, selector: Option<&LabelSelector>) -> Vec<Arc<Key>> {
+    let label = selector.and_then(|selector| selector.match_labels.first_key_value());
+    let candidates = match label {
+        Some((label, value)) => view.who::<NodesByLabel>(&(label.clone(), value.clone())),
+        None => view.keys::<kinds::Node>(),
+    };
+    let is_chosen = |node: &&Arc<Key>| {
+        let Some(selector) = selector else {
+            return true;
+        };
+        let meta = view.meta::<kinds::Node>(node);
+        meta.is_some_and(|meta| selector.matches(&meta.labels))
+    };
+    candidates.iter().filter(is_chosen).cloned().collect()
+}
+
 /// A segment whose nodes get addresses.
-pub(super) struct Segment<'a> {
-    subject: &'a ObjectRef,
-    meta: &'a Meta,
-    selector: Option<&'a LabelSelector>,
+pub(super) struct Segment {
+    subject: Arc<ObjectRef>,
+    meta: Arc<Meta>,
+    selector: Option<LabelSelector>,
     /// Its device in the nodes' own namespace, as far as that is known.
     device: Option<IfName>,
     spare: u32,
-    remembered: Cow<'a, BTreeMap<String, AddressLists>>,
+    remembered: BTreeMap<String, AddressLists>,
 }
 
-impl Segment<'_> {
-    /// Whether nodes with these labels are on it.
-    pub(super) fn selects(&self, labels: &Labels) -> bool {
-        selects(self.selector, labels)
-    }
-
-    /// Whether its status says what a node has.
-    pub(super) fn remembers(&self, node: &str) -> bool {
-        self.remembered.contains_key(node)
-    }
-}
-
-/// The claims of all nodes on segments, each with the place that stands beside the segment, and whether what the node was told was read.
-pub(super) fn claims<'a>(
-    snapshot: &'a Snapshot,
-    segments: &[(usize, Segment<'a>)],
-) -> Vec<(usize, Claimant<'a>, bool)> {
-    let mut claims = Vec::new();
-    if segments.is_empty() {
-        return claims;
-    }
-    let by_label = Index::new(segments.iter().map(|one| (one.1.selector, one)));
-    for (node, object) in &snapshot.nodes {
-        for (place, segment) in by_label.of(&object.meta.labels) {
-            let remembered = segment.remembered.get(&node.name);
-            let told = || {
-                let config = snapshot.node_network_configs.get(node);
-                let device = segment.device.as_ref();
-                let told = config.zip(device);
-                told.map_or_else(Vec::new, |(config, device)| told_of(&config.spec, device))
-            };
-            let claimant = Claimant {
-                subject: segment.subject,
-                node: Some(&node.name),
-                meta: segment.meta,
-                claim: Claim {
-                    want: Want::One {
-                        spare: segment.spare,
-                    },
-                    held: remembered.map_or_else(told, |lists| plain(lists).collect()),
+/// The claims of all nodes on a segment.
+pub(super) fn claimants(view: &View<'_>, segment: &Segment) -> Vec<Claimant> {
+    let mut claimants = Vec::new();
+    for node in chosen(view, segment.selector.as_ref()) {
+        let remembered = segment.remembered.get(&node.name);
+        let stored = || {
+            let config = view.spec::<kinds::NodeNetworkConfig>(&node);
+            let stored = config.zip(segment.device.as_ref());
+            stored.map_or_else(Vec::new, |(config, device)| in_config(&config, device))
+        };
+        claimants.push(Claimant {
+            subject: Arc::clone(&segment.subject),
+            node: Some(node.name.as_str().into()),
+            meta: Arc::clone(&segment.meta),
+            claim: Claim {
+                want: Want::One {
+                    spare: segment.spare,
                 },
-                without_pool: false,
-            };
-            claims.push((*place, claimant, remembered.is_none()));
-        }
+                held: remembered.map_or_else(stored, |lists| plain(lists).collect()),
+            },
+            without_pool: false,
+        });
     }
-    claims
+    claimants
+}
+
+/// Whether the nodes of an object's segment get addresses.
+pub(super) fn gives_addresses(view: &View<'_>, subject: &ObjectRef) -> bool {
+    if subject.kind == Kind::Layer2Attachment {
+        let spec = view.spec::<kinds::Layer2Attachment>(&subject.key);
+        let node_ips = spec.as_ref().and_then(|spec| spec.node_ips.as_ref());
+        return node_ips.is_some_and(|ips| ips.enabled);
+    }
+    segment(view, subject).is_some()
 }
 
 /// The segment of an object, if its nodes get addresses.
-pub(super) fn segment<'a>(input: Input<'a>, subject: &'a ObjectRef) -> Option<Segment<'a>> {
-    match subject.kind {
-        Kind::Layer2Attachment => attached(input.snapshot, subject),
-        Kind::Layer2NetworkConfiguration => written(input, subject),
-        _ => None,
+pub(super) fn segment(view: &View<'_>, subject: &ObjectRef) -> Option<Segment> {
+    if subject.kind == Kind::Layer2Attachment {
+        attached(view, subject)
+    } else if subject.kind == Kind::Layer2NetworkConfiguration {
+        written(view, subject)
+    } else {
+        None
     }
 }
 
-fn attached<'a>(snapshot: &'a Snapshot, subject: &'a ObjectRef) -> Option<Segment<'a>> {
-    let object = snapshot.layer2_attachments.get(&subject.key)?;
-    let spec = &object.spec;
+fn attached(view: &View<'_>, subject: &ObjectRef) -> Option<Segment> {
+    let spec = view.spec::<kinds::Layer2Attachment>(&subject.key)?;
     let node_ips = spec.node_ips.as_ref().filter(|ips| ips.enabled)?;
-    let network = snapshot.networks.get(&Key::named(&spec.network_ref));
-    if network.is_some_and(|network| !network.spec.managed) {
+    let network = view.spec::<kinds::Network>(&Key::named(&spec.network_ref));
+    if network.as_ref().is_some_and(|network| !network.managed) {
         return None;
     }
-    let vlan = network.and_then(|network| network.spec.vlan);
-    let status = object.status.as_ref();
+    let vlan = network.and_then(|network| network.vlan);
+    let status = view.status::<kinds::Layer2Attachment>(&subject.key);
     Some(Segment {
-        subject,
-        meta: &object.meta,
-        selector: spec.node_selector.as_ref(),
+        subject: Arc::new(subject.clone()),
+        meta: view.meta_of(subject)?,
+        selector: spec.node_selector.clone(),
         device: vlan.and_then(|vlan| {
             let name = spec.interface_name.as_ref();
             names::host_device(vlan, spec.interface_ref.is_some(), name)
         }),
         spare: node_ips.reserved_for_pods.unwrap_or(0),
-        remembered: status
-            .map_or_else(Cow::default, |status| Cow::Borrowed(&status.node_addresses)),
+        remembered: status.map_or_else(BTreeMap::new, |status| status.node_addresses.clone()),
     })
 }
 
-fn written<'a>(input: Input<'a>, subject: &'a ObjectRef) -> Option<Segment<'a>> {
-    let object = input.written.get(&subject.key.name)?;
+fn written(view: &View<'_>, subject: &ObjectRef) -> Option<Segment> {
+    let LowLevelObject::Layer2(object) = view.get::<HandWritten>(subject)? else {
+        return None;
+    };
     let spec = &object.spec;
     let node_ips = spec.node_ips.as_ref().filter(|ips| ips.enabled)?;
-    let current = &input.snapshot.layer2_network_configurations;
-    let current = current.get(&subject.key);
-    let status = current.and_then(|current| current.status.as_ref());
-    let remembered = status.and_then(|status| status.get("nodeAddresses"));
-    let remembered = remembered.and_then(|lists| serde_json::from_value(lists.clone()).ok());
+    let status = view.status::<kinds::Layer2NetworkConfiguration>(&subject.key);
     Some(Segment {
-        subject,
-        meta: &object.meta,
-        selector: spec.node_selector.as_ref(),
+        subject: Arc::new(subject.clone()),
+        meta: view.meta_of(subject)?,
+        selector: spec.node_selector.clone(),
         device: {
             let name = spec.interface_name.as_ref();
             names::host_device(spec.id, spec.interface_ref.is_some(), name)
         },
         spare: node_ips.reserved_for_pods.unwrap_or(0),
-        remembered: Cow::Owned(remembered.unwrap_or_default()),
+        remembered: status.map_or_else(BTreeMap::new, |status| status.node_addresses.clone()),
     })
 }
 
@@ -143,8 +170,8 @@ pub(crate) fn networks(spec: &Layer2NetworkConfigurationSpec) -> Vec<Prefix> {
     node_ips.networks.clone()
 }
 
-/// What a node was told last: the memory that is left when a status is lost.
-fn told_of(config: &NodeNetworkConfigSpec, device: &IfName) -> Vec<IpAddr> {
+/// What a node's config has on a device: the memory that is left when a status is lost.
+fn in_config(config: &NodeNetworkConfigSpec, device: &IfName) -> Vec<IpAddr> {
     let segments = config.layer2s.values();
     let mut interfaces = segments.filter_map(|segment| segment.host_interface.as_ref());
     let over_the_fabric = interfaces.find(|interface| interface.name == *device);

@@ -20,7 +20,7 @@ use crate::{
 /// A service with what it draws on.
 pub(super) struct Drawing<'a> {
     pub(super) network: &'a str,
-    pub(super) claimant: Claimant<'a>,
+    pub(super) claimant: Claimant,
     /// The subnets that its pool on the platform spans.
     pub(super) pool: Vec<Prefix>,
 }
@@ -42,7 +42,7 @@ struct Seen<'a> {
 }
 
 /// Takes from the younger what services of two overlapping Networks both have; whoever holds it keeps it.
-pub(super) fn settle(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut<'_>) {
+pub(super) fn settle(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut) {
     drawings.sort_by(|a, b| {
         let rank = |one: &Drawing<'_>| !one.holds();
         let by_order = || a.claimant.order().cmp(&b.claimant.order());
@@ -51,7 +51,7 @@ pub(super) fn settle(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut<'_
     let mut seen = Seen::default();
     let mut losers = Vec::new();
     for drawing in &*drawings {
-        let subject = drawing.claimant.subject;
+        let subject = &*drawing.claimant.subject;
         let Some(share) = handed_out.shares.get_mut(subject) else {
             continue;
         };
@@ -76,7 +76,7 @@ pub(super) fn settle(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut<'_
     }
     // Whoever got nothing is told who has it in the end: the same name today and when everybody holds what it has.
     for (drawing, own, clash) in losers {
-        let subject = drawing.claimant.subject;
+        let subject = &*drawing.claimant.subject;
         let (field, kind) = seen.clash(drawing, &own).unwrap_or(clash);
         if let Some(share) = handed_out.shares.get_mut(subject) {
             let problem = Problem::new(subject.clone(), field, kind);

@@ -1,68 +1,105 @@
-//! Shares out grounds among all who have claims on them.
+//! Shares out address pools among all who have claims on them.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
-    mem,
     net::IpAddr,
+    sync::Arc,
 };
 
 use api::value::Prefix;
 
 use super::{
-    Input, Share,
-    claims::{Claimant, Claims},
+    NodeShare, Share,
+    claims::{Claimant, Claims, ClaimsOn},
     gateway::Gateways,
-    ground::Ground,
-    lists,
-    memory::{Memory, within},
+    lingering, lists,
     overlap::{self, Drawing},
+    pool::{AddressPool, Island},
 };
 use crate::{
     allocate::share::{Claim, Grant, Refusal, Want, share},
+    memo::Query,
     problem::{self, Problem},
     snapshot::{Kind, ObjectRef},
+    view::View,
 };
 
-/// What comes of the claims on some grounds.
-#[derive(Default)]
-pub(super) struct HandedOut<'a> {
-    pub(super) shares: BTreeMap<&'a ObjectRef, Share>,
-    pub(super) nodes: BTreeMap<&'a ObjectRef, BTreeMap<String, Vec<IpAddr>>>,
-    pub(super) node_problems: BTreeMap<&'a ObjectRef, Vec<Problem>>,
+/// What comes of the claims on an island.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shares {
+    pub(super) consumers: BTreeMap<ObjectRef, Arc<Share>>,
+    pub(super) nodes: BTreeMap<ObjectRef, Arc<NodeShare>>,
     /// The addresses of each Network that somebody has for itself.
-    pub(super) taken: BTreeMap<&'a str, BTreeSet<IpAddr>>,
+    pub(super) taken: BTreeMap<String, Arc<BTreeSet<IpAddr>>>,
 }
 
-/// Shares out grounds. Those with which they have addresses in common must be among them.
-pub(super) fn share_out<'a>(
-    input: Input<'a>,
-    memory: &Memory<'_>,
-    islands: &mut BTreeMap<&'a Ground, Claims<'a>>,
-) -> HandedOut<'a> {
+/// What comes of the claims on an island.
+pub(crate) struct SharedOut;
+impl Query for SharedOut {
+    type Key = Island;
+    type Value = Arc<Shares>;
+    fn compute(view: &View<'_>, island: &Island) -> Arc<Shares> {
+        let claims = island.iter().map(|pool| (pool, view.get::<ClaimsOn>(pool)));
+        let claims: Vec<(&AddressPool, Arc<Claims>)> = claims.collect();
+        Arc::new(share_out(view, &claims).shares())
+    }
+}
+
+/// What is handed out while an island is shared out.
+#[derive(Default)]
+pub(super) struct HandedOut {
+    pub(super) shares: BTreeMap<ObjectRef, Share>,
+    nodes: BTreeMap<ObjectRef, BTreeMap<String, Vec<IpAddr>>>,
+    node_problems: BTreeMap<ObjectRef, Vec<Problem>>,
+    taken: BTreeMap<String, BTreeSet<IpAddr>>,
+}
+
+impl HandedOut {
+    fn shares(mut self) -> Shares {
+        let shares = self.shares.into_iter();
+        let taken = self.taken.into_iter();
+        let segments: BTreeSet<ObjectRef> = self
+            .nodes
+            .keys()
+            .chain(self.node_problems.keys())
+            .cloned()
+            .collect();
+        let nodes = segments.into_iter().map(|subject| {
+            let share = NodeShare {
+                addresses: Arc::new(self.nodes.remove(&subject).unwrap_or_default()),
+                problems: self.node_problems.remove(&subject).unwrap_or_default(),
+            };
+            (subject, Arc::new(share))
+        });
+        Shares {
+            nodes: nodes.collect(),
+            consumers: shares.map(|(key, share)| (key, Arc::new(share))).collect(),
+            taken: taken.map(|(key, taken)| (key, Arc::new(taken))).collect(),
+        }
+    }
+}
+
+/// Shares out an island.
+fn share_out(view: &View<'_>, island: &[(&AddressPool, Arc<Claims>)]) -> HandedOut {
     let mut handed_out = HandedOut::default();
-    let gateways = Gateways::of(islands);
+    let gateways = Gateways::of(island);
     // What somebody has or has got by now; networks may overlap.
-    let claimants = islands.values().flat_map(|claims| &claims.claimants);
+    let claimants = island.iter().flat_map(|(_, claims)| &claims.claimants);
     let alone = claimants.filter(|one| one.is_alone());
     let mut given: BTreeSet<IpAddr> = alone.flat_map(|one| &one.claim.held).copied().collect();
     let mut drawings = Vec::new();
-    for (ground, claims) in &mut *islands {
-        let network = ground.name();
-        let mut claimants = mem::take(&mut claims.claimants);
-        let pool_owner = pool_owner(&mut claimants);
+    for (pool, claims) in island {
+        let network = pool.name();
+        let (pool_owner, claimants) = pool_owner(&claims.claimants);
         let prefixes = &claims.prefixes;
-        let asked = &mut claims.asked;
         let grants = if prefixes.is_empty() {
             claimants.iter().map(|one| unchanged(&one.claim)).collect()
         } else {
             share(prefixes, &claimants, || {
-                let spoken_for = memory.spoken_for(prefixes);
-                let in_the_way = gateways.in_the_way(input, (network, prefixes), &claimants);
-                asked.reached |= in_the_way.is_some();
-                let in_the_way = in_the_way.into_iter().flatten();
-                let lingering = within(prefixes, &given).chain(spoken_for.iter().copied());
-                let lingering = lingering.chain(in_the_way).collect();
-                asked.spoken_for = Some(spoken_for);
+                let mut lingering = lingering::within(view, prefixes);
+                lingering.extend(within(prefixes, &given));
+                lingering.extend(gateways.in_the_way(view, network, prefixes, &claimants));
                 lingering
             })
         };
@@ -70,7 +107,7 @@ pub(super) fn share_out<'a>(
             network,
             prefixes,
             claimants: &claimants,
-            pool_owner,
+            pool_owner: pool_owner.as_deref(),
         };
         for (claimant, grant) in claimants.iter().zip(&grants) {
             shared.hand_out(claimant, grant, &mut handed_out);
@@ -78,43 +115,54 @@ pub(super) fn share_out<'a>(
         let alone = claimants.iter().zip(&grants);
         let alone = alone.filter(|(claimant, _)| claimant.is_alone());
         given.extend(alone.flat_map(|(_, grant)| &grant.addresses));
-        if let Ground::Network(network) = ground {
+        if let AddressPool::Network(network) = pool {
             let taken = grants.into_iter().flat_map(|grant| grant.addresses);
-            handed_out.taken.insert(network, taken.collect());
-            let services = claimants.into_iter().filter(Claimant::is_service);
+            handed_out
+                .taken
+                .insert(network.to_string(), taken.collect());
+            let services = claimants.iter().filter(|one| one.is_service());
             drawings.extend(services.map(|claimant| Drawing {
                 network,
-                pool: if pool_owner == Some(claimant.subject) {
+                pool: if pool_owner.as_ref() == Some(&claimant.subject) {
                     prefixes.clone()
                 } else {
                     Vec::new()
                 },
-                claimant,
+                claimant: claimant.clone(),
             }));
         }
     }
     overlap::settle(&mut drawings, &mut handed_out);
-    let asked = gateways.settle(input, &drawings, &mut handed_out);
-    for (ground, claims) in islands {
-        claims.asked.reached |= asked.contains(ground.name());
-    }
+    gateways.settle(view, &drawings, &mut handed_out);
     handed_out
 }
 
-/// One network with everybody who wants some of it.
+/// The addresses that lie in one of the prefixes.
+fn within<'a>(
+    prefixes: &'a [Prefix],
+    addresses: &'a BTreeSet<IpAddr>,
+) -> impl Iterator<Item = IpAddr> {
+    let range = |prefix: &Prefix| {
+        let net = prefix.net();
+        addresses.range(net.network()..=net.broadcast()).copied()
+    };
+    prefixes.iter().flat_map(range)
+}
+
+/// One network with all who want some of it.
 struct Shared<'a> {
     network: &'a str,
     prefixes: &'a [Prefix],
-    claimants: &'a [Claimant<'a>],
+    claimants: &'a [Claimant],
     /// Who has the pool on the platform.
     pool_owner: Option<&'a ObjectRef>,
 }
 
 impl Shared<'_> {
     /// Notes what a claimant got, and why not more.
-    fn hand_out<'a>(&self, claimant: &Claimant<'a>, grant: &Grant, handed_out: &mut HandedOut<'a>) {
-        let subject = claimant.subject;
-        if let Some(node) = claimant.node {
+    fn hand_out(&self, claimant: &Claimant, grant: &Grant, handed_out: &mut HandedOut) {
+        let subject = || ObjectRef::clone(&claimant.subject);
+        if let Some(node) = &claimant.node {
             let strange = |one: &&IpAddr| !self.prefixes.iter().any(|net| net.net().contains(*one));
             // What it has of another network it needs as long as its segment, for a problem, stays as it was.
             let strange = claimant.claim.held.iter().filter(strange);
@@ -122,28 +170,28 @@ impl Shared<'_> {
             own.sort_unstable();
             own.dedup();
             if !own.is_empty() {
-                let nodes = handed_out.nodes.entry(subject).or_default();
-                nodes.insert(node.to_owned(), own);
+                let nodes = handed_out.nodes.entry(subject()).or_default();
+                nodes.insert(node.to_string(), own);
             }
             if let Some(problem) = self.node_problem(claimant, node, grant) {
-                let problems = handed_out.node_problems.entry(subject).or_default();
+                let problems = handed_out.node_problems.entry(subject()).or_default();
                 problems.push(problem);
             }
             return;
         }
-        let share = handed_out.shares.entry(subject).or_default();
+        let share = handed_out.shares.entry(subject()).or_default();
         share.problems.extend(self.problems(claimant, grant));
         if let (true, Some(by)) = (claimant.without_pool, self.pool_owner) {
             let (network, by) = (self.network.to_owned(), by.clone());
             let kind = problem::Kind::NetworkTaken { network, by };
-            let problem = Problem::new(subject.clone(), "spec.networkRef", kind);
+            let problem = Problem::new(subject(), "spec.networkRef", kind);
             share.problems.push(problem);
         }
         share.addresses = lists(&grant.addresses);
     }
 
     /// Why a node has no address.
-    fn node_problem(&self, claimant: &Claimant<'_>, node: &str, grant: &Grant) -> Option<Problem> {
+    fn node_problem(&self, claimant: &Claimant, node: &str, grant: &Grant) -> Option<Problem> {
         let kind = match grant.refusals.first()? {
             Refusal::Whole { by } => problem::Kind::NetworkTaken {
                 network: self.network.to_owned(),
@@ -155,15 +203,17 @@ impl Shared<'_> {
             },
             Refusal::NoHost(_) | Refusal::Taken { .. } => return None,
         };
-        Some(Problem::new(claimant.subject.clone(), "spec.nodeIPs", kind))
+        let subject = ObjectRef::clone(&claimant.subject);
+        Some(Problem::new(subject, "spec.nodeIPs", kind))
     }
 
     fn holder(&self, by: usize) -> Option<ObjectRef> {
-        self.claimants.get(by).map(|holder| holder.subject.clone())
+        let holder = self.claimants.get(by)?;
+        Some(ObjectRef::clone(&holder.subject))
     }
 
     /// What a refusal says to whom it is about.
-    fn problems(&self, claimant: &Claimant<'_>, grant: &Grant) -> Vec<Problem> {
+    fn problems(&self, claimant: &Claimant, grant: &Grant) -> Vec<Problem> {
         let network = self.network;
         let explain = |refusal: &Refusal| {
             let (address, kind) = match refusal {
@@ -197,7 +247,8 @@ impl Shared<'_> {
                 }
             };
             let field = field(&claimant.claim.want, address);
-            Some(Problem::new(claimant.subject.clone(), field, kind))
+            let subject = ObjectRef::clone(&claimant.subject);
+            Some(Problem::new(subject, field, kind))
         };
         grant.refusals.iter().filter_map(explain).collect()
     }
@@ -212,23 +263,29 @@ fn unchanged(claim: &Claim) -> Grant {
 }
 
 /// Who has the pool over a Network that pods are given addresses from. The platform takes no two pools that overlap, so there is one:
-/// whoever has it keeps it, then the older is served first. The others get nothing new.
-fn pool_owner<'a>(claimants: &mut [Claimant<'a>]) -> Option<&'a ObjectRef> {
-    let needs_pool =
-        |one: &&mut Claimant<'_>| matches!(one.subject.kind, Kind::Outbound | Kind::PodNetwork);
-    let holds = |one: &Claimant<'_>| match one.claim.want {
+/// the one that has it keeps it, then the older is served first. The others get nothing new.
+fn pool_owner(claimants: &[Claimant]) -> (Option<Arc<ObjectRef>>, Cow<'_, [Claimant]>) {
+    let needs_pool = |one: &Claimant| matches!(one.subject.kind, Kind::Outbound | Kind::PodNetwork);
+    let holds = |one: &Claimant| match one.claim.want {
         Want::Rest { held } => held,
         _ => !one.claim.held.is_empty(),
     };
-    let mut rivals: Vec<&mut Claimant<'a>> = claimants.iter_mut().filter(needs_pool).collect();
-    rivals.sort_by_key(|one| !holds(one));
-    let mut rivals = rivals.into_iter();
-    let owner = rivals.next()?.subject;
-    for rival in rivals {
-        rival.claim.want = Want::These(rival.claim.held.clone());
-        rival.without_pool = true;
+    let rivals = || claimants.iter().filter(|one| needs_pool(one));
+    let Some(owner) = rivals().min_by_key(|one| !holds(one)) else {
+        return (None, claimants.into());
+    };
+    let owner = Arc::clone(&owner.subject);
+    if rivals().count() == 1 {
+        return (Some(owner), claimants.into());
     }
-    Some(owner)
+    let mut claimants = claimants.to_vec();
+    for rival in claimants.iter_mut().filter(|one| needs_pool(one)) {
+        if rival.subject != owner {
+            rival.claim.want = Want::These(rival.claim.held.clone());
+            rival.without_pool = true;
+        }
+    }
+    (Some(owner), claimants.into())
 }
 
 /// The field that asks for an address.

@@ -1,32 +1,20 @@
+//! Who has which address after each change. What others have that the change does not touch is compared with a compile of everything.
+
+use std::net::IpAddr;
+
 use serde_json::{Value, json};
 use worlds::{TCAAS, object};
 
-use super::*;
 use crate::{
-    lower::{vrf, written::Written},
-    snapshot::Insertion,
+    Compilation, Compiler, compile,
+    lower::plain,
+    snapshot::{Kind, ObjectRef},
 };
 
 /// A cluster whose addresses are brought up to date after each change.
 #[derive(Default)]
 struct Cluster {
-    snapshot: Snapshot,
-    addresses: Addresses,
-}
-
-/// Brings addresses up to date.
-fn update(addresses: &mut Addresses, snapshot: &Snapshot, changes: Changes<'_>) -> Differing {
-    let mut destinations = Destinations::default();
-    destinations.update(snapshot, Changes::All);
-    let mut written = Written::default();
-    written.update(snapshot, Changes::All);
-    let input = Input {
-        snapshot,
-        destinations: &destinations,
-        vrfs: &vrf::resolve(snapshot, &snapshot.settings(), &mut Vec::new()),
-        written: &written.layer2,
-    };
-    addresses.update(input, changes)
+    compiler: Compiler,
 }
 
 impl Cluster {
@@ -36,48 +24,46 @@ impl Cluster {
         cluster
     }
 
-    fn put(&mut self, documents: &[Value]) -> Differing {
-        let mut changed = BTreeSet::new();
+    fn put(&mut self, documents: &[Value]) {
         for document in documents {
-            let Insertion::Object(subject) = Snapshot::default().insert(document) else {
-                panic!("no object: {document}");
-            };
-            self.snapshot.remove(&subject);
-            self.snapshot.insert(document);
-            changed.insert(subject);
+            self.compiler.insert(document);
         }
-        self.update(&changed)
+        self.update();
     }
 
-    fn remove(&mut self, subject: ObjectRef) -> Differing {
-        assert!(self.snapshot.remove(&subject), "{subject} is not there");
-        self.update(&[subject].into())
+    fn remove(&mut self, subject: &ObjectRef) {
+        self.compiler.remove(subject);
+        self.update();
     }
 
-    /// Brings addresses up to date. They are always those that a first share-out gives.
-    fn update(&mut self, changed: &BTreeSet<ObjectRef>) -> Differing {
-        let unreadable = self.snapshot.unreadable.iter().map(ToString::to_string);
+    /// Brings addresses up to date. They are always those that a first compile gives.
+    fn update(&mut self) {
+        let (snapshot, compilation) = self.compiler.compile();
+        let unreadable = snapshot.unreadable.iter().map(ToString::to_string);
         assert_eq!(unreadable.collect::<Vec<_>>(), Vec::<String>::new());
-        let differing = update(&mut self.addresses, &self.snapshot, Changes::These(changed));
-        let mut anew = Addresses::default();
-        update(&mut anew, &self.snapshot, Changes::All);
-        assert_eq!(self.addresses, anew);
-        if let Some(told) = &self.addresses.told.0 {
-            assert_eq!(*told, told::Told::new(&self.snapshot));
-        }
-        differing
+        assert_eq!(*compilation, compile(snapshot));
     }
 
-    fn has(&self, kind: Kind, name: &str) -> Vec<String> {
-        let share = self.addresses.of(&ObjectRef::named(kind, name));
-        plain(&share.addresses).map(|one| one.to_string()).collect()
+    fn compilation(&mut self) -> &Compilation {
+        self.compiler.compile().1
     }
 
-    fn node_has(&self, attachment: &str, node: &str) -> Vec<String> {
+    fn has(&mut self, kind: Kind, name: &str) -> Vec<String> {
+        let service = self.compilation().service(&ObjectRef::named(kind, name));
+        let addresses = service.into_iter().flat_map(|one| plain(&one.addresses));
+        addresses.map(|one| one.to_string()).collect()
+    }
+
+    fn node_has(&mut self, attachment: &str, node: &str) -> Vec<String> {
         let subject = ObjectRef::named(Kind::Layer2Attachment, attachment);
-        let nodes = self.addresses.nodes().get(&subject);
+        let nodes = self.compilation().node_addresses.get(&subject);
         let own = nodes.and_then(|nodes| nodes.get(node)).into_iter();
-        own.flatten().map(ToString::to_string).collect()
+        own.flatten().map(IpAddr::to_string).collect()
+    }
+
+    fn problems(&mut self) -> Vec<&'static str> {
+        let problems = self.compilation().problems.iter();
+        problems.map(|problem| problem.kind.reason()).collect()
     }
 }
 
@@ -121,29 +107,6 @@ fn config(node: &str, device: &str, address: &str) -> Value {
     named("NodeNetworkConfig", node, spec)
 }
 
-fn names(differing: &Differing) -> Vec<String> {
-    let consumers = differing.consumers.iter();
-    consumers.map(ToString::to_string).collect()
-}
-
-#[test]
-fn a_change_touches_its_own_network_alone() {
-    let mut cluster = Cluster::new(&[
-        network("a", "10.0.0.0/24"),
-        network("b", "10.0.1.0/24"),
-        inbound("one", "a", 2),
-        inbound("two", "b", 2),
-    ]);
-    let differing = cluster.put(&[inbound("one", "a", 3)]);
-    assert_eq!(differing.grounds, 1);
-    assert_eq!(names(&differing), ["Inbound one"]);
-    assert_eq!(differing.networks, ["a".to_owned()].into());
-    let differing = cluster.put(&[holding(inbound("two", "b", 2), &["10.0.1.1", "10.0.1.2"])]);
-    assert_eq!(differing.grounds, 1);
-    assert_eq!(names(&differing), [""; 0], "it has what it had");
-    assert_eq!(differing.networks, BTreeSet::new());
-}
-
 #[test]
 fn networks_of_any_length_that_overlap_are_shared_out_together() {
     let mut cluster = Cluster::new(&[
@@ -156,12 +119,11 @@ fn networks_of_any_length_that_overlap_are_shared_out_together() {
         inbound("beside", "beside", 2),
         inbound("apart", "apart", 2),
     ]);
-    assert_eq!(cluster.put(&[inbound("inside", "inside", 3)]).grounds, 3);
-    assert_eq!(cluster.put(&[inbound("around", "around", 3)]).grounds, 3);
-    assert_eq!(cluster.put(&[inbound("apart", "apart", 3)]).grounds, 1);
-    let gone = ObjectRef::named(Kind::Inbound, "around");
-    assert_eq!(cluster.remove(gone).grounds, 3, "it was between them");
-    assert_eq!(cluster.put(&[inbound("inside", "inside", 2)]).grounds, 1);
+    cluster.put(&[inbound("inside", "inside", 3)]);
+    cluster.put(&[inbound("around", "around", 3)]);
+    cluster.put(&[inbound("apart", "apart", 3)]);
+    cluster.remove(&ObjectRef::named(Kind::Inbound, "around"));
+    cluster.put(&[inbound("inside", "inside", 2)]);
 }
 
 #[test]
@@ -175,8 +137,7 @@ fn a_network_that_moves_touches_those_it_leaves_and_those_it_comes_to() {
         inbound("c", "c", 2),
     ]);
     assert_eq!(cluster.has(Kind::Inbound, "c"), ["10.0.0.5", "10.0.0.6"]);
-    let differing = cluster.put(&[network("c", "10.0.1.0/29")]);
-    assert_eq!(differing.grounds, 3);
+    cluster.put(&[network("c", "10.0.1.0/29")]);
     assert_eq!(cluster.has(Kind::Inbound, "c"), ["10.0.1.5", "10.0.1.6"]);
 }
 
@@ -185,8 +146,7 @@ fn what_is_held_of_a_network_that_is_not_there_is_in_the_way_of_others() {
     let lost = holding(inbound("lost", "gone", 1), &["10.0.0.1"]);
     let mut cluster = Cluster::new(&[network("a", "10.0.0.0/29"), lost, inbound("one", "a", 1)]);
     assert_eq!(cluster.has(Kind::Inbound, "one"), ["10.0.0.2"]);
-    let differing = cluster.remove(ObjectRef::named(Kind::Inbound, "lost"));
-    assert_eq!(names(&differing), ["Inbound lost", "Inbound one"]);
+    cluster.remove(&ObjectRef::named(Kind::Inbound, "lost"));
     assert_eq!(cluster.has(Kind::Inbound, "one"), ["10.0.0.1"]);
 }
 
@@ -205,18 +165,9 @@ fn a_next_hop_touches_those_who_need_a_new_address_there() {
         let spec = json!({"nextHop": {"ipv4": address}, "prefixes": ["192.0.2.0/24"]});
         named("Destination", "router", spec)
     };
-    let differing = cluster.put(&[next_hop("10.0.0.1")]);
-    assert_eq!(
-        (differing.grounds, &*names(&differing)),
-        (1, &["Inbound new".to_owned()][..])
-    );
+    cluster.put(&[next_hop("10.0.0.1")]);
     assert_eq!(cluster.has(Kind::Inbound, "new"), ["10.0.0.2"]);
-    let differing = cluster.put(&[next_hop("10.0.1.2")]);
-    assert_eq!(
-        names(&differing),
-        ["Inbound new"],
-        "the old one needs no address"
-    );
+    cluster.put(&[next_hop("10.0.1.2")]);
 }
 
 #[test]
@@ -232,26 +183,24 @@ fn what_a_node_was_told_touches_segments_that_remember_nothing_of_it() {
         attachment("c", "h"),
         node("n", "g"),
     ]);
-    let differing = cluster.put(&[config("n", "a", "10.0.0.9/24")]);
-    assert_eq!(differing.grounds, 1);
+    cluster.put(&[config("n", "a", "10.0.0.9/24")]);
     assert_eq!(cluster.node_has("a", "n"), ["10.0.0.9"]);
-    assert_eq!(cluster.put(&[config("n", "b", "10.0.1.9/24")]).grounds, 1);
+    cluster.put(&[config("n", "b", "10.0.1.9/24")]);
     assert_eq!(cluster.node_has("b", "n"), ["10.0.1.3"]);
 }
 
 #[test]
 fn what_nodes_were_told_is_given_to_nobody_new_before_the_last_lets_go_of_it() {
     let mut cluster = Cluster::new(&[network("a", "10.0.0.0/24"), inbound("one", "a", 1)]);
-    let has = |cluster: &Cluster| cluster.has(Kind::Inbound, "one");
-    assert_eq!(has(&cluster), ["10.0.0.1"]);
+    let has = |cluster: &mut Cluster| cluster.has(Kind::Inbound, "one");
+    assert_eq!(has(&mut cluster), ["10.0.0.1"]);
     cluster.put(&[config("m", "x", "10.0.0.1/24")]);
-    assert_eq!(has(&cluster), ["10.0.0.2"]);
-    let same = cluster.put(&[config("n", "x", "10.0.0.1/24")]);
-    assert_eq!(same.grounds, 0, "it was spoken for already");
-    cluster.remove(ObjectRef::named(Kind::NodeNetworkConfig, "m"));
-    assert_eq!(has(&cluster), ["10.0.0.2"]);
+    assert_eq!(has(&mut cluster), ["10.0.0.2"]);
+    cluster.put(&[config("n", "x", "10.0.0.1/24")]);
+    cluster.remove(&ObjectRef::named(Kind::NodeNetworkConfig, "m"));
+    assert_eq!(has(&mut cluster), ["10.0.0.2"]);
     cluster.put(&[config("n", "x", "10.0.0.3/24")]);
-    assert_eq!(has(&cluster), ["10.0.0.1"]);
+    assert_eq!(has(&mut cluster), ["10.0.0.1"]);
 }
 
 #[test]
@@ -262,17 +211,13 @@ fn a_node_touches_the_segments_that_it_is_on_or_was_on() {
         attachment("a", "g"),
         attachment("b", "h"),
     ]);
-    assert_eq!(cluster.put(&[node("n", "g")]).grounds, 1);
+    cluster.put(&[node("n", "g")]);
     assert_eq!(cluster.node_has("a", "n"), ["10.0.0.1"]);
-    assert_eq!(cluster.put(&[node("n", "h")]).grounds, 2);
+    cluster.put(&[node("n", "h")]);
     assert_eq!(cluster.node_has("a", "n"), [""; 0]);
     assert_eq!(cluster.node_has("b", "n"), ["10.0.1.1"]);
-    assert_eq!(
-        cluster.put(&[node("stranger", "i")]).grounds,
-        1,
-        "b remembers nothing"
-    );
-    cluster.remove(ObjectRef::named(Kind::Node, "n"));
+    cluster.put(&[node("stranger", "i")]);
+    cluster.remove(&ObjectRef::named(Kind::Node, "n"));
     assert_eq!(cluster.node_has("b", "n"), [""; 0]);
 }
 
@@ -284,10 +229,13 @@ fn a_node_that_goes_touches_a_segment_that_had_nothing_for_another() {
         node("m", "g"),
         node("n", "g"),
     ]);
-    assert_eq!(cluster.addresses.node_problems().count(), 1);
-    cluster.remove(ObjectRef::named(Kind::Node, "m"));
+    assert_eq!(
+        cluster.problems(),
+        ["PoolExhausted", "InterfaceNotFound"][..1]
+    );
+    cluster.remove(&ObjectRef::named(Kind::Node, "m"));
     assert_eq!(cluster.node_has("a", "n"), ["10.0.0.0"]);
-    assert_eq!(cluster.addresses.node_problems().count(), 0);
+    assert_eq!(cluster.problems(), [""; 0]);
 }
 
 #[test]
@@ -306,13 +254,12 @@ fn what_is_announced_touches_services_whose_status_says_nothing() {
         let metadata = json!({"name": "routes", "ownerReferences": [owner]});
         object(TCAAS, "VRFRouteConfiguration", metadata, spec)
     };
-    assert_eq!(cluster.put(&[announced("new", "10.0.0.9")]).grounds, 1);
+    cluster.put(&[announced("new", "10.0.0.9")]);
     assert_eq!(cluster.has(Kind::Inbound, "new"), ["10.0.0.9"]);
-    assert_eq!(cluster.put(&[announced("old", "10.0.1.9")]).grounds, 1);
+    cluster.put(&[announced("old", "10.0.1.9")]);
     assert_eq!(cluster.has(Kind::Inbound, "new"), ["10.0.0.1"]);
     assert_eq!(cluster.has(Kind::Inbound, "old"), ["10.0.1.1"]);
-    let gone = cluster.put(&[announced("gone", "10.0.0.1")]);
-    assert_eq!(names(&gone), ["Inbound new"], "nobody else gets it yet");
+    cluster.put(&[announced("gone", "10.0.0.1")]);
 }
 
 #[test]
@@ -344,41 +291,7 @@ fn vrfs_that_reach_a_gateway_and_a_service_touch_the_service() {
         destination("y", "w"),
     ]);
     assert_eq!(cluster.has(Kind::Inbound, "b"), ["10.0.0.1"]);
-    assert_eq!(cluster.put(&[destination("y", "v")]).grounds, 2);
+    cluster.put(&[destination("y", "v")]);
     assert_eq!(cluster.has(Kind::Inbound, "b"), ["10.0.0.2"]);
-    assert_eq!(cluster.put(&[vrf("v", 3)]).grounds, 2);
-}
-
-#[test]
-fn a_network_is_attached_as_long_as_one_attachment_has_it_over_the_fabric() {
-    let over_fabric = |name: &str| {
-        let spec = json!({"networkRef": "a", "interfaceName": name});
-        named("Layer2Attachment", name, spec)
-    };
-    let mut cluster = Cluster::new(&[network("a", "10.0.0.0/24"), over_fabric("one")]);
-    cluster.put(&[over_fabric("two")]);
-    let differing = cluster.remove(ObjectRef::named(Kind::Layer2Attachment, "one"));
-    assert!(cluster.addresses.is_attached("a"));
-    assert_eq!(differing.networks, BTreeSet::new());
-    let differing = cluster.remove(ObjectRef::named(Kind::Layer2Attachment, "two"));
-    assert!(!cluster.addresses.is_attached("a"));
-    assert_eq!(differing.networks, ["a".to_owned()].into());
-}
-
-#[test]
-fn nothing_is_left_of_those_who_have_gone() {
-    let own = json!({"id": 7, "vni": 7, "mtu": 1500, "anycastGateways": ["10.0.0.1/24"], "nodeIPs": {"enabled": true}});
-    let own = named("Layer2NetworkConfiguration", "own", own);
-    let mut cluster = Cluster::new(&[
-        network("a", "10.0.0.0/24"),
-        inbound("one", "a", 300),
-        attachment("a", "g"),
-        own,
-        node("n", "g"),
-    ]);
-    assert!(!cluster.addresses.nodes().is_empty());
-    cluster.remove(ObjectRef::named(Kind::Inbound, "one"));
-    cluster.remove(ObjectRef::named(Kind::Layer2Attachment, "a"));
-    cluster.remove(ObjectRef::named(Kind::Layer2NetworkConfiguration, "own"));
-    assert_eq!(cluster.addresses, Addresses::default());
+    cluster.put(&[vrf("v", 3)]);
 }

@@ -31,7 +31,7 @@ fn every_field_behind_each_kind_of_element_matters() {
 fn each_kind_of_element_is_explained_by_what_people_have_written() {
     let snapshot = snapshot(&world());
     let compilation = compile(&snapshot);
-    assert_eq!(compilation.problems, []);
+    assert_eq!(*compilation.problems, []);
     let trace = Trace::new(&snapshot, &compilation);
     let mut told = Vec::new();
     let mut kinds = BTreeSet::new();

@@ -1,0 +1,291 @@
+//! What intents become, merged with hand-written objects: one that needs a name or a scope of another yields.
+//!
+//! An intent that something is wrong with, or that must yield, keeps what it became last: the generated objects that are stored.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    addresses,
+    intent::{self, Attachment, Lower, LoweredIntent},
+    low_level::{self, HandWritten, LowLevelObject, StoredByOwner},
+    scope,
+    service::Service,
+};
+use crate::{
+    memo::{Index, Query, Registered},
+    problem::{self, Problem},
+    snapshot::{IntentKind, Kind, Meta, ObjectRef, kinds},
+    view::View,
+};
+
+/// What stands for an intent among all objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MergedIntent {
+    /// What it contributes: what it becomes, or what it became last.
+    pub objects: Vec<LowLevelObject>,
+    /// What an attachment comes to; nothing while something is wrong with it.
+    pub attachment: Option<Attachment>,
+    /// What a service comes to; what it holds while something is wrong with it.
+    pub service: Option<Service>,
+    /// Whether it becomes nothing as it is now.
+    pub is_held_back: bool,
+    /// What is wrong with it, and with hand-written objects that yield to it.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Whether an intent is lowered from what others became, and so after them.
+///
+/// A generated name begins with the kind of its intent, so intents of the two layers never want the same.
+fn is_above(kind: IntentKind) -> bool {
+    match kind {
+        IntentKind::Layer2Attachment
+        | IntentKind::Inbound
+        | IntentKind::Outbound
+        | IntentKind::PodNetwork
+        | IntentKind::Collector => false,
+        IntentKind::BgpNeighbor | IntentKind::TrafficMirror => true,
+    }
+}
+
+/// The names of the objects that an intent wants, or had.
+fn wanted_names(view: &View<'_>, subject: &ObjectRef) -> Vec<(Kind, String)> {
+    let outcome = view.get::<Lower>(subject);
+    let wanted = outcome.lowered.iter().flat_map(|lowered| &lowered.objects);
+    let name = |object: &LowLevelObject| (object.kind(), object.name().to_owned());
+    let mut names: Vec<(Kind, String)> = wanted.map(name).collect();
+    if outcome.lowered.is_none() || !low_level::hand_written(view).is_empty() {
+        let stored = view.who::<StoredByOwner>(&Some(subject.clone()));
+        let stored = stored.iter();
+        names.extend(stored.map(|stored| (stored.kind, stored.key.name.clone())));
+    }
+    names
+}
+
+/// The names of objects that several intents of a layer want, or had, each with who wants it.
+pub(crate) struct ContestedNames<const ABOVE: bool>;
+impl<const ABOVE: bool> Query for ContestedNames<ABOVE>
+where
+    Self: Registered,
+{
+    type Key = ();
+    type Value = Arc<BTreeMap<(Kind, String), BTreeSet<ObjectRef>>>;
+    fn compute(view: &View<'_>, (): &()) -> Self::Value {
+        let mut firsts: FxHashMap<(Kind, String), ObjectRef> = FxHashMap::default();
+        let mut contested: BTreeMap<(Kind, String), BTreeSet<ObjectRef>> = BTreeMap::new();
+        for intent in intent::all(view) {
+            if intent.kind.intent().map(is_above) != Some(ABOVE) {
+                continue;
+            }
+            for name in wanted_names(view, &intent) {
+                match firsts.get(&name) {
+                    Some(first) if *first != intent => {
+                        let wanted = contested.entry(name).or_default();
+                        wanted.extend([first.clone(), intent.clone()]);
+                    }
+                    Some(_) => {}
+                    None => drop(firsts.insert(name, intent.clone())),
+                }
+            }
+        }
+        Arc::new(contested)
+    }
+}
+
+/// The names of objects that intents want, or had, each with who wants it.
+pub(crate) struct WantedNames;
+impl Index for WantedNames {
+    type Source = ObjectRef;
+    type Key = (Kind, String);
+    type Item = ObjectRef;
+    fn sources(view: &View<'_>) -> Vec<ObjectRef> {
+        intent::all(view)
+    }
+    fn entries(view: &View<'_>, subject: &ObjectRef) -> Vec<((Kind, String), ObjectRef)> {
+        let names = wanted_names(view, subject).into_iter();
+        names.map(|name| (name, subject.clone())).collect()
+    }
+}
+
+/// What stands for each intent.
+pub(crate) struct Merged;
+impl Query for Merged {
+    type Key = ObjectRef;
+    type Value = Arc<MergedIntent>;
+    fn compute(view: &View<'_>, subject: &ObjectRef) -> Arc<MergedIntent> {
+        let Some(meta) = view.meta_of(subject) else {
+            return Arc::default();
+        };
+        let outcome = view.get::<Lower>(subject);
+        let mut merged = MergedIntent {
+            service: held(view, subject),
+            is_held_back: outcome.lowered.is_none(),
+            problems: outcome.problems.clone(),
+            ..MergedIntent::default()
+        };
+        let lowered = outcome.lowered.as_ref();
+        if lowered.is_some_and(|lowered| merged.take_in(view, subject, &meta, lowered)) {
+            return Arc::new(merged);
+        }
+        merged.keep(view, subject, &meta);
+        Arc::new(merged)
+    }
+}
+
+impl MergedIntent {
+    /// Takes in what an intent becomes, if nobody is in its way.
+    fn take_in(
+        &mut self,
+        view: &View<'_>,
+        subject: &ObjectRef,
+        meta: &Meta,
+        lowered: &LoweredIntent,
+    ) -> bool {
+        let mut objects = lowered.objects.iter();
+        if let Some(object) = objects.find(|object| is_taken(view, subject, meta, object)) {
+            let name = object.name().to_owned();
+            let kind = problem::Kind::NameTaken { name };
+            let problem = Problem::new(subject.clone(), "metadata.name", kind);
+            self.problems.push(problem);
+            return false;
+        }
+        if !self.may_have(view, subject, meta, &lowered.objects) {
+            return false;
+        }
+        self.objects.clone_from(&lowered.objects);
+        self.attachment.clone_from(&lowered.attachment);
+        if lowered.service.is_some() {
+            self.service.clone_from(&lowered.service);
+        }
+        true
+    }
+
+    /// Keeps what an intent became last, but for names that another has.
+    fn keep(&mut self, view: &View<'_>, subject: &ObjectRef, meta: &Meta) {
+        let stored = view.who::<StoredByOwner>(&Some(subject.clone()));
+        let stored = stored.iter();
+        let mut kept: Vec<LowLevelObject> = stored
+            .filter_map(|stored| low_level::stored(view, stored, subject))
+            .collect();
+        if self.may_have(view, subject, meta, &kept) {
+            kept.retain(|object| !is_taken(view, subject, meta, object));
+            self.objects = kept;
+        }
+    }
+
+    /// Whether no hand-written object has a scope of these objects, or yields it.
+    fn may_have(
+        &mut self,
+        view: &View<'_>,
+        subject: &ObjectRef,
+        meta: &Meta,
+        objects: &[LowLevelObject],
+    ) -> bool {
+        if low_level::hand_written(view).is_empty() {
+            return true;
+        }
+        let verdict = scope::contend(view, subject, meta, objects);
+        self.problems.extend(verdict.problems);
+        !verdict.waits
+    }
+}
+
+/// Whether another has the name of an object: a person wrote one, or an intent that is served before has it.
+fn is_taken(view: &View<'_>, subject: &ObjectRef, meta: &Meta, object: &LowLevelObject) -> bool {
+    let stored = ObjectRef::named(object.kind(), object.name());
+    let is_written = || {
+        let stored = view.meta_of(&stored);
+        stored.is_some_and(|stored| stored.owner.is_none())
+    };
+    if !low_level::hand_written(view).is_empty() && is_written() {
+        return true;
+    }
+    let name = (object.kind(), object.name().to_owned());
+    let contested = if subject.kind.intent().is_some_and(is_above) {
+        view.get::<ContestedNames<true>>(&())
+    } else {
+        view.get::<ContestedNames<false>>(&())
+    };
+    let wanted = contested.get(&name).into_iter().flatten();
+    let mut others = wanted.filter(|other| *other != subject);
+    others.any(|other| {
+        let Some(other_meta) = view.meta_of(other) else {
+            return false;
+        };
+        if intent::order(other, &other_meta) > intent::order(subject, meta) {
+            return false;
+        }
+        let merged = view.get::<Merged>(other);
+        let mut objects = merged.objects.iter();
+        objects.any(|has| has.kind() == object.kind() && has.name() == object.name())
+    })
+}
+
+/// The object of a kind and a name that an intent has.
+pub(crate) fn generated(view: &View<'_>, kind: Kind, name: &str) -> Option<LowLevelObject> {
+    let key = (kind, name.to_owned());
+    let wanted = view.who::<WantedNames>(&key);
+    wanted.iter().find_map(|intent| {
+        let merged = view.get::<Merged>(intent);
+        let mut objects = merged.objects.iter();
+        let has = |object: &&LowLevelObject| object.kind() == kind && object.name() == name;
+        objects.find(has).cloned()
+    })
+}
+
+/// What a service holds, whatever is wrong with it: its addresses, and its pools as they were last.
+fn held(view: &View<'_>, subject: &ObjectRef) -> Option<Service> {
+    let key = &subject.key;
+    let pools = match subject.kind.intent()? {
+        IntentKind::Inbound => {
+            let status = view.status::<kinds::Inbound>(key);
+            let pool = status.and_then(|status| status.pool_name.clone());
+            pool.into_iter().collect()
+        }
+        IntentKind::Outbound => Vec::new(),
+        IntentKind::PodNetwork => {
+            let status = view.status::<kinds::PodNetwork>(key);
+            status
+                .map(|status| status.ip_pools.clone())
+                .unwrap_or_default()
+        }
+        IntentKind::Layer2Attachment
+        | IntentKind::BgpNeighbor
+        | IntentKind::Collector
+        | IntentKind::TrafficMirror => return None,
+    };
+    Some(Service {
+        addresses: addresses::share(view, subject).addresses.clone(),
+        pools,
+        ..Service::default()
+    })
+}
+
+/// The hand-written objects that yield to intents, each with what is wrong with it.
+pub(crate) struct YieldingToIntents;
+impl Index for YieldingToIntents {
+    type Source = ObjectRef;
+    type Key = ObjectRef;
+    type Item = Problem;
+    fn sources(view: &View<'_>) -> Vec<ObjectRef> {
+        intent::all(view)
+    }
+    fn entries(view: &View<'_>, subject: &ObjectRef) -> Vec<(ObjectRef, Problem)> {
+        let merged = view.get::<Merged>(subject);
+        let of_others = merged.problems.iter();
+        let of_others = of_others.filter(|problem| problem.subject != *subject);
+        of_others
+            .map(|problem| (problem.subject.clone(), problem.clone()))
+            .collect()
+    }
+}
+
+/// A hand-written object that is in effect: nothing is wrong with its selector, and it yields to no intent.
+pub(crate) fn in_effect(view: &View<'_>, subject: &ObjectRef) -> Option<LowLevelObject> {
+    let object = view.get::<HandWritten>(subject)?;
+    (!view.has::<YieldingToIntents>(subject)).then_some(object)
+}

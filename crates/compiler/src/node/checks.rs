@@ -1,0 +1,228 @@
+//! What is wrong with configs as a whole: found on the nodes, said on the objects.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use api::tcaas::{BgpPeeringSpec, Layer2NetworkConfigurationSpec};
+
+use super::{
+    ForwardingOf, Shared,
+    group::{BuiltFor, HasOverlay, MembersOf},
+    mtu::{self, Narrowest},
+    peers::WrongWithPeering,
+    selection::{Facet, Facets, NodesBySignature, Signature},
+    underlay::PlaceOf,
+};
+use crate::{
+    lower::{LowLevelObject, object},
+    memo::{Index, Query},
+    problem::{self, Problem},
+    snapshot::{Key, Kind, ObjectRef, kinds},
+    view::View,
+};
+
+/// What is wrong on the nodes of a group.
+pub(crate) struct ProblemsOfGroup;
+impl Query for ProblemsOfGroup {
+    type Key = Signature;
+    type Value = Arc<Vec<Problem>>;
+    fn compute(view: &View<'_>, signature: &Signature) -> Arc<Vec<Problem>> {
+        let built = view.get::<BuiltFor>(signature);
+        let mut problems = built.problems.clone();
+        let nodes = view.who::<NodesBySignature>(signature);
+        let notes_nodes_outside = view.get::<NotesNodesOutside>(&());
+        for node in nodes.iter() {
+            let place = view.get::<PlaceOf>(&Key::named(&*node.name));
+            problems.extend(place.problem);
+            let is_inside = place.underlay.is_some_and(|one| one.vtep.is_some());
+            if notes_nodes_outside && !is_inside {
+                problems.push(outside(&node.name));
+            }
+        }
+        let members = view.get::<MembersOf>(signature);
+        let carriers = view.get::<Carriers>(signature);
+        problems.extend(mtu::problems(&carriers.0, &members, &built.shared));
+        problems.extend(mtu::problems(&carriers.1, &members, &built.bare));
+        Arc::new(problems)
+    }
+}
+
+/// Whether nodes outside the fabric are to be named: something over the fabric is for all nodes, and others are inside. Where none is,
+/// that is said on the object.
+pub(crate) struct NotesNodesOutside;
+impl Query for NotesNodesOutside {
+    type Key = ();
+    type Value = bool;
+    fn compute(view: &View<'_>, (): &()) -> bool {
+        let everywhere = view.who::<Facets>(&Facet::Everywhere);
+        let is_for_all = |object: &LowLevelObject| match object {
+            LowLevelObject::Layer2(object) => {
+                object.spec.interface_ref.is_none() && object.spec.node_selector.is_none()
+            }
+            LowLevelObject::Vrf(object) => object.spec.node_selector.is_none(),
+            LowLevelObject::Bgp(_)
+            | LowLevelObject::MirrorTarget(_)
+            | LowLevelObject::MirrorSelector(_) => false,
+        };
+        let mut objects = everywhere.iter().filter_map(|one| one.object());
+        let signatures = || view.all_keys::<NodesBySignature>();
+        objects.any(is_for_all) && signatures().iter().any(|one| view.get::<HasOverlay>(one))
+    }
+}
+
+fn outside(node: &str) -> Problem {
+    let what =
+        "no Underlay gives this node a VTEP: what is over the fabric for all nodes is not here";
+    let what = what.to_owned();
+    let kind = problem::Kind::NoEffect { what };
+    Problem::new(ObjectRef::named(Kind::Node, node), "", kind)
+}
+
+/// The narrowest devices of a group's nodes: of those with an overlay, and of those without.
+pub(crate) struct Carriers;
+impl Query for Carriers {
+    type Key = Signature;
+    type Value = Arc<(Narrowest, Narrowest)>;
+    fn compute(view: &View<'_>, signature: &Signature) -> Self::Value {
+        let mut all = (Narrowest::new(), Narrowest::new());
+        if view.keys::<kinds::NodeNetworkStatus>().is_empty() {
+            return Arc::new(all);
+        }
+        let built = view.get::<BuiltFor>(signature);
+        for node in view.who::<NodesBySignature>(signature).iter() {
+            let key = Key::named(&*node.name);
+            let Some(report) = view.status::<kinds::NodeNetworkStatus>(&key) else {
+                continue;
+            };
+            let underlay = view.get::<PlaceOf>(&key).underlay;
+            let is_inside = underlay.as_ref().is_some_and(|one| one.vtep.is_some());
+            let (narrowest, shared) = if is_inside {
+                (&mut all.0, &built.shared)
+            } else {
+                (&mut all.1, &built.bare)
+            };
+            mtu::add(narrowest, &node.name, &report, underlay.as_deref(), shared);
+        }
+        Arc::new(all)
+    }
+}
+
+/// What is wrong with a device of a node that an object's VLAN is on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum InterfaceFault {
+    /// The router has it: the object's name and the device.
+    IsUplink(String, String),
+    /// The node does not report it.
+    IsMissing(String, String),
+}
+
+/// The nodes on which something is wrong with a device that an object's VLAN is on.
+pub(crate) struct InterfaceFaults;
+impl Index for InterfaceFaults {
+    type Source = Key;
+    type Key = InterfaceFault;
+    type Item = String;
+    fn sources(view: &View<'_>) -> Vec<Key> {
+        let has_vlans = |shared: &Shared| !shared.host_vlans.is_empty();
+        let signatures = view.all_keys::<NodesBySignature>();
+        let concerned = signatures.iter().filter(|signature| {
+            let built = view.get::<BuiltFor>(signature);
+            has_vlans(&built.shared) || has_vlans(&built.bare)
+        });
+        let nodes = concerned.flat_map(|signature| {
+            let nodes = view.who::<NodesBySignature>(signature);
+            nodes
+                .iter()
+                .map(|node| Key::named(&*node.name))
+                .collect::<Vec<_>>()
+        });
+        nodes.collect()
+    }
+    fn entries(view: &View<'_>, node: &Key) -> Vec<(InterfaceFault, String)> {
+        let Some(config) = view.get::<ForwardingOf>(node) else {
+            return Vec::new();
+        };
+        let report = view.status::<kinds::NodeNetworkStatus>(node);
+        let mut faults = Vec::new();
+        for (device, vlan) in &config.shared.host_vlans {
+            let Some(object) = config.shared.host_devices.get(device) else {
+                continue;
+            };
+            let (object, parent) = (object.clone(), vlan.parent.to_string());
+            let is_reported = |name: &str| {
+                let report = report.as_ref();
+                report.is_none_or(|report| report.interfaces.iter().any(|one| one.name == name))
+            };
+            if config.is_uplink(&vlan.parent) {
+                faults.push((InterfaceFault::IsUplink(object, parent), node.name.clone()));
+            } else if !is_reported(&parent) {
+                faults.push((InterfaceFault::IsMissing(object, parent), node.name.clone()));
+            }
+        }
+        faults
+    }
+}
+
+/// What is to be said about a device.
+pub(crate) fn interface_problem(view: &View<'_>, fault: &InterfaceFault) -> Option<Problem> {
+    let nodes = view.who::<InterfaceFaults>(fault);
+    let node = nodes.first()?.clone();
+    let (name, kind) = match fault {
+        InterfaceFault::IsUplink(object, interface) => {
+            let kind = problem::Kind::InterfaceInUse {
+                interface: interface.clone(),
+                why: format!("is an uplink of node {node:?}"),
+            };
+            (object, kind)
+        }
+        InterfaceFault::IsMissing(object, interface) => {
+            let kind = problem::Kind::InterfaceNotFound {
+                interface: interface.clone(),
+                node,
+                others: nodes.len() - 1,
+            };
+            (object, kind)
+        }
+    };
+    let object = object::<Layer2NetworkConfigurationSpec>(view, name)?;
+    Some(Problem::new(
+        object.source.clone(),
+        "spec.interfaceRef",
+        kind,
+    ))
+}
+
+/// The peerings that are in effect on some node.
+pub(crate) struct PeeringsInEffect;
+impl Query for PeeringsInEffect {
+    type Key = ();
+    type Value = Arc<BTreeSet<String>>;
+    fn compute(view: &View<'_>, (): &()) -> Arc<BTreeSet<String>> {
+        let signatures = view.all_keys::<NodesBySignature>();
+        let peerings = signatures.iter().flat_map(|signature| {
+            let built = view.get::<BuiltFor>(signature);
+            built.shared.peerings.iter().cloned().collect::<Vec<_>>()
+        });
+        Arc::new(peerings.collect())
+    }
+}
+
+/// What is wrong with a hand-written peering on a segment that no selected node has.
+pub(crate) fn is_idle(view: &View<'_>, subject: &ObjectRef) -> Option<Problem> {
+    let object = object::<BgpPeeringSpec>(view, &subject.key.name)?;
+    if object.is_generated() || view.keys::<kinds::Node>().is_empty() {
+        return None;
+    }
+    let segment = object.spec.peering_vlan.as_ref()?;
+    let is_broken = !view.get::<WrongWithPeering>(&object.name).is_empty();
+    if is_broken || view.get::<PeeringsInEffect>(&()).contains(&object.name) {
+        return None;
+    }
+    let kind = problem::Kind::PeeringNowhere {
+        segment: ObjectRef::named(Kind::Layer2NetworkConfiguration, &segment.name),
+    };
+    Some(Problem::new(
+        object.source.clone(),
+        "spec.nodeSelector",
+        kind,
+    ))
+}

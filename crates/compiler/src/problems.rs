@@ -1,0 +1,258 @@
+//! Everything that is wrong, gathered by object.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use crate::{
+    lower::{
+        addresses::node_share, intent, low_level, merge::Merged, network::NetworkVnis, notes,
+        reach, vrf,
+    },
+    memo::{Index, Input, Part, Parts, Query},
+    mirror::{AllMirrors, HasMirrors, MirrorsOf},
+    node::{
+        self, InterfaceFault, InterfaceFaults, NodesBySignature, NumbersOfAll, PlanOf,
+        ProblemsOfGroup, Signature, WrongWithPeering,
+    },
+    problem::{self, Problem},
+    snapshot::{Key, Kind, ObjectRef, kinds},
+    view::{Unreadable, View},
+};
+
+/// Where problems are found.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Finding {
+    /// An object that cannot be read, or only in part.
+    Unreadable(ObjectRef),
+    /// The settings.
+    Settings,
+    /// VRFs that cannot be used.
+    Vrfs,
+    /// Networks without a VNI.
+    NetworkVnis,
+    /// All Networks.
+    Networks,
+    /// All Destinations.
+    Destinations,
+    /// An object of a kind of which nothing is made yet.
+    NotCompiledYet(ObjectRef),
+    /// All intents.
+    Intents,
+    /// A hand-written object.
+    HandWritten(ObjectRef),
+    /// An Underlay.
+    Underlay(Key),
+    /// The numbers of VRFs on nodes.
+    VrfNumbers,
+    /// Objects that no node with an overlay is selected for.
+    Unreached,
+    /// Objects that cannot stand together, where there are no nodes to tell.
+    WithoutNodes,
+    /// A group of nodes.
+    Group(Signature),
+    /// A device of nodes.
+    Interface(InterfaceFault),
+    /// Mirrors.
+    Mirrors,
+    /// The mirrors of a node.
+    NodeMirrors(Key),
+}
+
+/// All problems, by the object that carries them.
+pub(crate) struct Problems;
+impl Index for Problems {
+    type Source = Finding;
+    type Key = ObjectRef;
+    type Item = Problem;
+    fn sources(view: &View<'_>) -> Vec<Finding> {
+        let mut sources = vec![
+            Finding::Settings,
+            Finding::Vrfs,
+            Finding::NetworkVnis,
+            Finding::VrfNumbers,
+            Finding::Unreached,
+            Finding::WithoutNodes,
+            Finding::Mirrors,
+            Finding::Networks,
+            Finding::Destinations,
+            Finding::Intents,
+        ];
+        let unreadable = view.keys::<Unreadable>();
+        sources.extend(
+            unreadable
+                .iter()
+                .map(|one| Finding::Unreadable(ObjectRef::clone(one))),
+        );
+        let underlays = view.keys::<kinds::Underlay>();
+        sources.extend(
+            underlays
+                .iter()
+                .map(|key| Finding::Underlay(Key::clone(key))),
+        );
+        sources.extend(
+            not_compiled_yet(view)
+                .into_iter()
+                .map(Finding::NotCompiledYet),
+        );
+        let written = low_level::hand_written(view);
+        sources.extend(written.iter().cloned().map(Finding::HandWritten));
+        let groups = view.all_keys::<NodesBySignature>();
+        sources.extend(groups.iter().cloned().map(Finding::Group));
+        let faults = view.all_keys::<InterfaceFaults>();
+        sources.extend(faults.iter().cloned().map(Finding::Interface));
+        if view.get::<HasMirrors>(&()) {
+            let nodes = view.keys::<kinds::Node>();
+            sources.extend(
+                nodes
+                    .iter()
+                    .map(|key| Finding::NodeMirrors(Key::clone(key))),
+            );
+        }
+        sources
+    }
+    fn entries(view: &View<'_>, source: &Finding) -> Vec<(ObjectRef, Problem)> {
+        let problems = found(view, source).into_iter();
+        problems
+            .map(|problem| (problem.subject.clone(), problem))
+            .collect()
+    }
+}
+
+fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
+    match finding {
+        Finding::Unreadable(subject) => view.unreadable(subject).to_vec(),
+        Finding::Settings => notes::of_settings(&view.settings()),
+        Finding::Vrfs => view.get::<vrf::Resolved>(&()).problems.to_vec(),
+        Finding::NetworkVnis => view.get::<NetworkVnis>(&()).problems.to_vec(),
+        Finding::Networks => {
+            let keys = view.keys::<kinds::Network>();
+            let notes = keys.iter().flat_map(|key| {
+                let spec = view.spec::<kinds::Network>(key);
+                let notes = spec.map(|spec| notes::of_network(key, &spec));
+                notes.unwrap_or_default()
+            });
+            notes.collect()
+        }
+        Finding::Destinations => {
+            let keys = view.keys::<kinds::Destination>();
+            keys.iter()
+                .filter_map(|key| reach::problem(view, key))
+                .collect()
+        }
+        Finding::NotCompiledYet(subject) => {
+            let kind = problem::Kind::NotCompiledYet { what: "this kind" };
+            vec![Problem::new(subject.clone(), "", kind)]
+        }
+        Finding::Intents => {
+            let intents = intent::all(view).into_iter();
+            intents
+                .flat_map(|intent| of_intent(view, &intent))
+                .collect()
+        }
+        Finding::HandWritten(subject) => {
+            let mut problems: Vec<Problem> = node_share(view, subject).problems.clone();
+            problems.extend(low_level::selector_problem(view, subject));
+            if subject.kind == Kind::BgpPeering {
+                let wrong = view.get::<WrongWithPeering>(&subject.key.name);
+                problems.extend(wrong.iter().cloned());
+            }
+            problems
+        }
+        Finding::Underlay(key) => view.get::<PlanOf>(key).problems.clone(),
+        Finding::VrfNumbers => view.get::<NumbersOfAll>(&()).problems.clone(),
+        Finding::Unreached => node::unreached(view),
+        Finding::WithoutNodes => node::problems_without_nodes(view),
+        Finding::Group(signature) => view.get::<ProblemsOfGroup>(signature).to_vec(),
+        Finding::Interface(fault) => node::interface_problem(view, fault).into_iter().collect(),
+        Finding::Mirrors => view.get::<AllMirrors>(&()).problems.clone(),
+        Finding::NodeMirrors(node) => view.get::<MirrorsOf>(node).problems.clone(),
+    }
+}
+
+/// What is wrong with an intent, and with hand-written objects that yield to it.
+fn of_intent(view: &View<'_>, subject: &ObjectRef) -> Vec<Problem> {
+    let merged = view.get::<Merged>(subject);
+    let mut problems = merged.problems.clone();
+    problems.extend(node_share(view, subject).problems.iter().cloned());
+    let sessions = merged.objects.iter();
+    for object in sessions.filter(|one| one.kind() == Kind::BgpPeering) {
+        let wrong = view.get::<WrongWithPeering>(&object.name().to_owned());
+        problems.extend(wrong.iter().cloned());
+    }
+    problems
+}
+
+/// Objects of kinds that are served and checked, and of which nothing is made yet.
+fn not_compiled_yet(view: &View<'_>) -> Vec<ObjectRef> {
+    let mut all = view.all::<kinds::L3Vni>();
+    all.extend(view.all::<kinds::L2Vni>());
+    all.extend(view.all::<kinds::L3Passthrough>());
+    all.extend(view.all::<kinds::FrrConfiguration>());
+    all.extend(view.all::<kinds::MultiPodNetwork>());
+    all.retain(|one| view.meta_of(one).is_some_and(|meta| meta.owner.is_none()));
+    all
+}
+
+/// The problems that hand-written objects carry which are in effect as they were before: those of what they are now.
+pub(crate) struct ProblemsNow;
+impl Input for ProblemsNow {
+    type Key = ObjectRef;
+    type Value = Arc<Vec<Problem>>;
+    fn differing(before: &Self::Value, now: &Self::Value) -> Parts {
+        [before != now, false, false]
+    }
+}
+struct ProblemsNowPart;
+impl Part for ProblemsNowPart {
+    type Of = ProblemsNow;
+    type Value = Arc<Vec<Problem>>;
+    const PART: usize = 0;
+    fn of(problems: &Arc<Vec<Problem>>) -> Arc<Vec<Problem>> {
+        Arc::clone(problems)
+    }
+}
+
+/// What is wrong with an object: nothing twice.
+pub(crate) struct ProblemsOf;
+impl Query for ProblemsOf {
+    type Key = ObjectRef;
+    type Value = Arc<Vec<Problem>>;
+    fn compute(view: &View<'_>, subject: &ObjectRef) -> Arc<Vec<Problem>> {
+        if let Some(now) = view.part::<ProblemsNowPart>(subject) {
+            return now;
+        }
+        let found = view.who::<Problems>(subject);
+        if found.is_empty() && subject.kind == Kind::BgpPeering {
+            return Arc::new(node::is_idle(view, subject).into_iter().collect());
+        }
+        Arc::new(once(found.to_vec()))
+    }
+}
+
+/// Sorted; of several problems with the same reason at one field, which differ only in the node they were seen on, the first.
+fn once(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort();
+    let mut seen = BTreeSet::new();
+    problems.retain(|problem| seen.insert((problem.field.clone(), problem.kind.reason())));
+    problems
+}
+
+/// Everything that is wrong, sorted by object.
+pub(crate) struct AllProblems;
+impl Query for AllProblems {
+    type Key = ();
+    type Value = Arc<Vec<Problem>>;
+    fn compute(view: &View<'_>, (): &()) -> Arc<Vec<Problem>> {
+        let mut subjects: BTreeSet<ObjectRef> =
+            view.all_keys::<Problems>().iter().cloned().collect();
+        let now = view.keys::<ProblemsNow>();
+        subjects.extend(now.iter().map(|one| ObjectRef::clone(one)));
+        let written = low_level::hand_written(view);
+        let peerings = written.iter().filter(|one| one.kind == Kind::BgpPeering);
+        subjects.extend(peerings.cloned());
+        let problems = subjects.iter().flat_map(|subject| {
+            let problems = view.get::<ProblemsOf>(subject);
+            problems.to_vec()
+        });
+        Arc::new(problems.collect())
+    }
+}

@@ -1,0 +1,146 @@
+//! All queries and indexes: what is computed from objects, in the order in which it goes down and back.
+
+use strum::EnumCount as _;
+
+use crate::{
+    last_good,
+    lower::{
+        addresses, bgp_neighbor, inbound, intent, low_level, merge, network, reach, scope, vrf,
+    },
+    memo::{self, Memo, Registered},
+    mirror, node,
+    platform::{self, ipam},
+    problems, revision,
+    snapshot::{self, Kind},
+    status,
+    view::{Settings, Unreadable},
+    writes,
+};
+
+/// The places of inputs that are no objects come after those of the kinds.
+const UNREADABLE: usize = Kind::COUNT;
+const PROBLEMS_NOW: usize = Kind::COUNT + 1;
+const FIRST: usize = Kind::COUNT + 2;
+
+impl Registered for Unreadable {
+    const PLACE: usize = UNREADABLE;
+    const NAME: &'static str = "Unreadable";
+}
+
+impl Registered for problems::ProblemsNow {
+    const PLACE: usize = PROBLEMS_NOW;
+    const NAME: &'static str = "ProblemsNow";
+}
+
+memo::tables! {
+    from FIRST;
+    queries {
+        Settings: Settings,
+        // What references resolve to.
+        ResolvedVrfs: vrf::Resolved,
+        ResolvedVrf: vrf::ResolvedOf,
+        ChosenDestinations: reach::Chosen,
+        Reach: reach::ReachOf,
+        WantedVni: network::WantedVni,
+        NetworkVnis: network::NetworkVnis,
+        NetworkVni: network::VniOf,
+        WorkloadIps: bgp_neighbor::WorkloadIps,
+        // Who has which addresses.
+        AddressClaims: addresses::ClaimsOn,
+        AddressIslands: addresses::Islands,
+        SharedOut: addresses::SharedOut,
+        Share: addresses::ShareOf,
+        NodeShare: addresses::NodeShareOf,
+        TakenAddresses: addresses::TakenOf,
+        // Low-level objects.
+        Lower: intent::Lower,
+        Merged: merge::Merged,
+        ContestedNames: merge::ContestedNames<false>,
+        ContestedNamesAbove: merge::ContestedNames<true>,
+        HandWritten: low_level::HandWritten,
+        LastRevision: last_good::LastRevision,
+        RevisionBase: revision::BaseOfAll,
+        // Groups of nodes.
+        Signature: node::SignatureOf,
+        Requirements: node::Requirements,
+        AskedLabels: node::AskedKeys,
+        Members: node::MembersOf,
+        FirstNode: node::FirstNode,
+        HasOverlay: node::HasOverlay,
+        VrfSaid: node::SaidOf,
+        VrfNumbers: node::NumbersOfAll,
+        GroupNumbers: node::NumbersFor,
+        SteeredVrfs: node::SteeredVrfs,
+        RouteTables: node::Tables,
+        GroupTables: node::TablesFor,
+        WrongWithPeering: node::WrongWithPeering,
+        Built: node::BuiltFor,
+        // Nodes.
+        UnderlayPlan: node::PlanOf,
+        GroupUnderlay: node::PlanFor,
+        PoolAddresses: node::AddressesOfPool,
+        NodePlace: node::PlaceOf,
+        NodeForwarding: node::ForwardingOf,
+        AllMirrors: mirror::AllMirrors,
+        HasMirrors: mirror::HasMirrors,
+        NodeMirrors: mirror::MirrorsOf,
+        NodeConfig: node::ConfigOf,
+        // Back: what is wrong, how far nodes are, statuses, objects of other programs.
+        PublishedConfig: node::PublishedOf,
+        NodeProgress: node::ProgressOf,
+        GroupProgress: status::GroupProgress,
+        NotesNodesOutside: node::NotesNodesOutside,
+        GroupCarriers: node::Carriers,
+        GroupProblems: node::ProblemsOfGroup,
+        PeeringsInEffect: node::PeeringsInEffect,
+        ObjectProblems: problems::ProblemsOf,
+        AllProblems: problems::AllProblems,
+        Status: status::StatusOf,
+        Platform: platform::PlatformOf,
+        NodeClaims: platform::ClaimsOf,
+        HasClaims: platform::HasClaims,
+        UnstoredObjects: writes::UnstoredOf,
+        StaleObjects: writes::StaleOf,
+        StatusToWrite: writes::StatusToWrite,
+    }
+    indexes {
+        DestinationsByLabel: reach::DestinationsByLabel,
+        AttachmentsByNetwork: network::AttachmentsByNetwork,
+        VnisInUse: network::VnisInUse,
+        PeerAddressesInUse: bgp_neighbor::PeerAddressesInUse,
+        PoolsByName: inbound::PoolsByName,
+        ConsumersByPool: addresses::ConsumersByPool,
+        NodesByLabel: addresses::NodesByLabel,
+        Lingering: addresses::Lingering,
+        StoredByOwner: low_level::StoredByOwner,
+        HandWrittenByScope: scope::HandWrittenByScope,
+        RunningTunnels: scope::RunningTunnels,
+        RunningRules: scope::RunningRules,
+        WantedNames: merge::WantedNames,
+        YieldingToIntents: merge::YieldingToIntents,
+        Facets: node::Facets,
+        NodesBySignature: node::NodesBySignature,
+        TablesInUse: node::TablesInUse,
+        HoldersByAddress: node::HoldersByAddress,
+        AddressesByClaim: ipam::AddressesByClaim,
+        ClaimsByNode: ipam::ClaimsByNode,
+        GivenByAddress: mirror::GivenByAddress,
+        InterfaceFaults: node::InterfaceFaults,
+        Problems: problems::Problems,
+        GroupsByObject: status::GroupsByObject,
+        SteeringBySubject: status::SteeringBySubject,
+        MirrorsOnNodes: status::MirrorsOnNodes,
+        ReferencesByName: status::ReferencesByName,
+        SelectorsInUse: status::SelectorsInUse,
+        SelectionsByDestination: status::SelectionsByDestination,
+    }
+}
+
+/// A memo of all stages, without objects.
+pub(crate) fn memo() -> Memo {
+    let mut all = snapshot::input_tables();
+    all.push(memo::input_table::<Unreadable>());
+    all.push(memo::input_table::<problems::ProblemsNow>());
+    all.extend(tables());
+    Memo::new(all)
+}

@@ -1,0 +1,69 @@
+//! What must be written so that the cluster is as it was compiled: only what differs from what is stored.
+
+use std::sync::Arc;
+
+use crate::{
+    lower::{
+        LowLevelObject, intent,
+        low_level::{self, StoredByOwner},
+        merge,
+    },
+    memo::Query,
+    snapshot::ObjectRef,
+    status::{Status, StatusOf},
+    view::View,
+};
+
+/// The generated objects of an intent that are not stored as they must be.
+pub(crate) struct UnstoredOf;
+impl Query for UnstoredOf {
+    type Key = ObjectRef;
+    type Value = Arc<Vec<LowLevelObject>>;
+    fn compute(view: &View<'_>, subject: &ObjectRef) -> Arc<Vec<LowLevelObject>> {
+        let merged = view.get::<merge::Merged>(subject);
+        let unstored = merged.objects.iter().filter(|object| {
+            let stored = ObjectRef::named(object.kind(), object.name());
+            let owner = view.meta_of(&stored).and_then(|meta| meta.owner.clone());
+            owner.as_ref() != Some(subject) || !low_level::is_stored(view, object)
+        });
+        Arc::new(unstored.cloned().collect())
+    }
+}
+
+/// The stored objects that were generated from an intent and are not made any more, by nobody.
+pub(crate) struct StaleOf;
+impl Query for StaleOf {
+    type Key = ObjectRef;
+    type Value = Arc<Vec<ObjectRef>>;
+    fn compute(view: &View<'_>, owner: &ObjectRef) -> Arc<Vec<ObjectRef>> {
+        let stored = view.who::<StoredByOwner>(&Some(owner.clone()));
+        let stale = stored.iter().filter(|stored| {
+            let generated = merge::generated(view, stored.kind, &stored.key.name);
+            generated.is_none()
+        });
+        Arc::new(stale.cloned().collect())
+    }
+}
+
+/// The owners of stored objects, and all intents.
+pub(crate) fn owners(view: &View<'_>) -> Vec<ObjectRef> {
+    let owners = view.all_keys::<StoredByOwner>();
+    let owners = owners.iter().flatten().cloned();
+    owners.collect()
+}
+
+/// All intents, whose generated objects may have to be written.
+pub(crate) fn intents(view: &View<'_>) -> Vec<ObjectRef> {
+    intent::all(view)
+}
+
+/// The status that an object must have, where it has another.
+pub(crate) struct StatusToWrite;
+impl Query for StatusToWrite {
+    type Key = ObjectRef;
+    type Value = Option<Arc<Status>>;
+    fn compute(view: &View<'_>, subject: &ObjectRef) -> Option<Arc<Status>> {
+        let status = view.get::<StatusOf>(subject)?;
+        (!status.is_stored(view, &subject.key)).then_some(status)
+    }
+}
