@@ -1,16 +1,24 @@
-//! The control plane: watch → snapshot → compile → publish → status. It decides nothing: the compiler does.
+//! The control plane: watch → compile → publish → status. All decisions are the compiler's.
 //!
-//! One loop for the whole cluster. Watches fill stores; a change marks them dirty; one debounced pass takes a snapshot,
-//! compiles it and writes what differs. Losing the operator changes nothing on any node.
+//! ```text
+//! watch tasks ──Change──► queue ──► Kinds ──► Compiler ──Pass──► publish ──► API server
+//! one per kind            │        which kinds are listed            │
+//! JSON is read here       │                                          └─ objects as stored ─► Compiler
+//! ```
+//!
+//! One loop serves the whole cluster. Each watch task reads its objects into the compiler's types and queues them; their JSON is
+//! dropped. The loop applies the queue to one incremental compiler and runs a debounced pass, which writes exactly what differs from
+//! what is stored. If the operator stops, the nodes keep their configuration.
 
+mod kinds;
+mod pass;
 mod publish;
 mod resource;
 mod run;
-mod snapshot;
-mod status_writer;
+mod status;
 mod watch;
 
 pub use run::{Error, run};
 
-/// Who we are to the API server: the owner of every field we write.
+/// Field manager of server-side apply: the owner of every field that the operator writes.
 const FIELD_MANAGER: &str = "selvedge";

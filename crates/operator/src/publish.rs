@@ -1,13 +1,8 @@
-//! The publish step: writes what differs, in an order in which nobody sees a reference that leads nowhere.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! The publish step: writes what differs, in an order in which no object references one that does not exist yet.
 
 use compiler::{
-    Compilation, Kind, ObjectRef, Snapshot,
-    lower::LowLevelObjects,
-    revision,
-    rollout::{self, Progress},
-    snapshot::{Key, Object, Objects},
+    Compilation, Kind, ObjectRef, Prepared, Snapshot, lower::LowLevelObject, revision,
+    snapshot::Key,
 };
 use kube::{
     Client,
@@ -16,7 +11,7 @@ use kube::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{FIELD_MANAGER, resource};
+use crate::{FIELD_MANAGER, pass::Pass, resource, status, watch};
 
 /// Why an object could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -41,225 +36,148 @@ pub(crate) enum Error {
     },
 }
 
-/// What a pass wrote.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Published {
-    pub(crate) written: usize,
-    pub(crate) deleted: usize,
-    pub(crate) told: Vec<String>,
-}
-
-/// Writes low-level objects, the revision, and the config of whoever is next.
-pub(crate) async fn apply(
-    client: &Client,
-    snapshot: &Snapshot,
-    compilation: &Compilation,
-    progress: &BTreeMap<String, Progress>,
-) -> Result<Published, Error> {
-    let mut writer = Writer {
-        client,
-        snapshot,
-        published: Published::default(),
-    };
-    let lowered = &compilation.lowered;
-    writer
-        .generated(
-            Kind::Layer2NetworkConfiguration,
-            &lowered.layer2,
-            &snapshot.layer2_network_configurations,
-        )
-        .await?;
-    writer
-        .generated(
-            Kind::VrfRouteConfiguration,
-            &lowered.vrf,
-            &snapshot.vrf_route_configurations,
-        )
-        .await?;
-    writer
-        .generated(Kind::BgpPeering, &lowered.bgp, &snapshot.bgp_peerings)
-        .await?;
-    writer
-        .generated(
-            Kind::MirrorTarget,
-            &lowered.mirror_targets,
-            &snapshot.mirror_targets,
-        )
-        .await?;
-    writer
-        .generated(
-            Kind::MirrorSelector,
-            &lowered.mirror_selectors,
-            &snapshot.mirror_selectors,
-        )
-        .await?;
-    writer.revision(compilation, progress).await?;
-    let direct = direct(snapshot, compilation, progress);
-    for node in &direct {
-        writer.tell(node, compilation).await?;
-    }
-    for node in rollout::next(progress) {
-        if !direct.contains(node) {
-            writer.tell(node, compilation).await?;
-        }
-    }
-    Ok(writer.published)
-}
-
-/// The nodes whose mirrors alone have changed.
-fn direct<'a>(
-    snapshot: &Snapshot,
-    compilation: &'a Compilation,
-    progress: &BTreeMap<String, Progress>,
-) -> BTreeSet<&'a str> {
-    let queued = |node: &String| progress.get(node) == Some(&Progress::Queued);
-    let nodes = compilation.nodes.iter().filter(|(node, _)| queued(node));
-    let direct = nodes.filter(|(node, config)| {
-        let wanted = config.spec(&compilation.revision.fingerprint);
-        let told = snapshot.node_network_configs.get(&Key::named(*node));
-        told.is_some_and(|told| rollout::is_direct(&wanted, &told.spec))
-    });
-    direct.map(|(node, _)| node.as_str()).collect()
-}
-
-struct Writer<'a> {
+/// Writes objects, and counts what it wrote.
+pub(crate) struct Writer<'a> {
     client: &'a Client,
-    snapshot: &'a Snapshot,
-    published: Published,
+    /// The objects that were written, as the API server stored them.
+    pub(crate) stored: Vec<Prepared>,
+    /// How many objects were written.
+    pub(crate) written: usize,
+    /// How many statuses of intents and low-level objects were written.
+    pub(crate) reported: usize,
+    /// How many objects were deleted.
+    pub(crate) deleted: usize,
+    /// The nodes whose config was written.
+    pub(crate) nodes: Vec<String>,
 }
 
-impl Writer<'_> {
-    /// Writes the objects that intents became, and deletes those they no longer become.
-    async fn generated<S: Serialize + PartialEq, T>(
-        &mut self,
-        kind: Kind,
-        wanted: &LowLevelObjects<S>,
-        current: &Objects<S, T>,
-    ) -> Result<(), Error> {
-        for (name, object) in wanted.iter().filter(|(_, object)| object.is_generated()) {
-            let key = Key::named(name);
-            let before = current.get(&key);
-            if before.is_some_and(|before| {
-                before.spec == object.spec && before.meta.owner.as_ref() == Some(&object.source)
-            }) {
-                continue;
-            }
-            let owner = json!({
-                "apiVersion": object.source.kind.api_version(),
-                "kind": object.source.kind.to_string(),
-                "name": object.source.key.name,
-                "uid": object.meta.uid,
-                "controller": true,
-                "blockOwnerDeletion": true,
-            });
-            self.write(ObjectRef { kind, key }, &object.spec, Some(owner))
-                .await?;
+impl<'a> Writer<'a> {
+    pub(crate) fn new(client: &'a Client) -> Self {
+        Self {
+            client,
+            stored: Vec::new(),
+            written: 0,
+            reported: 0,
+            deleted: 0,
+            nodes: Vec::new(),
         }
-        let kept: BTreeSet<&str> = wanted.keys().map(String::as_str).collect();
-        for (key, object) in current
-            .iter()
-            .filter(|(key, object)| is_stale(key, object, &kept))
-        {
-            self.delete(
-                ObjectRef {
-                    kind,
-                    key: key.clone(),
-                },
-                object.meta.uid.clone(),
-            )
-            .await?;
+    }
+
+    /// Writes everything that a pass found: statuses, low-level objects, the revision, and the configs of the next nodes.
+    pub(crate) async fn publish(
+        &mut self,
+        snapshot: &Snapshot,
+        compilation: &Compilation,
+        pass: &Pass,
+        now: &str,
+    ) -> Result<(), Error> {
+        // Allocations are stored in statuses: they are written before anything that uses them.
+        for (subject, status) in &pass.writes.statuses {
+            let stored = status::stored(snapshot, subject);
+            let before = stored.map(|(_, status)| status).unwrap_or_default();
+            let status = status::timed(status.to_value(), &before, now);
+            self.reported += usize::from(self.apply_status(subject.clone(), &status).await?);
+        }
+        for object in pass.writes.objects.values().flat_map(|objects| &**objects) {
+            self.generated(object).await?;
+        }
+        for subject in pass.writes.stale.values().flat_map(|stale| &**stale) {
+            let stored = status::stored(snapshot, subject);
+            let uid = stored.and_then(|(meta, _)| meta.uid.clone());
+            self.delete(subject.clone(), uid).await?;
+        }
+        self.revision(snapshot, compilation, pass).await?;
+        for node in &pass.next {
+            self.node(node, snapshot, compilation).await?;
         }
         Ok(())
+    }
+
+    /// Writes an object that was generated from an intent.
+    async fn generated(&mut self, object: &LowLevelObject) -> Result<(), Error> {
+        let source = object.source();
+        let owner = json!({
+            "apiVersion": source.kind.api_version(),
+            "kind": source.kind.to_string(),
+            "name": source.key.name,
+            "uid": object.uid(),
+            "controller": true,
+            "blockOwnerDeletion": true,
+        });
+        let subject = ObjectRef::named(object.kind(), object.name());
+        self.apply(subject, &object.spec(), Some(owner)).await
     }
 
     async fn revision(
         &mut self,
+        snapshot: &Snapshot,
         compilation: &Compilation,
-        progress: &BTreeMap<String, Progress>,
+        pass: &Pass,
     ) -> Result<(), Error> {
-        let key = Key::named(revision::object_name(&compilation.revision.fingerprint));
-        let subject = ObjectRef {
-            kind: Kind::NetworkConfigRevision,
-            key: key.clone(),
-        };
-        let before = self.snapshot.network_config_revisions.get(&key);
+        let name = revision::object_name(&compilation.revision.fingerprint);
+        let subject = ObjectRef::named(Kind::NetworkConfigRevision, name);
+        let before = snapshot.network_config_revisions.get(&subject.key);
         if before.is_none() {
-            self.write(subject.clone(), &compilation.revision.spec(), None)
-                .await?;
+            let spec = compilation.revision.spec(&compilation.objects);
+            self.apply(subject.clone(), &json(&spec), None).await?;
         }
-        let count = |wanted| progress.values().filter(|node| **node == wanted).count();
-        let failed = progress
-            .iter()
-            .find(|(_, node)| **node == Progress::Failed)
-            .map(|(name, _)| name);
-        let message = failed.and_then(|node| {
-            let config = self.snapshot.node_network_configs.get(&Key::named(node))?;
-            config.status.as_ref()?.error_message.clone()
-        });
-        let status = json!({
-            "isInvalid": failed.is_some(),
-            "ready": count(Progress::Ready),
-            "ongoing": count(Progress::Ongoing),
-            "queued": count(Progress::Queued),
-            "failed": count(Progress::Failed),
-            "total": progress.len(),
-            "failedNode": failed,
-            "failedMessage": message,
-        });
-        let status = without_null(status);
-        let same = before
-            .and_then(|before| before.status.as_ref())
-            .map(serde_json::to_value)
-            .and_then(Result::ok);
-        if same.map(without_null).as_ref() == Some(&status) {
-            return Ok(());
+        let status = before.and_then(|before| before.status.as_deref());
+        if status != Some(&pass.rollout) {
+            self.apply_status(subject, &json(&pass.rollout)).await?;
         }
-        let patch = document(&subject, "status", &status, None);
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let api = resource::at(self.client, subject.kind, &subject.key);
-        api.patch_status(&subject.key.name, &params, &Patch::Apply(patch))
-            .await
-            .map_err(|source| Error::ApplyStatus { subject, source })?;
         Ok(())
     }
 
-    async fn tell(&mut self, node: &str, compilation: &Compilation) -> Result<(), Error> {
+    /// Writes the config of a node.
+    async fn node(
+        &mut self,
+        node: &str,
+        snapshot: &Snapshot,
+        compilation: &Compilation,
+    ) -> Result<(), Error> {
         let Some(config) = compilation.nodes.get(node) else {
             return Ok(());
         };
-        let uid = self
-            .snapshot
-            .nodes
-            .get(&Key::named(node))
-            .and_then(|node| node.meta.uid.clone());
+        let object = snapshot.nodes.get(&Key::named(node));
+        let uid = object.and_then(|node| node.meta.uid.clone());
         let owner =
             uid.map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}));
         let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
-        self.write(
-            subject,
-            &config.spec(&compilation.revision.fingerprint),
-            owner,
-        )
-        .await?;
-        self.published.told.push(node.to_owned());
+        let spec = config.spec(&compilation.revision.fingerprint);
+        self.apply(subject, &json(&spec), owner).await?;
+        self.nodes.push(node.to_owned());
         Ok(())
     }
 
-    async fn write<S: Serialize>(
+    async fn apply(
         &mut self,
         subject: ObjectRef,
-        spec: &S,
+        spec: &Value,
         owner: Option<Value>,
     ) -> Result<(), Error> {
-        let spec = serde_json::to_value(spec).unwrap_or_default();
-        let patch = document(&subject, "spec", &spec, owner);
+        let patch = Patch::Apply(document(&subject, "spec", spec, owner));
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let api = resource::at(self.client, subject.kind, &subject.key);
-        api.patch(&subject.key.name, &params, &Patch::Apply(patch))
-            .await
-            .map_err(|source| Error::Apply { subject, source })?;
-        self.published.written += 1;
+        match api.patch(&subject.key.name, &params, &patch).await {
+            Ok(stored) => self.keep(subject.kind, stored),
+            Err(source) => return Err(Error::Apply { subject, source }),
+        }
+        self.written += 1;
         Ok(())
+    }
+
+    /// Writes a status; false if the object does not exist any more.
+    async fn apply_status(&mut self, subject: ObjectRef, status: &Value) -> Result<bool, Error> {
+        let patch = Patch::Apply(document(&subject, "status", status, None));
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let api = resource::at(self.client, subject.kind, &subject.key);
+        match api.patch_status(&subject.key.name, &params, &patch).await {
+            Ok(stored) => self.keep(subject.kind, stored),
+            // Its watch reports the deletion.
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
+            Err(source) => return Err(Error::ApplyStatus { subject, source }),
+        }
+        Ok(true)
     }
 
     async fn delete(&mut self, subject: ObjectRef, uid: Option<String>) -> Result<(), Error> {
@@ -272,18 +190,23 @@ impl Writer<'_> {
         };
         let api = resource::at(self.client, subject.kind, &subject.key);
         match api.delete(&subject.key.name, &params).await {
-            Ok(_) => self.published.deleted += 1,
-            // Gone, or another object of that name: either way not ours to delete any more.
+            Ok(_) => self.deleted += 1,
+            // It was deleted already, or replaced by another object of the same name.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(source) => return Err(Error::Delete { subject, source }),
         }
         Ok(())
     }
+
+    fn keep(&mut self, kind: Kind, stored: kube::api::DynamicObject) {
+        let prepared = watch::prepare(kind, stored);
+        self.stored.extend(prepared.map(|prepared| *prepared));
+    }
 }
 
-/// Whether an intent made the object and does so no longer. What people wrote is never stale.
-fn is_stale<S, T>(key: &Key, object: &Object<S, T>, kept: &BTreeSet<&str>) -> bool {
-    object.meta.owner.is_some() && !kept.contains(key.name.as_str())
+fn json(part: &impl Serialize) -> Value {
+    serde_json::to_value(part)
+        .unwrap_or_else(|error| unreachable!("a part of an object is JSON: {error}"))
 }
 
 fn document(subject: &ObjectRef, part: &str, value: &Value, owner: Option<Value>) -> Value {
@@ -299,11 +222,4 @@ fn document(subject: &ObjectRef, part: &str, value: &Value, owner: Option<Value>
         "metadata": metadata,
         part: value,
     })
-}
-
-fn without_null(mut value: Value) -> Value {
-    if let Some(fields) = value.as_object_mut() {
-        fields.retain(|_, value| !value.is_null());
-    }
-    value
 }

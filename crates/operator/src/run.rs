@@ -1,74 +1,78 @@
-//! The loop: what changed, one debounced pass for all of it, and what it came to.
+//! The loop: applies what changed to the compiler, runs one debounced pass and writes what differs.
 
 use std::{
-    collections::BTreeMap,
+    error::Error as _,
+    future,
     time::{Duration, Instant},
 };
 
-use compiler::{
-    Compilation, Compiler, Kind, ObjectRef, Severity, Snapshot,
-    rollout::{self, Progress},
-    snapshot::{Key, Objects},
-    status,
-};
+use compiler::{Compilation, Compiler, Kind, Severity};
 use kube::Client;
-use serde::Serialize;
-use serde_json::Value;
 use strum::IntoEnumIterator;
-use tokio::task::JoinSet;
+use tokio::{
+    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    task::{JoinSet, spawn_blocking},
+    time::sleep,
+};
 
-use crate::{publish, snapshot::Follower, status_writer, watch::Stores};
+use crate::{
+    kinds::{Incomplete, Kinds},
+    pass::Pass,
+    publish::Writer,
+    watch::{self, Change},
+};
 
-/// How long to wait for more changes before a pass: a `kubectl apply` of many objects is one change.
+/// Delay between the first change and the pass: a `kubectl apply` of many objects causes one pass.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// How long to wait after a failed pass; it doubles each time.
+/// Delay before a failed pass is repeated; it doubles each time.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 
-/// Why a pass did not come to its end.
+/// Why the operator stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An object could not be published.
-    #[error("failed to publish")]
-    Publish(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A status could not be written.
-    #[error("failed to report")]
-    Report(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A watch ended.
+    #[error("a watch ended")]
+    WatchEnded,
+    /// The compiler panicked.
+    #[error("failed to compile")]
+    Compile(#[source] tokio::task::JoinError),
 }
 
 /// Runs the control plane until the process ends.
 pub async fn run(client: Client) -> Result<(), Error> {
-    let mut watches = JoinSet::new();
-    let stores = Stores::watch(&client, watched(), &mut watches);
-    let mut follower = Follower::default();
-    let mut waiting_for = None;
-    let mut retry = FIRST_RETRY;
+    let mut cluster = Cluster::watch(&client);
+    let mut compiler = Compiler::default();
+    let mut retry = None;
     loop {
-        stores.changed().await;
-        tokio::time::sleep(DEBOUNCE).await;
-        if let Err(incomplete) = follower.update(&stores) {
-            if waiting_for.as_ref() != Some(&incomplete) {
-                tracing::info!(reason = %incomplete, "nothing is published");
-                waiting_for = Some(incomplete);
+        cluster.wait(&mut compiler, retry).await?;
+        let start = Instant::now();
+        // A full compile takes longer than the watches may wait.
+        let computed = spawn_blocking(move || {
+            let pass = Pass::compute(&mut compiler);
+            (compiler, pass)
+        });
+        let pass;
+        (compiler, pass) = computed.await.map_err(Error::Compile)?;
+        let computed_in = start.elapsed();
+        let (snapshot, compilation) = compiler.compile();
+        let mut writer = Writer::new(&client);
+        let result = writer.publish(snapshot, compilation, &pass, &now()).await;
+        retry = match result {
+            Ok(()) => {
+                report(compilation, &pass, &writer, computed_in);
+                None
             }
-            continue;
-        }
-        waiting_for = None;
-        while let Err(error) = pass(&client, &mut follower.compiler).await {
-            let source = std::error::Error::source(&error)
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            tracing::warn!(%error, source, retry_in = ?retry, "pass failed");
-            let woken = tokio::time::timeout(retry, stores.changed()).await.is_ok();
-            retry = (retry * 2).min(LAST_RETRY);
-            if woken {
-                // The snapshot is old: the loop takes a new one.
-                stores.mark_changed();
-                break;
+            Err(error) => {
+                let source = error.source().map(ToString::to_string);
+                let source = source.unwrap_or_default();
+                let delay = retry.map_or(FIRST_RETRY, |last: Duration| (last * 2).min(LAST_RETRY));
+                tracing::warn!(%error, source, retry_in = ?delay, "pass failed");
+                Some(delay)
             }
-        }
-        retry = FIRST_RETRY;
+        };
+        cluster.stored(writer, &mut compiler);
     }
 }
 
@@ -77,101 +81,98 @@ fn watched() -> impl Iterator<Item = Kind> {
     Kind::iter().filter(|kind| !matches!(kind, Kind::FrrNodeState | Kind::BgpSessionState))
 }
 
-async fn pass(client: &Client, compiler: &mut Compiler) -> Result<(), Error> {
-    let start = Instant::now();
-    let (snapshot, compilation) = compiler.compile();
-    let compiled_in = start.elapsed();
-    let progress = progress(snapshot, compilation);
-    let statuses = status::fold(snapshot, compilation, &progress);
-    // Allocations live in statuses: they are written before anything that uses them is published.
-    let now = now();
-    let reported = status_writer::write(client, &statuses, &current(snapshot), &now)
-        .await
-        .map_err(|error| Error::Report(Box::new(error)))?;
-    let published = publish::apply(client, snapshot, compilation, &progress)
-        .await
-        .map_err(|error| Error::Publish(Box::new(error)))?;
-    let errors = compilation
-        .problems
-        .iter()
-        .filter(|problem| problem.severity() == Severity::Error)
-        .count();
-    tracing::info!(
-        revision = compiler::revision::object_name(&compilation.revision.fingerprint),
-        nodes = compilation.nodes.len(),
-        ready = progress.values().filter(|node| **node == Progress::Ready).count(),
-        errors,
-        written = published.written,
-        deleted = published.deleted,
-        reported,
-        told = ?published.told,
-        compiled_in = ?compiled_in,
-        "pass"
-    );
-    Ok(())
+/// The objects of the API server, as the watches report them.
+struct Cluster {
+    kinds: Kinds,
+    changes: UnboundedReceiver<(Kind, Change)>,
+    tasks: JoinSet<()>,
+    /// Why nothing is published, as it was logged last.
+    incomplete: Option<Incomplete>,
 }
 
-fn progress(snapshot: &Snapshot, compilation: &Compilation) -> BTreeMap<String, Progress> {
-    let revision = &compilation.revision.fingerprint;
-    let of = |node: &String, config: &compiler::NodeConfig| {
-        let told = snapshot.node_network_configs.get(&Key::named(node));
-        (
-            node.clone(),
-            rollout::progress(&config.spec(revision), told),
-        )
-    };
-    compilation
-        .nodes
-        .iter()
-        .map(|(node, config)| of(node, config))
-        .collect()
-}
-
-/// The statuses that objects carry now.
-fn current(snapshot: &Snapshot) -> BTreeMap<ObjectRef, Value> {
-    fn add<S, T: Serialize>(
-        kind: Kind,
-        objects: &Objects<S, T>,
-        all: &mut BTreeMap<ObjectRef, Value>,
-    ) {
-        for (key, object) in objects {
-            let status = object
-                .status
-                .as_ref()
-                .and_then(|status| serde_json::to_value(status).ok());
-            all.insert(
-                ObjectRef {
-                    kind,
-                    key: key.clone(),
-                },
-                status.unwrap_or(Value::Null),
-            );
+impl Cluster {
+    fn watch(client: &Client) -> Self {
+        let (queue, changes) = unbounded_channel();
+        let mut tasks = JoinSet::new();
+        watch::start(client, watched(), &queue, &mut tasks);
+        Self {
+            kinds: Kinds::new(watched()),
+            changes,
+            tasks,
+            incomplete: None,
         }
     }
-    let mut all = BTreeMap::new();
-    add(Kind::Settings, &snapshot.settings, &mut all);
-    add(Kind::Vrf, &snapshot.vrfs, &mut all);
-    add(Kind::Network, &snapshot.networks, &mut all);
-    add(Kind::Destination, &snapshot.destinations, &mut all);
-    add(
-        Kind::Layer2Attachment,
-        &snapshot.layer2_attachments,
-        &mut all,
+
+    /// Waits until objects have changed, or a failed pass is to be repeated, and all objects are known.
+    async fn wait(
+        &mut self,
+        compiler: &mut Compiler,
+        retry: Option<Duration>,
+    ) -> Result<(), Error> {
+        let is_due = async {
+            match retry {
+                Some(delay) => sleep(delay).await,
+                None => future::pending().await,
+            }
+        };
+        let mut is_due = std::pin::pin!(is_due);
+        while !compiler.has_changed() {
+            tokio::select! {
+                received = self.receive(compiler) => received?,
+                () = &mut is_due => break,
+            }
+        }
+        loop {
+            sleep(DEBOUNCE).await;
+            while let Ok((kind, change)) = self.changes.try_recv() {
+                self.kinds.apply(kind, change, compiler);
+            }
+            let Err(incomplete) = self.kinds.complete() else {
+                self.incomplete = None;
+                return Ok(());
+            };
+            if self.incomplete.as_ref() != Some(&incomplete) {
+                tracing::info!(reason = %incomplete, "nothing is published");
+                self.incomplete = Some(incomplete);
+            }
+            self.receive(compiler).await?;
+        }
+    }
+
+    /// Waits for a change and applies it.
+    async fn receive(&mut self, compiler: &mut Compiler) -> Result<(), Error> {
+        let change = tokio::select! {
+            change = self.changes.recv() => change,
+            _ = self.tasks.join_next() => None,
+        };
+        let (kind, change) = change.ok_or(Error::WatchEnded)?;
+        self.kinds.apply(kind, change, compiler);
+        Ok(())
+    }
+
+    /// Gives the compiler what was written, so that the events of the watches about it change nothing.
+    fn stored(&mut self, writer: Writer<'_>, compiler: &mut Compiler) {
+        for prepared in writer.stored {
+            self.kinds.put(prepared, compiler);
+        }
+    }
+}
+
+fn report(compilation: &Compilation, pass: &Pass, writer: &Writer<'_>, computed_in: Duration) {
+    let problems = compilation.problems.iter();
+    let errors = problems.filter(|problem| problem.severity() == Severity::Error);
+    tracing::info!(
+        revision = compiler::revision::object_name(&compilation.revision.fingerprint),
+        nodes = pass.rollout.total,
+        ready = pass.rollout.ready,
+        errors = errors.count(),
+        written = writer.written,
+        deleted = writer.deleted,
+        reported = writer.reported,
+        published = ?writer.nodes,
+        computed_in = ?computed_in,
+        "pass"
     );
-    add(Kind::Inbound, &snapshot.inbounds, &mut all);
-    add(Kind::Outbound, &snapshot.outbounds, &mut all);
-    add(Kind::PodNetwork, &snapshot.pod_networks, &mut all);
-    add(Kind::BgpNeighbor, &snapshot.bgp_neighbors, &mut all);
-    let layer2 = &snapshot.layer2_network_configurations;
-    add(Kind::Layer2NetworkConfiguration, layer2, &mut all);
-    let vrf = &snapshot.vrf_route_configurations;
-    add(Kind::VrfRouteConfiguration, vrf, &mut all);
-    add(Kind::BgpPeering, &snapshot.bgp_peerings, &mut all);
-    add(Kind::Collector, &snapshot.collectors, &mut all);
-    add(Kind::TrafficMirror, &snapshot.traffic_mirrors, &mut all);
-    add(Kind::MirrorTarget, &snapshot.mirror_targets, &mut all);
-    add(Kind::MirrorSelector, &snapshot.mirror_selectors, &mut all);
-    all
 }
 
 fn now() -> String {

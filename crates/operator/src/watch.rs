@@ -1,198 +1,157 @@
-//! Watches: one stream for each kind into one store.
-//!
-//! A store that is not complete says so. Absence of knowledge never means "no objects".
+//! Watches: one task for each kind, which reads objects and queues what changed.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::time::Duration;
 
-use compiler::{Kind, ObjectRef, snapshot::Key};
+use compiler::{Insertion, Kind, ObjectRef, Prepared, snapshot::Key};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Client, ResourceExt,
-    api::PartialObjectMeta,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event},
-    },
+    api::{DynamicObject, PartialObjectMeta},
+    runtime::watcher::{self, Event},
 };
-use serde::Serialize;
 use serde_json::Value;
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::{
+    sync::mpsc::UnboundedSender,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 
 use crate::resource;
 
-/// All objects that the API server has of the watched kinds.
-#[derive(Default)]
-pub(crate) struct Stores {
-    kinds: Mutex<BTreeMap<Kind, Store>>,
-    changed: Notify,
+/// Delay before a failed watch is started again; it doubles each time.
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+const LAST_RETRY: Duration = Duration::from_secs(30);
+
+/// Objects per page of a list. A page is held as JSON until all its objects are read.
+const PAGE_SIZE: u32 = 100;
+
+/// What a watch reports about its kind.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// A list begins. The API server has not answered yet.
+    ListStarted,
+    /// An object of the list.
+    Listed(Box<Prepared>),
+    /// All objects of the list have been reported.
+    ListCompleted,
+    /// An object was created or changed.
+    Applied(Box<Prepared>),
+    /// An object was deleted.
+    Deleted(ObjectRef),
+    /// The watch failed, with the reason. A list follows once it works again.
+    Failed(String),
+    /// The API server does not serve the kind, with what it answers.
+    NotServed(String),
 }
 
-/// The objects of one kind.
-#[derive(Default)]
-pub(crate) struct Store {
-    /// The last complete set, kept up to date; absent until the first list is complete.
-    objects: Option<BTreeMap<Key, Arc<Value>>>,
-    /// A list that is still coming in.
-    incoming: Option<BTreeMap<Key, Arc<Value>>>,
-    /// Why the watch does not work at the moment.
-    failing: Option<String>,
-    /// The API server has no such kind, and never had while we looked.
-    is_absent: bool,
-}
+/// Where watches queue what changed.
+pub(crate) type Queue = UnboundedSender<(Kind, Change)>;
 
-/// Why no snapshot can be taken now.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Incomplete {
-    /// A kind has not been listed yet.
-    #[error("{kind} has not been listed yet")]
-    NotListed {
-        /// The kind.
-        kind: Kind,
-    },
-    /// A kind cannot be watched at the moment.
-    #[error("{kind} cannot be watched: {reason}")]
-    Failing {
-        /// The kind.
-        kind: Kind,
-        /// What the watch says.
-        reason: String,
-    },
-}
-
-impl Stores {
-    /// Starts a watch for each of these kinds.
-    pub(crate) fn watch(
-        client: &Client,
-        kinds: impl Iterator<Item = Kind>,
-        tasks: &mut JoinSet<()>,
-    ) -> Arc<Self> {
-        let stores = Arc::new(Self::default());
-        for kind in kinds {
-            stores.with(kind, |_| ());
-            let stores = Arc::clone(&stores);
-            let config = watcher::Config::default();
-            // A Node is large and reports often; its name and labels are all we read.
-            if kind == Kind::Node {
+/// Starts a watch for each of these kinds.
+pub(crate) fn start(
+    client: &Client,
+    kinds: impl Iterator<Item = Kind>,
+    queue: &Queue,
+    tasks: &mut JoinSet<()>,
+) {
+    for kind in kinds {
+        let (client, queue) = (client.clone(), queue.clone());
+        let config = watcher::Config::default().page_size(PAGE_SIZE);
+        // Only the metadata of a Node is read, and the rest is large.
+        if kind == Kind::Node {
+            tasks.spawn(follow(kind, queue, move || {
                 let api = Api::<PartialObjectMeta<Node>>::all(client.clone());
-                let events = watcher::watcher(api, config).default_backoff();
-                tasks.spawn(async move { stores.follow(kind, events).await });
-            } else {
-                let events =
-                    watcher::watcher(resource::all(client, kind), config).default_backoff();
-                tasks.spawn(async move { stores.follow(kind, events).await });
-            }
-        }
-        stores
-    }
-
-    /// Waits until something has changed.
-    pub(crate) async fn changed(&self) {
-        self.changed.notified().await;
-    }
-
-    /// Lets the next wait return at once: what it would have waited for has been seen, but not dealt with.
-    pub(crate) fn mark_changed(&self) {
-        self.changed.notify_one();
-    }
-
-    /// Every object, or why some kind is not known completely.
-    pub(crate) fn complete(&self) -> Result<BTreeMap<ObjectRef, Arc<Value>>, Incomplete> {
-        let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = BTreeMap::new();
-        for (kind, store) in kinds.iter() {
-            if let Some(reason) = store.failing.clone() {
-                return Err(Incomplete::Failing {
-                    kind: *kind,
-                    reason,
-                });
-            }
-            let Some(objects) = &store.objects else {
-                return Err(Incomplete::NotListed { kind: *kind });
-            };
-            all.extend(objects.iter().map(|(key, object)| {
-                let (kind, key) = (*kind, key.clone());
-                (ObjectRef { kind, key }, Arc::clone(object))
+                watcher::watcher(api, config.clone()).map(|event| event.map(without_spec))
+            }));
+        } else {
+            tasks.spawn(follow(kind, queue, move || {
+                watcher::watcher(resource::all(&client, kind), config.clone())
             }));
         }
-        Ok(all)
-    }
-
-    async fn follow<K: ResourceExt + Serialize>(
-        &self,
-        kind: Kind,
-        events: impl Stream<Item = watcher::Result<Event<K>>>,
-    ) {
-        let mut events = std::pin::pin!(events);
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => self.with(kind, |store| store.take(kind, event)),
-                Err(error) if kind.is_optional() && is_unknown(&error) => {
-                    self.with(kind, |store| store.lack(kind, &error));
-                }
-                Err(error) => {
-                    tracing::warn!(%kind, %error, "watch failed");
-                    self.with(kind, |store| store.failing = Some(error.to_string()));
-                }
-            }
-            self.changed.notify_one();
-        }
-    }
-
-    fn with(&self, kind: Kind, change: impl FnOnce(&mut Store)) {
-        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        change(kinds.entry(kind).or_default());
     }
 }
 
-impl Store {
-    /// Notes that the API server does not know the kind: that is no objects, unless there have been some.
-    fn lack(&mut self, kind: Kind, error: &watcher::Error) {
-        if self.objects.is_some() && !self.is_absent {
-            tracing::warn!(%kind, %error, "the kind has vanished");
-            self.failing = Some(error.to_string());
+/// Follows a kind until the queue is closed.
+///
+/// A watch that failed is replaced by a new one, which begins with a list: a watch that is only resumed reports nothing before the
+/// next change, so that a kind without changes would count as failing for ever.
+async fn follow<S>(kind: Kind, queue: Queue, watch: impl Fn() -> S)
+where
+    S: Stream<Item = watcher::Result<Event<DynamicObject>>>,
+{
+    let mut delay = FIRST_RETRY;
+    loop {
+        let started = Instant::now();
+        let change = match until_failure(kind, &queue, watch()).await {
+            Ended::Closed => return,
+            Ended::Failed(error) => failure(kind, &error),
+        };
+        if started.elapsed() > LAST_RETRY {
+            delay = FIRST_RETRY;
+        }
+        if queue.send((kind, change)).is_err() {
             return;
         }
-        if !self.is_absent {
-            tracing::info!(%kind, "the cluster does without this kind");
-        }
-        self.is_absent = true;
-        self.failing = None;
-        self.objects = Some(BTreeMap::new());
-    }
-
-    fn take<K: ResourceExt + Serialize>(&mut self, kind: Kind, event: Event<K>) {
-        match event {
-            Event::Init => self.incoming = Some(BTreeMap::new()),
-            Event::InitApply(object) => {
-                self.incoming
-                    .get_or_insert_default()
-                    .insert(key(&object), document(kind, &object));
-            }
-            Event::InitDone => {
-                self.objects = self.incoming.take();
-                self.is_absent = false;
-                self.failing = None;
-            }
-            Event::Apply(object) => {
-                self.objects
-                    .get_or_insert_default()
-                    .insert(key(&object), document(kind, &object));
-                self.failing = None;
-            }
-            Event::Delete(object) => {
-                self.objects.get_or_insert_default().remove(&key(&object));
-                self.failing = None;
-            }
-        }
+        sleep(delay).await;
+        delay = (delay * 2).min(LAST_RETRY);
     }
 }
 
-/// Whether the API server does not know the kind.
-fn is_unknown(error: &watcher::Error) -> bool {
+/// Why a watch ended.
+enum Ended {
+    Failed(watcher::Error),
+    /// The queue is closed, or the watch ended without an error.
+    Closed,
+}
+
+async fn until_failure(
+    kind: Kind,
+    queue: &Queue,
+    events: impl Stream<Item = watcher::Result<Event<DynamicObject>>>,
+) -> Ended {
+    let mut events = std::pin::pin!(events);
+    while let Some(event) = events.next().await {
+        let change = match event {
+            Ok(event) => read(kind, event),
+            Err(error) => return Ended::Failed(error),
+        };
+        if let Some(change) = change
+            && queue.send((kind, change)).is_err()
+        {
+            return Ended::Closed;
+        }
+    }
+    Ended::Closed
+}
+
+/// The change that an event means; nothing if its object cannot be attributed to the kind.
+fn read(kind: Kind, event: Event<DynamicObject>) -> Option<Change> {
+    Some(match event {
+        Event::Init => Change::ListStarted,
+        Event::InitApply(object) => Change::Listed(prepare(kind, object)?),
+        Event::InitDone => Change::ListCompleted,
+        Event::Apply(object) => Change::Applied(prepare(kind, object)?),
+        Event::Delete(object) => {
+            let key = Key {
+                namespace: object.namespace(),
+                name: object.name_any(),
+            };
+            Change::Deleted(ObjectRef { kind, key })
+        }
+    })
+}
+
+fn failure(kind: Kind, error: &watcher::Error) -> Change {
+    if kind.is_optional() && is_not_served(error) {
+        return Change::NotServed(error.to_string());
+    }
+    tracing::warn!(%kind, %error, "watch failed");
+    Change::Failed(error.to_string())
+}
+
+/// Whether the API server does not serve the kind.
+fn is_not_served(error: &watcher::Error) -> bool {
     let (watcher::Error::InitialListFailed(source)
     | watcher::Error::WatchStartFailed(source)
     | watcher::Error::WatchFailed(source)) = error
@@ -202,121 +161,120 @@ fn is_unknown(error: &watcher::Error) -> bool {
     matches!(source, kube::Error::Api(status) if status.code == 404)
 }
 
-/// The object as the JSON it came as. What comes in a list does not say its kind; the list does.
-fn document<K: Serialize>(kind: Kind, object: &K) -> Arc<Value> {
-    let mut document = serde_json::to_value(object).unwrap_or_default();
-    if let Some(fields) = document.as_object_mut() {
-        fields.insert("apiVersion".to_owned(), kind.api_version().into());
-        fields.insert("kind".to_owned(), kind.to_string().into());
+/// Reads an object that the API server sent. Its JSON is dropped.
+pub(crate) fn prepare(kind: Kind, object: DynamicObject) -> Option<Box<Prepared>> {
+    match Prepared::read(&document(kind, object)) {
+        Ok(prepared) => Some(Box::new(prepared)),
+        Err(Insertion::Object(subject)) => unreachable!("{subject} is an object"),
+        Err(Insertion::Unknown(message) | Insertion::Foreign(message)) => {
+            tracing::warn!(%kind, message, "cannot decode object from the API server");
+            None
+        }
     }
-    Arc::new(document)
 }
 
-fn key(object: &impl ResourceExt) -> Key {
-    Key {
-        namespace: object.namespace(),
-        name: object.name_any(),
+/// The JSON of an object. An object of a list does not name its kind; the list does.
+fn document(kind: Kind, object: DynamicObject) -> Value {
+    let DynamicObject { metadata, data, .. } = object;
+    let mut document = match data {
+        Value::Object(fields) => fields,
+        _ => serde_json::Map::new(),
+    };
+    let metadata = serde_json::to_value(metadata).unwrap_or_default();
+    document.insert("metadata".to_owned(), metadata);
+    document.insert("apiVersion".to_owned(), kind.api_version().into());
+    document.insert("kind".to_owned(), kind.to_string().into());
+    Value::Object(document)
+}
+
+/// The same event with metadata only.
+fn without_spec(event: Event<PartialObjectMeta<Node>>) -> Event<DynamicObject> {
+    let object = |object: PartialObjectMeta<Node>| DynamicObject {
+        types: None,
+        metadata: object.metadata,
+        data: Value::Null,
+    };
+    match event {
+        Event::Init => Event::Init,
+        Event::InitApply(node) => Event::InitApply(object(node)),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(node) => Event::Apply(object(node)),
+        Event::Delete(node) => Event::Delete(object(node)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use kube::{api::DynamicObject, core::Status};
+    use std::{cell::Cell, collections::VecDeque};
+
+    use futures::stream;
+    use kube::core::Status;
     use serde_json::json;
+    use tokio::sync::mpsc::unbounded_channel;
 
     use super::*;
 
-    fn object(name: &str) -> DynamicObject {
-        serde_json::from_value(json!({"metadata": {"name": name}})).expect("an object")
+    fn not_found() -> watcher::Error {
+        let status = Status::failure("not found", "NotFound").with_code(404);
+        watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()))
     }
 
-    fn take(store: &mut Store, event: Event<DynamicObject>) {
-        store.take(Kind::Vrf, event);
-    }
-
-    fn names(store: &Store) -> Option<Vec<&str>> {
-        store
-            .objects
-            .as_ref()
-            .map(|objects| objects.keys().map(|key| key.name.as_str()).collect())
+    fn vrf(name: &str) -> DynamicObject {
+        let object = json!({"metadata": {"name": name}, "spec": {"vrf": "v", "vni": 7}});
+        serde_json::from_value(object).expect("an object")
     }
 
     #[test]
-    fn a_list_that_is_still_coming_in_is_not_seen() {
-        let mut store = Store::default();
-        take(&mut store, Event::Init);
-        take(&mut store, Event::InitApply(object("a")));
-        assert_eq!(names(&store), None, "half a list is no list");
-        take(&mut store, Event::InitDone);
-        assert_eq!(names(&store), Some(vec!["a"]));
-    }
-
-    #[test]
-    fn a_new_list_replaces_the_old_one_only_when_it_is_complete() {
-        let mut store = Store::default();
-        take(&mut store, Event::Init);
-        take(&mut store, Event::InitApply(object("a")));
-        take(&mut store, Event::InitDone);
-        take(&mut store, Event::Init);
-        assert_eq!(
-            names(&store),
-            Some(vec!["a"]),
-            "the old list holds until the new one is complete"
-        );
-        take(&mut store, Event::InitApply(object("b")));
-        take(&mut store, Event::InitDone);
-        assert_eq!(names(&store), Some(vec!["b"]));
-    }
-
-    #[test]
-    fn a_kind_that_the_cluster_does_without_is_no_objects_and_one_that_vanishes_is_not() {
-        let missing = || {
-            let status = Status::failure("not found", "NotFound").with_code(404);
-            watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()))
+    fn an_object_of_a_list_is_read_as_one_of_the_kind() {
+        let change = read(Kind::Vrf, Event::InitApply(vrf("a")));
+        let Some(Change::Listed(prepared)) = change else {
+            panic!("{change:?}")
         };
-        assert!(is_unknown(&missing()));
-        let mut store = Store::default();
-        store.lack(Kind::IpAddress, &missing());
-        assert_eq!((names(&store), &store.failing), (Some(vec![]), &None));
-        take(&mut store, Event::Init);
-        take(&mut store, Event::InitApply(object("a")));
-        take(&mut store, Event::InitDone);
-        store.lack(Kind::IpAddress, &missing());
-        assert_eq!(names(&store), Some(vec!["a"]));
-        assert!(
-            store.failing.is_some(),
-            "absence of knowledge is not absence"
-        );
+        assert_eq!(*prepared.subject(), ObjectRef::named(Kind::Vrf, "a"));
     }
 
     #[test]
-    fn nothing_is_handed_out_before_every_kind_is_listed_and_while_one_fails() {
-        let stores = Stores::default();
-        for kind in [Kind::Node, Kind::Vrf] {
-            stores.with(kind, |_| ());
-        }
-        let listed = |kind| {
-            stores.with(kind, |store| {
-                take(store, Event::Init);
-                take(store, Event::InitDone);
-            });
-        };
-        listed(Kind::Node);
-        assert_eq!(
-            stores.complete(),
-            Err(Incomplete::NotListed { kind: Kind::Vrf })
-        );
-        listed(Kind::Vrf);
-        assert_eq!(stores.complete(), Ok(BTreeMap::new()));
-        stores.with(Kind::Node, |store| store.failing = Some("gone".to_owned()));
+    fn only_an_optional_kind_may_be_missing() {
+        let of = |kind| failure(kind, &not_found());
+        assert!(matches!(of(Kind::IpAddress), Change::NotServed(_)));
+        assert!(matches!(of(Kind::Vrf), Change::Failed(_)));
+        let other = watcher::Error::NoResourceVersion;
         assert!(matches!(
-            stores.complete(),
-            Err(Incomplete::Failing {
-                kind: Kind::Node,
-                ..
-            })
+            failure(Kind::IpAddress, &other),
+            Change::Failed(_)
         ));
-        listed(Kind::Node);
-        assert_eq!(stores.complete(), Ok(BTreeMap::new()));
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_failed_is_listed_again() {
+        let (queue, mut changes) = unbounded_channel();
+        let watches: [VecDeque<_>; 2] = [
+            [Ok(Event::Init), Err(watcher::Error::NoResourceVersion)].into(),
+            [Ok(Event::Init), Ok(Event::InitDone)].into(),
+        ];
+        let watches = Cell::new(watches.into_iter());
+        follow(Kind::Vrf, queue, || {
+            let mut left = watches.take();
+            let events = left.next().unwrap_or_default();
+            watches.set(left);
+            stream::iter(events)
+        })
+        .await;
+        let mut seen = Vec::new();
+        while let Ok((_, change)) = changes.try_recv() {
+            seen.push(change);
+        }
+        assert!(
+            matches!(
+                seen.as_slice(),
+                [
+                    Change::ListStarted,
+                    Change::Failed(_),
+                    Change::ListStarted,
+                    Change::ListCompleted
+                ]
+            ),
+            "{seen:?}"
+        );
     }
 }
