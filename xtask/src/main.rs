@@ -12,7 +12,7 @@ const USAGE: &str = "\
 cargo xtask <step>
 
   test      prepare everything and run all tests, ring by ring
-  bench     measure: bench compile
+  bench     measure: bench compile, bench pass
   explore   try all laws on new random inputs: explore --minutes N
   prepare   fetch or build everything that the tests run: Kubernetes, guest kernels, FRR
 ";
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             let arguments: Vec<String> = std::env::args().skip(2).collect();
             explore::run(&arguments)
         }
-        Some("bench") => bench::run(std::env::args().nth(2).as_deref()),
+        Some("bench") => bench::run(std::env::args().skip(2)),
         Some(unknown) => Err(anyhow::anyhow!("no step {unknown}\n\n{USAGE}")),
         None => {
             output::line(USAGE);
