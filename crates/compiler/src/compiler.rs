@@ -13,10 +13,14 @@ use crate::{
     Compilation,
     last_good::{self, LastRevision, Restored},
     lower::{
-        LowLevelObject, MergedIntent, addresses::node_share, bgp_neighbor::WorkloadIps, intent,
-        low_level, merge, network::NetworkVnis, vrf,
+        LowLevelObject, MergedIntent,
+        addresses::{AddressedSegments, NodeShareOf},
+        bgp_neighbor::WorkloadIps,
+        intent, low_level, merge,
+        network::NetworkVnis,
+        vrf,
     },
-    memo::{Memo, Registered},
+    memo::{Memo, Query, Registered},
     mirror::HasMirrors,
     node::{ConfigOf, ForwardingOf, ProgressOf, PublishedOf},
     platform::{self, ClaimsOf, HasClaims, PlatformObjects, PlatformOf},
@@ -28,7 +32,7 @@ use crate::{
     stages,
     status::{self, Status, StatusOf},
     view::{Unreadable, reference},
-    writes::{self, StaleOf, StatusToWrite, UnstoredOf},
+    writes::{StaleOf, StatusToWrite, UnstoredOf},
 };
 
 /// All objects as they are now, and what they compile into.
@@ -66,10 +70,13 @@ struct World {
     writes: Writes,
     /// Objects that are here and cannot be read, so that they have no status.
     unread: BTreeSet<ObjectRef>,
-    /// Whether each of these was taken out since the last compile.
-    has_statuses: bool,
-    has_progress: bool,
-    has_writes: bool,
+    taken: Taken,
+    seen: Seen,
+    /// Whether the intents, or the nodes, are not those of the last compile.
+    has_other_authors: bool,
+    has_claims: bool,
+    /// Whether there are stored configs of nodes, and mirrors.
+    mode: (bool, bool),
 }
 
 /// An object that was read and is not yet among the others.
@@ -106,6 +113,14 @@ pub struct Writes {
     pub nodes: BTreeMap<String, bool>,
     /// Statuses that objects do not have yet.
     pub statuses: BTreeMap<ObjectRef, Arc<Status>>,
+}
+
+/// What was taken out since the last compile.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    statuses: bool,
+    progress: bool,
+    writes: bool,
 }
 
 #[derive(Debug)]
@@ -383,9 +398,11 @@ impl World {
             kept: BTreeSet::new(),
             writes: Writes::default(),
             unread: BTreeSet::new(),
-            has_statuses: false,
-            has_progress: false,
-            has_writes: false,
+            taken: Taken::default(),
+            seen: Seen::default(),
+            has_other_authors: false,
+            has_claims: false,
+            mode: (false, false),
         }
     }
 
@@ -409,9 +426,7 @@ impl World {
 
     /// Takes what has changed out of the memo.
     fn update(&mut self) {
-        self.has_statuses = false;
-        self.has_progress = false;
-        self.has_writes = false;
+        self.taken = Taken::default();
         self.update_objects();
         self.update_nodes();
         self.update_platform();
@@ -427,18 +442,17 @@ impl World {
     /// Low-level objects: what goes is taken out before what comes is put in, since a name may pass from one to another.
     fn update_objects(&mut self) {
         let view = self.memo.view();
-        let intents = intent::all(&view).into_iter();
-        let intents = intents.map(|subject| {
-            let merged = self.memo.root::<merge::Merged>(&subject);
-            (subject, merged)
-        });
+        let are_others = self.seen.intents.replace(intent::keys(&view));
+        let all = are_others.then(|| intent::all(&view));
+        self.has_other_authors = are_others;
+        let intents = pull::<merge::Merged>(&self.memo, all.as_deref());
+        let intents = intents.into_iter().map(|(key, merged)| (key, Some(merged)));
         let written = low_level::hand_written(&view);
-        let written = written.iter().filter_map(|subject| {
-            let object = merge::in_effect(&view, subject)?;
-            Some((subject.clone(), Arc::new(object)))
-        });
-        let intents = differences(&mut self.compilation.intents, &intents.collect::<Vec<_>>());
-        let written = differences(&mut self.written, &written.collect::<Vec<_>>());
+        let are_written_others = self.seen.written.replace(vec![Arc::clone(&written)]);
+        let all_written = are_written_others.then_some(written.as_slice());
+        let written = pull::<merge::InEffect>(&self.memo, all_written);
+        let intents = differences(&mut self.compilation.intents, intents.collect(), are_others);
+        let written = differences(&mut self.written, written, are_written_others);
         let objects = &mut self.compilation.objects;
         for merged in intents.iter().filter_map(|(_, before, _)| before.as_ref()) {
             for object in &merged.objects {
@@ -468,51 +482,58 @@ impl World {
 
     fn update_nodes(&mut self) {
         let view = self.memo.view();
+        let keys = view.keys::<kinds::Node>();
         // Without stored configs there is nothing to compare with, and without mirrors nothing to add.
         let has_stored = !view.keys::<kinds::NodeNetworkConfig>().is_empty();
-        let has_mirrors = self.memo.root::<HasMirrors>(&());
-        let nodes = view.keys::<kinds::Node>();
-        let nodes = nodes.iter().filter_map(|key| {
-            let config = if has_stored {
-                self.memo.root::<PublishedOf>(key).config?
-            } else if has_mirrors {
-                self.memo.root::<ConfigOf>(key)?
-            } else {
-                self.memo.root::<ForwardingOf>(key)?
-            };
-            Some((key.name.clone(), config))
-        });
-        differences(&mut self.compilation.nodes, &nodes.collect::<Vec<_>>());
-        let mut segments = view.all::<kinds::Layer2Attachment>();
-        let written = low_level::hand_written(&view);
-        segments.extend(written.iter().cloned());
-        let shares = segments.into_iter().filter_map(|subject| {
-            let share = node_share(&view, &subject);
+        let mode = (has_stored, self.memo.root::<HasMirrors>(&()));
+        let is_other_mode = mem::replace(&mut self.mode, mode) != mode;
+        let are_others = self.seen.nodes.replace(vec![Arc::clone(&keys)]) || is_other_mode;
+        self.has_other_authors |= are_others;
+        let all = are_others.then(|| keys.iter().map(|key| Key::clone(key)).collect::<Vec<_>>());
+        let all = all.as_deref();
+        let configs: Vec<_> = match mode {
+            (true, _) => {
+                let published = pull::<PublishedOf>(&self.memo, all).into_iter();
+                published.map(|(key, one)| (key.name, one.config)).collect()
+            }
+            (false, true) => named(pull::<ConfigOf>(&self.memo, all)),
+            (false, false) => named(pull::<ForwardingOf>(&self.memo, all)),
+        };
+        differences(&mut self.compilation.nodes, configs, are_others);
+        let segments = self.memo.root::<AddressedSegments>(&());
+        let are_others = self.seen.segments.replace(vec![Arc::clone(&segments)]);
+        let all = are_others.then_some(segments.as_slice());
+        let shares = pull::<NodeShareOf>(&self.memo, all).into_iter();
+        let shares = shares.map(|(subject, share)| {
             let addresses = Arc::clone(&share.addresses);
-            (!addresses.is_empty()).then_some((subject, addresses))
+            (subject, (!addresses.is_empty()).then_some(addresses))
         });
-        differences(
-            &mut self.compilation.node_addresses,
-            &shares.collect::<Vec<_>>(),
-        );
+        let known = &mut self.compilation.node_addresses;
+        differences(known, shares.collect(), are_others);
     }
 
     fn update_platform(&mut self) {
         let view = self.memo.view();
-        let intents = self.compilation.intents.keys();
-        let of_intents = intents.map(|subject| {
-            let objects = self.memo.root::<PlatformOf>(subject);
-            (subject.clone(), objects)
-        });
-        let mut all: Vec<(ObjectRef, PlatformObjects)> = of_intents.collect();
-        if self.memo.root::<HasClaims>(&()) {
-            let nodes = view.keys::<kinds::Node>();
-            all.extend(nodes.iter().map(|key| {
-                let claims = self.memo.root::<ClaimsOf>(key);
-                (reference(Kind::NodeNetworkConfig, key), claims)
-            }));
+        let has_claims = self.memo.root::<HasClaims>(&());
+        let are_others =
+            mem::replace(&mut self.has_claims, has_claims) != has_claims || self.has_other_authors;
+        let intents = || self.compilation.intents.keys().cloned().collect::<Vec<_>>();
+        let all = are_others.then(intents);
+        let objects = pull::<PlatformOf>(&self.memo, all.as_deref()).into_iter();
+        let mut now: Vec<(ObjectRef, Option<PlatformObjects>)> = objects
+            .map(|(subject, objects)| (subject, Some(objects)))
+            .collect();
+        if has_claims {
+            let keys = view.keys::<kinds::Node>();
+            let all =
+                are_others.then(|| keys.iter().map(|key| Key::clone(key)).collect::<Vec<_>>());
+            let claims = pull::<ClaimsOf>(&self.memo, all.as_deref()).into_iter();
+            now.extend(
+                claims
+                    .map(|(key, claims)| (reference(Kind::NodeNetworkConfig, &key), Some(claims))),
+            );
         }
-        let changed = differences(&mut self.platform, &all);
+        let changed = differences(&mut self.platform, now, are_others);
         let objects = &mut self.compilation.platform;
         for (_, before, _) in &changed {
             for object in before.iter().flat_map(|before| before.iter()) {
@@ -535,34 +556,48 @@ impl World {
     }
 
     fn update_statuses(&mut self) {
-        if mem::replace(&mut self.has_statuses, true) {
+        if mem::replace(&mut self.taken.statuses, true) {
             return;
         }
         let view = self.memo.view();
-        let all = status::all(&view).into_iter();
-        let all = all.filter(|subject| !self.unread.contains(subject));
-        let all = all.filter_map(|subject| {
-            let status = self.memo.root::<StatusOf>(&subject)?;
-            Some((subject, status))
+        let keys = status::keys(&view);
+        let lists = keys.iter().map(|(_, keys)| Arc::clone(keys)).collect();
+        let are_others = self.seen.statuses.replace(lists);
+        let all = are_others.then(|| {
+            let of_kind = |(kind, keys): &(Kind, Arc<Vec<Arc<Key>>>)| {
+                let kind = *kind;
+                let keys = keys.iter();
+                keys.map(|key| reference(kind, key)).collect::<Vec<_>>()
+            };
+            keys.iter().flat_map(of_kind).collect::<Vec<_>>()
         });
-        differences(&mut self.statuses, &all.collect::<Vec<_>>());
+        let statuses = pull::<StatusOf>(&self.memo, all.as_deref()).into_iter();
+        let statuses = statuses.filter(|(subject, _)| !self.unread.contains(subject));
+        differences(&mut self.statuses, statuses.collect(), are_others);
+        let writes = pull::<StatusToWrite>(&self.memo, all.as_deref()).into_iter();
+        let writes = writes.filter(|(subject, _)| !self.unread.contains(subject));
+        differences(&mut self.writes.statuses, writes.collect(), are_others);
     }
 
     fn update_writes(&mut self) {
-        if mem::replace(&mut self.has_writes, true) {
+        if mem::replace(&mut self.taken.writes, true) {
             return;
         }
         let view = self.memo.view();
-        let objects = writes::intents(&view).into_iter().filter_map(|subject| {
-            let unstored = self.memo.root::<UnstoredOf>(&subject);
-            (!unstored.is_empty()).then_some((subject, unstored))
+        let are_others = self.seen.authors.replace(intent::keys(&view));
+        let all = are_others.then(|| intent::all(&view));
+        let unstored = pull::<UnstoredOf>(&self.memo, all.as_deref()).into_iter();
+        let unstored = unstored.map(|(subject, objects)| {
+            let objects = (!objects.is_empty()).then_some(objects);
+            (subject, objects)
         });
-        self.writes.objects = objects.collect();
-        let stale = writes::owners(&view).into_iter().filter_map(|owner| {
-            let stale = self.memo.root::<StaleOf>(&owner);
-            (!stale.is_empty()).then_some((owner, stale))
-        });
-        self.writes.stale = stale.collect();
+        differences(&mut self.writes.objects, unstored.collect(), are_others);
+        let owners = view.all_keys::<low_level::StoredByOwner>();
+        let are_others = self.seen.owners.replace(vec![Arc::clone(&owners)]);
+        let all = are_others.then(|| owners.iter().flatten().cloned().collect::<Vec<_>>());
+        let stale = pull::<StaleOf>(&self.memo, all.as_deref()).into_iter();
+        let stale = stale.map(|(owner, stale)| (owner, (!stale.is_empty()).then_some(stale)));
+        differences(&mut self.writes.stale, stale.collect(), are_others);
         let queued = self.progress.iter();
         let queued = queued.filter(|(_, progress)| **progress == Progress::Queued);
         let nodes = queued.map(|(node, _)| {
@@ -571,52 +606,92 @@ impl World {
             (node.clone(), is_direct)
         });
         self.writes.nodes = nodes.collect();
-        let statuses = self.statuses.keys().filter_map(|subject| {
-            let status = self.memo.root::<StatusToWrite>(subject)?;
-            Some((subject.clone(), status))
-        });
-        self.writes.statuses = statuses.collect();
     }
 
     fn update_progress(&mut self) {
-        if mem::replace(&mut self.has_progress, true) {
+        if mem::replace(&mut self.taken.progress, true) {
             return;
         }
-        let nodes = self.memo.view().keys::<kinds::Node>();
-        let progress = nodes.iter().map(|key| {
-            let progress = self.memo.root::<ProgressOf>(key);
-            (key.name.clone(), progress)
-        });
-        self.progress = progress.collect();
+        let keys = self.memo.view().keys::<kinds::Node>();
+        let are_others = self.seen.answering.replace(vec![Arc::clone(&keys)]);
+        let all = are_others.then(|| keys.iter().map(|key| Key::clone(key)).collect::<Vec<_>>());
+        let progress = pull::<ProgressOf>(&self.memo, all.as_deref()).into_iter();
+        let progress = progress.map(|(key, progress)| (key.name, progress));
+        if are_others {
+            self.progress = progress.collect();
+        } else {
+            self.progress.extend(progress);
+        }
     }
+}
+
+/// The lists of keys for which values were taken out of the memo.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    intents: Lists<Vec<Arc<Key>>>,
+    written: Lists<Vec<ObjectRef>>,
+    nodes: Lists<Vec<Arc<Key>>>,
+    segments: Lists<Vec<ObjectRef>>,
+    statuses: Lists<Vec<Arc<Key>>>,
+    authors: Lists<Vec<Arc<Key>>>,
+    owners: Lists<Vec<Option<ObjectRef>>>,
+    answering: Lists<Vec<Arc<Key>>>,
+}
+
+/// Lists that are the same as long as they are at the same address.
+#[derive(Clone, Debug)]
+struct Lists<T>(Option<Vec<Arc<T>>>);
+
+impl<T> Default for Lists<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T> Lists<T> {
+    /// Puts lists in the place of others; says whether they are others.
+    fn replace(&mut self, now: Vec<Arc<T>>) -> bool {
+        let is_same = self.0.as_ref().is_some_and(|before| {
+            let mut pairs = before.iter().zip(&now);
+            before.len() == now.len() && pairs.all(|(a, b)| Arc::ptr_eq(a, b))
+        });
+        self.0 = Some(now);
+        !is_same
+    }
+}
+
+/// Takes values out of the memo: all of these, or, where the keys are those of the last time, those that may be others now.
+fn pull<Q: Query>(memo: &Memo, all: Option<&[Q::Key]>) -> Vec<(Q::Key, Q::Value)> {
+    let value = |key: &Q::Key| (key.clone(), memo.root::<Q>(key));
+    let marked = memo.marked::<Q>();
+    match all {
+        Some(all) => {
+            memo.unroot_all::<Q>();
+            all.iter().map(value).collect()
+        }
+        None => marked.iter().map(|key| value(key)).collect(),
+    }
+}
+
+fn named<T>(values: Vec<(Key, Option<Arc<T>>)>) -> Vec<(String, Option<Arc<T>>)> {
+    let values = values.into_iter();
+    values.map(|(key, value)| (key.name, value)).collect()
 }
 
 /// A value that came, changed or went: its key, what it was and what it is.
 type Difference<K, T> = (K, Option<Arc<T>>, Option<Arc<T>>);
 
-/// Puts what is there now in the place of what was, and says what is different. What is the same is still at its address.
+/// Puts what is there now in the place of what was, and says what is different. What is the same is still at its address. Of what is
+/// not named nothing is left if everything is named.
 fn differences<K: Ord + Clone, T>(
     known: &mut BTreeMap<K, Arc<T>>,
-    now: &[(K, Arc<T>)],
+    now: Vec<(K, Option<Arc<T>>)>,
+    is_everything: bool,
 ) -> Vec<Difference<K, T>> {
     let mut differences = Vec::new();
-    let (before, mut new) = (known.len(), 0);
-    for (key, value) in now {
-        match known.get_mut(key) {
-            Some(known) if Arc::ptr_eq(known, value) => {}
-            Some(known) => {
-                let before = mem::replace(known, Arc::clone(value));
-                differences.push((key.clone(), Some(before), Some(Arc::clone(value))));
-            }
-            None => {
-                new += 1;
-                known.insert(key.clone(), Arc::clone(value));
-                differences.push((key.clone(), None, Some(Arc::clone(value))));
-            }
-        }
-    }
-    if before + new > now.len() {
-        let present: BTreeSet<&K> = now.iter().map(|(key, _)| key).collect();
+    if is_everything {
+        let present = now.iter().filter(|(_, value)| value.is_some());
+        let present: BTreeSet<&K> = present.map(|(key, _)| key).collect();
         known.retain(|key, value| {
             let stays = present.contains(key);
             if !stays {
@@ -624,6 +699,19 @@ fn differences<K: Ord + Clone, T>(
             }
             stays
         });
+    }
+    for (key, value) in now {
+        let before = match &value {
+            Some(value) => match known.get_mut(&key) {
+                Some(known) if Arc::ptr_eq(known, value) => continue,
+                Some(known) => Some(mem::replace(known, Arc::clone(value))),
+                None => known.insert(key.clone(), Arc::clone(value)),
+            },
+            None => known.remove(&key),
+        };
+        if before.is_some() || value.is_some() {
+            differences.push((key, before, value));
+        }
     }
     differences
 }

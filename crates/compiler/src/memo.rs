@@ -11,6 +11,10 @@
 //! an input changes, the values that depend on it are marked. A marked value is taken again if none of its reads has another value
 //! now; else it is computed again, and if it comes out equal, its readers are not.
 //!
+//! Almost everything depends on the few values that are computed from all objects, and these seldom change. Marks stop at them: such a
+//! barrier (a query without a key, an index) is brought up to date before anything else is asked for, and only if it has changed are
+//! its readers marked.
+//!
 //! Nothing here knows what is computed.
 
 mod graph;
@@ -58,12 +62,14 @@ type Map<K, V> = rustc_hash::FxHashMap<K, V>;
 pub(crate) trait Table: Send {
     /// Its name.
     fn name(&self) -> &'static str;
-    /// Computes a value again, or brings an index up to date. True if the value is another now.
-    fn compute(&self, memo: &Memo, slot: SlotId, local: usize) -> Computed;
-    /// Whether the value is known to be current once its index is.
-    fn is_reader(&self, local: usize) -> bool;
-    /// Notes that something this value was computed from may have changed; gives those that must be marked with it.
-    fn mark(&self, local: usize) -> Vec<SlotId>;
+    /// Computes a value again. True if the value is another now.
+    fn compute(&self, memo: &Memo, slot: SlotId, local: usize) -> bool;
+    /// Whether marks stop at its values.
+    fn is_barrier(&self) -> bool;
+    /// Notes that something this value was computed from may have changed; says whether marks go on to its readers.
+    fn mark(&self, local: usize) -> Marked;
+    /// Brings up to date what marks stopped at.
+    fn settle(&self, memo: &Memo);
     /// Drops a value that nothing reads any more.
     fn forget(&self, local: usize);
     /// A copy.
@@ -72,14 +78,20 @@ pub(crate) trait Table: Send {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// What came of a computation.
-pub(crate) enum Computed {
-    /// The value is the same.
-    Same,
-    /// The value is another.
-    Changed,
-    /// Whether the value is another was noted already.
-    Noted,
+/// Where marks go from a marked value.
+pub(crate) enum Marked {
+    /// To its readers.
+    Onwards,
+    /// Nowhere before the value is computed again.
+    Barrier,
+    /// Nowhere before the index is up to date.
+    Index,
+}
+
+/// What marks stopped at.
+enum Suspect {
+    Value(SlotId),
+    Index(usize),
 }
 
 /// All values.
@@ -89,12 +101,14 @@ pub(crate) struct Memo {
     /// The reads of the computations under way, the innermost last.
     frames: RefCell<Vec<Frame>>,
     frames_begun: Cell<u32>,
+    /// Barriers that may have changed.
+    suspects: RefCell<Vec<Suspect>>,
 }
 
-/// The reads of one computation, in their order.
+/// The reads of one computation, in their order, each with when it was read.
 struct Frame {
     serial: u32,
-    reads: Vec<SlotId>,
+    reads: Vec<(SlotId, u32)>,
 }
 
 /// What queries read through.
@@ -112,12 +126,14 @@ impl fmt::Debug for Memo {
 
 impl Clone for Memo {
     fn clone(&self) -> Self {
+        self.settle();
         Self {
             graph: self.graph.clone(),
             tables: self.tables.iter().map(|table| table.copy()).collect(),
             frames: RefCell::default(),
             // Values remember which computation has read them.
             frames_begun: self.frames_begun.clone(),
+            suspects: RefCell::default(),
         }
     }
 }
@@ -125,42 +141,56 @@ impl Clone for Memo {
 impl Memo {
     /// A memo of these tables, each at the place that it is registered for.
     pub(crate) fn new(tables: Vec<Box<dyn Table>>) -> Self {
-        let mut graph = Graph::default();
-        graph.begin_pass();
         Self {
-            graph: RefCell::new(graph),
+            graph: RefCell::default(),
             tables,
             frames: RefCell::default(),
             frames_begun: Cell::new(0),
+            suspects: RefCell::default(),
         }
     }
 
     /// Sets an input, or takes it away.
     pub(crate) fn set<I: Input>(&mut self, key: &I::Key, value: Option<I::Value>) {
-        self.graph.get_mut().begin_pass();
         let changed = self.table::<I, input::InputTable<I>>().set(key, value);
         for slot in changed {
             self.changed(slot);
         }
     }
 
-    /// Asks for a value from outside: it is kept until a pass in which it is not asked for.
+    /// Asks for a value from outside: it is kept until somebody says that it is not needed any more.
     pub(crate) fn root<Q: Query>(&self, key: &Q::Key) -> Q::Value {
-        self.root_with_change::<Q>(key).0
-    }
-
-    /// The same, and whether the value is another since the pass before.
-    pub(crate) fn root_with_change<Q: Query>(&self, key: &Q::Key) -> (Q::Value, bool) {
+        self.settle();
         let (slot, value) = self.table::<Q, query::QueryTable<Q>>().get(self, key);
-        (value, self.graph.borrow_mut().root(slot))
+        self.graph.borrow_mut().root(slot);
+        value
     }
 
-    /// Reads for whoever stands outside: nothing is recorded.
+    /// Says that no value of a query is needed from outside any more.
+    pub(crate) fn unroot_all<Q: Query>(&self) {
+        for slot in self.table::<Q, query::QueryTable<Q>>().slots() {
+            self.graph.borrow_mut().unroot(slot);
+        }
+    }
+
+    /// The values that were asked for from outside and may be others now, since this was asked last.
+    pub(crate) fn marked<Q: Query>(&self) -> Vec<Arc<Q::Key>> {
+        self.settle();
+        let marked = self.graph.borrow_mut().take_marked(Q::PLACE);
+        let table = self.table::<Q, query::QueryTable<Q>>();
+        marked
+            .into_iter()
+            .filter_map(|local| table.key(local))
+            .collect()
+    }
+
+    /// Reads from outside: nothing is recorded.
     pub(crate) fn view(&self) -> View<'_> {
+        self.settle();
         View { memo: self }
     }
 
-    /// Drops every value that neither the last pass asked for nor any other value reads.
+    /// Drops every value that is neither needed from outside nor read by any other.
     pub(crate) fn sweep(&mut self) {
         let Self { graph, tables, .. } = self;
         graph.get_mut().sweep(|table, local| {
@@ -192,38 +222,62 @@ impl Memo {
     fn record(&self, slot: SlotId) {
         let mut frames = self.frames.borrow_mut();
         if let Some(frame) = frames.last_mut()
-            && self.graph.borrow_mut().see(slot, frame.serial)
+            && let Some(now) = self.graph.borrow_mut().see(slot, frame.serial)
         {
-            frame.reads.push(slot);
+            frame.reads.push((slot, now));
         }
     }
 
     /// Runs a computation and gives what it read.
-    fn recording<T>(&self, compute: impl FnOnce(&View<'_>) -> T) -> (T, Vec<SlotId>) {
+    fn recording<T>(&self, compute: impl FnOnce(&View<'_>) -> T) -> (T, Vec<(SlotId, u32)>) {
         let serial = self.frames_begun.get().wrapping_add(1);
         self.frames_begun.set(serial);
         let reads = Vec::new();
         self.frames.borrow_mut().push(Frame { serial, reads });
-        let value = compute(&self.view());
+        let value = compute(&View { memo: self });
         let frame = self.frames.borrow_mut().pop();
         (value, frame.map(|frame| frame.reads).unwrap_or_default())
     }
 
+    /// Brings up to date what marks stopped at. Then everything that may be another is marked.
+    fn settle(&self) {
+        loop {
+            let suspect = self.suspects.borrow_mut().pop();
+            match suspect {
+                Some(Suspect::Value(slot)) => {
+                    let is_marked = self.graph.borrow().is_marked(slot);
+                    if is_marked {
+                        self.refresh(slot);
+                    }
+                }
+                Some(Suspect::Index(table)) => {
+                    if let Some(table) = self.tables.get(table) {
+                        table.settle(self);
+                    }
+                }
+                None => return,
+            }
+        }
+    }
+
     /// Makes sure that a value is that of the inputs as they are.
     fn refresh(&self, slot: SlotId) {
+        // Once more where something it read has changed in the meantime.
+        while !self.refresh_once(slot) {}
+    }
+
+    fn refresh_once(&self, slot: SlotId) -> bool {
         let state = self.graph.borrow_mut().begin(slot);
         let (table, local) = match state {
-            graph::Begun::Current => return,
+            graph::Begun::Current => return true,
             graph::Begun::Running { table } => {
                 let name = self.tables.get(table).map_or("?", |table| table.name());
                 unreachable!("{name} depends on itself")
             }
             graph::Begun::New { table, local } => (table, local),
             graph::Begun::Marked { table, local } => {
-                let is_reader = self.tables.get(table).is_some_and(|t| t.is_reader(local));
-                if !is_reader && !self.has_changed_reads(slot) {
-                    self.graph.borrow_mut().end(slot, &Computed::Same);
-                    return;
+                if !self.has_changed_reads(slot) {
+                    return self.graph.borrow_mut().end_verified(slot);
                 }
                 (table, local)
             }
@@ -231,8 +285,13 @@ impl Memo {
         let Some(table) = self.tables.get(table) else {
             unreachable!("every value is of a table")
         };
-        let computed = table.compute(self, slot, local);
-        self.graph.borrow_mut().end(slot, &computed);
+        let has_changed = table.compute(self, slot, local);
+        let is_current = self.graph.borrow_mut().end_computed(slot, has_changed);
+        // The readers of all others were marked with them.
+        if has_changed && table.is_barrier() {
+            self.mark_readers(slot);
+        }
+        is_current
     }
 
     /// Whether something that a value was computed from is another now. Reads are looked at in their order: what was read later may
@@ -250,21 +309,24 @@ impl Memo {
         }
     }
 
-    /// Notes that an input, or a row of an index, has another value.
+    /// Notes that an input, or an answer of an index, is another.
     fn changed(&self, slot: SlotId) {
         self.graph.borrow_mut().set_changed(slot);
         self.mark_readers(slot);
     }
 
-    /// Marks everything that depends on a value.
+    /// Marks everything that depends on a value, as far as the next barriers.
     fn mark_readers(&self, slot: SlotId) {
         let mut marked = self.graph.borrow_mut().mark_readers(slot);
-        while let Some((slot, table, local)) = marked.pop() {
-            let table = self.tables.get(table);
-            let with_it = table.map(|table| table.mark(local)).unwrap_or_default();
-            let mut graph = self.graph.borrow_mut();
-            marked.extend(with_it.into_iter().filter_map(|slot| graph.mark(slot)));
-            marked.extend(graph.mark_readers(slot));
+        while let Some((slot, place, local)) = marked.pop() {
+            let Some(table) = self.tables.get(place) else {
+                continue;
+            };
+            match table.mark(local) {
+                Marked::Onwards => marked.extend(self.graph.borrow_mut().mark_readers(slot)),
+                Marked::Barrier => self.suspects.borrow_mut().push(Suspect::Value(slot)),
+                Marked::Index => self.suspects.borrow_mut().push(Suspect::Index(place)),
+            }
         }
     }
 }

@@ -51,6 +51,7 @@ memo::tables! {
         SharedOut: addresses::SharedOut,
         Share: addresses::ShareOf,
         NodeShare: addresses::NodeShareOf,
+        AddressedSegments: addresses::AddressedSegments,
         TakenAddresses: addresses::TakenOf,
         // Low-level objects.
         Lower: intent::Lower,
@@ -58,6 +59,7 @@ memo::tables! {
         ContestedNames: merge::ContestedNames<false>,
         ContestedNamesAbove: merge::ContestedNames<true>,
         HandWritten: low_level::HandWritten,
+        InEffect: merge::InEffect,
         LastRevision: last_good::LastRevision,
         RevisionBase: revision::BaseOfAll,
         // Groups of nodes.

@@ -157,25 +157,35 @@ fn status(view: &View<'_>, subject: &Subject<'_>) -> Option<Status> {
     Some(status)
 }
 
-/// All objects that have a status.
-pub(crate) fn all(view: &View<'_>) -> Vec<ObjectRef> {
-    let mut all = view.all::<kinds::Settings>();
-    all.extend(view.all::<kinds::Vrf>());
-    all.extend(view.all::<kinds::Network>());
-    all.extend(view.all::<kinds::Destination>());
-    all.extend(view.all::<kinds::Layer2Attachment>());
-    all.extend(view.all::<kinds::Inbound>());
-    all.extend(view.all::<kinds::Outbound>());
-    all.extend(view.all::<kinds::PodNetwork>());
-    all.extend(view.all::<kinds::BgpNeighbor>());
-    all.extend(view.all::<kinds::Collector>());
-    all.extend(view.all::<kinds::TrafficMirror>());
-    all.extend(view.all::<kinds::Layer2NetworkConfiguration>());
-    all.extend(view.all::<kinds::VrfRouteConfiguration>());
-    all.extend(view.all::<kinds::BgpPeering>());
-    all.extend(view.all::<kinds::MirrorTarget>());
-    all.extend(view.all::<kinds::MirrorSelector>());
-    all
+/// The keys of all objects that have a status, by kind.
+pub(crate) fn keys(view: &View<'_>) -> Vec<(Kind, Arc<Vec<Arc<Key>>>)> {
+    vec![
+        (Kind::Settings, view.keys::<kinds::Settings>()),
+        (Kind::Vrf, view.keys::<kinds::Vrf>()),
+        (Kind::Network, view.keys::<kinds::Network>()),
+        (Kind::Destination, view.keys::<kinds::Destination>()),
+        (
+            Kind::Layer2Attachment,
+            view.keys::<kinds::Layer2Attachment>(),
+        ),
+        (Kind::Inbound, view.keys::<kinds::Inbound>()),
+        (Kind::Outbound, view.keys::<kinds::Outbound>()),
+        (Kind::PodNetwork, view.keys::<kinds::PodNetwork>()),
+        (Kind::BgpNeighbor, view.keys::<kinds::BgpNeighbor>()),
+        (Kind::Collector, view.keys::<kinds::Collector>()),
+        (Kind::TrafficMirror, view.keys::<kinds::TrafficMirror>()),
+        (
+            Kind::Layer2NetworkConfiguration,
+            view.keys::<kinds::Layer2NetworkConfiguration>(),
+        ),
+        (
+            Kind::VrfRouteConfiguration,
+            view.keys::<kinds::VrfRouteConfiguration>(),
+        ),
+        (Kind::BgpPeering, view.keys::<kinds::BgpPeering>()),
+        (Kind::MirrorTarget, view.keys::<kinds::MirrorTarget>()),
+        (Kind::MirrorSelector, view.keys::<kinds::MirrorSelector>()),
+    ]
 }
 
 fn settings(view: &View<'_>, subject: &Subject<'_>) -> SettingsStatus {

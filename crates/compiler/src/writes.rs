@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     lower::{
-        LowLevelObject, intent,
+        LowLevelObject,
         low_level::{self, StoredByOwner},
         merge,
     },
@@ -43,18 +43,6 @@ impl Query for StaleOf {
         });
         Arc::new(stale.cloned().collect())
     }
-}
-
-/// The owners of stored objects, and all intents.
-pub(crate) fn owners(view: &View<'_>) -> Vec<ObjectRef> {
-    let owners = view.all_keys::<StoredByOwner>();
-    let owners = owners.iter().flatten().cloned();
-    owners.collect()
-}
-
-/// All intents, whose generated objects may have to be written.
-pub(crate) fn intents(view: &View<'_>) -> Vec<ObjectRef> {
-    intent::all(view)
 }
 
 /// The status that an object must have, where it has another.

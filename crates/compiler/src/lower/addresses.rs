@@ -30,7 +30,13 @@ pub(crate) use self::{
     pool::{AddressPool, ConsumersByPool, Islands},
     sharing::SharedOut,
 };
-use crate::{memo::Query, problem::Problem, snapshot::ObjectRef, view::View};
+use super::low_level;
+use crate::{
+    memo::Query,
+    problem::Problem,
+    snapshot::{ObjectRef, kinds},
+    view::View,
+};
 
 /// The addresses that nodes have on a segment, by the object that the segment comes from and by node.
 pub type NodeAddresses = BTreeMap<ObjectRef, Arc<BTreeMap<String, Vec<IpAddr>>>>;
@@ -96,6 +102,19 @@ impl Query for TakenOf {
 /// What a consumer has.
 pub(super) fn share(view: &View<'_>, subject: &ObjectRef) -> Arc<Share> {
     view.get::<ShareOf>(subject)
+}
+
+/// The objects whose segments give nodes addresses.
+pub(crate) struct AddressedSegments;
+impl Query for AddressedSegments {
+    type Key = ();
+    type Value = Arc<Vec<ObjectRef>>;
+    fn compute(view: &View<'_>, (): &()) -> Arc<Vec<ObjectRef>> {
+        let mut segments = view.all::<kinds::Layer2Attachment>();
+        segments.extend(low_level::hand_written(view).iter().cloned());
+        segments.retain(|subject| nodes::gives_addresses(view, subject));
+        Arc::new(segments)
+    }
 }
 
 /// What the nodes of an object's segment have. Most objects give nodes no addresses, and need no answer of their own.

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     memo::{Query, Registered},
     problem::{self, Problem},
-    snapshot::{IntentKind, Meta, ObjectRef, Resource, kinds},
+    snapshot::{IntentKind, Key, Meta, ObjectRef, Resource, kinds},
     view::View,
 };
 
@@ -139,6 +139,14 @@ pub(crate) fn all(view: &View<'_>) -> Vec<ObjectRef> {
     let kinds = IntentKind::iter();
     let intents = kinds.flat_map(|kind| with_intent!(kind, Of => view.all::<Of>()));
     intents.collect()
+}
+
+/// The keys of all intents, by kind.
+pub(crate) fn keys(view: &View<'_>) -> Vec<Arc<Vec<Arc<Key>>>> {
+    let kinds = IntentKind::iter();
+    kinds
+        .map(|kind| with_intent!(kind, Of => view.keys::<Of>()))
+        .collect()
 }
 
 /// The Network that an intent refers to.

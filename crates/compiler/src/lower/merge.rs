@@ -285,7 +285,19 @@ impl Index for YieldingToIntents {
 }
 
 /// A hand-written object that is in effect: nothing is wrong with its selector, and it yields to no intent.
+pub(crate) struct InEffect;
+impl Query for InEffect {
+    type Key = ObjectRef;
+    type Value = Option<Arc<LowLevelObject>>;
+    fn compute(view: &View<'_>, subject: &ObjectRef) -> Self::Value {
+        let object = view.get::<HandWritten>(subject)?;
+        let yields = view.has::<YieldingToIntents>(subject);
+        (!yields).then(|| Arc::new(object))
+    }
+}
+
+/// A hand-written object that is in effect.
 pub(crate) fn in_effect(view: &View<'_>, subject: &ObjectRef) -> Option<LowLevelObject> {
-    let object = view.get::<HandWritten>(subject)?;
-    (!view.has::<YieldingToIntents>(subject)).then_some(object)
+    let object = view.get::<InEffect>(subject)?;
+    Some(LowLevelObject::clone(&object))
 }

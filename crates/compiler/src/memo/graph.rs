@@ -4,8 +4,6 @@
     reason = "slots are numbered here, and a number is given to nobody before its slot is there"
 )]
 
-use super::Computed;
-
 /// The place of a value in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotId(u32);
@@ -36,12 +34,16 @@ struct Slot {
     table: usize,
     local: usize,
     state: State,
-    /// The pass in which the value became another.
-    changed_in: u32,
-    /// The pass in which it was last found to be current.
-    verified_in: u32,
-    /// The pass in which it was last asked for from outside.
-    asked_in: u32,
+    /// When the value became another.
+    changed_at: u32,
+    /// When it was last found to be current.
+    verified_at: u32,
+    /// Whether it is needed from outside.
+    is_root: bool,
+    /// Whether it is among the marked roots.
+    is_listed: bool,
+    /// Whether something it read has changed since it was read.
+    is_unstable: bool,
     /// The computation that last read it.
     seen_by: u32,
     /// How often others read it.
@@ -65,14 +67,12 @@ pub(super) enum Begun {
 pub(super) struct Graph {
     slots: Vec<Slot>,
     free: Vec<SlotId>,
-    /// Values that were asked for from outside.
-    roots: Vec<SlotId>,
+    /// Values that are needed from outside and were marked.
+    marked_roots: Vec<SlotId>,
     /// Values that lost their last reader.
     unread: Vec<SlotId>,
-    /// Passes are counted from one, so that nothing is verified in pass 0.
-    pass: u32,
-    /// Whether something was asked for since the last input was set.
-    is_asked: bool,
+    /// Counts changes of inputs and barriers.
+    now: u32,
     /// Numbers of comparisons between old and new reads; they count down where computations count up.
     comparisons: u32,
 }
@@ -82,22 +82,16 @@ impl Graph {
         self.slots.len() - self.free.len()
     }
 
-    /// The first input that is set after something was asked for begins a pass.
-    pub(super) fn begin_pass(&mut self) {
-        if self.is_asked || self.pass == 0 {
-            self.pass += 1;
-            self.is_asked = false;
-        }
-    }
-
     pub(super) fn insert(&mut self, table: usize, local: usize) -> SlotId {
         let slot = Slot {
             table,
             local,
             state: State::New,
-            changed_in: self.pass,
-            verified_in: 0,
-            asked_in: 0,
+            changed_at: self.now,
+            verified_at: 0,
+            is_root: false,
+            is_listed: false,
+            is_unstable: false,
             seen_by: 0,
             readers: 0,
             stale: 0,
@@ -117,22 +111,22 @@ impl Graph {
 
     /// An input's value is current by itself.
     pub(super) fn set_current(&mut self, slot: SlotId) {
-        let pass = self.pass;
+        let now = self.now;
         let slot = &mut self.slots[slot.place()];
         slot.state = State::Current;
-        slot.verified_in = pass;
+        slot.verified_at = now;
     }
 
-    /// Notes a read; false if this computation has read the value before.
-    pub(super) fn see(&mut self, slot: SlotId, computation: u32) -> bool {
+    /// Notes a read, and gives when it was; nothing if this computation has read the value before.
+    pub(super) fn see(&mut self, slot: SlotId, computation: u32) -> Option<u32> {
+        let now = self.now;
         let slot = &mut self.slots[slot.place()];
         let is_first = slot.seen_by != computation;
         slot.seen_by = computation;
-        is_first
+        is_first.then_some(now)
     }
 
     pub(super) fn begin(&mut self, slot: SlotId) -> Begun {
-        self.is_asked = true;
         let slot = &mut self.slots[slot.place()];
         let (table, local) = (slot.table, slot.local);
         match slot.state {
@@ -150,14 +144,45 @@ impl Graph {
         }
     }
 
-    pub(super) fn end(&mut self, slot: SlotId, computed: &Computed) {
-        let pass = self.pass;
-        let slot = &mut self.slots[slot.place()];
-        slot.state = State::Current;
-        slot.verified_in = pass;
-        if matches!(computed, Computed::Changed) {
-            slot.changed_in = pass;
+    /// Notes that a value was found to be that of its reads. False where one of them has changed since it was looked at.
+    pub(super) fn end_verified(&mut self, id: SlotId) -> bool {
+        let slot = &self.slots[id.place()];
+        let is_old = |read: &SlotId| {
+            let read = &self.slots[read.place()];
+            read.state == State::Marked || read.changed_at > slot.verified_at
+        };
+        let is_unstable = slot.reads.iter().any(is_old);
+        self.end(id, is_unstable)
+    }
+
+    /// Notes that a value was computed, and whether it is another. False where something it read has changed since it was read.
+    pub(super) fn end_computed(&mut self, id: SlotId, has_changed: bool) -> bool {
+        if has_changed {
+            self.now += 1;
+            let now = self.now;
+            self.slots[id.place()].changed_at = now;
         }
+        let is_unstable = self.slots[id.place()].is_unstable;
+        self.end(id, is_unstable)
+    }
+
+    fn end(&mut self, id: SlotId, is_unstable: bool) -> bool {
+        let now = self.now;
+        let slot = &mut self.slots[id.place()];
+        slot.is_unstable = false;
+        if is_unstable {
+            // It is looked at once more.
+            slot.state = State::Marked;
+        } else {
+            slot.state = State::Current;
+            slot.verified_at = now;
+        }
+        !is_unstable
+    }
+
+    /// Whether a value is there and marked.
+    pub(super) fn is_marked(&self, slot: SlotId) -> bool {
+        self.slots[slot.place()].state == State::Marked
     }
 
     pub(super) fn read_at(&self, slot: SlotId, place: usize) -> Option<SlotId> {
@@ -166,27 +191,53 @@ impl Graph {
 
     /// Whether a value became another after another one was verified.
     pub(super) fn is_newer(&self, read: SlotId, reader: SlotId) -> bool {
-        self.slots[read.place()].changed_in > self.slots[reader.place()].verified_in
+        self.slots[read.place()].changed_at > self.slots[reader.place()].verified_at
     }
 
     pub(super) fn set_changed(&mut self, slot: SlotId) {
-        let pass = self.pass;
-        self.slots[slot.place()].changed_in = pass;
+        self.now += 1;
+        let now = self.now;
+        self.slots[slot.place()].changed_at = now;
     }
 
-    /// Notes that a value is asked for from outside; says whether it became another in this pass.
-    pub(super) fn root(&mut self, id: SlotId) -> bool {
-        let pass = self.pass;
-        let slot = &mut self.slots[id.place()];
-        if slot.asked_in == 0 {
-            self.roots.push(id);
-        }
-        slot.asked_in = pass;
-        slot.changed_in == pass
+    /// Notes that a value is needed from outside.
+    pub(super) fn root(&mut self, id: SlotId) {
+        self.slots[id.place()].is_root = true;
+    }
+
+    /// Notes that a value is not needed from outside any more.
+    pub(super) fn unroot(&mut self, id: SlotId) {
+        self.slots[id.place()].is_root = false;
+        self.unread.push(id);
+    }
+
+    /// The local numbers of the roots of a table that were marked since this was asked last.
+    pub(super) fn take_marked(&mut self, table: usize) -> Vec<usize> {
+        let mut marked = Vec::new();
+        let slots = &mut self.slots;
+        self.marked_roots.retain(|id| {
+            let slot = &mut slots[id.place()];
+            let is_of_table = slot.table == table;
+            if is_of_table {
+                slot.is_listed = false;
+                if slot.is_root {
+                    marked.push(slot.local);
+                }
+            }
+            !is_of_table
+        });
+        marked
     }
 
     /// Puts what a computation read in the place of what it read before.
-    pub(super) fn set_reads(&mut self, id: SlotId, reads: Vec<SlotId>) {
+    pub(super) fn set_reads(&mut self, id: SlotId, reads: &[(SlotId, u32)]) {
+        let is_old = |(read, at): &(SlotId, u32)| {
+            let read = &self.slots[read.place()];
+            read.state == State::Marked || read.changed_at > *at
+        };
+        let is_unstable = reads.iter().any(is_old);
+        self.slots[id.place()].is_unstable = is_unstable;
+        let reads: Vec<SlotId> = reads.iter().map(|(read, _)| *read).collect();
         if self.slots[id.place()].reads == reads {
             return;
         }
@@ -219,10 +270,16 @@ impl Graph {
     /// Marks one value, and gives its place; nothing if it is marked already.
     pub(super) fn mark(&mut self, id: SlotId) -> Option<(SlotId, usize, usize)> {
         let slot = &mut self.slots[id.place()];
-        if slot.state != State::Current {
+        // What read nothing depends on nothing: it is here by a reader that is no more.
+        if slot.state != State::Current || slot.reads.is_empty() {
             return None;
         }
         slot.state = State::Marked;
+        if slot.is_root && !slot.is_listed {
+            slot.is_listed = true;
+            self.marked_roots.push(id);
+        }
+        let slot = &self.slots[id.place()];
         Some((id, slot.table, slot.local))
     }
 
@@ -252,20 +309,9 @@ impl Graph {
 
     /// Drops what nobody needs, and tells each value's table.
     pub(super) fn sweep(&mut self, forget: impl Fn(usize, usize)) {
-        let pass = self.pass;
-        let roots = std::mem::take(&mut self.roots);
-        for root in roots {
-            let slot = &mut self.slots[root.place()];
-            if slot.asked_in == pass {
-                self.roots.push(root);
-            } else {
-                slot.asked_in = 0;
-                self.unread.push(root);
-            }
-        }
         while let Some(id) = self.unread.pop() {
             let slot = &mut self.slots[id.place()];
-            let is_needed = slot.readers > 0 || slot.asked_in != 0;
+            let is_needed = slot.readers > 0 || slot.is_root;
             if is_needed || slot.state == State::Free {
                 continue;
             }
@@ -278,6 +324,11 @@ impl Graph {
     pub(super) fn retire(&mut self, id: SlotId) {
         let slot = &mut self.slots[id.place()];
         slot.state = State::Free;
+        if slot.is_listed {
+            slot.is_listed = false;
+            self.marked_roots.retain(|root| *root != id);
+        }
+        let slot = &mut self.slots[id.place()];
         let reads = std::mem::take(&mut slot.reads);
         self.free.push(id);
         for read in reads {

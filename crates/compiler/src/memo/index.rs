@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Computed, Key, Map, Memo, Registered, Table, View, graph::SlotId};
+use super::{Key, Map, Marked, Memo, Registered, Table, View, graph::SlotId};
 
 /// The inverse of what sources give.
 pub(crate) trait Index: Registered {
@@ -39,10 +39,8 @@ struct Rows<X: Index> {
     ranges: BTreeMap<Bounds<X>, Range<X>>,
     members: Vec<Member<X>>,
     free: Vec<usize>,
-    /// The slots of all who read answers, and some that did.
-    readers: Vec<SlotId>,
-    /// How many of those do not any more.
-    stale_readers: usize,
+    /// Answers that have become others and whose readers are not marked yet.
+    changed: Vec<SlotId>,
     /// Rows that may give something else now.
     marked: Vec<usize>,
     are_sources_marked: bool,
@@ -103,8 +101,7 @@ impl<X: Index> Default for IndexTable<X> {
             ranges: BTreeMap::new(),
             members: Vec::new(),
             free: Vec::new(),
-            readers: Vec::new(),
-            stale_readers: 0,
+            changed: Vec::new(),
             marked: Vec::new(),
             are_sources_marked: false,
             is_running: false,
@@ -127,8 +124,6 @@ impl<X: Index> IndexTable<X> {
             Arc::new(items.collect())
         });
         let items = Arc::clone(items);
-        drop(rows);
-        memo.refresh(slot);
         (slot, items)
     }
 
@@ -142,8 +137,6 @@ impl<X: Index> IndexTable<X> {
         let posting = rows.posting(key);
         posting.has_slot = Some(slot);
         let has = !posting.items.is_empty();
-        drop(rows);
-        memo.refresh(slot);
         (slot, has)
     }
 
@@ -172,8 +165,6 @@ impl<X: Index> IndexTable<X> {
         });
         let cached = Some(Arc::clone(&keys));
         rows.ranges.insert(bounds, Range { slot, keys: cached });
-        drop(rows);
-        memo.refresh(slot);
         (slot, keys)
     }
 
@@ -212,13 +203,20 @@ impl<X: Index> IndexTable<X> {
                 memo.refresh(slot);
             }
         }
-        self.0.borrow_mut().is_running = false;
+        let changed = {
+            let mut rows = self.0.borrow_mut();
+            rows.is_running = false;
+            mem::take(&mut rows.changed)
+        };
+        for slot in changed {
+            memo.changed(slot);
+        }
     }
 
     /// Asks which sources there are, and makes a row for each new one.
     fn list_sources(&self, memo: &Memo, slot: SlotId) {
         let (sources, reads) = memo.recording(X::sources);
-        memo.graph.borrow_mut().set_reads(slot, reads);
+        memo.graph.borrow_mut().set_reads(slot, &reads);
         let sources: BTreeSet<X::Source> = sources.into_iter().collect();
         let mut rows = self.0.borrow_mut();
         let gone = rows.by_source.iter();
@@ -233,7 +231,7 @@ impl<X: Index> IndexTable<X> {
             };
             if let Member::Row(row) = mem::replace(member, Member::Free) {
                 rows.free.push(local);
-                rows.replace(memo, &source, &row.entries, &[]);
+                rows.replace(&source, &row.entries, &[]);
                 memo.graph.borrow_mut().retire(row.slot);
             }
         }
@@ -261,14 +259,14 @@ impl<X: Index> IndexTable<X> {
     fn fill_row(&self, memo: &Memo, slot: SlotId, source: &Arc<X::Source>, local: usize) {
         let (entries, reads) = memo.recording(|view| X::entries(view, source));
         let entries = once(entries);
-        memo.graph.borrow_mut().set_reads(slot, reads);
+        memo.graph.borrow_mut().set_reads(slot, &reads);
         let mut rows = self.0.borrow_mut();
         let rows = &mut *rows;
         let before = match rows.members.get_mut(local) {
             Some(Member::Row(row)) => mem::take(&mut row.entries),
             _ => Vec::new(),
         };
-        rows.replace(memo, source, &before, &entries);
+        rows.replace(source, &before, &entries);
         if let Some(Member::Row(row)) = rows.members.get_mut(local) {
             row.entries = entries;
         }
@@ -325,12 +323,11 @@ impl<X: Index> Rows<X> {
         })
     }
 
-    /// A slot for somebody who reads an answer. The answer is current: the index is.
+    /// A slot for somebody who reads an answer. The answer is current whenever the index is.
     fn reader(&mut self, memo: &Memo, member: Member<X>) -> SlotId {
         let local = self.member(member);
         let slot = memo.new_slot::<X>(local);
         memo.graph.borrow_mut().set_current(slot);
-        self.readers.push(slot);
         slot
     }
 
@@ -347,7 +344,6 @@ impl<X: Index> Rows<X> {
     /// Puts what a source gives now in the place of what it gave, and notes whose answers that changes.
     fn replace(
         &mut self,
-        memo: &Memo,
         source: &Arc<X::Source>,
         before: &[(X::Key, X::Item)],
         now: &[(X::Key, X::Item)],
@@ -364,7 +360,7 @@ impl<X: Index> Rows<X> {
             if let Some(place) = place {
                 posting.items.remove(place);
                 let is_last = posting.items.is_empty();
-                self.note_change(memo, key, is_last);
+                self.note_change(key, is_last);
             }
         }
         for (key, item) in now {
@@ -376,20 +372,17 @@ impl<X: Index> Rows<X> {
             let is_first = posting.items.is_empty();
             let given = (Arc::clone(source), item.clone());
             posting.items.insert(place, given);
-            self.note_change(memo, key, is_first);
+            self.note_change(key, is_first);
         }
     }
 
     /// Notes that sources give something else under a key, and perhaps that nobody or somebody gives it at all.
-    fn note_change(&mut self, memo: &Memo, key: &X::Key, comes_or_goes: bool) {
-        let mut graph = memo.graph.borrow_mut();
+    fn note_change(&mut self, key: &X::Key, comes_or_goes: bool) {
         let Some(posting) = self.postings.get_mut(key) else {
             return;
         };
         posting.shared = None;
-        if let Some(slot) = posting.slot {
-            graph.set_changed(slot);
-        }
+        self.changed.extend(posting.slot);
         if comes_or_goes {
             if let Some(sorted) = &mut self.sorted {
                 if posting.items.is_empty() {
@@ -398,9 +391,7 @@ impl<X: Index> Rows<X> {
                     sorted.insert(key.clone());
                 }
             }
-            if let Some(slot) = posting.has_slot {
-                graph.set_changed(slot);
-            }
+            self.changed.extend(posting.has_slot);
             let around = self.ranges.iter_mut();
             let around = around.filter(|(bounds, _)| {
                 let bounds = bounds.as_ref();
@@ -408,7 +399,7 @@ impl<X: Index> Rows<X> {
             });
             for (_, range) in around {
                 range.keys = None;
-                graph.set_changed(range.slot);
+                self.changed.push(range.slot);
             }
         }
         if posting.items.is_empty() && posting.slot.is_none() && posting.has_slot.is_none() {
@@ -422,48 +413,37 @@ impl<X: Index> Table for IndexTable<X> {
         X::NAME
     }
 
-    fn compute(&self, memo: &Memo, slot: SlotId, local: usize) -> Computed {
-        enum What<S> {
-            Sources,
-            Row(Arc<S>),
-            Reader,
-        }
-        let what = match self.0.borrow().members.get(local) {
-            Some(Member::Sources) => What::Sources,
-            Some(Member::Row(row)) => What::Row(Arc::clone(&row.source)),
-            _ => What::Reader,
+    fn compute(&self, memo: &Memo, slot: SlotId, local: usize) -> bool {
+        let row = match self.0.borrow().members.get(local) {
+            Some(Member::Row(row)) => Some(Arc::clone(&row.source)),
+            _ => None,
         };
-        match what {
-            What::Sources => self.list_sources(memo, slot),
-            What::Row(source) => self.fill_row(memo, slot, &source, local),
-            What::Reader => self.update(memo),
+        match row {
+            Some(source) => self.fill_row(memo, slot, &source, local),
+            None => self.list_sources(memo, slot),
         }
-        Computed::Noted
+        // Nobody reads rows: who reads what they give is noted with the answers.
+        false
     }
 
-    fn is_reader(&self, local: usize) -> bool {
-        let rows = self.0.borrow();
-        let member = rows.members.get(local);
-        matches!(
-            member,
-            Some(Member::Posting(_) | Member::Has(_) | Member::Range(_))
-        )
+    /// Its answers are noted one by one.
+    fn is_barrier(&self) -> bool {
+        false
     }
 
-    /// Which key a row will give is not known before it is asked, so all readers must look again.
-    fn mark(&self, local: usize) -> Vec<SlotId> {
+    /// Which key a row will give is not known before it is asked.
+    fn mark(&self, local: usize) -> Marked {
         let mut rows = self.0.borrow_mut();
-        let was_current = !rows.are_sources_marked && rows.marked.is_empty();
         match rows.members.get(local) {
             Some(Member::Sources) => rows.are_sources_marked = true,
             Some(Member::Row(_)) => rows.marked.push(local),
-            _ => return Vec::new(),
+            _ => return Marked::Onwards,
         }
-        if was_current {
-            rows.readers.clone()
-        } else {
-            Vec::new()
-        }
+        Marked::Index
+    }
+
+    fn settle(&self, memo: &Memo) {
+        self.update(memo);
     }
 
     fn forget(&self, local: usize) {
@@ -491,10 +471,6 @@ impl<X: Index> Table for IndexTable<X> {
             }
         }
         rows.free.push(local);
-        rows.stale_readers += 1;
-        if rows.stale_readers * 2 > rows.readers.len() {
-            rows.list_readers();
-        }
     }
 
     fn copy(&self) -> Box<dyn Table> {
@@ -535,8 +511,7 @@ impl<X: Index> Table for IndexTable<X> {
             ranges: ranges.collect(),
             members: members.collect(),
             free: rows.free.clone(),
-            readers: rows.readers.clone(),
-            stale_readers: rows.stale_readers,
+            changed: Vec::new(),
             marked: rows.marked.clone(),
             are_sources_marked: rows.are_sources_marked,
             is_running: false,
@@ -549,15 +524,6 @@ impl<X: Index> Table for IndexTable<X> {
 }
 
 impl<X: Index> Rows<X> {
-    /// Forgets those who do not read answers any more.
-    fn list_readers(&mut self) {
-        let postings = self.postings.values();
-        let postings = postings.flat_map(|posting| [posting.slot, posting.has_slot]);
-        let ranges = self.ranges.values().map(|range| range.slot);
-        self.readers = postings.flatten().chain(ranges).collect();
-        self.stale_readers = 0;
-    }
-
     fn drop_empty(&mut self, key: &X::Key) {
         let is_empty = self.postings.get(key).is_some_and(|posting| {
             posting.items.is_empty() && posting.slot.is_none() && posting.has_slot.is_none()

@@ -2,7 +2,7 @@
 
 use std::{any::Any, cell::RefCell, sync::Arc};
 
-use super::{Computed, Key, Map, Memo, Registered, Table, Value, graph::SlotId};
+use super::{Key, Map, Marked, Memo, Registered, Table, Value, graph::SlotId};
 
 /// How many parts a value can have.
 const PARTS: usize = 3;
@@ -173,17 +173,19 @@ impl<I: Input> Table for InputTable<I> {
         I::NAME
     }
 
-    fn compute(&self, _memo: &Memo, _slot: SlotId, _local: usize) -> Computed {
+    fn compute(&self, _memo: &Memo, _slot: SlotId, _local: usize) -> bool {
         unreachable!("{} is set, not computed", I::NAME)
     }
 
-    fn is_reader(&self, _local: usize) -> bool {
+    fn is_barrier(&self) -> bool {
         false
     }
 
-    fn mark(&self, _local: usize) -> Vec<SlotId> {
-        Vec::new()
+    fn mark(&self, _local: usize) -> Marked {
+        Marked::Onwards
     }
+
+    fn settle(&self, _memo: &Memo) {}
 
     fn forget(&self, local: usize) {
         let mut values = self.0.borrow_mut();

@@ -1,8 +1,12 @@
 //! Queries: plain functions of a key.
 
-use std::{any::Any, cell::RefCell, sync::Arc};
+use std::{
+    any::{Any, TypeId},
+    cell::RefCell,
+    sync::Arc,
+};
 
-use super::{Computed, Key, Map, Memo, Registered, Table, Value, View, graph::SlotId};
+use super::{Key, Map, Marked, Memo, Registered, Table, Value, View, graph::SlotId};
 
 /// A value that is computed from others.
 pub(crate) trait Query: Registered {
@@ -52,12 +56,17 @@ impl<Q: Query> QueryTable<Q> {
         }
     }
 
-    fn key(&self, local: usize) -> Arc<Q::Key> {
+    /// The key of an entry that has not been dropped.
+    pub(super) fn key(&self, local: usize) -> Option<Arc<Q::Key>> {
         let answers = self.0.borrow();
-        match answers.entries.get(local).and_then(Option::as_ref) {
-            Some(entry) => Arc::clone(&entry.key),
-            None => unreachable!("{} has not been dropped", Q::NAME),
-        }
+        let entry = answers.entries.get(local).and_then(Option::as_ref);
+        entry.map(|entry| Arc::clone(&entry.key))
+    }
+
+    /// The slots of all keys that were asked for, in no order.
+    pub(super) fn slots(&self) -> Vec<SlotId> {
+        let answers = self.0.borrow();
+        answers.places.values().map(|(slot, _)| *slot).collect()
     }
 }
 
@@ -81,30 +90,39 @@ impl<Q: Query> Table for QueryTable<Q> {
         Q::NAME
     }
 
-    fn compute(&self, memo: &Memo, slot: SlotId, local: usize) -> Computed {
-        let key = self.key(local);
+    fn compute(&self, memo: &Memo, slot: SlotId, local: usize) -> bool {
+        let Some(key) = self.key(local) else {
+            unreachable!("{} has not been dropped", Q::NAME)
+        };
         let (value, reads) = memo.recording(|view| Q::compute(view, &key));
-        memo.graph.borrow_mut().set_reads(slot, reads);
+        memo.graph.borrow_mut().set_reads(slot, &reads);
         let mut answers = self.0.borrow_mut();
         let entry = answers.entries.get_mut(local).and_then(Option::as_mut);
         let known = entry.map(|entry| &mut entry.value);
         match known {
-            Some(Some(known)) if *known == value => Computed::Same,
+            Some(Some(known)) if *known == value => false,
             Some(known) => {
                 *known = Some(value);
-                Computed::Changed
+                true
             }
             None => unreachable!("{} has not been dropped", Q::NAME),
         }
     }
 
-    fn is_reader(&self, _local: usize) -> bool {
-        false
+    /// What has no key is computed from all of something.
+    fn is_barrier(&self) -> bool {
+        TypeId::of::<Q::Key>() == TypeId::of::<()>()
     }
 
-    fn mark(&self, _local: usize) -> Vec<SlotId> {
-        Vec::new()
+    fn mark(&self, _local: usize) -> Marked {
+        if self.is_barrier() {
+            Marked::Barrier
+        } else {
+            Marked::Onwards
+        }
     }
+
+    fn settle(&self, _memo: &Memo) {}
 
     fn forget(&self, local: usize) {
         let mut answers = self.0.borrow_mut();
