@@ -16,6 +16,10 @@ pub(crate) trait Query: Registered {
     type Value: Value;
     /// Computes the answer, from nothing but the key and what is read through the view.
     fn compute(view: &View<'_>, key: &Self::Key) -> Self::Value;
+    /// Whether marks stop at its values: much depends on them, and they seldom change. What has no key is computed from all of something.
+    fn is_barrier() -> bool {
+        TypeId::of::<Self::Key>() == TypeId::of::<()>()
+    }
 }
 
 /// The answers of a query.
@@ -109,9 +113,8 @@ impl<Q: Query> Table for QueryTable<Q> {
         }
     }
 
-    /// What has no key is computed from all of something.
     fn is_barrier(&self) -> bool {
-        TypeId::of::<Q::Key>() == TypeId::of::<()>()
+        Q::is_barrier()
     }
 
     fn mark(&self, _local: usize) -> Marked {

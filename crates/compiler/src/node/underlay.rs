@@ -170,6 +170,10 @@ pub(crate) struct AddressesOfPool;
 impl Query for AddressesOfPool {
     type Key = Prefix;
     type Value = Arc<FxHashMap<Arc<str>, IpAddr>>;
+    /// Every node reads it, and a node that moves from one group to another changes nothing of it.
+    fn is_barrier() -> bool {
+        true
+    }
     fn compute(view: &View<'_>, prefix: &Prefix) -> Self::Value {
         let members = members(view, *prefix);
         let by_name: FxHashMap<&str, &PoolMember> =
