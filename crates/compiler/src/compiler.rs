@@ -689,6 +689,14 @@ fn differences<K: Ord + Clone, T>(
     is_everything: bool,
 ) -> Vec<Difference<K, T>> {
     let mut differences = Vec::new();
+    if known.is_empty() {
+        let now = now.into_iter();
+        let now = now.filter_map(|(key, value)| Some((key, value?)));
+        *known = now.collect();
+        let known = known.iter();
+        let new = known.map(|(key, value)| (key.clone(), None, Some(Arc::clone(value))));
+        return new.collect();
+    }
     if is_everything {
         let present = now.iter().filter(|(_, value)| value.is_some());
         let present: BTreeSet<&K> = present.map(|(key, _)| key).collect();

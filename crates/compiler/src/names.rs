@@ -197,11 +197,9 @@ pub fn short_hash(text: &str) -> String {
 
 /// Bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _written = write!(text, "{byte:02x}");
-        text
-    })
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits.map(digit).collect()
 }
 
 /// `prefix` and `rest`, or, where that does not fit, `prefix` with a hash of the rest.

@@ -35,7 +35,7 @@ pub(crate) use self::{
         ProblemsOfGroup, interface_problem, is_idle,
     },
     group::{
-        BuiltFor, FirstNode, HasOverlay, MembersOf, NumbersFor, SteeredVrfs, Tables, TablesFor,
+        BuiltFor, FirstNode, HasOverlay, MembersOf, NumbersFor, SteeringFor, Tables, TablesFor,
         TablesInUse, problems_without_nodes, unreached,
     },
     peers::WrongWithPeering,
@@ -43,7 +43,7 @@ pub(crate) use self::{
         AskedKeys, Facet, Facets, NodesBySignature, Requirements, Signature, SignatureOf, signature,
     },
     stored::{ProgressOf, PublishedOf},
-    underlay::{AddressesOfPool, HoldersByAddress, PlaceOf, PlanFor, PlanOf, router_addresses},
+    underlay::{AddressesOfPool, HoldersByAddress, PlaceOf, PlanOf, PlansFor, router_addresses},
     vrfs::{NumbersOfAll, SaidOf},
 };
 pub use self::{

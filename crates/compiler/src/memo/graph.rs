@@ -50,7 +50,7 @@ struct Slot {
     readers: u32,
     /// How many of `read_by` do not read it any more.
     stale: u32,
-    reads: Vec<SlotId>,
+    reads: Box<[SlotId]>,
     /// Who reads it, and some who did.
     read_by: Vec<SlotId>,
 }
@@ -95,7 +95,7 @@ impl Graph {
             seen_by: 0,
             readers: 0,
             stale: 0,
-            reads: Vec::new(),
+            reads: Box::default(),
             read_by: Vec::new(),
         };
         if let Some(id) = self.free.pop() {
@@ -180,6 +180,11 @@ impl Graph {
         !is_unstable
     }
 
+    /// Whether a value is that of the inputs as they are.
+    pub(super) fn is_current(&self, slot: SlotId) -> bool {
+        self.slots[slot.place()].state == State::Current
+    }
+
     /// Whether a value is there and marked.
     pub(super) fn is_marked(&self, slot: SlotId) -> bool {
         self.slots[slot.place()].state == State::Marked
@@ -237,7 +242,7 @@ impl Graph {
         };
         let is_unstable = reads.iter().any(is_old);
         self.slots[id.place()].is_unstable = is_unstable;
-        let reads: Vec<SlotId> = reads.iter().map(|(read, _)| *read).collect();
+        let reads: Box<[SlotId]> = reads.iter().map(|(read, _)| *read).collect();
         if self.slots[id.place()].reads == reads {
             return;
         }

@@ -32,7 +32,7 @@ pub(super) struct IndexTable<X: Index>(RefCell<Rows<X>>);
 struct Rows<X: Index> {
     /// The slot that says which sources there are; absent until somebody asks.
     sources: Option<SlotId>,
-    by_source: BTreeMap<Arc<X::Source>, usize>,
+    by_source: Map<Arc<X::Source>, usize>,
     postings: Map<X::Key, Posting<X>>,
     /// The keys that somebody gives, once somebody has asked for a range of them.
     sorted: Option<BTreeSet<X::Key>>,
@@ -95,7 +95,7 @@ impl<X: Index> Default for IndexTable<X> {
     fn default() -> Self {
         Self(RefCell::new(Rows {
             sources: None,
-            by_source: BTreeMap::new(),
+            by_source: Map::default(),
             postings: Map::default(),
             sorted: None,
             ranges: BTreeMap::new(),
@@ -217,24 +217,35 @@ impl<X: Index> IndexTable<X> {
     fn list_sources(&self, memo: &Memo, slot: SlotId) {
         let (sources, reads) = memo.recording(X::sources);
         memo.graph.borrow_mut().set_reads(slot, &reads);
-        let sources: BTreeSet<X::Source> = sources.into_iter().collect();
+        let mut sources: Vec<X::Source> = sources;
+        sources.sort_unstable();
+        sources.dedup();
         let mut rows = self.0.borrow_mut();
-        let gone = rows.by_source.iter();
-        let gone = gone.filter(|(source, _)| !sources.contains(&***source));
-        let gone: Vec<(Arc<X::Source>, usize)> = gone
-            .map(|(source, local)| (Arc::clone(source), *local))
+        let rows = &mut *rows;
+        let is_gone = |member: &Member<X>| match member {
+            Member::Row(row) => sources.binary_search(&row.source).is_err(),
+            Member::Sources
+            | Member::Posting(_)
+            | Member::Has(_)
+            | Member::Range(_)
+            | Member::Free => false,
+        };
+        let gone = rows.members.iter().enumerate();
+        let gone: Vec<usize> = gone
+            .filter_map(|(local, member)| is_gone(member).then_some(local))
             .collect();
-        for (source, local) in gone {
-            rows.by_source.remove(&source);
+        for local in gone {
             let Some(member) = rows.members.get_mut(local) else {
                 continue;
             };
             if let Member::Row(row) = mem::replace(member, Member::Free) {
+                rows.by_source.remove(&row.source);
                 rows.free.push(local);
-                rows.replace(&source, &row.entries, &[]);
+                rows.replace(&row.source, &row.entries, &[]);
                 memo.graph.borrow_mut().retire(row.slot);
             }
         }
+        rows.by_source.reserve(sources.len());
         for source in sources {
             if rows.by_source.contains_key(&source) {
                 continue;
@@ -275,6 +286,9 @@ impl<X: Index> IndexTable<X> {
 
 /// Entries sorted by key, nothing twice.
 fn once<K: Ord, V: PartialEq>(mut entries: Vec<(K, V)>) -> Vec<(K, V)> {
+    if entries.len() < 2 {
+        return entries;
+    }
     entries.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut unique: Vec<(K, V)> = Vec::with_capacity(entries.len());
     for (key, item) in entries {

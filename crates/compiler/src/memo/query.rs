@@ -49,15 +49,19 @@ impl<Q: Query> Default for QueryTable<Q> {
 
 impl<Q: Query> QueryTable<Q> {
     pub(super) fn get(&self, memo: &Memo, key: &Q::Key) -> (SlotId, Q::Value) {
-        let known = self.0.borrow().places.get(key).copied();
+        let known = {
+            let answers = self.0.borrow();
+            let known = answers.places.get(key).copied();
+            if let Some((slot, local)) = known
+                && memo.graph.borrow().is_current(slot)
+            {
+                return (slot, answers.value(local));
+            }
+            known
+        };
         let (slot, local) = known.unwrap_or_else(|| self.0.borrow_mut().insert(memo, key));
         memo.refresh(slot);
-        let answers = self.0.borrow();
-        let entry = answers.entries.get(local).and_then(Option::as_ref);
-        match entry.and_then(|entry| entry.value.clone()) {
-            Some(value) => (slot, value),
-            None => unreachable!("{} has been computed", Q::NAME),
-        }
+        (slot, self.0.borrow().value(local))
     }
 
     /// The key of an entry that has not been dropped.
@@ -75,6 +79,14 @@ impl<Q: Query> QueryTable<Q> {
 }
 
 impl<Q: Query> Answers<Q> {
+    fn value(&self, local: usize) -> Q::Value {
+        let entry = self.entries.get(local).and_then(Option::as_ref);
+        match entry.and_then(|entry| entry.value.clone()) {
+            Some(value) => value,
+            None => unreachable!("{} has been computed", Q::NAME),
+        }
+    }
+
     fn insert(&mut self, memo: &Memo, key: &Q::Key) -> (SlotId, usize) {
         let key = Arc::new(key.clone());
         let local = self.free.pop().unwrap_or(self.entries.len());

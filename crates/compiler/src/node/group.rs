@@ -26,7 +26,6 @@ use crate::{
     allocate, fingerprint,
     lower::{LowLevel, LowLevelObject, intent, low_level, merge, networks},
     memo::{Index, Query},
-    names,
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
     view::View,
@@ -116,9 +115,8 @@ impl Query for MembersOf {
     type Key = Signature;
     type Value = Arc<Members>;
     fn compute(view: &View<'_>, signature: &Signature) -> Arc<Members> {
-        let selected = selection::selected(view, signature).into_iter();
-        let objects = selected.filter_map(|one| one.object().cloned());
-        let mut members = Members::of(objects);
+        let objects = selection::selected(view, signature, |one| one.object().cloned());
+        let mut members = Members::of(objects.into_iter());
         let is_sound = |one: &Arc<LowLevel<_>>| view.get::<WrongWithPeering>(&one.name).is_empty();
         members.bgp.retain(is_sound);
         Arc::new(members)
@@ -173,17 +171,18 @@ impl Query for NumbersFor {
     }
 }
 
-/// The VRFs of a group whose traffic is routed by its source.
-pub(crate) struct SteeredVrfs;
-impl Query for SteeredVrfs {
+/// What is routed by its source in a group. Without an overlay that is nothing.
+pub(crate) struct SteeringFor;
+impl Query for SteeringFor {
     type Key = Signature;
-    type Value = Arc<BTreeSet<String>>;
-    fn compute(view: &View<'_>, signature: &Signature) -> Arc<BTreeSet<String>> {
+    type Value = Arc<Steering>;
+    fn compute(view: &View<'_>, signature: &Signature) -> Arc<Steering> {
+        if !view.get::<HasOverlay>(signature) {
+            return Arc::default();
+        }
         let members = view.get::<MembersOf>(signature);
-        let group = members.group(None, view.get::<HasOverlay>(signature));
-        let (steering, _) = Steering::of(&group, &view.get::<NumbersFor>(signature));
-        let vrfs = steering.vrfs().into_iter();
-        Arc::new(vrfs.map(str::to_owned).collect())
+        let numbers = view.get::<NumbersFor>(signature);
+        Arc::new(Steering::find(&members.group(None, true), &numbers))
     }
 }
 
@@ -217,9 +216,7 @@ impl Query for Tables {
         let mut names = vrfs::names_of_vrfs(view);
         names.insert(settings.cluster_vrf.name.to_string());
         for signature in view.all_keys::<NodesBySignature>().iter() {
-            let steered = view.get::<SteeredVrfs>(signature);
-            let local = steered.iter().map(|vrf| names::local_vrf(vrf).to_string());
-            names.extend(local);
+            names.extend(view.get::<SteeringFor>(signature).names());
         }
         let mut before: BTreeMap<String, u32> = BTreeMap::new();
         for (vrf, table) in view.all_keys::<TablesInUse>().iter() {
@@ -244,9 +241,8 @@ impl Query for TablesFor {
         let members = view.get::<MembersOf>(signature);
         let cluster = view.settings().cluster_vrf.name.to_string();
         let vrfs = members.vrf.iter().map(|one| one.spec.vrf.to_string());
-        let steered = view.get::<SteeredVrfs>(signature);
-        let local = steered.iter().map(|vrf| names::local_vrf(vrf).to_string());
-        let names = vrfs.chain(local).chain([cluster]);
+        let steering = view.get::<SteeringFor>(signature);
+        let names = vrfs.chain(steering.names()).chain([cluster]);
         let tables = names.filter_map(|name| {
             let table = *all.get(&name)?;
             Some((name, table))
@@ -276,7 +272,8 @@ impl Query for BuiltFor {
         let group = members.group(first.as_deref(), view.get::<HasOverlay>(signature));
         let numbers = view.get::<NumbersFor>(signature);
         let tables = view.get::<TablesFor>(signature);
-        let (steering, mut problems) = Steering::of(&group, &numbers);
+        let steering = view.get::<SteeringFor>(signature);
+        let mut problems = steering.problems.clone();
         let bare = with_fingerprint(without_overlay(&settings, &group, &mut problems));
         let shared = if group.has_overlay {
             let shared = shared(
@@ -328,7 +325,7 @@ pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
     let group = members.group(None, false);
     let numbers = &view.get::<NumbersOfAll>(&()).numbers;
     layer2::claims(&group, &numbers.holders, &mut problems);
-    Steering::find(&group, numbers, &mut problems);
+    problems.extend(Steering::find(&group, numbers).problems);
     problems
 }
 
@@ -401,7 +398,7 @@ fn shared(
     settings: &SettingsSpec,
     group: &Group<'_>,
     numbers: &Numbers,
-    steering: &Steering<'_>,
+    steering: &Steering,
     tables: &BTreeMap<String, u32>,
     problems: &mut Vec<Problem>,
 ) -> Shared {

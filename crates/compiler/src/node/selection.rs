@@ -3,6 +3,7 @@
 //! Nodes with the same signature fulfil the same requirements of all selectors, so the same objects are for them.
 
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     hash::{Hash, Hasher},
     sync::Arc,
@@ -125,13 +126,13 @@ fn facets(object: &LowLevelObject) -> Vec<(Facet, Selected)> {
 }
 
 /// A selector taken apart: the values of one label of which a node must have one, and further requirements.
-struct Parts {
+struct Parts<'a> {
     /// Nothing where no label must have a certain value.
-    label: Option<(String, Vec<String>)>,
-    further: Vec<LabelRequirement>,
+    label: Option<(&'a String, &'a [String])>,
+    further: Vec<Cow<'a, LabelRequirement>>,
 }
 
-fn parts(selector: Option<&LabelSelector>) -> Parts {
+fn parts(selector: Option<&LabelSelector>) -> Parts<'_> {
     let mut further = Vec::new();
     let Some(selector) = selector else {
         let label = None;
@@ -140,20 +141,19 @@ fn parts(selector: Option<&LabelSelector>) -> Parts {
     let mut labels = selector.match_labels.iter();
     let mut label = labels
         .next()
-        .map(|(key, value)| (key.clone(), vec![value.clone()]));
-    further.extend(labels.map(|(key, value)| LabelRequirement {
-        key: key.clone(),
-        operator: LabelOperator::In,
-        values: vec![value.clone()],
+        .map(|(key, value)| (key, std::slice::from_ref(value)));
+    further.extend(labels.map(|(key, value)| {
+        Cow::Owned(LabelRequirement {
+            key: key.clone(),
+            operator: LabelOperator::In,
+            values: vec![value.clone()],
+        })
     }));
     for requirement in &selector.match_expressions {
         if label.is_none() && requirement.operator == LabelOperator::In {
-            let mut values = requirement.values.clone();
-            values.sort_unstable();
-            values.dedup();
-            label = Some((requirement.key.clone(), values));
+            label = Some((&requirement.key, &requirement.values));
         } else {
-            further.push(requirement.clone());
+            further.push(Cow::Borrowed(requirement));
         }
     }
     Parts { label, further }
@@ -161,10 +161,12 @@ fn parts(selector: Option<&LabelSelector>) -> Parts {
 
 fn by_selector(selector: Option<&LabelSelector>) -> Vec<Facet> {
     let Parts { label, further } = parts(selector);
-    let mut facets: Vec<Facet> = further.into_iter().map(Facet::Requirement).collect();
+    let further = further.into_iter().map(Cow::into_owned);
+    let mut facets: Vec<Facet> = further.map(Facet::Requirement).collect();
     match label {
         Some((key, values)) => {
-            let of_value = |value| Facet::Label(key.clone(), value);
+            let values: BTreeSet<&String> = values.iter().collect();
+            let of_value = |value: &String| Facet::Label(key.clone(), value.clone());
             facets.extend(values.into_iter().map(of_value));
         }
         None => facets.push(Facet::Everywhere),
@@ -202,7 +204,7 @@ impl Signature {
     /// Whether an object that one of the labels leads to is for these nodes.
     fn fulfils(&self, selector: Option<&LabelSelector>) -> bool {
         let further = parts(selector).further;
-        let holds = |requirement| self.1.requirements.contains(requirement);
+        let holds = |one: &Cow<'_, _>| self.1.requirements.contains(one);
         further.iter().all(holds)
     }
 }
@@ -320,29 +322,21 @@ impl Index for NodesBySignature {
     }
 }
 
-/// What is for nodes with a signature.
-pub(super) fn selected(view: &View<'_>, signature: &Signature) -> Vec<Selected> {
+/// Of what is for nodes with a signature, all that is of a sort.
+pub(super) fn selected<T>(
+    view: &View<'_>,
+    signature: &Signature,
+    of_sort: impl Fn(&Selected) -> Option<T>,
+) -> Vec<T> {
     let labels = signature.1.labels.iter();
     let facets = labels.map(|(key, value)| Facet::Label(key.clone(), value.clone()));
     let mut selected = Vec::new();
     for facet in facets.chain([Facet::Everywhere]) {
         let items = view.who::<Facets>(&facet);
-        let items = items.iter();
-        selected.extend(
-            items
-                .filter(|one| signature.fulfils(one.selector()))
-                .cloned(),
-        );
+        selected.extend(items.iter().filter_map(|one| {
+            let of_sort = of_sort(one)?;
+            signature.fulfils(one.selector()).then_some(of_sort)
+        }));
     }
     selected
-}
-
-/// The Underlays that are for nodes with a signature.
-pub(super) fn underlays(view: &View<'_>, signature: &Signature) -> Vec<(Arc<Meta>, Arc<Key>)> {
-    let selected = selected(view, signature).into_iter();
-    let underlays = selected.filter_map(|one| match one {
-        Selected::Underlay(key, meta, _) => Some((meta, key)),
-        Selected::Object(_) => None,
-    });
-    underlays.collect()
 }

@@ -36,22 +36,24 @@ const LENGTHS: u32 = 129;
 const MAX_DEPTH: usize = 7;
 
 /// What is steered on a group of nodes.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Steering<'a> {
-    rules: Vec<Rule<'a>>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Steering {
+    rules: Vec<Rule>,
     /// Why each object's traffic is steered.
     pub(super) why: BTreeMap<ObjectRef, Reason>,
+    /// What is wrong there.
+    pub(super) problems: Vec<Problem>,
 }
 
 /// Packets that a local VRF routes.
-#[derive(Clone, Debug)]
-struct Rule<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
     source: Prefix,
     /// Where to; absent where the source reaches one VRF only.
     destination: Option<Prefix>,
-    vrf: &'a str,
+    vrf: String,
     /// Who asks for it.
-    by: BTreeSet<&'a ObjectRef>,
+    by: BTreeSet<ObjectRef>,
 }
 
 /// Why traffic is steered by its source.
@@ -79,19 +81,9 @@ pub struct Consumer<'a> {
 
 type Routing<'a> = Named<'a, VrfRouteConfigurationSpec>;
 
-impl<'a> Steering<'a> {
-    /// What is routed by its source in a group, and what is wrong there. Without an overlay that is nothing.
-    pub(super) fn of(group: &Group<'a>, numbers: &Numbers) -> (Self, Vec<Problem>) {
-        let mut problems = Vec::new();
-        if !group.has_overlay {
-            return (Self::default(), problems);
-        }
-        let steering = Self::find(group, numbers, &mut problems);
-        (steering, problems)
-    }
-
+impl Steering {
     /// Finds what must be steered on a group of nodes.
-    pub(super) fn find(group: &Group<'a>, numbers: &Numbers, problems: &mut Vec<Problem>) -> Self {
+    pub(super) fn find<'a>(group: &Group<'a>, numbers: &Numbers) -> Self {
         let mut routing: Vec<Routing<'a>> = group
             .vrf
             .iter()
@@ -106,7 +98,10 @@ impl<'a> Steering<'a> {
         });
         let overlaps = prefixes::overlaps(imports);
         let mut steering = Self::default();
-        let written = steering.written(&routing, problems);
+        let written = steering.written(&routing);
+        if overlaps.is_empty() {
+            return steering;
+        }
         let mut sources: BTreeMap<Prefix, Reached<'a>> = BTreeMap::new();
         for ((vrf, _), consumer) in &consumers {
             for source in consumer.sources.difference(&written) {
@@ -119,17 +114,13 @@ impl<'a> Steering<'a> {
             }
         }
         for (source, reached) in &sources {
-            steering.source(*source, reached, &overlaps, problems);
+            steering.source(*source, reached, &overlaps);
         }
         steering
     }
 
     /// What people have written in `sbrPrefixes`; gives back the sources they speak of.
-    fn written(
-        &mut self,
-        routing: &[Routing<'a>],
-        problems: &mut Vec<Problem>,
-    ) -> BTreeSet<Prefix> {
+    fn written(&mut self, routing: &[Routing<'_>]) -> BTreeSet<Prefix> {
         let mut holders: BTreeMap<Prefix, (&str, &ObjectRef)> = BTreeMap::new();
         for (_, object) in routing {
             let vrf = object.spec.vrf.as_str();
@@ -143,7 +134,7 @@ impl<'a> Steering<'a> {
                         by: Box::new(other.clone()),
                     };
                     let problem = Problem::new(object.source.clone(), "spec.sbrPrefixes", kind);
-                    problems.push(problem);
+                    self.problems.push(problem);
                     continue;
                 }
                 self.rule(*source, None, vrf, [&object.source].into());
@@ -158,12 +149,11 @@ impl<'a> Steering<'a> {
     }
 
     /// Steers one source: to its VRF, or, where it reaches several, to each by what lies behind it.
-    fn source(
+    fn source<'a>(
         &mut self,
         source: Prefix,
         reached: &Reached<'a>,
         overlaps: &BTreeMap<(&'a str, bool), Overlap<(&'a str, bool)>>,
-        problems: &mut Vec<Problem>,
     ) {
         let is_alone = reached.len() == 1;
         let mut holders: BTreeMap<Prefix, (&str, &ObjectRef)> = BTreeMap::new();
@@ -204,7 +194,8 @@ impl<'a> Steering<'a> {
                 } else {
                     "spec.destinations"
                 };
-                problems.push(Problem::new((*first).clone(), field, kind));
+                let problem = Problem::new((*first).clone(), field, kind);
+                self.problems.push(problem);
             }
         }
     }
@@ -213,20 +204,26 @@ impl<'a> Steering<'a> {
         &mut self,
         source: Prefix,
         destination: Option<Prefix>,
-        vrf: &'a str,
-        by: BTreeSet<&'a ObjectRef>,
+        vrf: &str,
+        by: BTreeSet<&ObjectRef>,
     ) {
         self.rules.push(Rule {
             source,
             destination,
-            vrf,
-            by,
+            vrf: vrf.to_owned(),
+            by: by.into_iter().cloned().collect(),
         });
     }
 
     /// The VRFs that get a local one beside them.
-    pub(super) fn vrfs(&self) -> BTreeSet<&'a str> {
-        self.rules.iter().map(|rule| rule.vrf).collect()
+    pub(super) fn vrfs(&self) -> BTreeSet<&str> {
+        self.rules.iter().map(|rule| rule.vrf.as_str()).collect()
+    }
+
+    /// The names of the local VRFs.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        let vrfs = self.vrfs().into_iter();
+        vrfs.map(|vrf| names::local_vrf(vrf).to_string())
     }
 
     /// The local VRFs, by name: what the VRF knows and what the cluster has of its own.
@@ -258,7 +255,7 @@ impl<'a> Steering<'a> {
     /// lie inside each other may have the same priority, so that a rule keeps its own when others come and go.
     pub(super) fn policy_routes(
         &self,
-        segments: &[(&'a str, &'a ObjectRef, &Layer2)],
+        segments: &[(&str, &ObjectRef, &Layer2)],
         problems: &mut Vec<Problem>,
     ) -> Vec<PolicyRoute> {
         let depths = depths(self.rules.iter().map(|rule| rule.source));
@@ -271,7 +268,7 @@ impl<'a> Steering<'a> {
                     most: MAX_DEPTH,
                 };
                 for by in &rule.by {
-                    problems.push(Problem::new((*by).clone(), "spec", kind.clone()));
+                    problems.push(Problem::new(by.clone(), "spec", kind.clone()));
                 }
                 continue;
             }
@@ -283,7 +280,7 @@ impl<'a> Steering<'a> {
                     let mut nets = irb.ip_addresses.iter().map(|gateway| gateway.net());
                     nets.any(|net| net.contains(&rule.source.net()))
                 });
-                around || rule.by.contains(source)
+                around || rule.by.contains(*source)
             };
             let interfaces = segments.iter().filter(comes_in);
             routes.push(PolicyRoute {
@@ -294,7 +291,7 @@ impl<'a> Steering<'a> {
                 },
                 next_hop: NextHop {
                     address: None,
-                    vrf: Some(names::local_vrf(rule.vrf).to_string()),
+                    vrf: Some(names::local_vrf(&rule.vrf).to_string()),
                 },
                 priority,
                 interfaces: interfaces

@@ -17,7 +17,7 @@ use api::{
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
-use super::selection::{self, Member, NodesBySignature, Signature};
+use super::selection::{self, Member, NodesBySignature, Selected, Signature};
 use crate::{
     allocate::Pool,
     memo::{Index, Query},
@@ -55,23 +55,25 @@ impl Query for PlanOf {
 }
 
 /// The Underlays that are for nodes with a signature and can be used, the oldest first: the first is theirs.
-pub(super) fn plans(view: &View<'_>, signature: &Signature) -> Vec<Arc<Plan>> {
-    let mut keys = selection::underlays(view, signature);
-    keys.sort_by(|(a_meta, a), (b_meta, b)| (age(a_meta), a).cmp(&(age(b_meta), b)));
-    let plans = keys.iter();
-    plans
-        .filter_map(|(_, key)| view.get::<PlanOf>(key).plan.clone())
-        .collect()
+pub(crate) struct PlansFor;
+impl Query for PlansFor {
+    type Key = Signature;
+    type Value = Arc<Vec<Arc<Plan>>>;
+    fn compute(view: &View<'_>, signature: &Signature) -> Self::Value {
+        let mut underlays = selection::selected(view, signature, |one| match one {
+            Selected::Underlay(key, meta, _) => Some((Arc::clone(key), Arc::clone(meta))),
+            Selected::Object(_) => None,
+        });
+        underlays.sort_by(|(a, a_meta), (b, b_meta)| (age(a_meta), a).cmp(&(age(b_meta), b)));
+        let underlays = underlays.iter();
+        let plans = underlays.filter_map(|(key, _)| view.get::<PlanOf>(key).plan.clone());
+        Arc::new(plans.collect())
+    }
 }
 
 /// The Underlay of the nodes with a signature.
-pub(crate) struct PlanFor;
-impl Query for PlanFor {
-    type Key = Signature;
-    type Value = Option<Arc<Plan>>;
-    fn compute(view: &View<'_>, signature: &Signature) -> Option<Arc<Plan>> {
-        plans(view, signature).into_iter().next()
-    }
+fn plan(view: &View<'_>, signature: &Signature) -> Option<Arc<Plan>> {
+    view.get::<PlansFor>(signature).first().cloned()
 }
 
 /// Says which other Underlays are for nodes that have one already.
@@ -81,7 +83,7 @@ pub(super) fn second_underlays(
     node: &str,
     problems: &mut Vec<Problem>,
 ) {
-    let plans = plans(view, signature);
+    let plans = view.get::<PlansFor>(signature);
     let Some((plan, others)) = plans.split_first() else {
         return;
     };
@@ -109,7 +111,7 @@ struct PoolMember {
 fn members(view: &View<'_>, pool: Prefix) -> Vec<PoolMember> {
     let mut members = Vec::new();
     for signature in view.all_keys::<NodesBySignature>().iter() {
-        let Some(plan) = view.get::<PlanFor>(signature) else {
+        let Some(plan) = plan(view, signature) else {
             continue;
         };
         let (has_router_id, has_vtep) = (plan.router_ids() == pool, plan.vteps == Some(pool));
@@ -234,7 +236,7 @@ impl Query for PlaceOf {
     type Value = Placed;
     fn compute(view: &View<'_>, node: &Key) -> Placed {
         let signature = selection::signature(view, node);
-        let Some(plan) = signature.and_then(|signature| view.get::<PlanFor>(&signature)) else {
+        let Some(plan) = signature.and_then(|signature| plan(view, &signature)) else {
             return Placed::default();
         };
         match plan.for_node(view, &node.name) {

@@ -21,7 +21,7 @@ use crate::{
         LowLevel, LowLevelObject, LowLevelSpec, MergedIntent, Service, addresses::node_share,
         bgp_neighbor::WorkloadIps, merge::Merged, networks,
     },
-    node::{PlanFor, Shared, router_addresses},
+    node::{PlansFor, Shared, router_addresses},
     snapshot::{IntentKind, Kind, ObjectRef},
     view::View,
 };
@@ -221,6 +221,6 @@ fn router_asns(view: &View<'_>, peering: &str) -> std::collections::BTreeSet<Asn
         .iter()
         .filter(|group| groups::shared(view, group).peerings.contains(peering));
     let holders = holders.filter(|group| groups::has_nodes(view, group));
-    let plans = holders.filter_map(|(signature, _)| view.get::<PlanFor>(signature));
+    let plans = holders.filter_map(|(signature, _)| view.get::<PlansFor>(signature).first().cloned());
     plans.map(|plan| plan.asn()).collect()
 }
