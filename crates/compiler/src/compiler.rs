@@ -222,21 +222,28 @@ impl Compiler {
     }
 }
 
+/// What objects compile into that will not change.
+pub(crate) fn compile_once(snapshot: &Snapshot) -> Compilation {
+    let mut world = World::new(Memo::once(stages::all_tables()), snapshot);
+    world.update();
+    if world.to_restore().is_none() {
+        return world.compilation;
+    }
+    // Objects are put back as they were before they broke: those do change.
+    drop(world);
+    let mut worlds = Worlds::new(snapshot);
+    worlds.compile(snapshot);
+    match worlds.restored {
+        Some(restored) => restored.world.compilation,
+        None => worlds.as_written.compilation,
+    }
+}
+
 impl Worlds {
-    pub(crate) fn new(snapshot: &Snapshot) -> Self {
-        let mut memo = stages::memo();
-        fill(&mut memo, snapshot);
-        let mut unreadable: BTreeMap<&ObjectRef, Vec<Problem>> = BTreeMap::new();
-        for problem in &snapshot.unreadable {
-            let of_subject = unreadable.entry(&problem.subject).or_default();
-            of_subject.push(problem.clone());
-        }
-        for (subject, problems) in unreadable {
-            memo.set::<Unreadable>(subject, Some(Arc::new(problems)));
-        }
+    fn new(snapshot: &Snapshot) -> Self {
         Self {
             changed: BTreeSet::new(),
-            as_written: World::new(memo),
+            as_written: World::new(Memo::new(stages::all_tables()), snapshot),
             restored: None,
             is_current: false,
         }
@@ -253,19 +260,12 @@ impl Worlds {
         self.is_current = false;
     }
 
-    pub(crate) fn compile(&mut self, snapshot: &Snapshot) {
+    fn compile(&mut self, snapshot: &Snapshot) {
         if !self.is_current {
             self.as_written.update();
             self.restore(snapshot);
             self.changed.clear();
             self.is_current = true;
-        }
-    }
-
-    pub(crate) fn into_compilation(self) -> Compilation {
-        match self.restored {
-            Some(restored) => restored.world.compilation,
-            None => self.as_written.compilation,
         }
     }
 
@@ -285,11 +285,7 @@ impl Worlds {
 
     /// Compiles with objects that something is wrong with as they last were, where there are any that were well then.
     fn restore(&mut self, snapshot: &Snapshot) {
-        let last = self.as_written.memo.root::<LastRevision>(&());
-        let mut broken = self.as_written.out_of_effect();
-        broken.retain(|subject| !self.as_written.has_generated(subject));
-        let last = last.filter(|_| !broken.is_empty());
-        let Some(last) = last else {
+        let Some((last, mut broken)) = self.as_written.to_restore() else {
             self.restored = None;
             return;
         };
@@ -387,7 +383,16 @@ fn set(memo: &mut Memo, snapshot: &Snapshot, subject: &ObjectRef) {
 }
 
 impl World {
-    fn new(memo: Memo) -> Self {
+    fn new(mut memo: Memo, snapshot: &Snapshot) -> Self {
+        fill(&mut memo, snapshot);
+        let mut unreadable: BTreeMap<&ObjectRef, Vec<Problem>> = BTreeMap::new();
+        for problem in &snapshot.unreadable {
+            let of_subject = unreadable.entry(&problem.subject).or_default();
+            of_subject.push(problem.clone());
+        }
+        for (subject, problems) in unreadable {
+            memo.set::<Unreadable>(subject, Some(Arc::new(problems)));
+        }
         Self {
             memo,
             compilation: Compilation::default(),
@@ -404,6 +409,14 @@ impl World {
             has_claims: false,
             mode: (false, false),
         }
+    }
+
+    /// The objects that something is wrong with, and the last revision, in which some of them may have been well.
+    fn to_restore(&self) -> Option<(Arc<last_good::Last>, BTreeSet<ObjectRef>)> {
+        let last = self.memo.root::<LastRevision>(&())?;
+        let mut broken = self.out_of_effect();
+        broken.retain(|subject| !self.has_generated(subject));
+        (!broken.is_empty()).then_some((last, broken))
     }
 
     /// Hand-written objects that are not in effect by a mistake of their author.

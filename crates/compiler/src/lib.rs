@@ -86,9 +86,7 @@ pub struct Compilation {
 
 /// Compiles everything.
 pub fn compile(snapshot: &Snapshot) -> Compilation {
-    let mut worlds = compiler::Worlds::new(snapshot);
-    worlds.compile(snapshot);
-    worlds.into_compilation()
+    compiler::compile_once(snapshot)
 }
 
 /// The statuses that objects have. Times are left out: the writer of a status knows when it changed.

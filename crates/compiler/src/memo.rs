@@ -101,6 +101,8 @@ pub(crate) struct Memo {
     /// The reads of the computations under way, the innermost last.
     frames: RefCell<Vec<Frame>>,
     frames_begun: Cell<u32>,
+    /// Whether reads are recorded, so that inputs can change.
+    records: bool,
     /// Barriers that may have changed.
     suspects: RefCell<Vec<Suspect>>,
 }
@@ -133,6 +135,7 @@ impl Clone for Memo {
             frames: RefCell::default(),
             // Values remember which computation has read them.
             frames_begun: self.frames_begun.clone(),
+            records: self.records,
             suspects: RefCell::default(),
         }
     }
@@ -146,12 +149,23 @@ impl Memo {
             tables,
             frames: RefCell::default(),
             frames_begun: Cell::new(0),
+            records: true,
             suspects: RefCell::default(),
+        }
+    }
+
+    /// A memo whose inputs do not change once something was asked for: it records no reads.
+    pub(crate) fn once(tables: Vec<Box<dyn Table>>) -> Self {
+        Self {
+            records: false,
+            ..Self::new(tables)
         }
     }
 
     /// Sets an input, or takes it away.
     pub(crate) fn set<I: Input>(&mut self, key: &I::Key, value: Option<I::Value>) {
+        let is_fixed = !self.records && self.graph.get_mut().len() > 0;
+        assert!(!is_fixed, "no reads were recorded, so inputs are fixed");
         let changed = self.table::<I, input::InputTable<I>>().set(key, value);
         for slot in changed {
             self.changed(slot);
@@ -220,6 +234,9 @@ impl Memo {
 
     /// Notes that the computation under way reads a value.
     fn record(&self, slot: SlotId) {
+        if !self.records {
+            return;
+        }
         let mut frames = self.frames.borrow_mut();
         if let Some(frame) = frames.last_mut()
             && let Some(now) = self.graph.borrow_mut().see(slot, frame.serial)
@@ -230,6 +247,9 @@ impl Memo {
 
     /// Runs a computation and gives what it read.
     fn recording<T>(&self, compute: impl FnOnce(&View<'_>) -> T) -> (T, Vec<(SlotId, u32)>) {
+        if !self.records {
+            return (compute(&View { memo: self }), Vec::new());
+        }
         let serial = self.frames_begun.get().wrapping_add(1);
         self.frames_begun.set(serial);
         let reads = Vec::new();

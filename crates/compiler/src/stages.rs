@@ -7,7 +7,7 @@ use crate::{
     lower::{
         addresses, bgp_neighbor, inbound, intent, low_level, merge, network, reach, scope, vrf,
     },
-    memo::{self, Memo, Registered},
+    memo::{self, Registered},
     mirror, node,
     platform::{self, ipam},
     problems, revision,
@@ -138,11 +138,11 @@ memo::tables! {
     }
 }
 
-/// A memo of all stages, without objects.
-pub(crate) fn memo() -> Memo {
+/// The tables of all stages, without objects.
+pub(crate) fn all_tables() -> Vec<Box<dyn memo::Table>> {
     let mut all = snapshot::input_tables();
     all.push(memo::input_table::<Unreadable>());
     all.push(memo::input_table::<problems::ProblemsNow>());
     all.extend(tables());
-    Memo::new(all)
+    all
 }

@@ -4,10 +4,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    hash::BuildHasher as _,
     sync::Arc,
 };
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::{
     addresses,
@@ -52,18 +53,17 @@ fn is_above(kind: IntentKind) -> bool {
     }
 }
 
-/// The names of the objects that an intent wants, or had.
-fn wanted_names(view: &View<'_>, subject: &ObjectRef) -> Vec<(Kind, String)> {
+/// Looks at the names of the objects that an intent wants, or had.
+fn for_wanted_names(view: &View<'_>, subject: &ObjectRef, mut look: impl FnMut(Kind, &str)) {
     let outcome = view.get::<Lower>(subject);
-    let wanted = outcome.lowered.iter().flat_map(|lowered| &lowered.objects);
-    let name = |object: &LowLevelObject| (object.kind(), object.name().to_owned());
-    let mut names: Vec<(Kind, String)> = wanted.map(name).collect();
-    if outcome.lowered.is_none() || !low_level::hand_written(view).is_empty() {
-        let stored = view.who::<StoredByOwner>(&Some(subject.clone()));
-        let stored = stored.iter();
-        names.extend(stored.map(|stored| (stored.kind, stored.key.name.clone())));
+    for object in outcome.lowered.iter().flat_map(|lowered| &lowered.objects) {
+        look(object.kind(), object.name());
     }
-    names
+    if outcome.lowered.is_none() || !low_level::hand_written(view).is_empty() {
+        for stored in view.who::<StoredByOwner>(&Some(subject.clone())).iter() {
+            look(stored.kind, &stored.key.name);
+        }
+    }
 }
 
 /// The names of objects that several intents of a layer want, or had, each with who wants it.
@@ -75,24 +75,34 @@ where
     type Key = ();
     type Value = Arc<BTreeMap<(Kind, String), BTreeSet<ObjectRef>>>;
     fn compute(view: &View<'_>, (): &()) -> Self::Value {
-        let mut firsts: FxHashMap<(Kind, String), ObjectRef> = FxHashMap::default();
-        let mut contested: BTreeMap<(Kind, String), BTreeSet<ObjectRef>> = BTreeMap::new();
-        for intent in intent::all(view) {
-            if intent.kind.intent().map(is_above) != Some(ABOVE) {
-                continue;
-            }
-            for name in wanted_names(view, &intent) {
-                match firsts.get(&name) {
-                    Some(first) if *first != intent => {
-                        let wanted = contested.entry(name).or_default();
-                        wanted.extend([first.clone(), intent.clone()]);
-                    }
-                    Some(_) => {}
-                    None => drop(firsts.insert(name, intent.clone())),
+        let mut intents = intent::all(view);
+        intents.retain(|intent| intent.kind.intent().map(is_above) == Some(ABOVE));
+        // Hardly ever do two want the same, so hashes are compared before names are.
+        let hash = |kind: Kind, name: &str| FxBuildHasher.hash_one((kind, name));
+        let mut seen: FxHashSet<u64> = FxHashSet::default();
+        let mut twice: FxHashSet<u64> = FxHashSet::default();
+        for intent in &intents {
+            for_wanted_names(view, intent, |kind, name| {
+                let hash = hash(kind, name);
+                if !seen.insert(hash) {
+                    twice.insert(hash);
                 }
-            }
+            });
         }
-        Arc::new(contested)
+        if twice.is_empty() {
+            return Arc::default();
+        }
+        let mut wanted: BTreeMap<(Kind, String), BTreeSet<ObjectRef>> = BTreeMap::new();
+        for intent in &intents {
+            for_wanted_names(view, intent, |kind, name| {
+                if twice.contains(&hash(kind, name)) {
+                    let by = wanted.entry((kind, name.to_owned())).or_default();
+                    by.insert(intent.clone());
+                }
+            });
+        }
+        wanted.retain(|_, by| by.len() > 1);
+        Arc::new(wanted)
     }
 }
 
@@ -106,8 +116,11 @@ impl Index for WantedNames {
         intent::all(view)
     }
     fn entries(view: &View<'_>, subject: &ObjectRef) -> Vec<((Kind, String), ObjectRef)> {
-        let names = wanted_names(view, subject).into_iter();
-        names.map(|name| (name, subject.clone())).collect()
+        let mut entries = Vec::new();
+        for_wanted_names(view, subject, |kind, name| {
+            entries.push(((kind, name.to_owned()), subject.clone()));
+        });
+        entries
     }
 }
 
@@ -196,20 +209,22 @@ impl MergedIntent {
 
 /// Whether another has the name of an object: a person wrote one, or an intent that is served before has it.
 fn is_taken(view: &View<'_>, subject: &ObjectRef, meta: &Meta, object: &LowLevelObject) -> bool {
-    let stored = ObjectRef::named(object.kind(), object.name());
     let is_written = || {
-        let stored = view.meta_of(&stored);
+        let stored = view.meta_of(&ObjectRef::named(object.kind(), object.name()));
         stored.is_some_and(|stored| stored.owner.is_none())
     };
     if !low_level::hand_written(view).is_empty() && is_written() {
         return true;
     }
-    let name = (object.kind(), object.name().to_owned());
     let contested = if subject.kind.intent().is_some_and(is_above) {
         view.get::<ContestedNames<true>>(&())
     } else {
         view.get::<ContestedNames<false>>(&())
     };
+    if contested.is_empty() {
+        return false;
+    }
+    let name = (object.kind(), object.name().to_owned());
     let wanted = contested.get(&name).into_iter().flatten();
     let mut others = wanted.filter(|other| *other != subject);
     others.any(|other| {

@@ -9,6 +9,9 @@
 pub(crate) struct SlotId(u32);
 
 impl SlotId {
+    /// The place of what is read without being recorded.
+    pub(super) const NONE: Self = Self(u32::MAX);
+
     fn place(self) -> usize {
         self.0 as usize
     }

@@ -115,7 +115,7 @@ impl<X: Index> IndexTable<X> {
         let mut rows = self.0.borrow_mut();
         let slot = match rows.postings.get(key).and_then(|posting| posting.slot) {
             Some(slot) => slot,
-            None => rows.reader(memo, Member::Posting(key.clone())),
+            None => rows.reader(memo, || Member::Posting(key.clone())),
         };
         let posting = rows.posting(key);
         posting.slot = Some(slot);
@@ -132,7 +132,7 @@ impl<X: Index> IndexTable<X> {
         let mut rows = self.0.borrow_mut();
         let slot = match rows.postings.get(key).and_then(|posting| posting.has_slot) {
             Some(slot) => slot,
-            None => rows.reader(memo, Member::Has(key.clone())),
+            None => rows.reader(memo, || Member::Has(key.clone())),
         };
         let posting = rows.posting(key);
         posting.has_slot = Some(slot);
@@ -151,7 +151,7 @@ impl<X: Index> IndexTable<X> {
         let known = rows.ranges.get(&bounds);
         let known = known.map(|range| (range.slot, range.keys.clone()));
         let (slot, keys) =
-            known.unwrap_or_else(|| (rows.reader(memo, Member::Range(bounds.clone())), None));
+            known.unwrap_or_else(|| (rows.reader(memo, || Member::Range(bounds.clone())), None));
         let keys = keys.unwrap_or_else(|| {
             let sorted = rows.sorted();
             let given = match &bounds {
@@ -323,23 +323,17 @@ impl<X: Index> Rows<X> {
     fn sorted(&mut self) -> &BTreeSet<X::Key> {
         let postings = &self.postings;
         self.sorted.get_or_insert_with(|| {
-            #[expect(clippy::iter_over_hash_type, reason = "the keys are sorted")]
-            let sorted = {
-                let mut sorted = BTreeSet::new();
-                for (key, posting) in postings {
-                    if !posting.items.is_empty() {
-                        sorted.insert(key.clone());
-                    }
-                }
-                sorted
-            };
-            sorted
+            let given = postings.iter().filter(|(_, one)| !one.items.is_empty());
+            given.map(|(key, _)| key.clone()).collect()
         })
     }
 
     /// A slot for somebody who reads an answer. The answer is current whenever the index is.
-    fn reader(&mut self, memo: &Memo, member: Member<X>) -> SlotId {
-        let local = self.member(member);
+    fn reader(&mut self, memo: &Memo, member: impl FnOnce() -> Member<X>) -> SlotId {
+        if !memo.records {
+            return SlotId::NONE;
+        }
+        let local = self.member(member());
         let slot = memo.new_slot::<X>(local);
         memo.graph.borrow_mut().set_current(slot);
         slot

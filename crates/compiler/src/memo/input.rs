@@ -113,6 +113,11 @@ impl<I: Input> InputTable<I> {
     ) -> (SlotId, Option<P::Value>) {
         let mut values = self.0.borrow_mut();
         let values = &mut *values;
+        if !memo.records {
+            let entry = values.entries.get(key);
+            let value = entry.and_then(|entry| entry.value.as_ref());
+            return (SlotId::NONE, value.map(P::of));
+        }
         if let Some(entry) = values.entries.get(key)
             && let Some(slot) = entry.slots.get(P::PART).copied().flatten()
         {

@@ -32,7 +32,7 @@ impl Query for ProblemsOfGroup {
         let notes_nodes_outside = view.get::<NotesNodesOutside>(&());
         for node in nodes.iter() {
             let place = view.get::<PlaceOf>(&Key::named(&*node.name));
-            problems.extend(place.problem);
+            problems.extend(place.problem.as_deref().cloned());
             let is_inside = place.underlay.is_some_and(|one| one.vtep.is_some());
             if notes_nodes_outside && !is_inside {
                 problems.push(outside(&node.name));

@@ -226,7 +226,7 @@ impl Query for AddressesOfPool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) underlay: Option<Arc<Underlay>>,
-    pub(crate) problem: Option<Problem>,
+    pub(crate) problem: Option<Arc<Problem>>,
 }
 
 /// Each node's place in the fabric.
@@ -246,7 +246,7 @@ impl Query for PlaceOf {
             },
             Err(problem) => Placed {
                 underlay: None,
-                problem: Some(*problem),
+                problem: Some(problem),
             },
         }
     }
@@ -356,7 +356,7 @@ impl Plan {
     }
 
     /// The Underlay of one node, with addresses of its own. Nothing where its router id is none.
-    fn for_node(&self, view: &View<'_>, node: &str) -> Result<Option<Underlay>, Box<Problem>> {
+    fn for_node(&self, view: &View<'_>, node: &str) -> Result<Option<Underlay>, Arc<Problem>> {
         let give = |field: &str, pool: Prefix| {
             let given = view.get::<AddressesOfPool>(&pool).get(node).copied();
             given.ok_or_else(|| {
@@ -364,7 +364,7 @@ impl Plan {
                     pool: pool.to_string(),
                     wanted: format!("node {node:?}"),
                 };
-                Box::new(Problem::new(self.subject.clone(), field, kind))
+                Arc::new(Problem::new(self.subject.clone(), field, kind))
             })
         };
         let IpAddr::V4(router_id) = give("spec.routeridcidr", self.router_ids())? else {
