@@ -21,8 +21,7 @@ use api::{
     tcaas::{
         NodeNetworkConfigSpec,
         node_network_config::{
-            CONTRACT_VERSION, HostInterface, HostLoopback, HostVlan, Layer2, StaticRoute, Underlay,
-            Vrf,
+            CONTRACT_VERSION, HostInterface, HostLoopback, HostVlan, Layer2, StaticRoute, Vrf,
         },
     },
     value::{HostCidr, IfName},
@@ -48,7 +47,7 @@ pub(crate) use self::{
 };
 pub use self::{
     steering::{Consumer, Reason, consumers},
-    underlay::underlay_of,
+    underlay::{Fabric, NodeUnderlay, underlay_of},
 };
 use crate::{
     fingerprint::{self, Digest},
@@ -62,7 +61,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
     /// How the node is plugged into the fabric.
-    pub underlay: Option<Arc<Underlay>>,
+    pub underlay: Option<NodeUnderlay>,
     /// Its addresses on segments, by the name of the segment's object.
     pub addresses: BTreeMap<String, Vec<HostCidr>>,
     /// What is mirrored on it.
@@ -142,7 +141,7 @@ impl NodeConfig {
         let mut spec = NodeNetworkConfigSpec {
             contract_version: CONTRACT_VERSION,
             revision: self.revision.as_deref().unwrap_or(newest).to_owned(),
-            underlay: self.underlay.as_deref().cloned(),
+            underlay: self.underlay.as_ref().map(NodeUnderlay::spec),
             layer2s,
             cluster_vrf: cluster_vrf.clone(),
             fabric_vrfs: fabric_vrfs.clone(),
@@ -177,7 +176,7 @@ impl NodeConfig {
     /// Whether the router has this device.
     fn is_uplink(&self, device: &IfName) -> bool {
         let underlay = self.underlay.as_ref();
-        underlay.is_some_and(|underlay| underlay.nics.contains(device))
+        underlay.is_some_and(|underlay| underlay.fabric.nics.contains(device))
     }
 }
 
@@ -238,8 +237,10 @@ impl NodeConfig {
             shared,
             revision: _,
         } = self;
-        let own = fingerprint::of(&(underlay.as_deref(), addresses, mirrors.content()));
+        let place = underlay.as_ref().map(|one| (one.router_id, one.vtep));
+        let own = fingerprint::of(&(place, addresses, mirrors.content()));
+        let fabric = underlay.as_ref().map(|one| ("fabric", one.fabric.digest));
         let parts = [("shared", shared.digest), ("own", own)];
-        crate::names::hex(&fingerprint::of_parts(parts.into_iter()))
+        crate::names::hex(&fingerprint::of_parts(parts.into_iter().chain(fabric)))
     }
 }

@@ -367,6 +367,9 @@ impl Query for HandWritten {
 
 /// What is wrong with the node selector of an object that a person wrote.
 pub(crate) fn selector_problem(view: &View<'_>, subject: &ObjectRef) -> Option<Problem> {
+    if view.get::<HandWritten>(subject).is_some() {
+        return None;
+    }
     let object = stored(view, subject, subject)?;
     match object.node_selector().map(LabelSelector::check) {
         Some(Err(error)) => {

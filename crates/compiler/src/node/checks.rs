@@ -100,7 +100,7 @@ impl Query for Carriers {
             } else {
                 (&mut all.1, &built.bare)
             };
-            mtu::add(narrowest, &node.name, &report, underlay.as_deref(), shared);
+            mtu::add(narrowest, &node.name, &report, underlay.as_ref(), shared);
         }
         Arc::new(all)
     }

@@ -2,12 +2,9 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use api::{
-    tcaas::{NodeNetworkStatusStatus, node_network_config::Underlay},
-    value::IfName,
-};
+use api::{tcaas::NodeNetworkStatusStatus, value::IfName};
 
-use super::{Shared, group::Members};
+use super::{NodeUnderlay, Shared, group::Members};
 use crate::problem::{self, Problem};
 
 /// What VXLAN adds to a packet: the packet's own Ethernet header, its header and UDP's; the outer IP header comes to it.
@@ -29,7 +26,7 @@ pub(super) fn add(
     narrowest: &mut Narrowest,
     node: &str,
     report: &NodeNetworkStatusStatus,
-    underlay: Option<&Underlay>,
+    underlay: Option<&NodeUnderlay>,
     shared: &Shared,
 ) {
     let carrier = |device: &str, added: u32| {
@@ -46,7 +43,7 @@ pub(super) fn add(
             Some(IpAddr::V6(_)) => 40,
             Some(IpAddr::V4(_)) | None => 20,
         };
-        let nics = underlay.nics.iter();
+        let nics = underlay.fabric.nics.iter();
         nics.filter_map(move |nic| carrier(nic.as_str(), VXLAN + outer))
     });
     let uplink = uplinks.min_by_key(|carrier| carrier.most);

@@ -1,6 +1,9 @@
 //! Each node's place in the fabric: its one Underlay, its VTEP and its router id.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 use api::{
     meta::{LabelSelector, Labels},
@@ -12,7 +15,7 @@ use api::{
     tcaas::node_network_config::{
         AddressFamilyName, Bfd, GracefulRestart, Neighbor, RemoteAs, Trunk, Underlay,
     },
-    value::{Asn, HostCidr, MacAddress, Mtu, Peer, PeerType, Prefix, RemoteAs as WantedAs},
+    value::{Asn, HostCidr, IfName, MacAddress, Mtu, Peer, PeerType, Prefix, RemoteAs as WantedAs},
 };
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
@@ -20,6 +23,7 @@ use sha2::{Digest, Sha256};
 use super::selection::{self, Member, NodesBySignature, Selected, Signature};
 use crate::{
     allocate::Pool,
+    fingerprint,
     memo::{Index, Query},
     names,
     problem::{self, Problem},
@@ -49,7 +53,15 @@ impl Query for PlanOf {
         };
         let subject = reference(Kind::Underlay, key);
         let mut problems = Vec::new();
-        let plan = Plan::check(&subject, &spec, &mut problems).map(Arc::new);
+        let plan = Sound::check(&subject, &spec, &mut problems).map(|sound| {
+            let fabric = Fabric::new(&spec, sound.neighbors, trunk(&view.settings()));
+            Arc::new(Plan {
+                subject,
+                router_ids: Prefix::of(spec.routeridcidr.net().into()),
+                vteps: sound.vteps,
+                fabric: Arc::new(fabric),
+            })
+        });
         Arc::new(Planned { plan, problems })
     }
 }
@@ -114,7 +126,7 @@ fn members(view: &View<'_>, pool: Prefix) -> Vec<PoolMember> {
         let Some(plan) = plan(view, signature) else {
             continue;
         };
-        let (has_router_id, has_vtep) = (plan.router_ids() == pool, plan.vteps == Some(pool));
+        let (has_router_id, has_vtep) = (plan.router_ids == pool, plan.vteps == Some(pool));
         if has_router_id || has_vtep {
             let nodes = view.who::<NodesBySignature>(signature);
             members.extend(nodes.iter().map(|member| PoolMember {
@@ -222,10 +234,83 @@ impl Query for AddressesOfPool {
     }
 }
 
+/// How a node is plugged into the fabric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeUnderlay {
+    /// Its BGP router id.
+    pub router_id: Ipv4Addr,
+    /// Its VXLAN tunnel endpoint; absent where it takes part in no overlay.
+    pub vtep: Option<IpAddr>,
+    /// What all nodes of the Underlay have.
+    pub fabric: Arc<Fabric>,
+}
+
+/// What all nodes of an Underlay have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fabric {
+    /// AS number of the routers.
+    pub asn: Asn,
+    /// Host devices that move into the router's namespace.
+    pub nics: Vec<IfName>,
+    /// The link between the host's namespace and the router's.
+    pub trunk: Trunk,
+    /// Fabric peers.
+    pub neighbors: Vec<Neighbor>,
+    /// How long peers keep our routes while the router restarts.
+    pub graceful_restart: Option<GracefulRestart>,
+    /// Fingerprint of all that.
+    pub(super) digest: fingerprint::Digest,
+}
+
+impl Fabric {
+    fn new(spec: &UnderlaySpec, neighbors: Vec<Neighbor>, trunk: Trunk) -> Self {
+        let nics = spec.devices().cloned().collect();
+        let graceful_restart = spec.graceful_restart.as_ref();
+        let graceful_restart = graceful_restart.map(|restart| GracefulRestart {
+            restart_time: restart.restart_time_seconds.get(),
+            stale_path_time: restart.stale_path_time_seconds.get(),
+        });
+        let digest = fingerprint::of(&(spec.asn, &nics, &trunk, &neighbors, &graceful_restart));
+        Self {
+            asn: spec.asn,
+            nics,
+            trunk,
+            neighbors,
+            graceful_restart,
+            digest,
+        }
+    }
+}
+
+impl NodeUnderlay {
+    /// The same as it is published.
+    pub fn spec(&self) -> Underlay {
+        let Fabric {
+            asn,
+            nics,
+            trunk,
+            neighbors,
+            graceful_restart,
+            digest: _,
+        } = &*self.fabric;
+        Underlay {
+            namespace: names::ROUTER_NAMESPACE.to_owned(),
+            asn: *asn,
+            router_id: self.router_id,
+            nics: nics.clone(),
+            vtep: self.vtep,
+            router_mac: router_mac(self.vtep.unwrap_or(IpAddr::V4(self.router_id))),
+            trunk: trunk.clone(),
+            neighbors: neighbors.clone(),
+            graceful_restart: graceful_restart.clone(),
+        }
+    }
+}
+
 /// A node's place in the fabric, and why it has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Placed {
-    pub(crate) underlay: Option<Arc<Underlay>>,
+    pub(crate) underlay: Option<NodeUnderlay>,
     pub(crate) problem: Option<Arc<Problem>>,
 }
 
@@ -241,7 +326,7 @@ impl Query for PlaceOf {
         };
         match plan.for_node(view, &node.name) {
             Ok(underlay) => Placed {
-                underlay: underlay.map(Arc::new),
+                underlay,
                 problem: None,
             },
             Err(problem) => Placed {
@@ -269,7 +354,7 @@ pub fn underlay_of<'a>(
         .into_iter()
         .map(|(key, object)| (reference(Kind::Underlay, key), &*object.spec));
     of_node.find(|(subject, spec)| {
-        let makes_sense = Plan::check(subject, spec, &mut Vec::new()).is_some();
+        let makes_sense = Sound::check(subject, spec, &mut Vec::new()).is_some();
         makes_sense && selects(spec.node_selector.as_ref(), labels)
     })
 }
@@ -278,12 +363,18 @@ pub fn underlay_of<'a>(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     subject: ObjectRef,
-    spec: UnderlaySpec,
+    router_ids: Prefix,
+    vteps: Option<Prefix>,
+    pub(crate) fabric: Arc<Fabric>,
+}
+
+/// What was found while an Underlay was checked.
+struct Sound {
     vteps: Option<Prefix>,
     neighbors: Vec<Neighbor>,
 }
 
-impl Plan {
+impl Sound {
     fn check(
         subject: &ObjectRef,
         spec: &UnderlaySpec,
@@ -338,25 +429,17 @@ impl Plan {
                 }
             }
         }
-        Some(Self {
-            subject: subject.clone(),
-            spec: spec.clone(),
-            vteps,
-            neighbors,
-        })
+        Some(Self { vteps, neighbors })
     }
+}
 
-    /// The AS of its routers.
-    pub(crate) fn asn(&self) -> Asn {
-        self.spec.asn
-    }
-
-    fn router_ids(&self) -> Prefix {
-        Prefix::of(self.spec.routeridcidr.net().into())
-    }
-
+impl Plan {
     /// The Underlay of one node, with addresses of its own. Nothing where its router id is none.
-    fn for_node(&self, view: &View<'_>, node: &str) -> Result<Option<Underlay>, Arc<Problem>> {
+    fn for_node(
+        &self,
+        view: &View<'_>,
+        node: &str,
+    ) -> Result<Option<NodeUnderlay>, Arc<Problem>> {
         let give = |field: &str, pool: Prefix| {
             let given = view.get::<AddressesOfPool>(&pool).get(node).copied();
             given.ok_or_else(|| {
@@ -367,30 +450,17 @@ impl Plan {
                 Arc::new(Problem::new(self.subject.clone(), field, kind))
             })
         };
-        let IpAddr::V4(router_id) = give("spec.routeridcidr", self.router_ids())? else {
+        let IpAddr::V4(router_id) = give("spec.routeridcidr", self.router_ids)? else {
             return Ok(None);
         };
         let vtep = match self.vteps {
             Some(pool) => Some(give("spec.evpn.vtepcidr", pool)?),
             None => None,
         };
-        Ok(Some(Underlay {
-            namespace: names::ROUTER_NAMESPACE.to_owned(),
-            asn: self.spec.asn,
+        Ok(Some(NodeUnderlay {
             router_id,
-            nics: self.spec.devices().cloned().collect(),
             vtep,
-            router_mac: router_mac(vtep.unwrap_or(IpAddr::V4(router_id))),
-            trunk: trunk(&view.settings()),
-            neighbors: self.neighbors.clone(),
-            graceful_restart: self
-                .spec
-                .graceful_restart
-                .as_ref()
-                .map(|restart| GracefulRestart {
-                    restart_time: restart.restart_time_seconds.get(),
-                    stale_path_time: restart.stale_path_time_seconds.get(),
-                }),
+            fabric: Arc::clone(&self.fabric),
         }))
     }
 }

@@ -222,5 +222,5 @@ fn router_asns(view: &View<'_>, peering: &str) -> std::collections::BTreeSet<Asn
         .filter(|group| groups::shared(view, group).peerings.contains(peering));
     let holders = holders.filter(|group| groups::has_nodes(view, group));
     let plans = holders.filter_map(|(signature, _)| view.get::<PlansFor>(signature).first().cloned());
-    plans.map(|plan| plan.asn()).collect()
+    plans.map(|plan| plan.fabric.asn).collect()
 }
