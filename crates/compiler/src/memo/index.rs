@@ -113,6 +113,9 @@ impl<X: Index> IndexTable<X> {
     pub(super) fn who(&self, memo: &Memo, key: &X::Key) -> (SlotId, Arc<Vec<X::Item>>) {
         self.update(memo);
         let mut rows = self.0.borrow_mut();
+        if !memo.records && !rows.postings.contains_key(key) {
+            return (SlotId::NONE, Arc::default());
+        }
         let slot = match rows.postings.get(key).and_then(|posting| posting.slot) {
             Some(slot) => slot,
             None => rows.reader(memo, || Member::Posting(key.clone())),
@@ -130,6 +133,9 @@ impl<X: Index> IndexTable<X> {
     pub(super) fn has(&self, memo: &Memo, key: &X::Key) -> (SlotId, bool) {
         self.update(memo);
         let mut rows = self.0.borrow_mut();
+        if !memo.records {
+            return (SlotId::NONE, rows.postings.contains_key(key));
+        }
         let slot = match rows.postings.get(key).and_then(|posting| posting.has_slot) {
             Some(slot) => slot,
             None => rows.reader(memo, || Member::Has(key.clone())),
