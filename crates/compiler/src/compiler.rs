@@ -458,11 +458,11 @@ impl World {
         let are_others = self.seen.intents.replace(intent::keys(&view));
         let all = are_others.then(|| intent::all(&view));
         self.has_other_authors = are_others;
-        let intents = pull::<merge::Merged>(&self.memo, all.as_deref());
+        let intents = pull::<merge::Merged>(&self.memo, all);
         let intents = intents.into_iter().map(|(key, merged)| (key, Some(merged)));
         let written = low_level::hand_written(&view);
         let are_written_others = self.seen.written.replace(vec![Arc::clone(&written)]);
-        let all_written = are_written_others.then_some(written.as_slice());
+        let all_written = are_written_others.then(|| written.to_vec());
         let written = pull::<merge::InEffect>(&self.memo, all_written);
         let intents = differences(&mut self.compilation.intents, intents.collect(), are_others);
         let written = differences(&mut self.written, written, are_written_others);
@@ -503,7 +503,6 @@ impl World {
         let are_others = self.seen.nodes.replace(vec![Arc::clone(&keys)]) || is_other_mode;
         self.has_other_authors |= are_others;
         let all = are_others.then(|| keys.iter().map(|key| Key::clone(key)).collect::<Vec<_>>());
-        let all = all.as_deref();
         let configs: Vec<_> = match mode {
             (true, _) => {
                 let published = pull::<PublishedOf>(&self.memo, all).into_iter();
@@ -515,7 +514,7 @@ impl World {
         differences(&mut self.compilation.nodes, configs, are_others);
         let segments = self.memo.root::<AddressedSegments>(&());
         let are_others = self.seen.segments.replace(vec![Arc::clone(&segments)]);
-        let all = are_others.then_some(segments.as_slice());
+        let all = are_others.then(|| segments.to_vec());
         let shares = pull::<NodeShareOf>(&self.memo, all).into_iter();
         let shares = shares.map(|(subject, share)| {
             let addresses = Arc::clone(&share.addresses);
@@ -532,7 +531,7 @@ impl World {
             mem::replace(&mut self.has_claims, has_claims) != has_claims || self.has_other_authors;
         let intents = || self.compilation.intents.keys().cloned().collect::<Vec<_>>();
         let all = are_others.then(intents);
-        let objects = pull::<PlatformOf>(&self.memo, all.as_deref()).into_iter();
+        let objects = pull::<PlatformOf>(&self.memo, all).into_iter();
         let mut now: Vec<(ObjectRef, Option<PlatformObjects>)> = objects
             .map(|(subject, objects)| (subject, Some(objects)))
             .collect();
@@ -540,7 +539,7 @@ impl World {
             let keys = view.keys::<kinds::Node>();
             let all =
                 are_others.then(|| keys.iter().map(|key| Key::clone(key)).collect::<Vec<_>>());
-            let claims = pull::<ClaimsOf>(&self.memo, all.as_deref()).into_iter();
+            let claims = pull::<ClaimsOf>(&self.memo, all).into_iter();
             now.extend(
                 claims
                     .map(|(key, claims)| (reference(Kind::NodeNetworkConfig, &key), Some(claims))),
@@ -584,10 +583,10 @@ impl World {
             };
             keys.iter().flat_map(of_kind).collect::<Vec<_>>()
         });
-        let statuses = pull::<StatusOf>(&self.memo, all.as_deref()).into_iter();
+        let statuses = pull::<StatusOf>(&self.memo, all.clone()).into_iter();
         let statuses = statuses.filter(|(subject, _)| !self.unread.contains(subject));
         differences(&mut self.statuses, statuses.collect(), are_others);
-        let writes = pull::<StatusToWrite>(&self.memo, all.as_deref()).into_iter();
+        let writes = pull::<StatusToWrite>(&self.memo, all).into_iter();
         let writes = writes.filter(|(subject, _)| !self.unread.contains(subject));
         differences(&mut self.writes.statuses, writes.collect(), are_others);
     }
@@ -599,7 +598,7 @@ impl World {
         let view = self.memo.view();
         let are_others = self.seen.authors.replace(intent::keys(&view));
         let all = are_others.then(|| intent::all(&view));
-        let unstored = pull::<UnstoredOf>(&self.memo, all.as_deref()).into_iter();
+        let unstored = pull::<UnstoredOf>(&self.memo, all).into_iter();
         let unstored = unstored.map(|(subject, objects)| {
             let objects = (!objects.is_empty()).then_some(objects);
             (subject, objects)
@@ -608,7 +607,7 @@ impl World {
         let owners = view.all_keys::<low_level::StoredByOwner>();
         let are_others = self.seen.owners.replace(vec![Arc::clone(&owners)]);
         let all = are_others.then(|| owners.iter().flatten().cloned().collect::<Vec<_>>());
-        let stale = pull::<StaleOf>(&self.memo, all.as_deref()).into_iter();
+        let stale = pull::<StaleOf>(&self.memo, all).into_iter();
         let stale = stale.map(|(owner, stale)| (owner, (!stale.is_empty()).then_some(stale)));
         differences(&mut self.writes.stale, stale.collect(), are_others);
         let queued = self.progress.iter();
@@ -628,7 +627,7 @@ impl World {
         let keys = self.memo.view().keys::<kinds::Node>();
         let are_others = self.seen.answering.replace(vec![Arc::clone(&keys)]);
         let all = are_others.then(|| keys.iter().map(|key| Key::clone(key)).collect::<Vec<_>>());
-        let progress = pull::<ProgressOf>(&self.memo, all.as_deref()).into_iter();
+        let progress = pull::<ProgressOf>(&self.memo, all).into_iter();
         let progress = progress.map(|(key, progress)| (key.name, progress));
         if are_others {
             self.progress = progress.collect();
@@ -674,16 +673,20 @@ impl<T> Lists<T> {
 }
 
 /// Takes values out of the memo: all of these, or, where the keys are those of the last time, those that may be others now.
-fn pull<Q: Query>(memo: &Memo, all: Option<&[Q::Key]>) -> Vec<(Q::Key, Q::Value)> {
-    let value = |key: &Q::Key| (key.clone(), memo.root::<Q>(key));
+fn pull<Q: Query>(memo: &Memo, all: Option<Vec<Q::Key>>) -> Vec<(Q::Key, Q::Value)> {
     let marked = memo.marked::<Q>();
-    match all {
+    let keys = match all {
         Some(all) => {
             memo.unroot_all::<Q>();
-            all.iter().map(value).collect()
+            all
         }
-        None => marked.iter().map(|key| value(key)).collect(),
-    }
+        None => marked.iter().map(|key| Q::Key::clone(key)).collect(),
+    };
+    let value = |key| {
+        let value = memo.root::<Q>(&key);
+        (key, value)
+    };
+    keys.into_iter().map(value).collect()
 }
 
 fn named<T>(values: Vec<(Key, Option<Arc<T>>)>) -> Vec<(String, Option<Arc<T>>)> {

@@ -151,7 +151,7 @@ fn contest(
     } else {
         (gateway, "spec.networkRef".to_owned(), &*service.subject)
     };
-    let share = handed_out.shares.entry(loser.clone()).or_default();
+    let share = handed_out.shares.entry(Arc::new(loser.clone())).or_default();
     if gateway_stays {
         // Nobody has a part of what it wants: what is left is what it had.
         let kept = plain(&share.addresses);

@@ -28,8 +28,8 @@ use crate::{
 /// What comes of the claims on an island.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
-    pub(super) consumers: BTreeMap<ObjectRef, Arc<Share>>,
-    pub(super) nodes: BTreeMap<ObjectRef, Arc<NodeShare>>,
+    pub(super) consumers: BTreeMap<Arc<ObjectRef>, Arc<Share>>,
+    pub(super) nodes: BTreeMap<Arc<ObjectRef>, Arc<NodeShare>>,
     /// The addresses of each Network that somebody has for itself.
     pub(super) taken: BTreeMap<String, Arc<BTreeSet<IpAddr>>>,
 }
@@ -49,9 +49,9 @@ impl Query for SharedOut {
 /// What is handed out while an island is shared out.
 #[derive(Default)]
 pub(super) struct HandedOut {
-    pub(super) shares: BTreeMap<ObjectRef, Share>,
-    nodes: BTreeMap<ObjectRef, BTreeMap<String, Vec<IpAddr>>>,
-    node_problems: BTreeMap<ObjectRef, Vec<Problem>>,
+    pub(super) shares: BTreeMap<Arc<ObjectRef>, Share>,
+    nodes: BTreeMap<Arc<ObjectRef>, BTreeMap<String, Vec<IpAddr>>>,
+    node_problems: BTreeMap<Arc<ObjectRef>, Vec<Problem>>,
     taken: BTreeMap<String, BTreeSet<IpAddr>>,
 }
 
@@ -59,7 +59,7 @@ impl HandedOut {
     fn shares(mut self) -> Shares {
         let shares = self.shares.into_iter();
         let taken = self.taken.into_iter();
-        let segments: BTreeSet<ObjectRef> = self
+        let segments: BTreeSet<Arc<ObjectRef>> = self
             .nodes
             .keys()
             .chain(self.node_problems.keys())
@@ -161,7 +161,7 @@ struct Shared<'a> {
 impl Shared<'_> {
     /// Notes what a claimant got, and why not more.
     fn hand_out(&self, claimant: &Claimant, grant: &Grant, handed_out: &mut HandedOut) {
-        let subject = || ObjectRef::clone(&claimant.subject);
+        let subject = || Arc::clone(&claimant.subject);
         if let Some(node) = &claimant.node {
             let strange = |one: &&IpAddr| !self.prefixes.iter().any(|net| net.net().contains(*one));
             // What it has of another network it needs as long as its segment, for a problem, stays as it was.
@@ -184,7 +184,8 @@ impl Shared<'_> {
         if let (true, Some(by)) = (claimant.without_pool, self.pool_owner) {
             let (network, by) = (self.network.to_owned(), by.clone());
             let kind = problem::Kind::NetworkTaken { network, by };
-            let problem = Problem::new(subject(), "spec.networkRef", kind);
+            let subject = ObjectRef::clone(&claimant.subject);
+            let problem = Problem::new(subject, "spec.networkRef", kind);
             share.problems.push(problem);
         }
         share.addresses = lists(&grant.addresses);
