@@ -262,8 +262,12 @@ impl Worlds {
 
     fn compile(&mut self, snapshot: &Snapshot) {
         if !self.is_current {
-            self.as_written.update();
-            self.restore(snapshot);
+            self.restored = self.restore(snapshot);
+            match self.restored {
+                // What nobody sees is not kept.
+                Some(_) => self.as_written.release(),
+                None => self.as_written.update(),
+            }
             self.changed.clear();
             self.is_current = true;
         }
@@ -284,41 +288,38 @@ impl Worlds {
     }
 
     /// Compiles with objects that something is wrong with as they last were, where there are any that were well then.
-    fn restore(&mut self, snapshot: &Snapshot) {
-        let Some((last, mut broken)) = self.as_written.to_restore() else {
-            self.restored = None;
-            return;
-        };
+    fn restore(&mut self, snapshot: &Snapshot) -> Option<Restoration> {
+        let mut restored = self.restored.take();
+        let (last, mut broken) = self.as_written.to_restore()?;
         // What was not well either, or has not changed, stays as its author wants it.
         while !broken.is_empty() {
             let objects = last_good::before(snapshot, &last, &broken);
             if objects.is_empty() {
                 break;
             }
-            let as_written = &self.as_written;
-            let restored = self.restored.get_or_insert_with(|| Restoration {
-                world: as_written.clone(),
+            let now = restored.get_or_insert_with(|| Restoration {
+                world: self.as_written.clone(),
                 objects: BTreeMap::new(),
             });
-            restored.put(snapshot, &self.changed, objects);
+            now.put(snapshot, &self.changed, objects);
             let unreadable = snapshot.unreadable.iter();
             let unreadable: BTreeSet<ObjectRef> =
                 unreadable.map(|problem| problem.subject.clone()).collect();
-            let mut still = restored.world.out_of_effect();
+            let mut still = now.world.out_of_effect();
             still.retain(|subject| !unreadable.contains(subject));
             let is_well = |subject: &ObjectRef| !still.contains(subject);
-            if restored.objects.keys().all(is_well) {
-                restored.carry_problems(&self.as_written);
-                restored.world.update();
-                return;
+            if now.objects.keys().all(is_well) {
+                now.carry_problems(&self.as_written);
+                now.world.update();
+                return restored;
             }
-            let objects = restored.objects.keys();
+            let objects = now.objects.keys();
             broken = objects
                 .filter(|subject| is_well(subject))
                 .cloned()
                 .collect();
         }
-        self.restored = None;
+        None
     }
 }
 
@@ -393,6 +394,11 @@ impl World {
         for (subject, problems) in unreadable {
             memo.set::<Unreadable>(subject, Some(Arc::new(problems)));
         }
+        Self::of(memo)
+    }
+
+    /// Of which nothing was taken out yet.
+    fn of(memo: Memo) -> Self {
         Self {
             memo,
             compilation: Compilation::default(),
@@ -413,9 +419,14 @@ impl World {
 
     /// The objects that something is wrong with, and the last revision, in which some of them may have been well.
     fn to_restore(&self) -> Option<(Arc<last_good::Last>, BTreeSet<ObjectRef>)> {
-        let last = self.memo.root::<LastRevision>(&())?;
+        let view = self.memo.view();
+        let last = view.get::<LastRevision>(&())?;
         let mut broken = self.out_of_effect();
-        broken.retain(|subject| !self.has_generated(subject));
+        let is_generated = |subject: &ObjectRef| {
+            let generated = merge::generated(&view, subject.kind, &subject.key.name);
+            generated.is_some()
+        };
+        broken.retain(|subject| !is_generated(subject));
         (!broken.is_empty()).then_some((last, broken))
     }
 
@@ -430,11 +441,12 @@ impl World {
         last_good::out_of_effect(&problems)
     }
 
-    /// Whether an object of this name is generated from an intent.
-    fn has_generated(&self, subject: &ObjectRef) -> bool {
-        let objects = &self.compilation.objects;
-        let object = objects.any(subject.kind, &subject.key.name);
-        object.is_some_and(|object| object.source() != subject)
+    /// Lets go of everything that was taken out of the memo, and of what is in the memo for that alone.
+    fn release(&mut self) {
+        let mut memo = mem::replace(&mut self.memo, Memo::new(Vec::new()));
+        memo.unroot_everything();
+        memo.sweep();
+        *self = Self::of(memo);
     }
 
     /// Takes what has changed out of the memo.

@@ -187,6 +187,11 @@ impl Memo {
         }
     }
 
+    /// Says that nothing is needed from outside any more.
+    pub(crate) fn unroot_everything(&mut self) {
+        self.graph.get_mut().unroot_everything();
+    }
+
     /// The values that were asked for from outside and may be others now, since this was asked last.
     pub(crate) fn marked<Q: Query>(&self) -> Vec<Arc<Q::Key>> {
         self.settle();

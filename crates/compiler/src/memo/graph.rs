@@ -219,6 +219,17 @@ impl Graph {
         self.unread.push(id);
     }
 
+    /// Notes that nothing is needed from outside any more.
+    pub(super) fn unroot_everything(&mut self) {
+        self.marked_roots.clear();
+        for (slot, number) in self.slots.iter_mut().zip(0..) {
+            slot.is_listed = false;
+            if std::mem::replace(&mut slot.is_root, false) {
+                self.unread.push(SlotId(number));
+            }
+        }
+    }
+
     /// The local numbers of the roots of a table that were marked since this was asked last.
     pub(super) fn take_marked(&mut self, table: usize) -> Vec<usize> {
         let mut marked = Vec::new();
