@@ -56,6 +56,7 @@ memo::tables! {
         // Low-level objects.
         Lower: intent::Lower,
         Merged: merge::Merged,
+        WantedHashes: merge::WantedHashes,
         ContestedNames: merge::ContestedNames<false>,
         ContestedNamesAbove: merge::ContestedNames<true>,
         HandWritten: low_level::HandWritten,

@@ -66,6 +66,24 @@ fn for_wanted_names(view: &View<'_>, subject: &ObjectRef, mut look: impl FnMut(K
     }
 }
 
+fn hash(kind: Kind, name: &str) -> u64 {
+    FxBuildHasher.hash_one((kind, name))
+}
+
+/// Hashes of the names of the objects that an intent wants, or had, each once. Hardly ever do two intents want the same.
+pub(crate) struct WantedHashes;
+impl Query for WantedHashes {
+    type Key = ObjectRef;
+    type Value = Arc<[u64]>;
+    fn compute(view: &View<'_>, subject: &ObjectRef) -> Arc<[u64]> {
+        let mut hashes = Vec::new();
+        for_wanted_names(view, subject, |kind, name| hashes.push(hash(kind, name)));
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes.into()
+    }
+}
+
 /// The names of objects that several intents of a layer want, or had, each with who wants it.
 pub(crate) struct ContestedNames<const ABOVE: bool>;
 impl<const ABOVE: bool> Query for ContestedNames<ABOVE>
@@ -77,17 +95,12 @@ where
     fn compute(view: &View<'_>, (): &()) -> Self::Value {
         let mut intents = intent::all(view);
         intents.retain(|intent| intent.kind.intent().map(is_above) == Some(ABOVE));
-        // Hardly ever do two want the same, so hashes are compared before names are.
-        let hash = |kind: Kind, name: &str| FxBuildHasher.hash_one((kind, name));
         let mut seen: FxHashSet<u64> = FxHashSet::default();
         let mut twice: FxHashSet<u64> = FxHashSet::default();
         for intent in &intents {
-            for_wanted_names(view, intent, |kind, name| {
-                let hash = hash(kind, name);
-                if !seen.insert(hash) {
-                    twice.insert(hash);
-                }
-            });
+            let hashes = view.get::<WantedHashes>(intent);
+            let again = hashes.iter().filter(|hash| !seen.insert(**hash));
+            twice.extend(again);
         }
         if twice.is_empty() {
             return Arc::default();

@@ -1,6 +1,7 @@
 //! From mirrors to nodes: a rule where the traffic is, and beside it, and only there, a tunnel with its source.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     sync::Arc,
@@ -10,8 +11,8 @@ use api::{
     tcaas::{
         GreProtocol, NodeNetworkConfigSpec,
         node_network_config::{
-            Action, ActionType, FilterItem, Gre, GreLayer, Loopback, Matcher, MirrorAcl,
-            PrefixMatcher,
+            Action, ActionType, FilterItem, Gre, GreLayer, Layer2, Loopback, Matcher, MirrorAcl,
+            PrefixMatcher, Vrf,
         },
     },
     value::{HostCidr, Prefix},
@@ -120,7 +121,14 @@ impl NodeMirrors {
 }
 
 /// A config without its mirrors: what is left changes forwarding.
-pub(crate) fn without(spec: &NodeNetworkConfigSpec) -> NodeNetworkConfigSpec {
+pub(crate) fn without(spec: &NodeNetworkConfigSpec) -> Cow<'_, NodeNetworkConfigSpec> {
+    let has_rules = |segment: &Layer2| !segment.mirror_acls.is_empty();
+    let has_mirrors = |vrf: &Vrf| {
+        !(vrf.mirror_acls.is_empty() && vrf.gres.is_empty() && vrf.loopbacks.is_empty())
+    };
+    if !spec.layer2s.values().any(has_rules) && !spec.fabric_vrfs.values().any(has_mirrors) {
+        return Cow::Borrowed(spec);
+    }
     let mut spec = spec.clone();
     for segment in spec.layer2s.values_mut() {
         segment.mirror_acls.clear();
@@ -142,7 +150,7 @@ pub(crate) fn without(spec: &NodeNetworkConfigSpec) -> NodeNetworkConfigSpec {
             });
         }
     }
-    spec
+    Cow::Owned(spec)
 }
 
 fn accept(prefix: Prefix) -> FilterItem {
