@@ -42,7 +42,7 @@ pub(crate) use self::{
         AskedKeys, Facet, Facets, NodesBySignature, Requirements, Signature, SignatureOf, signature,
     },
     stored::{ProgressOf, PublishedOf},
-    underlay::{AddressesOfPool, HoldersByAddress, PlaceOf, PlanOf, PlansFor, router_addresses},
+    underlay::{AddressesOfPool, HoldersByAddress, PlanOf, PlansFor, place, router_addresses},
     vrfs::{NumbersOfAll, SaidOf},
 };
 pub use self::{
@@ -213,13 +213,16 @@ impl Query for ForwardingOf {
     fn compute(view: &View<'_>, node: &Key) -> Option<Arc<NodeConfig>> {
         let signature = signature(view, node)?;
         let built = view.get::<BuiltFor>(&signature);
-        let underlay = view.get::<PlaceOf>(node).underlay;
+        let place = place(view, &signature, &node.name);
         // A node that got no address, because a pool is used up, can have no overlay.
-        let has_vtep = underlay.as_ref().is_some_and(|one| one.vtep.is_some());
-        let shared = if has_vtep { &built.shared } else { &built.bare };
+        let shared = if place.has_vtep() {
+            &built.shared
+        } else {
+            &built.bare
+        };
         Some(Arc::new(NodeConfig {
             addresses: addresses::of_node(view, &node.name, shared),
-            underlay,
+            underlay: place.underlay,
             mirrors: NodeMirrors::default(),
             shared: Arc::clone(shared),
             revision: None,

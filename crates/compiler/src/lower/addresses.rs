@@ -59,19 +59,6 @@ pub(crate) struct NodeShare {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// What a consumer has.
-pub(crate) struct ShareOf;
-impl Query for ShareOf {
-    type Key = ObjectRef;
-    type Value = Arc<Share>;
-    fn compute(view: &View<'_>, subject: &ObjectRef) -> Arc<Share> {
-        let island = pool::of(view, subject).map(|pool| pool::island(view, &pool));
-        let shared = island.map(|island| view.get::<SharedOut>(&island));
-        let share = shared.and_then(|shared| shared.consumers.get(subject).cloned());
-        share.unwrap_or_default()
-    }
-}
-
 /// What the nodes of an object's segment have.
 pub(crate) struct NodeShareOf;
 impl Query for NodeShareOf {
@@ -101,7 +88,10 @@ impl Query for TakenOf {
 
 /// What a consumer has.
 pub(super) fn share(view: &View<'_>, subject: &ObjectRef) -> Arc<Share> {
-    view.get::<ShareOf>(subject)
+    let island = pool::of(view, subject).map(|pool| pool::island(view, &pool));
+    let shared = island.map(|island| view.get::<SharedOut>(&island));
+    let share = shared.and_then(|shared| shared.consumers.get(subject).cloned());
+    share.unwrap_or_default()
 }
 
 /// The objects whose segments give nodes addresses.

@@ -150,11 +150,14 @@ pub(crate) fn keys(view: &View<'_>) -> Vec<Arc<Vec<Arc<Key>>>> {
 }
 
 /// The Network that an intent refers to.
-pub(crate) fn network(view: &View<'_>, subject: &ObjectRef) -> Option<String> {
+pub(crate) fn network<N>(view: &View<'_>, subject: &ObjectRef) -> Option<N>
+where
+    N: for<'a> From<&'a str>,
+{
     let kind = subject.kind.intent()?;
     with_intent!(kind, Of => {
         let spec = view.spec::<Of>(&subject.key)?;
-        <Of as Intent>::network(&spec).map(str::to_owned)
+        <Of as Intent>::network(&spec).map(N::from)
     })
 }
 

@@ -10,7 +10,7 @@ use super::{
     mtu::{self, Narrowest},
     peers::WrongWithPeering,
     selection::{Facet, Facets, NodesBySignature, Signature},
-    underlay::PlaceOf,
+    underlay::place,
 };
 use crate::{
     lower::{LowLevelObject, object},
@@ -31,9 +31,9 @@ impl Query for ProblemsOfGroup {
         let nodes = view.who::<NodesBySignature>(signature);
         let notes_nodes_outside = view.get::<NotesNodesOutside>(&());
         for node in nodes.iter() {
-            let place = view.get::<PlaceOf>(&Key::named(&*node.name));
-            problems.extend(place.problem.as_deref().cloned());
-            let is_inside = place.underlay.is_some_and(|one| one.vtep.is_some());
+            let place = place(view, signature, &node.name);
+            let is_inside = place.has_vtep();
+            problems.extend(place.problem);
             if notes_nodes_outside && !is_inside {
                 problems.push(outside(&node.name));
             }
@@ -93,14 +93,13 @@ impl Query for Carriers {
             let Some(report) = view.status::<kinds::NodeNetworkStatus>(&key) else {
                 continue;
             };
-            let underlay = view.get::<PlaceOf>(&key).underlay;
-            let is_inside = underlay.as_ref().is_some_and(|one| one.vtep.is_some());
-            let (narrowest, shared) = if is_inside {
+            let place = place(view, signature, &node.name);
+            let (narrowest, shared) = if place.has_vtep() {
                 (&mut all.0, &built.shared)
             } else {
                 (&mut all.1, &built.bare)
             };
-            mtu::add(narrowest, &node.name, &report, underlay.as_ref(), shared);
+            mtu::add(narrowest, &node.name, &report, place.underlay.as_ref(), shared);
         }
         Arc::new(all)
     }

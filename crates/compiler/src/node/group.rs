@@ -132,7 +132,7 @@ impl Query for HasOverlay {
         let nodes = view.who::<NodesBySignature>(signature);
         nodes
             .iter()
-            .any(|node| underlay::has_vtep(view, &node.name))
+            .any(|node| underlay::place(view, signature, &node.name).has_vtep())
     }
 }
 

@@ -311,38 +311,32 @@ impl NodeUnderlay {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) underlay: Option<NodeUnderlay>,
-    pub(crate) problem: Option<Arc<Problem>>,
+    pub(crate) problem: Option<Problem>,
 }
 
-/// Each node's place in the fabric.
-pub(crate) struct PlaceOf;
-impl Query for PlaceOf {
-    type Key = Key;
-    type Value = Placed;
-    fn compute(view: &View<'_>, node: &Key) -> Placed {
-        let signature = selection::signature(view, node);
-        let Some(plan) = signature.and_then(|signature| plan(view, &signature)) else {
-            return Placed::default();
-        };
-        match plan.for_node(view, &node.name) {
-            Ok(underlay) => Placed {
-                underlay,
-                problem: None,
-            },
-            Err(problem) => Placed {
-                underlay: None,
-                problem: Some(problem),
-            },
-        }
+impl Placed {
+    /// Whether the node takes part in the overlay.
+    pub(crate) fn has_vtep(&self) -> bool {
+        let underlay = self.underlay.as_ref();
+        underlay.is_some_and(|underlay| underlay.vtep.is_some())
     }
 }
 
-/// Whether a node takes part in the overlay.
-pub(super) fn has_vtep(view: &View<'_>, node: &str) -> bool {
-    let place = view.get::<PlaceOf>(&Key::named(node));
-    place
-        .underlay
-        .is_some_and(|underlay| underlay.vtep.is_some())
+/// The place in the fabric of a node with a signature.
+pub(crate) fn place(view: &View<'_>, signature: &Signature, node: &str) -> Placed {
+    let Some(plan) = plan(view, signature) else {
+        return Placed::default();
+    };
+    match plan.for_node(view, node) {
+        Ok(underlay) => Placed {
+            underlay,
+            problem: None,
+        },
+        Err(problem) => Placed {
+            underlay: None,
+            problem: Some(*problem),
+        },
+    }
 }
 
 /// The Underlay of a node with these labels: the oldest that makes sense and selects it.
@@ -439,7 +433,7 @@ impl Plan {
         &self,
         view: &View<'_>,
         node: &str,
-    ) -> Result<Option<NodeUnderlay>, Arc<Problem>> {
+    ) -> Result<Option<NodeUnderlay>, Box<Problem>> {
         let give = |field: &str, pool: Prefix| {
             let given = view.get::<AddressesOfPool>(&pool).get(node).copied();
             given.ok_or_else(|| {
@@ -447,7 +441,7 @@ impl Plan {
                     pool: pool.to_string(),
                     wanted: format!("node {node:?}"),
                 };
-                Arc::new(Problem::new(self.subject.clone(), field, kind))
+                Box::new(Problem::new(self.subject.clone(), field, kind))
             })
         };
         let IpAddr::V4(router_id) = give("spec.routeridcidr", self.router_ids)? else {

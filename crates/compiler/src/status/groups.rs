@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     memo::{Index, Query},
-    node::{BuiltFor, NodesBySignature, PlaceOf, ProgressOf, Reason, Shared, Signature},
+    node::{self, BuiltFor, NodesBySignature, ProgressOf, Reason, Shared, Signature},
     rollout::Progress,
     snapshot::{Key, ObjectRef},
     view::View,
@@ -32,8 +32,7 @@ fn nodes(view: &View<'_>, (signature, has_vtep): &Group) -> Vec<Arc<str>> {
     let nodes = view.who::<NodesBySignature>(signature);
     let names = nodes.iter().map(|node| &node.name);
     let is_of_group = |node: &&Arc<str>| {
-        let place = view.get::<PlaceOf>(&Key::named(&***node));
-        place.underlay.is_some_and(|one| one.vtep.is_some()) == *has_vtep
+        node::place(view, signature, node).has_vtep() == *has_vtep
     };
     names.filter(is_of_group).cloned().collect()
 }

@@ -59,8 +59,7 @@ pub(super) fn of(view: &View<'_>, subject: &ObjectRef) -> Option<AddressPool> {
         let gives = node_ips.is_some_and(|ips| ips.enabled);
         return gives.then(|| AddressPool::Networks(networks(&object.spec).into()));
     }
-    let network = intent::network(view, subject)?;
-    Some(AddressPool::Network(network.as_str().into()))
+    intent::network(view, subject).map(AddressPool::Network)
 }
 
 /// Who draws on which pool.
