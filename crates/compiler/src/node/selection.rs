@@ -3,9 +3,9 @@
 //! Nodes with the same signature fulfil the same requirements of all selectors, so the same objects are for them.
 
 use std::{
-    borrow::Cow,
     collections::BTreeSet,
     hash::{Hash, Hasher},
+    slice,
     sync::Arc,
 };
 
@@ -125,43 +125,66 @@ fn facets(object: &LowLevelObject) -> Vec<(Facet, Selected)> {
     facets.map(|facet| (facet, selected.clone())).collect()
 }
 
-/// A selector taken apart: the values of one label of which a node must have one, and further requirements.
-struct Parts<'a> {
-    /// Nothing where no label must have a certain value.
-    label: Option<(&'a String, &'a [String])>,
-    further: Vec<Cow<'a, LabelRequirement>>,
+/// A further requirement of a selector.
+#[derive(Clone, Copy)]
+enum Further<'a> {
+    Label(&'a String, &'a String),
+    Expression(&'a LabelRequirement),
 }
 
-fn parts(selector: Option<&LabelSelector>) -> Parts<'_> {
-    let mut further = Vec::new();
-    let Some(selector) = selector else {
-        let label = None;
-        return Parts { label, further };
-    };
-    let mut labels = selector.match_labels.iter();
-    let mut label = labels
-        .next()
-        .map(|(key, value)| (key, std::slice::from_ref(value)));
-    further.extend(labels.map(|(key, value)| {
-        Cow::Owned(LabelRequirement {
-            key: key.clone(),
-            operator: LabelOperator::In,
-            values: vec![value.clone()],
-        })
-    }));
-    for requirement in &selector.match_expressions {
-        if label.is_none() && requirement.operator == LabelOperator::In {
-            label = Some((&requirement.key, &requirement.values));
-        } else {
-            further.push(Cow::Borrowed(requirement));
+impl Further<'_> {
+    fn is(self, requirement: &LabelRequirement) -> bool {
+        match self {
+            Self::Label(key, value) => {
+                let is_label = requirement.operator == LabelOperator::In;
+                is_label && requirement.key == *key && requirement.values == [value.as_str()]
+            }
+            Self::Expression(own) => own == requirement,
         }
     }
-    Parts { label, further }
+
+    fn requirement(self) -> LabelRequirement {
+        match self {
+            Self::Label(key, value) => LabelRequirement {
+                key: key.clone(),
+                operator: LabelOperator::In,
+                values: vec![value.clone()],
+            },
+            Self::Expression(own) => own.clone(),
+        }
+    }
+}
+
+/// The values of a label of which a node must have one.
+type OneOf<'a> = (&'a String, &'a [String]);
+
+/// A selector taken apart: the values of one label, where it asks for certain values at all, and its further requirements.
+fn parts(selector: &LabelSelector) -> (Option<OneOf<'_>>, impl Iterator<Item = Further<'_>>) {
+    let LabelSelector {
+        match_labels,
+        match_expressions,
+    } = selector;
+    let first = match_labels.iter().next();
+    let is_in = |one: &LabelRequirement| one.operator == LabelOperator::In;
+    let of_expressions = match_expressions.iter().position(is_in);
+    let of_expressions = of_expressions.filter(|_| first.is_none());
+    let expression = of_expressions.and_then(|place| match_expressions.get(place));
+    let label = first.map(|(key, value)| (key, slice::from_ref(value)));
+    let label = label.or_else(|| expression.map(|one| (&one.key, one.values.as_slice())));
+    let labels = match_labels.iter().skip(1);
+    let labels = labels.map(|(key, value)| Further::Label(key, value));
+    let expressions = match_expressions.iter().enumerate();
+    let expressions = expressions.filter(move |(place, _)| Some(*place) != of_expressions);
+    let expressions = expressions.map(|(_, one)| Further::Expression(one));
+    (label, labels.chain(expressions))
 }
 
 fn by_selector(selector: Option<&LabelSelector>) -> Vec<Facet> {
-    let Parts { label, further } = parts(selector);
-    let further = further.into_iter().map(Cow::into_owned);
+    let Some(selector) = selector else {
+        return vec![Facet::Everywhere];
+    };
+    let (label, further) = parts(selector);
+    let further = further.map(Further::requirement);
     let mut facets: Vec<Facet> = further.map(Facet::Requirement).collect();
     match label {
         Some((key, values)) => {
@@ -203,9 +226,10 @@ impl Signature {
 
     /// Whether an object that one of the labels leads to is for these nodes.
     fn fulfils(&self, selector: Option<&LabelSelector>) -> bool {
-        let further = parts(selector).further;
-        let holds = |one: &Cow<'_, _>| self.1.requirements.contains(one);
-        further.iter().all(holds)
+        selector.is_none_or(|selector| {
+            let (_, mut further) = parts(selector);
+            further.all(|one| self.1.requirements.iter().any(|held| one.is(held)))
+        })
     }
 }
 
