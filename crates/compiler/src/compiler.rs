@@ -514,11 +514,13 @@ impl World {
         let is_other_mode = mem::replace(&mut self.mode, mode) != mode;
         let are_others = self.seen.nodes.replace(vec![Arc::clone(&keys)]) || is_other_mode;
         self.has_other_authors |= are_others;
-        let all = are_others.then(|| keys.iter().map(|key| Key::clone(key)).collect::<Vec<_>>());
+        let all = are_others.then(|| keys.to_vec());
         let configs: Vec<_> = match mode {
             (true, _) => {
                 let published = pull::<PublishedOf>(&self.memo, all).into_iter();
-                published.map(|(key, one)| (key.name, one.config)).collect()
+                published
+                    .map(|(key, one)| (key.name.to_string(), one.config))
+                    .collect()
             }
             (false, true) => named(pull::<ConfigOf>(&self.memo, all)),
             (false, false) => named(pull::<ForwardingOf>(&self.memo, all)),
@@ -549,8 +551,7 @@ impl World {
             .collect();
         if has_claims {
             let keys = view.keys::<kinds::Node>();
-            let all =
-                are_others.then(|| keys.iter().map(|key| Key::clone(key)).collect::<Vec<_>>());
+            let all = are_others.then(|| keys.to_vec());
             let claims = pull::<ClaimsOf>(&self.memo, all).into_iter();
             now.extend(
                 claims
@@ -576,7 +577,7 @@ impl World {
         });
         let keeps = &mut self.compilation.platform_keeps;
         keeps.clone_from(&self.kept);
-        keeps.extend(unread.map(|subject| ObjectRef::clone(subject)));
+        keeps.extend(unread.cloned());
     }
 
     fn update_statuses(&mut self) {
@@ -588,7 +589,7 @@ impl World {
         let lists = keys.iter().map(|(_, keys)| Arc::clone(keys)).collect();
         let are_others = self.seen.statuses.replace(lists);
         let all = are_others.then(|| {
-            let of_kind = |(kind, keys): &(Kind, Arc<Vec<Arc<Key>>>)| {
+            let of_kind = |(kind, keys): &(Kind, Arc<Vec<Key>>)| {
                 let kind = *kind;
                 let keys = keys.iter();
                 keys.map(|key| reference(kind, key)).collect::<Vec<_>>()
@@ -638,9 +639,9 @@ impl World {
         }
         let keys = self.memo.view().keys::<kinds::Node>();
         let are_others = self.seen.answering.replace(vec![Arc::clone(&keys)]);
-        let all = are_others.then(|| keys.iter().map(|key| Key::clone(key)).collect::<Vec<_>>());
+        let all = are_others.then(|| keys.to_vec());
         let progress = pull::<ProgressOf>(&self.memo, all).into_iter();
-        let progress = progress.map(|(key, progress)| (key.name, progress));
+        let progress = progress.map(|(key, progress)| (key.name.to_string(), progress));
         if are_others {
             self.progress = progress.collect();
         } else {
@@ -652,14 +653,14 @@ impl World {
 /// The lists of keys for which values were taken out of the memo.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    intents: Lists<Vec<Arc<Key>>>,
+    intents: Lists<Vec<Key>>,
     written: Lists<Vec<ObjectRef>>,
-    nodes: Lists<Vec<Arc<Key>>>,
+    nodes: Lists<Vec<Key>>,
     segments: Lists<Vec<ObjectRef>>,
-    statuses: Lists<Vec<Arc<Key>>>,
-    authors: Lists<Vec<Arc<Key>>>,
+    statuses: Lists<Vec<Key>>,
+    authors: Lists<Vec<Key>>,
     owners: Lists<Vec<Option<ObjectRef>>>,
-    answering: Lists<Vec<Arc<Key>>>,
+    answering: Lists<Vec<Key>>,
 }
 
 /// Lists that are the same as long as they are at the same address.
@@ -692,7 +693,7 @@ fn pull<Q: Query>(memo: &Memo, all: Option<Vec<Q::Key>>) -> Vec<(Q::Key, Q::Valu
             memo.unroot_all::<Q>();
             all
         }
-        None => marked.iter().map(|key| Q::Key::clone(key)).collect(),
+        None => marked,
     };
     let value = |key| {
         let value = memo.root::<Q>(&key);
@@ -703,7 +704,9 @@ fn pull<Q: Query>(memo: &Memo, all: Option<Vec<Q::Key>>) -> Vec<(Q::Key, Q::Valu
 
 fn named<T>(values: Vec<(Key, Option<Arc<T>>)>) -> Vec<(String, Option<Arc<T>>)> {
     let values = values.into_iter();
-    values.map(|(key, value)| (key.name, value)).collect()
+    values
+        .map(|(key, value)| (key.name.to_string(), value))
+        .collect()
 }
 
 /// A value that came, changed or went: its key, what it was and what it is.

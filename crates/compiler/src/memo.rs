@@ -193,7 +193,7 @@ impl Memo {
     }
 
     /// The values that were asked for from outside and may be others now, since this was asked last.
-    pub(crate) fn marked<Q: Query>(&self) -> Vec<Arc<Q::Key>> {
+    pub(crate) fn marked<Q: Query>(&self) -> Vec<Q::Key> {
         self.settle();
         let marked = self.graph.borrow_mut().take_marked(Q::PLACE);
         let table = self.table::<Q, query::QueryTable<Q>>();
@@ -376,10 +376,7 @@ impl View<'_> {
     }
 
     /// The keys of all inputs of a kind, sorted.
-    pub(crate) fn keys<I: Input>(&self) -> Arc<Vec<Arc<I::Key>>>
-    where
-        I::Key: Ord,
-    {
+    pub(crate) fn keys<I: Input>(&self) -> Arc<Vec<I::Key>> {
         let table = self.memo.table::<I, input::InputTable<I>>();
         let (slot, keys) = table.keys(self.memo);
         self.memo.record(slot);
@@ -444,10 +441,7 @@ macro_rules! tables {
 pub(crate) use tables;
 
 /// An empty table of an input.
-pub(crate) fn input_table<I: Input>() -> Box<dyn Table>
-where
-    I::Key: Ord,
-{
+pub(crate) fn input_table<I: Input>() -> Box<dyn Table> {
     Box::new(input::InputTable::<I>::default())
 }
 

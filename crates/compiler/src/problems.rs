@@ -83,11 +83,7 @@ impl Index for Problems {
                 .map(|one| Finding::Unreadable(ObjectRef::clone(one))),
         );
         let underlays = view.keys::<kinds::Underlay>();
-        sources.extend(
-            underlays
-                .iter()
-                .map(|key| Finding::Underlay(Key::clone(key))),
-        );
+        sources.extend(underlays.iter().map(|key| Finding::Underlay(key.clone())));
         sources.extend(
             not_compiled_yet(view)
                 .into_iter()
@@ -101,11 +97,7 @@ impl Index for Problems {
         sources.extend(faults.iter().cloned().map(Finding::Interface));
         if view.get::<HasMirrors>(&()) {
             let nodes = view.keys::<kinds::Node>();
-            sources.extend(
-                nodes
-                    .iter()
-                    .map(|key| Finding::NodeMirrors(Key::clone(key))),
-            );
+            sources.extend(nodes.iter().map(|key| Finding::NodeMirrors(key.clone())));
         }
         sources
     }
@@ -152,7 +144,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
             let mut problems: Vec<Problem> = node_share(view, subject).problems.clone();
             problems.extend(low_level::selector_problem(view, subject));
             if subject.kind == Kind::BgpPeering {
-                let wrong = view.get::<WrongWithPeering>(&subject.key.name);
+                let wrong = view.get::<WrongWithPeering>(&subject.key.name.to_string());
                 problems.extend(wrong.iter().cloned());
             }
             problems
@@ -245,7 +237,7 @@ impl Query for AllProblems {
         let mut subjects: BTreeSet<ObjectRef> =
             view.all_keys::<Problems>().iter().cloned().collect();
         let now = view.keys::<ProblemsNow>();
-        subjects.extend(now.iter().map(|one| ObjectRef::clone(one)));
+        subjects.extend(now.iter().cloned());
         let written = low_level::hand_written(view);
         let peerings = written.iter().filter(|one| one.kind == Kind::BgpPeering);
         subjects.extend(peerings.cloned());

@@ -60,7 +60,7 @@ impl Query for BaseOfAll {
             for neighbor in &mut spec.neighbors {
                 neighbor.password = None;
             }
-            Some((Key::clone(key), spec))
+            Some((key.clone(), spec))
         });
         let underlays: Vec<(Key, UnderlaySpec)> = underlays.collect();
         let of_underlays = underlays.iter().map(|(key, spec)| {
@@ -119,8 +119,8 @@ impl Revision {
             spec: object.spec.clone(),
         });
         let underlay = self.underlays.iter().map(|(key, spec)| RevisionEntry {
-            name: key.name.clone(),
-            namespace: key.namespace.clone(),
+            name: key.name.to_string(),
+            namespace: key.namespace.as_deref().map(str::to_owned),
             spec: serde_json::to_value(spec).unwrap_or_else(|error| {
                 unreachable!("an object that was read from JSON is JSON: {error}")
             }),

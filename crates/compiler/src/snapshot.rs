@@ -38,21 +38,21 @@ pub struct ObjectRef {
     pub key: Key,
 }
 
-/// Namespace and name of an object.
+/// Namespace and name of an object. They are shared, since objects are named wherever something is said of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Its namespace, where its kind has one.
-    pub namespace: Option<String>,
+    pub namespace: Option<Arc<str>>,
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 impl Key {
     /// The key of a cluster-scoped object.
-    pub fn named(name: impl Into<String>) -> Self {
+    pub fn named(name: impl AsRef<str>) -> Self {
         Self {
             namespace: None,
-            name: name.into(),
+            name: name.as_ref().into(),
         }
     }
 }
@@ -68,7 +68,7 @@ impl fmt::Display for Key {
 
 impl ObjectRef {
     /// A cluster-scoped object of this kind and name.
-    pub fn named(kind: Kind, name: impl Into<String>) -> Self {
+    pub fn named(kind: Kind, name: impl AsRef<str>) -> Self {
         Self {
             kind,
             key: Key::named(name),

@@ -158,7 +158,7 @@ fn status(view: &View<'_>, subject: &Subject<'_>) -> Option<Status> {
 }
 
 /// The keys of all objects that have a status, by kind.
-pub(crate) fn keys(view: &View<'_>) -> Vec<(Kind, Arc<Vec<Arc<Key>>>)> {
+pub(crate) fn keys(view: &View<'_>) -> Vec<(Kind, Arc<Vec<Key>>)> {
     vec![
         (Kind::Settings, view.keys::<kinds::Settings>()),
         (Kind::Vrf, view.keys::<kinds::Vrf>()),

@@ -87,7 +87,7 @@ impl Query for Settings {
 
 /// An object with its age.
 pub(crate) struct Aged<R: Resource> {
-    pub(crate) key: Arc<Key>,
+    pub(crate) key: Key,
     pub(crate) meta: Arc<Meta>,
     pub(crate) spec: Arc<R::Spec>,
 }
@@ -128,9 +128,9 @@ impl View<'_> {
     /// All objects of a kind, as references.
     pub(crate) fn all<R: Resource + Registered>(&self) -> Vec<ObjectRef> {
         let keys = self.keys::<R>();
-        let subject = |key: &Arc<Key>| ObjectRef {
+        let subject = |key: &Key| ObjectRef {
             kind: R::KIND,
-            key: Key::clone(key),
+            key: key.clone(),
         };
         keys.iter().map(subject).collect()
     }
@@ -138,9 +138,9 @@ impl View<'_> {
     /// All objects of a kind in the order in which they are served: the older first, then by name.
     pub(crate) fn by_age<R: Resource + Registered>(&self) -> Vec<Aged<R>> {
         let keys = self.keys::<R>();
-        let object = |key: &Arc<Key>| {
+        let object = |key: &Key| {
             let (meta, spec) = (self.meta::<R>(key)?, self.spec::<R>(key)?);
-            let key = Arc::clone(key);
+            let key = key.clone();
             Some(Aged { key, meta, spec })
         };
         let mut objects: Vec<Aged<R>> = keys.iter().filter_map(object).collect();
@@ -177,7 +177,7 @@ impl View<'_> {
     }
 
     /// The Destinations that a selector chooses, by name.
-    pub(crate) fn destinations(&self, selector: &LabelSelector) -> Arc<Vec<Arc<Key>>> {
+    pub(crate) fn destinations(&self, selector: &LabelSelector) -> Arc<Vec<Key>> {
         self.get::<lower::reach::Chosen>(selector)
     }
 

@@ -190,7 +190,8 @@ fn summarize(groups: Vec<Group>, after: &Trace<'_>) -> Plan {
         let own = group.own.values().flatten();
         for behind in group.changes.iter().chain(own).flat_map(|one| &one.behind) {
             let objects = behind.fields.iter().map(|field| &field.object);
-            let namespaces = objects.filter_map(|object| object.key.namespace.clone());
+            let namespaces =
+                objects.filter_map(|object| object.key.namespace.as_deref().map(str::to_owned));
             plan.radius.namespaces.extend(namespaces);
             if !matches!(behind.by.kind, Kind::Underlay | Kind::Settings) {
                 plan.radius.tenants.insert(behind.by.clone());

@@ -197,13 +197,15 @@ fn object(kind: &str, name: &str) -> Option<ObjectRef> {
     let same = |known: &Kind| <&str>::from(known).eq_ignore_ascii_case(kind);
     let kind = Kind::iter().find(same)?;
     let (namespace, name) = match name.split_once('/') {
-        Some((namespace, name)) => (Some(namespace.to_owned()), name),
-        None => (kind.is_namespaced().then(|| "default".to_owned()), name),
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (kind.is_namespaced().then_some("default"), name),
     };
-    let name = name.to_owned();
     (!name.is_empty()).then_some(ObjectRef {
         kind,
-        key: Key { namespace, name },
+        key: Key {
+            namespace: namespace.map(Into::into),
+            name: name.into(),
+        },
     })
 }
 

@@ -153,7 +153,7 @@ mod tests {
 
         fn nodes(&self) -> Vec<&str> {
             let nodes = self.compiler.snapshot().nodes.keys();
-            nodes.map(|key| key.name.as_str()).collect()
+            nodes.map(|key| &*key.name).collect()
         }
     }
 

@@ -134,8 +134,8 @@ fn read(kind: Kind, event: Event<DynamicObject>) -> Option<Change> {
         Event::Apply(object) => Change::Applied(prepare(kind, object)?),
         Event::Delete(object) => {
             let key = Key {
-                namespace: object.namespace(),
-                name: object.name_any(),
+                namespace: object.namespace().map(Into::into),
+                name: object.name_any().into(),
             };
             Change::Deleted(ObjectRef { kind, key })
         }

@@ -66,7 +66,7 @@ impl Intent for kinds::BgpNeighbor {
             problems.push(author.problem("spec.workloadAS", kind));
         }
         let ips = view.get::<WorkloadIps>(&());
-        let ips = ips.get(&subject.key.name).cloned().unwrap_or_default();
+        let ips = ips.get(&*subject.key.name).cloned().unwrap_or_default();
         problems.extend(lacking_families(&settings, author, &ips));
         let allowed = allowed(view, subject, spec, problems);
         let remote_asn = remote_asn.filter(|_| problems.len() == before)?;
@@ -286,7 +286,7 @@ impl Index for PeerAddressesInUse {
     type Item = ();
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::NodeNetworkConfig>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(IpAddr, ())> {
         let config = view.spec::<kinds::NodeNetworkConfig>(node);
@@ -320,7 +320,10 @@ impl Query for WorkloadIps {
             let meta = view.meta::<kinds::BgpPeering>(key);
             let owner = meta.and_then(|meta| meta.owner.clone());
             match owner.filter(|owner| owner.kind == Kind::BgpNeighbor) {
-                Some(owner) => remembered.entry(owner.key.name).or_default().extend(peers),
+                Some(owner) => remembered
+                    .entry(owner.key.name.to_string())
+                    .or_default()
+                    .extend(peers),
                 None => of_others.extend(peers),
             }
         }
@@ -334,11 +337,11 @@ impl Query for WorkloadIps {
                 let name = &neighbor.key.name;
                 let status = view.status::<kinds::BgpNeighbor>(&neighbor.key);
                 let status = status.iter().flat_map(|status| &status.workload_ips);
-                let mut own = status.chain(remembered.get(name).into_iter().flatten());
+                let mut own = status.chain(remembered.get(&**name).into_iter().flatten());
                 let own = own.find(|ip| ip.is_ipv4() == family.is_ipv4() && !held.contains(*ip));
                 if let Some(ip) = own {
                     held.insert(*ip);
-                    ips.entry(name.clone()).or_default().push(*ip);
+                    ips.entry(name.to_string()).or_default().push(*ip);
                 } else {
                     waiting.push(name);
                 }
@@ -348,7 +351,7 @@ impl Query for WorkloadIps {
             }
             for name in waiting {
                 let free = pool.take_lowest();
-                ips.entry(name.clone()).or_default().extend(free);
+                ips.entry(name.to_string()).or_default().extend(free);
             }
         }
         Arc::new(ips)

@@ -64,7 +64,7 @@ impl Intent for kinds::Collector {
         };
         let name = generated_name(author.subject, resolved.name.as_str());
         // The tunnel's name is made of the target's, so that both are the collector's.
-        let target_name = author.subject.key.name.clone();
+        let target_name = author.subject.key.name.to_string();
         Some(LoweredIntent {
             objects: vec![
                 author.object(name, mirror_vrf(&resolved.name, &reached, loopback)),

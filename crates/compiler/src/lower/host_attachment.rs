@@ -131,7 +131,7 @@ fn routes(
             continue;
         };
         matched.push(MatchedDestination {
-            name: key.name.clone(),
+            name: key.name.to_string(),
             vrf: None,
         });
         let mut report = |kind| {

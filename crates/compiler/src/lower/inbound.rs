@@ -23,7 +23,7 @@ impl Index for PoolsByName {
     type Item = (bool, bool, Option<String>, Key);
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::Inbound>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
     fn entries(view: &View<'_>, key: &Key) -> Vec<(String, Self::Item)> {
         let spec = view.spec::<kinds::Inbound>(key);

@@ -142,7 +142,7 @@ pub(crate) fn all(view: &View<'_>) -> Vec<ObjectRef> {
 }
 
 /// The keys of all intents, by kind.
-pub(crate) fn keys(view: &View<'_>) -> Vec<Arc<Vec<Arc<Key>>>> {
+pub(crate) fn keys(view: &View<'_>) -> Vec<Arc<Vec<Key>>> {
     let kinds = IntentKind::iter();
     kinds
         .map(|kind| with_intent!(kind, Of => view.keys::<Of>()))

@@ -278,7 +278,7 @@ where
 {
     let (spec, meta) = (view.spec::<R>(key)?, view.meta_of(source)?);
     let spec = R::Spec::clone(&spec);
-    let object = LowLevel::new(source, &meta, key.name.clone(), spec);
+    let object = LowLevel::new(source, &meta, key.name.to_string(), spec);
     Some(LowLevelSpec::wrap(Arc::new(object)))
 }
 

@@ -33,7 +33,7 @@ impl Index for AttachmentsByNetwork {
     type Item = Attached;
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::Layer2Attachment>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
     fn entries(view: &View<'_>, key: &Key) -> Vec<(String, Attached)> {
         let spec = view.spec::<kinds::Layer2Attachment>(key);
@@ -75,7 +75,7 @@ impl Query for WantedVni {
         if let Some(vni) = spec.vni {
             return Some((Wanted::Own(vni), age));
         }
-        let attachments = || view.who::<AttachmentsByNetwork>(&key.name);
+        let attachments = || view.who::<AttachmentsByNetwork>(&key.name.to_string());
         let needs_one = spec.managed
             && spec.vlan.is_some()
             && attachments().iter().any(|one| one.is_over_the_fabric);
@@ -129,7 +129,7 @@ impl Query for NetworkVnis {
                 continue;
             }
             holders.insert(vni, subject);
-            vnis.insert(key.name.clone(), vni);
+            vnis.insert(key.name.to_string(), vni);
         }
         from_range(view, &holders, &before, &mut vnis, &mut problems);
         Vnis {

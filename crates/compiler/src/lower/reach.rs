@@ -20,19 +20,18 @@ pub(crate) struct DestinationsByLabel;
 impl Index for DestinationsByLabel {
     type Source = Key;
     type Key = (String, String);
-    type Item = Arc<Key>;
+    type Item = Key;
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::Destination>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
-    fn entries(view: &View<'_>, key: &Key) -> Vec<((String, String), Arc<Key>)> {
+    fn entries(view: &View<'_>, key: &Key) -> Vec<((String, String), Key)> {
         let Some(meta) = view.meta::<kinds::Destination>(key) else {
             return Vec::new();
         };
-        let key = Arc::new(key.clone());
         let labels = meta.labels.iter();
         let entry =
-            |(label, value): (&String, &String)| ((label.clone(), value.clone()), Arc::clone(&key));
+            |(label, value): (&String, &String)| ((label.clone(), value.clone()), key.clone());
         labels.map(entry).collect()
     }
 }
@@ -41,15 +40,15 @@ impl Index for DestinationsByLabel {
 pub(crate) struct Chosen;
 impl Query for Chosen {
     type Key = LabelSelector;
-    type Value = Arc<Vec<Arc<Key>>>;
-    fn compute(view: &View<'_>, selector: &LabelSelector) -> Arc<Vec<Arc<Key>>> {
+    type Value = Arc<Vec<Key>>;
+    fn compute(view: &View<'_>, selector: &LabelSelector) -> Arc<Vec<Key>> {
         let candidates = match selector.match_labels.first_key_value() {
             Some((label, value)) => {
                 view.who::<DestinationsByLabel>(&(label.clone(), value.clone()))
             }
             None => view.keys::<kinds::Destination>(),
         };
-        let fits = |key: &&Arc<Key>| {
+        let fits = |key: &&Key| {
             let meta = view.meta::<kinds::Destination>(key);
             meta.is_some_and(|meta| selector.matches(&meta.labels))
         };
@@ -133,7 +132,7 @@ fn reach(
     }
     let mut reach = Reach::default();
     let mut complete = true;
-    let mut behind: BTreeMap<Prefix, (VrfName, Arc<Key>)> = BTreeMap::new();
+    let mut behind: BTreeMap<Prefix, (VrfName, Key)> = BTreeMap::new();
     for key in view.destinations(selector).iter() {
         let Some(destination) = view.spec::<kinds::Destination>(key) else {
             continue;
@@ -148,7 +147,7 @@ fn reach(
         };
         let vrf = view.vrf(&Key::named(vrf_ref));
         reach.matched.push(MatchedDestination {
-            name: key.name.clone(),
+            name: key.name.to_string(),
             vrf: vrf.as_ref().map(|vrf| vrf.name.clone()),
         });
         let Some(vrf) = vrf else {
@@ -168,7 +167,7 @@ fn reach(
         for prefix in &destination.prefixes {
             let first = behind
                 .entry(*prefix)
-                .or_insert_with(|| (vrf.name.clone(), Arc::clone(key)));
+                .or_insert_with(|| (vrf.name.clone(), key.clone()));
             if first.0 != vrf.name {
                 complete = false;
                 let destination = |key: &Key| Box::new(reference(Kind::Destination, key));

@@ -32,7 +32,7 @@ pub(super) struct IndexTable<X: Index>(RefCell<Rows<X>>);
 struct Rows<X: Index> {
     /// The slot that says which sources there are; absent until somebody asks.
     sources: Option<SlotId>,
-    by_source: Map<Arc<X::Source>, usize>,
+    by_source: Map<X::Source, usize>,
     postings: Map<X::Key, Posting<X>>,
     /// The keys that somebody gives, once somebody has asked for a range of them.
     sorted: Option<BTreeSet<X::Key>>,
@@ -62,14 +62,14 @@ enum Member<X: Index> {
 
 /// What one source gives.
 struct Row<X: Index> {
-    source: Arc<X::Source>,
+    source: X::Source,
     slot: SlotId,
     entries: Vec<(X::Key, X::Item)>,
 }
 
 /// What sources give under one key, sorted by source.
 struct Posting<X: Index> {
-    items: Vec<(Arc<X::Source>, X::Item)>,
+    items: Vec<(X::Source, X::Item)>,
     shared: Option<Arc<Vec<X::Item>>>,
     slot: Option<SlotId>,
     has_slot: Option<SlotId>,
@@ -256,11 +256,10 @@ impl<X: Index> IndexTable<X> {
             if rows.by_source.contains_key(&source) {
                 continue;
             }
-            let source = Arc::new(source);
             let local = rows.member(Member::Free);
             let slot = memo.new_slot::<X>(local);
             let row = Row {
-                source: Arc::clone(&source),
+                source: source.clone(),
                 slot,
                 entries: Vec::new(),
             };
@@ -273,7 +272,7 @@ impl<X: Index> IndexTable<X> {
     }
 
     /// Asks what a source gives, and puts it in the place of what it gave.
-    fn fill_row(&self, memo: &Memo, slot: SlotId, source: &Arc<X::Source>, local: usize) {
+    fn fill_row(&self, memo: &Memo, slot: SlotId, source: &X::Source, local: usize) {
         let (entries, reads) = memo.recording(|view| X::entries(view, source));
         let entries = once(entries);
         memo.graph.borrow_mut().set_reads(slot, &reads);
@@ -358,7 +357,7 @@ impl<X: Index> Rows<X> {
     /// Puts what a source gives now in the place of what it gave, and notes whose answers that changes.
     fn replace(
         &mut self,
-        source: &Arc<X::Source>,
+        source: &X::Source,
         before: &[(X::Key, X::Item)],
         now: &[(X::Key, X::Item)],
     ) {
@@ -384,7 +383,7 @@ impl<X: Index> Rows<X> {
             let posting = self.posting(key);
             let place = posting.items.partition_point(|(other, _)| other <= source);
             let is_first = posting.items.is_empty();
-            let given = (Arc::clone(source), item.clone());
+            let given = (source.clone(), item.clone());
             posting.items.insert(place, given);
             self.note_change(key, is_first);
         }
@@ -429,7 +428,7 @@ impl<X: Index> Table for IndexTable<X> {
 
     fn compute(&self, memo: &Memo, slot: SlotId, local: usize) -> bool {
         let row = match self.0.borrow().members.get(local) {
-            Some(Member::Row(row)) => Some(Arc::clone(&row.source)),
+            Some(Member::Row(row)) => Some(row.source.clone()),
             _ => None,
         };
         match row {
@@ -508,7 +507,7 @@ impl<X: Index> Table for IndexTable<X> {
         let members = rows.members.iter().map(|member| match member {
             Member::Sources => Member::Sources,
             Member::Row(row) => Member::Row(Row {
-                source: Arc::clone(&row.source),
+                source: row.source.clone(),
                 slot: row.slot,
                 entries: row.entries.clone(),
             }),

@@ -35,11 +35,11 @@ pub(crate) trait Part {
 pub(super) struct InputTable<I: Input>(RefCell<Values<I>>);
 
 struct Values<I: Input> {
-    entries: Map<Arc<I::Key>, Entry<I>>,
+    entries: Map<I::Key, Entry<I>>,
     /// The keys of the entries, and the part, by local number of a slot. The first is that of all keys.
-    slots: Vec<Option<(Arc<I::Key>, usize)>>,
+    slots: Vec<Option<(I::Key, usize)>>,
     free: Vec<usize>,
-    keys: Option<Arc<Vec<Arc<I::Key>>>>,
+    keys: Option<Arc<Vec<I::Key>>>,
     keys_slot: Option<SlotId>,
 }
 
@@ -78,9 +78,7 @@ impl<I: Input> InputTable<I> {
         let Some(entry) = values.entries.get_mut(key) else {
             if value.is_some() {
                 let slots = [None; PARTS];
-                values
-                    .entries
-                    .insert(Arc::new(key.clone()), Entry { value, slots });
+                values.entries.insert(key.clone(), Entry { value, slots });
                 values.keys = None;
                 return values.keys_slot.into_iter().collect();
             }
@@ -123,14 +121,10 @@ impl<I: Input> InputTable<I> {
         {
             return (slot, entry.value.as_ref().map(P::of));
         }
-        let key = match values.entries.get_key_value(key) {
-            Some((key, _)) => Arc::clone(key),
-            None => Arc::new(key.clone()),
-        };
         let local = values.free.pop().unwrap_or(values.slots.len());
         let slot = memo.new_slot::<I>(local);
         memo.graph.borrow_mut().set_current(slot);
-        let place = Some((Arc::clone(&key), P::PART));
+        let place = Some((key.clone(), P::PART));
         match values.slots.get_mut(local) {
             Some(free) => *free = place,
             None => values.slots.push(place),
@@ -139,14 +133,14 @@ impl<I: Input> InputTable<I> {
             value: None,
             slots: [None; PARTS],
         };
-        let entry = values.entries.entry(key).or_insert(absent);
+        let entry = values.entries.entry(key.clone()).or_insert(absent);
         if let Some(place) = entry.slots.get_mut(P::PART) {
             *place = Some(slot);
         }
         (slot, entry.value.as_ref().map(P::of))
     }
 
-    pub(super) fn keys(&self, memo: &Memo) -> (SlotId, Arc<Vec<Arc<I::Key>>>) {
+    pub(super) fn keys(&self, memo: &Memo) -> (SlotId, Arc<Vec<I::Key>>) {
         let mut values = self.0.borrow_mut();
         let slot = *values.keys_slot.get_or_insert_with(|| {
             let slot = memo.new_slot::<I>(0);
@@ -157,11 +151,11 @@ impl<I: Input> InputTable<I> {
             return (slot, Arc::clone(keys));
         }
         #[expect(clippy::iter_over_hash_type, reason = "the keys are sorted")]
-        let mut keys: Vec<Arc<I::Key>> = {
+        let mut keys: Vec<I::Key> = {
             let mut keys = Vec::new();
             for (key, entry) in &values.entries {
                 if entry.value.is_some() {
-                    keys.push(Arc::clone(key));
+                    keys.push(key.clone());
                 }
             }
             keys
@@ -203,12 +197,12 @@ impl<I: Input> Table for InputTable<I> {
             return;
         };
         values.free.push(local);
-        if let Some(entry) = values.entries.get_mut(&*key) {
+        if let Some(entry) = values.entries.get_mut(&key) {
             if let Some(slot) = entry.slots.get_mut(part) {
                 *slot = None;
             }
             if entry.value.is_none() && entry.slots == [None; PARTS] {
-                values.entries.remove(&*key);
+                values.entries.remove(&key);
             }
         }
     }

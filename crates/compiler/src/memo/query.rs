@@ -3,7 +3,6 @@
 use std::{
     any::{Any, TypeId},
     cell::RefCell,
-    sync::Arc,
 };
 
 use super::{Key, Map, Marked, Memo, Registered, Table, Value, View, graph::SlotId};
@@ -26,13 +25,13 @@ pub(crate) trait Query: Registered {
 pub(super) struct QueryTable<Q: Query>(RefCell<Answers<Q>>);
 
 struct Answers<Q: Query> {
-    places: Map<Arc<Q::Key>, (SlotId, usize)>,
+    places: Map<Q::Key, (SlotId, usize)>,
     entries: Vec<Option<Entry<Q>>>,
     free: Vec<usize>,
 }
 
 struct Entry<Q: Query> {
-    key: Arc<Q::Key>,
+    key: Q::Key,
     /// Absent until it is computed.
     value: Option<Q::Value>,
 }
@@ -65,10 +64,10 @@ impl<Q: Query> QueryTable<Q> {
     }
 
     /// The key of an entry that has not been dropped.
-    pub(super) fn key(&self, local: usize) -> Option<Arc<Q::Key>> {
+    pub(super) fn key(&self, local: usize) -> Option<Q::Key> {
         let answers = self.0.borrow();
         let entry = answers.entries.get(local).and_then(Option::as_ref);
-        entry.map(|entry| Arc::clone(&entry.key))
+        entry.map(|entry| entry.key.clone())
     }
 
     /// The slots of all keys that were asked for, in no order.
@@ -88,11 +87,13 @@ impl<Q: Query> Answers<Q> {
     }
 
     fn insert(&mut self, memo: &Memo, key: &Q::Key) -> (SlotId, usize) {
-        let key = Arc::new(key.clone());
         let local = self.free.pop().unwrap_or(self.entries.len());
         let slot = memo.new_slot::<Q>(local);
-        self.places.insert(Arc::clone(&key), (slot, local));
-        let entry = Some(Entry { key, value: None });
+        self.places.insert(key.clone(), (slot, local));
+        let entry = Some(Entry {
+            key: key.clone(),
+            value: None,
+        });
         match self.entries.get_mut(local) {
             Some(place) => *place = entry,
             None => self.entries.push(entry),
@@ -143,7 +144,7 @@ impl<Q: Query> Table for QueryTable<Q> {
         let mut answers = self.0.borrow_mut();
         let entry = answers.entries.get_mut(local).and_then(Option::take);
         if let Some(entry) = entry {
-            answers.places.remove(&*entry.key);
+            answers.places.remove(&entry.key);
             answers.free.push(local);
         }
     }
@@ -151,7 +152,7 @@ impl<Q: Query> Table for QueryTable<Q> {
     fn copy(&self) -> Box<dyn Table> {
         let answers = self.0.borrow();
         let copy = |entry: &Entry<Q>| Entry {
-            key: Arc::clone(&entry.key),
+            key: entry.key.clone(),
             value: entry.value.clone(),
         };
         let entries = answers.entries.iter().map(|entry| entry.as_ref().map(copy));

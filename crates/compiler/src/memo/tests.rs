@@ -76,7 +76,7 @@ impl Index for ByLabel {
     type Key = u8;
     type Item = u8;
     fn sources(view: &View<'_>) -> Vec<u8> {
-        view.keys::<Cells>().iter().map(|key| **key).collect()
+        view.keys::<Cells>().to_vec()
     }
     fn entries(view: &View<'_>, source: &u8) -> Vec<(u8, u8)> {
         let labels = view.part::<Labels>(source).unwrap_or_default();
@@ -91,7 +91,7 @@ impl Index for ByNumber {
     type Key = i64;
     type Item = u8;
     fn sources(view: &View<'_>) -> Vec<u8> {
-        view.keys::<Cells>().iter().map(|key| **key).collect()
+        view.keys::<Cells>().to_vec()
     }
     fn entries(view: &View<'_>, source: &u8) -> Vec<(i64, u8)> {
         vec![(view.get::<Sum>(&(0, *source)), *source)]
@@ -105,7 +105,7 @@ impl Index for ByPeers {
     type Key = usize;
     type Item = u8;
     fn sources(view: &View<'_>) -> Vec<u8> {
-        view.keys::<Cells>().iter().map(|key| **key).collect()
+        view.keys::<Cells>().to_vec()
     }
     fn entries(view: &View<'_>, source: &u8) -> Vec<(usize, u8)> {
         vec![(view.who::<ByLabel>(&(source % 4)).len(), *source)]
@@ -169,7 +169,7 @@ impl Query for Total {
     type Value = i64;
     fn compute(view: &View<'_>, (): &()) -> i64 {
         let keys = view.keys::<Cells>();
-        let sum: i64 = keys.iter().map(|key| view.get::<Sum>(&(0, **key))).sum();
+        let sum: i64 = keys.iter().map(|key| view.get::<Sum>(&(0, *key))).sum();
         let same = view.who::<ByNumber>(&1).len() + view.who::<ByPeers>(&1).len();
         (sum + i64::try_from(same).unwrap_or(0)).rem_euclid(2)
     }
@@ -267,7 +267,7 @@ proptest! {
                     }
                     // Roots that are not marked have the values that they had.
                     for key in old.marked::<Sum>() {
-                        known.insert(*key, old.root::<Sum>(&key));
+                        known.insert(key, old.root::<Sum>(&key));
                     }
                     for (key, value) in &known {
                         prop_assert_eq!(*value, new.root::<Sum>(key), "{:?}", key);

@@ -122,7 +122,7 @@ fn note_unused(view: &View<'_>, problems: &mut Vec<Problem>) {
     for key in view.keys::<kinds::Vrf>().iter() {
         let spec = view.spec::<kinds::Vrf>(key);
         let has_loopbacks = spec.is_some_and(|spec| !spec.loopbacks.is_empty());
-        if has_loopbacks && !mirror_vrfs.contains(&key.name) {
+        if has_loopbacks && !mirror_vrfs.contains(&*key.name) {
             let what = "no Collector uses them, so no node gets them".to_owned();
             let kind = problem::Kind::NoEffect { what };
             let subject = reference(Kind::Vrf, key);

@@ -282,7 +282,7 @@ fn given(
     if !config.shared.fabric_vrfs.contains_key(vrf) {
         return Err(of_mirror(problem::Kind::VrfNotOnNode {
             vrf: vrf.to_owned(),
-            node: node.name.clone(),
+            node: node.name.to_string(),
         }));
     }
     let mut objects = tunnel.loopback_objects.iter();
@@ -290,10 +290,10 @@ fn given(
         return Err(of_mirror(problem::Kind::LoopbackNotOnNode {
             vrf: vrf.to_owned(),
             loopback: loopback.to_owned(),
-            node: node.name.clone(),
+            node: node.name.to_string(),
         }));
     }
-    let place = (vrf, loopback, node.name.as_str());
+    let place = (vrf, loopback, &*node.name);
     let claim = Claim::new(&view.settings(), &tunnel.pool, place);
     match ipam::given(view, &claim) {
         Some((by, address)) => Ok(Given { claim, by, address }),
@@ -309,7 +309,7 @@ impl Index for GivenByAddress {
     type Item = (String, ObjectRef);
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::Node>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(Self::Key, Self::Item)> {
         let Some(config) = view.get::<ForwardingOf>(node) else {
@@ -320,7 +320,7 @@ impl Index for GivenByAddress {
             let tunnel = mirrors.tunnels.get(mirror.target())?;
             let given = given(view, node, &config, mirror, tunnel).ok()?;
             let vrf = tunnel.object.spec.destination_vrf.to_string();
-            Some(((vrf, given.address), (node.name.clone(), given.by)))
+            Some(((vrf, given.address), (node.name.to_string(), given.by)))
         });
         addresses.collect()
     }
@@ -339,7 +339,7 @@ fn gre(
     let vrf = spec.destination_vrf.to_string();
     let holders = view.who::<GivenByAddress>(&(vrf, address));
     if let Some((holder, first)) = holders.first()
-        && *holder != node.name
+        && **holder != *node.name
     {
         let kind = problem::Kind::AddressGivenTwice {
             address,

@@ -99,7 +99,13 @@ impl Query for Carriers {
             } else {
                 (&mut all.1, &built.bare)
             };
-            mtu::add(narrowest, &node.name, &report, place.underlay.as_ref(), shared);
+            mtu::add(
+                narrowest,
+                &node.name,
+                &report,
+                place.underlay.as_ref(),
+                shared,
+            );
         }
         Arc::new(all)
     }
@@ -152,9 +158,15 @@ impl Index for InterfaceFaults {
                 report.is_none_or(|report| report.interfaces.iter().any(|one| one.name == name))
             };
             if config.is_uplink(&vlan.parent) {
-                faults.push((InterfaceFault::IsUplink(object, parent), node.name.clone()));
+                faults.push((
+                    InterfaceFault::IsUplink(object, parent),
+                    node.name.to_string(),
+                ));
             } else if !is_reported(&parent) {
-                faults.push((InterfaceFault::IsMissing(object, parent), node.name.clone()));
+                faults.push((
+                    InterfaceFault::IsMissing(object, parent),
+                    node.name.to_string(),
+                ));
             }
         }
         faults

@@ -194,7 +194,7 @@ impl Index for TablesInUse {
     type Item = ();
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::NodeNetworkConfig>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<((String, u32), ())> {
         let config = view.spec::<kinds::NodeNetworkConfig>(node);

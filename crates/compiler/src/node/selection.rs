@@ -46,7 +46,7 @@ pub(crate) enum Facet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selected {
     Object(LowLevelObject),
-    Underlay(Arc<Key>, Arc<Meta>, Option<LabelSelector>),
+    Underlay(Key, Arc<Meta>, Option<LabelSelector>),
 }
 
 impl Selected {
@@ -101,7 +101,7 @@ fn underlay(view: &View<'_>, key: &Key) -> Vec<(Facet, Selected)> {
         return Vec::new();
     };
     let selector = spec.node_selector.clone();
-    let selected = Selected::Underlay(Arc::new(key.clone()), meta, selector);
+    let selected = Selected::Underlay(key.clone(), meta, selector);
     let facets = by_selector(spec.node_selector.as_ref()).into_iter();
     facets.map(|facet| (facet, selected.clone())).collect()
 }
@@ -330,7 +330,7 @@ impl Index for NodesBySignature {
     type Item = Member;
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::Node>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(Signature, Member)> {
         let Some((signature, meta)) = signature(view, node).zip(view.meta::<kinds::Node>(node))
@@ -340,7 +340,7 @@ impl Index for NodesBySignature {
         let created = meta.created.clone();
         let member = Member {
             age: (created.is_none(), created),
-            name: node.name.as_str().into(),
+            name: Arc::clone(&node.name),
         };
         vec![(signature, member)]
     }

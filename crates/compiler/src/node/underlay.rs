@@ -73,7 +73,7 @@ impl Query for PlansFor {
     type Value = Arc<Vec<Arc<Plan>>>;
     fn compute(view: &View<'_>, signature: &Signature) -> Self::Value {
         let mut underlays = selection::selected(view, signature, |one| match one {
-            Selected::Underlay(key, meta, _) => Some((Arc::clone(key), Arc::clone(meta))),
+            Selected::Underlay(key, meta, _) => Some((key.clone(), Arc::clone(meta))),
             Selected::Object(_) => None,
         });
         underlays.sort_by(|(a, a_meta), (b, b_meta)| (age(a_meta), a).cmp(&(age(b_meta), b)));
@@ -158,7 +158,7 @@ impl Index for HoldersByAddress {
     type Item = Holding;
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::NodeNetworkConfig>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(IpAddr, Holding)> {
         let config = view.spec::<kinds::NodeNetworkConfig>(node);
@@ -170,7 +170,7 @@ impl Index for HoldersByAddress {
         let created = meta.and_then(|meta| meta.created.clone());
         let holding = |is_router_id| Holding {
             age: (created.is_none(), created.clone()),
-            node: node.name.clone(),
+            node: node.name.to_string(),
             is_router_id,
         };
         let router_id = (IpAddr::V4(underlay.router_id), holding(true));
@@ -302,7 +302,7 @@ impl NodeUnderlay {
             router_mac: router_mac(self.vtep.unwrap_or(IpAddr::V4(self.router_id))),
             trunk: trunk.clone(),
             neighbors: neighbors.clone(),
-            graceful_restart: graceful_restart.clone(),
+            graceful_restart: *graceful_restart,
         }
     }
 }
@@ -429,11 +429,7 @@ impl Sound {
 
 impl Plan {
     /// The Underlay of one node, with addresses of its own. Nothing where its router id is none.
-    fn for_node(
-        &self,
-        view: &View<'_>,
-        node: &str,
-    ) -> Result<Option<NodeUnderlay>, Box<Problem>> {
+    fn for_node(&self, view: &View<'_>, node: &str) -> Result<Option<NodeUnderlay>, Box<Problem>> {
         let give = |field: &str, pool: Prefix| {
             let given = view.get::<AddressesOfPool>(&pool).get(node).copied();
             given.ok_or_else(|| {

@@ -82,8 +82,8 @@ impl Claim {
         let namespace = namespace.map_or(names::OWN_NAMESPACE, String::as_str);
         Self {
             key: Key {
-                namespace: Some(namespace.to_owned()),
-                name: names::claim(vrf, loopback, node),
+                namespace: Some(namespace.into()),
+                name: names::claim(vrf, loopback, node).into(),
             },
             pool: PoolRef {
                 api_group: pool.api_group.clone().unwrap_or_default(),
@@ -97,8 +97,8 @@ impl Claim {
         PlatformObject {
             api_version: API_VERSION,
             kind: "IPAddressClaim",
-            namespace: self.key.namespace.clone(),
-            name: self.key.name.clone(),
+            namespace: self.key.namespace.as_deref().map(str::to_owned),
+            name: self.key.name.to_string(),
             // The claim goes when the node's config goes, and the address with it.
             owner: ObjectRef::named(Kind::NodeNetworkConfig, node),
             annotations: json!({}),
@@ -115,14 +115,14 @@ impl Index for AddressesByClaim {
     type Item = (Key, Arc<IpAddressSpec>);
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::IpAddress>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
     fn entries(view: &View<'_>, key: &Key) -> Vec<(Key, Self::Item)> {
         let spec = view.spec::<kinds::IpAddress>(key);
         let entry = spec.map(|spec| {
             let claim = Key {
                 namespace: key.namespace.clone(),
-                name: spec.claim_ref.name.clone(),
+                name: spec.claim_ref.name.as_str().into(),
             };
             (claim, (key.clone(), spec))
         });
@@ -142,7 +142,7 @@ pub(crate) fn given(view: &View<'_>, claim: &Claim) -> Option<(ObjectRef, IpAddr
 pub fn given_in(snapshot: &Snapshot, claim: &Claim) -> Option<(ObjectRef, IpAddr)> {
     let addresses = snapshot.ip_addresses.iter().rev();
     let mut of_claim = addresses.filter(|(key, object)| {
-        key.namespace == claim.key.namespace && object.spec.claim_ref.name == claim.key.name
+        key.namespace == claim.key.namespace && object.spec.claim_ref.name == *claim.key.name
     });
     let (key, object) = of_claim.next()?;
     let is_of_pool = object.spec.pool_ref == claim.pool;
@@ -157,13 +157,13 @@ impl Index for ClaimsByNode {
     type Item = Key;
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::IpAddressClaim>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
     fn entries(view: &View<'_>, key: &Key) -> Vec<(String, Key)> {
         let meta = view.meta::<kinds::IpAddressClaim>(key);
         let owner = meta.and_then(|meta| meta.owner.clone());
         let owner = owner.filter(|owner| owner.kind == Kind::NodeNetworkConfig);
-        let entry = owner.map(|owner| (owner.key.name, key.clone()));
+        let entry = owner.map(|owner| (owner.key.name.to_string(), key.clone()));
         entry.into_iter().collect()
     }
 }
@@ -179,7 +179,7 @@ pub(super) fn claims(view: &View<'_>, node: &Key) -> Vec<PlatformObject> {
     for claim in &config.mirrors.claims {
         claims.insert(claim.key.clone(), claim.object(&node.name));
     }
-    for key in view.who::<ClaimsByNode>(&node.name).iter() {
+    for key in view.who::<ClaimsByNode>(&node.name.to_string()).iter() {
         if claims.contains_key(key) || view.get::<ProgressOf>(node) == Progress::Ready {
             continue;
         }

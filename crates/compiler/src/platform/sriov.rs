@@ -39,7 +39,7 @@ pub(super) fn attachment(
     subject: &ObjectRef,
     vlan: VlanId,
 ) -> PlatformObject {
-    let name = subject.key.name.clone();
+    let name = subject.key.name.to_string();
     let owner = subject.clone();
     match settings.kind {
         SriovKind::SriovNetwork => {

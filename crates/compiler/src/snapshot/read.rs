@@ -25,10 +25,10 @@ pub(super) fn key(kind: Kind, document: &Value) -> Option<Key> {
     };
     let namespace = kind
         .is_namespaced()
-        .then(|| text("namespace").unwrap_or("default").to_owned());
+        .then(|| text("namespace").unwrap_or("default").into());
     Some(Key {
         namespace,
-        name: text("name")?.to_owned(),
+        name: text("name")?.into(),
     })
 }
 

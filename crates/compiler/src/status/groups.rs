@@ -31,9 +31,7 @@ pub(super) fn has_nodes(view: &View<'_>, group: &Group) -> bool {
 fn nodes(view: &View<'_>, (signature, has_vtep): &Group) -> Vec<Arc<str>> {
     let nodes = view.who::<NodesBySignature>(signature);
     let names = nodes.iter().map(|node| &node.name);
-    let is_of_group = |node: &&Arc<str>| {
-        node::place(view, signature, node).has_vtep() == *has_vtep
-    };
+    let is_of_group = |node: &&Arc<str>| node::place(view, signature, node).has_vtep() == *has_vtep;
     names.filter(is_of_group).cloned().collect()
 }
 

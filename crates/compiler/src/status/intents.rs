@@ -161,7 +161,7 @@ fn lists(addresses: impl Iterator<Item = IpAddr>) -> AddressLists {
 pub(super) fn bgp_neighbor(view: &View<'_>, subject: &Subject<'_>) -> BgpNeighborStatus {
     let merged = view.get::<Merged>(subject.object);
     let workload_ips = view.get::<WorkloadIps>(&());
-    let workload_ips = workload_ips.get(&subject.key().name);
+    let workload_ips = workload_ips.get(&*subject.key().name);
     let workload_ips = workload_ips.cloned().unwrap_or_default();
     let has = |end: &HostCidr| workload_ips.iter().any(|ip| ip.is_ipv4() == end.is_ipv4());
     let peering = peering(&merged);
@@ -221,6 +221,7 @@ fn router_asns(view: &View<'_>, peering: &str) -> std::collections::BTreeSet<Asn
         .iter()
         .filter(|group| groups::shared(view, group).peerings.contains(peering));
     let holders = holders.filter(|group| groups::has_nodes(view, group));
-    let plans = holders.filter_map(|(signature, _)| view.get::<PlansFor>(signature).first().cloned());
+    let plans =
+        holders.filter_map(|(signature, _)| view.get::<PlansFor>(signature).first().cloned());
     plans.map(|plan| plan.fabric.asn).collect()
 }

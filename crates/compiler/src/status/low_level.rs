@@ -30,7 +30,7 @@ pub(super) fn layer2(
     let on_node = |shared: &Shared| {
         let has_vlan = shared.layer2s.contains_key(&vlan.to_string())
             || shared.host_vlans.values().any(|host| host.vlan == vlan);
-        has_vlan && shared.segments.contains(name)
+        has_vlan && shared.segments.contains(&**name)
     };
     Some(Layer2NetworkConfigurationStatus {
         observed_generation: subject.meta.generation,
@@ -55,7 +55,7 @@ pub(super) fn vrf(view: &View<'_>, subject: &Subject<'_>) -> Option<VrfRouteConf
         let mut cluster = shared.cluster_vrf.iter();
         let has_vrf = shared.fabric_vrfs.contains_key(vrf)
             || cluster.any(|cluster| cluster.devices.vrf.as_str() == vrf);
-        has_vrf && shared.routing.contains(name)
+        has_vrf && shared.routing.contains(&**name)
     };
     Some(VrfRouteConfigurationStatus {
         observed_generation: subject.meta.generation,
@@ -67,7 +67,7 @@ pub(super) fn bgp(view: &View<'_>, subject: &Subject<'_>) -> Option<BgpPeeringSt
     let name = &subject.key().name;
     let made = object::<BgpPeeringSpec>(view, name);
     let source = whose(subject, made.as_deref())?;
-    let on_node = |shared: &Shared| shared.peerings.contains(name);
+    let on_node = |shared: &Shared| shared.peerings.contains(&**name);
     Some(BgpPeeringStatus {
         observed_generation: subject.meta.generation,
         conditions: conditions_of(view, subject, &source, on_node),
@@ -81,7 +81,7 @@ fn conditions_of(
     source: &ObjectRef,
     on_node: impl Fn(&Shared) -> bool,
 ) -> Conditions {
-    let names = [subject.key().name.as_str()].into_iter();
+    let names = [&*subject.key().name].into_iter();
     let applied = conditions::applied(view, names, on_node, subject.meta);
     conditions::application(view, subject, source, applied)
 }

@@ -59,7 +59,7 @@ impl Index for MirrorsOnNodes {
             return Vec::new();
         }
         let keys = view.keys::<kinds::Node>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(Part, (String, State))> {
         let Some(config) = config(view, node) else {
@@ -80,12 +80,12 @@ impl Index for MirrorsOnNodes {
             if let Some(object) = object {
                 targets.insert(object.spec.mirror_target.name.clone(), state.clone());
             }
-            let on = (node.name.clone(), state);
+            let on = (node.name.to_string(), state);
             entries.push((Part::Selector(selector.clone()), on));
         }
         let targets = targets.into_iter();
         entries.extend(targets.map(|(target, state)| {
-            let on = (node.name.clone(), state);
+            let on = (node.name.to_string(), state);
             (Part::Target(target), on)
         }));
         entries
@@ -159,11 +159,11 @@ pub(super) fn collector(view: &View<'_>, subject: &Subject<'_>) -> CollectorStat
     let users = view.keys::<kinds::TrafficMirror>();
     let users = users.iter().filter(|user| {
         let spec = view.spec::<kinds::TrafficMirror>(user);
-        spec.is_some_and(|spec| spec.collector == *name)
+        spec.is_some_and(|spec| *spec.collector == **name)
     });
     let target = object::<MirrorTargetSpec>(view, name);
     let target = target.filter(|target| target.source == *subject.object);
-    let part = target.as_ref().map(|_| Part::Target(name.clone()));
+    let part = target.as_ref().map(|_| Part::Target(name.to_string()));
     let nodes = count_nodes(view, part.into_iter());
     CollectorStatus {
         observed_generation: subject.meta.generation,
@@ -181,8 +181,8 @@ pub(super) fn target(view: &View<'_>, subject: &Subject<'_>) -> Option<MirrorTar
     let selectors = view.who::<Facets>(&Facet::MirrorSelectors);
     let selectors = selectors.iter().filter_map(|one| one.object());
     let selectors = selectors.filter_map(|one| one.mirror_selector());
-    let selectors = selectors.filter(|one| one.spec.mirror_target.name == *name);
-    let nodes = count_nodes(view, [Part::Target(name.clone())].into_iter());
+    let selectors = selectors.filter(|one| *one.spec.mirror_target.name == **name);
+    let nodes = count_nodes(view, [Part::Target(name.to_string())].into_iter());
     Some(MirrorTargetStatus {
         observed_generation: subject.meta.generation,
         active_selectors: count(selectors),
@@ -223,7 +223,7 @@ pub(super) fn selector(view: &View<'_>, subject: &Subject<'_>) -> Option<MirrorS
     let stored = view.spec::<kinds::MirrorSelector>(subject.key())?;
     let target = object::<MirrorTargetSpec>(view, &stored.mirror_target.name);
     let target = target.map(|target| target.source.clone());
-    let nodes = count_nodes(view, [Part::Selector(name.clone())].into_iter());
+    let nodes = count_nodes(view, [Part::Selector(name.to_string())].into_iter());
     let words = "Source and target resolved successfully";
     Some(MirrorSelectorStatus {
         observed_generation: subject.meta.generation,

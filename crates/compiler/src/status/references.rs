@@ -33,7 +33,7 @@ impl Index for ReferencesByName {
 
 /// How many objects name a VRF or a Network.
 pub(super) fn count(view: &View<'_>, object: &ObjectRef) -> u32 {
-    let users = view.who::<ReferencesByName>(&(object.kind, object.key.name.clone()));
+    let users = view.who::<ReferencesByName>(&(object.kind, object.key.name.to_string()));
     u32::try_from(users.len()).unwrap_or(u32::MAX)
 }
 
@@ -69,7 +69,7 @@ impl Index for SelectionsByDestination {
         let users = view.who::<SelectorsInUse>(selector).len();
         let users = u32::try_from(users).unwrap_or(u32::MAX);
         let chosen = view.destinations(selector);
-        chosen.iter().map(|key| (Key::clone(key), users)).collect()
+        chosen.iter().map(|key| (key.clone(), users)).collect()
     }
 }
 

@@ -151,7 +151,7 @@ fn settle(store: &mut Store, compiler: &mut Compiler) -> Compilation {
     let compilation = compiler.compile().1.clone();
     let statuses = compiler.statuses().clone();
     for (subject, status) in &statuses {
-        let key = (subject.kind.to_string(), subject.key.name.clone());
+        let key = (subject.kind.to_string(), subject.key.name.to_string());
         if let Some(document) = store.get_mut(&key) {
             document["status"] = status.to_value();
             compiler.insert(document);

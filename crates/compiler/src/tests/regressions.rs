@@ -44,7 +44,7 @@ proptest! {
             let families = [&network.spec.ipv4, &network.spec.ipv6];
             for net in families.into_iter().flatten().map(|family| family.cidr.net()) {
                 if net.max_prefix_len() - net.prefix_len() > 1 {
-                    let ends = nobodys.entry(key.name.as_str()).or_default();
+                    let ends = nobodys.entry(&*key.name).or_default();
                     ends.insert(net.network());
                     ends.extend(net.network().is_ipv4().then(|| net.broadcast()));
                 }

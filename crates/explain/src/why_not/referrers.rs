@@ -57,7 +57,11 @@ pub(super) fn of(trace: &Trace<'_>, query: &Query) -> Vec<ObjectRef> {
             let mut found = of_vrf(snapshot, |vrf| vrf == name);
             found.extend(of_interface(trace, name));
             let named = objects(snapshot);
-            found.extend(named.into_iter().filter(|object| object.key.name == *name));
+            found.extend(
+                named
+                    .into_iter()
+                    .filter(|object| *object.key.name == **name),
+            );
             found
         }
     }
@@ -80,7 +84,7 @@ fn of_vni(trace: &Trace<'_>, vni: u32) -> Vec<ObjectRef> {
     let vrfs = refs(Kind::Vrf, &snapshot.vrfs, move |_, spec| same(spec.vni));
     let given = &trace.compilation.network_vnis;
     let networks = refs(Kind::Network, &snapshot.networks, move |key, spec| {
-        same(spec.vni) || same(given.get(&key.name).copied())
+        same(spec.vni) || same(given.get(&*key.name).copied())
     });
     let segments = &snapshot.layer2_network_configurations;
     let segments = refs(
@@ -271,7 +275,7 @@ pub(super) fn users(
     let found: Vec<ObjectRef> = match object.kind {
         Kind::Network => {
             let using = intents(snapshot).into_iter();
-            let using = using.filter(|(_, network, _)| *network == Some(name.as_str()));
+            let using = using.filter(|(_, network, _)| *network == Some(&**name));
             using.map(|(intent, ..)| intent).collect()
         }
         Kind::Destination => {
@@ -301,11 +305,11 @@ pub(super) fn users(
 }
 
 fn of_vrf_users(trace: &Trace<'_>, vrf: &ObjectRef) -> Result<Vec<ObjectRef>, (ObjectRef, String)> {
-    let name = vrf.key.name.clone();
+    let name = &vrf.key.name;
     let destinations = refs(
         Kind::Destination,
         &trace.snapshot.destinations,
-        |_, spec| spec.vrf_ref.as_deref() == Some(name.as_str()),
+        |_, spec| spec.vrf_ref.as_deref() == Some(&**name),
     );
     let of_each: Vec<_> = destinations.map(|one| users(trace, &one)).collect();
     let found: Vec<ObjectRef> = of_each.iter().flatten().flatten().cloned().collect();
@@ -394,7 +398,7 @@ pub(super) fn suggestions(trace: &Trace<'_>, node: &str, query: &Query) -> Vec<S
         Query::Object(object) => {
             let of_kind = objects(snapshot).into_iter();
             let of_kind = of_kind.filter(|known| known.kind == object.kind);
-            (object.key.name.as_str(), of_kind.collect())
+            (&*object.key.name, of_kind.collect())
         }
         Query::Name(name) | Query::Vrf(name) | Query::Interface(name) => {
             (name.as_str(), objects(snapshot))
@@ -409,7 +413,7 @@ pub(super) fn suggestions(trace: &Trace<'_>, node: &str, query: &Query) -> Vec<S
         .flat_map(|config| config.shared.host_devices.keys());
     let objects = objects
         .into_iter()
-        .map(|object| (object.key.name.clone(), object.to_string()));
+        .map(|object| (object.key.name.to_string(), object.to_string()));
     let others = vrfs
         .chain(devices.cloned())
         .map(|name| (name.clone(), name));

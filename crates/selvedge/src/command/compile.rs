@@ -159,7 +159,10 @@ pub(super) fn summary(compilation: &Compilation) -> String {
             };
             vec![
                 node.clone(),
-                underlay.map_or_else(|| "–".to_owned(), |underlay| underlay.fabric.asn.to_string()),
+                underlay.map_or_else(
+                    || "–".to_owned(),
+                    |underlay| underlay.fabric.asn.to_string(),
+                ),
                 or_none(vtep.unwrap_or_default()),
                 or_none(vrfs.join(" ")),
                 or_none(vlans.join(" ")),

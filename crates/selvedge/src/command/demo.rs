@@ -80,7 +80,7 @@ fn declared(world: &World, compilation: &Compilation) -> String {
                 .and_then(|anycast| anycast.gatewayv4)
                 .map(|gateway| gateway.to_string());
             vec![
-                key.name.clone(),
+                key.name.to_string(),
                 object.spec.network_ref.clone(),
                 nodes,
                 destinations.join(" "),
@@ -173,7 +173,7 @@ fn reach(world: &World, compilation: &Compilation) -> String {
                     .get(&compiler::snapshot::Key::named(name))?;
                 Some(vrf.spec.vrf.to_string())
             });
-            (key.name.as_str(), vrf)
+            (&*key.name, vrf)
         })
         .collect();
     let head: Vec<&str> = std::iter::once("FROM")

@@ -68,7 +68,7 @@ pub(super) fn asked(args: &Ask, world: &World, compilation: &Compilation) -> any
             let found = thing.elements(&elements);
             if found.is_empty() {
                 let mut objects = world.origins.keys();
-                let named = objects.find(|object| object.key.name == *name);
+                let named = objects.find(|object| *object.key.name == **name);
                 named.map_or_else(Vec::new, |object| of_object(object, &elements, claims))
             } else {
                 found

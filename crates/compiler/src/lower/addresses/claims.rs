@@ -31,7 +31,7 @@ use crate::{
 /// One who wants addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claimant {
-    pub(super) subject: Arc<ObjectRef>,
+    pub(super) subject: ObjectRef,
     /// The node that the object wants them for, where it wants them for one.
     pub(super) node: Option<Arc<str>>,
     pub(super) meta: Arc<Meta>,
@@ -120,7 +120,7 @@ impl Claims {
 }
 
 /// What an object wants for itself.
-fn claimant(view: &View<'_>, subject: &Arc<ObjectRef>) -> Option<Claimant> {
+fn claimant(view: &View<'_>, subject: &ObjectRef) -> Option<Claimant> {
     let key = &subject.key;
     let claim = match subject.kind {
         Kind::Layer2Attachment => attachment(view, key)?,
@@ -156,7 +156,7 @@ fn claimant(view: &View<'_>, subject: &Arc<ObjectRef>) -> Option<Claimant> {
         _ => return None,
     };
     Some(Claimant {
-        subject: Arc::clone(subject),
+        subject: subject.clone(),
         node: None,
         meta: view.meta_of(subject)?,
         claim,

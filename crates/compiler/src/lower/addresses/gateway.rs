@@ -58,7 +58,7 @@ impl<'a> Gateways<'a> {
                 if let Want::Together(addresses) = &claimant.claim.want {
                     for address in addresses {
                         let there = gateways.0.entry(*address).or_default();
-                        there.push((network, &*claimant.subject));
+                        there.push((network, &claimant.subject));
                     }
                 }
             }
@@ -103,7 +103,7 @@ impl<'a> Gateways<'a> {
     ) {
         for drawing in drawings {
             let service = &drawing.claimant;
-            let Some(share) = handed_out.shares.get(&*service.subject) else {
+            let Some(share) = handed_out.shares.get(&service.subject) else {
                 continue;
             };
             for address in plain(&share.addresses).collect::<Vec<_>>() {
@@ -147,11 +147,11 @@ fn contest(
     };
     let (loser, field, by) = if gateway_stays {
         let field = field(&service.claim.want, Some(address));
-        (&*service.subject, field, gateway)
+        (&service.subject, field, gateway)
     } else {
-        (gateway, "spec.networkRef".to_owned(), &*service.subject)
+        (gateway, "spec.networkRef".to_owned(), &service.subject)
     };
-    let share = handed_out.shares.entry(Arc::new(loser.clone())).or_default();
+    let share = handed_out.shares.entry(loser.clone()).or_default();
     if gateway_stays {
         // Nobody has a part of what it wants: what is left is what it had.
         let kept = plain(&share.addresses);

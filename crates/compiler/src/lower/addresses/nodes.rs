@@ -23,32 +23,30 @@ pub(crate) struct NodesByLabel;
 impl Index for NodesByLabel {
     type Source = Key;
     type Key = (String, String);
-    type Item = Arc<Key>;
+    type Item = Key;
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::Node>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
-    fn entries(view: &View<'_>, node: &Key) -> Vec<((String, String), Arc<Key>)> {
+    fn entries(view: &View<'_>, node: &Key) -> Vec<((String, String), Key)> {
         let Some(meta) = view.meta::<kinds::Node>(node) else {
             return Vec::new();
         };
-        let node = Arc::new(node.clone());
         let labels = meta.labels.iter();
-        let entry = |(label, value): (&String, &String)| {
-            ((label.clone(), value.clone()), Arc::clone(&node))
-        };
+        let entry =
+            |(label, value): (&String, &String)| ((label.clone(), value.clone()), node.clone());
         labels.map(entry).collect()
     }
 }
 
 /// The nodes that a selector chooses, by name; all without one.
-fn chosen(view: &View<'_>, selector: Option<&LabelSelector>) -> Vec<Arc<Key>> {
+fn chosen(view: &View<'_>, selector: Option<&LabelSelector>) -> Vec<Key> {
     let label = selector.and_then(|selector| selector.match_labels.first_key_value());
     let candidates = match label {
         Some((label, value)) => view.who::<NodesByLabel>(&(label.clone(), value.clone())),
         None => view.keys::<kinds::Node>(),
     };
-    let is_chosen = |node: &&Arc<Key>| {
+    let is_chosen = |node: &&Key| {
         let Some(selector) = selector else {
             return true;
         };
@@ -60,7 +58,7 @@ fn chosen(view: &View<'_>, selector: Option<&LabelSelector>) -> Vec<Arc<Key>> {
 
 /// A segment whose nodes get addresses.
 pub(super) struct Segment {
-    subject: Arc<ObjectRef>,
+    subject: ObjectRef,
     meta: Arc<Meta>,
     selector: Option<LabelSelector>,
     /// Its device in the nodes' own namespace, as far as that is known.
@@ -73,15 +71,15 @@ pub(super) struct Segment {
 pub(super) fn claimants(view: &View<'_>, segment: &Segment) -> Vec<Claimant> {
     let mut claimants = Vec::new();
     for node in chosen(view, segment.selector.as_ref()) {
-        let remembered = segment.remembered.get(&node.name);
+        let remembered = segment.remembered.get(&*node.name);
         let stored = || {
             let config = view.spec::<kinds::NodeNetworkConfig>(&node);
             let stored = config.zip(segment.device.as_ref());
             stored.map_or_else(Vec::new, |(config, device)| in_config(&config, device))
         };
         claimants.push(Claimant {
-            subject: Arc::clone(&segment.subject),
-            node: Some(node.name.as_str().into()),
+            subject: segment.subject.clone(),
+            node: Some(Arc::clone(&node.name)),
             meta: Arc::clone(&segment.meta),
             claim: Claim {
                 want: Want::One {
@@ -126,7 +124,7 @@ fn attached(view: &View<'_>, subject: &ObjectRef) -> Option<Segment> {
     let vlan = network.and_then(|network| network.vlan);
     let status = view.status::<kinds::Layer2Attachment>(&subject.key);
     Some(Segment {
-        subject: Arc::new(subject.clone()),
+        subject: subject.clone(),
         meta: view.meta_of(subject)?,
         selector: spec.node_selector.clone(),
         device: vlan.and_then(|vlan| {
@@ -146,7 +144,7 @@ fn written(view: &View<'_>, subject: &ObjectRef) -> Option<Segment> {
     let node_ips = spec.node_ips.as_ref().filter(|ips| ips.enabled)?;
     let status = view.status::<kinds::Layer2NetworkConfiguration>(&subject.key);
     Some(Segment {
-        subject: Arc::new(subject.clone()),
+        subject: subject.clone(),
         meta: view.meta_of(subject)?,
         selector: spec.node_selector.clone(),
         device: {

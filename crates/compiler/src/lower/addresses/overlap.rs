@@ -51,7 +51,7 @@ pub(super) fn settle(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut) {
     let mut seen = Seen::default();
     let mut losers = Vec::new();
     for drawing in &*drawings {
-        let subject = &*drawing.claimant.subject;
+        let subject = &drawing.claimant.subject;
         let Some(share) = handed_out.shares.get_mut(subject) else {
             continue;
         };
@@ -76,7 +76,7 @@ pub(super) fn settle(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut) {
     }
     // Whoever got nothing is told who has it in the end: the same name today and when everybody holds what it has.
     for (drawing, own, clash) in losers {
-        let subject = &*drawing.claimant.subject;
+        let subject = &drawing.claimant.subject;
         let (field, kind) = seen.clash(drawing, &own).unwrap_or(clash);
         if let Some(share) = handed_out.shares.get_mut(subject) {
             let problem = Problem::new(subject.clone(), field, kind);

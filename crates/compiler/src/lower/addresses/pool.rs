@@ -67,7 +67,7 @@ pub(crate) struct ConsumersByPool;
 impl Index for ConsumersByPool {
     type Source = ObjectRef;
     type Key = AddressPool;
-    type Item = Arc<ObjectRef>;
+    type Item = ObjectRef;
     fn sources(view: &View<'_>) -> Vec<ObjectRef> {
         let intents = intent::all(view).into_iter();
         let intents = intents.filter(|one| one.kind.intent().is_some_and(draws));
@@ -76,9 +76,9 @@ impl Index for ConsumersByPool {
         let segments = written.filter(|one| one.kind == Kind::Layer2NetworkConfiguration);
         intents.chain(segments.cloned()).collect()
     }
-    fn entries(view: &View<'_>, subject: &ObjectRef) -> Vec<(AddressPool, Arc<ObjectRef>)> {
+    fn entries(view: &View<'_>, subject: &ObjectRef) -> Vec<(AddressPool, ObjectRef)> {
         let pool = of(view, subject).into_iter();
-        pool.map(|pool| (pool, Arc::new(subject.clone()))).collect()
+        pool.map(|pool| (pool, subject.clone())).collect()
     }
 }
 

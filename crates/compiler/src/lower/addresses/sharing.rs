@@ -28,8 +28,8 @@ use crate::{
 /// What comes of the claims on an island.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
-    pub(super) consumers: BTreeMap<Arc<ObjectRef>, Arc<Share>>,
-    pub(super) nodes: BTreeMap<Arc<ObjectRef>, Arc<NodeShare>>,
+    pub(super) consumers: BTreeMap<ObjectRef, Arc<Share>>,
+    pub(super) nodes: BTreeMap<ObjectRef, Arc<NodeShare>>,
     /// The addresses of each Network that somebody has for itself.
     pub(super) taken: BTreeMap<String, Arc<BTreeSet<IpAddr>>>,
 }
@@ -49,9 +49,9 @@ impl Query for SharedOut {
 /// What is handed out while an island is shared out.
 #[derive(Default)]
 pub(super) struct HandedOut {
-    pub(super) shares: BTreeMap<Arc<ObjectRef>, Share>,
-    nodes: BTreeMap<Arc<ObjectRef>, BTreeMap<String, Vec<IpAddr>>>,
-    node_problems: BTreeMap<Arc<ObjectRef>, Vec<Problem>>,
+    pub(super) shares: BTreeMap<ObjectRef, Share>,
+    nodes: BTreeMap<ObjectRef, BTreeMap<String, Vec<IpAddr>>>,
+    node_problems: BTreeMap<ObjectRef, Vec<Problem>>,
     taken: BTreeMap<String, BTreeSet<IpAddr>>,
 }
 
@@ -59,7 +59,7 @@ impl HandedOut {
     fn shares(mut self) -> Shares {
         let shares = self.shares.into_iter();
         let taken = self.taken.into_iter();
-        let segments: BTreeSet<Arc<ObjectRef>> = self
+        let segments: BTreeSet<ObjectRef> = self
             .nodes
             .keys()
             .chain(self.node_problems.keys())
@@ -107,7 +107,7 @@ fn share_out(view: &View<'_>, island: &[(&AddressPool, Arc<Claims>)]) -> HandedO
             network,
             prefixes,
             claimants: &claimants,
-            pool_owner: pool_owner.as_deref(),
+            pool_owner: pool_owner.as_ref(),
         };
         for (claimant, grant) in claimants.iter().zip(&grants) {
             shared.hand_out(claimant, grant, &mut handed_out);
@@ -161,7 +161,7 @@ struct Shared<'a> {
 impl Shared<'_> {
     /// Notes what a claimant got, and why not more.
     fn hand_out(&self, claimant: &Claimant, grant: &Grant, handed_out: &mut HandedOut) {
-        let subject = || Arc::clone(&claimant.subject);
+        let subject = || claimant.subject.clone();
         if let Some(node) = &claimant.node {
             let strange = |one: &&IpAddr| !self.prefixes.iter().any(|net| net.net().contains(*one));
             // What it has of another network it needs as long as its segment, for a problem, stays as it was.
@@ -184,7 +184,7 @@ impl Shared<'_> {
         if let (true, Some(by)) = (claimant.without_pool, self.pool_owner) {
             let (network, by) = (self.network.to_owned(), by.clone());
             let kind = problem::Kind::NetworkTaken { network, by };
-            let subject = ObjectRef::clone(&claimant.subject);
+            let subject = claimant.subject.clone();
             let problem = Problem::new(subject, "spec.networkRef", kind);
             share.problems.push(problem);
         }
@@ -204,13 +204,13 @@ impl Shared<'_> {
             },
             Refusal::NoHost(_) | Refusal::Taken { .. } => return None,
         };
-        let subject = ObjectRef::clone(&claimant.subject);
+        let subject = claimant.subject.clone();
         Some(Problem::new(subject, "spec.nodeIPs", kind))
     }
 
     fn holder(&self, by: usize) -> Option<ObjectRef> {
         let holder = self.claimants.get(by)?;
-        Some(ObjectRef::clone(&holder.subject))
+        Some(holder.subject.clone())
     }
 
     /// What a refusal says to whom it is about.
@@ -248,7 +248,7 @@ impl Shared<'_> {
                 }
             };
             let field = field(&claimant.claim.want, address);
-            let subject = ObjectRef::clone(&claimant.subject);
+            let subject = claimant.subject.clone();
             Some(Problem::new(subject, field, kind))
         };
         grant.refusals.iter().filter_map(explain).collect()
@@ -265,7 +265,7 @@ fn unchanged(claim: &Claim) -> Grant {
 
 /// Who has the pool over a Network that pods are given addresses from. The platform takes no two pools that overlap, so there is one:
 /// the one that has it keeps it, then the older is served first. The others get nothing new.
-fn pool_owner(claimants: &[Claimant]) -> (Option<Arc<ObjectRef>>, Cow<'_, [Claimant]>) {
+fn pool_owner(claimants: &[Claimant]) -> (Option<ObjectRef>, Cow<'_, [Claimant]>) {
     let needs_pool = |one: &Claimant| matches!(one.subject.kind, Kind::Outbound | Kind::PodNetwork);
     let holds = |one: &Claimant| match one.claim.want {
         Want::Rest { held } => held,
@@ -275,7 +275,7 @@ fn pool_owner(claimants: &[Claimant]) -> (Option<Arc<ObjectRef>>, Cow<'_, [Claim
     let Some(owner) = rivals().min_by_key(|one| !holds(one)) else {
         return (None, claimants.into());
     };
-    let owner = Arc::clone(&owner.subject);
+    let owner = owner.subject.clone();
     if rivals().count() == 1 {
         return (Some(owner), claimants.into());
     }

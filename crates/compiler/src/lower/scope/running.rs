@@ -80,7 +80,7 @@ impl Index for RunningTunnels {
     type Item = (IpAddr, Option<u32>);
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::NodeNetworkConfig>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(Self::Key, Self::Item)> {
         let Some(config) = view.spec::<kinds::NodeNetworkConfig>(node) else {
@@ -118,7 +118,7 @@ impl Index for RunningRules {
     type Item = MirrorAcl;
     fn sources(view: &View<'_>) -> Vec<Key> {
         let keys = view.keys::<kinds::NodeNetworkConfig>();
-        keys.iter().map(|key| Key::clone(key)).collect()
+        keys.to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(Hook, MirrorAcl)> {
         let Some(config) = view.spec::<kinds::NodeNetworkConfig>(node) else {

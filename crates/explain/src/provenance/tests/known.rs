@@ -86,9 +86,7 @@ fn numbers_of_a_vrf_that_two_objects_give_are_two_ways() -> Result<(), TestCaseE
         .map(|claim| {
             let fields = claim.fields().into_iter();
             let numbers = fields.filter(|field| field.path == "spec.vni");
-            numbers
-                .map(|field| field.object.key.name.as_str())
-                .collect()
+            numbers.map(|field| &*field.object.key.name).collect()
         })
         .collect();
     assert_eq!(providers, [["routing0"], ["routing2"]]);
