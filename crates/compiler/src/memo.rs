@@ -103,6 +103,8 @@ pub(crate) struct Memo {
     frames_begun: Cell<u32>,
     /// Whether reads are recorded, so that inputs can change.
     records: bool,
+    /// Whether something was asked for whose reads are not recorded.
+    is_fixed: Cell<bool>,
     /// Barriers that may have changed.
     suspects: RefCell<Vec<Suspect>>,
 }
@@ -136,6 +138,7 @@ impl Clone for Memo {
             // Values remember which computation has read them.
             frames_begun: self.frames_begun.clone(),
             records: self.records,
+            is_fixed: self.is_fixed.clone(),
             suspects: RefCell::default(),
         }
     }
@@ -150,6 +153,7 @@ impl Memo {
             frames: RefCell::default(),
             frames_begun: Cell::new(0),
             records: true,
+            is_fixed: Cell::new(false),
             suspects: RefCell::default(),
         }
     }
@@ -164,8 +168,10 @@ impl Memo {
 
     /// Sets an input, or takes it away.
     pub(crate) fn set<I: Input>(&mut self, key: &I::Key, value: Option<I::Value>) {
-        let is_fixed = !self.records && self.graph.get_mut().len() > 0;
-        assert!(!is_fixed, "no reads were recorded, so inputs are fixed");
+        assert!(
+            !self.is_fixed.get(),
+            "no reads were recorded, so inputs are fixed"
+        );
         let changed = self.table::<I, input::InputTable<I>>().set(key, value);
         for slot in changed {
             self.changed(slot);
@@ -176,7 +182,9 @@ impl Memo {
     pub(crate) fn root<Q: Query>(&self, key: &Q::Key) -> Q::Value {
         self.settle();
         let (slot, value) = self.table::<Q, query::QueryTable<Q>>().get(self, key);
-        self.graph.borrow_mut().root(slot);
+        if self.records {
+            self.graph.borrow_mut().root(slot);
+        }
         value
     }
 
@@ -252,9 +260,6 @@ impl Memo {
 
     /// Runs a computation and gives what it read.
     fn recording<T>(&self, compute: impl FnOnce(&View<'_>) -> T) -> (T, Vec<(SlotId, u32)>) {
-        if !self.records {
-            return (compute(&View { memo: self }), Vec::new());
-        }
         let serial = self.frames_begun.get().wrapping_add(1);
         self.frames_begun.set(serial);
         let reads = Vec::new();
@@ -266,6 +271,9 @@ impl Memo {
 
     /// Brings up to date what marks stopped at. Then everything that may be another is marked.
     fn settle(&self) {
+        if !self.records {
+            self.is_fixed.set(true);
+        }
         loop {
             let suspect = self.suspects.borrow_mut().pop();
             match suspect {

@@ -185,11 +185,14 @@ impl<X: Index> IndexTable<X> {
                 return;
             }
             rows.is_running = true;
-            if rows.sources.is_none() {
+            if rows.sources.is_none() && memo.records {
                 let local = rows.member(Member::Sources);
                 rows.sources = Some(memo.new_slot::<X>(local));
                 rows.are_sources_marked = true;
             }
+        }
+        if !memo.records {
+            return self.fill_once(memo);
         }
         let sources = {
             let mut rows = self.0.borrow_mut();
@@ -219,13 +222,25 @@ impl<X: Index> IndexTable<X> {
         }
     }
 
+    /// Asks all sources what they give, once and for all.
+    fn fill_once(&self, memo: &Memo) {
+        let view = View { memo };
+        for source in sorted(X::sources(&view)) {
+            for (key, item) in once(X::entries(&view, &source)) {
+                let mut rows = self.0.borrow_mut();
+                rows.posting(&key).items.push((source.clone(), item));
+            }
+        }
+        let mut rows = self.0.borrow_mut();
+        rows.sources = Some(SlotId::NONE);
+        rows.is_running = false;
+    }
+
     /// Asks which sources there are, and makes a row for each new one.
     fn list_sources(&self, memo: &Memo, slot: SlotId) {
         let (sources, reads) = memo.recording(X::sources);
         memo.graph.borrow_mut().set_reads(slot, &reads);
-        let mut sources: Vec<X::Source> = sources;
-        sources.sort_unstable();
-        sources.dedup();
+        let sources = sorted(sources);
         let mut rows = self.0.borrow_mut();
         let rows = &mut *rows;
         let is_gone = |member: &Member<X>| match member {
@@ -287,6 +302,13 @@ impl<X: Index> IndexTable<X> {
             row.entries = entries;
         }
     }
+}
+
+/// Sources in their order, each once.
+fn sorted<S: Ord>(mut sources: Vec<S>) -> Vec<S> {
+    sources.sort_unstable();
+    sources.dedup();
+    sources
 }
 
 /// Entries sorted by key, nothing twice.

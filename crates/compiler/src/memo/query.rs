@@ -28,6 +28,8 @@ struct Answers<Q: Query> {
     places: Map<Q::Key, (SlotId, usize)>,
     entries: Vec<Option<Entry<Q>>>,
     free: Vec<usize>,
+    /// The answers of a memo that records nothing; nothing while one is computed.
+    once: Map<Q::Key, Option<Q::Value>>,
 }
 
 struct Entry<Q: Query> {
@@ -42,12 +44,16 @@ impl<Q: Query> Default for QueryTable<Q> {
             places: Map::default(),
             entries: Vec::new(),
             free: Vec::new(),
+            once: Map::default(),
         }))
     }
 }
 
 impl<Q: Query> QueryTable<Q> {
     pub(super) fn get(&self, memo: &Memo, key: &Q::Key) -> (SlotId, Q::Value) {
+        if !memo.records {
+            return (SlotId::NONE, self.get_once(memo, key));
+        }
         let known = {
             let answers = self.0.borrow();
             let known = answers.places.get(key).copied();
@@ -61,6 +67,20 @@ impl<Q: Query> QueryTable<Q> {
         let (slot, local) = known.unwrap_or_else(|| self.0.borrow_mut().insert(memo, key));
         memo.refresh(slot);
         (slot, self.0.borrow().value(local))
+    }
+
+    fn get_once(&self, memo: &Memo, key: &Q::Key) -> Q::Value {
+        let known = self.0.borrow().once.get(key).cloned();
+        match known {
+            Some(Some(value)) => return value,
+            Some(None) => unreachable!("{} depends on itself", Q::NAME),
+            None => self.0.borrow_mut().once.insert(key.clone(), None),
+        };
+        let value = Q::compute(&View { memo }, key);
+        if let Some(place) = self.0.borrow_mut().once.get_mut(key) {
+            *place = Some(value.clone());
+        }
+        value
     }
 
     /// The key of an entry that has not been dropped.
@@ -160,6 +180,7 @@ impl<Q: Query> Table for QueryTable<Q> {
             places: answers.places.clone(),
             entries: entries.collect(),
             free: answers.free.clone(),
+            once: answers.once.clone(),
         })))
     }
 
