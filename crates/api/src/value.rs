@@ -47,12 +47,28 @@ impl InvalidValue {
 
 /// Serde and schema of a newtype that is written as a string and has `FromStr` and `Display`.
 macro_rules! string_value {
+    // Fingerprints are made of formats that nobody reads: there the value is written as it is, without making a text of it.
+    (compact $name:ident, $schema:expr) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                if serializer.is_human_readable() {
+                    serializer.collect_str(self)
+                } else {
+                    serde::Serialize::serialize(&self.0, serializer)
+                }
+            }
+        }
+        crate::value::string_value!(further $name, $schema);
+    };
     ($name:ident, $schema:expr) => {
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
             }
         }
+        crate::value::string_value!(further $name, $schema);
+    };
+    (further $name:ident, $schema:expr) => {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text =

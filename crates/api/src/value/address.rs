@@ -72,7 +72,7 @@ impl fmt::Display for Prefix {
 }
 
 string_value!(
-    Prefix,
+    compact Prefix,
     json_schema!({
         "type": "string",
         "maxLength": MAX_CIDR_TEXT,
@@ -134,7 +134,7 @@ impl fmt::Display for HostCidr {
 }
 
 string_value!(
-    HostCidr,
+    compact HostCidr,
     json_schema!({
         "type": "string",
         "maxLength": MAX_CIDR_TEXT,
@@ -199,6 +199,6 @@ impl fmt::Debug for MacAddress {
 }
 
 string_value!(
-    MacAddress,
+    compact MacAddress,
     json_schema!({"type": "string", "maxLength": 17, "pattern": r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$"})
 );

@@ -46,7 +46,7 @@ macro_rules! device_name {
             }
         }
 
-        string_value!($name, json_schema!({"type": "string", "minLength": 1, "maxLength": $max, "pattern": $pattern}));
+        string_value!(compact $name, json_schema!({"type": "string", "minLength": 1, "maxLength": $max, "pattern": $pattern}));
     };
 }
 

@@ -181,9 +181,11 @@ impl Shares<'_> {
 
     /// Gives a newcomer the addresses it names: all of them, or none.
     fn fix(&mut self, place: usize, wanted: &[IpAddr]) {
-        let had: BTreeSet<IpAddr> = self.addresses(place).iter().copied().collect();
-        let new: BTreeSet<IpAddr> = wanted.iter().copied().collect();
-        let new: Vec<IpAddr> = new.difference(&had).copied().collect();
+        let had = self.addresses(place);
+        let new = wanted.iter().filter(|address| !had.contains(address));
+        let mut new: Vec<IpAddr> = new.copied().collect();
+        new.sort_unstable();
+        new.dedup();
         let refusals: Vec<Refusal> = new
             .iter()
             .filter_map(|address| self.obstacle(place, *address))

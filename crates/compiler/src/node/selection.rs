@@ -188,9 +188,8 @@ fn by_selector(selector: Option<&LabelSelector>) -> Vec<Facet> {
     let mut facets: Vec<Facet> = further.map(Facet::Requirement).collect();
     match label {
         Some((key, values)) => {
-            let values: BTreeSet<&String> = values.iter().collect();
             let of_value = |value: &String| Facet::Label(key.clone(), value.clone());
-            facets.extend(values.into_iter().map(of_value));
+            facets.extend(values.iter().map(of_value));
         }
         None => facets.push(Facet::Everywhere),
     }

@@ -190,10 +190,9 @@ impl Query for AddressesOfPool {
     }
     fn compute(view: &View<'_>, prefix: &Prefix) -> Self::Value {
         let members = members(view, *prefix);
-        let by_name: FxHashMap<&str, &PoolMember> =
-            members.iter().map(|one| (&*one.member.name, one)).collect();
         let mut pool = Pool::new(*prefix);
         let mut given: FxHashMap<Arc<str>, IpAddr> = FxHashMap::default();
+        given.reserve(members.len());
         let net = prefix.net();
         let addresses = view.keys_in::<HoldersByAddress>(&net.network(), &net.broadcast());
         let mut holdings: Vec<(Holding, IpAddr)> = Vec::new();
@@ -205,6 +204,10 @@ impl Query for AddressesOfPool {
         holdings.sort_by(|(a, _), (b, _)| {
             (&a.age, &a.node, !a.is_router_id).cmp(&(&b.age, &b.node, !b.is_router_id))
         });
+        let mut by_name: FxHashMap<&str, &PoolMember> = FxHashMap::default();
+        if !holdings.is_empty() {
+            by_name.extend(members.iter().map(|one| (&*one.member.name, one)));
+        }
         for (holding, address) in &holdings {
             let node = holding.node.as_str();
             let Some(member) = by_name.get(node) else {

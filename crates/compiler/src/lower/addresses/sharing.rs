@@ -83,7 +83,13 @@ impl HandedOut {
 /// Shares out an island.
 fn share_out(view: &View<'_>, island: &[(&AddressPool, Arc<Claims>)]) -> HandedOut {
     let mut handed_out = HandedOut::default();
-    let gateways = Gateways::of(island);
+    // Only Networks that overlap can be in each other's way.
+    let is_one_of_several = island.len() > 1;
+    let gateways = if is_one_of_several {
+        Gateways::of(island)
+    } else {
+        Gateways::default()
+    };
     // What somebody has or has got by now; networks may overlap.
     let claimants = island.iter().flat_map(|(_, claims)| &claims.claimants);
     let alone = claimants.filter(|one| one.is_alone());
@@ -121,6 +127,7 @@ fn share_out(view: &View<'_>, island: &[(&AddressPool, Arc<Claims>)]) -> HandedO
                 .taken
                 .insert(network.to_string(), taken.collect());
             let services = claimants.iter().filter(|one| one.is_service());
+            let services = services.filter(|_| is_one_of_several);
             drawings.extend(services.map(|claimant| Drawing {
                 network,
                 pool: if pool_owner.as_ref() == Some(&claimant.subject) {
