@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 pub struct Pool {
     prefix: Prefix,
     taken: BTreeSet<u128>,
-    /// Every address below this one is taken, so that a search need not start from the bottom each time.
+    /// Every address below this one is taken, and not among the others: a search need not start from the bottom each time.
     floor: u128,
 }
 
@@ -33,24 +33,19 @@ impl Pool {
 
     /// Marks an address as taken. False if it is taken already or is none of the pool's host addresses.
     pub fn take(&mut self, address: IpAddr) -> bool {
-        self.has_host(address) && self.taken.insert(number(address))
+        self.is_free(address) && self.taken.insert(number(address))
     }
 
     /// Whether this is a host address of the pool that nobody has.
     pub fn is_free(&self, address: IpAddr) -> bool {
-        let (first, last) = hosts(self.prefix);
         let number = number(address);
-        address.is_ipv4() == self.prefix.is_ipv4()
-            && (first..=last).contains(&number)
-            && !self.taken.contains(&number)
+        self.has_host(address) && number >= self.floor && !self.taken.contains(&number)
     }
 
     /// Whether an address is free below the last `reserved` ones.
     pub fn has_room(&mut self, reserved: u32) -> bool {
         let (_, last) = hosts(self.prefix);
-        while self.taken.contains(&self.floor) && self.floor <= last {
-            self.floor = self.floor.saturating_add(1);
-        }
+        self.raise_floor();
         last.checked_sub(u128::from(reserved))
             .is_some_and(|last| self.floor <= last)
     }
@@ -58,14 +53,16 @@ impl Pool {
     /// Takes the lowest free host address.
     pub fn take_lowest(&mut self) -> Option<IpAddr> {
         let (_, last) = hosts(self.prefix);
-        while self.taken.contains(&self.floor) {
-            self.floor = self.floor.checked_add(1)?;
+        self.raise_floor();
+        let lowest = self.floor;
+        self.floor = lowest.checked_add(1).filter(|_| lowest <= last)?;
+        Some(address(self.prefix, lowest))
+    }
+
+    fn raise_floor(&mut self) {
+        while self.taken.remove(&self.floor) {
+            self.floor = self.floor.saturating_add(1);
         }
-        if self.floor > last {
-            return None;
-        }
-        self.taken.insert(self.floor);
-        Some(address(self.prefix, self.floor))
     }
 
     /// Whether an address is one of the pool's host addresses.
@@ -76,9 +73,10 @@ impl Pool {
 
     /// How many addresses are free.
     pub fn free(&self) -> u128 {
-        let (first, last) = hosts(self.prefix);
+        let (_, last) = hosts(self.prefix);
         let taken = u128::try_from(self.taken.len()).unwrap_or(u128::MAX);
-        (last - first).saturating_add(1).saturating_sub(taken)
+        let above = last.saturating_add(1).saturating_sub(self.floor);
+        above.saturating_sub(taken)
     }
 
     /// The network whose addresses these are.

@@ -1,6 +1,6 @@
 //! A `Layer2Attachment` on a device of the node: a VLAN, addresses of the node where it wants them, and routes by next hops.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use api::{
     meta::LabelSelector,
@@ -98,7 +98,7 @@ pub(super) fn lower(
         attachment: Some(Attachment {
             interface: Some(interface(spec, vlan)),
             sriov_vlan: sriov_vlan(spec, network),
-            matched,
+            matched: Arc::new(matched),
             ..Attachment::default()
         }),
         service: None,

@@ -1,5 +1,7 @@
 //! An `Inbound` becomes host routes in each VRF from which its addresses are reached, and a pool of the load balancer.
 
+use std::sync::Arc;
+
 use api::{meta::LabelSelector, selvedge::HbnFlavour, tcaas::InboundSpec};
 
 use super::{
@@ -114,7 +116,7 @@ impl Intent for kinds::Inbound {
                 pools: pool.map(str::to_owned).into_iter().collect(),
                 reached: resolved.reached(),
                 subnets: subnets(&resolved.network),
-                matched: resolved.reach.matched.clone(),
+                matched: Arc::clone(&resolved.reach.matched),
                 reserved: Vec::new(),
             }),
             attachment: None,

@@ -86,7 +86,7 @@ pub struct Attachment {
     /// The gateway.
     pub anycast: Option<Anycast>,
     /// The destinations that its selector chose.
-    pub matched: Vec<MatchedDestination>,
+    pub matched: Arc<Vec<MatchedDestination>>,
 }
 
 /// What lowering an intent gives, before it is merged with others.

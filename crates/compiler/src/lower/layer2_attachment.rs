@@ -133,7 +133,7 @@ fn over_the_fabric(
         objects,
         attachment: Some(Attachment {
             sriov_vlan: sriov_vlan(spec, network),
-            ..attachment(&settings, spec, &segment, reach.matched.clone())
+            ..attachment(&settings, spec, &segment, Arc::clone(&reach.matched))
         }),
         service: None,
     })
@@ -306,7 +306,7 @@ fn attachment(
     settings: &SettingsSpec,
     spec: &Layer2AttachmentSpec,
     segment: &Segment,
-    matched: Vec<MatchedDestination>,
+    matched: Arc<Vec<MatchedDestination>>,
 ) -> Attachment {
     let suffix = spec.interface_name.as_ref();
     let gateway = |ipv4: bool| {

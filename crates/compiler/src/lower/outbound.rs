@@ -1,5 +1,7 @@
 //! An `Outbound` becomes host routes in each VRF that its gateways reach, and gateways with a pool of their own.
 
+use std::sync::Arc;
+
 use api::{meta::LabelSelector, tcaas::OutboundSpec, value::Prefix};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
@@ -66,7 +68,7 @@ impl Intent for kinds::Outbound {
                 addresses: share.addresses.clone(),
                 reached,
                 subnets: subnets(&resolved.network),
-                matched: resolved.reach.matched.clone(),
+                matched: Arc::clone(&resolved.reach.matched),
                 reserved: Vec::new(),
             }),
             attachment: None,

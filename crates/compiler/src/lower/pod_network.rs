@@ -1,5 +1,7 @@
 //! A `PodNetwork` becomes routing in each VRF that its pods reach, and a pool from which pods get addresses.
 
+use std::sync::Arc;
+
 use api::{
     meta::LabelSelector,
     tcaas::{PodNetworkSpec, PrefixItem},
@@ -61,7 +63,7 @@ impl Intent for kinds::PodNetwork {
                 is_sound: true,
                 pools: pools.collect(),
                 reached,
-                matched: resolved.reach.matched.clone(),
+                matched: Arc::clone(&resolved.reach.matched),
                 reserved: taken.iter().copied().collect(),
                 subnets,
                 ..Service::default()

@@ -74,7 +74,7 @@ pub(crate) struct Reach {
     /// The VRFs, by name, each with what can be reached in it.
     pub(super) vrfs: BTreeMap<VrfName, ReachedVrf>,
     /// The Destinations, by name.
-    pub(super) matched: Vec<MatchedDestination>,
+    pub(super) matched: Arc<Vec<MatchedDestination>>,
 }
 
 /// A VRF that is reached.
@@ -130,7 +130,8 @@ fn reach(
         problems.push(problem::Kind::InvalidSelector(error));
         return None;
     }
-    let mut reach = Reach::default();
+    let mut vrfs: BTreeMap<VrfName, ReachedVrf> = BTreeMap::new();
+    let mut matched = Vec::new();
     let mut complete = true;
     let mut behind: BTreeMap<Prefix, (VrfName, Key)> = BTreeMap::new();
     for key in view.destinations(selector).iter() {
@@ -146,7 +147,7 @@ fn reach(
             continue;
         };
         let vrf = view.vrf(&Key::named(vrf_ref));
-        reach.matched.push(MatchedDestination {
+        matched.push(MatchedDestination {
             name: key.name.to_string(),
             vrf: vrf.as_ref().map(|vrf| vrf.name.clone()),
         });
@@ -156,14 +157,12 @@ fn reach(
             problems.push(problem::Kind::ReferenceNotInEffect { target });
             continue;
         };
-        let reached = reach
-            .vrfs
-            .entry(vrf.name.clone())
-            .or_insert_with(|| ReachedVrf {
-                vni: vrf.vni,
-                route_target: vrf.route_target,
-                prefixes: Vec::new(),
-            });
+        let reached = vrfs.entry(vrf.name.clone());
+        let reached = reached.or_insert_with(|| ReachedVrf {
+            vni: vrf.vni,
+            route_target: vrf.route_target,
+            prefixes: Vec::new(),
+        });
         for prefix in &destination.prefixes {
             let first = behind
                 .entry(*prefix)
@@ -184,8 +183,9 @@ fn reach(
             }
         }
     }
-    if reach.vrfs.is_empty() && complete {
+    if vrfs.is_empty() && complete {
         problems.push(problem::Kind::NoDestination);
     }
-    (complete && !reach.vrfs.is_empty()).then_some(reach)
+    let matched = Arc::new(matched);
+    (complete && !vrfs.is_empty()).then_some(Reach { vrfs, matched })
 }

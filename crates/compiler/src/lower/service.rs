@@ -30,7 +30,7 @@ pub struct Service {
     /// Names of its pools on the platform.
     pub pools: Vec<String>,
     /// The Destinations that its selector chose.
-    pub matched: Vec<MatchedDestination>,
+    pub matched: Arc<Vec<MatchedDestination>>,
     /// What its pods reach: what the Destinations lead to, or what it says instead.
     pub reached: Vec<Prefix>,
     /// The subnets of its Network.

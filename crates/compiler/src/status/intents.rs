@@ -36,7 +36,7 @@ pub(super) fn layer2_attachment(view: &View<'_>, subject: &Subject<'_>) -> Layer
         anycast: attachment.anycast,
         node_addresses: node_addresses(view, subject.object, &merged.objects),
         bgp: attachment_bgp(view, &merged),
-        matched_destinations: attachment.matched,
+        matched_destinations: attachment.matched.to_vec(),
         conditions: applied(view, subject, &merged),
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn inbound(view: &View<'_>, subject: &Subject<'_>) -> InboundStatus {
         observed_generation: subject.meta.generation,
         addresses: service.addresses,
         pool_name: service.pools.into_iter().next(),
-        matched_destinations: service.matched,
+        matched_destinations: service.matched.to_vec(),
         conditions: service_conditions(view, subject, &merged),
     }
 }
@@ -59,7 +59,7 @@ pub(super) fn outbound(view: &View<'_>, subject: &Subject<'_>) -> OutboundStatus
     OutboundStatus {
         observed_generation: subject.meta.generation,
         addresses: service.addresses,
-        matched_destinations: service.matched,
+        matched_destinations: service.matched.to_vec(),
         conditions: service_conditions(view, subject, &merged),
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn pod_network(view: &View<'_>, subject: &Subject<'_>) -> PodNetworkS
     let service = merged.service.clone().unwrap_or_default();
     PodNetworkStatus {
         observed_generation: subject.meta.generation,
-        matched_destinations: service.matched,
+        matched_destinations: service.matched.to_vec(),
         ip_pools: service.pools,
         conditions: service_conditions(view, subject, &merged),
     }

@@ -43,8 +43,8 @@ impl<'a> Networks<'a> {
             let mut held = self.0.iter();
             let (_, other, by) = held.find(|(table, prefix, by)| {
                 let (one, other) = (wanted.1.net(), prefix.net());
-                let overlap = one.contains(&other) || other.contains(&one);
-                *table == wanted.0 && overlap && meet(by, object)
+                let overlap = || one.contains(&other) || other.contains(&one);
+                *table == wanted.0 && overlap() && meet(by, object)
             })?;
             Some((wanted.0, wanted.1, *other, &by.source))
         })?;
