@@ -285,8 +285,7 @@ impl Index for PeerAddressesInUse {
     type Key = IpAddr;
     type Item = ();
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::NodeNetworkConfig>();
-        keys.to_vec()
+        view.keys::<kinds::NodeNetworkConfig>().to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(IpAddr, ())> {
         let config = view.spec::<kinds::NodeNetworkConfig>(node);

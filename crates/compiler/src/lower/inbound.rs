@@ -24,8 +24,7 @@ impl Index for PoolsByName {
     type Key = String;
     type Item = (bool, bool, Option<String>, Key);
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::Inbound>();
-        keys.to_vec()
+        view.keys::<kinds::Inbound>().to_vec()
     }
     fn entries(view: &View<'_>, key: &Key) -> Vec<(String, Self::Item)> {
         let spec = view.spec::<kinds::Inbound>(key);

@@ -32,8 +32,7 @@ impl Index for AttachmentsByNetwork {
     type Key = String;
     type Item = Attached;
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::Layer2Attachment>();
-        keys.to_vec()
+        view.keys::<kinds::Layer2Attachment>().to_vec()
     }
     fn entries(view: &View<'_>, key: &Key) -> Vec<(String, Attached)> {
         let spec = view.spec::<kinds::Layer2Attachment>(key);

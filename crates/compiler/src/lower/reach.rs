@@ -22,8 +22,7 @@ impl Index for DestinationsByLabel {
     type Key = (String, String);
     type Item = Key;
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::Destination>();
-        keys.to_vec()
+        view.keys::<kinds::Destination>().to_vec()
     }
     fn entries(view: &View<'_>, key: &Key) -> Vec<((String, String), Key)> {
         let Some(meta) = view.meta::<kinds::Destination>(key) else {

@@ -308,8 +308,7 @@ impl Index for GivenByAddress {
     type Key = (String, IpAddr);
     type Item = (String, ObjectRef);
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::Node>();
-        keys.to_vec()
+        view.keys::<kinds::Node>().to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(Self::Key, Self::Item)> {
         let Some(config) = view.get::<ForwardingOf>(node) else {

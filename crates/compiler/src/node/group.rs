@@ -193,8 +193,7 @@ impl Index for TablesInUse {
     type Key = (String, u32);
     type Item = ();
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::NodeNetworkConfig>();
-        keys.to_vec()
+        view.keys::<kinds::NodeNetworkConfig>().to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<((String, u32), ())> {
         let config = view.spec::<kinds::NodeNetworkConfig>(node);

@@ -328,8 +328,7 @@ impl Index for NodesBySignature {
     type Key = Signature;
     type Item = Member;
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::Node>();
-        keys.to_vec()
+        view.keys::<kinds::Node>().to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(Signature, Member)> {
         let Some((signature, meta)) = signature(view, node).zip(view.meta::<kinds::Node>(node))

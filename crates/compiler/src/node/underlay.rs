@@ -109,35 +109,28 @@ pub(super) fn second_underlays(
     }
 }
 
-/// A node that gets an address of a pool. The older is served first.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct PoolMember {
-    member: Member,
-    /// Whether its router id is of the pool.
-    has_router_id: bool,
-    /// Whether its VTEP is of the pool.
-    has_vtep: bool,
+/// Nodes of a signature that get addresses of a pool.
+struct PoolMembers {
+    nodes: Arc<Vec<Member>>,
+    /// Whether their router ids are of the pool.
+    has_router_ids: bool,
+    /// Whether their VTEPs are of the pool.
+    has_vteps: bool,
 }
 
-/// The nodes that get an address of a pool, the oldest first.
-fn members(view: &View<'_>, pool: Prefix) -> Vec<PoolMember> {
-    let mut members = Vec::new();
-    for signature in view.all_keys::<NodesBySignature>().iter() {
-        let Some(plan) = plan(view, signature) else {
-            continue;
-        };
-        let (has_router_id, has_vtep) = (plan.router_ids == pool, plan.vteps == Some(pool));
-        if has_router_id || has_vtep {
-            let nodes = view.who::<NodesBySignature>(signature);
-            members.extend(nodes.iter().map(|member| PoolMember {
-                member: member.clone(),
-                has_router_id,
-                has_vtep,
-            }));
-        }
-    }
-    members.sort_unstable();
-    members
+/// The nodes that get an address of a pool.
+fn members(view: &View<'_>, pool: Prefix) -> Vec<PoolMembers> {
+    let signatures = view.all_keys::<NodesBySignature>();
+    let members = signatures.iter().filter_map(|signature| {
+        let plan = plan(view, signature)?;
+        let (has_router_ids, has_vteps) = (plan.router_ids == pool, plan.vteps == Some(pool));
+        (has_router_ids || has_vteps).then(|| PoolMembers {
+            nodes: view.who::<NodesBySignature>(signature),
+            has_router_ids,
+            has_vteps,
+        })
+    });
+    members.collect()
 }
 
 /// What a node's config says of its place in the fabric.
@@ -157,8 +150,7 @@ impl Index for HoldersByAddress {
     type Key = IpAddr;
     type Item = Holding;
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::NodeNetworkConfig>();
-        keys.to_vec()
+        view.keys::<kinds::NodeNetworkConfig>().to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(IpAddr, Holding)> {
         let config = view.spec::<kinds::NodeNetworkConfig>(node);
@@ -190,9 +182,14 @@ impl Query for AddressesOfPool {
     }
     fn compute(view: &View<'_>, prefix: &Prefix) -> Self::Value {
         let members = members(view, *prefix);
+        let nodes = || {
+            members
+                .iter()
+                .flat_map(|of| of.nodes.iter().map(move |node| (node, of)))
+        };
         let mut pool = Pool::new(*prefix);
         let mut given: FxHashMap<Arc<str>, IpAddr> = FxHashMap::default();
-        given.reserve(members.len());
+        given.reserve(nodes().count());
         let net = prefix.net();
         let addresses = view.keys_in::<HoldersByAddress>(&net.network(), &net.broadcast());
         let mut holdings: Vec<(Holding, IpAddr)> = Vec::new();
@@ -204,34 +201,37 @@ impl Query for AddressesOfPool {
         holdings.sort_by(|(a, _), (b, _)| {
             (&a.age, &a.node, !a.is_router_id).cmp(&(&b.age, &b.node, !b.is_router_id))
         });
-        let mut by_name: FxHashMap<&str, &PoolMember> = FxHashMap::default();
+        let mut by_name: FxHashMap<&str, (&Member, &PoolMembers)> = FxHashMap::default();
         if !holdings.is_empty() {
-            by_name.extend(members.iter().map(|one| (&*one.member.name, one)));
+            by_name.extend(nodes().map(|(node, of)| (&*node.name, (node, of))));
         }
         for (holding, address) in &holdings {
             let node = holding.node.as_str();
-            let Some(member) = by_name.get(node) else {
+            let Some((member, of)) = by_name.get(node) else {
                 continue;
             };
             let is_wanted = if holding.is_router_id {
-                member.has_router_id
+                of.has_router_ids
             } else {
-                member.has_vtep
+                of.has_vteps
             };
             if is_wanted && !given.contains_key(node) && pool.take(*address) {
-                given.insert(Arc::clone(&member.member.name), *address);
+                given.insert(Arc::clone(&member.name), *address);
             }
         }
         // What is left is given to nobody else: the node that has it is gone, or has changed its Underlay.
         for (_, address) in &holdings {
             pool.take(*address);
         }
-        for PoolMember { member, .. } in &members {
-            let node = &member.name;
-            if !given.contains_key(node) {
-                let free = pool.take_lowest();
-                given.extend(free.map(|address| (Arc::clone(node), address)));
-            }
+        let waiting = nodes().map(|(node, _)| node);
+        let mut waiting: Vec<&Member> = waiting
+            .filter(|node| !given.contains_key(&node.name))
+            .collect();
+        // The older is served first.
+        waiting.sort_unstable();
+        for node in waiting {
+            let free = pool.take_lowest();
+            given.extend(free.map(|address| (Arc::clone(&node.name), address)));
         }
         Arc::new(given)
     }

@@ -114,8 +114,7 @@ impl Index for AddressesByClaim {
     type Key = Key;
     type Item = (Key, Arc<IpAddressSpec>);
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::IpAddress>();
-        keys.to_vec()
+        view.keys::<kinds::IpAddress>().to_vec()
     }
     fn entries(view: &View<'_>, key: &Key) -> Vec<(Key, Self::Item)> {
         let spec = view.spec::<kinds::IpAddress>(key);
@@ -156,8 +155,7 @@ impl Index for ClaimsByNode {
     type Key = String;
     type Item = Key;
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::IpAddressClaim>();
-        keys.to_vec()
+        view.keys::<kinds::IpAddressClaim>().to_vec()
     }
     fn entries(view: &View<'_>, key: &Key) -> Vec<(String, Key)> {
         let meta = view.meta::<kinds::IpAddressClaim>(key);

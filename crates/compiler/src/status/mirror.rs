@@ -58,8 +58,7 @@ impl Index for MirrorsOnNodes {
         if !view.get::<HasMirrors>(&()) {
             return Vec::new();
         }
-        let keys = view.keys::<kinds::Node>();
-        keys.to_vec()
+        view.keys::<kinds::Node>().to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(Part, (String, State))> {
         let Some(config) = config(view, node) else {

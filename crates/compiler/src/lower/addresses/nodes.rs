@@ -25,8 +25,7 @@ impl Index for NodesByLabel {
     type Key = (String, String);
     type Item = Key;
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::Node>();
-        keys.to_vec()
+        view.keys::<kinds::Node>().to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<((String, String), Key)> {
         let Some(meta) = view.meta::<kinds::Node>(node) else {

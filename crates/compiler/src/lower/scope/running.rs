@@ -79,8 +79,7 @@ impl Index for RunningTunnels {
     type Key = (String, String);
     type Item = (IpAddr, Option<u32>);
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::NodeNetworkConfig>();
-        keys.to_vec()
+        view.keys::<kinds::NodeNetworkConfig>().to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(Self::Key, Self::Item)> {
         let Some(config) = view.spec::<kinds::NodeNetworkConfig>(node) else {
@@ -117,8 +116,7 @@ impl Index for RunningRules {
     type Key = Hook;
     type Item = MirrorAcl;
     fn sources(view: &View<'_>) -> Vec<Key> {
-        let keys = view.keys::<kinds::NodeNetworkConfig>();
-        keys.to_vec()
+        view.keys::<kinds::NodeNetworkConfig>().to_vec()
     }
     fn entries(view: &View<'_>, node: &Key) -> Vec<(Hook, MirrorAcl)> {
         let Some(config) = view.spec::<kinds::NodeNetworkConfig>(node) else {
