@@ -30,7 +30,7 @@ use crate::{
     rollout::Progress,
     snapshot::{Insertion, Key, Kind, ObjectRef, Resource, Snapshot, Visitor, fill, kinds, visit},
     stages,
-    status::{self, Status, StatusOf},
+    status::{AllWithStatus, Status, StatusOf},
     view::{Unreadable, reference},
     writes::{StaleOf, StatusToWrite, UnstoredOf},
 };
@@ -59,8 +59,10 @@ pub(crate) struct Worlds {
 struct World {
     memo: Memo,
     compilation: Compilation,
-    /// What each intent and each node needs of the platform.
+    /// What each intent needs of the platform.
     platform: BTreeMap<ObjectRef, PlatformObjects>,
+    /// What each node needs of it.
+    claims: BTreeMap<ObjectRef, PlatformObjects>,
     statuses: BTreeMap<ObjectRef, Arc<Status>>,
     progress: BTreeMap<String, Progress>,
     /// Hand-written objects that are in effect.
@@ -72,9 +74,6 @@ struct World {
     unread: BTreeSet<ObjectRef>,
     taken: Taken,
     seen: Seen,
-    /// Whether the intents, or the nodes, are not those of the last compile.
-    has_other_authors: bool,
-    has_claims: bool,
     /// Whether there are stored configs of nodes, and mirrors.
     mode: (bool, bool),
 }
@@ -403,6 +402,7 @@ impl World {
             memo,
             compilation: Compilation::default(),
             platform: BTreeMap::new(),
+            claims: BTreeMap::new(),
             statuses: BTreeMap::new(),
             progress: BTreeMap::new(),
             written: BTreeMap::new(),
@@ -411,8 +411,6 @@ impl World {
             unread: BTreeSet::new(),
             taken: Taken::default(),
             seen: Seen::default(),
-            has_other_authors: false,
-            has_claims: false,
             mode: (false, false),
         }
     }
@@ -466,18 +464,13 @@ impl World {
 
     /// Low-level objects: what goes is taken out before what comes is put in, since a name may pass from one to another.
     fn update_objects(&mut self) {
-        let view = self.memo.view();
-        let are_others = self.seen.intents.replace(intent::keys(&view));
-        let all = are_others.then(|| intent::all(&view));
-        self.has_other_authors = are_others;
-        let intents = pull::<merge::Merged>(&self.memo, all);
-        let intents = intents.into_iter().map(|(key, merged)| (key, Some(merged)));
+        let (memo, seen, view) = (&self.memo, &mut self.seen, self.memo.view());
+        let intents = pull::<merge::Merged>(memo, &mut seen.intents, intent::all(&view));
+        let intents = intents.map(|subject, merged| (subject, Some(merged)));
+        let intents = differences(&mut self.compilation.intents, intents);
         let written = low_level::hand_written(&view);
-        let are_written_others = self.seen.written.replace(vec![Arc::clone(&written)]);
-        let all_written = are_written_others.then(|| written.to_vec());
-        let written = pull::<merge::InEffect>(&self.memo, all_written);
-        let intents = differences(&mut self.compilation.intents, intents.collect(), are_others);
-        let written = differences(&mut self.written, written, are_written_others);
+        let written = pull::<merge::InEffect>(memo, &mut seen.written, written);
+        let written = differences(&mut self.written, written);
         let objects = &mut self.compilation.objects;
         for merged in intents.iter().filter_map(|(_, before, _)| before.as_ref()) {
             for object in &merged.objects {
@@ -506,59 +499,48 @@ impl World {
     }
 
     fn update_nodes(&mut self) {
-        let view = self.memo.view();
+        let (memo, seen, view) = (&self.memo, &mut self.seen, self.memo.view());
         let keys = view.keys::<kinds::Node>();
         // Without stored configs there is nothing to compare with, and without mirrors nothing to add.
         let has_stored = !view.keys::<kinds::NodeNetworkConfig>().is_empty();
-        let mode = (has_stored, self.memo.root::<HasMirrors>(&()));
-        let is_other_mode = mem::replace(&mut self.mode, mode) != mode;
-        let are_others = self.seen.nodes.replace(vec![Arc::clone(&keys)]) || is_other_mode;
-        self.has_other_authors |= are_others;
-        let all = are_others.then(|| keys.to_vec());
-        let configs: Vec<_> = match mode {
+        let mode = (has_stored, memo.root::<HasMirrors>(&()));
+        if mem::replace(&mut self.mode, mode) != mode {
+            seen.nodes = None;
+        }
+        let named = |key: Key, config| (key.name.to_string(), config);
+        let configs = match mode {
             (true, _) => {
-                let published = pull::<PublishedOf>(&self.memo, all).into_iter();
-                published
-                    .map(|(key, one)| (key.name.to_string(), one.config))
-                    .collect()
+                let published = pull::<PublishedOf>(memo, &mut seen.nodes, keys);
+                published.map(|key, published| named(key, published.config))
             }
-            (false, true) => named(pull::<ConfigOf>(&self.memo, all)),
-            (false, false) => named(pull::<ForwardingOf>(&self.memo, all)),
+            (false, true) => pull::<ConfigOf>(memo, &mut seen.nodes, keys).map(named),
+            (false, false) => pull::<ForwardingOf>(memo, &mut seen.nodes, keys).map(named),
         };
-        differences(&mut self.compilation.nodes, configs, are_others);
-        let segments = self.memo.root::<AddressedSegments>(&());
-        let are_others = self.seen.segments.replace(vec![Arc::clone(&segments)]);
-        let all = are_others.then(|| segments.to_vec());
-        let shares = pull::<NodeShareOf>(&self.memo, all).into_iter();
-        let shares = shares.map(|(subject, share)| {
+        differences(&mut self.compilation.nodes, configs);
+        let segments = memo.root::<AddressedSegments>(&());
+        let shares = pull::<NodeShareOf>(memo, &mut seen.segments, segments);
+        let shares = shares.map(|subject, share| {
             let addresses = Arc::clone(&share.addresses);
             (subject, (!addresses.is_empty()).then_some(addresses))
         });
-        let known = &mut self.compilation.node_addresses;
-        differences(known, shares.collect(), are_others);
+        differences(&mut self.compilation.node_addresses, shares);
     }
 
     fn update_platform(&mut self) {
-        let view = self.memo.view();
-        let has_claims = self.memo.root::<HasClaims>(&());
-        let are_others =
-            mem::replace(&mut self.has_claims, has_claims) != has_claims || self.has_other_authors;
-        let intents = || self.compilation.intents.keys().cloned().collect::<Vec<_>>();
-        let all = are_others.then(intents);
-        let objects = pull::<PlatformOf>(&self.memo, all).into_iter();
-        let mut now: Vec<(ObjectRef, Option<PlatformObjects>)> = objects
-            .map(|(subject, objects)| (subject, Some(objects)))
-            .collect();
-        if has_claims {
-            let keys = view.keys::<kinds::Node>();
-            let all = are_others.then(|| keys.to_vec());
-            let claims = pull::<ClaimsOf>(&self.memo, all).into_iter();
-            now.extend(
-                claims
-                    .map(|(key, claims)| (reference(Kind::NodeNetworkConfig, &key), Some(claims))),
-            );
-        }
-        let changed = differences(&mut self.platform, now, are_others);
+        let (memo, seen, view) = (&self.memo, &mut self.seen, self.memo.view());
+        let objects = pull::<PlatformOf>(memo, &mut seen.platform, intent::all(&view));
+        let objects = objects.map(|subject, objects| (subject, Some(objects)));
+        let mut changed = differences(&mut self.platform, objects);
+        let nodes = if memo.root::<HasClaims>(&()) {
+            view.keys::<kinds::Node>()
+        } else {
+            Arc::default()
+        };
+        let claims = pull::<ClaimsOf>(memo, &mut seen.claims, nodes).map(|key, claims| {
+            let subject = reference(Kind::NodeNetworkConfig, &key);
+            (subject, Some(claims))
+        });
+        changed.extend(differences(&mut self.claims, claims));
         let objects = &mut self.compilation.platform;
         for (_, before, _) in &changed {
             for object in before.iter().flat_map(|before| before.iter()) {
@@ -584,45 +566,31 @@ impl World {
         if mem::replace(&mut self.taken.statuses, true) {
             return;
         }
-        let view = self.memo.view();
-        let keys = status::keys(&view);
-        let lists = keys.iter().map(|(_, keys)| Arc::clone(keys)).collect();
-        let are_others = self.seen.statuses.replace(lists);
-        let all = are_others.then(|| {
-            let of_kind = |(kind, keys): &(Kind, Arc<Vec<Key>>)| {
-                let kind = *kind;
-                let keys = keys.iter();
-                keys.map(|key| reference(kind, key)).collect::<Vec<_>>()
-            };
-            keys.iter().flat_map(of_kind).collect::<Vec<_>>()
-        });
-        let statuses = pull::<StatusOf>(&self.memo, all.clone()).into_iter();
-        let statuses = statuses.filter(|(subject, _)| !self.unread.contains(subject));
-        differences(&mut self.statuses, statuses.collect(), are_others);
-        let writes = pull::<StatusToWrite>(&self.memo, all).into_iter();
-        let writes = writes.filter(|(subject, _)| !self.unread.contains(subject));
-        differences(&mut self.writes.statuses, writes.collect(), are_others);
+        let (memo, seen, unread) = (&self.memo, &mut self.seen, &self.unread);
+        let keys = memo.root::<AllWithStatus>(&());
+        // An object that could not be read has no status of ours.
+        let of_read = |subject: ObjectRef, status: Option<Arc<Status>>| {
+            let status = status.filter(|_| !unread.contains(&subject));
+            (subject, status)
+        };
+        let statuses = pull::<StatusOf>(memo, &mut seen.statuses, Arc::clone(&keys));
+        differences(&mut self.statuses, statuses.map(of_read));
+        let writes = pull::<StatusToWrite>(memo, &mut seen.to_write, keys);
+        differences(&mut self.writes.statuses, writes.map(of_read));
     }
 
     fn update_writes(&mut self) {
         if mem::replace(&mut self.taken.writes, true) {
             return;
         }
-        let view = self.memo.view();
-        let are_others = self.seen.authors.replace(intent::keys(&view));
-        let all = are_others.then(|| intent::all(&view));
-        let unstored = pull::<UnstoredOf>(&self.memo, all).into_iter();
-        let unstored = unstored.map(|(subject, objects)| {
-            let objects = (!objects.is_empty()).then_some(objects);
-            (subject, objects)
-        });
-        differences(&mut self.writes.objects, unstored.collect(), are_others);
+        let (memo, seen, view) = (&self.memo, &mut self.seen, self.memo.view());
+        let unstored = pull::<UnstoredOf>(memo, &mut seen.unstored, intent::all(&view));
+        let unstored = unstored.map(|subject, objects| (subject, filled(objects)));
+        differences(&mut self.writes.objects, unstored);
         let owners = view.all_keys::<low_level::StoredByOwner>();
-        let are_others = self.seen.owners.replace(vec![Arc::clone(&owners)]);
-        let all = are_others.then(|| owners.iter().flatten().cloned().collect::<Vec<_>>());
-        let stale = pull::<StaleOf>(&self.memo, all).into_iter();
-        let stale = stale.map(|(owner, stale)| (owner, (!stale.is_empty()).then_some(stale)));
-        differences(&mut self.writes.stale, stale.collect(), are_others);
+        let stale = pull::<StaleOf>(memo, &mut seen.owners, owners);
+        let stale = stale.filter_map(|owner, stale| Some((owner?, filled(stale))));
+        differences(&mut self.writes.stale, stale);
         let queued = self.progress.iter();
         let queued = queued.filter(|(_, progress)| **progress == Progress::Queued);
         let nodes = queued.map(|(node, _)| {
@@ -638,75 +606,85 @@ impl World {
             return;
         }
         let keys = self.memo.view().keys::<kinds::Node>();
-        let are_others = self.seen.answering.replace(vec![Arc::clone(&keys)]);
-        let all = are_others.then(|| keys.to_vec());
-        let progress = pull::<ProgressOf>(&self.memo, all).into_iter();
-        let progress = progress.map(|(key, progress)| (key.name.to_string(), progress));
-        if are_others {
-            self.progress = progress.collect();
-        } else {
-            self.progress.extend(progress);
+        let progress = pull::<ProgressOf>(&self.memo, &mut self.seen.progress, keys);
+        if progress.is_everything {
+            self.progress.clear();
         }
+        let progress = progress.values.into_iter();
+        let progress = progress.map(|(key, progress)| (key.name.to_string(), progress));
+        self.progress.extend(progress);
     }
 }
 
-/// The lists of keys for which values were taken out of the memo.
+/// The keys for which values were taken out of the memo: the same as long as they are at the same address.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    intents: Lists<Vec<Key>>,
-    written: Lists<Vec<ObjectRef>>,
-    nodes: Lists<Vec<Key>>,
-    segments: Lists<Vec<ObjectRef>>,
-    statuses: Lists<Vec<Key>>,
-    authors: Lists<Vec<Key>>,
-    owners: Lists<Vec<Option<ObjectRef>>>,
-    answering: Lists<Vec<Key>>,
+    intents: Keys<ObjectRef>,
+    written: Keys<ObjectRef>,
+    nodes: Keys<Key>,
+    segments: Keys<ObjectRef>,
+    platform: Keys<ObjectRef>,
+    claims: Keys<Key>,
+    statuses: Keys<ObjectRef>,
+    to_write: Keys<ObjectRef>,
+    unstored: Keys<ObjectRef>,
+    owners: Keys<Option<ObjectRef>>,
+    progress: Keys<Key>,
 }
 
-/// Lists that are the same as long as they are at the same address.
-#[derive(Clone, Debug)]
-struct Lists<T>(Option<Vec<Arc<T>>>);
+type Keys<K> = Option<Arc<Vec<K>>>;
 
-impl<T> Default for Lists<T> {
-    fn default() -> Self {
-        Self(None)
+/// Values that were taken out of the memo: those of all keys, or those that may have changed.
+struct Pulled<K, V> {
+    values: Vec<(K, V)>,
+    is_everything: bool,
+}
+
+impl<K, V> Pulled<K, V> {
+    fn map<L, W>(self, mut change: impl FnMut(K, V) -> (L, W)) -> Pulled<L, W> {
+        self.filter_map(|key, value| Some(change(key, value)))
     }
-}
 
-impl<T> Lists<T> {
-    /// Puts lists in the place of others; says whether they are others.
-    fn replace(&mut self, now: Vec<Arc<T>>) -> bool {
-        let is_same = self.0.as_ref().is_some_and(|before| {
-            let mut pairs = before.iter().zip(&now);
-            before.len() == now.len() && pairs.all(|(a, b)| Arc::ptr_eq(a, b))
-        });
-        self.0 = Some(now);
-        !is_same
+    fn filter_map<L, W>(self, mut change: impl FnMut(K, V) -> Option<(L, W)>) -> Pulled<L, W> {
+        let values = self.values.into_iter();
+        Pulled {
+            values: values
+                .filter_map(|(key, value)| change(key, value))
+                .collect(),
+            is_everything: self.is_everything,
+        }
     }
 }
 
 /// Takes values out of the memo: all of these, or, where the keys are those of the last time, those that may be others now.
-fn pull<Q: Query>(memo: &Memo, all: Option<Vec<Q::Key>>) -> Vec<(Q::Key, Q::Value)> {
+fn pull<Q: Query>(
+    memo: &Memo,
+    seen: &mut Keys<Q::Key>,
+    keys: Arc<Vec<Q::Key>>,
+) -> Pulled<Q::Key, Q::Value> {
     let marked = memo.marked::<Q>();
-    let keys = match all {
-        Some(all) => {
-            memo.unroot_all::<Q>();
-            all
-        }
-        None => marked,
+    let are_same = |seen: &Arc<Vec<Q::Key>>| Arc::ptr_eq(seen, &keys);
+    let is_everything = !seen.as_ref().is_some_and(are_same);
+    let wanted = if is_everything {
+        memo.unroot_all::<Q>();
+        keys.to_vec()
+    } else {
+        marked
     };
+    *seen = Some(keys);
     let value = |key| {
         let value = memo.root::<Q>(&key);
         (key, value)
     };
-    keys.into_iter().map(value).collect()
+    Pulled {
+        values: wanted.into_iter().map(value).collect(),
+        is_everything,
+    }
 }
 
-fn named<T>(values: Vec<(Key, Option<Arc<T>>)>) -> Vec<(String, Option<Arc<T>>)> {
-    let values = values.into_iter();
-    values
-        .map(|(key, value)| (key.name.to_string(), value))
-        .collect()
+/// A list, if something is in it.
+fn filled<T>(list: Arc<Vec<T>>) -> Option<Arc<Vec<T>>> {
+    (!list.is_empty()).then_some(list)
 }
 
 /// A value that came, changed or went: its key, what it was and what it is.
@@ -716,9 +694,12 @@ type Difference<K, T> = (K, Option<Arc<T>>, Option<Arc<T>>);
 /// not named nothing is left if everything is named.
 fn differences<K: Ord + Clone, T>(
     known: &mut BTreeMap<K, Arc<T>>,
-    now: Vec<(K, Option<Arc<T>>)>,
-    is_everything: bool,
+    pulled: Pulled<K, Option<Arc<T>>>,
 ) -> Vec<Difference<K, T>> {
+    let Pulled {
+        values: now,
+        is_everything,
+    } = pulled;
     let mut differences = Vec::new();
     if known.is_empty() {
         let now = now.into_iter();

@@ -135,9 +135,10 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
             vec![Problem::new(subject.clone(), "", kind)]
         }
         Finding::Intents => {
-            let intents = intent::all(view).into_iter();
+            let intents = intent::all(view);
+            let intents = intents.iter();
             intents
-                .flat_map(|intent| of_intent(view, &intent))
+                .flat_map(|intent| of_intent(view, intent))
                 .collect()
         }
         Finding::HandWritten(subject) => {

@@ -53,6 +53,7 @@ memo::tables! {
         AddressedSegments: addresses::AddressedSegments,
         TakenAddresses: addresses::TakenOf,
         // Low-level objects.
+        AllIntents: intent::AllIntents,
         Lower: intent::Lower,
         Merged: merge::Merged,
         WantedHashes: merge::WantedHashes,
@@ -96,6 +97,7 @@ memo::tables! {
         PeeringsInEffect: node::PeeringsInEffect,
         ObjectProblems: problems::ProblemsOf,
         AllProblems: problems::AllProblems,
+        AllWithStatus: status::AllWithStatus,
         Status: status::StatusOf,
         Platform: platform::PlatformOf,
         NodeClaims: platform::ClaimsOf,

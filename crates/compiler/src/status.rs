@@ -65,6 +65,18 @@ macro_rules! statuses {
             }
         }
 
+        /// All objects of kinds that have a status.
+        pub(crate) struct AllWithStatus;
+        impl Query for AllWithStatus {
+            type Key = ();
+            type Value = Arc<Vec<ObjectRef>>;
+            fn compute(view: &View<'_>, (): &()) -> Arc<Vec<ObjectRef>> {
+                let mut all = Vec::new();
+                $(all.extend(view.all::<kinds::$kind>());)*
+                Arc::new(all)
+            }
+        }
+
         $(
             impl From<$type> for Status {
                 fn from(status: $type) -> Self {
@@ -155,37 +167,6 @@ fn status(view: &View<'_>, subject: &Subject<'_>) -> Option<Status> {
         | Kind::IpAddress => return None,
     };
     Some(status)
-}
-
-/// The keys of all objects that have a status, by kind.
-pub(crate) fn keys(view: &View<'_>) -> Vec<(Kind, Arc<Vec<Key>>)> {
-    vec![
-        (Kind::Settings, view.keys::<kinds::Settings>()),
-        (Kind::Vrf, view.keys::<kinds::Vrf>()),
-        (Kind::Network, view.keys::<kinds::Network>()),
-        (Kind::Destination, view.keys::<kinds::Destination>()),
-        (
-            Kind::Layer2Attachment,
-            view.keys::<kinds::Layer2Attachment>(),
-        ),
-        (Kind::Inbound, view.keys::<kinds::Inbound>()),
-        (Kind::Outbound, view.keys::<kinds::Outbound>()),
-        (Kind::PodNetwork, view.keys::<kinds::PodNetwork>()),
-        (Kind::BgpNeighbor, view.keys::<kinds::BgpNeighbor>()),
-        (Kind::Collector, view.keys::<kinds::Collector>()),
-        (Kind::TrafficMirror, view.keys::<kinds::TrafficMirror>()),
-        (
-            Kind::Layer2NetworkConfiguration,
-            view.keys::<kinds::Layer2NetworkConfiguration>(),
-        ),
-        (
-            Kind::VrfRouteConfiguration,
-            view.keys::<kinds::VrfRouteConfiguration>(),
-        ),
-        (Kind::BgpPeering, view.keys::<kinds::BgpPeering>()),
-        (Kind::MirrorTarget, view.keys::<kinds::MirrorTarget>()),
-        (Kind::MirrorSelector, view.keys::<kinds::MirrorSelector>()),
-    ]
 }
 
 fn settings(view: &View<'_>, subject: &Subject<'_>) -> SettingsStatus {

@@ -33,10 +33,13 @@ impl Query for UnstoredOf {
 /// The stored objects that were generated from an intent and are not made any more, by nobody.
 pub(crate) struct StaleOf;
 impl Query for StaleOf {
-    type Key = ObjectRef;
+    type Key = Option<ObjectRef>;
     type Value = Arc<Vec<ObjectRef>>;
-    fn compute(view: &View<'_>, owner: &ObjectRef) -> Arc<Vec<ObjectRef>> {
-        let stored = view.who::<StoredByOwner>(&Some(owner.clone()));
+    fn compute(view: &View<'_>, owner: &Option<ObjectRef>) -> Arc<Vec<ObjectRef>> {
+        if owner.is_none() {
+            return Arc::default();
+        }
+        let stored = view.who::<StoredByOwner>(owner);
         let stale = stored.iter().filter(|stored| {
             let generated = merge::generated(view, stored.kind, &stored.key.name);
             generated.is_none()

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     memo::{Query, Registered},
     problem::{self, Problem},
-    snapshot::{IntentKind, Key, Meta, ObjectRef, Resource, kinds},
+    snapshot::{IntentKind, Meta, ObjectRef, Resource, kinds},
     view::View,
 };
 
@@ -134,19 +134,21 @@ macro_rules! with_intent {
     };
 }
 
-/// All intents.
-pub(crate) fn all(view: &View<'_>) -> Vec<ObjectRef> {
-    let kinds = IntentKind::iter();
-    let intents = kinds.flat_map(|kind| with_intent!(kind, Of => view.all::<Of>()));
-    intents.collect()
+/// All intents, by kind.
+pub(crate) struct AllIntents;
+impl Query for AllIntents {
+    type Key = ();
+    type Value = Arc<Vec<ObjectRef>>;
+    fn compute(view: &View<'_>, (): &()) -> Arc<Vec<ObjectRef>> {
+        let kinds = IntentKind::iter();
+        let intents = kinds.flat_map(|kind| with_intent!(kind, Of => view.all::<Of>()));
+        Arc::new(intents.collect())
+    }
 }
 
-/// The keys of all intents, by kind.
-pub(crate) fn keys(view: &View<'_>) -> Vec<Arc<Vec<Key>>> {
-    let kinds = IntentKind::iter();
-    kinds
-        .map(|kind| with_intent!(kind, Of => view.keys::<Of>()))
-        .collect()
+/// All intents, by kind.
+pub(crate) fn all(view: &View<'_>) -> Arc<Vec<ObjectRef>> {
+    view.get::<AllIntents>(&())
 }
 
 /// The Network that an intent refers to.

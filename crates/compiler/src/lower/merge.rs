@@ -93,11 +93,12 @@ where
     type Key = ();
     type Value = Arc<BTreeMap<(Kind, String), BTreeSet<ObjectRef>>>;
     fn compute(view: &View<'_>, (): &()) -> Self::Value {
-        let mut intents = intent::all(view);
-        intents.retain(|intent| intent.kind.intent().map(is_above) == Some(ABOVE));
+        let intents = intent::all(view);
+        let is_of_layer = |one: &&ObjectRef| one.kind.intent().map(is_above) == Some(ABOVE);
+        let intents = || intents.iter().filter(is_of_layer);
         let mut seen: FxHashSet<u64> = FxHashSet::default();
         let mut twice: FxHashSet<u64> = FxHashSet::default();
-        for intent in &intents {
+        for intent in intents() {
             let hashes = view.get::<WantedHashes>(intent);
             let again = hashes.iter().filter(|hash| !seen.insert(**hash));
             twice.extend(again);
@@ -106,7 +107,7 @@ where
             return Arc::default();
         }
         let mut wanted: BTreeMap<(Kind, String), BTreeSet<ObjectRef>> = BTreeMap::new();
-        for intent in &intents {
+        for intent in intents() {
             for_wanted_names(view, intent, |kind, name| {
                 if twice.contains(&hash(kind, name)) {
                     let by = wanted.entry((kind, name.to_owned())).or_default();
@@ -126,7 +127,7 @@ impl Index for WantedNames {
     type Key = (Kind, String);
     type Item = ObjectRef;
     fn sources(view: &View<'_>) -> Vec<ObjectRef> {
-        intent::all(view)
+        intent::all(view).to_vec()
     }
     fn entries(view: &View<'_>, subject: &ObjectRef) -> Vec<((Kind, String), ObjectRef)> {
         let mut entries = Vec::new();
@@ -300,7 +301,7 @@ impl Index for YieldingToIntents {
     type Key = ObjectRef;
     type Item = Problem;
     fn sources(view: &View<'_>) -> Vec<ObjectRef> {
-        intent::all(view)
+        intent::all(view).to_vec()
     }
     fn entries(view: &View<'_>, subject: &ObjectRef) -> Vec<(ObjectRef, Problem)> {
         let merged = view.get::<Merged>(subject);

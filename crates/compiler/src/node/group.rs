@@ -316,8 +316,9 @@ pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
     if !view.keys::<kinds::Node>().is_empty() {
         return problems;
     }
-    let intents = intent::all(view).into_iter();
-    let generated = intents.flat_map(|one| view.get::<merge::Merged>(&one).objects.clone());
+    let intents = intent::all(view);
+    let intents = intents.iter();
+    let generated = intents.flat_map(|one| view.get::<merge::Merged>(one).objects.clone());
     let written = low_level::hand_written(view);
     let written = written.iter().filter_map(|one| merge::in_effect(view, one));
     let members = Members::of(generated.chain(written));

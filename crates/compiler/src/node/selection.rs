@@ -76,7 +76,7 @@ impl Index for Facets {
     type Key = Facet;
     type Item = Selected;
     fn sources(view: &View<'_>) -> Vec<ObjectRef> {
-        let mut sources = intent::all(view);
+        let mut sources = intent::all(view).to_vec();
         sources.extend(low_level::hand_written(view).iter().cloned());
         sources.extend(view.all::<kinds::Underlay>());
         sources

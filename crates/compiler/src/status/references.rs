@@ -17,7 +17,7 @@ impl Index for ReferencesByName {
     type Item = ();
     fn sources(view: &View<'_>) -> Vec<ObjectRef> {
         let mut sources = view.all::<kinds::Destination>();
-        sources.extend(intent::all(view));
+        sources.extend(intent::all(view).iter().cloned());
         sources
     }
     fn entries(view: &View<'_>, source: &ObjectRef) -> Vec<((Kind, String), ())> {
@@ -44,7 +44,7 @@ impl Index for SelectorsInUse {
     type Key = LabelSelector;
     type Item = ();
     fn sources(view: &View<'_>) -> Vec<ObjectRef> {
-        intent::all(view)
+        intent::all(view).to_vec()
     }
     fn entries(view: &View<'_>, source: &ObjectRef) -> Vec<(LabelSelector, ())> {
         let selector = intent::destinations(view, source);

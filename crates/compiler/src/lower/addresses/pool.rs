@@ -69,7 +69,8 @@ impl Index for ConsumersByPool {
     type Key = AddressPool;
     type Item = ObjectRef;
     fn sources(view: &View<'_>) -> Vec<ObjectRef> {
-        let intents = intent::all(view).into_iter();
+        let intents = intent::all(view);
+        let intents = intents.iter().cloned();
         let intents = intents.filter(|one| one.kind.intent().is_some_and(draws));
         let written = low_level::hand_written(view);
         let written = written.iter();
