@@ -137,9 +137,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         Finding::Intents => {
             let intents = intent::all(view);
             let intents = intents.iter();
-            intents
-                .flat_map(|intent| of_intent(view, intent))
-                .collect()
+            intents.flat_map(|intent| of_intent(view, intent)).collect()
         }
         Finding::HandWritten(subject) => {
             let mut problems: Vec<Problem> = node_share(view, subject).problems.clone();
