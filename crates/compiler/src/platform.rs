@@ -1,10 +1,10 @@
 //! Objects for other programs of the cluster: what services become beside routes. The one place that knows those programs' kinds,
 //! versions and fields.
 
-mod calico;
-mod coil;
+pub(crate) mod calico;
+pub(crate) mod coil;
 pub mod ipam;
-mod metallb;
+pub(crate) mod metallb;
 mod sriov;
 
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    lower::{MergedIntent, Service, merge::Merged},
+    lower::{MergedIntent, Service, intent, merge::Merged},
     memo::Query,
     mirror::HasMirrors,
     problem::{self, Problem},
-    snapshot::{IntentKind, Key, ObjectRef, kinds},
+    snapshot::{Key, ObjectRef, Role, kinds},
     view::View,
 };
 
@@ -142,28 +142,7 @@ fn of_service(
     subject: &ObjectRef,
     service: &Service,
 ) -> Vec<PlatformObject> {
-    let mut objects = Vec::new();
-    match subject.kind.intent() {
-        Some(IntentKind::Inbound) => {
-            if let Some(spec) = view.spec::<kinds::Inbound>(&subject.key) {
-                objects.extend(metallb::inbound(settings, subject, &spec, service));
-            }
-        }
-        Some(IntentKind::Outbound) => {
-            if let Some(spec) = view.spec::<kinds::Outbound>(&subject.key) {
-                objects.push(coil::outbound(settings, subject, &spec, service));
-                objects.extend(calico::outbound(settings, subject, service));
-            }
-        }
-        Some(IntentKind::PodNetwork) => objects.extend(calico::pod_network(subject, service)),
-        Some(
-            IntentKind::Layer2Attachment
-            | IntentKind::BgpNeighbor
-            | IntentKind::Collector
-            | IntentKind::TrafficMirror,
-        )
-        | None => {}
-    }
+    let mut objects = intent::on_platform(view, settings, subject, service);
     if settings.calico.api_version == CalicoApiVersion::Stored {
         objects = objects.into_iter().map(calico::as_stored).collect();
     }
@@ -172,28 +151,18 @@ fn of_service(
 
 /// Whether what stands on the platform for an intent stays as it is: something is wrong with the intent.
 pub(crate) fn is_kept(subject: &ObjectRef, merged: &MergedIntent) -> bool {
-    match subject.kind.intent() {
-        Some(IntentKind::Inbound | IntentKind::Outbound | IntentKind::PodNetwork) => {
+    match subject.kind.role() {
+        Role::Attachment => merged.attachment.is_none(),
+        Role::Service => {
             let service = merged.service.as_ref();
             !service.is_some_and(|service| service.is_sound)
         }
-        Some(IntentKind::Layer2Attachment) => merged.attachment.is_none(),
-        Some(IntentKind::BgpNeighbor | IntentKind::Collector | IntentKind::TrafficMirror)
-        | None => false,
+        Role::Other => false,
     }
 }
 
 /// Whether what stands on the platform for an object stays because the object cannot be read.
 pub(crate) fn is_kept_unread(problem: &Problem) -> bool {
-    let has_objects = match problem.subject.kind.intent() {
-        Some(
-            IntentKind::Inbound
-            | IntentKind::Outbound
-            | IntentKind::PodNetwork
-            | IntentKind::Layer2Attachment,
-        ) => true,
-        Some(IntentKind::BgpNeighbor | IntentKind::Collector | IntentKind::TrafficMirror)
-        | None => false,
-    };
+    let has_objects = problem.subject.kind.role() != Role::Other;
     has_objects && matches!(problem.kind, problem::Kind::Unreadable { .. })
 }

@@ -20,7 +20,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 pub use self::{
-    kind::{IntentKind, Kind, Lookup},
+    kind::{IntentKind, Kind, Lookup, Role},
     read::REQUIRED,
 };
 use crate::{

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use api::{meta::LabelSelector, selvedge::HbnFlavour, tcaas::InboundSpec};
+use api::{
+    meta::LabelSelector,
+    selvedge::{HbnFlavour, Platform},
+    tcaas::InboundSpec,
+};
 
 use super::{
     addresses,
@@ -12,6 +16,7 @@ use super::{
 };
 use crate::{
     memo::Index,
+    platform::{PlatformObject, metallb},
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
     view::{View, reference},
@@ -66,6 +71,21 @@ impl Intent for kinds::Inbound {
 
     fn destinations(spec: &InboundSpec) -> Option<&LabelSelector> {
         spec.destinations.as_ref()
+    }
+
+    fn held_pools(view: &View<'_>, key: &Key) -> Vec<String> {
+        let status = view.status::<Self>(key);
+        let pool = status.and_then(|status| status.pool_name.clone());
+        pool.into_iter().collect()
+    }
+
+    fn on_platform(
+        settings: &Platform,
+        subject: &ObjectRef,
+        spec: &InboundSpec,
+        service: &Service,
+    ) -> Vec<PlatformObject> {
+        metallb::inbound(settings, subject, spec, service)
     }
 
     fn lower(

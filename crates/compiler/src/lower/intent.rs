@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api::{
     meta::LabelSelector,
+    selvedge::Platform,
     tcaas::{Anycast, MatchedDestination},
     value::{IfName, VlanId},
 };
@@ -16,8 +17,9 @@ use super::{
 };
 use crate::{
     memo::{Query, Registered},
+    platform::PlatformObject,
     problem::{self, Problem},
-    snapshot::{IntentKind, Meta, ObjectRef, Resource, kinds},
+    snapshot::{IntentKind, Key, Meta, ObjectRef, Resource, kinds},
     view::View,
 };
 
@@ -27,6 +29,19 @@ pub(super) trait Intent: Resource + Registered {
     fn network(spec: &Self::Spec) -> Option<&str>;
     /// What it selects Destinations by.
     fn destinations(spec: &Self::Spec) -> Option<&LabelSelector>;
+    /// The pools that it had last, where it is a service.
+    fn held_pools(_view: &View<'_>, _key: &Key) -> Vec<String> {
+        Vec::new()
+    }
+    /// What it is on the platform, where it is a service.
+    fn on_platform(
+        _settings: &Platform,
+        _subject: &ObjectRef,
+        _spec: &Self::Spec,
+        _service: &Service,
+    ) -> Vec<PlatformObject> {
+        Vec::new()
+    }
     /// What it becomes; `None` when something is wrong, with the reason in `problems`.
     fn lower(
         view: &View<'_>,
@@ -169,6 +184,32 @@ pub(crate) fn destinations(view: &View<'_>, subject: &ObjectRef) -> Option<Label
     with_intent!(kind, Of => {
         let spec = view.spec::<Of>(&subject.key)?;
         <Of as Intent>::destinations(&spec).cloned()
+    })
+}
+
+/// The pools that a service had last.
+pub(super) fn held_pools(view: &View<'_>, subject: &ObjectRef) -> Vec<String> {
+    let pools = subject
+        .kind
+        .intent()
+        .map(|kind| with_intent!(kind, Of => <Of as Intent>::held_pools(view, &subject.key)));
+    pools.unwrap_or_default()
+}
+
+/// What a service is on the platform.
+pub(crate) fn on_platform(
+    view: &View<'_>,
+    settings: &Platform,
+    subject: &ObjectRef,
+    service: &Service,
+) -> Vec<PlatformObject> {
+    let Some(kind) = subject.kind.intent() else {
+        return Vec::new();
+    };
+    with_intent!(kind, Of => {
+        let spec = view.spec::<Of>(&subject.key);
+        let objects = spec.map(|spec| <Of as Intent>::on_platform(settings, subject, &spec, service));
+        objects.unwrap_or_default()
     })
 }
 

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     memo::{Index, Query, Registered},
     problem::{self, Problem},
-    snapshot::{IntentKind, Kind, Meta, ObjectRef, kinds},
+    snapshot::{IntentKind, Kind, Meta, ObjectRef},
     view::View,
 };
 
@@ -37,20 +37,6 @@ pub struct MergedIntent {
     pub is_held_back: bool,
     /// What is wrong with it, and with hand-written objects that yield to it.
     pub(crate) problems: Vec<Problem>,
-}
-
-/// Whether an intent is lowered from what others became, and so after them.
-///
-/// A generated name begins with the kind of its intent, so intents of the two layers never want the same.
-fn is_above(kind: IntentKind) -> bool {
-    match kind {
-        IntentKind::Layer2Attachment
-        | IntentKind::Inbound
-        | IntentKind::Outbound
-        | IntentKind::PodNetwork
-        | IntentKind::Collector => false,
-        IntentKind::BgpNeighbor | IntentKind::TrafficMirror => true,
-    }
 }
 
 /// Looks at the names of the objects that an intent wants, or had.
@@ -94,7 +80,8 @@ where
     type Value = Arc<BTreeMap<(Kind, String), BTreeSet<ObjectRef>>>;
     fn compute(view: &View<'_>, (): &()) -> Self::Value {
         let intents = intent::all(view);
-        let is_of_layer = |one: &&ObjectRef| one.kind.intent().map(is_above) == Some(ABOVE);
+        let is_of_layer =
+            |one: &&ObjectRef| one.kind.intent().map(IntentKind::is_above) == Some(ABOVE);
         let intents = || intents.iter().filter(is_of_layer);
         let mut seen: FxHashSet<u64> = FxHashSet::default();
         let mut twice: FxHashSet<u64> = FxHashSet::default();
@@ -230,7 +217,7 @@ fn is_taken(view: &View<'_>, subject: &ObjectRef, meta: &Meta, object: &LowLevel
     if !low_level::hand_written(view).is_empty() && is_written() {
         return true;
     }
-    let contested = if subject.kind.intent().is_some_and(is_above) {
+    let contested = if subject.kind.intent().is_some_and(IntentKind::is_above) {
         view.get::<ContestedNames<true>>(&())
     } else {
         view.get::<ContestedNames<false>>(&())
@@ -268,25 +255,10 @@ pub(crate) fn generated(view: &View<'_>, kind: Kind, name: &str) -> Option<LowLe
 
 /// What a service holds, whatever is wrong with it: its addresses, and its pools as they were last.
 fn held(view: &View<'_>, subject: &ObjectRef) -> Option<Service> {
-    let key = &subject.key;
-    let pools = match subject.kind.intent()? {
-        IntentKind::Inbound => {
-            let status = view.status::<kinds::Inbound>(key);
-            let pool = status.and_then(|status| status.pool_name.clone());
-            pool.into_iter().collect()
-        }
-        IntentKind::Outbound => Vec::new(),
-        IntentKind::PodNetwork => {
-            let status = view.status::<kinds::PodNetwork>(key);
-            status
-                .map(|status| status.ip_pools.clone())
-                .unwrap_or_default()
-        }
-        IntentKind::Layer2Attachment
-        | IntentKind::BgpNeighbor
-        | IntentKind::Collector
-        | IntentKind::TrafficMirror => return None,
-    };
+    if !subject.kind.is_service() {
+        return None;
+    }
+    let pools = intent::held_pools(view, subject);
     Some(Service {
         addresses: addresses::share(view, subject).addresses.clone(),
         pools,

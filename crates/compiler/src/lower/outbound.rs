@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::{meta::LabelSelector, tcaas::OutboundSpec, value::Prefix};
+use api::{meta::LabelSelector, selvedge::Platform, tcaas::OutboundSpec, value::Prefix};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     names,
+    platform::{PlatformObject, calico, coil},
     problem::{self, Problem},
     snapshot::{ObjectRef, kinds},
     view::View,
@@ -25,6 +26,17 @@ impl Intent for kinds::Outbound {
 
     fn destinations(spec: &OutboundSpec) -> Option<&LabelSelector> {
         spec.destinations.as_ref()
+    }
+
+    fn on_platform(
+        settings: &Platform,
+        subject: &ObjectRef,
+        spec: &OutboundSpec,
+        service: &Service,
+    ) -> Vec<PlatformObject> {
+        let mut objects = vec![coil::outbound(settings, subject, spec, service)];
+        objects.extend(calico::outbound(settings, subject, service));
+        objects
     }
 
     fn lower(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api::{
     meta::LabelSelector,
+    selvedge::Platform,
     tcaas::{PodNetworkSpec, PrefixItem},
     value::Prefix,
 };
@@ -14,7 +15,13 @@ use super::{
     routing::{permit, subnets},
     service::{Request, Service, is_sound},
 };
-use crate::{names, problem::Problem, snapshot::kinds, view::View};
+use crate::{
+    names,
+    platform::{PlatformObject, calico},
+    problem::Problem,
+    snapshot::{Key, ObjectRef, kinds},
+    view::View,
+};
 
 impl Intent for kinds::PodNetwork {
     fn network(spec: &PodNetworkSpec) -> Option<&str> {
@@ -23,6 +30,20 @@ impl Intent for kinds::PodNetwork {
 
     fn destinations(spec: &PodNetworkSpec) -> Option<&LabelSelector> {
         spec.destinations.as_ref()
+    }
+
+    fn held_pools(view: &View<'_>, key: &Key) -> Vec<String> {
+        let status = view.status::<Self>(key);
+        status.map_or_else(Vec::new, |status| status.ip_pools.clone())
+    }
+
+    fn on_platform(
+        _settings: &Platform,
+        subject: &ObjectRef,
+        _spec: &PodNetworkSpec,
+        service: &Service,
+    ) -> Vec<PlatformObject> {
+        calico::pod_network(subject, service)
     }
 
     fn lower(

@@ -96,7 +96,7 @@ fn families(service: &Service) -> impl Iterator<Item = (Prefix, &String)> {
 }
 
 /// The pools of an Outbound's gateways, from which exactly its addresses are given, and where the gateways may send.
-pub(super) fn outbound(
+pub(crate) fn outbound(
     settings: &Platform,
     subject: &ObjectRef,
     service: &Service,
@@ -136,7 +136,7 @@ pub(super) fn outbound(
 }
 
 /// The pools of a PodNetwork, from which all of its Network is given but what others have, and where its pods may send.
-pub(super) fn pod_network(subject: &ObjectRef, service: &Service) -> Vec<PlatformObject> {
+pub(crate) fn pod_network(subject: &ObjectRef, service: &Service) -> Vec<PlatformObject> {
     let mut objects = Vec::new();
     for (subnet, pool) in service.subnets.iter().zip(&service.pools) {
         let net = subnet.net();

@@ -34,7 +34,7 @@ struct TemplateMetadata {
 }
 
 /// The gateways of an Outbound. They get their addresses from its pools, by annotation.
-pub(super) fn outbound(
+pub(crate) fn outbound(
     settings: &Platform,
     subject: &ObjectRef,
     spec: &OutboundSpec,

@@ -27,7 +27,7 @@ struct Advertisement<'a> {
 }
 
 /// The pool of an Inbound and its advertisement; nothing for one without a pool.
-pub(super) fn inbound(
+pub(crate) fn inbound(
     settings: &Platform,
     subject: &ObjectRef,
     spec: &InboundSpec,

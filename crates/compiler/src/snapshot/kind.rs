@@ -78,14 +78,38 @@ pub enum IntentKind {
     TrafficMirror,
 }
 
+/// What intents of a kind have of a Network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A segment, with its gateways.
+    Attachment,
+    /// Addresses, and objects on the platform that use them.
+    Service,
+    /// Nothing.
+    Other,
+}
+
 impl IntentKind {
-    /// Whether it has addresses of a Network, and objects on the platform that use them.
-    pub const fn is_service(self) -> bool {
+    /// What it has of a Network.
+    pub const fn role(self) -> Role {
         match self {
-            Self::Inbound | Self::Outbound | Self::PodNetwork => true,
-            Self::Layer2Attachment | Self::BgpNeighbor | Self::Collector | Self::TrafficMirror => {
-                false
-            }
+            Self::Layer2Attachment => Role::Attachment,
+            Self::Inbound | Self::Outbound | Self::PodNetwork => Role::Service,
+            Self::BgpNeighbor | Self::Collector | Self::TrafficMirror => Role::Other,
+        }
+    }
+
+    /// Whether it is lowered from what other intents became, and so after them.
+    ///
+    /// A generated name begins with the kind of its intent, so intents of the two layers never want the same.
+    pub const fn is_above(self) -> bool {
+        match self {
+            Self::Layer2Attachment
+            | Self::Inbound
+            | Self::Outbound
+            | Self::PodNetwork
+            | Self::Collector => false,
+            Self::BgpNeighbor | Self::TrafficMirror => true,
         }
     }
 }
@@ -172,9 +196,14 @@ impl Kind {
         }
     }
 
+    /// What objects of this kind have of a Network.
+    pub fn role(self) -> Role {
+        self.intent().map_or(Role::Other, IntentKind::role)
+    }
+
     /// Whether objects of this kind have addresses of a Network, and objects on the platform that use them.
     pub fn is_service(self) -> bool {
-        self.intent().is_some_and(IntentKind::is_service)
+        self.role() == Role::Service
     }
 
     /// `apiVersion` of the kind.

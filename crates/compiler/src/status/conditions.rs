@@ -11,7 +11,7 @@ use crate::{
     node::Shared,
     problem::{self, Problem, Severity},
     problems::ProblemsOf,
-    snapshot::{IntentKind, Meta, ObjectRef},
+    snapshot::{Meta, ObjectRef, Role},
     view::View,
 };
 
@@ -85,14 +85,8 @@ fn interface_not_found(view: &View<'_>, object: &ObjectRef, meta: &Meta) -> Opti
 
 /// That an object without destinations is known to no VRF, which its author may or may not have meant.
 pub(super) fn no_vrf(view: &View<'_>, subject: &Subject<'_>) -> Option<Condition> {
-    let selects = match subject.object.kind.intent()? {
-        IntentKind::Layer2Attachment
-        | IntentKind::Inbound
-        | IntentKind::Outbound
-        | IntentKind::PodNetwork => intent::destinations(view, subject.object).is_some(),
-        IntentKind::BgpNeighbor | IntentKind::Collector | IntentKind::TrafficMirror => true,
-    };
-    if selects {
+    let has_vrf = subject.object.kind.role() == Role::Other;
+    if has_vrf || intent::destinations(view, subject.object).is_some() {
         return None;
     }
     let (kind, reason) = ("VRFConfigured", "NoDestinations");

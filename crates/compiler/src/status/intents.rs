@@ -90,7 +90,7 @@ fn service_conditions(view: &View<'_>, subject: &Subject<'_>, merged: &MergedInt
 fn needed(kind: Kind, merged: &MergedIntent) -> Vec<&str> {
     let counts = |object: &&LowLevelObject| match (kind.intent(), object) {
         (_, LowLevelObject::Layer2(_)) => true,
-        (Some(kind), LowLevelObject::Vrf(_)) => kind.is_service(),
+        (Some(_), LowLevelObject::Vrf(_)) => kind.is_service(),
         (kind, LowLevelObject::Bgp(_)) => kind == Some(IntentKind::BgpNeighbor),
         (None, LowLevelObject::Vrf(_))
         | (_, LowLevelObject::MirrorTarget(_) | LowLevelObject::MirrorSelector(_)) => false,

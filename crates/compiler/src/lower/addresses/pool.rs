@@ -16,7 +16,7 @@ use crate::{
         routing::subnets,
     },
     memo::{Index, Query},
-    snapshot::{IntentKind, Key, Kind, ObjectRef, kinds},
+    snapshot::{Key, Kind, ObjectRef, Role, kinds},
     view::View,
 };
 
@@ -71,7 +71,7 @@ impl Index for ConsumersByPool {
     fn sources(view: &View<'_>) -> Vec<ObjectRef> {
         let intents = intent::all(view);
         let intents = intents.iter().cloned();
-        let intents = intents.filter(|one| one.kind.intent().is_some_and(draws));
+        let intents = intents.filter(|one| one.kind.role() != Role::Other);
         let written = low_level::hand_written(view);
         let written = written.iter();
         let segments = written.filter(|one| one.kind == Kind::Layer2NetworkConfiguration);
@@ -80,17 +80,6 @@ impl Index for ConsumersByPool {
     fn entries(view: &View<'_>, subject: &ObjectRef) -> Vec<(AddressPool, ObjectRef)> {
         let pool = of(view, subject).into_iter();
         pool.map(|pool| (pool, subject.clone())).collect()
-    }
-}
-
-/// Whether intents of this kind have addresses of a Network.
-fn draws(kind: IntentKind) -> bool {
-    match kind {
-        IntentKind::Layer2Attachment
-        | IntentKind::Inbound
-        | IntentKind::Outbound
-        | IntentKind::PodNetwork => true,
-        IntentKind::BgpNeighbor | IntentKind::Collector | IntentKind::TrafficMirror => false,
     }
 }
 
