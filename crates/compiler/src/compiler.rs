@@ -23,7 +23,7 @@ use crate::{
     memo::{Memo, Query, Registered},
     mirror::HasMirrors,
     node::{ConfigOf, ForwardingOf, ProgressOf, PublishedOf},
-    platform::{self, ClaimsOf, HasClaims, PlatformObjects, PlatformOf},
+    platform::{self, ClaimsOf, HasClaims, Identity, PlatformObject, PlatformObjects, PlatformOf},
     problem::Problem,
     problems::{AllProblems, Problems, ProblemsNow, ProblemsOf},
     revision::{BaseOfAll, Revision},
@@ -63,6 +63,8 @@ struct World {
     platform: BTreeMap<ObjectRef, PlatformObjects>,
     /// What each node needs of it.
     claims: BTreeMap<ObjectRef, PlatformObjects>,
+    /// Who wants each object of the platform: two may want the same.
+    wanted: BTreeMap<Identity, BTreeMap<ObjectRef, Arc<PlatformObject>>>,
     statuses: BTreeMap<ObjectRef, Arc<Status>>,
     progress: BTreeMap<String, Progress>,
     /// Hand-written objects that are in effect.
@@ -340,6 +342,7 @@ impl Restoration {
         }
         for (subject, object) in &objects {
             let key = &subject.key;
+            set_unreadable(memo, snapshot, subject);
             match object.clone() {
                 Restored::Layer2(object) => {
                     memo.set::<kinds::Layer2NetworkConfiguration>(key, Some(object));
@@ -350,8 +353,14 @@ impl Restoration {
                 Restored::Bgp(object) => memo.set::<kinds::BgpPeering>(key, Some(object)),
             }
         }
-        let unread = objects.iter().filter(|(_, object)| object.is_unread());
-        self.world.unread = unread.map(|(subject, _)| subject.clone()).collect();
+        let unread = objects.keys().filter(|subject| !snapshot.has(subject));
+        let unread: BTreeSet<ObjectRef> = unread.cloned().collect();
+        if unread != self.world.unread {
+            self.world.unread = unread;
+            // Statuses come and go with it.
+            self.world.seen.statuses = None;
+            self.world.seen.to_write = None;
+        }
         self.objects = objects;
     }
 
@@ -375,6 +384,11 @@ fn set(memo: &mut Memo, snapshot: &Snapshot, subject: &ObjectRef) {
         }
     }
     visit(subject, Set(memo, snapshot));
+    set_unreadable(memo, snapshot, subject);
+}
+
+/// Sets what is wrong with an object that cannot be read, or only in part.
+fn set_unreadable(memo: &mut Memo, snapshot: &Snapshot, subject: &ObjectRef) {
     let unreadable = snapshot.unreadable.iter();
     let unreadable = unreadable.filter(|problem| problem.subject == *subject);
     let unreadable: Vec<Problem> = unreadable.cloned().collect();
@@ -403,6 +417,7 @@ impl World {
             compilation: Compilation::default(),
             platform: BTreeMap::new(),
             claims: BTreeMap::new(),
+            wanted: BTreeMap::new(),
             statuses: BTreeMap::new(),
             progress: BTreeMap::new(),
             written: BTreeMap::new(),
@@ -541,15 +556,30 @@ impl World {
             (subject, Some(claims))
         });
         changed.extend(differences(&mut self.claims, claims));
-        let objects = &mut self.compilation.platform;
-        for (_, before, _) in &changed {
+        let mut touched = BTreeSet::new();
+        for (subject, before, now) in &changed {
             for object in before.iter().flat_map(|before| before.iter()) {
-                objects.remove(&object.identity());
+                let identity = object.identity();
+                let wanted = self.wanted.entry(identity.clone()).or_default();
+                wanted.remove(subject);
+                touched.insert(identity);
+            }
+            for object in now.iter().flat_map(|now| now.iter()) {
+                let identity = object.identity();
+                let wanted = self.wanted.entry(identity.clone()).or_default();
+                wanted.insert(subject.clone(), Arc::clone(object));
+                touched.insert(identity);
             }
         }
-        for (_, _, now) in &changed {
-            for object in now.iter().flat_map(|now| now.iter()) {
-                objects.insert(object.identity(), Arc::clone(object));
+        let objects = &mut self.compilation.platform;
+        for identity in touched {
+            let wanted = self.wanted.get(&identity);
+            match wanted.and_then(|wanted| wanted.last_key_value()) {
+                Some((_, object)) => drop(objects.insert(identity, Arc::clone(object))),
+                None => {
+                    self.wanted.remove(&identity);
+                    objects.remove(&identity);
+                }
             }
         }
         let unreadable = view.keys::<Unreadable>();

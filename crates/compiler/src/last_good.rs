@@ -151,18 +151,6 @@ pub(crate) enum Restored {
     Bgp(Object<BgpPeeringSpec, BgpPeeringStatus>),
 }
 
-impl Restored {
-    /// Whether the object cannot be read as it is now.
-    pub(crate) fn is_unread(&self) -> bool {
-        let meta = match self {
-            Self::Layer2(object) => &object.meta,
-            Self::Vrf(object) => &object.meta,
-            Self::Bgp(object) => &object.meta,
-        };
-        **meta == Meta::default()
-    }
-}
-
 fn put_back<S: Clone + PartialEq, T>(
     objects: &Objects<S, T>,
     key: &Key,
@@ -177,7 +165,7 @@ fn put_back<S: Clone + PartialEq, T>(
             status: None,
         });
     };
-    (*object.spec != *before || *object.meta == Meta::default()).then(|| Object {
+    (*object.spec != *before).then(|| Object {
         spec: Arc::new(before.clone()),
         ..object.clone()
     })

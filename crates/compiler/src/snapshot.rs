@@ -232,6 +232,13 @@ macro_rules! snapshot {
                 }
             }
 
+            /// Whether it has an object that can be read.
+            pub(crate) fn has(&self, subject: &ObjectRef) -> bool {
+                match subject.kind {
+                    $(Kind::$kind => self.$field.contains_key(&subject.key),)*
+                }
+            }
+
             /// Whether both have the same object, or neither has it.
             pub(crate) fn has_same(&self, other: &Self, subject: &ObjectRef) -> bool {
                 match subject.kind {

@@ -219,3 +219,152 @@ fn a_document_that_says_the_same_is_no_change() {
     cluster.put(&heartbeat);
     assert!(!cluster.compiler.has_changed());
 }
+
+fn tcaas(kind: &str, name: &str, created: &str, spec: &Value) -> Value {
+    let mut metadata = json!({"name": name});
+    if !created.is_empty() {
+        metadata["creationTimestamp"] = json!(created);
+    }
+    json!({
+        "apiVersion": "network.t-caas.telekom.com/v1alpha1",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": spec,
+    })
+}
+
+/// Puts documents in one after the other; after each, everything must be as if all had come at once.
+fn assert_same_as_at_once(documents: &[Value]) {
+    let mut compiler = Compiler::default();
+    for document in documents {
+        compiler.insert(document);
+        assert_is_fresh(&mut compiler);
+    }
+}
+
+fn assert_is_fresh(compiler: &mut Compiler) {
+    let mut fresh = Compiler::new(compiler.snapshot().clone());
+    assert_eq!(compiler.compile().1, fresh.compile().1);
+    assert_eq!(compiler.statuses(), fresh.statuses());
+    assert_eq!(compiler.writes(), fresh.writes());
+    assert_eq!(*compiler.compile().1, compile(fresh.snapshot()));
+}
+
+/// Ways in which an object that the last revision has can break.
+#[test]
+fn an_object_that_breaks_in_another_way_is_still_as_it_was() {
+    let good = json!({"vrf": "ext", "vni": 10200, "routeTarget": "64500:10200", "seq": 10});
+    let with = |field: &str, value: Value| {
+        let mut spec = good.clone();
+        spec[field] = value;
+        spec
+    };
+    let nothing = json!({"matchExpressions": [{"key": "x", "operator": "In", "values": []}]});
+    let specs = [
+        good.clone(),
+        with("nodeSelector", nothing),
+        with("vni", json!(99_999_999)),
+    ];
+    let revision = json!({"revision": "aaaaaaaaaa", "vrf": [{"name": "ext", "spec": good}]});
+    let revision = tcaas(
+        "NetworkConfigRevision",
+        "aaaaaaaaaa",
+        "2026-03-01T00:00:00Z",
+        &revision,
+    );
+    for created in ["2026-01-01T00:00:00Z", ""] {
+        let ext = |spec| tcaas("VRFRouteConfiguration", "ext", created, spec);
+        for one in &specs {
+            for other in &specs {
+                assert_same_as_at_once(&[revision.clone(), ext(one), ext(other), ext(one)]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_claim_that_two_nodes_have_stays_with_the_other() {
+    let pool = json!({"apiGroup": "ipam.cluster.x-k8s.io", "kind": "InClusterIPPool", "name": "p"});
+    let node = |name| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
+    let own = |kind: &str, name: &str, spec: Value| tcaas(kind, name, "", &spec);
+    let mut destination = own(
+        "Destination",
+        "d",
+        json!({"vrfRef": "v", "prefixes": ["192.0.2.0/24"]}),
+    );
+    destination["metadata"]["labels"] = json!({"zone": "z"});
+    let loopbacks = json!([{"name": "lo.mir", "poolRef": pool}]);
+    let mut documents = vec![
+        node("n1"),
+        node("n3"),
+        json!({
+            "apiVersion": "openpe.openperouter.github.io/v1alpha1", "kind": "Underlay",
+            "metadata": {"name": "u", "namespace": "default"},
+            "spec": {
+                "asn": 64514, "nics": ["eth1"], "evpn": {"vtepcidr": "100.65.0.0/24"},
+                "neighbors": [{"asn": 64512, "address": "192.168.11.2"}],
+            },
+        }),
+        own(
+            "VRF",
+            "v",
+            json!({"vrf": "v", "vni": 100, "routeTarget": "1:100"}),
+        ),
+        destination,
+        own(
+            "VRF",
+            "m",
+            json!({"vrf": "mirror", "vni": 99001, "routeTarget": "1:99001", "loopbacks": loopbacks}),
+        ),
+        own(
+            "Network",
+            "n",
+            json!({"ipv4": {"cidr": "203.0.113.0/24"}, "vlan": 100, "vni": 10101}),
+        ),
+        own(
+            "Layer2Attachment",
+            "a",
+            json!({"networkRef": "n", "destinations": {"matchLabels": {"zone": "z"}}}),
+        ),
+        own(
+            "Collector",
+            "c",
+            json!({"address": "192.0.2.100", "key": 1, "mirrorVRF": {"name": "m"}, "protocol": "l3gre"}),
+        ),
+        own(
+            "TrafficMirror",
+            "t",
+            json!({"collector": "c", "direction": "ingress", "source": {"kind": "Layer2Attachment", "name": "a"}}),
+        ),
+    ];
+    documents.push(json!({
+        "apiVersion": "ipam.cluster.x-k8s.io/v1beta2", "kind": "IPAddressClaim",
+        "metadata": {
+            "name": "mirror-lo.mir-n3", "namespace": "selvedge-system",
+            "ownerReferences": [{
+                "apiVersion": "network.t-caas.telekom.com/v1alpha1", "kind": "NodeNetworkConfig",
+                "name": "n1", "controller": true, "uid": "u",
+            }],
+        },
+        "spec": {"poolRef": pool},
+    }));
+    let mut compiler = Compiler::default();
+    let mut claim = None;
+    for document in &documents {
+        if let Insertion::Object(subject) = compiler.insert(document) {
+            claim = Some(subject);
+        }
+        assert_is_fresh(&mut compiler);
+    }
+    let claim = claim.expect("the claim is an object of ours");
+    compiler.remove(&claim);
+    assert_is_fresh(&mut compiler);
+    let names: Vec<&String> = compiler
+        .compile()
+        .1
+        .platform
+        .keys()
+        .map(|one| &one.3)
+        .collect();
+    assert_eq!(names, ["mirror-lo.mir-n1", "mirror-lo.mir-n3"]);
+}
