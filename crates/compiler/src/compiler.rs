@@ -574,12 +574,11 @@ impl World {
         let objects = &mut self.compilation.platform;
         for identity in touched {
             let wanted = self.wanted.get(&identity);
-            match wanted.and_then(|wanted| wanted.last_key_value()) {
-                Some((_, object)) => drop(objects.insert(identity, Arc::clone(object))),
-                None => {
-                    self.wanted.remove(&identity);
-                    objects.remove(&identity);
-                }
+            if let Some((_, object)) = wanted.and_then(|wanted| wanted.last_key_value()) {
+                objects.insert(identity, Arc::clone(object));
+            } else {
+                self.wanted.remove(&identity);
+                objects.remove(&identity);
             }
         }
         let unreadable = view.keys::<Unreadable>();

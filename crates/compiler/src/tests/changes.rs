@@ -282,9 +282,8 @@ fn an_object_that_breaks_in_another_way_is_still_as_it_was() {
     }
 }
 
-#[test]
-fn a_claim_that_two_nodes_have_stays_with_the_other() {
-    let pool = json!({"apiGroup": "ipam.cluster.x-k8s.io", "kind": "InClusterIPPool", "name": "p"});
+/// Two nodes whose traffic is mirrored from a loopback with an address of a pool.
+fn mirrored(pool: &Value) -> Vec<Value> {
     let node = |name| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
     let own = |kind: &str, name: &str, spec: Value| tcaas(kind, name, "", &spec);
     let mut destination = own(
@@ -294,7 +293,7 @@ fn a_claim_that_two_nodes_have_stays_with_the_other() {
     );
     destination["metadata"]["labels"] = json!({"zone": "z"});
     let loopbacks = json!([{"name": "lo.mir", "poolRef": pool}]);
-    let mut documents = vec![
+    vec![
         node("n1"),
         node("n3"),
         json!({
@@ -336,7 +335,13 @@ fn a_claim_that_two_nodes_have_stays_with_the_other() {
             "t",
             json!({"collector": "c", "direction": "ingress", "source": {"kind": "Layer2Attachment", "name": "a"}}),
         ),
-    ];
+    ]
+}
+
+#[test]
+fn a_claim_that_two_nodes_have_stays_with_the_other() {
+    let pool = json!({"apiGroup": "ipam.cluster.x-k8s.io", "kind": "InClusterIPPool", "name": "p"});
+    let mut documents = mirrored(&pool);
     documents.push(json!({
         "apiVersion": "ipam.cluster.x-k8s.io/v1beta2", "kind": "IPAddressClaim",
         "metadata": {
