@@ -239,6 +239,18 @@ macro_rules! snapshot {
                 }
             }
 
+            /// What Kubernetes knows about an object, and its status as it is stored.
+            pub fn stored_status(&self, subject: &ObjectRef) -> Option<(&Meta, Value)> {
+                fn of<'a, S, T: Serialize>(objects: &'a Objects<S, T>, key: &Key) -> Option<(&'a Meta, Value)> {
+                    let object = objects.get(key)?;
+                    let status = object.status.as_deref().map(serde_json::to_value);
+                    Some((&object.meta, status.and_then(Result::ok).unwrap_or_default()))
+                }
+                match subject.kind {
+                    $(Kind::$kind => of(&self.$field, &subject.key),)*
+                }
+            }
+
             /// Whether both have the same object, or neither has it.
             pub(crate) fn has_same(&self, other: &Self, subject: &ObjectRef) -> bool {
                 match subject.kind {

@@ -73,7 +73,7 @@ impl<'a> Writer<'a> {
     ) -> Result<(), Error> {
         // Allocations are stored in statuses: they are written before anything that uses them.
         for (subject, status) in &pass.writes.statuses {
-            let stored = status::stored(snapshot, subject);
+            let stored = snapshot.stored_status(subject);
             let before = stored.map(|(_, status)| status).unwrap_or_default();
             let status = status::timed(status.to_value(), &before, now);
             self.reported += usize::from(self.apply_status(subject.clone(), &status).await?);
@@ -82,7 +82,7 @@ impl<'a> Writer<'a> {
             self.generated(object).await?;
         }
         for subject in pass.writes.stale.values().flat_map(|stale| &**stale) {
-            let stored = status::stored(snapshot, subject);
+            let stored = snapshot.stored_status(subject);
             let uid = stored.and_then(|(meta, _)| meta.uid.clone());
             self.delete(subject.clone(), uid).await?;
         }

@@ -1,10 +1,5 @@
 //! The status of an object as it is written: with the transition times of its conditions.
 
-use compiler::{
-    Kind, ObjectRef, Snapshot,
-    snapshot::{Meta, Objects},
-};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 /// The status with a transition time on each condition: the old one where the condition's status is the same.
@@ -34,53 +29,10 @@ pub(crate) fn timed(mut status: Value, before: &Value, now: &str) -> Value {
     status
 }
 
-/// The metadata of a stored object whose status the operator writes, and its status.
-pub(crate) fn stored<'a>(snapshot: &'a Snapshot, subject: &ObjectRef) -> Option<(&'a Meta, Value)> {
-    fn find<'a, S, T: Serialize>(
-        objects: &'a Objects<S, T>,
-        subject: &ObjectRef,
-    ) -> Option<(&'a Meta, Value)> {
-        let object = objects.get(&subject.key)?;
-        let status = object.status.as_deref().map(serde_json::to_value);
-        let status = status.and_then(Result::ok).unwrap_or_default();
-        Some((&object.meta, status))
-    }
-    match subject.kind {
-        Kind::Settings => find(&snapshot.settings, subject),
-        Kind::Vrf => find(&snapshot.vrfs, subject),
-        Kind::Network => find(&snapshot.networks, subject),
-        Kind::Destination => find(&snapshot.destinations, subject),
-        Kind::Layer2Attachment => find(&snapshot.layer2_attachments, subject),
-        Kind::Inbound => find(&snapshot.inbounds, subject),
-        Kind::Outbound => find(&snapshot.outbounds, subject),
-        Kind::PodNetwork => find(&snapshot.pod_networks, subject),
-        Kind::BgpNeighbor => find(&snapshot.bgp_neighbors, subject),
-        Kind::Collector => find(&snapshot.collectors, subject),
-        Kind::TrafficMirror => find(&snapshot.traffic_mirrors, subject),
-        Kind::Layer2NetworkConfiguration => find(&snapshot.layer2_network_configurations, subject),
-        Kind::VrfRouteConfiguration => find(&snapshot.vrf_route_configurations, subject),
-        Kind::BgpPeering => find(&snapshot.bgp_peerings, subject),
-        Kind::MirrorTarget => find(&snapshot.mirror_targets, subject),
-        Kind::MirrorSelector => find(&snapshot.mirror_selectors, subject),
-        Kind::Node
-        | Kind::Underlay
-        | Kind::L3Vni
-        | Kind::L2Vni
-        | Kind::L3Passthrough
-        | Kind::NetworkConfigRevision
-        | Kind::NodeNetworkConfig
-        | Kind::NodeNetworkStatus
-        | Kind::FrrConfiguration
-        | Kind::FrrNodeState
-        | Kind::BgpSessionState
-        | Kind::MultiPodNetwork
-        | Kind::IpAddressClaim
-        | Kind::IpAddress => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use compiler::{Kind, ObjectRef, Snapshot};
+
     use super::*;
 
     #[test]
@@ -119,7 +71,7 @@ mod tests {
         let mut snapshot = Snapshot::default();
         snapshot.insert(&vrf);
         let subject = ObjectRef::named(Kind::Vrf, "a");
-        let (meta, before) = stored(&snapshot, &subject).expect("it is stored");
+        let (meta, before) = snapshot.stored_status(&subject).expect("it is stored");
         assert_eq!(meta.uid.as_deref(), Some("u"));
         let wanted = json!({"conditions": [{"type": "Ready", "status": "True"}]});
         let timed = timed(wanted, &before, "now");

@@ -12,7 +12,7 @@ use super::{
     addresses,
     intent::{Author, Intent, LoweredIntent},
     routing::subnets,
-    service::{Request, Service, announced, count_or_addresses, is_sound},
+    service::{Request, Service, announced, count_or_addresses},
 };
 use crate::{
     memo::Index,
@@ -119,10 +119,7 @@ impl Intent for kinds::Inbound {
             node_selector: spec.node_selector.as_ref(),
             communities: &spec.communities,
         };
-        let resolved = request.resolve(view, &mut wrong);
-        let is_sound = is_sound(&wrong);
-        problems.append(&mut wrong);
-        let resolved = resolved.filter(|_| is_sound)?;
+        let resolved = request.resolve(view, wrong, problems)?;
         let disable_aggregation = spec.disable_aggregation;
         let announced = announced(view, &request, &resolved, disable_aggregation, problems)?;
         note_what_has_no_effect(subject, spec, problems);

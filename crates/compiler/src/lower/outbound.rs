@@ -9,7 +9,7 @@ use super::{
     addresses::{self, plain},
     intent::{Author, Intent, LoweredIntent},
     routing::subnets,
-    service::{Request, Service, announced, count_or_addresses, is_sound},
+    service::{Request, Service, announced, count_or_addresses},
 };
 use crate::{
     names,
@@ -58,10 +58,7 @@ impl Intent for kinds::Outbound {
             node_selector: spec.node_selector.as_ref(),
             communities: &spec.communities,
         };
-        let resolved = request.resolve(view, &mut wrong);
-        let is_sound = is_sound(&wrong);
-        problems.append(&mut wrong);
-        let resolved = resolved.filter(|_| is_sound)?;
+        let resolved = request.resolve(view, wrong, problems)?;
         let disable_aggregation = spec.disable_aggregation;
         let announced = announced(view, &request, &resolved, disable_aggregation, problems)?;
         let families: Vec<bool> = [true, false]

@@ -13,7 +13,7 @@ use super::{
     addresses,
     intent::{Author, Intent, LoweredIntent},
     routing::{permit, subnets},
-    service::{Request, Service, is_sound},
+    service::{Request, Service},
 };
 use crate::{
     names,
@@ -53,7 +53,7 @@ impl Intent for kinds::PodNetwork {
         problems: &mut Vec<Problem>,
     ) -> Option<LoweredIntent> {
         let subject = author.subject;
-        let mut wrong = addresses::share(view, subject).problems.clone();
+        let wrong = addresses::share(view, subject).problems.clone();
         let request = Request {
             subject,
             network_ref: &spec.network_ref,
@@ -61,10 +61,7 @@ impl Intent for kinds::PodNetwork {
             node_selector: spec.node_selector.as_ref(),
             communities: &spec.communities,
         };
-        let resolved = request.resolve(view, &mut wrong);
-        let is_sound = is_sound(&wrong);
-        problems.append(&mut wrong);
-        let resolved = resolved.filter(|_| is_sound)?;
+        let resolved = request.resolve(view, wrong, problems)?;
         let subnets = subnets(&resolved.network);
         let extra = spec.routes.iter().flat_map(|route| &route.prefixes);
         let extra: Vec<Prefix> = extra.copied().collect();

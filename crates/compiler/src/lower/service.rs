@@ -57,7 +57,21 @@ pub(super) struct Resolved {
 
 impl Request<'_> {
     /// Finds what the intent refers to. `None` when something is missing or broken: the problems say what.
-    pub(super) fn resolve(&self, view: &View<'_>, problems: &mut Vec<Problem>) -> Option<Resolved> {
+    ///
+    /// `wrong` is what is wrong with the intent so far; nothing is resolved if that is an error.
+    pub(super) fn resolve(
+        &self,
+        view: &View<'_>,
+        mut wrong: Vec<Problem>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Resolved> {
+        let resolved = self.references(view, &mut wrong);
+        let is_sound = is_sound(&wrong);
+        problems.append(&mut wrong);
+        resolved.filter(|_| is_sound)
+    }
+
+    fn references(&self, view: &View<'_>, problems: &mut Vec<Problem>) -> Option<Resolved> {
         let selects_well = match self.node_selector.map(LabelSelector::check) {
             Some(Err(error)) => {
                 let kind = problem::Kind::InvalidSelector(error);
@@ -195,7 +209,7 @@ pub(super) fn count_or_addresses(
 }
 
 /// Whether nothing of what was found keeps an intent out of effect.
-pub(super) fn is_sound(problems: &[Problem]) -> bool {
+fn is_sound(problems: &[Problem]) -> bool {
     let mut problems = problems.iter();
     problems.all(|problem| problem.severity() != problem::Severity::Error)
 }
