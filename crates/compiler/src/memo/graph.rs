@@ -34,8 +34,8 @@ enum State {
 /// A value's place in the graph.
 #[derive(Clone, Debug)]
 struct Slot {
-    table: usize,
-    local: usize,
+    table: u16,
+    local: u32,
     state: State,
     /// When the value became another.
     changed_at: u32,
@@ -56,6 +56,13 @@ struct Slot {
     reads: Box<[SlotId]>,
     /// Who reads it, and some who did.
     read_by: Vec<SlotId>,
+}
+
+impl Slot {
+    /// The table of the value, and its number there.
+    fn address(&self) -> (usize, usize) {
+        (usize::from(self.table), self.local as usize)
+    }
 }
 
 /// Where a value stands when somebody wants it.
@@ -86,6 +93,9 @@ impl Graph {
     }
 
     pub(super) fn insert(&mut self, table: usize, local: usize) -> SlotId {
+        let (Ok(table), Ok(local)) = (u16::try_from(table), u32::try_from(local)) else {
+            unreachable!("four billion values do not fit into memory")
+        };
         let slot = Slot {
             table,
             local,
@@ -131,7 +141,7 @@ impl Graph {
 
     pub(super) fn begin(&mut self, slot: SlotId) -> Begun {
         let slot = &mut self.slots[slot.place()];
-        let (table, local) = (slot.table, slot.local);
+        let (table, local) = slot.address();
         match slot.state {
             State::Current => Begun::Current,
             State::Running => Begun::Running { table },
@@ -236,11 +246,12 @@ impl Graph {
         let slots = &mut self.slots;
         self.marked_roots.retain(|id| {
             let slot = &mut slots[id.place()];
-            let is_of_table = slot.table == table;
+            let (of, local) = slot.address();
+            let is_of_table = of == table;
             if is_of_table {
                 slot.is_listed = false;
                 if slot.is_root {
-                    marked.push(slot.local);
+                    marked.push(local);
                 }
             }
             !is_of_table
@@ -298,8 +309,8 @@ impl Graph {
             slot.is_listed = true;
             self.marked_roots.push(id);
         }
-        let slot = &self.slots[id.place()];
-        Some((id, slot.table, slot.local))
+        let (table, local) = self.slots[id.place()].address();
+        Some((id, table, local))
     }
 
     /// Marks those who read a value; gives those that were not marked before.
@@ -334,7 +345,8 @@ impl Graph {
             if is_needed || slot.state == State::Free {
                 continue;
             }
-            forget(slot.table, slot.local);
+            let (table, local) = slot.address();
+            forget(table, local);
             self.retire(id);
         }
     }

@@ -3,9 +3,13 @@
 use std::{
     any::{Any, TypeId},
     cell::RefCell,
+    hash::{BuildHasher, Hash},
 };
 
-use super::{Key, Map, Marked, Memo, Registered, Table, Value, View, graph::SlotId};
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
+use super::{Key, Marked, Memo, Registered, Table, Value, View, graph::SlotId};
 
 /// A value that is computed from others.
 pub(crate) trait Query: Registered {
@@ -25,26 +29,45 @@ pub(crate) trait Query: Registered {
 pub(super) struct QueryTable<Q: Query>(RefCell<Answers<Q>>);
 
 struct Answers<Q: Query> {
-    places: Map<Q::Key, (SlotId, usize)>,
+    /// The places of the keys among the entries: each key is in memory once.
+    places: HashTable<u32>,
     entries: Vec<Option<Entry<Q>>>,
     free: Vec<usize>,
-    /// The answers of a memo that records nothing; nothing while one is computed.
-    once: Map<Q::Key, Option<Q::Value>>,
 }
 
 struct Entry<Q: Query> {
     key: Q::Key,
+    slot: SlotId,
     /// Absent until it is computed.
     value: Option<Q::Value>,
+}
+
+impl<Q: Query> Clone for Entry<Q> {
+    fn clone(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            slot: self.slot,
+            value: self.value.clone(),
+        }
+    }
+}
+
+impl<Q: Query> Clone for Answers<Q> {
+    fn clone(&self) -> Self {
+        Self {
+            places: self.places.clone(),
+            entries: self.entries.clone(),
+            free: self.free.clone(),
+        }
+    }
 }
 
 impl<Q: Query> Default for QueryTable<Q> {
     fn default() -> Self {
         Self(RefCell::new(Answers {
-            places: Map::default(),
+            places: HashTable::new(),
             entries: Vec::new(),
             free: Vec::new(),
-            once: Map::default(),
         }))
     }
 }
@@ -56,70 +79,113 @@ impl<Q: Query> QueryTable<Q> {
         }
         let known = {
             let answers = self.0.borrow();
-            let known = answers.places.get(key).copied();
-            if let Some((slot, local)) = known
-                && memo.graph.borrow().is_current(slot)
+            let known = answers.find(key);
+            if let Some((local, entry)) = known
+                && memo.graph.borrow().is_current(entry.slot)
             {
-                return (slot, answers.value(local));
+                return (entry.slot, answers.value(local));
             }
-            known
+            known.map(|(local, entry)| (entry.slot, local))
         };
-        let (slot, local) = known.unwrap_or_else(|| self.0.borrow_mut().insert(memo, key));
+        let (slot, local) = known.unwrap_or_else(|| {
+            let mut answers = self.0.borrow_mut();
+            answers.insert(key, |local| memo.new_slot::<Q>(local))
+        });
         memo.refresh(slot);
         (slot, self.0.borrow().value(local))
     }
 
     fn get_once(&self, memo: &Memo, key: &Q::Key) -> Q::Value {
-        let known = self.0.borrow().once.get(key).cloned();
-        match known {
+        let known = {
+            let answers = self.0.borrow();
+            let known = answers.find(key);
+            known.map(|(_, entry)| entry.value.clone())
+        };
+        let local = match known {
             Some(Some(value)) => return value,
             Some(None) => unreachable!("{} depends on itself", Q::NAME),
-            None => self.0.borrow_mut().once.insert(key.clone(), None),
+            None => self.0.borrow_mut().insert(key, |_| SlotId::NONE).1,
         };
         let value = Q::compute(&View { memo }, key);
-        if let Some(place) = self.0.borrow_mut().once.get_mut(key) {
-            *place = Some(value.clone());
-        }
+        self.0.borrow_mut().set(local, value.clone());
         value
     }
 
     /// The key of an entry that has not been dropped.
     pub(super) fn key(&self, local: usize) -> Option<Q::Key> {
         let answers = self.0.borrow();
-        let entry = answers.entries.get(local).and_then(Option::as_ref);
-        entry.map(|entry| entry.key.clone())
+        answers.entry(local).map(|entry| entry.key.clone())
     }
 
     /// The slots of all keys that were asked for, in no order.
     pub(super) fn slots(&self) -> Vec<SlotId> {
         let answers = self.0.borrow();
-        answers.places.values().map(|(slot, _)| *slot).collect()
+        let entries = answers.entries.iter().flatten();
+        entries.map(|entry| entry.slot).collect()
     }
 }
 
 impl<Q: Query> Answers<Q> {
+    fn entry(&self, local: usize) -> Option<&Entry<Q>> {
+        self.entries.get(local).and_then(Option::as_ref)
+    }
+
+    fn find(&self, key: &Q::Key) -> Option<(usize, &Entry<Q>)> {
+        let is_it = |local: &u32| {
+            let entry = self.entry(*local as usize);
+            entry.is_some_and(|entry| entry.key == *key)
+        };
+        let local = *self.places.find(hash(key), is_it)? as usize;
+        Some((local, self.entry(local)?))
+    }
+
     fn value(&self, local: usize) -> Q::Value {
-        let entry = self.entries.get(local).and_then(Option::as_ref);
-        match entry.and_then(|entry| entry.value.clone()) {
+        match self.entry(local).and_then(|entry| entry.value.clone()) {
             Some(value) => value,
             None => unreachable!("{} has been computed", Q::NAME),
         }
     }
 
-    fn insert(&mut self, memo: &Memo, key: &Q::Key) -> (SlotId, usize) {
+    /// Sets a value; true if it is another now.
+    fn set(&mut self, local: usize, value: Q::Value) -> bool {
+        match self.entries.get_mut(local).and_then(Option::as_mut) {
+            Some(entry) if entry.value.as_ref() == Some(&value) => false,
+            Some(entry) => {
+                entry.value = Some(value);
+                true
+            }
+            None => unreachable!("{} has not been dropped", Q::NAME),
+        }
+    }
+
+    fn insert(&mut self, key: &Q::Key, slot: impl FnOnce(usize) -> SlotId) -> (SlotId, usize) {
         let local = self.free.pop().unwrap_or(self.entries.len());
-        let slot = memo.new_slot::<Q>(local);
-        self.places.insert(key.clone(), (slot, local));
+        let Ok(place) = u32::try_from(local) else {
+            unreachable!("four billion values do not fit into memory")
+        };
+        let slot = slot(local);
         let entry = Some(Entry {
             key: key.clone(),
+            slot,
             value: None,
         });
         match self.entries.get_mut(local) {
             Some(place) => *place = entry,
             None => self.entries.push(entry),
         }
+        let Self {
+            places, entries, ..
+        } = self;
+        places.insert_unique(hash(key), place, |local| {
+            let entry = entries.get(*local as usize).and_then(Option::as_ref);
+            entry.map_or(0, |entry| hash(&entry.key))
+        });
         (slot, local)
     }
+}
+
+fn hash(key: &impl Hash) -> u64 {
+    FxBuildHasher.hash_one(key)
 }
 
 impl<Q: Query> Table for QueryTable<Q> {
@@ -133,17 +199,7 @@ impl<Q: Query> Table for QueryTable<Q> {
         };
         let (value, reads) = memo.recording(|view| Q::compute(view, &key));
         memo.graph.borrow_mut().set_reads(slot, &reads);
-        let mut answers = self.0.borrow_mut();
-        let entry = answers.entries.get_mut(local).and_then(Option::as_mut);
-        let known = entry.map(|entry| &mut entry.value);
-        match known {
-            Some(Some(known)) if *known == value => false,
-            Some(known) => {
-                *known = Some(value);
-                true
-            }
-            None => unreachable!("{} has not been dropped", Q::NAME),
-        }
+        self.0.borrow_mut().set(local, value)
     }
 
     fn is_barrier(&self) -> bool {
@@ -164,24 +220,16 @@ impl<Q: Query> Table for QueryTable<Q> {
         let mut answers = self.0.borrow_mut();
         let entry = answers.entries.get_mut(local).and_then(Option::take);
         if let Some(entry) = entry {
-            answers.places.remove(&entry.key);
+            let is_it = |place: &u32| *place as usize == local;
+            if let Ok(place) = answers.places.find_entry(hash(&entry.key), is_it) {
+                place.remove();
+            }
             answers.free.push(local);
         }
     }
 
     fn copy(&self) -> Box<dyn Table> {
-        let answers = self.0.borrow();
-        let copy = |entry: &Entry<Q>| Entry {
-            key: entry.key.clone(),
-            value: entry.value.clone(),
-        };
-        let entries = answers.entries.iter().map(|entry| entry.as_ref().map(copy));
-        Box::new(Self(RefCell::new(Answers {
-            places: answers.places.clone(),
-            entries: entries.collect(),
-            free: answers.free.clone(),
-            once: answers.once.clone(),
-        })))
+        Box::new(Self(self.0.clone()))
     }
 
     fn as_any(&self) -> &dyn Any {
