@@ -339,9 +339,9 @@ fn measure(name: &str, groups: u32) {
         check(&compilation, groups, world.single_nodes);
         // The operator waits between compiles: nothing of the world is in the processor's caches any more.
         other.resize(OTHER_MEMORY, 0_u8);
-        other
-            .iter_mut()
-            .for_each(|byte| *byte = byte.wrapping_add(1));
+        for byte in &mut other {
+            *byte = u8::wrapping_add(*byte, 1);
+        }
         black_box(&other);
     }
     let first = first.unwrap_or_default();

@@ -12,7 +12,7 @@
 mod world;
 
 use std::{
-    env,
+    env, mem,
     process::{Command, ExitCode},
     time::{Duration, Instant},
 };
@@ -206,10 +206,11 @@ fn counts(writes: &Writes) -> (usize, usize, usize) {
 
 /// Measures all kinds of change in a cluster.
 fn measure(cluster: &str, groups: u32) -> ExitCode {
-    let running = start(cluster, groups);
+    let mut running = start(cluster, groups);
     let changes = changes(&running);
     // The operator keeps no documents.
-    let mut compiler = running.into_compiler();
+    let mut compiler = mem::take(&mut running.compiler);
+    drop(running);
     let is_empty = |compiler: &mut Compiler| *compiler.writes() == Writes::default();
     assert!(is_empty(&mut compiler), "everything is published");
     println!("{cluster}, {} nodes", groups * NODES_PER_GROUP);

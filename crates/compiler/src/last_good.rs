@@ -124,19 +124,16 @@ pub(crate) fn before(
     let mut restored = BTreeMap::new();
     for subject in broken {
         let (key, name) = (&subject.key, &subject.key.name);
-        let object = match subject.kind {
-            Kind::Layer2NetworkConfiguration => {
-                let objects = &snapshot.layer2_network_configurations;
-                put_back(objects, key, last.layer2(name)).map(Restored::Layer2)
-            }
-            Kind::VrfRouteConfiguration => {
-                let objects = &snapshot.vrf_route_configurations;
-                put_back(objects, key, last.vrf(name)).map(Restored::Vrf)
-            }
-            Kind::BgpPeering => {
-                put_back(&snapshot.bgp_peerings, key, last.bgp(name)).map(Restored::Bgp)
-            }
-            _ => None,
+        let object = if subject.kind == Kind::Layer2NetworkConfiguration {
+            let objects = &snapshot.layer2_network_configurations;
+            put_back(objects, key, last.layer2(name)).map(Restored::Layer2)
+        } else if subject.kind == Kind::VrfRouteConfiguration {
+            let objects = &snapshot.vrf_route_configurations;
+            put_back(objects, key, last.vrf(name)).map(Restored::Vrf)
+        } else if subject.kind == Kind::BgpPeering {
+            put_back(&snapshot.bgp_peerings, key, last.bgp(name)).map(Restored::Bgp)
+        } else {
+            None
         };
         restored.extend(object.map(|object| (subject.clone(), object)));
     }

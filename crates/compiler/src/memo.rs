@@ -190,6 +190,9 @@ impl Memo {
 
     /// Says that no value of a query is needed from outside any more.
     pub(crate) fn unroot_all<Q: Query>(&self) {
+        if !self.records {
+            return;
+        }
         for slot in self.table::<Q, query::QueryTable<Q>>().slots() {
             self.graph.borrow_mut().unroot(slot);
         }

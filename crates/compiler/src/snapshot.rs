@@ -232,6 +232,12 @@ macro_rules! snapshot {
                 }
             }
 
+            /// All objects that can be read, by kind.
+            pub fn subjects(&self) -> impl Iterator<Item = ObjectRef> + '_ {
+                let of = |kind, key: &Key| ObjectRef { kind, key: key.clone() };
+                std::iter::empty()$(.chain(self.$field.keys().map(move |key| of(Kind::$kind, key))))*
+            }
+
             /// Whether it has an object that can be read.
             pub(crate) fn has(&self, subject: &ObjectRef) -> bool {
                 match subject.kind {

@@ -33,11 +33,6 @@ impl Running {
         running
     }
 
-    /// The compiler alone.
-    pub(crate) fn into_compiler(self) -> Compiler {
-        self.compiler
-    }
-
     /// Stores an object.
     pub(crate) fn put(&mut self, document: Value) {
         let prepared = Prepared::read(&document).expect("an object of ours");

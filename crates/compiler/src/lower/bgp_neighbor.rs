@@ -19,11 +19,13 @@ use api::{
 use super::{
     addresses::plain,
     inbound,
-    intent::{Author, Intent, LoweredIntent},
+    intent::{Author, Intent, LoweredIntent, Terms},
+    low_level::LowLevelObject,
     merge::Merged,
     network,
     reach::{self, ReachedVrf},
     routing::{self, generated_name, permit, subnets},
+    scope::Scope,
     service::Service,
 };
 use crate::{
@@ -44,12 +46,20 @@ struct Allowed {
 }
 
 impl Intent for kinds::BgpNeighbor {
-    fn network(_: &BgpNeighborSpec) -> Option<&str> {
-        None
+    fn terms(spec: &BgpNeighborSpec) -> Terms<'_> {
+        let inbounds = spec.allowed_inbounds.iter();
+        Terms::naming(inbounds.map(|inbound| ObjectRef::named(Kind::Inbound, &inbound.name)))
     }
 
-    fn destinations(_: &BgpNeighborSpec) -> Option<&LabelSelector> {
-        None
+    fn scope_field(scope: &Scope) -> &'static str {
+        match scope {
+            Scope::Vrf(_) => "spec.allowedInbounds",
+            _ => "spec",
+        }
+    }
+
+    fn is_needed(object: &LowLevelObject) -> bool {
+        matches!(object, LowLevelObject::Bgp(_))
     }
 
     fn lower(

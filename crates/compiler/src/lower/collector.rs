@@ -2,29 +2,39 @@
 //! is mirrored.
 
 use api::{
-    meta::LabelSelector,
     tcaas::{CollectorSpec, MirrorTargetSpec, VrfLoopback, VrfRouteConfigurationSpec},
     value::VrfName,
 };
 
 use super::{
-    intent::{Author, Intent, LoweredIntent},
+    intent::{Author, Intent, LoweredIntent, Terms},
+    low_level::LowLevelObject,
     reach::ReachedVrf,
     routing::{Exports, generated_name, routing},
+    scope::Scope,
 };
 use crate::{
     problem::{self, Problem},
-    snapshot::{Key, Kind, kinds},
+    snapshot::{Key, Kind, ObjectRef, kinds},
     view::{View, reference},
 };
 
 impl Intent for kinds::Collector {
-    fn network(_: &CollectorSpec) -> Option<&str> {
-        None
+    fn terms(spec: &CollectorSpec) -> Terms<'_> {
+        Terms::naming([ObjectRef::named(Kind::Vrf, &spec.mirror_vrf.name)])
     }
 
-    fn destinations(_: &CollectorSpec) -> Option<&LabelSelector> {
-        None
+    fn scope_field(scope: &Scope) -> &'static str {
+        match scope {
+            Scope::Vrf(_) => "spec.mirrorVRF.name",
+            Scope::Tunnel { .. } => "spec.address",
+            _ => "spec",
+        }
+    }
+
+    fn is_needed(object: &LowLevelObject) -> bool {
+        // What nodes report of tunnels is counted tunnel by tunnel.
+        matches!(object, LowLevelObject::MirrorTarget(_))
     }
 
     fn lower(

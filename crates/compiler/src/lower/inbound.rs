@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use api::{
-    meta::LabelSelector,
     selvedge::{HbnFlavour, Platform},
     tcaas::InboundSpec,
 };
 
 use super::{
     addresses,
-    intent::{Author, Intent, LoweredIntent},
+    intent::{Author, Intent, LoweredIntent, Terms},
+    low_level::LowLevelObject,
     routing::subnets,
+    scope::Scope,
     service::{Request, Service, announced, count_or_addresses},
 };
 use crate::{
@@ -65,12 +66,27 @@ pub(super) fn pool<'a>(spec: &'a InboundSpec, name: &'a str) -> Option<&'a str> 
 }
 
 impl Intent for kinds::Inbound {
-    fn network(spec: &InboundSpec) -> Option<&str> {
-        Some(&spec.network_ref)
+    fn terms(spec: &InboundSpec) -> Terms<'_> {
+        Terms {
+            network: Some(&spec.network_ref),
+            destinations: spec.destinations.as_ref(),
+            nodes: spec.node_selector.as_ref(),
+            others: Vec::new(),
+            routes: &[],
+            communities: &spec.communities,
+            addresses: spec.addresses.as_ref(),
+        }
     }
 
-    fn destinations(spec: &InboundSpec) -> Option<&LabelSelector> {
-        spec.destinations.as_ref()
+    fn scope_field(scope: &Scope) -> &'static str {
+        match scope {
+            Scope::Vrf(_) => "spec.destinations",
+            _ => "spec",
+        }
+    }
+
+    fn is_needed(object: &LowLevelObject) -> bool {
+        matches!(object, LowLevelObject::Vrf(_))
     }
 
     fn held_pools(view: &View<'_>, key: &Key) -> Vec<String> {

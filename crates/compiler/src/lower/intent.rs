@@ -5,13 +5,14 @@ use std::sync::Arc;
 use api::{
     meta::LabelSelector,
     selvedge::Platform,
-    tcaas::{Anycast, MatchedDestination},
-    value::{IfName, VlanId},
+    tcaas::{AddressLists, Anycast, ExtraRoute, MatchedDestination},
+    value::{Community, IfName, VlanId},
 };
 use strum::IntoEnumIterator;
 
 use super::{
     low_level::{self, LowLevelObject, LowLevelSpec},
+    scope::Scope,
     service::Service,
     timers,
 };
@@ -19,16 +20,20 @@ use crate::{
     memo::{Query, Registered},
     platform::PlatformObject,
     problem::{self, Problem},
-    snapshot::{IntentKind, Key, Meta, ObjectRef, Resource, kinds},
-    view::View,
+    snapshot::{IntentKind, Key, Kind, Meta, ObjectRef, Resource, Snapshot, kinds},
+    view::{View, reference},
 };
 
 /// A kind of intent.
 pub(super) trait Intent: Resource + Registered {
-    /// The Network that it refers to.
-    fn network(spec: &Self::Spec) -> Option<&str>;
-    /// What it selects Destinations by.
-    fn destinations(spec: &Self::Spec) -> Option<&LabelSelector>;
+    /// The field that says how long its sessions are held.
+    const HOLD_TIME: &'static str = "spec.holdTime";
+    /// What it says.
+    fn terms(spec: &Self::Spec) -> Terms<'_>;
+    /// The field that puts it into a scope.
+    fn scope_field(scope: &Scope) -> &'static str;
+    /// Whether a node must have an object of it before it counts as applied there.
+    fn is_needed(object: &LowLevelObject) -> bool;
     /// The pools that it had last, where it is a service.
     fn held_pools(_view: &View<'_>, _key: &Key) -> Vec<String> {
         Vec::new()
@@ -49,6 +54,40 @@ pub(super) trait Intent: Resource + Registered {
         spec: &Self::Spec,
         problems: &mut Vec<Problem>,
     ) -> Option<LoweredIntent>;
+}
+
+/// What an intent says in terms that all kinds share.
+#[derive(Clone, Debug)]
+pub struct Terms<'a> {
+    /// The Network that it uses.
+    pub network: Option<&'a str>,
+    /// What it selects Destinations by.
+    pub destinations: Option<&'a LabelSelector>,
+    /// What it selects nodes by.
+    pub nodes: Option<&'a LabelSelector>,
+    /// Other objects that it names.
+    pub others: Vec<ObjectRef>,
+    /// Prefixes behind its workloads.
+    pub routes: &'a [ExtraRoute],
+    /// What is tagged onto its routes.
+    pub communities: &'a [Community],
+    /// The addresses that it asks for by name.
+    pub addresses: Option<&'a AddressLists>,
+}
+
+impl Terms<'_> {
+    /// Of an intent that only names other objects.
+    pub(super) fn naming(others: impl IntoIterator<Item = ObjectRef>) -> Self {
+        Self {
+            network: None,
+            destinations: None,
+            nodes: None,
+            others: others.into_iter().collect(),
+            routes: &[],
+            communities: &[],
+            addresses: None,
+        }
+    }
 }
 
 /// The intent that objects are generated from.
@@ -174,7 +213,7 @@ where
     let kind = subject.kind.intent()?;
     with_intent!(kind, Of => {
         let spec = view.spec::<Of>(&subject.key)?;
-        <Of as Intent>::network(&spec).map(N::from)
+        <Of as Intent>::terms(&spec).network.map(N::from)
     })
 }
 
@@ -183,8 +222,44 @@ pub(crate) fn destinations(view: &View<'_>, subject: &ObjectRef) -> Option<Label
     let kind = subject.kind.intent()?;
     with_intent!(kind, Of => {
         let spec = view.spec::<Of>(&subject.key)?;
-        <Of as Intent>::destinations(&spec).cloned()
+        <Of as Intent>::terms(&spec).destinations.cloned()
     })
+}
+
+/// What an intent says.
+pub fn terms<'a>(snapshot: &'a Snapshot, subject: &ObjectRef) -> Option<Terms<'a>> {
+    let kind = subject.kind.intent()?;
+    with_intent!(kind, Of => {
+        let object = Of::objects(snapshot).get(&subject.key)?;
+        Some(<Of as Intent>::terms(&object.spec))
+    })
+}
+
+/// All intents, by kind.
+pub fn all_in(snapshot: &Snapshot) -> Vec<ObjectRef> {
+    let keys = |kind| {
+        with_intent!(kind, Of => {
+            let keys = Of::objects(snapshot).keys();
+            keys.map(|key| reference(Of::KIND, key)).collect::<Vec<_>>()
+        })
+    };
+    IntentKind::iter().flat_map(keys).collect()
+}
+
+/// The field that puts an intent into a scope.
+pub(super) fn scope_field(kind: IntentKind, scope: &Scope) -> &'static str {
+    with_intent!(kind, Of => <Of as Intent>::scope_field(scope))
+}
+
+/// The field of an intent that says how long sessions are held.
+pub(super) fn hold_time_field(kind: IntentKind) -> &'static str {
+    with_intent!(kind, Of => <Of as Intent>::HOLD_TIME)
+}
+
+/// Whether a node must have an object of an intent before the intent counts as applied there.
+pub(crate) fn is_needed(kind: Kind, object: &LowLevelObject) -> bool {
+    let kind = kind.intent();
+    kind.is_some_and(|kind| with_intent!(kind, Of => <Of as Intent>::is_needed(object)))
 }
 
 /// The pools that a service had last.

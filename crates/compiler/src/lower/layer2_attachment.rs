@@ -15,9 +15,11 @@ use api::{
 
 use super::{
     addresses, host_attachment,
-    intent::{Attachment, Author, Intent, LoweredIntent},
+    intent::{Attachment, Author, Intent, LoweredIntent, Terms},
+    low_level::LowLevelObject,
     mtu, notes, reach,
     routing::{self, generated_name, permit, subnets},
+    scope::Scope,
 };
 use crate::{
     allocate, names,
@@ -30,12 +32,31 @@ use crate::{
 const DEFAULT_MTU: i64 = 1500;
 
 impl Intent for kinds::Layer2Attachment {
-    fn network(spec: &Layer2AttachmentSpec) -> Option<&str> {
-        Some(&spec.network_ref)
+    const HOLD_TIME: &'static str = "spec.bgp.holdTime";
+
+    fn terms(spec: &Layer2AttachmentSpec) -> Terms<'_> {
+        Terms {
+            network: Some(&spec.network_ref),
+            destinations: spec.destinations.as_ref(),
+            nodes: spec.node_selector.as_ref(),
+            others: Vec::new(),
+            routes: &spec.routes,
+            communities: &spec.communities,
+            addresses: None,
+        }
     }
 
-    fn destinations(spec: &Layer2AttachmentSpec) -> Option<&LabelSelector> {
-        spec.destinations.as_ref()
+    fn scope_field(scope: &Scope) -> &'static str {
+        match scope {
+            Scope::Vrf(_) => "spec.destinations",
+            Scope::Vlan(_) | Scope::HostVlan(..) | Scope::Vni(_) => "spec.networkRef",
+            Scope::Segment(_) => "spec.bgp",
+            _ => "spec",
+        }
+    }
+
+    fn is_needed(object: &LowLevelObject) -> bool {
+        matches!(object, LowLevelObject::Layer2(_))
     }
 
     fn lower(

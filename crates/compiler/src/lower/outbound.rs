@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use api::{meta::LabelSelector, selvedge::Platform, tcaas::OutboundSpec, value::Prefix};
+use api::{selvedge::Platform, tcaas::OutboundSpec, value::Prefix};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::{
     addresses::{self, plain},
-    intent::{Author, Intent, LoweredIntent},
+    intent::{Author, Intent, LoweredIntent, Terms},
+    low_level::LowLevelObject,
     routing::subnets,
+    scope::Scope,
     service::{Request, Service, announced, count_or_addresses},
 };
 use crate::{
@@ -20,12 +22,27 @@ use crate::{
 };
 
 impl Intent for kinds::Outbound {
-    fn network(spec: &OutboundSpec) -> Option<&str> {
-        Some(&spec.network_ref)
+    fn terms(spec: &OutboundSpec) -> Terms<'_> {
+        Terms {
+            network: Some(&spec.network_ref),
+            destinations: spec.destinations.as_ref(),
+            nodes: spec.node_selector.as_ref(),
+            others: Vec::new(),
+            routes: &[],
+            communities: &spec.communities,
+            addresses: spec.addresses.as_ref(),
+        }
     }
 
-    fn destinations(spec: &OutboundSpec) -> Option<&LabelSelector> {
-        spec.destinations.as_ref()
+    fn scope_field(scope: &Scope) -> &'static str {
+        match scope {
+            Scope::Vrf(_) => "spec.destinations",
+            _ => "spec",
+        }
+    }
+
+    fn is_needed(object: &LowLevelObject) -> bool {
+        matches!(object, LowLevelObject::Vrf(_))
     }
 
     fn on_platform(

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use api::{
-    meta::LabelSelector,
     selvedge::Platform,
     tcaas::{PodNetworkSpec, PrefixItem},
     value::Prefix,
@@ -11,8 +10,10 @@ use api::{
 
 use super::{
     addresses,
-    intent::{Author, Intent, LoweredIntent},
+    intent::{Author, Intent, LoweredIntent, Terms},
+    low_level::LowLevelObject,
     routing::{permit, subnets},
+    scope::Scope,
     service::{Request, Service},
 };
 use crate::{
@@ -24,12 +25,27 @@ use crate::{
 };
 
 impl Intent for kinds::PodNetwork {
-    fn network(spec: &PodNetworkSpec) -> Option<&str> {
-        Some(&spec.network_ref)
+    fn terms(spec: &PodNetworkSpec) -> Terms<'_> {
+        Terms {
+            network: Some(&spec.network_ref),
+            destinations: spec.destinations.as_ref(),
+            nodes: spec.node_selector.as_ref(),
+            others: Vec::new(),
+            routes: &spec.routes,
+            communities: &spec.communities,
+            addresses: None,
+        }
     }
 
-    fn destinations(spec: &PodNetworkSpec) -> Option<&LabelSelector> {
-        spec.destinations.as_ref()
+    fn scope_field(scope: &Scope) -> &'static str {
+        match scope {
+            Scope::Vrf(_) => "spec.destinations",
+            _ => "spec",
+        }
+    }
+
+    fn is_needed(object: &LowLevelObject) -> bool {
+        matches!(object, LowLevelObject::Vrf(_))
     }
 
     fn held_pools(view: &View<'_>, key: &Key) -> Vec<String> {

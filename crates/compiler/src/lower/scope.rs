@@ -15,7 +15,10 @@ use api::{
 };
 
 pub(crate) use self::running::{RunningRules, RunningTunnels};
-use super::low_level::{self, HandWritten, LowLevelObject};
+use super::{
+    intent,
+    low_level::{self, HandWritten, LowLevelObject},
+};
 use crate::{
     memo::Index,
     problem::{self, Problem},
@@ -82,22 +85,17 @@ impl fmt::Display for Scope {
 impl Scope {
     /// The field of an object that puts it into the scope.
     fn field(&self, kind: Kind) -> &'static str {
-        match (self, kind) {
-            (Self::Vrf(_), Kind::VrfRouteConfiguration) => "spec.vrf",
-            (Self::Vrf(_), Kind::Collector) => "spec.mirrorVRF.name",
-            (Self::Vrf(_), Kind::BgpNeighbor) => "spec.allowedInbounds",
-            (Self::Vrf(_), _) => "spec.destinations",
-            (Self::Vlan(_) | Self::HostVlan(..), Kind::Layer2NetworkConfiguration) => "spec.id",
-            (Self::Vni(_), Kind::Layer2NetworkConfiguration) => "spec.vni",
-            (Self::Vlan(_) | Self::HostVlan(..) | Self::Vni(_), _) => "spec.networkRef",
-            (Self::Segment(_), Kind::BgpPeering) => "spec.peeringVlan",
-            (Self::Peer(_), Kind::BgpPeering) => "spec.loopbackPeer",
-            (Self::Segment(_), _) => "spec.bgp",
-            (Self::Peer(_), _) => "spec",
-            (Self::Tunnel { .. }, Kind::MirrorTarget) => "spec.destinationIP",
-            (Self::Tunnel { .. }, _) => "spec.address",
-            (Self::Copies { .. }, Kind::MirrorSelector) => "spec.mirrorSource",
-            (Self::Copies { .. }, _) => "spec.source",
+        if let Some(kind) = kind.intent() {
+            return intent::scope_field(kind, self);
+        }
+        match self {
+            Self::Vrf(_) => "spec.vrf",
+            Self::Vlan(_) | Self::HostVlan(..) => "spec.id",
+            Self::Vni(_) => "spec.vni",
+            Self::Segment(_) => "spec.peeringVlan",
+            Self::Peer(_) => "spec.loopbackPeer",
+            Self::Tunnel { .. } => "spec.destinationIP",
+            Self::Copies { .. } => "spec.mirrorSource",
         }
     }
 }

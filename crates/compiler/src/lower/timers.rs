@@ -2,6 +2,7 @@
 
 use api::{tcaas::BgpPeeringSpec, value::Seconds};
 
+use super::intent;
 use crate::snapshot::Kind;
 
 /// The shortest time that BGP can hold a session.
@@ -11,10 +12,8 @@ const MOST_SECONDS: u64 = 65_535;
 
 /// The field of a kind that says how long sessions are held.
 pub(crate) fn field(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Layer2Attachment => "spec.bgp.holdTime",
-        _ => "spec.holdTime",
-    }
+    kind.intent()
+        .map_or("spec.holdTime", intent::hold_time_field)
 }
 
 /// Whether sessions can have these timers.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use api::{
-    meta::{LabelSelector, TypedObjectReference},
+    meta::TypedObjectReference,
     tcaas::{
         GROUP, MatchPrefix, MirrorDirection, MirrorSelectorSpec, MirrorSourceKind,
         MirrorTargetSpec, Protocol, TrafficMatch, TrafficMirrorSpec,
@@ -15,10 +15,11 @@ use ipnet::IpNet;
 
 use super::{
     addresses::plain,
-    intent::{self, Author, Intent, LoweredIntent},
+    intent::{self, Author, Intent, LoweredIntent, Terms},
     low_level::{LowLevel, LowLevelObject},
     merge::{Merged, MergedIntent},
     routing::generated_name,
+    scope::Scope,
 };
 use crate::{
     problem::{self, Problem},
@@ -27,12 +28,20 @@ use crate::{
 };
 
 impl Intent for kinds::TrafficMirror {
-    fn network(_: &TrafficMirrorSpec) -> Option<&str> {
-        None
+    fn terms(spec: &TrafficMirrorSpec) -> Terms<'_> {
+        let collector = ObjectRef::named(Kind::Collector, &spec.collector);
+        Terms::naming([mirrored(spec), collector])
     }
 
-    fn destinations(_: &TrafficMirrorSpec) -> Option<&LabelSelector> {
-        None
+    fn scope_field(scope: &Scope) -> &'static str {
+        match scope {
+            Scope::Copies { .. } => "spec.source",
+            _ => "spec",
+        }
+    }
+
+    fn is_needed(object: &LowLevelObject) -> bool {
+        matches!(object, LowLevelObject::MirrorSelector(_))
     }
 
     fn lower(
@@ -118,6 +127,16 @@ pub(crate) fn check(traffic: &TrafficMatch) -> Result<(), &'static str> {
 }
 
 type Selectors = Vec<(String, MirrorSelectorSpec)>;
+/// The intent whose traffic is copied.
+fn mirrored(spec: &TrafficMirrorSpec) -> ObjectRef {
+    let kind = match spec.source.kind {
+        MirrorSourceKind::Layer2Attachment => Kind::Layer2Attachment,
+        MirrorSourceKind::Inbound => Kind::Inbound,
+        MirrorSourceKind::Outbound => Kind::Outbound,
+    };
+    ObjectRef::named(kind, &spec.source.name)
+}
+
 type Refusal = (&'static str, problem::Kind);
 
 /// A source that exists and comes to nothing: why is said on it.
@@ -136,12 +155,7 @@ struct Request<'a> {
 
 impl Request<'_> {
     fn selectors(&self, view: &View<'_>) -> Result<Selectors, Refusal> {
-        let kind = match self.spec.source.kind {
-            MirrorSourceKind::Layer2Attachment => Kind::Layer2Attachment,
-            MirrorSourceKind::Inbound => Kind::Inbound,
-            MirrorSourceKind::Outbound => Kind::Outbound,
-        };
-        let mirrored = ObjectRef::named(kind, &self.spec.source.name);
+        let mirrored = mirrored(self.spec);
         if !view.exists(&mirrored) {
             return Err(("spec.source.name", view.missing(mirrored)));
         }

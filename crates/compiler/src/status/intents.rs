@@ -19,10 +19,10 @@ use super::{
 use crate::{
     lower::{
         LowLevel, LowLevelObject, LowLevelSpec, MergedIntent, Service, addresses::node_share,
-        bgp_neighbor::WorkloadIps, merge::Merged, networks,
+        bgp_neighbor::WorkloadIps, intent, merge::Merged, networks,
     },
     node::{PlansFor, Shared, router_addresses},
-    snapshot::{IntentKind, Kind, ObjectRef},
+    snapshot::{Kind, ObjectRef},
     view::View,
 };
 
@@ -85,28 +85,24 @@ fn service_conditions(view: &View<'_>, subject: &Subject<'_>, merged: &MergedInt
     conditions
 }
 
-/// The names of the objects that a node must have before an intent counts as applied there: an attachment's segment, a service's
-/// routing, a neighbor's sessions.
-fn needed(kind: Kind, merged: &MergedIntent) -> Vec<&str> {
-    let counts = |object: &&LowLevelObject| match (kind.intent(), object) {
-        (_, LowLevelObject::Layer2(_)) => true,
-        (Some(_), LowLevelObject::Vrf(_)) => kind.is_service(),
-        (kind, LowLevelObject::Bgp(_)) => kind == Some(IntentKind::BgpNeighbor),
-        (None, LowLevelObject::Vrf(_))
-        | (_, LowLevelObject::MirrorTarget(_) | LowLevelObject::MirrorSelector(_)) => false,
-    };
-    let needed = merged.objects.iter().filter(counts);
-    needed.map(LowLevelObject::name).collect()
+/// The objects that a node must have before an intent counts as applied there: an attachment's segment, a service's routing, a neighbor's
+/// sessions.
+fn needed(kind: Kind, merged: &MergedIntent) -> Vec<&LowLevelObject> {
+    let objects = merged.objects.iter();
+    objects
+        .filter(|object| intent::is_needed(kind, object))
+        .collect()
 }
 
 /// Conditions of an intent that becomes config of nodes: it is ready when every node that must have it does.
 fn applied(view: &View<'_>, subject: &Subject<'_>, merged: &MergedIntent) -> Conditions {
-    let kind = subject.object.kind;
-    let needed = needed(kind, merged);
+    let needed = needed(subject.object.kind, merged);
     let is_on = |shared: &Shared| {
-        let has = |name: &&str| match kind.intent() {
-            Some(IntentKind::BgpNeighbor) => shared.peerings.contains(*name),
-            _ => shared.segments.contains(*name) || shared.routing.contains(*name),
+        let has = |object: &&LowLevelObject| match object {
+            LowLevelObject::Layer2(object) => shared.segments.contains(&object.name),
+            LowLevelObject::Vrf(object) => shared.routing.contains(&object.name),
+            LowLevelObject::Bgp(object) => shared.peerings.contains(&object.name),
+            LowLevelObject::MirrorTarget(_) | LowLevelObject::MirrorSelector(_) => false,
         };
         needed.iter().any(has)
     };
@@ -115,7 +111,8 @@ fn applied(view: &View<'_>, subject: &Subject<'_>, merged: &MergedIntent) -> Con
         let (kind, reason) = ("Applied", "NothingToApply");
         condition(kind, ConditionStatus::True, reason, message, subject.meta)
     } else {
-        conditions::applied(view, needed.iter().copied(), is_on, subject.meta)
+        let names = needed.iter().map(|object| object.name());
+        conditions::applied(view, names, is_on, subject.meta)
     };
     let mut conditions = conditions::application(view, subject, subject.object, applied);
     conditions.0.extend(conditions::no_vrf(view, subject));

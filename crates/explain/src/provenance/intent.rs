@@ -6,13 +6,13 @@ use std::{
 };
 
 use api::{
-    meta::LabelSelector,
-    tcaas::{
-        AddressLists, DestinationSpec, ExtraRoute, Layer2AttachmentSpec, NetworkSpec, VrfSpec,
-    },
-    value::{Community, Prefix, VrfName},
+    tcaas::{AddressLists, DestinationSpec, Layer2AttachmentSpec, NetworkSpec, VrfSpec},
+    value::{Prefix, VrfName},
 };
-use compiler::snapshot::{Key, Kind, ObjectRef, Snapshot};
+use compiler::{
+    lower::{self, Terms},
+    snapshot::{Key, Kind, ObjectRef, Snapshot},
+};
 
 use super::{Field, Trace, neighbor};
 
@@ -100,83 +100,33 @@ pub(crate) fn is_kept(trace: &Trace<'_>, subject: &ObjectRef) -> bool {
     service.is_some_and(|service| !service.is_sound)
 }
 
-/// What all intents that become routing say.
+/// What an intent of a Network says.
 struct Intent<'a> {
     subject: &'a ObjectRef,
     network_ref: &'a str,
-    destinations: Option<&'a LabelSelector>,
-    node_selector: Option<&'a LabelSelector>,
-    routes: &'a [ExtraRoute],
-    communities: &'a [Community],
-    /// Addresses that a service asks for.
-    addresses: Option<&'a AddressLists>,
+    terms: Terms<'a>,
     attachment: Option<&'a Layer2AttachmentSpec>,
 }
 
 impl<'a> Intent<'a> {
     fn find(snapshot: &'a Snapshot, subject: &'a ObjectRef) -> Option<Self> {
-        let key = &subject.key;
-        Some(match subject.kind {
-            Kind::Layer2Attachment => {
-                let spec = &snapshot.layer2_attachments.get(key)?.spec;
-                Self {
-                    subject,
-                    network_ref: &spec.network_ref,
-                    destinations: spec.destinations.as_ref(),
-                    node_selector: spec.node_selector.as_ref(),
-                    routes: &spec.routes,
-                    communities: &spec.communities,
-                    addresses: None,
-                    attachment: Some(spec),
-                }
-            }
-            Kind::Inbound => {
-                let spec = &snapshot.inbounds.get(key)?.spec;
-                Self {
-                    subject,
-                    network_ref: &spec.network_ref,
-                    destinations: spec.destinations.as_ref(),
-                    node_selector: spec.node_selector.as_ref(),
-                    routes: &[],
-                    communities: &spec.communities,
-                    addresses: spec.addresses.as_ref(),
-                    attachment: None,
-                }
-            }
-            Kind::Outbound => {
-                let spec = &snapshot.outbounds.get(key)?.spec;
-                Self {
-                    subject,
-                    network_ref: &spec.network_ref,
-                    destinations: spec.destinations.as_ref(),
-                    node_selector: spec.node_selector.as_ref(),
-                    routes: &[],
-                    communities: &spec.communities,
-                    addresses: spec.addresses.as_ref(),
-                    attachment: None,
-                }
-            }
-            Kind::PodNetwork => {
-                let spec = &snapshot.pod_networks.get(key)?.spec;
-                Self {
-                    subject,
-                    network_ref: &spec.network_ref,
-                    destinations: spec.destinations.as_ref(),
-                    node_selector: spec.node_selector.as_ref(),
-                    routes: &spec.routes,
-                    communities: &spec.communities,
-                    addresses: None,
-                    attachment: None,
-                }
-            }
-            _ => return None,
+        let terms = lower::terms(snapshot, subject)?;
+        let attachment = snapshot.layer2_attachments.get(&subject.key);
+        let attachment = attachment.filter(|_| subject.kind == Kind::Layer2Attachment);
+        Some(Self {
+            subject,
+            network_ref: terms.network?,
+            terms,
+            attachment: attachment.map(|attachment| &*attachment.spec),
         })
     }
 
     fn behind(&self, trace: &Trace<'_>, aspect: Aspect<'_>) -> Vec<Field> {
         match aspect {
-            Aspect::Nodes => self.if_set(self.node_selector.is_some(), "spec.nodeSelector"),
-            Aspect::Communities => self.if_set(!self.communities.is_empty(), "spec.communities"),
+            Aspect::Nodes => self.if_set(self.terms.nodes.is_some(), "spec.nodeSelector"),
+            Aspect::Communities => {
+                self.if_set(!self.terms.communities.is_empty(), "spec.communities")
+            }
             Aspect::Vrf(vrf) => self.vrf(trace, vrf),
             Aspect::VrfVni(vrf) => self.number(trace, vrf, "vni", |spec| spec.vni.is_some()),
             Aspect::VrfTarget(vrf) => self.number(trace, vrf, "routeTarget", |spec| {
@@ -192,7 +142,7 @@ impl<'a> Intent<'a> {
             Aspect::Own(prefix) => self.own(trace, prefix),
             Aspect::AllOwn => {
                 let mut fields = self.networks(trace, |_| true);
-                fields.extend(self.if_set(!self.routes.is_empty(), "spec.routes"));
+                fields.extend(self.if_set(!self.terms.routes.is_empty(), "spec.routes"));
                 fields
             }
             Aspect::Network(network) => self.networks(trace, |cidr| cidr == network),
@@ -247,7 +197,7 @@ impl<'a> Intent<'a> {
 
     /// The Destinations that are selected, by name.
     fn destinations(&self, trace: &Trace<'a>) -> Vec<(ObjectRef, &'a DestinationSpec)> {
-        let Some(selector) = self.destinations else {
+        let Some(selector) = self.terms.destinations else {
             return Vec::new();
         };
         let all = trace.snapshot.destinations.iter();
@@ -338,7 +288,7 @@ impl<'a> Intent<'a> {
     /// A prefix behind the workloads.
     fn extra(&self, prefix: Prefix) -> Vec<Field> {
         let mut fields = Vec::new();
-        for (place, route) in self.routes.iter().enumerate() {
+        for (place, route) in self.terms.routes.iter().enumerate() {
             let prefixes = route.prefixes.iter().enumerate();
             for (inner, _) in prefixes.filter(|(_, own)| **own == prefix) {
                 let path = format!("spec.routes[{place}].prefixes[{inner}]");
@@ -356,7 +306,7 @@ impl<'a> Intent<'a> {
         if !is_service || net.prefix_len() < net.max_prefix_len() {
             return fields;
         }
-        if let Some(lists) = self.addresses {
+        if let Some(lists) = self.terms.addresses {
             fields.extend(self.named_address(lists, net.addr()));
         } else {
             fields.push(self.field("spec.count"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use compiler::{Insertion, Kind, ObjectRef, compile};
+use compiler::{Kind, ObjectRef, compile};
 use proptest::prelude::*;
 use worlds::{everything, laws};
 
@@ -11,19 +11,6 @@ use crate::{
     element::elements,
     provenance::{self, Trace},
 };
-
-const INTENTS: [&str; 10] = [
-    "VRF",
-    "Network",
-    "Destination",
-    "Layer2Attachment",
-    "Inbound",
-    "Outbound",
-    "PodNetwork",
-    "BGPNeighbor",
-    "Collector",
-    "TrafficMirror",
-];
 
 proptest! {
     #![proptest_config(laws(256))]
@@ -34,12 +21,14 @@ proptest! {
     /// keep their configs to the byte.
     #[test]
     fn an_intent_that_goes_changes_only_nodes_that_it_touched(world in everything(), one in any::<prop::sample::Index>()) {
-        let is_intent = |one: &&Value| INTENTS.iter().any(|kind| one["kind"] == *kind);
-        let intents: Vec<Value> = world.iter().filter(is_intent).cloned().collect();
+        let is_intent = |object: &ObjectRef| {
+            matches!(object.kind, Kind::Vrf | Kind::Network | Kind::Destination) || object.kind.intent().is_some()
+        };
+        let intents: Vec<ObjectRef> = snapshot(&world).subjects().filter(is_intent).collect();
         if intents.is_empty() {
             return Ok(());
         }
-        let Insertion::Object(gone) = Snapshot::default().insert(one.get(&intents)) else { return Ok(()) };
+        let gone = one.get(&intents).clone();
         let before = compile(&snapshot(&world));
         let settled = published(&world, &before);
         let mut smaller = settled.clone();

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use api::{meta::LabelSelector, value::Prefix};
 use compiler::{
+    lower::{self, Terms},
     names,
     snapshot::{Key, Kind, ObjectRef, Objects, Snapshot},
 };
@@ -207,31 +208,10 @@ fn with_prefix(trace: &Trace<'_>, is: impl Fn(Prefix) -> bool + Copy) -> Vec<Obj
     intents.chain(routing).chain(segments).collect()
 }
 
-/// An intent: its name, its network and its selector of Destinations.
-type Intent<'a> = (ObjectRef, Option<&'a str>, Option<&'a LabelSelector>);
-
-fn intents(snapshot: &Snapshot) -> Vec<Intent<'_>> {
-    let mut intents: Vec<Intent<'_>> = Vec::new();
-    let of = |kind, key: &Key| ObjectRef {
-        kind,
-        key: key.clone(),
-    };
-    for (key, one) in &snapshot.layer2_attachments {
-        let (network, selector) = (&one.spec.network_ref, one.spec.destinations.as_ref());
-        intents.push((of(Kind::Layer2Attachment, key), Some(network), selector));
-    }
-    for (key, one) in &snapshot.inbounds {
-        let (network, selector) = (&one.spec.network_ref, one.spec.destinations.as_ref());
-        intents.push((of(Kind::Inbound, key), Some(network), selector));
-    }
-    for (key, one) in &snapshot.outbounds {
-        let (network, selector) = (&one.spec.network_ref, one.spec.destinations.as_ref());
-        intents.push((of(Kind::Outbound, key), Some(network), selector));
-    }
-    for (key, one) in &snapshot.pod_networks {
-        let (network, selector) = (&one.spec.network_ref, one.spec.destinations.as_ref());
-        intents.push((of(Kind::PodNetwork, key), Some(network), selector));
-    }
+/// The intents that say such things.
+fn intents_with(snapshot: &Snapshot, is: impl Fn(&Terms<'_>) -> bool) -> Vec<ObjectRef> {
+    let mut intents = lower::all_intents(snapshot);
+    intents.retain(|intent| lower::terms(snapshot, intent).is_some_and(|terms| is(&terms)));
     intents
 }
 
@@ -247,22 +227,12 @@ pub(super) fn destinations(trace: &Trace<'_>, query: &Query) -> Vec<ObjectRef> {
 
 /// Whether an object configures nodes by itself.
 pub(super) fn is_user(object: &ObjectRef) -> bool {
-    !matches!(
-        object.kind,
-        Kind::Network
-            | Kind::Destination
-            | Kind::Vrf
-            | Kind::Settings
-            | Kind::Underlay
-            | Kind::Node
-    )
+    object.kind.intent().is_some() || lower::is_low_level(object.kind)
 }
 
 /// An intent's selector of Destinations.
 pub(super) fn selector<'a>(snapshot: &'a Snapshot, user: &ObjectRef) -> Option<&'a LabelSelector> {
-    let mut intents = intents(snapshot).into_iter();
-    let (_, _, selector) = intents.find(|(intent, ..)| intent == user)?;
-    selector
+    lower::terms(snapshot, user)?.destinations
 }
 
 /// The objects that configure nodes by using an object; or the object that nothing refers to, and what could.
@@ -272,23 +242,20 @@ pub(super) fn users(
 ) -> Result<Vec<ObjectRef>, (ObjectRef, String)> {
     let snapshot = trace.snapshot;
     let name = &object.key.name;
-    let found: Vec<ObjectRef> = match object.kind {
-        Kind::Network => {
-            let using = intents(snapshot).into_iter();
-            let using = using.filter(|(_, network, _)| *network == Some(&**name));
-            using.map(|(intent, ..)| intent).collect()
-        }
-        Kind::Destination => {
-            let destination = snapshot.destinations.get(&object.key);
-            let labels = destination.map(|destination| &destination.meta.labels);
-            let selecting = intents(snapshot).into_iter().filter(|(_, _, selector)| {
-                let matched = selector.zip(labels);
-                matched.is_some_and(|(selector, labels)| selector.matches(labels))
-            });
-            selecting.map(|(intent, ..)| intent).collect()
-        }
-        Kind::Vrf => return of_vrf_users(trace, object),
-        _ => vec![object.clone()],
+    let found: Vec<ObjectRef> = if object.kind == Kind::Network {
+        intents_with(snapshot, |terms| terms.network == Some(&**name))
+    } else if let Some(destination) = snapshot.destinations.get(&object.key)
+        && object.kind == Kind::Destination
+    {
+        let labels = &destination.meta.labels;
+        intents_with(snapshot, |terms| {
+            let selector = terms.destinations;
+            selector.is_some_and(|selector| selector.matches(labels))
+        })
+    } else if object.kind == Kind::Vrf {
+        return of_vrf_users(trace, object);
+    } else {
+        vec![object.clone()]
     };
     if !found.is_empty() {
         return Ok(found);
@@ -312,7 +279,8 @@ fn of_vrf_users(trace: &Trace<'_>, vrf: &ObjectRef) -> Result<Vec<ObjectRef>, (O
         |_, spec| spec.vrf_ref.as_deref() == Some(&**name),
     );
     let of_each: Vec<_> = destinations.map(|one| users(trace, &one)).collect();
-    let found: Vec<ObjectRef> = of_each.iter().flatten().flatten().cloned().collect();
+    let mut found = intents_with(trace.snapshot, |terms| terms.others.contains(vrf));
+    found.extend(of_each.iter().flatten().flatten().cloned());
     if !found.is_empty() {
         return Ok(found);
     }
@@ -320,20 +288,23 @@ fn of_vrf_users(trace: &Trace<'_>, vrf: &ObjectRef) -> Result<Vec<ObjectRef>, (O
         Some(unused) => Err(unused),
         None => Err((
             vrf.clone(),
-            format!("a Destination with spec.vrfRef: {name}"),
+            format!(
+                "a Destination with spec.vrfRef: {name}, or a Collector with spec.mirrorVRF.name: {name}"
+            ),
         )),
     }
 }
 
-/// What an intent needs: its Network, the Destinations that it selects, and their VRFs.
+/// What an intent needs: its Network, the Destinations that it selects, their VRFs, and other objects that it names.
 pub(super) fn needs(trace: &Trace<'_>, user: &ObjectRef) -> Vec<ObjectRef> {
     let snapshot = trace.snapshot;
-    let mut all = intents(snapshot).into_iter();
-    let Some((_, network, selector)) = all.find(|(intent, ..)| intent == user) else {
+    let Some(terms) = lower::terms(snapshot, user) else {
         return Vec::new();
     };
+    let network = terms.network;
     let network = network.map(|network| ObjectRef::named(Kind::Network, network));
-    let mut needs: Vec<ObjectRef> = network.into_iter().collect();
+    let mut needs: Vec<ObjectRef> = network.into_iter().chain(terms.others).collect();
+    let selector = terms.destinations;
     for (key, destination) in &snapshot.destinations {
         if selector.is_some_and(|selector| selector.matches(&destination.meta.labels)) {
             let (kind, key) = (Kind::Destination, key.clone());
@@ -345,46 +316,16 @@ pub(super) fn needs(trace: &Trace<'_>, user: &ObjectRef) -> Vec<ObjectRef> {
     needs
 }
 
-/// All objects that can configure nodes, readable or not.
+/// All objects that configure nodes, by themselves or through others, readable or not.
 fn objects(snapshot: &Snapshot) -> Vec<ObjectRef> {
-    let any = |_: &Key| true;
-    let mut all: Vec<ObjectRef> = intents(snapshot).into_iter().map(|(one, ..)| one).collect();
-    all.extend(refs(Kind::Network, &snapshot.networks, move |key, _| {
-        any(key)
-    }));
-    all.extend(refs(
-        Kind::Destination,
-        &snapshot.destinations,
-        move |key, _| any(key),
-    ));
-    all.extend(refs(Kind::Vrf, &snapshot.vrfs, move |key, _| any(key)));
-    let written = &snapshot.layer2_network_configurations;
-    all.extend(refs(
-        Kind::Layer2NetworkConfiguration,
-        written,
-        move |key, _| any(key),
-    ));
-    let written = &snapshot.vrf_route_configurations;
-    all.extend(refs(Kind::VrfRouteConfiguration, written, move |key, _| {
-        any(key)
-    }));
-    all.extend(refs(
-        Kind::BgpPeering,
-        &snapshot.bgp_peerings,
-        move |key, _| any(key),
-    ));
-    all.extend(refs(
-        Kind::BgpNeighbor,
-        &snapshot.bgp_neighbors,
-        move |key, _| any(key),
-    ));
-    all.extend(
-        snapshot
-            .unreadable
-            .iter()
-            .map(|problem| problem.subject.clone()),
-    );
-    all
+    let unreadable = snapshot.unreadable.iter();
+    let unreadable = unreadable.map(|problem| problem.subject.clone());
+    let all = snapshot.subjects().chain(unreadable);
+    all.filter(|object| {
+        let is_used = matches!(object.kind, Kind::Network | Kind::Destination | Kind::Vrf);
+        is_used || is_user(object)
+    })
+    .collect()
 }
 
 fn existing(snapshot: &Snapshot, object: &ObjectRef) -> Option<ObjectRef> {

@@ -24,7 +24,7 @@ use crate::{
         routing::subnets,
     },
     memo::Query,
-    snapshot::{Key, Kind, Meta, ObjectRef, age, kinds},
+    snapshot::{IntentKind, Key, Kind, Meta, ObjectRef, age, kinds},
     view::View,
 };
 
@@ -122,9 +122,9 @@ impl Claims {
 /// What an object wants for itself.
 fn claimant(view: &View<'_>, subject: &ObjectRef) -> Option<Claimant> {
     let key = &subject.key;
-    let claim = match subject.kind {
-        Kind::Layer2Attachment => attachment(view, key)?,
-        Kind::Inbound => {
+    let claim = match subject.kind.intent() {
+        Some(IntentKind::Layer2Attachment) => attachment(view, key)?,
+        Some(IntentKind::Inbound) => {
             let spec = view.spec::<kinds::Inbound>(key)?;
             let status = view.status::<kinds::Inbound>(key);
             let held = held(
@@ -134,7 +134,7 @@ fn claimant(view: &View<'_>, subject: &ObjectRef) -> Option<Claimant> {
             );
             wanted(spec.count, spec.addresses.as_ref(), held)
         }
-        Kind::Outbound => {
+        Some(IntentKind::Outbound) => {
             let spec = view.spec::<kinds::Outbound>(key)?;
             let status = view.status::<kinds::Outbound>(key);
             let held = held(
@@ -144,7 +144,7 @@ fn claimant(view: &View<'_>, subject: &ObjectRef) -> Option<Claimant> {
             );
             wanted(spec.count, spec.addresses.as_ref(), held)
         }
-        Kind::PodNetwork => {
+        Some(IntentKind::PodNetwork) => {
             let status = view.status::<kinds::PodNetwork>(key);
             let want = Want::Rest {
                 held: status.is_some_and(|status| !status.ip_pools.is_empty()),
@@ -152,8 +152,10 @@ fn claimant(view: &View<'_>, subject: &ObjectRef) -> Option<Claimant> {
             let held = Vec::new();
             Claim { want, held }
         }
-        Kind::Layer2NetworkConfiguration => written(view, subject)?,
-        _ => return None,
+        Some(IntentKind::BgpNeighbor | IntentKind::Collector | IntentKind::TrafficMirror) => {
+            return None;
+        }
+        None => written(view, subject)?,
     };
     Some(Claimant {
         subject: subject.clone(),
