@@ -10,7 +10,10 @@ use std::fmt;
 
 use api::{
     meta::{LabelOperator, LabelSelector, Labels},
-    tcaas::{BgpPeeringSpec, Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec},
+    tcaas::{
+        BgpPeeringSpec, Layer2NetworkConfigurationSpec, MirrorSelectorSpec,
+        VrfRouteConfigurationSpec,
+    },
 };
 use compiler::{
     NodeConfig, Problem, Severity,
@@ -450,7 +453,8 @@ impl<'a> Walk<'a> {
         let segments = of::<Layer2NetworkConfigurationSpec>(objects, user);
         let routing = of::<VrfRouteConfigurationSpec>(objects, user);
         let peerings = of::<BgpPeeringSpec>(objects, user);
-        let is_lowered = !(segments.is_empty() && routing.is_empty() && peerings.is_empty());
+        let mirrors = of::<MirrorSelectorSpec>(objects, user);
+        let is_lowered = objects.iter().any(|object| object.source() == user);
         if (!is_lowered || is_kept(self.trace, user))
             && let Some(problem) = self.problem(&chain)
         {
@@ -458,6 +462,9 @@ impl<'a> Walk<'a> {
         }
         if !is_lowered {
             return self.no_effect(user);
+        }
+        if let Some(obstacle) = self.source_elsewhere(&mirrors) {
+            return obstacle;
         }
         let of_segments = segments.iter().map(|(_, one)| &one.spec.node_selector);
         let of_routing = routing.iter().map(|(_, one)| &one.spec.node_selector);
@@ -489,6 +496,22 @@ impl<'a> Walk<'a> {
             Some(problem) => Obstacle::Problem { object, problem },
             None => Obstacle::Elsewhere { object },
         }
+    }
+
+    /// Why an object whose traffic is mirrored is not on the node, where it is not: mirrors are wherever their sources are.
+    fn source_elsewhere(
+        &self,
+        mirrors: &[(&String, &LowLevel<MirrorSelectorSpec>)],
+    ) -> Option<Obstacle> {
+        let shared = &self.config.shared;
+        let mut sources = mirrors.iter().map(|(_, one)| &one.spec.mirror_source);
+        let away = sources.find(|source| {
+            !(shared.segments.contains(&source.name) || shared.routing.contains(&source.name))
+        })?;
+        let mut objects = self.trace.compilation.objects.iter();
+        let source = objects
+            .find(|object| object.name() == away.name && object.kind().to_string() == away.kind)?;
+        Some(self.of_user(source.source(), source.source()))
     }
 
     /// Why an object without problems configures nothing.
