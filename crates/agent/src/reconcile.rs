@@ -140,7 +140,7 @@ impl Reconciler {
             };
             notes.push(note.to_string());
         }
-        self.mirrors(plan.mirrors_go(), &mut applied).await;
+        self.mirrors(plan.mirror_teardown(), &mut applied).await;
         self.kernel
             .apply(plan.before_frr())
             .await
@@ -159,7 +159,7 @@ impl Reconciler {
             .apply(plan.after_frr())
             .await
             .map_err(Failure::Kernel)?;
-        self.mirrors(plan.mirrors_come(), &mut applied).await;
+        self.mirrors(plan.mirror_setup(), &mut applied).await;
         self.finish_frr(&frr, &change).await?;
         vtysh::commands(&change.clears)
             .await

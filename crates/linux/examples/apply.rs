@@ -61,7 +61,7 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
         .map(|underlay| underlay.namespace.clone());
     let kernel = Kernel::open(&namespace.ok_or("the config has no underlay")?)?;
     let start = Instant::now();
-    let wish = if give_back {
+    let desired = if give_back {
         Desired::default()
     } else {
         desired(&config).map_err(|all| join(&all))?
@@ -70,13 +70,13 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
     let start = Instant::now();
     let observed = kernel.observe().await?;
     let (seen, start) = (start.elapsed(), Instant::now());
-    let plan = diff(&wish, &observed).map_err(|all| join(&all))?;
+    let plan = diff(&desired, &observed).map_err(|all| join(&all))?;
     println!("observed in {seen:?}, planned in {:?}", start.elapsed());
     for (title, steps) in [
-        ("mirrors that go", plan.mirrors_go()),
+        ("mirror teardown", plan.mirror_teardown()),
         ("before FRR", plan.before_frr()),
         ("after FRR", plan.after_frr()),
-        ("mirrors that come", plan.mirrors_come()),
+        ("mirror setup", plan.mirror_setup()),
     ] {
         println!("{title}: {} steps", steps.len());
         for step in steps {
@@ -93,10 +93,10 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
         std::process::abort();
     }
     let start = Instant::now();
-    let mut failures = kernel.attempt(plan.mirrors_go()).await;
+    let mut failures = kernel.attempt(plan.mirror_teardown()).await;
     kernel.apply(plan.before_frr()).await?;
     kernel.apply(plan.after_frr()).await?;
-    failures.extend(kernel.attempt(plan.mirrors_come()).await);
+    failures.extend(kernel.attempt(plan.mirror_setup()).await);
     for failure in failures {
         println!("mirror: {failure}: {:?}", failure.source);
     }
@@ -106,11 +106,11 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
             println!("{interface:?}");
         }
     }
-    second(&kernel, &wish).await
+    second(&kernel, &desired).await
 }
 
-async fn second(kernel: &Kernel, wish: &Desired) -> Result<ExitCode, Box<dyn Error>> {
-    let plan = plan(kernel, wish).await?;
+async fn second(kernel: &Kernel, desired: &Desired) -> Result<ExitCode, Box<dyn Error>> {
+    let plan = plan(kernel, desired).await?;
     for step in plan.steps() {
         println!("still to do: {step}");
     }
@@ -122,9 +122,9 @@ async fn second(kernel: &Kernel, wish: &Desired) -> Result<ExitCode, Box<dyn Err
     })
 }
 
-async fn plan(kernel: &Kernel, wish: &Desired) -> Result<Plan, Box<dyn Error>> {
+async fn plan(kernel: &Kernel, desired: &Desired) -> Result<Plan, Box<dyn Error>> {
     let observed = kernel.observe().await?;
-    Ok(diff(wish, &observed).map_err(|all| join(&all))?)
+    Ok(diff(desired, &observed).map_err(|all| join(&all))?)
 }
 
 fn join<T: ToString>(all: &[T]) -> String {

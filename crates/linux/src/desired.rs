@@ -1,7 +1,7 @@
-//! The wish: what a node's config asks of the kernel.
+//! What a node's config asks of the kernel.
 //!
 //! A pure function of the contract. Names, tables, addresses and priorities are taken as given; whatever the config
-//! asks for and this room cannot do yet is returned as [`Unsupported`], never passed over. Of mirrors it is part of the wish
+//! asks for and this room cannot do yet is returned as [`Unsupported`], never passed over. Of mirrors it is part of what is asked
 //! ([`Desired::unmirrored`]): they hold up nothing else.
 
 mod host_vlan;
@@ -29,7 +29,7 @@ use crate::{
     sysctl::SysctlId,
 };
 
-/// Everything the kernel should hold. The default is nothing: the wish of a node that is given back.
+/// Everything the kernel should hold. The default is nothing: that is what a node that is given back should have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Desired {
     /// Name of the router's namespace; absent where there should be none.
@@ -122,32 +122,32 @@ impl fmt::Display for Unsupported {
 
 /// What a node's config asks of the kernel, or everything in it that cannot be done.
 pub fn desired(config: &NodeNetworkConfigSpec) -> Result<Desired, Vec<Unsupported>> {
-    let mut wish = Wish {
+    let mut builder = Builder {
         config,
         desired: Desired::default(),
         unsupported: Vec::new(),
     };
-    wish.underlay();
-    wish.vrfs();
-    wish.layer2s();
-    wish.host_vlans();
-    wish.host_loopbacks();
-    wish.mirrors();
-    if wish.unsupported.is_empty() {
-        Ok(wish.desired)
+    builder.underlay();
+    builder.vrfs();
+    builder.layer2s();
+    builder.host_vlans();
+    builder.host_loopbacks();
+    builder.mirrors();
+    if builder.unsupported.is_empty() {
+        Ok(builder.desired)
     } else {
-        Err(wish.unsupported)
+        Err(builder.unsupported)
     }
 }
 
-/// A wish in the making.
-struct Wish<'a> {
+/// Builds it, part by part.
+struct Builder<'a> {
     config: &'a NodeNetworkConfigSpec,
     desired: Desired,
     unsupported: Vec<Unsupported>,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> Builder<'a> {
     fn refuse(&mut self, path: impl Into<String>, why: impl Into<String>) {
         self.unsupported.push(Unsupported {
             path: path.into(),

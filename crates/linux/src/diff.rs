@@ -1,4 +1,4 @@
-//! From wish and fact to the plan.
+//! From what is desired and what is observed to the plan.
 //!
 //! The plan is made while a [`model`] of the kernel runs along: each step is decided on what the steps
 //! before it leave behind, so that a delete which takes other links with it is followed by their return, and nothing
@@ -61,23 +61,23 @@ pub fn diff(desired: &Desired, observed: &Observed) -> Result<Plan, Vec<Conflict
     let mut differ = Differ {
         desired: &possible,
         now: observed.clone(),
-        stage: Stage::MirrorsGo,
+        stage: Stage::MirrorTeardown,
         plan: Plan::default(),
     };
     for note in notes {
         differ.plan.note(note);
     }
-    differ.mirrors_go();
+    differ.mirror_teardown();
     differ.stage = Stage::BeforeFrr;
     differ.before_frr();
     differ.stage = Stage::AfterFrr;
     differ.after_frr();
-    differ.stage = Stage::MirrorsCome;
-    differ.mirrors_come();
+    differ.stage = Stage::MirrorSetup;
+    differ.mirror_setup();
     Ok(differ.plan)
 }
 
-/// The wish, as far as the host has the devices that are to carry its VLANs and nobody has taken the names of its tunnels: what
+/// What is desired, as far as the host has the devices that are to carry its VLANs and nobody has taken the names of its tunnels: what
 /// cannot be had is noted and holds up nothing else.
 fn possible<'a>(desired: &'a Desired, observed: &Observed) -> (Cow<'a, Desired>, Vec<Note>) {
     let mut possible = Cow::Borrowed(desired);
@@ -101,9 +101,9 @@ fn possible<'a>(desired: &'a Desired, observed: &Observed) -> (Cow<'a, Desired>,
                 link: id.clone(),
                 parent: parent.clone(),
             });
-            let wish = possible.to_mut();
-            wish.links.remove(id);
-            forget_routes(wish, id);
+            let desired = possible.to_mut();
+            desired.links.remove(id);
+            forget_routes(desired, id);
             continue;
         };
         if !seen.up {
@@ -119,8 +119,8 @@ fn possible<'a>(desired: &'a Desired, observed: &Observed) -> (Cow<'a, Desired>,
                 parent: parent.clone(),
                 mtu: seen.mtu,
             });
-            if let Some(wish) = possible.to_mut().links.get_mut(id) {
-                wish.mtu = Some(seen.mtu);
+            if let Some(desired) = possible.to_mut().links.get_mut(id) {
+                desired.mtu = Some(seen.mtu);
             }
         }
     }
@@ -128,8 +128,8 @@ fn possible<'a>(desired: &'a Desired, observed: &Observed) -> (Cow<'a, Desired>,
 }
 
 /// A route of the host needs the link it goes through to be up.
-fn forget_routes(wish: &mut Desired, link: &LinkId) {
-    wish.routes.retain(|route, way| {
+fn forget_routes(desired: &mut Desired, link: &LinkId) {
+    desired.routes.retain(|route, way| {
         let through = matches!(way, Route::Via { device, .. } if *device == link.name);
         route.domain != link.domain || !through
     });
@@ -177,7 +177,7 @@ fn addresses_of(nic: &ObservedLink) -> BTreeSet<ipnet::IpNet> {
 
 /// Something of which the kernel holds one in a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Claim {
+pub(crate) enum Slot {
     Vni(Domain, u32, u16),
     Vlan(Domain, String, u16),
     Table(Domain, u32),
@@ -185,12 +185,12 @@ pub(crate) enum Claim {
 }
 
 /// What a link occupies besides its name.
-pub(crate) fn claim(domain: Domain, kind: &Kind) -> Option<Claim> {
+pub(crate) fn slot(domain: Domain, kind: &Kind) -> Option<Slot> {
     match kind {
-        Kind::Vxlan { vni, port, .. } => Some(Claim::Vni(domain, *vni, *port)),
-        Kind::Vlan { parent, id } => Some(Claim::Vlan(domain, parent.clone()?, *id)),
-        Kind::Vrf { table } => Some(Claim::Table(domain, *table)),
-        Kind::Gre(gre) => Some(Claim::Tunnel(
+        Kind::Vxlan { vni, port, .. } => Some(Slot::Vni(domain, *vni, *port)),
+        Kind::Vlan { parent, id } => Some(Slot::Vlan(domain, parent.clone()?, *id)),
+        Kind::Vrf { table } => Some(Slot::Table(domain, *table)),
+        Kind::Gre(gre) => Some(Slot::Tunnel(
             domain,
             gre.payload,
             gre.local,
@@ -221,33 +221,33 @@ impl Differ<'_> {
         {
             self.push(Step::CreateNamespace { name: name.clone() });
         }
-        self.make_way(|wish| wish.timing <= Timing::Split);
+        self.make_way(|desired| desired.timing <= Timing::Split);
         self.local_rules();
         self.sysctls(None);
         self.nics();
         self.loopback();
-        for (id, wish) in self.in_order() {
-            if wish.timing <= Timing::Split {
-                self.link(id, wish);
+        for (id, desired) in self.in_order() {
+            if desired.timing <= Timing::Split {
+                self.link(id, desired);
             }
-            if wish.timing == Timing::Before {
-                self.up(id, wish);
+            if desired.timing == Timing::Before {
+                self.up(id, desired);
             }
         }
         self.routes(Domain::Router);
     }
 
     fn after_frr(&mut self) {
-        for (id, wish) in self.in_order() {
-            if wish.timing == Timing::Split {
-                self.up(id, wish);
+        for (id, desired) in self.in_order() {
+            if desired.timing == Timing::Split {
+                self.up(id, desired);
             }
         }
-        self.make_way(|wish| wish.timing == Timing::After);
-        for (id, wish) in self.in_order() {
-            if wish.timing == Timing::After {
-                self.link(id, wish);
-                self.up(id, wish);
+        self.make_way(|desired| desired.timing == Timing::After);
+        for (id, desired) in self.in_order() {
+            if desired.timing == Timing::After {
+                self.link(id, desired);
+                self.up(id, desired);
             }
         }
         self.routes(Domain::Host);

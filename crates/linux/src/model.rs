@@ -135,8 +135,8 @@ fn creation_refusal(now: &Observed, id: &LinkId, link: &DesiredLink) -> Option<&
         .iter()
         .filter(|(other, _)| other.domain == id.domain);
     let clash = others.any(|(_, other)| {
-        crate::diff::claim(id.domain, &other.kind)
-            .is_some_and(|claim| Some(claim) == crate::diff::claim(id.domain, &link.kind))
+        crate::diff::slot(id.domain, &other.kind)
+            .is_some_and(|slot| Some(slot) == crate::diff::slot(id.domain, &link.kind))
     });
     let parent = match &link.kind {
         Kind::Vlan { parent, .. } => parent.as_ref(),
@@ -267,21 +267,21 @@ fn move_link(now: &mut Observed, from: &LinkId, to: LinkId) {
     }
 }
 
-fn create_link(now: &mut Observed, id: &LinkId, wish: &DesiredLink) {
-    let port = is_bridge(now, id, wish.master.as_deref()).then_some(BridgePort::DEFAULT);
+fn create_link(now: &mut Observed, id: &LinkId, desired: &DesiredLink) {
+    let port = is_bridge(now, id, desired.master.as_deref()).then_some(BridgePort::DEFAULT);
     let link = ObservedLink {
         owner: Owner::Ours,
-        kind: wish.kind.clone(),
-        alias: Some(wish.alias.clone()),
-        mtu: wish.mtu.unwrap_or(1500),
-        mac: wish.mac,
+        kind: desired.kind.clone(),
+        alias: Some(desired.alias.clone()),
+        mtu: desired.mtu.unwrap_or(1500),
+        mac: desired.mac,
         up: false,
-        master: wish.master.clone(),
-        addr_gen: wish.addr_gen,
-        port: wish.port.or(port),
+        master: desired.master.clone(),
+        addr_gen: desired.addr_gen,
+        port: desired.port.or(port),
         addresses: BTreeSet::new(),
     };
-    if let Kind::Veth { peer: Some(peer) } = &wish.kind {
+    if let Kind::Veth { peer: Some(peer) } = &desired.kind {
         let kind = Kind::Veth {
             peer: Some(id.clone()),
         };

@@ -1,4 +1,4 @@
-//! The words that wish and fact share: domains, links, routes, rules.
+//! The words that desired and fact share: domains, links, routes, rules.
 
 use std::{fmt, net::IpAddr};
 

@@ -38,10 +38,10 @@ use crate::{
 /// Ordered steps from what is to what should be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    mirrors_go: Vec<Step>,
+    mirror_teardown: Vec<Step>,
     before: Vec<Step>,
     after: Vec<Step>,
-    mirrors_come: Vec<Step>,
+    mirror_setup: Vec<Step>,
     notes: Vec<Note>,
 }
 
@@ -49,13 +49,13 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Before everything: mirrors that are no longer wanted.
-    MirrorsGo,
+    MirrorTeardown,
     /// Before FRR's configuration is changed.
     BeforeFrr,
     /// After it.
     AfterFrr,
     /// After everything: mirrors.
-    MirrorsCome,
+    MirrorSetup,
 }
 
 impl Plan {
@@ -70,18 +70,18 @@ impl Plan {
     }
 
     /// The steps of mirrors to be done before all others. One that fails fails nothing else.
-    pub fn mirrors_go(&self) -> &[Step] {
-        &self.mirrors_go
+    pub fn mirror_teardown(&self) -> &[Step] {
+        &self.mirror_teardown
     }
 
     /// The steps of mirrors to be done after all others. One that fails fails nothing else.
-    pub fn mirrors_come(&self) -> &[Step] {
-        &self.mirrors_come
+    pub fn mirror_setup(&self) -> &[Step] {
+        &self.mirror_setup
     }
 
     /// The steps of mirrors.
     pub fn mirrors(&self) -> impl Iterator<Item = &Step> {
-        self.mirrors_go.iter().chain(&self.mirrors_come)
+        self.mirror_teardown.iter().chain(&self.mirror_setup)
     }
 
     /// The steps that must not fail.
@@ -91,10 +91,10 @@ impl Plan {
 
     /// All steps, in order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        self.mirrors_go
+        self.mirror_teardown
             .iter()
             .chain(self.essential())
-            .chain(&self.mirrors_come)
+            .chain(&self.mirror_setup)
     }
 
     /// How many steps there are.
@@ -122,10 +122,10 @@ impl Plan {
 
     pub(crate) fn push(&mut self, stage: Stage, step: Step) {
         match stage {
-            Stage::MirrorsGo => self.mirrors_go.push(step),
+            Stage::MirrorTeardown => self.mirror_teardown.push(step),
             Stage::BeforeFrr => self.before.push(step),
             Stage::AfterFrr => self.after.push(step),
-            Stage::MirrorsCome => self.mirrors_come.push(step),
+            Stage::MirrorSetup => self.mirror_setup.push(step),
         }
     }
 

@@ -76,7 +76,7 @@ pub(crate) fn parse(config: Value) -> NodeNetworkConfigSpec {
     serde_json::from_value(config).unwrap()
 }
 
-pub(crate) fn wish(config: Value) -> Desired {
+pub(crate) fn desired_of(config: Value) -> Desired {
     desired(&parse(config)).unwrap()
 }
 

@@ -24,7 +24,7 @@ use crate::{
     NodeConfig,
     memo::{Index, Query},
     node::ForwardingOf,
-    platform::ipam::{self, Claim},
+    platform::ipam::{self, AddressClaim},
     problem::{self, Problem},
     snapshot::{Key, ObjectRef, kinds},
     view::View,
@@ -43,7 +43,7 @@ pub struct NodeMirrors {
     /// something is wrong.
     pub missing: BTreeMap<String, Option<String>>,
     /// The addresses that the node needs.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<AddressClaim>,
 }
 
 /// Traffic that is copied.
@@ -112,7 +112,7 @@ impl NodeMirrors {
                     vrf.map(|vrf| &mut vrf.mirror_acls)
                 }
             };
-            // The same wish of two people is one copy.
+            // The same builder of two people is one copy.
             if let Some(acls) = acls.filter(|acls| !acls.contains(&rule.acl)) {
                 acls.push(rule.acl.clone());
             }
@@ -242,7 +242,7 @@ fn wanted<'a>(mirrors: &'a Mirrors, config: &NodeConfig) -> Vec<&'a Mirror> {
 /// Why a node has no tunnel.
 enum Lacking {
     /// Its source address is not there yet.
-    Address(Claim),
+    Address(AddressClaim),
     /// Something is wrong.
     Wrong(Box<Problem>),
 }
@@ -255,7 +255,7 @@ impl Lacking {
 
 /// An address that was given for a claim of a node.
 struct Given {
-    claim: Claim,
+    claim: AddressClaim,
     /// The object that says so.
     by: ObjectRef,
     address: IpAddr,
@@ -294,7 +294,7 @@ fn given(
         }));
     }
     let place = (vrf, loopback, &*node.name);
-    let claim = Claim::new(&view.settings(), &tunnel.pool, place);
+    let claim = AddressClaim::new(&view.settings(), &tunnel.pool, place);
     match ipam::given(view, &claim) {
         Some((by, address)) => Ok(Given { claim, by, address }),
         None => Err(Lacking::Address(claim)),
@@ -332,7 +332,7 @@ fn gre(
     config: &NodeConfig,
     mirror: &Mirror,
     tunnel: &Tunnel,
-) -> Result<(Claim, IpAddr, Gre), Lacking> {
+) -> Result<(AddressClaim, IpAddr, Gre), Lacking> {
     let Given { claim, by, address } = given(view, node, config, mirror, tunnel)?;
     let spec = &tunnel.object.spec;
     let vrf = spec.destination_vrf.to_string();

@@ -41,7 +41,7 @@ pub(super) fn claims<'a>(
         node.is_some() || may_meet(a.spec.node_selector.as_ref(), b.spec.node_selector.as_ref())
     };
     let mut claimed = BTreeSet::new();
-    let mut holders: BTreeMap<Claim, Vec<&Segment>> = BTreeMap::new();
+    let mut holders: BTreeMap<Exclusive, Vec<&Segment>> = BTreeMap::new();
     let mut networks = Networks::default();
     for (name, object) in &group.layer2 {
         if let Err(kind) = mtu::check(&object.spec) {
@@ -51,7 +51,7 @@ pub(super) fn claims<'a>(
         let wanted = wanted(&object.spec);
         let taken = wanted.iter().find_map(|claim| {
             // A VNI is one VRF's or one segment's, wherever the two are.
-            if let Claim::Vni(vni) = claim
+            if let Exclusive::Vni(vni) = claim
                 && let Some(by) = vrf_vnis.get(vni)
             {
                 return Some((claim, by));
@@ -71,7 +71,7 @@ pub(super) fn claims<'a>(
             problems.push(problem);
             continue;
         }
-        networks.hold(object);
+        networks.insert(object);
         for claim in wanted {
             holders.entry(claim).or_default().push(object);
         }
@@ -82,7 +82,7 @@ pub(super) fn claims<'a>(
 
 /// Something that two segments on one node cannot share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Claim {
+enum Exclusive {
     Vlan(VlanId),
     Vni(Vni),
     /// A VLAN on a device of the host's own.
@@ -90,20 +90,20 @@ enum Claim {
     HostDevice(IfName),
 }
 
-fn wanted(spec: &Layer2NetworkConfigurationSpec) -> Vec<Claim> {
-    let device = host_device(spec).map(Claim::HostDevice);
+fn wanted(spec: &Layer2NetworkConfigurationSpec) -> Vec<Exclusive> {
+    let device = host_device(spec).map(Exclusive::HostDevice);
     if let Some(parent) = &spec.interface_ref {
-        let vlan = Claim::HostVlan(parent.clone(), spec.id);
+        let vlan = Exclusive::HostVlan(parent.clone(), spec.id);
         return [Some(vlan), device].into_iter().flatten().collect();
     }
-    let vni = spec.vni.map(Claim::Vni);
-    [Some(Claim::Vlan(spec.id)), vni, device]
+    let vni = spec.vni.map(Exclusive::Vni);
+    [Some(Exclusive::Vlan(spec.id)), vni, device]
         .into_iter()
         .flatten()
         .collect()
 }
 
-impl Claim {
+impl Exclusive {
     fn taken(
         &self,
         object: &Segment,

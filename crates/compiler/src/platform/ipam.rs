@@ -64,14 +64,14 @@ pub struct PoolRef {
 
 /// A claim that a node needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct AddressClaim {
     /// Its namespace and name.
     pub key: Key,
     /// The pool.
     pub pool: PoolRef,
 }
 
-impl Claim {
+impl AddressClaim {
     /// The claim of a node's address on a VRF's loopback. It lies where its pool does: a claim cannot name a namespace.
     pub(crate) fn new(
         settings: &SettingsSpec,
@@ -130,7 +130,7 @@ impl Index for AddressesByClaim {
 }
 
 /// The address that was given for a claim, and the object that says so. One of another pool answers an older claim.
-pub(crate) fn given(view: &View<'_>, claim: &Claim) -> Option<(ObjectRef, IpAddr)> {
+pub(crate) fn given(view: &View<'_>, claim: &AddressClaim) -> Option<(ObjectRef, IpAddr)> {
     let addresses = view.who::<AddressesByClaim>(&claim.key);
     let (key, spec) = addresses.last()?;
     let is_of_pool = spec.pool_ref == claim.pool;
@@ -138,7 +138,7 @@ pub(crate) fn given(view: &View<'_>, claim: &Claim) -> Option<(ObjectRef, IpAddr
 }
 
 /// The same in a snapshot, for those who ask about what was compiled.
-pub fn given_in(snapshot: &Snapshot, claim: &Claim) -> Option<(ObjectRef, IpAddr)> {
+pub fn given_in(snapshot: &Snapshot, claim: &AddressClaim) -> Option<(ObjectRef, IpAddr)> {
     let addresses = snapshot.ip_addresses.iter().rev();
     let mut of_claim = addresses.filter(|(key, object)| {
         key.namespace == claim.key.namespace && object.spec.claim_ref.name == *claim.key.name
@@ -182,7 +182,7 @@ pub(super) fn claims(view: &View<'_>, node: &Key) -> Vec<PlatformObject> {
             continue;
         }
         if let Some(spec) = view.spec::<kinds::IpAddressClaim>(key) {
-            let held = Claim {
+            let held = AddressClaim {
                 key: key.clone(),
                 pool: spec.pool_ref.clone(),
             };

@@ -1,9 +1,9 @@
 //! The host's VLANs on devices of its own, which are somebody else's and never touched, and its loopbacks.
 
-use super::{DesiredLink, Timing, Wish, nets};
+use super::{Builder, DesiredLink, Timing, nets};
 use crate::object::{AddrGen, Kind, LinkId};
 
-impl Wish<'_> {
+impl Builder<'_> {
     pub(super) fn host_loopbacks(&mut self) {
         let config = self.config;
         for (name, loopback) in &config.host_loopbacks {

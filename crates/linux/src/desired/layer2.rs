@@ -5,7 +5,7 @@ use api::{
     value::IfName,
 };
 
-use super::{DesiredLink, Timing, Wish, nets};
+use super::{Builder, DesiredLink, Timing, nets};
 use crate::{
     object::{AddrGen, BridgePort, Domain, Kind, LinkId, Route, RouteId, TABLE_MAIN},
     sysctl,
@@ -15,7 +15,7 @@ use crate::{
 /// host's own routes to the same network, which usually have a lower one, win.
 const HOST_ROUTE_METRIC: u32 = 1024;
 
-impl Wish<'_> {
+impl Builder<'_> {
     pub(super) fn layer2s(&mut self) {
         let config = self.config;
         for (key, layer2) in &config.layer2s {

@@ -11,13 +11,13 @@ use api::{
 };
 use ipnet::IpNet;
 
-use super::{DesiredLink, Timing, Unsupported, Wish, policy::number};
+use super::{Builder, DesiredLink, Timing, Unsupported, policy::number};
 use crate::{
     filter::{Filter, Hook},
     object::{Family, Gre, Kind, LinkId, Payload},
 };
 
-impl Wish<'_> {
+impl Builder<'_> {
     /// After all else, which has the first say on names.
     pub(super) fn mirrors(&mut self) {
         let config = self.config;

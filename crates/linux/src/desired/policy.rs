@@ -2,10 +2,10 @@
 
 use api::tcaas::{Protocol, TrafficMatch, node_network_config::PolicyRoute};
 
-use super::Wish;
+use super::Builder;
 use crate::object::{Domain, Family, Rule};
 
-impl Wish<'_> {
+impl Builder<'_> {
     pub(super) fn policy_routes(&mut self) {
         let config = self.config;
         let others = (config.fabric_vrfs.iter().map(|vrf| ("fabricVRFs", vrf)))

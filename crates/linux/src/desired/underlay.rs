@@ -3,7 +3,7 @@
 use api::tcaas::node_network_config::Underlay;
 use ipnet::IpNet;
 
-use super::{DesiredLink, Timing, Wish, nets};
+use super::{Builder, DesiredLink, Timing, nets};
 use crate::{
     object::{Domain, Family, Kind, LinkId, Rule, TABLE_LOCAL},
     sysctl,
@@ -13,7 +13,7 @@ use crate::{
 /// of one VRF is not taken for local in another, and before the main table (32766).
 pub(crate) const LOCAL_RULE_PRIORITY: u32 = 32765;
 
-impl Wish<'_> {
+impl Builder<'_> {
     pub(super) fn underlay(&mut self) {
         let Some(underlay) = &self.config.underlay else {
             return;

@@ -6,14 +6,14 @@ use api::{
 };
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use super::{DesiredLink, Timing, Wish, nets};
+use super::{Builder, DesiredLink, Timing, nets};
 use crate::object::{BridgePort, Domain, Kind, LinkId, Route, RouteId};
 
 /// Metric of the unreachable default in every VRF: the one that the kernel's documentation uses. Any other route wins
 /// over it, and without it a packet that finds none would be looked up in the tables behind.
 pub(crate) const UNREACHABLE_METRIC: u32 = 4_278_198_272;
 
-impl Wish<'_> {
+impl Builder<'_> {
     pub(super) fn vrfs(&mut self) {
         let config = self.config;
         if let Some(vrf) = &config.cluster_vrf {

@@ -19,16 +19,16 @@ impl<'a> Differ<'a> {
     }
 
     /// A link as it should be, but for its being up and its addresses.
-    pub(super) fn link(&mut self, id: &LinkId, wish: &DesiredLink) {
+    pub(super) fn link(&mut self, id: &LinkId, desired: &DesiredLink) {
         if let Some(seen) = self.now.links.get(id)
-            && seen.kind != wish.kind
+            && seen.kind != desired.kind
         {
             self.push(Step::DeleteLink { id: id.clone() });
         }
         if !self.now.links.contains_key(id) {
             self.push(Step::CreateLink {
                 id: id.clone(),
-                link: Box::new(wish.clone()),
+                link: Box::new(desired.clone()),
             });
         }
         // One change at a time, each decided on what the one before left: a new master resets the bridge port.
@@ -36,7 +36,7 @@ impl<'a> Differ<'a> {
             .now
             .links
             .get(id)
-            .and_then(|seen| next_change(wish, seen))
+            .and_then(|seen| next_change(desired, seen))
         {
             self.push(Step::SetLink {
                 id: id.clone(),
@@ -47,14 +47,14 @@ impl<'a> Differ<'a> {
     }
 
     /// A link up, with its addresses.
-    pub(super) fn up(&mut self, id: &LinkId, wish: &DesiredLink) {
+    pub(super) fn up(&mut self, id: &LinkId, desired: &DesiredLink) {
         let Some(seen) = self.now.links.get(id) else {
             return;
         };
         if let Kind::Vlan {
             parent: Some(parent),
             ..
-        } = &wish.kind
+        } = &desired.kind
             && let Some(below) = self.now.links.get(&id.sibling(parent))
             && !below.up
             && !self.desired.links.contains_key(&id.sibling(parent))
@@ -64,7 +64,7 @@ impl<'a> Differ<'a> {
         }
         let stale: Vec<_> = seen
             .addresses
-            .difference(&wish.addresses)
+            .difference(&desired.addresses)
             .filter(|address| !owned::is_automatic(address))
             .copied()
             .collect();
@@ -92,7 +92,7 @@ impl<'a> Differ<'a> {
             .now
             .links
             .get(id)
-            .map(|seen| &wish.addresses - &seen.addresses)
+            .map(|seen| &desired.addresses - &seen.addresses)
             .unwrap_or_default();
         for address in missing {
             self.push(Step::AddAddress {
@@ -114,27 +114,27 @@ pub(super) fn rank(kind: &Kind) -> u8 {
 }
 
 /// The first thing about a link that is not as it should be and can be changed in place.
-fn next_change(wish: &DesiredLink, seen: &ObservedLink) -> Option<LinkChange> {
-    if seen.alias.as_deref() != Some(wish.alias.as_str()) {
-        return Some(LinkChange::Alias(wish.alias.clone()));
+fn next_change(desired: &DesiredLink, seen: &ObservedLink) -> Option<LinkChange> {
+    if seen.alias.as_deref() != Some(desired.alias.as_str()) {
+        return Some(LinkChange::Alias(desired.alias.clone()));
     }
-    if seen.addr_gen != wish.addr_gen {
-        return Some(LinkChange::AddrGen(wish.addr_gen));
+    if seen.addr_gen != desired.addr_gen {
+        return Some(LinkChange::AddrGen(desired.addr_gen));
     }
-    if let Some(mac) = wish.mac
+    if let Some(mac) = desired.mac
         && seen.mac != Some(mac)
     {
         return Some(LinkChange::Mac(mac));
     }
-    if seen.master != wish.master {
-        return Some(LinkChange::Master(wish.master.clone()));
+    if seen.master != desired.master {
+        return Some(LinkChange::Master(desired.master.clone()));
     }
-    if let Some(mtu) = wish.mtu
+    if let Some(mtu) = desired.mtu
         && seen.mtu != mtu
     {
         return Some(LinkChange::Mtu(mtu));
     }
-    if let Some(port) = wish.port
+    if let Some(port) = desired.port
         && seen.port != Some(port)
     {
         return Some(LinkChange::Port(port));

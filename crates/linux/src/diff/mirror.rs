@@ -19,16 +19,17 @@ pub(super) fn free_names(
     notes: &mut Vec<Note>,
 ) {
     let tunnels = possible.links.iter();
-    let tunnels = tunnels.filter(|(_, wish)| wish.timing == Timing::Mirror);
+    let tunnels = tunnels.filter(|(_, desired)| desired.timing == Timing::Mirror);
     let taken: Vec<(LinkId, Kind)> = tunnels
         .filter_map(|(id, _)| Some((id, observed.links.get(id)?)))
         .filter(|(_, seen)| seen.owner != Owner::Ours)
         .map(|(id, seen)| (id.clone(), seen.kind.clone()))
         .collect();
     for (link, kind) in taken {
-        let wish = possible.to_mut();
-        wish.links.remove(&link);
-        wish.filters
+        let desired = possible.to_mut();
+        desired.links.remove(&link);
+        desired
+            .filters
             .retain(|filter| filter.link.sibling(&filter.to) != link);
         notes.push(Note::TunnelTaken { link, kind });
     }
@@ -36,10 +37,10 @@ pub(super) fn free_names(
 
 impl Differ<'_> {
     /// Removes the filters and then the tunnels that are no longer wanted, or are to be made anew.
-    pub(super) fn mirrors_go(&mut self) {
+    pub(super) fn mirror_teardown(&mut self) {
         let desired = self.desired;
         let tunnels = self.now.ours().filter(|(id, seen)| {
-            let stays = |wish: &crate::DesiredLink| wish.kind == seen.kind;
+            let stays = |desired: &crate::DesiredLink| desired.kind == seen.kind;
             matches!(seen.kind, Kind::Gre(_)) && !desired.links.get(id).is_some_and(stays)
         });
         let tunnels: BTreeSet<LinkId> = tunnels.map(|(id, _)| id.clone()).collect();
@@ -50,11 +51,11 @@ impl Differ<'_> {
     }
 
     /// Makes tunnels, and then the filters that copy into them.
-    pub(super) fn mirrors_come(&mut self) {
-        for (id, wish) in self.in_order() {
-            if wish.timing == Timing::Mirror {
-                self.link(id, wish);
-                self.up(id, wish);
+    pub(super) fn mirror_setup(&mut self) {
+        for (id, desired) in self.in_order() {
+            if desired.timing == Timing::Mirror {
+                self.link(id, desired);
+                self.up(id, desired);
             }
         }
         // A tunnel that was made anew has left its filters behind.
@@ -77,7 +78,7 @@ impl Differ<'_> {
         }
     }
 
-    /// Deletes our filters that nobody wishes for, that say what another says, or that copy into a tunnel that will go.
+    /// Deletes our filters that are not desired, that say what another says, or that copy into a tunnel that will go.
     /// Those on a link that will go itself go with it.
     fn delete_filters(&mut self, tunnels: &BTreeSet<LinkId>) {
         let mut kept: BTreeSet<&Filter> = BTreeSet::new();

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
-use super::{Differ, claim, link::rank};
+use super::{Differ, link::rank, slot};
 use crate::{
     desired::DesiredLink,
     object::{Domain, LinkId, TABLE_LOCAL},
@@ -17,20 +17,20 @@ impl Differ<'_> {
     pub(super) fn make_way(&mut self, in_stage: impl Fn(&DesiredLink) -> bool) {
         let desired = self.desired;
         let replaced = |id: &LinkId, seen: &ObservedLink| {
-            (desired.links.get(id)).is_none_or(|wish| wish.kind != seen.kind)
+            (desired.links.get(id)).is_none_or(|desired| desired.kind != seen.kind)
         };
-        let claims: BTreeSet<_> = desired
+        let slots: BTreeSet<_> = desired
             .links
             .iter()
-            .filter(|(id, wish)| {
-                in_stage(wish) && (self.now.links.get(id)).is_none_or(|seen| replaced(id, seen))
+            .filter(|(id, desired)| {
+                in_stage(desired) && (self.now.links.get(id)).is_none_or(|seen| replaced(id, seen))
             })
-            .filter_map(|(id, wish)| claim(id.domain, &wish.kind))
+            .filter_map(|(id, desired)| slot(id.domain, &desired.kind))
             .collect();
         let doomed = self.ours_in_reverse(|id, seen| {
             replaced(id, seen)
                 && (desired.links.get(id).is_some_and(&in_stage)
-                    || claim(id.domain, &seen.kind).is_some_and(|claim| claims.contains(&claim)))
+                    || slot(id.domain, &seen.kind).is_some_and(|slot| slots.contains(&slot)))
         });
         self.delete_links(doomed);
     }

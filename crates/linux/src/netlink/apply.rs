@@ -235,8 +235,8 @@ impl Executor<'_> {
         })
     }
 
-    async fn create_link(&mut self, id: &LinkId, wish: &DesiredLink) -> Result<(), Error> {
-        let parent = match &wish.kind {
+    async fn create_link(&mut self, id: &LinkId, desired: &DesiredLink) -> Result<(), Error> {
+        let parent = match &desired.kind {
             Kind::Vlan { parent, .. } => parent.as_ref(),
             Kind::Gre(gre) => gre.device.as_ref(),
             _ => None,
@@ -245,24 +245,24 @@ impl Executor<'_> {
             Some(name) => Some(self.index(&id.sibling(name)).await?),
             None => None,
         };
-        let master = match &wish.master {
+        let master = match &desired.master {
             Some(name) => Some(self.index(&id.sibling(name)).await?),
             None => None,
         };
-        let other = match (&wish.kind, id.domain) {
+        let other = match (&desired.kind, id.domain) {
             (Kind::Veth { .. }, Domain::Host) => Some(self.router()?.0),
             (Kind::Veth { .. }, Domain::Router) => Some(&self.kernel.host_namespace),
             _ => None,
         };
         let below = link::Below { parent };
         let connection = self.connection(id.domain)?;
-        let made = link::create(connection, &id.name, wish, below, other).await;
+        let made = link::create(connection, &id.name, desired, below, other).await;
         changed(id.domain, made)?;
         let index = self.index(id).await?;
         let connection = self.connection(id.domain)?;
         changed(
             id.domain,
-            link::complete(connection, index, wish, master).await,
+            link::complete(connection, index, desired, master).await,
         )
     }
 

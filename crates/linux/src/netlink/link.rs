@@ -282,7 +282,7 @@ fn tunnel(gre: &Gre, below: Below) -> (InfoKind, Option<InfoData>) {
                 Payload::Packets => (InfoKind::GreTun6, Some(InfoData::GreTun6(data))),
             }
         }
-        // The wish refuses ends of two families.
+        // The desired refuses ends of two families.
         _ => (InfoKind::GreTun, None),
     }
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{base, fabric_vrf, host, layer2, plan, settle, wish};
+use super::{base, desired_of, fabric_vrf, host, layer2, plan, settle};
 use crate::{
     Desired, Domain, LinkId, Step, model::apply_to_model, object::Kind, owned::Owner,
     plan::LinkChange,
@@ -93,7 +93,7 @@ proptest! {
     ) {
         let mut now = host();
         for config in configs {
-            let desired = wish(config);
+            let desired = desired_of(config);
             settle(&desired, &mut now);
             for (which, how) in &damages {
                 spoil(&mut now, *which, *how);
@@ -108,8 +108,8 @@ proptest! {
     #[test]
     fn an_apply_that_is_cut_short_is_finished_by_the_next(from in config(), to in config(), cut in any::<prop::sample::Index>()) {
         let mut now = host();
-        settle(&wish(from), &mut now);
-        let desired = wish(to);
+        settle(&desired_of(from), &mut now);
+        let desired = desired_of(to);
         let first = plan(&desired, &now);
         for step in first.steps().take(cut.index(first.len() + 1)) {
             apply_to_model(&mut now, step).unwrap();
@@ -125,11 +125,11 @@ proptest! {
         let mut less = config.clone();
         less["layer2s"].as_object_mut().unwrap().remove(key);
         let mut now = host();
-        settle(&wish(config.clone()), &mut now);
+        settle(&desired_of(config.clone()), &mut now);
         let devices = config["layer2s"][key]["devices"].as_object().unwrap();
         let mut own: Vec<LinkId> = devices.values().map(|name| LinkId::router(name.as_str().unwrap())).collect();
         own.push(LinkId::host(config["layer2s"][key]["hostInterface"]["name"].as_str().unwrap()));
-        for step in settle(&wish(less), &mut now).steps() {
+        for step in settle(&desired_of(less), &mut now).steps() {
             match step {
                 Step::DeleteLink { id } => prop_assert!(own.contains(id), "{step}"),
                 Step::DeleteFilter { id, .. } => prop_assert!(own.contains(&id.link), "{step}"),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{base, fabric_vrf, host, layer2, plan, settle, texts, wish};
+use super::{base, desired_of, fabric_vrf, host, layer2, plan, settle, texts};
 use crate::{
     Desired, Filter, FilterId, Hook, LinkId, Observed, ObservedFilter, ObservedLink,
     model::apply_to_model,
@@ -32,7 +32,7 @@ fn config(of_segment: &[Value], of_vrf: &[Value]) -> Value {
 }
 
 fn filters(config: Value) -> Vec<String> {
-    let desired = wish(config);
+    let desired = desired_of(config);
     assert_eq!(desired.unmirrored, []);
     desired.filters.iter().map(Filter::to_string).collect()
 }
@@ -95,12 +95,12 @@ fn a_rule_is_of_the_families_and_protocols_that_it_can_be_of() {
 #[test]
 fn tunnels_come_before_filters_and_go_after_them() {
     let mut now = host();
-    settle(&wish(config(&[], &[])), &mut now);
+    settle(&desired_of(config(&[], &[])), &mut now);
     let mirrored = config(&[acl("ingress", &json!({"protocol": "icmp"}))], &[]);
     let mut bare = config(&[], &[]);
     bare["fabricVRFs"]["mir"]["gres"] = json!({});
-    settle(&wish(bare.clone()), &mut now);
-    let come = settle(&wish(mirrored), &mut now);
+    settle(&desired_of(bare.clone()), &mut now);
+    let come = settle(&desired_of(mirrored), &mut now);
     assert_eq!(come.essential().count(), 0);
     assert_eq!(
         texts(&come),
@@ -111,7 +111,7 @@ fn tunnels_come_before_filters_and_go_after_them() {
             "add filter router/vlan.100 egress ipv4 ipproto 1 into gre.c priority 32768",
         ]
     );
-    let go = settle(&wish(bare), &mut now);
+    let go = settle(&desired_of(bare), &mut now);
     assert_eq!(go.essential().count(), 0);
     assert_eq!(
         texts(&go),
@@ -126,9 +126,9 @@ fn tunnels_come_before_filters_and_go_after_them() {
 fn another_rule_leaves_the_others_where_they_are() {
     let mut now = host();
     let (tcp, udp) = (json!({"protocol": "tcp"}), json!({"protocol": "udp"}));
-    settle(&wish(config(&[acl("ingress", &udp)], &[])), &mut now);
+    settle(&desired_of(config(&[acl("ingress", &udp)], &[])), &mut now);
     let both = [acl("ingress", &tcp), acl("ingress", &udp)];
-    let plan = settle(&wish(config(&both, &[])), &mut now);
+    let plan = settle(&desired_of(config(&both, &[])), &mut now);
     assert_eq!(
         texts(&plan),
         [
@@ -142,10 +142,10 @@ fn another_rule_leaves_the_others_where_they_are() {
 fn a_tunnel_that_changes_takes_its_filters_along() {
     let mut now = host();
     let acls = [acl("ingress", &json!({"protocol": "icmp"}))];
-    settle(&wish(config(&acls, &[])), &mut now);
+    settle(&desired_of(config(&acls, &[])), &mut now);
     let mut moved = config(&acls, &[]);
     moved["fabricVRFs"]["mir"]["gres"]["gre.c"]["destinationAddress"] = "203.0.113.10".into();
-    let plan = settle(&wish(moved), &mut now);
+    let plan = settle(&desired_of(moved), &mut now);
     assert_eq!(
         texts(&plan),
         [
@@ -161,17 +161,17 @@ fn a_tunnel_that_changes_takes_its_filters_along() {
 #[test]
 fn filters_and_hooks_of_others_are_left_alone() {
     let mut now = host();
-    settle(&wish(config(&[], &[])), &mut now);
+    settle(&desired_of(config(&[], &[])), &mut now);
     now.hooks.insert(LinkId::router("vlan.100"));
     let low = foreign(&mut now, 10);
     let ours = foreign(&mut now, *FILTER_PRIORITIES.start());
     let acls = [acl("ingress", &json!({"protocol": "icmp"}))];
-    let come = settle(&wish(config(&acls, &[])), &mut now);
+    let come = settle(&desired_of(config(&acls, &[])), &mut now);
     assert_eq!(
         texts(&come),
         ["add filter router/vlan.100 egress ipv4 ipproto 1 into gre.c priority 32769"]
     );
-    let go = settle(&wish(config(&[], &[])), &mut now);
+    let go = settle(&desired_of(config(&[], &[])), &mut now);
     assert_eq!(
         texts(&go),
         ["delete filter router/vlan.100 egress priority 32769"]
@@ -184,7 +184,7 @@ fn filters_and_hooks_of_others_are_left_alone() {
 fn a_filter_that_somebody_spoils_or_doubles_is_mended() {
     let mut now = host();
     let acls = [acl("ingress", &json!({"protocol": "icmp"}))];
-    let desired = wish(config(&acls, &[]));
+    let desired = desired_of(config(&acls, &[]));
     settle(&desired, &mut now);
     let (id, seen) = now.filters.iter().next().unwrap();
     let (id, seen) = (id.clone(), seen.clone());
@@ -218,7 +218,7 @@ fn a_mirror_that_cannot_be_had_is_noted_and_all_else_is_made() {
         "sourceAddress": "203.0.113.1", "destinationAddress": "2001:db8::9", "layer": "layer3",
     });
     let mut now = host();
-    let notes = settle(&wish(wrong), &mut now);
+    let notes = settle(&desired_of(wrong), &mut now);
     let notes: Vec<String> = notes.notes().iter().map(Note::to_string).collect();
     assert_eq!(
         notes,
@@ -238,12 +238,12 @@ fn a_tunnel_whose_name_is_taken_is_noted_and_all_else_is_made() {
     let bare = config(&[], &[]);
     let mut without = bare.clone();
     without["fabricVRFs"]["mir"]["gres"] = json!({});
-    settle(&wish(without), &mut now);
+    settle(&desired_of(without), &mut now);
     let dummy = ObservedLink::fresh(Owner::Foreign, Kind::Dummy);
     now.links.insert(taken.clone(), dummy.clone());
     let mut more = config(&[acl("ingress", &json!({}))], &[]);
     more["layer2s"]["101"] = layer2(101, 5101, None);
-    let plan = settle(&wish(more), &mut now);
+    let plan = settle(&desired_of(more), &mut now);
     assert!(matches!(plan.notes(), [note] if note.is_of_mirror()));
     assert_eq!(plan.mirrors().count(), 0);
     assert!(now.links.contains_key(&LinkId::router("vlan.101")));
@@ -254,7 +254,7 @@ fn a_tunnel_whose_name_is_taken_is_noted_and_all_else_is_made() {
 fn all_else_is_as_it_should_be_when_no_step_of_a_mirror_could_be_done() {
     let mut now = host();
     let acls = [acl("ingress", &json!({})), acl("egress", &json!({}))];
-    let desired = wish(config(&acls, &acls));
+    let desired = desired_of(config(&acls, &acls));
     let first = plan(&desired, &now);
     for step in first.essential() {
         apply_to_model(&mut now, step).unwrap();

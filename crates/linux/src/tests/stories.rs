@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{base, fabric_vrf, host, layer2, parse, plan, settle, texts, wish};
+use super::{base, desired_of, fabric_vrf, host, layer2, parse, plan, settle, texts};
 use crate::{
     Conflict, Desired, Disruption, LinkId, Observed, ObservedLink, Unsupported,
     desired::desired,
@@ -30,7 +30,7 @@ fn without(mut config: Value, group: &str, key: &str) -> Value {
 fn a_node_is_built_from_nothing_and_given_back() {
     let before = host();
     let mut now = before.clone();
-    let first = settle(&wish(two_of_each()), &mut now);
+    let first = settle(&desired_of(two_of_each()), &mut now);
     assert_eq!(first.disruption(), Disruption::Rebuild);
     let back = settle(&Desired::default(), &mut now);
     assert_eq!(
@@ -54,8 +54,8 @@ fn an_l3_vni_is_made_before_frr_and_set_up_after() {
     let mut config = base();
     config["fabricVRFs"]["red"] = fabric_vrf("red", 10001, 2000);
     let mut now = host();
-    settle(&wish(base()), &mut now);
-    let plan = settle(&wish(config), &mut now);
+    settle(&desired_of(base()), &mut now);
+    let plan = settle(&desired_of(config), &mut now);
     let before: Vec<_> = plan.before_frr().iter().map(ToString::to_string).collect();
     let after: Vec<_> = plan.after_frr().iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -79,8 +79,11 @@ fn an_l3_vni_is_made_before_frr_and_set_up_after() {
 #[test]
 fn removing_a_segment_touches_only_its_objects() {
     let mut now = host();
-    settle(&wish(two_of_each()), &mut now);
-    let plan = settle(&wish(without(two_of_each(), "layer2s", "100")), &mut now);
+    settle(&desired_of(two_of_each()), &mut now);
+    let plan = settle(
+        &desired_of(without(two_of_each(), "layer2s", "100")),
+        &mut now,
+    );
     assert_eq!(plan.before_frr(), []);
     assert_eq!(
         texts(&plan),
@@ -98,8 +101,8 @@ fn removing_a_vrf_touches_only_its_objects_and_waits_for_frr() {
     let mut config = two_of_each();
     config["fabricVRFs"]["blue"] = fabric_vrf("blue", 10005, 2005);
     let mut now = host();
-    settle(&wish(config), &mut now);
-    let plan = settle(&wish(two_of_each()), &mut now);
+    settle(&desired_of(config), &mut now);
+    let plan = settle(&desired_of(two_of_each()), &mut now);
     assert_eq!(plan.before_frr(), []);
     assert_eq!(
         texts(&plan),
@@ -115,7 +118,7 @@ fn removing_a_vrf_touches_only_its_objects_and_waits_for_frr() {
 
 #[test]
 fn a_link_deleted_by_hand_is_the_only_thing_repaired() {
-    let desired = wish(two_of_each());
+    let desired = desired_of(two_of_each());
     let mut now = host();
     settle(&desired, &mut now);
     now.links.remove(&LinkId::router("vx.5101"));
@@ -131,11 +134,11 @@ fn a_link_deleted_by_hand_is_the_only_thing_repaired() {
 #[test]
 fn a_segment_that_changes_its_vni_is_rebuilt_in_one_go() {
     let mut now = host();
-    settle(&wish(two_of_each()), &mut now);
+    settle(&desired_of(two_of_each()), &mut now);
     let mut config = two_of_each();
     config["layer2s"]["101"] = layer2(101, 5999, None);
     config["layer2s"]["101"]["devices"]["vxlan"] = "vx.5101".into();
-    let plan = settle(&wish(config), &mut now);
+    let plan = settle(&desired_of(config), &mut now);
     assert_eq!(
         texts(&plan),
         [
@@ -150,10 +153,10 @@ fn a_segment_that_changes_its_vni_is_rebuilt_in_one_go() {
 #[test]
 fn a_vni_that_moves_to_another_device_frees_the_old_one_first() {
     let mut now = host();
-    settle(&wish(two_of_each()), &mut now);
+    settle(&desired_of(two_of_each()), &mut now);
     let mut config = two_of_each();
     config["layer2s"]["101"]["devices"]["vxlan"] = "vx.new".into();
-    let plan = settle(&wish(config), &mut now);
+    let plan = settle(&desired_of(config), &mut now);
     assert_eq!(
         texts(&plan),
         [
@@ -168,10 +171,10 @@ fn a_vni_that_moves_to_another_device_frees_the_old_one_first() {
 fn a_segment_that_changes_its_vrf_gets_its_addresses_again_after_the_move() {
     let mut config = two_of_each();
     let mut now = host();
-    settle(&wish(config.clone()), &mut now);
+    settle(&desired_of(config.clone()), &mut now);
     config["layer2s"]["100"]["irb"]["vrf"] = "cluster".into();
     assert_eq!(
-        texts(&settle(&wish(config), &mut now)),
+        texts(&settle(&desired_of(config), &mut now)),
         [
             "set link router/l2.100 master cluster",
             "add address 2001:db8:100::1/64 to router/l2.100",
@@ -182,12 +185,12 @@ fn a_segment_that_changes_its_vrf_gets_its_addresses_again_after_the_move() {
 #[test]
 fn a_vni_that_a_vrf_takes_over_from_a_segment_is_freed_before_frr() {
     let mut now = host();
-    settle(&wish(two_of_each()), &mut now);
+    settle(&desired_of(two_of_each()), &mut now);
     let mut config = two_of_each();
     config["fabricVRFs"]["red"] = fabric_vrf("red", 10001, 5101);
     config["layer2s"]["101"] = layer2(101, 2000, None);
     config["layer2s"]["101"]["devices"]["vxlan"] = "vx.5101".into();
-    let plan = settle(&wish(config), &mut now);
+    let plan = settle(&desired_of(config), &mut now);
     let before: Vec<_> = plan.before_frr().iter().map(ToString::to_string).collect();
     assert_eq!(
         before,
@@ -204,10 +207,10 @@ fn a_vni_that_a_vrf_takes_over_from_a_segment_is_freed_before_frr() {
 fn a_bridge_whose_addresses_change_keeps_its_mac() {
     let mut config = two_of_each();
     let mut now = host();
-    settle(&wish(config.clone()), &mut now);
+    settle(&desired_of(config.clone()), &mut now);
     config["layer2s"]["100"]["irb"]["ipAddresses"] = json!(["10.100.0.2/24"]);
     assert_eq!(
-        texts(&settle(&wish(config), &mut now)),
+        texts(&settle(&desired_of(config), &mut now)),
         [
             "delete address 10.100.0.1/24 from router/l2.100",
             "delete address 2001:db8:100::1/64 from router/l2.100",
@@ -221,7 +224,7 @@ fn a_foreign_link_with_a_name_we_need_is_named_and_left_alone() {
     let mut now = host();
     let foreign = ObservedLink::fresh(Owner::Foreign, Kind::Bridge);
     now.links.insert(LinkId::host("hbn"), foreign);
-    let conflicts = diff(&wish(base()), &now).unwrap_err();
+    let conflicts = diff(&desired_of(base()), &now).unwrap_err();
     assert_eq!(
         conflicts,
         [Conflict::LinkTaken {
@@ -233,7 +236,7 @@ fn a_foreign_link_with_a_name_we_need_is_named_and_left_alone() {
 
 #[test]
 fn the_local_rule_is_copied_before_it_is_removed() {
-    let plan = plan(&wish(base()), &host());
+    let plan = plan(&desired_of(base()), &host());
     let rules: Vec<_> = texts(&plan)
         .into_iter()
         .filter(|text| text.contains(" rule ipv4"))
@@ -261,7 +264,7 @@ fn a_namespace_of_somebody_else_is_used_and_left_standing() {
         name: "selvedge".into(),
         owner: Owner::Foreign,
     });
-    settle(&wish(two_of_each()), &mut now);
+    settle(&desired_of(two_of_each()), &mut now);
     settle(&Desired::default(), &mut now);
     assert!(now.namespace.is_some());
     assert_eq!(now.ours().count(), 0);
@@ -274,7 +277,7 @@ fn a_namespace_of_somebody_else_is_used_and_left_standing() {
 
 #[test]
 fn a_nic_keeps_its_addresses_through_a_crash_between_move_and_return() {
-    let desired = wish(base());
+    let desired = desired_of(base());
     for cut in 0..plan(&desired, &host()).len() {
         let mut now = host();
         for step in plan(&desired, &now).steps().take(cut) {
@@ -338,7 +341,7 @@ fn a_segment_too_small_for_ipv6_is_built_without_it() {
         "layer2s.100.devices: router/l2.100 has an IPv6 address and an MTU below 1280"
     );
     config["layer2s"]["100"]["irb"]["ipAddresses"] = json!(["10.100.0.1/24"]);
-    let links = wish(config).links;
+    let links = desired_of(config).links;
     assert_eq!(
         links[&LinkId::router("l2.100")].addr_gen,
         crate::object::AddrGen::None
@@ -355,7 +358,7 @@ fn policy_routes_match_the_link_in_ipv4_and_the_vrf_in_ipv6() {
         {"trafficMatch": {"srcPrefix": "2001:db8::/64"}, "nextHop": {"vrf": "s-red"}, "priority": 100, "interfaces": ["l2.100"]},
         {"trafficMatch": {"srcPrefix": "10.2.0.0/16"}, "nextHop": {"vrf": "s-red"}, "priority": 100, "interfaces": ["l2.100"]},
     ]);
-    let rules: Vec<_> = wish(config)
+    let rules: Vec<_> = desired_of(config)
         .rules
         .iter()
         .filter(|rule| rule.priority == 100)
@@ -378,7 +381,7 @@ fn a_vlan_on_a_device_of_the_host_needs_no_router() {
         "parent": "eth0", "vlan": 500, "mtu": 1500, "addresses": ["198.51.100.2/24"],
         "routes": [{"prefix": "0.0.0.0/0", "nextHop": {"address": "198.51.100.1"}}],
     }}});
-    let desired = wish(config);
+    let desired = desired_of(config);
     assert_eq!(desired.namespace, None);
     let mut now = host();
     let mut below = ObservedLink::fresh(Owner::Foreign, Kind::Other("ether".into()));
@@ -431,7 +434,7 @@ fn a_vlan_on_an_uplink_is_refused() {
 
 #[test]
 fn a_setting_that_the_kernel_lacks_is_noted_and_not_tried_again() {
-    let desired = wish(base());
+    let desired = desired_of(base());
     let mut now: Observed = host();
     settle(&desired, &mut now);
     let id = now

@@ -67,7 +67,7 @@ impl<'a> Networks<'a> {
     }
 
     /// Notes what a segment has.
-    pub(super) fn hold(&mut self, object: &'a Segment) {
+    pub(super) fn insert(&mut self, object: &'a Segment) {
         let own = of(&object.spec).into_iter();
         self.0
             .extend(own.map(|(table, prefix)| (table, prefix, object)));
