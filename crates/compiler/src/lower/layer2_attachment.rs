@@ -134,7 +134,7 @@ fn over_the_fabric(
         .ok()?;
 
     let subnets = subnets(network);
-    let bgp = bgp(&settings, subject, spec, (&segment, &reach), &subnets)
+    let bgp = bgp(&settings, subject, spec, &segment, &reach, &subnets)
         .map_err(|problem| problems.push(*problem))
         .ok()?;
     let routing = reach.vrfs.iter().map(|(vrf, reached)| {
@@ -172,7 +172,8 @@ fn bgp(
     settings: &SettingsSpec,
     subject: &ObjectRef,
     spec: &Layer2AttachmentSpec,
-    (segment, reach): (&Segment, &reach::Reach),
+    segment: &Segment,
+    reach: &reach::Reach,
     subnets: &[Prefix],
 ) -> Result<Option<(String, BgpPeeringSpec)>, Box<Problem>> {
     let Some(bgp) = spec.bgp.as_ref().filter(|_| has_bgp(spec)) else {

@@ -293,8 +293,7 @@ fn given(
             node: node.name.to_string(),
         }));
     }
-    let place = (vrf, loopback, &*node.name);
-    let claim = AddressClaim::new(&view.settings(), &tunnel.pool, place);
+    let claim = AddressClaim::new(&view.settings(), &tunnel.pool, vrf, loopback, &node.name);
     match ipam::given(view, &claim) {
         Some((by, address)) => Ok(Given { claim, by, address }),
         None => Err(Lacking::Address(claim)),

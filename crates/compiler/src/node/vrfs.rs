@@ -229,7 +229,7 @@ pub(super) fn build(
         };
         let vrf = fabric
             .entry(name.to_owned())
-            .or_insert_with(|| fabric_vrf(name, *numbers, *table, cluster));
+            .or_insert_with(|| fabric_vrf(name, numbers.0, numbers.1, *table, cluster));
         let import = cluster_imports
             .entry(name)
             .or_insert_with(|| Filter::default_to(ActionType::Reject));
@@ -315,7 +315,7 @@ fn push_once(filter: &mut Filter, item: FilterItem) {
     }
 }
 
-fn fabric_vrf(name: &str, (vni, target): (Vni, RouteTarget), table: u32, cluster: &str) -> Vrf {
+fn fabric_vrf(name: &str, vni: Vni, target: RouteTarget, table: u32, cluster: &str) -> Vrf {
     let from_cluster = VrfImport {
         from_vrf: cluster.to_owned(),
         filter: Filter::default_to(ActionType::Reject),

@@ -76,7 +76,9 @@ impl AddressClaim {
     pub(crate) fn new(
         settings: &SettingsSpec,
         pool: &TypedObjectReference,
-        (vrf, loopback, node): (&str, &str, &str),
+        vrf: &str,
+        loopback: &str,
+        node: &str,
     ) -> Self {
         let namespace = pool.namespace.as_ref().or(settings.ipam_namespace.as_ref());
         let namespace = namespace.map_or(names::OWN_NAMESPACE, String::as_str);
