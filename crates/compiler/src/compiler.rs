@@ -31,7 +31,7 @@ use crate::{
     snapshot::{Insertion, Key, Kind, ObjectRef, Resource, Snapshot, Visitor, fill, kinds, visit},
     stages,
     status::{AllWithStatus, Status, StatusOf},
-    view::{Unreadable, reference},
+    view::{Unread, Unreadable, reference},
     writes::{StaleOf, StatusToWrite, UnstoredOf},
 };
 
@@ -179,8 +179,7 @@ impl Compiler {
 
     /// Takes an object out.
     pub fn remove(&mut self, subject: &ObjectRef) {
-        let was_unreadable = self.unreadable(subject).next().is_some();
-        if self.snapshot.remove(subject) || was_unreadable {
+        if self.snapshot.remove(subject) {
             self.worlds.note(&self.snapshot, subject);
         }
     }
@@ -389,10 +388,13 @@ fn set(memo: &mut Memo, snapshot: &Snapshot, subject: &ObjectRef) {
 
 /// Sets what is wrong with an object that cannot be read, or only in part.
 fn set_unreadable(memo: &mut Memo, snapshot: &Snapshot, subject: &ObjectRef) {
-    let unreadable = snapshot.unreadable.iter();
-    let unreadable = unreadable.filter(|problem| problem.subject == *subject);
-    let unreadable: Vec<Problem> = unreadable.cloned().collect();
-    let unreadable = (!unreadable.is_empty()).then(|| Arc::new(unreadable));
+    let problems = snapshot.unreadable.iter();
+    let problems = problems.filter(|problem| problem.subject == *subject);
+    let problems: Vec<Problem> = problems.cloned().collect();
+    let unreadable = (!problems.is_empty()).then(|| Unread {
+        meta: snapshot.unread.get(subject).cloned(),
+        problems: Arc::new(problems),
+    });
     memo.set::<Unreadable>(subject, unreadable);
 }
 
@@ -405,7 +407,11 @@ impl World {
             of_subject.push(problem.clone());
         }
         for (subject, problems) in unreadable {
-            memo.set::<Unreadable>(subject, Some(Arc::new(problems)));
+            let unread = Unread {
+                meta: snapshot.unread.get(subject).cloned(),
+                problems: Arc::new(problems),
+            };
+            memo.set::<Unreadable>(subject, Some(unread));
         }
         Self::of(memo)
     }

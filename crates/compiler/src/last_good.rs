@@ -16,7 +16,7 @@ use api::tcaas::{
 use crate::{
     memo::Query,
     problem::{self, Problem},
-    snapshot::{Key, Kind, Meta, Object, ObjectRef, Objects, Snapshot, age, kinds},
+    snapshot::{Kind, Object, ObjectRef, Objects, Snapshot, age, kinds},
     view::View,
 };
 
@@ -123,15 +123,15 @@ pub(crate) fn before(
 ) -> BTreeMap<ObjectRef, Restored> {
     let mut restored = BTreeMap::new();
     for subject in broken {
-        let (key, name) = (&subject.key, &subject.key.name);
+        let name = &subject.key.name;
         let object = if subject.kind == Kind::Layer2NetworkConfiguration {
             let objects = &snapshot.layer2_network_configurations;
-            put_back(objects, key, last.layer2(name)).map(Restored::Layer2)
+            put_back(snapshot, subject, objects, last.layer2(name)).map(Restored::Layer2)
         } else if subject.kind == Kind::VrfRouteConfiguration {
             let objects = &snapshot.vrf_route_configurations;
-            put_back(objects, key, last.vrf(name)).map(Restored::Vrf)
+            put_back(snapshot, subject, objects, last.vrf(name)).map(Restored::Vrf)
         } else if subject.kind == Kind::BgpPeering {
-            put_back(&snapshot.bgp_peerings, key, last.bgp(name)).map(Restored::Bgp)
+            put_back(snapshot, subject, &snapshot.bgp_peerings, last.bgp(name)).map(Restored::Bgp)
         } else {
             None
         };
@@ -149,15 +149,15 @@ pub(crate) enum Restored {
 }
 
 fn put_back<S: Clone + PartialEq, T>(
+    snapshot: &Snapshot,
+    subject: &ObjectRef,
     objects: &Objects<S, T>,
-    key: &Key,
     before: Option<&S>,
 ) -> Option<Object<S, T>> {
     let before = before?;
-    let Some(object) = objects.get(key) else {
-        // One that cannot be read now is not there; that it was generated from an intent was ruled out before.
+    let Some(object) = objects.get(&subject.key) else {
         return Some(Object {
-            meta: Arc::new(Meta::default()),
+            meta: Arc::clone(snapshot.unread.get(subject)?),
             spec: Arc::new(before.clone()),
             status: None,
         });

@@ -219,15 +219,18 @@ macro_rules! snapshot {
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Snapshot {
             $($(#[$doc])* pub $field: Objects<$spec, $status>,)*
-            /// Objects that could not be read, or only in part.
+            /// What could not be read.
             pub unreadable: Vec<Problem>,
+            /// What Kubernetes knows about objects that are among no others, since they could not be read.
+            pub unread: BTreeMap<ObjectRef, Arc<Meta>>,
         }
 
         impl Snapshot {
-            /// Takes an object out, with what is wrong with it; false if it is not there.
+            /// Takes an object out, read or not, with what is wrong with it; false if it is not there.
             pub fn remove(&mut self, subject: &ObjectRef) -> bool {
                 self.unreadable.retain(|problem| problem.subject != *subject);
-                match subject.kind {
+                let was_unread = self.unread.remove(subject).is_some();
+                was_unread | match subject.kind {
                     $(Kind::$kind => self.$field.remove(&subject.key).is_some(),)*
                 }
             }
@@ -259,22 +262,24 @@ macro_rules! snapshot {
 
             /// Whether both have the same object, or neither has it.
             pub(crate) fn has_same(&self, other: &Self, subject: &ObjectRef) -> bool {
-                match subject.kind {
+                self.unread.get(subject) == other.unread.get(subject) && match subject.kind {
                     $(Kind::$kind => self.$field.get(&subject.key) == other.$field.get(&subject.key),)*
                 }
             }
 
             /// Takes in everything that another has.
             pub(crate) fn absorb(&mut self, other: Self) {
-                let Self { $($field,)* unreadable } = other;
+                let Self { $($field,)* unreadable, unread } = other;
                 $(self.$field.extend($field);)*
                 self.unreadable.extend(unreadable);
+                self.unread.extend(unread);
             }
 
             /// Reads an object of a known kind and adds it; what is wrong with it is kept as problems.
             fn store(&mut self, kind: Kind, value: &Value) {
+                let Self { unreadable, unread, .. } = self;
                 match kind {
-                    $(Kind::$kind => read::object(kind, value, &mut self.$field, &mut self.unreadable),)*
+                    $(Kind::$kind => read::object(kind, value, &mut self.$field, unreadable, unread),)*
                 }
             }
         }

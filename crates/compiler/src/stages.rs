@@ -13,7 +13,7 @@ use crate::{
     problems, revision,
     snapshot::{self, Kind},
     status,
-    view::{Settings, Unreadable},
+    view::{AllUnread, Settings, Unreadable},
     writes,
 };
 
@@ -36,6 +36,7 @@ memo::tables! {
     from FIRST;
     queries {
         Settings: Settings,
+        AllUnread: AllUnread,
         // What references resolve to.
         ResolvedVrfs: vrf::Resolved,
         ResolvedVrf: vrf::ResolvedOf,

@@ -55,22 +55,58 @@ impl<R: Resource + Registered> Part for StatusPart<R> {
     }
 }
 
-/// What is wrong with objects that could not be read, or only in part.
+/// What is known of an object that could not be read, or only in part.
+#[derive(Clone, Debug)]
+pub(crate) struct Unread {
+    /// What Kubernetes knows about it, where it is among no others.
+    pub(crate) meta: Option<Arc<Meta>>,
+    /// What is wrong with it.
+    pub(crate) problems: Arc<Vec<Problem>>,
+}
+
+/// Objects that could not be read, or only in part.
 pub(crate) struct Unreadable;
 impl Input for Unreadable {
     type Key = ObjectRef;
-    type Value = Arc<Vec<Problem>>;
-    fn differing(before: &Self::Value, now: &Self::Value) -> Parts {
-        [before != now, false, false]
+    type Value = Unread;
+    fn differing(before: &Unread, now: &Unread) -> Parts {
+        let Unread { meta, problems } = before;
+        [*meta != now.meta, *problems != now.problems, false]
     }
 }
-struct UnreadablePart;
-impl Part for UnreadablePart {
+
+/// What Kubernetes knows about objects that could not be read.
+struct UnreadMetaPart;
+impl Part for UnreadMetaPart {
+    type Of = Unreadable;
+    type Value = Option<Arc<Meta>>;
+    const PART: usize = 0;
+    fn of(unread: &Unread) -> Option<Arc<Meta>> {
+        unread.meta.clone()
+    }
+}
+
+/// What is wrong with them.
+struct UnreadProblemsPart;
+impl Part for UnreadProblemsPart {
     type Of = Unreadable;
     type Value = Arc<Vec<Problem>>;
-    const PART: usize = 0;
-    fn of(problems: &Arc<Vec<Problem>>) -> Arc<Vec<Problem>> {
-        Arc::clone(problems)
+    const PART: usize = 1;
+    fn of(unread: &Unread) -> Arc<Vec<Problem>> {
+        Arc::clone(&unread.problems)
+    }
+}
+
+/// The objects of which nothing but the metadata could be read.
+pub(crate) struct AllUnread;
+impl Query for AllUnread {
+    type Key = ();
+    type Value = Arc<Vec<ObjectRef>>;
+    fn compute(view: &View<'_>, (): &()) -> Arc<Vec<ObjectRef>> {
+        let subjects = view.keys::<Unreadable>();
+        let unread = subjects.iter();
+        let unread = unread.filter(|subject| view.unread_meta(subject).is_some());
+        Arc::new(unread.cloned().collect())
     }
 }
 
@@ -150,7 +186,22 @@ impl View<'_> {
 
     /// What is wrong with an object that could not be read, or only in part.
     pub(crate) fn unreadable(&self, subject: &ObjectRef) -> Arc<Vec<Problem>> {
-        self.part::<UnreadablePart>(subject).unwrap_or_default()
+        self.part::<UnreadProblemsPart>(subject).unwrap_or_default()
+    }
+
+    /// What Kubernetes knows about an object that could not be read.
+    pub(crate) fn unread_meta(&self, subject: &ObjectRef) -> Option<Arc<Meta>> {
+        self.part::<UnreadMetaPart>(subject).flatten()
+    }
+
+    /// What Kubernetes knows about an object, whether or not it could be read.
+    pub(crate) fn stored_meta(&self, subject: &ObjectRef) -> Option<Arc<Meta>> {
+        let meta = self.meta_of(subject);
+        // Hardly ever is there one that could not be read.
+        if meta.is_some() || self.get::<AllUnread>(&()).is_empty() {
+            return meta;
+        }
+        self.unread_meta(subject)
     }
 
     /// Why an object that another refers to is not in effect: it does not exist, cannot be read, or something is wrong with it.

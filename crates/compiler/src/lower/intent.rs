@@ -21,7 +21,7 @@ use crate::{
     platform::PlatformObject,
     problem::{self, Problem},
     snapshot::{IntentKind, Key, Kind, Meta, ObjectRef, Resource, Snapshot, kinds},
-    view::{View, reference},
+    view::{AllUnread, View, reference},
 };
 
 /// A kind of intent.
@@ -188,7 +188,7 @@ macro_rules! with_intent {
     };
 }
 
-/// All intents, by kind.
+/// All intents, by kind, whether or not they can be read.
 pub(crate) struct AllIntents;
 impl Query for AllIntents {
     type Key = ();
@@ -196,7 +196,10 @@ impl Query for AllIntents {
     fn compute(view: &View<'_>, (): &()) -> Arc<Vec<ObjectRef>> {
         let kinds = IntentKind::iter();
         let intents = kinds.flat_map(|kind| with_intent!(kind, Of => view.all::<Of>()));
-        Arc::new(intents.collect())
+        // One that cannot be read keeps what it became last.
+        let unread = view.get::<AllUnread>(&());
+        let unread = unread.iter().filter(|one| one.kind.intent().is_some());
+        Arc::new(intents.chain(unread.cloned()).collect())
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     memo::{Index, Query, Registered},
     problem::{self, Problem},
     snapshot::{Key, Kind, Meta, ObjectRef, Resource, kinds},
-    view::{View, reference},
+    view::{AllUnread, View, reference},
 };
 
 /// A low-level object: generated from an intent, or written by a person.
@@ -276,7 +276,7 @@ where
     R: Resource + Registered,
     R::Spec: LowLevelSpec,
 {
-    let (spec, meta) = (view.spec::<R>(key)?, view.meta_of(source)?);
+    let (spec, meta) = (view.spec::<R>(key)?, view.stored_meta(source)?);
     let spec = R::Spec::clone(&spec);
     let object = LowLevel::new(source, &meta, key.name.to_string(), spec);
     Some(LowLevelSpec::wrap(Arc::new(object)))
@@ -349,6 +349,12 @@ impl Index for StoredByOwner {
 /// The low-level objects that people wrote.
 pub(crate) fn hand_written(view: &View<'_>) -> Arc<Vec<ObjectRef>> {
     view.who::<StoredByOwner>(&None)
+}
+
+/// Whether people wrote low-level objects, whether or not they can be read.
+pub(super) fn are_any_hand_written(view: &View<'_>) -> bool {
+    let unread = view.get::<AllUnread>(&());
+    !hand_written(view).is_empty() || unread.iter().any(|subject| is_low_level(subject.kind))
 }
 
 /// A low-level object that a person wrote, if its node selector is well formed: else it would select nothing without a word.

@@ -131,7 +131,7 @@ impl Query for Merged {
     type Key = ObjectRef;
     type Value = Arc<MergedIntent>;
     fn compute(view: &View<'_>, subject: &ObjectRef) -> Arc<MergedIntent> {
-        let Some(meta) = view.meta_of(subject) else {
+        let Some(meta) = view.stored_meta(subject) else {
             return Arc::default();
         };
         let outcome = view.get::<Lower>(subject);
@@ -211,13 +211,26 @@ impl MergedIntent {
 /// Whether another has the name of an object: a person wrote one, or an intent that is served before has it.
 fn is_taken(view: &View<'_>, subject: &ObjectRef, meta: &Meta, object: &LowLevelObject) -> bool {
     let is_written = || {
-        let stored = view.meta_of(&ObjectRef::named(object.kind(), object.name()));
+        let stored = view.stored_meta(&ObjectRef::named(object.kind(), object.name()));
         stored.is_some_and(|stored| stored.owner.is_none())
     };
-    if !low_level::hand_written(view).is_empty() && is_written() {
+    if low_level::are_any_hand_written(view) && is_written() {
         return true;
     }
-    let contested = if subject.kind.intent().is_some_and(IntentKind::is_above) {
+    let is_above = |one: &ObjectRef| one.kind.intent().is_some_and(IntentKind::is_above);
+    let name = (object.kind(), object.name().to_owned());
+    let has = |other: &ObjectRef| {
+        let merged = view.get::<Merged>(other);
+        let mut objects = merged.objects.iter();
+        objects.any(|has| has.kind() == object.kind() && has.name() == object.name())
+    };
+    let contested = if is_above(subject) {
+        // One of the layer below may have it by an owner reference that somebody wrote.
+        let wanted = view.who::<WantedNames>(&name);
+        let mut below = wanted.iter().filter(|other| !is_above(other));
+        if below.any(has) {
+            return true;
+        }
         view.get::<ContestedNames<true>>(&())
     } else {
         view.get::<ContestedNames<false>>(&())
@@ -225,19 +238,13 @@ fn is_taken(view: &View<'_>, subject: &ObjectRef, meta: &Meta, object: &LowLevel
     if contested.is_empty() {
         return false;
     }
-    let name = (object.kind(), object.name().to_owned());
     let wanted = contested.get(&name).into_iter().flatten();
     let mut others = wanted.filter(|other| *other != subject);
     others.any(|other| {
-        let Some(other_meta) = view.meta_of(other) else {
+        let Some(other_meta) = view.stored_meta(other) else {
             return false;
         };
-        if intent::order(other, &other_meta) > intent::order(subject, meta) {
-            return false;
-        }
-        let merged = view.get::<Merged>(other);
-        let mut objects = merged.objects.iter();
-        objects.any(|has| has.kind() == object.kind() && has.name() == object.name())
+        intent::order(other, &other_meta) < intent::order(subject, meta) && has(other)
     })
 }
 

@@ -100,8 +100,6 @@ impl IntentKind {
     }
 
     /// Whether it is lowered from what other intents became, and so after them.
-    ///
-    /// A generated name begins with the kind of its intent, so intents of the two layers never want the same.
     pub const fn is_above(self) -> bool {
         match self {
             Self::Layer2Attachment

@@ -1,6 +1,9 @@
 //! From JSON to a typed object, with the path of whatever does not fit.
 
-use std::{collections::btree_map::Entry, sync::Arc};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::Arc,
+};
 
 use serde::{
     Deserialize,
@@ -32,12 +35,13 @@ pub(super) fn key(kind: Kind, document: &Value) -> Option<Key> {
     })
 }
 
-/// Reads a document into `objects`, and what is wrong with it into `problems`.
+/// Reads a document into `objects`, or, where it cannot be read, its metadata into `unread`; and what is wrong with it into `problems`.
 pub(super) fn object<S, T>(
     kind: Kind,
     document: &Value,
     objects: &mut Objects<S, T>,
     problems: &mut Vec<Problem>,
+    unread: &mut BTreeMap<ObjectRef, Arc<Meta>>,
 ) where
     S: DeserializeOwned,
     T: DeserializeOwned,
@@ -82,13 +86,16 @@ pub(super) fn object<S, T>(
         spec.take(kind, &mut report),
         status.and_then(|status| status.take(kind, &mut report)),
     );
-    if let Some(spec) = spec {
-        place.insert(Object {
-            meta: Arc::new(meta(document)),
-            spec: Arc::new(spec),
-            status: status.map(Arc::new),
-        });
-    }
+    let meta = Arc::new(meta(document));
+    let Some(spec) = spec else {
+        unread.insert(subject, meta);
+        return;
+    };
+    place.insert(Object {
+        meta,
+        spec: Arc::new(spec),
+        status: status.map(Arc::new),
+    });
 }
 
 /// A part of a document, as far as it could be read.

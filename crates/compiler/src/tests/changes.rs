@@ -373,3 +373,58 @@ fn a_claim_that_two_nodes_have_stays_with_the_other() {
         .collect();
     assert_eq!(names, ["mirror-lo.mir-n1", "mirror-lo.mir-n3"]);
 }
+
+#[test]
+fn an_object_that_two_layers_of_intents_would_have_is_that_of_the_lower() {
+    let pool = json!({"apiGroup": "ipam.cluster.x-k8s.io", "kind": "InClusterIPPool", "name": "p"});
+    let mut documents = mirrored(&pool);
+    let spec = json!({"vrf": "mirror", "vni": 99001, "routeTarget": "1:99001", "seq": 1000});
+    let mut stored = tcaas("VRFRouteConfiguration", "collector-c-mirror", "", &spec);
+    stored["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "network.t-caas.telekom.com/v1alpha1", "kind": "TrafficMirror",
+        "name": "e", "controller": true, "uid": "u",
+    }]);
+    let broken = json!({"collector": "c", "direction": "ingress", "source": {"kind": "Outbound", "name": "gone"}});
+    documents.extend([tcaas("TrafficMirror", "e", "", &broken), stored]);
+    let mut compiler = Compiler::default();
+    for document in &documents {
+        compiler.insert(document);
+        assert_is_fresh(&mut compiler);
+    }
+    let (_, compilation) = compiler.compile();
+    let name = "collector-c-mirror";
+    let object = compilation
+        .objects
+        .any(Kind::VrfRouteConfiguration, name)
+        .map(|one| one.source().to_string());
+    assert_eq!(object.as_deref(), Some("Collector c"));
+}
+
+#[test]
+fn an_object_that_cannot_be_read_keeps_its_age() {
+    let spec = json!({"vrf": "ext", "vni": 10200, "routeTarget": "64500:10200", "seq": 10});
+    let revision = json!({"revision": "aaaaaaaaaa", "vrf": [{"name": "ext", "spec": spec}]});
+    let created = "2026-03-01T00:00:00Z";
+    let mut broken = tcaas(
+        "VRFRouteConfiguration",
+        "ext",
+        "2026-01-01T00:00:00Z",
+        &spec,
+    );
+    broken["spec"]["vni"] = json!("none");
+    let mut compiler = Compiler::default();
+    compiler.insert(&tcaas(
+        "NetworkConfigRevision",
+        "aaaaaaaaaa",
+        created,
+        &revision,
+    ));
+    compiler.insert(&broken);
+    assert_is_fresh(&mut compiler);
+    let (_, compilation) = compiler.compile();
+    let kept = compilation
+        .objects
+        .get::<api::tcaas::VrfRouteConfigurationSpec>("ext");
+    let created = kept.and_then(|kept| kept.created.as_deref());
+    assert_eq!(created, Some("2026-01-01T00:00:00Z"));
+}
