@@ -11,12 +11,14 @@ use serde_json::Value;
 
 use crate::{
     Compilation,
-    last_good::{self, LastRevision, Restored},
+    last_good::{self, Last, LastRevision},
     lower::{
         LowLevelObject, MergedIntent,
         addresses::{AddressedSegments, NodeShareOf},
         bgp_neighbor::WorkloadIps,
-        intent, low_level, merge,
+        intent,
+        low_level::{self, StoredByOwner},
+        merge,
         network::NetworkVnis,
         vrf,
     },
@@ -24,7 +26,7 @@ use crate::{
     mirror::HasMirrors,
     node::{ConfigOf, ForwardingOf, ProgressOf, PublishedOf},
     platform::{self, ClaimsOf, HasClaims, Identity, PlatformObject, PlatformObjects, PlatformOf},
-    problem::Problem,
+    problem::{Problem, Severity},
     problems::{AllProblems, Problems, ProblemsNow, ProblemsOf},
     revision::{BaseOfAll, Revision},
     rollout::Progress,
@@ -127,8 +129,22 @@ struct Taken {
 #[derive(Debug)]
 struct Restoration {
     world: World,
-    /// The objects that are as they were.
-    objects: BTreeMap<ObjectRef, Restored>,
+    kept: Kept,
+}
+
+/// What is as it last was.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    /// Objects that are as the last revision has them.
+    objects: BTreeSet<ObjectRef>,
+    /// Intents that keep what they became last, each with what is wrong with what it would become.
+    intents: BTreeMap<ObjectRef, Arc<Vec<Problem>>>,
+}
+
+impl Kept {
+    fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.intents.is_empty()
+    }
 }
 
 impl Default for Compiler {
@@ -226,7 +242,8 @@ impl Compiler {
 pub(crate) fn compile_once(snapshot: &Snapshot) -> Compilation {
     let mut world = World::new(Memo::once(stages::all_tables()), snapshot);
     world.update();
-    if world.to_restore().is_none() {
+    let last = world.memo.view().get::<LastRevision>(&());
+    if world.to_keep(snapshot, last.as_deref()).is_empty() {
         return world.compilation;
     }
     // Objects are put back as they were before they broke: those do change.
@@ -290,69 +307,70 @@ impl Worlds {
     /// Compiles with objects that something is wrong with as they last were, where there are any that were well then.
     fn restore(&mut self, snapshot: &Snapshot) -> Option<Restoration> {
         let mut restored = self.restored.take();
-        let (last, mut broken) = self.as_written.to_restore()?;
-        // What was not well either, or has not changed, stays as its author wants it.
-        while !broken.is_empty() {
-            let objects = last_good::before(snapshot, &last, &broken);
-            if objects.is_empty() {
-                break;
-            }
+        let last = self.as_written.memo.view().get::<LastRevision>(&());
+        let mut kept = self.as_written.to_keep(snapshot, last.as_deref());
+        while !kept.is_empty() {
             let now = restored.get_or_insert_with(|| Restoration {
                 world: self.as_written.clone(),
-                objects: BTreeMap::new(),
+                kept: Kept::default(),
             });
-            now.put(snapshot, &self.changed, objects);
-            let unreadable = snapshot.unreadable.iter();
-            let unreadable: BTreeSet<ObjectRef> =
-                unreadable.map(|problem| problem.subject.clone()).collect();
-            let mut still = now.world.out_of_effect();
-            still.retain(|subject| !unreadable.contains(subject));
-            let is_well = |subject: &ObjectRef| !still.contains(subject);
-            if now.objects.keys().all(is_well) {
+            now.keep(snapshot, &self.changed, last.as_deref(), kept.clone());
+            // What was not well either stays as its author wants it. What cannot be read is wrong as it is now.
+            let still = now.world.broken(|problem| problem.kind.is_mistake());
+            let is_well = |subject: &ObjectRef| {
+                !still.contains(subject) || snapshot.unread.contains_key(subject)
+            };
+            if !kept.objects.iter().all(is_well) {
+                kept.objects.retain(is_well);
+                if kept.is_empty() {
+                    kept.intents = self.as_written.must_wait();
+                }
+                continue;
+            }
+            // What cannot stand beside what is kept waits as well.
+            let waiting = now.world.must_wait();
+            if waiting.is_empty() {
                 now.carry_problems(&self.as_written);
                 now.world.update();
                 return restored;
             }
-            let objects = now.objects.keys();
-            broken = objects
-                .filter(|subject| is_well(subject))
-                .cloned()
-                .collect();
+            kept.intents.extend(waiting);
         }
         None
     }
 }
 
 impl Restoration {
-    /// Puts objects back as they were, and all others as they are.
-    fn put(
+    /// Lets these objects be as they last were, and all others as they are.
+    fn keep(
         &mut self,
         snapshot: &Snapshot,
         changed: &BTreeSet<ObjectRef>,
-        objects: BTreeMap<ObjectRef, Restored>,
+        last: Option<&Last>,
+        kept: Kept,
     ) {
         let memo = &mut self.world.memo;
         memo.sweep();
-        for subject in changed.iter().chain(self.objects.keys()) {
-            if !objects.contains_key(subject) {
+        for subject in changed.iter().chain(&self.kept.objects) {
+            if !kept.objects.contains(subject) {
                 set(memo, snapshot, subject);
+            }
+        }
+        for subject in self.kept.objects.iter().chain(self.kept.intents.keys()) {
+            if !kept.objects.contains(subject) && !kept.intents.contains_key(subject) {
                 memo.set::<ProblemsNow>(subject, None);
             }
         }
-        for (subject, object) in &objects {
-            let key = &subject.key;
+        for subject in &kept.objects {
             set_unreadable(memo, snapshot, subject);
-            match object.clone() {
-                Restored::Layer2(object) => {
-                    memo.set::<kinds::Layer2NetworkConfiguration>(key, Some(object));
-                }
-                Restored::Vrf(object) => {
-                    memo.set::<kinds::VrfRouteConfiguration>(key, Some(object));
-                }
-                Restored::Bgp(object) => memo.set::<kinds::BgpPeering>(key, Some(object)),
+            if let Some(last) = last {
+                last_good::set(memo, snapshot, last, subject);
             }
         }
-        let unread = objects.keys().filter(|subject| !snapshot.has(subject));
+        for (subject, problems) in &kept.intents {
+            memo.set::<ProblemsNow>(subject, Some(Arc::clone(problems)));
+        }
+        let unread = kept.objects.iter().filter(|subject| !snapshot.has(subject));
         let unread: BTreeSet<ObjectRef> = unread.cloned().collect();
         if unread != self.world.unread {
             self.world.unread = unread;
@@ -360,12 +378,12 @@ impl Restoration {
             self.world.seen.statuses = None;
             self.world.seen.to_write = None;
         }
-        self.objects = objects;
+        self.kept = kept;
     }
 
     /// Lets objects that are as they were carry the problems of what they are now.
     fn carry_problems(&mut self, as_written: &World) {
-        for subject in self.objects.keys() {
+        for subject in &self.kept.objects {
             let now = as_written.memo.view().get::<ProblemsOf>(subject);
             self.world.memo.set::<ProblemsNow>(subject, Some(now));
         }
@@ -436,28 +454,72 @@ impl World {
         }
     }
 
-    /// The objects that something is wrong with, and the last revision, in which some of them may have been well.
-    fn to_restore(&self) -> Option<(Arc<last_good::Last>, BTreeSet<ObjectRef>)> {
-        let view = self.memo.view();
-        let last = view.get::<LastRevision>(&())?;
-        let mut broken = self.out_of_effect();
-        let is_generated = |subject: &ObjectRef| {
-            let generated = merge::generated(&view, subject.kind, &subject.key.name);
-            generated.is_some()
-        };
-        broken.retain(|subject| !is_generated(subject));
-        (!broken.is_empty()).then_some((last, broken))
+    /// What is to stay as it last was.
+    fn to_keep(&self, snapshot: &Snapshot, last: Option<&Last>) -> Kept {
+        // An Underlay whose pool is too small for some nodes is as it was for those that had addresses.
+        let broken = self.broken(|problem| {
+            problem.kind.is_mistake()
+                || problem.subject.kind == Kind::Underlay && problem.severity() == Severity::Error
+        });
+        let objects = last.map(|last| last_good::otherwise(snapshot, last, &broken));
+        Kept {
+            objects: objects.unwrap_or_default(),
+            intents: self.must_wait(),
+        }
     }
 
-    /// Hand-written objects that are not in effect by a mistake of their author.
-    fn out_of_effect(&self) -> BTreeSet<ObjectRef> {
+    /// Objects whose last good state is in revisions and that something is wrong with.
+    fn broken(&self, is_mistake: impl Fn(&Problem) -> bool) -> BTreeSet<ObjectRef> {
         let view = self.memo.view();
         let subjects = view.all_keys::<Problems>();
-        let subjects = subjects.iter();
-        let written = subjects.filter(|subject| low_level::is_low_level(subject.kind));
-        let problems = written.flat_map(|subject| view.who::<Problems>(subject).to_vec());
-        let problems: Vec<Problem> = problems.collect();
-        last_good::out_of_effect(&problems)
+        let broken = subjects.iter().filter(|subject| {
+            last_good::is_in_revisions(subject.kind)
+                && view.who::<Problems>(subject).iter().any(&is_mistake)
+                && merge::generated(&view, subject.kind, &subject.key.name).is_none()
+        });
+        broken.cloned().collect()
+    }
+
+    /// Intents that must wait, each with why: they would become something, and something is wrong with that. Those that lose to one which
+    /// stands come first: what they let go of may be what others lack. One that runs and was edited waits before one that is new.
+    fn must_wait(&self) -> BTreeMap<ObjectRef, Arc<Vec<Problem>>> {
+        let view = self.memo.view();
+        let subjects = view.all_keys::<Problems>();
+        let wrong = subjects.iter().filter_map(|subject| {
+            subject.kind.intent()?;
+            let problems = view.get::<ProblemsOf>(subject);
+            let is_wrong = problems.iter().any(|problem| problem.kind.is_mistake());
+            let is_held_back = || view.get::<merge::Merged>(subject).is_held_back;
+            // One that runs as it is stays as it is.
+            let is_new = || !view.get::<UnstoredOf>(subject).is_empty();
+            (is_wrong && !is_held_back() && is_new()).then(|| (subject.clone(), problems))
+        });
+        let mut wrong: BTreeMap<ObjectRef, Arc<Vec<Problem>>> = wrong.collect();
+        let runs = |intent: &ObjectRef| {
+            let stored = view.who::<StoredByOwner>(&Some(intent.clone()));
+            !stored.is_empty()
+        };
+        if wrong.keys().any(runs) {
+            wrong.retain(|intent, _| runs(intent));
+        }
+        let stands = |rival: &ObjectRef| !wrong.contains_key(rival);
+        let loses = |problems: &Arc<Vec<Problem>>| {
+            let mut rivals = problems.iter().filter_map(|problem| problem.kind.rival());
+            rivals.all(stands)
+        };
+        let losers: BTreeMap<_, _> = wrong
+            .iter()
+            .filter(|(_, problems)| loses(problems))
+            .map(|(intent, problems)| (intent.clone(), Arc::clone(problems)))
+            .collect();
+        if !losers.is_empty() {
+            return losers;
+        }
+        // They are in each other's way: the one that is served last waits.
+        let last = wrong
+            .into_iter()
+            .max_by_key(|(intent, _)| intent::rank(&view, intent));
+        last.into_iter().collect()
     }
 
     /// Lets go of everything that was taken out of the memo, and of what is in the memo for that alone.
@@ -622,7 +684,7 @@ impl World {
         let unstored = pull::<UnstoredOf>(memo, &mut seen.unstored, intent::all(&view));
         let unstored = unstored.map(|subject, objects| (subject, filled(objects)));
         differences(&mut self.writes.objects, unstored);
-        let owners = view.all_keys::<low_level::StoredByOwner>();
+        let owners = view.all_keys::<StoredByOwner>();
         let stale = pull::<StaleOf>(memo, &mut seen.owners, owners);
         let stale = stale.filter_map(|owner, stale| Some((owner?, filled(stale))));
         differences(&mut self.writes.stale, stale);

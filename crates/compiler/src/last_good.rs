@@ -1,4 +1,4 @@
-//! What hand-written low-level objects last contributed: an object that something is wrong with stays as the last revision has it.
+//! What objects last were: one that something is wrong with stays as the last revision has it.
 //!
 //! Intents have theirs in the objects that were generated from them.
 
@@ -7,16 +7,19 @@ use std::{
     sync::Arc,
 };
 
-use api::tcaas::{
-    BgpPeeringSpec, BgpPeeringStatus, Layer2NetworkConfigurationSpec,
-    Layer2NetworkConfigurationStatus, NetworkConfigRevisionSpec, VrfRouteConfigurationSpec,
-    VrfRouteConfigurationStatus,
+use api::{
+    openperouter::UnderlaySpec,
+    selvedge::SettingsSpec,
+    tcaas::{
+        BgpPeeringSpec, Layer2NetworkConfigurationSpec, NetworkConfigRevisionSpec,
+        VrfRouteConfigurationSpec,
+    },
 };
+use serde::Deserialize as _;
 
 use crate::{
-    memo::Query,
-    problem::{self, Problem},
-    snapshot::{Kind, Object, ObjectRef, Objects, Snapshot, age, kinds},
+    memo::{Memo, Query, Registered},
+    snapshot::{Key, Kind, Object, ObjectRef, Resource, Snapshot, age, kinds},
     view::View,
 };
 
@@ -42,24 +45,110 @@ impl Last {
             spec: Arc::clone(spec),
         }
     }
+}
 
-    /// A segment of it.
-    pub(crate) fn layer2(&self, name: &str) -> Option<&Layer2NetworkConfigurationSpec> {
-        let place = self.layer2.get(name)?;
-        self.spec.layer2.get(*place).map(|one| &one.spec)
-    }
+/// A kind of object whose last good state is in revisions.
+pub(crate) trait InRevision: Resource + Registered {
+    /// The object as a revision has it.
+    fn last(last: &Last, key: &Key) -> Option<Self::Spec>;
+}
 
-    /// Routing of it.
-    pub(crate) fn vrf(&self, name: &str) -> Option<&VrfRouteConfigurationSpec> {
-        let place = self.vrf.get(name)?;
-        self.spec.vrf.get(*place).map(|one| &one.spec)
+impl InRevision for kinds::Layer2NetworkConfiguration {
+    fn last(last: &Last, key: &Key) -> Option<Layer2NetworkConfigurationSpec> {
+        let place = last.layer2.get(&*key.name)?;
+        last.spec.layer2.get(*place).map(|one| one.spec.clone())
     }
+}
 
-    /// Sessions of it.
-    pub(crate) fn bgp(&self, name: &str) -> Option<&BgpPeeringSpec> {
-        let place = self.bgp.get(name)?;
-        self.spec.bgp.get(*place).map(|one| &one.spec)
+impl InRevision for kinds::VrfRouteConfiguration {
+    fn last(last: &Last, key: &Key) -> Option<VrfRouteConfigurationSpec> {
+        let place = last.vrf.get(&*key.name)?;
+        last.spec.vrf.get(*place).map(|one| one.spec.clone())
     }
+}
+
+impl InRevision for kinds::BgpPeering {
+    fn last(last: &Last, key: &Key) -> Option<BgpPeeringSpec> {
+        let place = last.bgp.get(&*key.name)?;
+        last.spec.bgp.get(*place).map(|one| one.spec.clone())
+    }
+}
+
+impl InRevision for kinds::Underlay {
+    fn last(last: &Last, key: &Key) -> Option<UnderlaySpec> {
+        let mut underlays = last.spec.underlay.iter();
+        let entry = underlays.find(|one| {
+            *one.name == *key.name && one.namespace.as_deref() == key.namespace.as_deref()
+        })?;
+        UnderlaySpec::deserialize(&entry.spec).ok()
+    }
+}
+
+impl InRevision for kinds::Settings {
+    fn last(last: &Last, _: &Key) -> Option<SettingsSpec> {
+        last.spec.settings.clone()
+    }
+}
+
+/// Does something for a kind whose last good state is in revisions, as a type; nothing for any other.
+macro_rules! with_kind_in_revision {
+    ($subject:expr, $type:ident => $do:expr) => {
+        match $subject.kind {
+            Kind::Layer2NetworkConfiguration => {
+                type $type = kinds::Layer2NetworkConfiguration;
+                $do
+            }
+            Kind::VrfRouteConfiguration => {
+                type $type = kinds::VrfRouteConfiguration;
+                $do
+            }
+            Kind::BgpPeering => {
+                type $type = kinds::BgpPeering;
+                $do
+            }
+            Kind::Underlay => {
+                type $type = kinds::Underlay;
+                $do
+            }
+            Kind::Settings => {
+                type $type = kinds::Settings;
+                $do
+            }
+            Kind::Node
+            | Kind::L3Vni
+            | Kind::L2Vni
+            | Kind::L3Passthrough
+            | Kind::Vrf
+            | Kind::Network
+            | Kind::Destination
+            | Kind::Layer2Attachment
+            | Kind::Inbound
+            | Kind::Outbound
+            | Kind::BgpNeighbor
+            | Kind::PodNetwork
+            | Kind::Collector
+            | Kind::TrafficMirror
+            | Kind::MirrorTarget
+            | Kind::MirrorSelector
+            | Kind::NetworkConfigRevision
+            | Kind::NodeNetworkConfig
+            | Kind::NodeNetworkStatus
+            | Kind::FrrConfiguration
+            | Kind::FrrNodeState
+            | Kind::BgpSessionState
+            | Kind::MultiPodNetwork
+            | Kind::IpAddressClaim
+            | Kind::IpAddress => Default::default(),
+        }
+    };
+}
+
+/// Whether the last good state of a kind is in revisions.
+pub(crate) fn is_in_revisions(kind: Kind) -> bool {
+    struct Subject {
+        kind: Kind,
+    }
+    with_kind_in_revision!(Subject { kind }, _Of => true)
 }
 
 /// The youngest revision that no node refused.
@@ -84,86 +173,40 @@ impl Query for LastRevision {
     }
 }
 
-/// Hand-written objects that are not in effect at all, or not on some nodes, by a mistake of their author.
-pub(crate) fn out_of_effect(problems: &[Problem]) -> BTreeSet<ObjectRef> {
-    let mistakes = problems.iter().filter(|problem| {
-        let is_in_revisions = matches!(
-            problem.subject.kind,
-            Kind::Layer2NetworkConfiguration | Kind::VrfRouteConfiguration | Kind::BgpPeering
-        );
-        is_in_revisions
-            && matches!(
-                problem.kind,
-                problem::Kind::Unreadable { .. }
-                    | problem::Kind::RuleBroken { .. }
-                    | problem::Kind::InvalidSelector(_)
-                    | problem::Kind::MissingReference { .. }
-                    | problem::Kind::TimersDoNotFit
-                    | problem::Kind::LowLevelConflict { .. }
-                    | problem::Kind::VlanTaken { .. }
-                    | problem::Kind::VniTaken { .. }
-                    | problem::Kind::DeviceNameTaken { .. }
-                    | problem::Kind::NetworksOverlap { .. }
-                    | problem::Kind::NameTooLong { .. }
-                    | problem::Kind::MtuTooSmall { .. }
-                    | problem::Kind::VrfNameTaken { .. }
-                    | problem::Kind::VrfIncomplete { .. }
-                    | problem::Kind::VrfDisagrees { .. }
-                    | problem::Kind::PeerTaken { .. }
-            )
-    });
-    mistakes.map(|problem| problem.subject.clone()).collect()
-}
-
-/// The hand-written objects that the last revision has otherwise, as it has them; of those that something is wrong with.
-pub(crate) fn before(
+/// Those of these objects that the last revision has otherwise.
+pub(crate) fn otherwise(
     snapshot: &Snapshot,
     last: &Last,
     broken: &BTreeSet<ObjectRef>,
-) -> BTreeMap<ObjectRef, Restored> {
-    let mut restored = BTreeMap::new();
-    for subject in broken {
-        let name = &subject.key.name;
-        let object = if subject.kind == Kind::Layer2NetworkConfiguration {
-            let objects = &snapshot.layer2_network_configurations;
-            put_back(snapshot, subject, objects, last.layer2(name)).map(Restored::Layer2)
-        } else if subject.kind == Kind::VrfRouteConfiguration {
-            let objects = &snapshot.vrf_route_configurations;
-            put_back(snapshot, subject, objects, last.vrf(name)).map(Restored::Vrf)
-        } else if subject.kind == Kind::BgpPeering {
-            put_back(snapshot, subject, &snapshot.bgp_peerings, last.bgp(name)).map(Restored::Bgp)
-        } else {
-            None
-        };
-        restored.extend(object.map(|object| (subject.clone(), object)));
-    }
-    restored
+) -> BTreeSet<ObjectRef> {
+    let is_other = |subject: &&ObjectRef| with_kind_in_revision!(subject, Of => as_it_was::<Of>(snapshot, last, subject).is_some());
+    broken.iter().filter(is_other).cloned().collect()
 }
 
-/// An object as the last revision has it.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Restored {
-    Layer2(Object<Layer2NetworkConfigurationSpec, Layer2NetworkConfigurationStatus>),
-    Vrf(Object<VrfRouteConfigurationSpec, VrfRouteConfigurationStatus>),
-    Bgp(Object<BgpPeeringSpec, BgpPeeringStatus>),
+/// Sets an object as the last revision has it.
+pub(crate) fn set(memo: &mut Memo, snapshot: &Snapshot, last: &Last, subject: &ObjectRef) {
+    with_kind_in_revision!(subject, Of => {
+        let object = as_it_was::<Of>(snapshot, last, subject);
+        memo.set::<Of>(&subject.key, object);
+    });
 }
 
-fn put_back<S: Clone + PartialEq, T>(
+/// An object as the last revision has it; nothing if it is the same now.
+fn as_it_was<R: InRevision>(
     snapshot: &Snapshot,
+    last: &Last,
     subject: &ObjectRef,
-    objects: &Objects<S, T>,
-    before: Option<&S>,
-) -> Option<Object<S, T>> {
-    let before = before?;
-    let Some(object) = objects.get(&subject.key) else {
-        return Some(Object {
+) -> Option<Object<R::Spec, R::Status>> {
+    let before = R::last(last, &subject.key)?;
+    match R::objects(snapshot).get(&subject.key) {
+        Some(object) => (*object.spec != before).then(|| Object {
+            spec: Arc::new(before),
+            ..object.clone()
+        }),
+        None => Some(Object {
             meta: Arc::clone(snapshot.unread.get(subject)?),
-            spec: Arc::new(before.clone()),
+            spec: Arc::new(before),
             status: None,
-        });
-    };
-    (*object.spec != *before).then(|| Object {
-        spec: Arc::new(before.clone()),
-        ..object.clone()
-    })
+        }),
+    }
 }

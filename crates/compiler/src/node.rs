@@ -43,7 +43,7 @@ pub(crate) use self::{
     },
     stored::{ProgressOf, PublishedOf},
     underlay::{AddressesOfPool, HoldersByAddress, PlanOf, PlansFor, place, router_addresses},
-    vrfs::{NumbersOfAll, SaidOf},
+    vrfs::{NumbersOfAll, SaidOf, StoredByVni},
 };
 pub use self::{
     steering::{Consumer, Reason, consumers},

@@ -183,7 +183,8 @@ fn not_compiled_yet(view: &View<'_>) -> Vec<ObjectRef> {
     all
 }
 
-/// The problems that hand-written objects carry which are in effect as they were before: those of what they are now.
+/// The objects that are in effect as they last were, each with the problems of what it is now: hand-written ones, and intents that keep
+/// what they became last.
 pub(crate) struct ProblemsNow;
 impl Input for ProblemsNow {
     type Key = ObjectRef;
@@ -200,6 +201,21 @@ impl Part for ProblemsNowPart {
     fn of(problems: &Arc<Vec<Problem>>) -> Arc<Vec<Problem>> {
         Arc::clone(problems)
     }
+}
+
+/// Whether any object is in effect as it last was.
+pub(crate) struct AnyKept;
+impl Query for AnyKept {
+    type Key = ();
+    type Value = bool;
+    fn compute(view: &View<'_>, (): &()) -> bool {
+        !view.keys::<ProblemsNow>().is_empty()
+    }
+}
+
+/// Whether an object is in effect as it last was.
+pub(crate) fn is_kept(view: &View<'_>, subject: &ObjectRef) -> bool {
+    view.get::<AnyKept>(&()) && view.part::<ProblemsNowPart>(subject).is_some()
 }
 
 /// What is wrong with an object: nothing twice.

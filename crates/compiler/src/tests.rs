@@ -11,6 +11,7 @@ use worlds::{TCAAS, Tenant, laws, object, objects, tenant, world};
 use super::*;
 
 mod changes;
+mod harm;
 mod long;
 mod mirrors;
 mod sound;
@@ -177,7 +178,14 @@ proptest! {
     fn a_second_compile_moves_nothing(world in world()) {
         let first = compile(&snapshot(&world));
         let second = compile(&remembering(&world, &first));
-        prop_assert_eq!(differences(&first, &second), Vec::<String>::new());
+        let mut differences = differences(&first, &second);
+        // Who waits may wait for more than one reason, and what runs now is one of them.
+        differences.retain(|difference| !difference.starts_with(".problems"));
+        prop_assert_eq!(differences, Vec::<String>::new());
+        let wrong = |compilation: &Compilation| -> BTreeSet<ObjectRef> {
+            compilation.problems.iter().map(|problem| problem.subject.clone()).collect()
+        };
+        prop_assert_eq!(wrong(&first), wrong(&second));
     }
 
     #[test]
@@ -241,10 +249,9 @@ fn remembering(world: &[Value], compilation: &Compilation) -> Snapshot {
     again
 }
 
-/// The objects that are generated from intents and change forwarding.
+/// The objects that are generated from intents.
 fn generated(compilation: &Compilation) -> Vec<Value> {
     let made = compilation.objects.iter().filter(|one| one.is_generated());
-    let gated = made.filter(|one| !matches!(one.kind(), Kind::MirrorTarget | Kind::MirrorSelector));
     let document = |one: &lower::LowLevelObject| {
         let source = one.source();
         let owner = json!({
@@ -254,7 +261,7 @@ fn generated(compilation: &Compilation) -> Vec<Value> {
         let metadata = json!({"name": one.name(), "ownerReferences": [owner]});
         object(TCAAS, &one.kind().to_string(), metadata, one.spec())
     };
-    gated.map(document).collect()
+    made.map(document).collect()
 }
 
 /// What each service comes to.

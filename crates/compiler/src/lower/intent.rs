@@ -336,6 +336,17 @@ fn lower(
     })
 }
 
+/// An intent's place in the order of service.
+pub(crate) fn rank(
+    view: &View<'_>,
+    subject: &ObjectRef,
+) -> (Option<IntentKind>, (bool, Option<String>), ObjectRef) {
+    let meta = view.stored_meta(subject);
+    let created = meta.and_then(|meta| meta.created.clone());
+    let age = (created.is_none(), created);
+    (subject.kind.intent(), age, subject.clone())
+}
+
 /// A kind's place in the order of service, then the older, then by name.
 pub(super) fn order<'a>(
     subject: &'a ObjectRef,

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     memo::{Index, Query, Registered},
     problem::{self, Problem},
+    problems,
     snapshot::{IntentKind, Kind, Meta, ObjectRef},
     view::View,
 };
@@ -137,11 +138,12 @@ impl Query for Merged {
         let outcome = view.get::<Lower>(subject);
         let mut merged = MergedIntent {
             service: held(view, subject),
-            is_held_back: outcome.lowered.is_none(),
             problems: outcome.problems.clone(),
             ..MergedIntent::default()
         };
         let lowered = outcome.lowered.as_ref();
+        let lowered = lowered.filter(|_| !problems::is_kept(view, subject));
+        merged.is_held_back = lowered.is_none();
         if lowered.is_some_and(|lowered| merged.take_in(view, subject, &meta, lowered)) {
             return Arc::new(merged);
         }

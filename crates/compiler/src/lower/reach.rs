@@ -12,7 +12,7 @@ use crate::{
     memo::{Index, Query},
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
-    view::{View, reference},
+    view::{AllUnread, View, reference},
 };
 
 /// The Destinations by their labels, so that a selector finds its own without asking every one.
@@ -180,6 +180,16 @@ fn reach(
             if !reached.prefixes.contains(prefix) {
                 reached.prefixes.push(*prefix);
             }
+        }
+    }
+    // One that cannot be read is not one that is gone: what came from it stays.
+    for target in view.get::<AllUnread>(&()).iter() {
+        let meta = view.unread_meta(target);
+        let is_chosen = meta.is_some_and(|meta| selector.matches(&meta.labels));
+        if target.kind == Kind::Destination && is_chosen {
+            complete = false;
+            let target = target.clone();
+            problems.push(problem::Kind::UnreadableReference { target });
         }
     }
     if vrfs.is_empty() && complete {

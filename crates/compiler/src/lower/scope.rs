@@ -14,7 +14,7 @@ use api::{
     value::{IfName, VlanId, Vni, VrfName},
 };
 
-pub(crate) use self::running::{RunningRules, RunningTunnels};
+pub(crate) use self::running::{RunningRules, RunningTunnels, challengers, running};
 use super::{
     intent,
     low_level::{self, HandWritten, LowLevelObject},
@@ -101,7 +101,7 @@ impl Scope {
 }
 
 /// A low-level object that has scopes on the nodes it selects.
-pub(super) trait Scoped {
+pub(crate) trait Scoped {
     fn scopes(&self) -> Vec<Scope>;
 }
 

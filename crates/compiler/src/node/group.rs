@@ -45,7 +45,8 @@ pub(super) struct Group<'a> {
     pub(super) bgp: Vec<Named<'a, BgpPeeringSpec>>,
 }
 
-/// The objects that are for a group of nodes: the older first, routing in its merge order.
+/// The objects that are for a group of nodes: whoever runs something before others that want it, then the older first; routing in its merge
+/// order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
     layer2: Vec<Arc<LowLevel<Layer2NetworkConfigurationSpec>>>,
@@ -60,7 +61,7 @@ impl Members {
         segment.map(|one| &**one)
     }
 
-    fn of(objects: impl Iterator<Item = LowLevelObject>) -> Self {
+    fn of(view: &View<'_>, objects: impl Iterator<Item = LowLevelObject>) -> Self {
         let mut members = Self::default();
         for object in objects {
             match object {
@@ -71,11 +72,18 @@ impl Members {
                 LowLevelObject::MirrorTarget(_) | LowLevelObject::MirrorSelector(_) => {}
             }
         }
-        members.layer2.sort_by(|a, b| a.order().cmp(&b.order()));
+        // Whoever runs something is served before another that wants it.
+        let last = layer2::challengers(view, &members.layer2);
+        members.layer2.sort_by(|a, b| {
+            (last.contains(&a.name), a.order()).cmp(&(last.contains(&b.name), b.order()))
+        });
         members
             .vrf
             .sort_by(|a, b| (a.spec.seq, &a.name).cmp(&(b.spec.seq, &b.name)));
-        members.bgp.sort_by(|a, b| a.order().cmp(&b.order()));
+        let last = peers::challengers(view, &members.bgp);
+        members.bgp.sort_by(|a, b| {
+            (last.contains(&a.name), a.order()).cmp(&(last.contains(&b.name), b.order()))
+        });
         members
     }
 
@@ -116,7 +124,7 @@ impl Query for MembersOf {
     type Value = Arc<Members>;
     fn compute(view: &View<'_>, signature: &Signature) -> Arc<Members> {
         let objects = selection::selected(view, signature, |one| one.object().cloned());
-        let mut members = Members::of(objects.into_iter());
+        let mut members = Members::of(view, objects.into_iter());
         let is_sound = |one: &Arc<LowLevel<_>>| view.get::<WrongWithPeering>(&one.name).is_empty();
         members.bgp.retain(is_sound);
         Arc::new(members)
@@ -321,7 +329,7 @@ pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
     let generated = intents.flat_map(|one| view.get::<merge::Merged>(one).objects.clone());
     let written = low_level::hand_written(view);
     let written = written.iter().filter_map(|one| merge::in_effect(view, one));
-    let members = Members::of(generated.chain(written));
+    let members = Members::of(view, generated.chain(written));
     let group = members.group(None, false);
     let numbers = &view.get::<NumbersOfAll>(&()).numbers;
     layer2::claims(&group, &numbers.holders, &mut problems);

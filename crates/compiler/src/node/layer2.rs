@@ -2,7 +2,10 @@
 
 mod networks;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use api::{
     selvedge::SettingsSpec,
@@ -18,18 +21,19 @@ use api::{
 use self::networks::Networks;
 use super::Group;
 use crate::{
-    lower::{LowLevel, mtu},
+    lower::{LowLevel, mtu, scope},
     names,
     problem::{self, Problem},
     select::may_meet,
-    snapshot::ObjectRef,
+    snapshot::{ObjectRef, kinds},
+    view::View,
 };
 
 type Segment = LowLevel<Layer2NetworkConfigurationSpec>;
 
 /// Names of the segments that have their VLAN, VNI, device name and networks to themselves.
 ///
-/// The older object is served first; a younger one that wants the same carries the problem and is left out.
+/// Whoever runs it is served first, then the older; another that wants the same carries the problem and is left out.
 pub(super) fn claims<'a>(
     group: &Group<'a>,
     vrf_vnis: &BTreeMap<Vni, ObjectRef>,
@@ -78,6 +82,34 @@ pub(super) fn claims<'a>(
         claimed.insert(*name);
     }
     claimed
+}
+
+/// What a segment wants, of which there is one on a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wanted {
+    Exclusive(Exclusive),
+    Network(networks::Table, Prefix),
+    HostRoute(Prefix),
+}
+
+/// Segments that want what another runs and do not run it themselves.
+pub(super) fn challengers(view: &View<'_>, segments: &[Arc<Segment>]) -> BTreeSet<String> {
+    let wanted = |spec: &Layer2NetworkConfigurationSpec| {
+        let exclusive = wanted(spec).into_iter().map(Wanted::Exclusive);
+        let networks = networks::of(spec).into_iter();
+        let networks = networks.map(|(table, prefix)| Wanted::Network(table, prefix));
+        let routes = spec.static_routes.iter();
+        let routes = routes.map(|route| Wanted::HostRoute(route.prefix));
+        exclusive.chain(networks).chain(routes).collect()
+    };
+    let meet = |one: &Wanted, other: &Wanted| match (one, other) {
+        (Wanted::Network(table, one), Wanted::Network(other_table, other)) => {
+            table == other_table && networks::overlap(*one, *other)
+        }
+        _ => one == other,
+    };
+    let segments = segments.iter().map(|one| &**one);
+    scope::challengers::<kinds::Layer2NetworkConfiguration, _>(view, segments, wanted, meet)
 }
 
 /// Something that two segments on one node cannot share.

@@ -21,11 +21,15 @@ use ipnet::IpNet;
 
 use super::{Group, vrfs};
 use crate::{
-    lower::{LowLevel, object as object_of, timers},
+    lower::{
+        LowLevel, object as object_of,
+        scope::{self, Scope, Scoped},
+        timers,
+    },
     memo::Query,
     names,
     problem::{self, Problem},
-    snapshot::{Kind, ObjectRef},
+    snapshot::{Kind, ObjectRef, kinds},
     view::View,
 };
 
@@ -35,6 +39,13 @@ pub(crate) type Peering = LowLevel<BgpPeeringSpec>;
 const BFD_INTERVAL: u32 = 300;
 /// Hops to a loopback of the node: the router, then the host.
 const LOOPBACK_HOPS: u8 = 2;
+
+/// Peerings that want sessions which another runs and do not run them themselves.
+pub(super) fn challengers(view: &View<'_>, peerings: &[Arc<Peering>]) -> BTreeSet<String> {
+    let peerings = peerings.iter().map(|one| &**one);
+    let meet = |one: &Scope, other: &Scope| one == other;
+    scope::challengers::<kinds::BgpPeering, _>(view, peerings, Scoped::scopes, meet)
+}
 
 /// The VRFs of a group that get sessions.
 pub(super) struct Vrfs<'a> {

@@ -22,11 +22,11 @@ use super::{
     selection::{Facet, Facets, Selected},
 };
 use crate::{
-    lower::LowLevel,
-    memo::Query,
+    lower::{LowLevel, merge, scope::running},
+    memo::{Index, Query},
     names,
     problem::{self, Problem},
-    snapshot::ObjectRef,
+    snapshot::{Kind, ObjectRef, kinds},
     view::View,
 };
 
@@ -58,7 +58,35 @@ pub(crate) struct Said {
     problems: Vec<Problem>,
 }
 
-/// What the objects of a VRF say about its numbers. Of two that do not agree, the older wins and the other carries the problem.
+/// Objects that say something else about the numbers of a VRF than what another runs.
+fn challengers(view: &View<'_>, objects: &[&Arc<Routing>]) -> BTreeSet<String> {
+    let distinct = |of: fn(&VrfRouteConfigurationSpec) -> Option<String>| {
+        let said: BTreeSet<_> = objects.iter().filter_map(|one| of(&one.spec)).collect();
+        said.len() > 1
+    };
+    let vni = |spec: &VrfRouteConfigurationSpec| spec.vni.map(|vni| vni.to_string());
+    let target = |spec: &VrfRouteConfigurationSpec| spec.route_target.map(|one| one.to_string());
+    if !distinct(vni) && !distinct(target) {
+        return BTreeSet::new();
+    }
+    let is_run = |object: &Routing| {
+        let before = running::<kinds::VrfRouteConfiguration>(view, object);
+        before.is_some_and(|before| {
+            before.vrf == object.spec.vrf
+                && before.vni == object.spec.vni
+                && before.route_target == object.spec.route_target
+        })
+    };
+    let (run, new): (Vec<&Arc<Routing>>, Vec<&Arc<Routing>>) =
+        objects.iter().copied().partition(|one| is_run(one));
+    if run.is_empty() {
+        return BTreeSet::new();
+    }
+    new.iter().map(|one| one.name.clone()).collect()
+}
+
+/// What the objects of a VRF say about its numbers. Of two that do not agree, the one that runs wins, then the older; the other carries the
+/// problem.
 pub(crate) struct SaidOf;
 impl Query for SaidOf {
     type Key = String;
@@ -66,7 +94,11 @@ impl Query for SaidOf {
     fn compute(view: &View<'_>, vrf: &String) -> Arc<Said> {
         let objects = view.who::<Facets>(&Facet::Vrf(vrf.clone()));
         let mut objects: Vec<&Arc<Routing>> = objects.iter().filter_map(Selected::vrf).collect();
-        objects.sort_by(|a, b| a.order().cmp(&b.order()));
+        // Whoever runs a number is asked before another that says something else.
+        let last = challengers(view, &objects);
+        objects.sort_by(|a, b| {
+            (last.contains(&a.name), a.order()).cmp(&(last.contains(&b.name), b.order()))
+        });
         let mut said = Said::default();
         let mut first_vni: Option<(Vni, &ObjectRef)> = None;
         let mut first_target: Option<(RouteTarget, &ObjectRef)> = None;
@@ -133,11 +165,19 @@ impl Query for NumbersOfAll {
         let disagree = said.iter().flat_map(|(_, said)| &said.problems);
         all.problems.extend(disagree.cloned());
         said.sort_by(|(_, a), (_, b)| a.objects.first().cmp(&b.objects.first()));
-        for (name, said) in said {
+        // A VNI that a VRF, or a segment, runs is nobody else's.
+        let (run, new): (Vec<_>, Vec<_>) = said
+            .into_iter()
+            .partition(|(name, said)| !is_challenged(view, name, said.vni));
+        for (name, said) in run.into_iter().chain(new) {
             let Some((.., first)) = said.objects.first() else {
                 continue;
             };
-            match complete(&settings, &names, name, &said, &all.numbers.holders) {
+            let taken = |vni: Vni| {
+                let holder = all.numbers.holders.get(&vni).cloned();
+                holder.or_else(|| segment_with(view, name, vni))
+            };
+            match complete(&settings, &names, name, &said, taken) {
                 Ok((vni, target)) => {
                     all.numbers.holders.insert(vni, first.clone());
                     all.numbers.vrfs.insert(name.clone(), (vni, target));
@@ -152,6 +192,59 @@ impl Query for NumbersOfAll {
             }
         }
         Arc::new(all)
+    }
+}
+
+/// Whether a VNI that is said for a VRF runs elsewhere, and not in this VRF.
+fn is_challenged(view: &View<'_>, vrf: &str, vni: Option<Vni>) -> bool {
+    let Some(vni) = vni else { return false };
+    let users = view.who::<StoredByVni>(&vni);
+    let is_own = |(_, of): &(ObjectRef, Option<VrfName>)| {
+        of.as_ref().is_some_and(|name| name.as_str() == vrf)
+    };
+    !users.is_empty() && !users.iter().any(is_own)
+}
+
+/// Whose segment runs a VNI that this VRF does not run.
+fn segment_with(view: &View<'_>, vrf: &str, vni: Vni) -> Option<ObjectRef> {
+    if !is_challenged(view, vrf, Some(vni)) {
+        return None;
+    }
+    let users = view.who::<StoredByVni>(&vni);
+    let segments = users.iter().filter(|(_, vrf)| vrf.is_none());
+    let mut wanted =
+        segments.filter_map(|(one, _)| merge::generated(view, one.kind, &one.key.name));
+    wanted.find_map(|one| {
+        let segment = one.layer2()?;
+        (segment.spec.vni == Some(vni)).then(|| segment.source.clone())
+    })
+}
+
+/// Stored low-level objects by the VNI that they have, each with its VRF; nothing for a segment.
+pub(crate) struct StoredByVni;
+impl Index for StoredByVni {
+    type Source = ObjectRef;
+    type Key = Vni;
+    type Item = (ObjectRef, Option<VrfName>);
+    fn sources(view: &View<'_>) -> Vec<ObjectRef> {
+        let mut sources = view.all::<kinds::VrfRouteConfiguration>();
+        sources.extend(view.all::<kinds::Layer2NetworkConfiguration>());
+        sources
+    }
+    fn entries(view: &View<'_>, subject: &ObjectRef) -> Vec<(Vni, Self::Item)> {
+        // An object that a person wrote runs as the last revision has it.
+        let meta = view.meta_of(subject);
+        if meta.is_none_or(|meta| meta.owner.is_none()) {
+            return Vec::new();
+        }
+        let entry = if subject.kind == Kind::VrfRouteConfiguration {
+            let spec = view.spec::<kinds::VrfRouteConfiguration>(&subject.key);
+            spec.and_then(|spec| Some((spec.vni?, (subject.clone(), Some(spec.vrf.clone())))))
+        } else {
+            let spec = view.spec::<kinds::Layer2NetworkConfiguration>(&subject.key);
+            spec.and_then(|spec| Some((spec.vni?, (subject.clone(), None))))
+        };
+        entry.into_iter().collect()
     }
 }
 
@@ -177,7 +270,7 @@ fn complete(
     names: &BTreeSet<String>,
     name: &str,
     said: &Said,
-    holders: &BTreeMap<Vni, ObjectRef>,
+    taken: impl Fn(Vni) -> Option<ObjectRef>,
 ) -> Result<(Vni, RouteTarget), problem::Kind> {
     let Ok(vrf) = name.parse::<VrfName>() else {
         unreachable!("it was the name of a VRF")
@@ -202,7 +295,7 @@ fn complete(
     let vni = vni.ok_or_else(|| lacks("vni"))?;
     let target = said.target.or_else(|| default?.route_target);
     let target = target.ok_or_else(|| lacks("routeTarget"))?;
-    match holders.get(&vni).cloned() {
+    match taken(vni) {
         Some(by) => Err(problem::Kind::VniTaken {
             vni,
             by,

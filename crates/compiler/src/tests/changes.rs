@@ -39,7 +39,7 @@ fn steps() -> impl Strategy<Value = Vec<(Step, bool)>> {
 }
 
 /// A world whose networks overlap in more ways, whose objects are of different age, and some of whose destinations are next hops.
-fn varied() -> impl Strategy<Value = Vec<Value>> {
+pub(super) fn varied() -> impl Strategy<Value = Vec<Value>> {
     (everything(), prop::collection::vec(any::<u8>(), 64)).prop_map(|(mut world, choices)| {
         for (document, choice) in world.iter_mut().zip(choices.into_iter().cycle()) {
             if choice % 4 > 0 {
@@ -64,13 +64,13 @@ fn varied() -> impl Strategy<Value = Vec<Value>> {
 
 /// The objects of a cluster, as they were written.
 #[derive(Default)]
-struct Cluster {
-    compiler: Compiler,
+pub(super) struct Cluster {
+    pub(super) compiler: Compiler,
     documents: BTreeMap<ObjectRef, Value>,
 }
 
 impl Cluster {
-    fn put(&mut self, document: &Value) {
+    pub(super) fn put(&mut self, document: &Value) {
         if let Insertion::Object(subject) = self.compiler.insert(document) {
             self.documents.insert(subject, document.clone());
         }
@@ -81,7 +81,7 @@ impl Cluster {
         self.documents.remove(subject);
     }
 
-    fn publish(&mut self) {
+    pub(super) fn publish(&mut self) {
         let statuses = self.compiler.statuses().clone();
         let (_, compilation) = self.compiler.compile();
         let made: Vec<Value> = [told(compilation), generated(compilation)].concat();
@@ -114,7 +114,7 @@ impl Cluster {
         }
     }
 
-    fn answer(&mut self, have: bool) {
+    pub(super) fn answer(&mut self, have: bool) {
         let configs = self.documents.iter();
         let configs = configs.filter(|(subject, _)| subject.kind == Kind::NodeNetworkConfig);
         for mut document in configs.map(|(_, one)| one.clone()).collect::<Vec<_>>() {
@@ -125,7 +125,23 @@ impl Cluster {
         }
     }
 
-    fn store(&mut self) {
+    /// The object of a document as it is now, with its status.
+    pub(super) fn document_like(&self, document: &Value) -> Option<Value> {
+        let Insertion::Object(subject) = Snapshot::default().insert(document) else {
+            return None;
+        };
+        self.documents.get(&subject).cloned()
+    }
+
+    /// What the author of an object has done wrong.
+    pub(super) fn mistakes(&mut self, subject: &ObjectRef) -> Vec<Problem> {
+        let (_, compilation) = self.compiler.compile();
+        let problems = compilation.problems.iter();
+        let mistakes = problems.filter(|one| one.subject == *subject && one.kind.is_mistake());
+        mistakes.cloned().collect()
+    }
+
+    pub(super) fn store(&mut self) {
         let (_, compilation) = self.compiler.compile();
         let spec = serde_json::to_value(compilation.revision.spec(&compilation.objects))
             .expect("a spec is JSON");

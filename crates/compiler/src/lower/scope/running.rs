@@ -1,15 +1,20 @@
-//! Where hand-written objects run: the last revision has them there, or, for mirrors, which are in no revision, some node's config.
+//! What runs: of an intent what was generated from it, of a hand-written object what the last revision has, or, for mirrors, which are in
+//! no revision, some node's config.
 
 use api::{
     meta::TypedObjectReference,
     tcaas::{MirrorSelectorSpec, MirrorTargetSpec, node_network_config::MirrorAcl},
 };
-use std::net::IpAddr;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use super::{Scope, Scoped};
 use crate::{
-    last_good::LastRevision,
-    lower::low_level::LowLevelObject,
+    last_good::{InRevision, LastRevision},
+    lower::low_level::{LowLevel, LowLevelObject},
     memo::Index,
     names,
     snapshot::{Key, kinds},
@@ -41,18 +46,17 @@ impl Scoped for MirrorSelectorSpec {
 
 /// The scopes in which a hand-written object runs.
 pub(super) fn scopes(view: &View<'_>, object: &LowLevelObject) -> Vec<Scope> {
-    let last = || view.get::<LastRevision>(&());
     match object {
         LowLevelObject::Layer2(object) => {
-            let before = last().and_then(|last| last.layer2(&object.name).cloned());
+            let before = last_of::<kinds::Layer2NetworkConfiguration>(view, &object.name);
             before.map(|before| before.scopes()).unwrap_or_default()
         }
         LowLevelObject::Vrf(object) => {
-            let before = last().and_then(|last| last.vrf(&object.name).cloned());
+            let before = last_of::<kinds::VrfRouteConfiguration>(view, &object.name);
             before.map(|before| before.scopes()).unwrap_or_default()
         }
         LowLevelObject::Bgp(object) => {
-            let before = last().and_then(|last| last.bgp(&object.name).cloned());
+            let before = last_of::<kinds::BgpPeering>(view, &object.name);
             before.map(|before| before.scopes()).unwrap_or_default()
         }
         LowLevelObject::MirrorTarget(object) => {
@@ -70,6 +74,70 @@ pub(super) fn scopes(view: &View<'_>, object: &LowLevelObject) -> Vec<Scope> {
             }
         }
     }
+}
+
+/// An object as it runs: generated from its intent before, or as the last revision has it.
+pub(crate) fn running<R>(view: &View<'_>, object: &LowLevel<R::Spec>) -> Option<Arc<R::Spec>>
+where
+    R: InRevision,
+{
+    let key = Key::named(&object.name);
+    if !object.is_generated() {
+        return last_of::<R>(view, &object.name).map(Arc::new);
+    }
+    let meta = view.meta::<R>(&key)?;
+    let is_own = meta.owner.as_ref() == Some(&object.source);
+    view.spec::<R>(&key).filter(|_| is_own)
+}
+
+/// Those of some objects that want what another of them runs, and do not run it themselves: they are served after all others.
+pub(crate) fn challengers<'a, R, T>(
+    view: &View<'_>,
+    objects: impl Iterator<Item = &'a LowLevel<R::Spec>> + Clone,
+    wanted: impl Fn(&R::Spec) -> Vec<T>,
+    meet: impl Fn(&T, &T) -> bool,
+) -> BTreeSet<String>
+where
+    R: InRevision,
+    R::Spec: 'a,
+    T: Ord + Clone,
+{
+    let mut by_item: BTreeMap<T, Vec<&'a LowLevel<R::Spec>>> = BTreeMap::new();
+    for object in objects {
+        for item in wanted(&object.spec) {
+            by_item.entry(item).or_default().push(object);
+        }
+    }
+    let runs = |object: &LowLevel<R::Spec>, item: &T| {
+        let before = running::<R>(view, object);
+        before.is_some_and(|before| wanted(&before).contains(item))
+    };
+    let mut challengers = BTreeSet::new();
+    for (item, own) in &by_item {
+        let others = by_item.iter().filter(|(other, _)| meet(item, other));
+        let others: Vec<_> = others
+            .flat_map(|(other, of)| of.iter().map(move |one| (other, *one)))
+            .collect();
+        if others.len() < 2 {
+            continue;
+        }
+        for object in own {
+            let is_run_by_another = || {
+                let mut rivals = others.iter().filter(|(_, one)| one.name != object.name);
+                rivals.any(|(other, one)| runs(one, other))
+            };
+            if !runs(object, item) && is_run_by_another() {
+                challengers.insert(object.name.clone());
+            }
+        }
+    }
+    challengers
+}
+
+/// A hand-written object as the last revision has it.
+fn last_of<R: InRevision>(view: &View<'_>, name: &str) -> Option<R::Spec> {
+    let last = view.get::<LastRevision>(&())?;
+    R::last(&last, &Key::named(name))
 }
 
 /// The tunnels that configs of nodes have, by VRF and device: where they lead, and their key.

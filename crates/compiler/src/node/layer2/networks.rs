@@ -1,6 +1,9 @@
 //! Two segments cannot have networks that overlap where one table routes both: what is sent there would go to either of them.
 
-use api::{tcaas::Layer2NetworkConfigurationSpec, value::Prefix};
+use api::{
+    tcaas::Layer2NetworkConfigurationSpec,
+    value::{Prefix, VrfName},
+};
 
 use super::Segment;
 use crate::{
@@ -10,25 +13,32 @@ use crate::{
 };
 
 /// Whose table routes a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Table<'a> {
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Table {
     Host,
-    Vrf(&'a str),
+    Vrf(VrfName),
 }
 
 /// The networks that segments have so far.
 #[derive(Default)]
-pub(super) struct Networks<'a>(Vec<(Table<'a>, Prefix, &'a Segment)>);
+pub(super) struct Networks<'a>(Vec<(Table, Prefix, &'a Segment)>);
 
-fn of(spec: &Layer2NetworkConfigurationSpec) -> Vec<(Table<'_>, Prefix)> {
+/// The networks that a segment has, each with whose table routes it.
+pub(super) fn of(spec: &Layer2NetworkConfigurationSpec) -> Vec<(Table, Prefix)> {
     let on_host = lower::networks(spec).into_iter();
     let mut networks: Vec<_> = on_host.map(|prefix| (Table::Host, prefix)).collect();
     if let (Some(vrf), None) = (&spec.vrf, &spec.interface_ref) {
         let gateways = spec.anycast_gateways.iter();
-        let table = Table::Vrf(vrf.as_str());
-        networks.extend(gateways.map(|gateway| (table, gateway.prefix())));
+        let table = || Table::Vrf(vrf.clone());
+        networks.extend(gateways.map(|gateway| (table(), gateway.prefix())));
     }
     networks
+}
+
+/// Whether two networks have addresses in common.
+pub(super) fn overlap(one: Prefix, other: Prefix) -> bool {
+    let (one, other) = (one.net(), other.net());
+    one.contains(&other) || other.contains(&one)
 }
 
 impl<'a> Networks<'a> {
@@ -42,9 +52,7 @@ impl<'a> Networks<'a> {
         let (table, network, other, by) = of(&object.spec).into_iter().find_map(|wanted| {
             let mut held = self.0.iter();
             let (_, other, by) = held.find(|(table, prefix, by)| {
-                let (one, other) = (wanted.1.net(), prefix.net());
-                let overlap = || one.contains(&other) || other.contains(&one);
-                *table == wanted.0 && overlap() && meet(by, object)
+                *table == wanted.0 && overlap(wanted.1, *prefix) && meet(by, object)
             })?;
             Some((wanted.0, wanted.1, *other, &by.source))
         })?;
@@ -59,7 +67,7 @@ impl<'a> Networks<'a> {
             by: Box::new(ObjectRef::clone(by)),
             vrf: match table {
                 Table::Host => None,
-                Table::Vrf(vrf) => Some(vrf.to_owned()),
+                Table::Vrf(vrf) => Some(vrf.to_string()),
             },
             node: node.cloned(),
         };
