@@ -16,7 +16,7 @@ use api::{
     selvedge::{SettingsSpec, SettingsStatus},
     tcaas,
 };
-use serde::{Serialize, Serializer};
+use serde::{Deserialize as _, Serialize, Serializer};
 use serde_json::Value;
 
 pub use self::{
@@ -257,6 +257,37 @@ macro_rules! snapshot {
                 }
                 match subject.kind {
                     $(Kind::$kind => of(&self.$field, &subject.key),)*
+                }
+            }
+
+            /// Puts a status in the place of the one that an object has; nothing happens where the object is not there.
+            pub fn set_status(&mut self, subject: &ObjectRef, status: &Value) {
+                match subject.kind {
+                    $(Kind::$kind => {
+                        if let Some(object) = self.$field.get_mut(&subject.key) {
+                            object.status = <$status>::deserialize(status).ok().map(Arc::new);
+                        }
+                    })*
+                }
+            }
+
+            /// Takes over an object of another snapshot, or, where both have it and only the other has a status, its status.
+            pub fn inherit(&mut self, other: &Self, subject: &ObjectRef) {
+                match subject.kind {
+                    $(Kind::$kind => {
+                        if let Some(object) = other.$field.get(&subject.key) {
+                            let own = self.$field.entry(subject.key.clone());
+                            let own = own.or_insert_with(|| object.clone());
+                            own.status = own.status.take().or_else(|| object.status.clone());
+                        }
+                    })*
+                }
+            }
+
+            /// What Kubernetes knows about an object that can be read.
+            pub fn meta(&self, subject: &ObjectRef) -> Option<&Meta> {
+                match subject.kind {
+                    $(Kind::$kind => self.$field.get(&subject.key).map(|object| &*object.meta),)*
                 }
             }
 

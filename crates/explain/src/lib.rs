@@ -8,6 +8,7 @@ pub mod element;
 pub mod plan;
 pub mod provenance;
 pub mod query;
+pub mod running;
 pub mod why_not;
 
 #[cfg(test)]

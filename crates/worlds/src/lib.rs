@@ -39,5 +39,7 @@ pub fn laws(cases: u32) -> ProptestConfig {
         config.cases = cases;
     }
     config.failure_persistence = None;
+    // Worlds that say nothing about a law are left out, however many are tried.
+    config.max_global_rejects = config.cases.max(config.max_global_rejects);
     config
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use compiler::compile;
 use explain::{
     plan::{Cause, Change, ChangeKind, Group, Plan, plan},
     provenance::{Field, Trace},
+    running::Running,
 };
 
 use serde_json::Value;
@@ -28,15 +28,16 @@ const WIDTH: usize = 72;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     let (before, after) = (input::read(&args.input.paths)?, input::read(&args.to)?);
-    let old = compile(&before.snapshot);
-    let new = compile(&after.snapshot);
-    let has_errors = new.has_errors() || !after.unknown.is_empty();
+    // As a cluster would: who has an address, a number or a last good state keeps it.
+    let old = Running::new(&before.snapshot);
+    let new = old.after(&after.snapshot);
+    let has_errors = new.compilation.has_errors() || !after.unknown.is_empty();
     let plan = plan(
-        &Trace::new(&before.snapshot, &old),
-        &Trace::new(&after.snapshot, &new),
+        &Trace::new(&old.snapshot, &old.compilation),
+        &Trace::new(&new.snapshot, &new.compilation),
     );
     if args.output == Format::Table {
-        problems::show(Format::Table, &after, &new)?;
+        problems::show(Format::Table, &after, &new.compilation)?;
         output::text(&story(&plan));
     } else {
         output::documents(args.output, &[&plan])?;

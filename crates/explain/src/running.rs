@@ -1,0 +1,124 @@
+//! The cluster in which objects run: with everything that they compile into published, as the operator and the agents do it.
+
+use compiler::{
+    Compilation, Compiler, Kind, ObjectRef, Snapshot, Writes, lower::LowLevelObject, revision,
+};
+use serde_json::{Value, json};
+
+/// Rounds of publishing after which a cluster is taken as it is. Addresses that several wait for may need some.
+const ROUNDS: usize = 4;
+
+/// A cluster, and what its objects compile into.
+#[derive(Debug)]
+pub struct Running {
+    /// All objects, generated ones and configs of nodes among them, with their statuses.
+    pub snapshot: Snapshot,
+    /// What they compile into.
+    pub compilation: Compilation,
+}
+
+impl Running {
+    /// The cluster that runs what these objects compile into.
+    pub fn new(snapshot: &Snapshot) -> Self {
+        let mut snapshot = snapshot.clone();
+        for _ in 0..ROUNDS {
+            let mut compiler = Compiler::new(snapshot.clone());
+            let writes = compiler.writes().clone();
+            let (_, compilation) = compiler.compile();
+            publish(&mut snapshot, &writes, compilation);
+            if writes == Writes::default() {
+                break;
+            }
+        }
+        Self::as_it_is(snapshot)
+    }
+
+    /// The cluster in which these objects take the place of those that were written, in one step: what was generated, what nodes have and
+    /// what statuses say is still there.
+    pub fn after(&self, written: &Snapshot) -> Self {
+        let mut snapshot = written.clone();
+        for subject in self.snapshot.subjects() {
+            let is_ours = is_published(&self.snapshot, &subject);
+            if is_ours || snapshot.meta(&subject).is_some() {
+                snapshot.inherit(&self.snapshot, &subject);
+            }
+        }
+        Self::as_it_is(snapshot)
+    }
+
+    fn as_it_is(snapshot: Snapshot) -> Self {
+        let compilation = compiler::compile(&snapshot);
+        Self {
+            snapshot,
+            compilation,
+        }
+    }
+}
+
+/// Whether an object is one that the operator or an agent writes.
+fn is_published(snapshot: &Snapshot, subject: &ObjectRef) -> bool {
+    let owner = snapshot.meta(subject).and_then(|meta| meta.owner.as_ref());
+    let is_generated = owner.is_some_and(|owner| owner.kind.intent().is_some());
+    is_generated
+        || matches!(
+            subject.kind,
+            Kind::NodeNetworkConfig | Kind::NodeNetworkStatus | Kind::NetworkConfigRevision
+        )
+}
+
+/// Writes what differs from what is stored.
+fn publish(snapshot: &mut Snapshot, writes: &Writes, compilation: &Compilation) {
+    for object in writes.objects.values().flat_map(|objects| &**objects) {
+        put(snapshot, &generated(object));
+    }
+    for subject in writes.stale.values().flat_map(|stale| &**stale) {
+        snapshot.remove(subject);
+    }
+    for (subject, status) in &writes.statuses {
+        snapshot.set_status(subject, &status.to_value());
+    }
+    let fingerprint = &compilation.revision.fingerprint;
+    for node in writes.nodes.keys() {
+        if let Some(config) = compilation.nodes.get(node) {
+            let spec = config.spec(fingerprint);
+            let status = json!({"configStatus": "provisioned", "observedRevision": spec.revision});
+            let mut document = document(Kind::NodeNetworkConfig, &json!({"name": node}), &spec);
+            document["status"] = status;
+            put(snapshot, &document);
+        }
+    }
+    let revisions: Vec<ObjectRef> = snapshot
+        .subjects()
+        .filter(|subject| subject.kind == Kind::NetworkConfigRevision)
+        .collect();
+    for subject in revisions {
+        snapshot.remove(&subject);
+    }
+    let metadata = json!({"name": revision::object_name(fingerprint)});
+    let spec = compilation.revision.spec(&compilation.objects);
+    let stored = document(Kind::NetworkConfigRevision, &metadata, &spec);
+    put(snapshot, &stored);
+}
+
+fn put(snapshot: &mut Snapshot, document: &Value) {
+    let mut new = Snapshot::default();
+    if let compiler::Insertion::Object(subject) = new.insert(document) {
+        snapshot.remove(&subject);
+        snapshot.inherit(&new, &subject);
+    }
+}
+
+fn document(kind: Kind, metadata: &Value, spec: &impl serde::Serialize) -> Value {
+    json!({"apiVersion": kind.api_version(), "kind": kind.to_string(), "metadata": metadata, "spec": spec})
+}
+
+/// A low-level object that is generated from an intent, as it is stored.
+fn generated(object: &LowLevelObject) -> Value {
+    let source = object.source();
+    let owner = json!({
+        "apiVersion": source.kind.api_version(), "kind": source.kind.to_string(), "name": source.key.name,
+        "uid": object.uid().unwrap_or_default(), "controller": true,
+    });
+    let metadata = json!({"name": object.name(), "ownerReferences": [owner]});
+    document(object.kind(), &metadata, &object.spec())
+}
