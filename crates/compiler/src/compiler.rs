@@ -315,11 +315,12 @@ impl Worlds {
                 kept: Kept::default(),
             });
             now.keep(snapshot, &self.changed, last.as_deref(), kept.clone());
-            // What was not well either stays as its author wants it. What cannot be read is wrong as it is now.
-            let still = now.world.broken(|problem| problem.kind.is_mistake());
-            let is_well = |subject: &ObjectRef| {
-                !still.contains(subject) || snapshot.unread.contains_key(subject)
-            };
+            // What was not well either stays as its author wants it. What its document says is wrong with it is so as it is now.
+            let is_document = |problem: &Problem| snapshot.unreadable.contains(problem);
+            let still = now
+                .world
+                .broken(|problem| problem.kind.is_mistake() && !is_document(problem));
+            let is_well = |subject: &ObjectRef| !still.contains(subject);
             if !kept.objects.iter().all(is_well) {
                 kept.objects.retain(is_well);
                 if kept.is_empty() {

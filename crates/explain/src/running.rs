@@ -82,9 +82,13 @@ fn publish(snapshot: &mut Snapshot, writes: &Writes, compilation: &Compilation) 
         if let Some(config) = compilation.nodes.get(node) {
             let spec = config.spec(fingerprint);
             let status = json!({"configStatus": "provisioned", "observedRevision": spec.revision});
-            let mut document = document(Kind::NodeNetworkConfig, &json!({"name": node}), &spec);
-            document["status"] = status;
-            put(snapshot, &document);
+            let metadata = json!({"name": node});
+            put(
+                snapshot,
+                &document(Kind::NodeNetworkConfig, &metadata, &spec),
+            );
+            let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
+            snapshot.set_status(&subject, &status);
         }
     }
     let revisions: Vec<ObjectRef> = snapshot

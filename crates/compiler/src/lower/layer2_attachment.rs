@@ -122,7 +122,15 @@ fn over_the_fabric(
         problems.push(author.problem("spec.destinations", kind));
         return None;
     };
-    let reach = reach::resolve(view, subject, selector, problems)?;
+    let mut reach = reach::resolve(view, subject, selector, problems)?;
+    if reach.vrfs.is_empty() {
+        let vrfs = reach::last(view, subject);
+        if vrfs.is_empty() {
+            return None;
+        }
+        let matched = Arc::clone(&reach.matched);
+        reach = Arc::new(reach::Reach { vrfs, matched });
+    }
     if sriov_vlan(spec, network).is_some() && reach.vrfs.len() > 1 {
         let vrfs = reach.vrfs.len();
         let kind = problem::Kind::SriovSeveralVrfs { vrfs };

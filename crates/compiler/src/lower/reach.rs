@@ -8,6 +8,7 @@ use api::{
     value::{Prefix, RouteTarget, Vni, VrfName},
 };
 
+use super::low_level::StoredByOwner;
 use crate::{
     memo::{Index, Query},
     problem::{self, Problem},
@@ -120,6 +121,22 @@ pub(super) fn resolve(
     reached.reach.clone()
 }
 
+/// The VRFs that an attachment was last in, without anything behind them: its segment stays there when nothing is left to select.
+pub(super) fn last(view: &View<'_>, subject: &ObjectRef) -> BTreeMap<VrfName, ReachedVrf> {
+    let stored = view.who::<StoredByOwner>(&Some(subject.clone()));
+    let stored = stored.iter().filter_map(|stored| {
+        let spec = view.spec::<kinds::VrfRouteConfiguration>(&stored.key);
+        let spec = spec.filter(|_| stored.kind == Kind::VrfRouteConfiguration)?;
+        let reached = ReachedVrf {
+            vni: spec.vni?,
+            route_target: spec.route_target?,
+            prefixes: Vec::new(),
+        };
+        Some((spec.vrf.clone(), reached))
+    });
+    stored.collect()
+}
+
 fn reach(
     view: &View<'_>,
     selector: &LabelSelector,
@@ -192,9 +209,10 @@ fn reach(
             problems.push(problem::Kind::UnreadableReference { target });
         }
     }
+    // Nothing is left to select where Destinations were taken away on purpose: what came from them goes.
     if vrfs.is_empty() && complete {
         problems.push(problem::Kind::NoDestination);
     }
     let matched = Arc::new(matched);
-    (complete && !vrfs.is_empty()).then_some(Reach { vrfs, matched })
+    complete.then_some(Reach { vrfs, matched })
 }

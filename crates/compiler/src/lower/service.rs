@@ -87,7 +87,12 @@ impl Request<'_> {
         let network = self.network(view, problems);
         let reach = match self.destinations {
             None => Some(Arc::default()),
-            Some(selector) => reach::resolve(view, self.subject, selector, problems),
+            Some(selector) => {
+                let reach = reach::resolve(view, self.subject, selector, problems);
+                // One that never ran waits until something is selected.
+                let runs = || !reach::last(view, self.subject).is_empty();
+                reach.filter(|reach| !reach.vrfs.is_empty() || runs())
+            }
         };
         let (network, reach) = (network?, reach?);
         selects_well.then_some(Resolved { network, reach })
@@ -211,5 +216,5 @@ pub(super) fn count_or_addresses(
 /// Whether nothing of what was found keeps an intent out of effect.
 fn is_sound(problems: &[Problem]) -> bool {
     let mut problems = problems.iter();
-    problems.all(|problem| problem.severity() != problem::Severity::Error)
+    problems.all(|problem| !problem.kind.is_mistake())
 }
