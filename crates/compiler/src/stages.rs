@@ -130,6 +130,7 @@ memo::tables! {
         AddressesByClaim: ipam::AddressesByClaim,
         ClaimsByNode: ipam::ClaimsByNode,
         StoredByVni: node::StoredByVni,
+        HeldVnis: network::HeldVnis,
         GivenByAddress: mirror::GivenByAddress,
         InterfaceFaults: node::InterfaceFaults,
         Problems: problems::Problems,

@@ -84,6 +84,38 @@ impl Query for WantedVni {
     }
 }
 
+/// The Networks that run each VNI: their status says so, and they still want it.
+pub(crate) struct HeldVnis;
+impl Index for HeldVnis {
+    type Source = Key;
+    type Key = Vni;
+    type Item = ObjectRef;
+    fn sources(view: &View<'_>) -> Vec<Key> {
+        view.keys::<kinds::Network>().to_vec()
+    }
+    fn entries(view: &View<'_>, key: &Key) -> Vec<(Vni, ObjectRef)> {
+        let spec = view.spec::<kinds::Network>(key);
+        let status = view.status::<kinds::Network>(key);
+        let held = status.and_then(|status| status.vni);
+        let wanted = spec.and_then(|spec| spec.vni);
+        let held = held.filter(|held| wanted.is_none_or(|wanted| wanted == *held));
+        let entry = held.map(|vni| (vni, reference(Kind::Network, key)));
+        entry.into_iter().collect()
+    }
+}
+
+/// Who runs a VNI, where that is not this object.
+pub(super) fn vni_held_by_another(
+    view: &View<'_>,
+    vni: Vni,
+    subject: &ObjectRef,
+) -> Option<ObjectRef> {
+    let holders = view.who::<HeldVnis>(&vni);
+    let is_own = holders.contains(subject);
+    let another = holders.first().filter(|_| !is_own);
+    another.cloned()
+}
+
 /// The VNIs of all Networks, by name, and what is wrong with those that have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Vnis {
@@ -93,7 +125,8 @@ pub(crate) struct Vnis {
 
 /// The VNIs of Networks: their own, the ones they were given before, or the next of the range.
 ///
-/// A VNI is an identity across the whole fabric: of two that claim one, the younger carries the problem.
+/// A VNI is an identity across the whole fabric: of two that claim one, the one that runs it keeps it, then the older; the other carries the
+/// problem.
 pub(crate) struct NetworkVnis;
 impl Query for NetworkVnis {
     type Key = ();
@@ -114,14 +147,18 @@ impl Query for NetworkVnis {
         let mut before: BTreeMap<&str, Option<Vni>> = BTreeMap::new();
         for (key, (wanted, age)) in wanted {
             match wanted {
-                Wanted::Own(vni) => own.push((age, key, vni)),
+                Wanted::Own(vni) => {
+                    let subject = reference(Kind::Network, key);
+                    let rival = vni_held_by_another(view, vni, &subject);
+                    own.push((rival.is_some(), age, key, vni, rival));
+                }
                 Wanted::Any(vni) => drop(before.insert(&key.name, vni)),
             }
         }
         own.sort();
-        for (_, key, vni) in own {
+        for (_, _, key, vni, rival) in own {
             let subject = reference(Kind::Network, key);
-            if let Some(by) = holders.get(&vni).cloned() {
+            if let Some(by) = holders.get(&vni).cloned().or(rival) {
                 let node = None;
                 let kind = problem::Kind::VniTaken { vni, by, node };
                 problems.push(Problem::new(subject, "spec.vni", kind));

@@ -8,12 +8,13 @@ use api::{
     value::{RouteTarget, Vni, VrfName},
 };
 
+use super::network;
 use crate::{
     memo::Query,
     names,
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
-    view::{View, reference},
+    view::{Aged, View, reference},
 };
 
 /// A VRF that can be used.
@@ -39,7 +40,7 @@ pub(crate) struct Resolution {
 
 /// All VRFs.
 ///
-/// A name stands for one VNI and one route target, and a VNI for one name; the older object is served first.
+/// A name stands for one VNI and one route target, and a VNI for one name; whoever runs it is served first, then the older object.
 pub(crate) struct Resolved;
 impl Query for Resolved {
     type Key = ();
@@ -50,9 +51,30 @@ impl Query for Resolved {
         let mut problems = Vec::new();
         let mut names: BTreeMap<VrfName, (ResolvedVrf, ObjectRef)> = BTreeMap::new();
         let mut vnis: BTreeMap<Vni, (VrfName, ObjectRef)> = BTreeMap::new();
-        for object in view.by_age::<kinds::Vrf>() {
+        let mut objects = view.by_age::<kinds::Vrf>();
+        let runs = |object: &Aged<kinds::Vrf>| {
+            let status = view.status::<kinds::Vrf>(&object.key);
+            let vrf = complete(&settings, &object.spec);
+            status.is_some_and(|status| {
+                vrf.is_ok_and(|vrf| {
+                    (status.vni, status.route_target) == (Some(vrf.vni), Some(vrf.route_target))
+                })
+            })
+        };
+        objects.sort_by_cached_key(|object| !runs(object));
+        for object in objects {
             let subject = reference(Kind::Vrf, &object.key);
+            let runs = runs(&object);
             let checked = complete(&settings, &object.spec).and_then(|vrf| {
+                let segment = network::vni_held_by_another(view, vrf.vni, &subject);
+                if let Some(by) = segment.filter(|_| !runs) {
+                    let kind = problem::Kind::VniTaken {
+                        vni: vrf.vni,
+                        by,
+                        node: None,
+                    };
+                    return Err(("spec.vni", kind));
+                }
                 let (first, by) = names
                     .entry(vrf.name.clone())
                     .or_insert_with(|| (vrf.clone(), subject.clone()));
