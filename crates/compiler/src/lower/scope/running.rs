@@ -108,6 +108,13 @@ where
             by_item.entry(item).or_default().push(object);
         }
     }
+    // Hardly ever do two want the same. Where prefixes overlap, some two that are next to each other do.
+    let neighbors = by_item.keys().zip(by_item.keys().skip(1));
+    let is_contested = by_item.values().any(|objects| objects.len() > 1)
+        || neighbors.into_iter().any(|(one, next)| meet(one, next));
+    if !is_contested {
+        return BTreeSet::new();
+    }
     let runs = |object: &LowLevel<R::Spec>, item: &T| {
         let before = running::<R>(view, object);
         before.is_some_and(|before| wanted(&before).contains(item))
