@@ -97,6 +97,8 @@ pub(crate) fn out_of_effect(problems: &[Problem]) -> BTreeSet<ObjectRef> {
                 problem::Kind::Unreadable { .. }
                     | problem::Kind::RuleBroken { .. }
                     | problem::Kind::InvalidSelector(_)
+                    | problem::Kind::LineTwice { .. }
+                    | problem::Kind::SeqTwice { .. }
                     | problem::Kind::MissingReference { .. }
                     | problem::Kind::TimersDoNotFit
                     | problem::Kind::LowLevelConflict { .. }

@@ -141,7 +141,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         }
         Finding::HandWritten(subject) => {
             let mut problems: Vec<Problem> = node_share(view, subject).problems.clone();
-            problems.extend(low_level::selector_problem(view, subject));
+            problems.extend(low_level::own_problems(view, subject));
             if subject.kind == Kind::BgpPeering {
                 let wrong = view.get::<WrongWithPeering>(&subject.key.name.to_string());
                 problems.extend(wrong.iter().cloned());
