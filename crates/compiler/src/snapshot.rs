@@ -4,6 +4,7 @@
 //! cannot be read becomes a [`Problem`] of its own and harms no other.
 
 mod kind;
+mod metadata;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -380,8 +381,9 @@ impl Snapshot {
         }
         match Kind::find(api_version, kind) {
             Lookup::Ours(kind) => {
-                let Some(key) = read::key(kind, document) else {
-                    return Insertion::Unknown(format!("{kind}: metadata.name is missing"));
+                let key = match read::key(kind, document) {
+                    Ok(key) => key,
+                    Err(why) => return Insertion::Unknown(format!("{kind}: {why}")),
                 };
                 self.store(kind, document);
                 Insertion::Object(ObjectRef { kind, key })
