@@ -357,6 +357,13 @@ pub enum Insertion {
     Object(ObjectRef),
     /// It is none of ours: `apiVersion/kind`.
     Foreign(String),
+    /// It is none of ours, but has the name of one of our kinds, so that its group may be a mistake.
+    Misplaced {
+        /// `apiVersion/kind`.
+        kind: String,
+        /// What is likely to be meant.
+        message: String,
+    },
     /// It cannot be told what it is, or it is no kind that we know in our own groups.
     Unknown(String),
 }
@@ -389,6 +396,10 @@ impl Snapshot {
                 Insertion::Object(ObjectRef { kind, key })
             }
             Lookup::Foreign => Insertion::Foreign(format!("{api_version}/{kind}")),
+            Lookup::Misplaced(message) => Insertion::Misplaced {
+                kind: format!("{api_version}/{kind}"),
+                message,
+            },
             Lookup::Unknown(message) => Insertion::Unknown(message),
         }
     }

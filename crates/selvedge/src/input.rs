@@ -54,6 +54,8 @@ pub(crate) struct World {
     pub(crate) origins: BTreeMap<ObjectRef, Origin>,
     /// Documents that are no object at all, or of no known kind.
     pub(crate) unknown: Vec<(Origin, String)>,
+    /// Documents of somebody else's kinds whose group may be a mistake.
+    pub(crate) misplaced: Vec<(Origin, String)>,
     /// How many objects of somebody else's kinds were passed over, by kind.
     pub(crate) foreign: BTreeMap<String, usize>,
     rules: Rules,
@@ -175,6 +177,10 @@ impl World {
                 }
             }
             Insertion::Foreign(kind) => *self.foreign.entry(kind).or_default() += 1,
+            Insertion::Misplaced { kind, message } => {
+                *self.foreign.entry(kind).or_default() += 1;
+                self.misplaced.push((origin, message));
+            }
             Insertion::Unknown(message) => self.unknown.push((origin, message)),
         }
     }

@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
             }
             found = match Kind::find(api_version, kind) {
                 Lookup::Ours(kind) => Some(ObjectRef::named(kind, name)),
-                Lookup::Foreign | Lookup::Unknown(_) => None,
+                Lookup::Foreign | Lookup::Misplaced(_) | Lookup::Unknown(_) => None,
             };
         }
         found
