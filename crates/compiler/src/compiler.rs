@@ -95,7 +95,9 @@ impl Prepared {
         let mut new = Snapshot::default();
         match new.insert(document) {
             Insertion::Object(subject) => Ok(Self { subject, new }),
-            other @ (Insertion::Foreign(_) | Insertion::Unknown(_)) => Err(other),
+            other @ (Insertion::Foreign(_)
+            | Insertion::Misplaced { .. }
+            | Insertion::Unknown(_)) => Err(other),
         }
     }
 

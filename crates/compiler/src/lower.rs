@@ -6,6 +6,7 @@
 pub(crate) mod addresses;
 pub(crate) mod bgp_neighbor;
 mod collector;
+mod filter_lines;
 mod host_attachment;
 pub(crate) mod inbound;
 pub(crate) mod intent;

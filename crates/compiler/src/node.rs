@@ -31,7 +31,7 @@ use self::group::{Group, Named};
 pub(crate) use self::{
     checks::{
         Carriers, InterfaceFault, InterfaceFaults, NotesNodesOutside, PeeringsInEffect,
-        ProblemsOfGroup, interface_problem, is_idle,
+        ProblemsOfGroup, interface_problem, is_idle, selects_no_node,
     },
     group::{
         BuiltFor, FirstNode, HasOverlay, MembersOf, NumbersFor, SteeringFor, Tables, TablesFor,
@@ -39,7 +39,8 @@ pub(crate) use self::{
     },
     peers::WrongWithPeering,
     selection::{
-        AskedKeys, Facet, Facets, NodesBySignature, Requirements, Signature, SignatureOf, signature,
+        AskedKeys, Facet, Facets, NodesBySignature, Requirements, SelectsNoNode, Signature,
+        SignatureOf, SignaturesByLabel, signature,
     },
     stored::{ProgressOf, PublishedOf},
     underlay::{AddressesOfPool, HoldersByAddress, PlanOf, PlansFor, place, router_addresses},

@@ -76,6 +76,20 @@ pub enum Kind {
     /// A selector is not well formed.
     #[error("{0}")]
     InvalidSelector(InvalidSelector),
+    /// Two lines of a filter match the same prefixes.
+    #[error("matches the same prefixes as {other}: one of the two lines has no effect")]
+    LineTwice {
+        /// Path of the first of them.
+        other: String,
+    },
+    /// Two lines of a filter have the same place.
+    #[error("seq {seq} is also used by {other}: the order of the two lines is undefined")]
+    SeqTwice {
+        /// The number.
+        seq: u32,
+        /// Path of the first of them.
+        other: String,
+    },
     /// A selector selects no Destination.
     #[error("selects no Destination")]
     NoDestination,
@@ -689,6 +703,8 @@ impl Kind {
             | Self::MatchesNothing { .. }
             | Self::TunnelTaken { .. }
             | Self::NameTaken { .. }
+            | Self::LineTwice { .. }
+            | Self::SeqTwice { .. }
             | Self::SecondUnderlay { .. } => true,
             Self::UnknownField
             | Self::Duplicate

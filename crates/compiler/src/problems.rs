@@ -4,8 +4,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     lower::{
-        addresses::node_share, intent, low_level, merge::Merged, network::NetworkVnis, notes,
-        reach, vrf,
+        LowLevelObject,
+        addresses::node_share,
+        intent, low_level,
+        merge::{Merged, in_effect},
+        network::NetworkVnis,
+        notes, reach, vrf,
     },
     memo::{Index, Input, Part, Parts, Query},
     mirror::{AllMirrors, HasMirrors, MirrorsOf},
@@ -15,7 +19,7 @@ use crate::{
     },
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
-    view::{Unreadable, View},
+    view::{Unreadable, View, reference},
 };
 
 /// Where problems are found.
@@ -141,14 +145,20 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         }
         Finding::HandWritten(subject) => {
             let mut problems: Vec<Problem> = node_share(view, subject).problems.clone();
-            problems.extend(low_level::selector_problem(view, subject));
+            problems.extend(low_level::own_problems(view, subject));
             if subject.kind == Kind::BgpPeering {
                 let wrong = view.get::<WrongWithPeering>(&subject.key.name.to_string());
                 problems.extend(wrong.iter().cloned());
             }
+            if let Some(object) = in_effect(view, subject)
+                && let Some(selector) = object.node_selector()
+                && !is_peering_on_a_segment(&object)
+            {
+                problems.extend(node::selects_no_node(view, subject, selector));
+            }
             problems
         }
-        Finding::Underlay(key) => view.get::<PlanOf>(key).problems.clone(),
+        Finding::Underlay(key) => of_underlay(view, key),
         Finding::VrfNumbers => view.get::<NumbersOfAll>(&()).problems.clone(),
         Finding::Unreached => node::unreached(view),
         Finding::WithoutNodes => node::problems_without_nodes(view),
@@ -159,11 +169,41 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
     }
 }
 
+fn of_underlay(view: &View<'_>, key: &Key) -> Vec<Problem> {
+    let mut problems = view.get::<PlanOf>(key).problems.clone();
+    let spec = view.spec::<kinds::Underlay>(key);
+    let selector = spec.as_ref().and_then(|spec| spec.node_selector.as_ref());
+    if let Some(selector) = selector.filter(|selector| selector.check().is_ok()) {
+        let subject = reference(Kind::Underlay, key);
+        problems.extend(node::selects_no_node(view, &subject, selector));
+    }
+    problems
+}
+
+/// Whether it is said elsewhere that none of the nodes which the object selects has its segment.
+fn is_peering_on_a_segment(object: &LowLevelObject) -> bool {
+    match object {
+        LowLevelObject::Bgp(peering) => peering.spec.peering_vlan.is_some(),
+        LowLevelObject::Layer2(_)
+        | LowLevelObject::Vrf(_)
+        | LowLevelObject::MirrorTarget(_)
+        | LowLevelObject::MirrorSelector(_) => false,
+    }
+}
+
 /// What is wrong with an intent, and with hand-written objects that yield to it.
 fn of_intent(view: &View<'_>, subject: &ObjectRef) -> Vec<Problem> {
     let merged = view.get::<Merged>(subject);
     let mut problems = merged.problems.clone();
     problems.extend(node_share(view, subject).problems.iter().cloned());
+    let mut selectors = merged.objects.iter().map(LowLevelObject::node_selector);
+    if let Some(selector) = selectors.find_map(|selector| selector)
+        && let Some(note) = node::selects_no_node(view, subject, selector)
+        // What is in effect may be what the intent was before, or be selected by another intent.
+        && intent::nodes(view, subject).as_ref() == Some(selector)
+    {
+        problems.push(note);
+    }
     let sessions = merged.objects.iter();
     for object in sessions.filter(|one| one.kind() == Kind::BgpPeering) {
         let wrong = view.get::<WrongWithPeering>(&object.name().to_owned());

@@ -4,6 +4,7 @@
 //! cannot be read becomes a [`Problem`] of its own and harms no other.
 
 mod kind;
+mod metadata;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -387,6 +388,13 @@ pub enum Insertion {
     Object(ObjectRef),
     /// It is none of ours: `apiVersion/kind`.
     Foreign(String),
+    /// It is none of ours, but has the name of one of our kinds, so that its group may be a mistake.
+    Misplaced {
+        /// `apiVersion/kind`.
+        kind: String,
+        /// What is likely to be meant.
+        message: String,
+    },
     /// It cannot be told what it is, or it is no kind that we know in our own groups.
     Unknown(String),
 }
@@ -411,13 +419,18 @@ impl Snapshot {
         }
         match Kind::find(api_version, kind) {
             Lookup::Ours(kind) => {
-                let Some(key) = read::key(kind, document) else {
-                    return Insertion::Unknown(format!("{kind}: metadata.name is missing"));
+                let key = match read::key(kind, document) {
+                    Ok(key) => key,
+                    Err(why) => return Insertion::Unknown(format!("{kind}: {why}")),
                 };
                 self.store(kind, document);
                 Insertion::Object(ObjectRef { kind, key })
             }
             Lookup::Foreign => Insertion::Foreign(format!("{api_version}/{kind}")),
+            Lookup::Misplaced(message) => Insertion::Misplaced {
+                kind: format!("{api_version}/{kind}"),
+                message,
+            },
             Lookup::Unknown(message) => Insertion::Unknown(message),
         }
     }

@@ -166,7 +166,11 @@ pub(crate) fn prepare(kind: Kind, object: DynamicObject) -> Option<Box<Prepared>
     match Prepared::read(&document(kind, object)) {
         Ok(prepared) => Some(Box::new(prepared)),
         Err(Insertion::Object(subject)) => unreachable!("{subject} is an object"),
-        Err(Insertion::Unknown(message) | Insertion::Foreign(message)) => {
+        Err(
+            Insertion::Unknown(message)
+            | Insertion::Foreign(message)
+            | Insertion::Misplaced { message, .. },
+        ) => {
             tracing::warn!(%kind, message, "cannot decode object from the API server");
             None
         }

@@ -1,7 +1,9 @@
 //! From files to a snapshot: every document with where it came from, so that a message can say so.
 
+mod yaml;
+
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fmt, fs,
     io::Read,
     path::{Path, PathBuf},
@@ -52,6 +54,8 @@ pub(crate) struct World {
     pub(crate) origins: BTreeMap<ObjectRef, Origin>,
     /// Documents that are no object at all, or of no known kind.
     pub(crate) unknown: Vec<(Origin, String)>,
+    /// Documents of somebody else's kinds whose group may be a mistake.
+    pub(crate) misplaced: Vec<(Origin, String)>,
     /// How many objects of somebody else's kinds were passed over, by kind.
     pub(crate) foreign: BTreeMap<String, usize>,
     rules: Rules,
@@ -119,7 +123,7 @@ impl World {
 
     /// Adds the documents of one text.
     pub(crate) fn add(&mut self, file: &str, text: &str) {
-        match documents(text) {
+        match yaml::documents(text) {
             Ok(documents) => {
                 let several = documents.len() > 1;
                 let lines = first_lines(text);
@@ -163,25 +167,28 @@ impl World {
         }
         // Like the API server: a field that is null is not there.
         let document = without_null_fields(document);
+        let known = self.snapshot.unreadable.len();
         match self.snapshot.insert(&document) {
             Insertion::Object(object) => {
-                self.check_rules(&object, &document);
-                self.origins.entry(object).or_insert(origin);
+                // Of an object that appears twice the first one counts, and its rules were checked.
+                if let Entry::Vacant(place) = self.origins.entry(object.clone()) {
+                    place.insert(origin);
+                    self.check_rules(&object, &document, known);
+                }
             }
             Insertion::Foreign(kind) => *self.foreign.entry(kind).or_default() += 1,
+            Insertion::Misplaced { kind, message } => {
+                *self.foreign.entry(kind).or_default() += 1;
+                self.misplaced.push((origin, message));
+            }
             Insertion::Unknown(message) => self.unknown.push((origin, message)),
         }
     }
 
-    /// Adds what rules of its kind the object breaks, except where the reader has already said so.
-    fn check_rules(&mut self, object: &ObjectRef, document: &Value) {
+    /// Adds what rules of its kind the object breaks, except where the reader has already said so: in its problems from `known` on.
+    fn check_rules(&mut self, object: &ObjectRef, document: &Value, known: usize) {
         let broken = self.rules.broken(object, document);
-        let said: Vec<_> = self
-            .snapshot
-            .unreadable
-            .iter()
-            .filter(|problem| problem.subject == *object)
-            .collect();
+        let said: Vec<_> = self.snapshot.unreadable.iter().skip(known).collect();
         let new = broken
             .into_iter()
             .filter(|problem| !said.iter().any(|said| said.field == problem.field));
@@ -230,14 +237,4 @@ fn first_lines(text: &str) -> Vec<usize> {
         }
     }
     lines
-}
-
-/// The documents of a YAML or JSON text; empty ones are left out.
-fn documents(text: &str) -> Result<Vec<Value>, String> {
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
-    Ok(documents
-        .into_iter()
-        .filter(|document| !document.is_null())
-        .collect())
 }

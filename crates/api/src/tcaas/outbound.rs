@@ -35,14 +35,17 @@ use crate::{
 #[schemars(extend("x-kubernetes-validations" = rules([
     ("has(self.count) != has(self.addresses)", "exactly one of count and addresses must be set"),
     (
-        "!has(self.count) || !has(self.replicas) || self.count > self.replicas",
-        "count must be greater than replicas: a gateway that is being replaced needs an address too",
+        "!has(self.count) || self.count > (has(self.replicas) ? self.replicas : 1)",
+        "count must be greater than replicas, which is at least 1: a gateway that is being replaced needs an address too",
     ),
     (
-        "!has(self.addresses) || !has(self.replicas) \
-         || ((!has(self.addresses.ipv4) || size(self.addresses.ipv4) == 0 || size(self.addresses.ipv4) > self.replicas) \
-         && (!has(self.addresses.ipv6) || size(self.addresses.ipv6) == 0 || size(self.addresses.ipv6) > self.replicas))",
-        "each family in addresses needs more addresses than replicas: a gateway that is being replaced needs an address too",
+        "!has(self.addresses) \
+         || ((!has(self.addresses.ipv4) || size(self.addresses.ipv4) == 0 \
+         || size(self.addresses.ipv4) > (has(self.replicas) ? self.replicas : 1)) \
+         && (!has(self.addresses.ipv6) || size(self.addresses.ipv6) == 0 \
+         || size(self.addresses.ipv6) > (has(self.replicas) ? self.replicas : 1)))",
+        "each family in addresses needs more addresses than replicas, which is at least 1: \
+         a gateway that is being replaced needs an address too",
     ),
 ])))]
 pub struct OutboundSpec {
@@ -56,15 +59,16 @@ pub struct OutboundSpec {
     /// Selects the nodes that carry the routes, by label. Without it all nodes do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<LabelSelector>,
-    /// How many addresses to take, of each family the network has; more than `replicas`. Exactly one of `count` and `addresses` must
+    /// How many addresses to take, of each family the network has; more than `replicas`, and at least 2. Exactly one of `count` and `addresses` must
     /// be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65536))]
     pub count: Option<u32>,
-    /// The addresses themselves. Exactly one of `count` and `addresses` must be set.
+    /// The addresses themselves; of each family none or more than `replicas`, and at least 2. Exactly one of `count` and `addresses`
+    /// must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses: Option<AddressLists>,
-    /// How many gateways run. Without it there is one fewer than there are addresses, but at least one.
+    /// How many gateways run. Without it there is one fewer than there are addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub replicas: Option<u32>,

@@ -229,6 +229,15 @@ pub(crate) fn destinations(view: &View<'_>, subject: &ObjectRef) -> Option<Label
     })
 }
 
+/// What an intent selects nodes by.
+pub(crate) fn nodes(view: &View<'_>, subject: &ObjectRef) -> Option<LabelSelector> {
+    let kind = subject.kind.intent()?;
+    with_intent!(kind, Of => {
+        let spec = view.spec::<Of>(&subject.key)?;
+        <Of as Intent>::terms(&spec).nodes.cloned()
+    })
+}
+
 /// What an intent says.
 pub fn terms<'a>(snapshot: &'a Snapshot, subject: &ObjectRef) -> Option<Terms<'a>> {
     let kind = subject.kind.intent()?;

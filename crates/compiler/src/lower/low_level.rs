@@ -11,13 +11,16 @@ use api::{
 };
 use serde::Serialize;
 
-use super::scope::{Scope, Scoped};
+use super::{
+    filter_lines,
+    scope::{Scope, Scoped},
+};
 use crate::{
     fingerprint::{self, Digest},
     memo::{Index, Query, Registered},
     problem::{self, Problem},
     snapshot::{Key, Kind, Meta, ObjectRef, Resource, kinds},
-    view::{AllUnread, View, reference},
+    view::{AllUnread, View},
 };
 
 /// A low-level object: generated from an intent, or written by a person.
@@ -357,32 +360,33 @@ pub(super) fn are_any_hand_written(view: &View<'_>) -> bool {
     !hand_written(view).is_empty() || unread.iter().any(|subject| is_low_level(subject.kind))
 }
 
-/// A low-level object that a person wrote, if its node selector is well formed: else it would select nothing without a word.
+/// A low-level object that a person wrote, if nothing is wrong with it by itself: a broken node selector would select nothing without
+/// a word.
 pub(crate) struct HandWritten;
 impl Query for HandWritten {
     type Key = ObjectRef;
     type Value = Option<LowLevelObject>;
     fn compute(view: &View<'_>, subject: &ObjectRef) -> Option<LowLevelObject> {
         let object = stored(view, subject, subject)?;
-        let selector = object.node_selector().map(LabelSelector::check);
-        let is_sound = !matches!(selector, Some(Err(_)));
         let is_own = view.meta_of(subject)?.owner.is_none();
-        (is_sound && is_own).then_some(object)
+        (is_own && faults(subject, &object).is_empty()).then_some(object)
     }
 }
 
-/// What is wrong with the node selector of an object that a person wrote.
-pub(crate) fn selector_problem(view: &View<'_>, subject: &ObjectRef) -> Option<Problem> {
+/// What is wrong with an object that a person wrote, whatever others there are.
+pub(crate) fn own_problems(view: &View<'_>, subject: &ObjectRef) -> Vec<Problem> {
     if view.get::<HandWritten>(subject).is_some() {
-        return None;
+        return Vec::new();
     }
-    let object = stored(view, subject, subject)?;
-    match object.node_selector().map(LabelSelector::check) {
-        Some(Err(error)) => {
-            let kind = problem::Kind::InvalidSelector(error);
-            let subject = reference(subject.kind, &subject.key);
-            Some(Problem::new(subject, "spec.nodeSelector", kind))
-        }
-        Some(Ok(())) | None => None,
+    let object = stored(view, subject, subject);
+    object.map_or_else(Vec::new, |object| faults(subject, &object))
+}
+
+fn faults(subject: &ObjectRef, object: &LowLevelObject) -> Vec<Problem> {
+    let mut faults = filter_lines::problems(subject, object);
+    if let Some(Err(error)) = object.node_selector().map(LabelSelector::check) {
+        let kind = problem::Kind::InvalidSelector(error);
+        faults.push(Problem::new(subject.clone(), "spec.nodeSelector", kind));
     }
+    faults
 }

@@ -151,18 +151,19 @@ fn everywhere(ipv4: bool) -> Prefix {
     Prefix::of(net)
 }
 
-/// A gateway that is being replaced needs an address beside those of the running ones; the same words as the kind's own definition.
+/// A gateway that is being replaced needs an address beside those of the running ones, of which there is one where no number is said; the
+/// same words as the kind's own definition.
 fn room_for_replacement(subject: &ObjectRef, spec: &OutboundSpec) -> Option<Problem> {
-    let replicas = spec.replicas?;
+    let replicas = spec.replicas.unwrap_or(1);
     let enough = |addresses: usize| {
         addresses == 0 || u32::try_from(addresses).unwrap_or(u32::MAX) > replicas
     };
     let message = match (spec.count, &spec.addresses) {
         (Some(count), _) if count <= replicas => {
-            "count must be greater than replicas: a gateway that is being replaced needs an address too"
+            "count must be greater than replicas, which is at least 1: a gateway that is being replaced needs an address too"
         }
         (None, Some(lists)) if !enough(lists.ipv4.len()) || !enough(lists.ipv6.len()) => {
-            "each family in addresses needs more addresses than replicas: a gateway that is being replaced needs an address too"
+            "each family in addresses needs more addresses than replicas, which is at least 1: a gateway that is being replaced needs an address too"
         }
         _ => return None,
     };

@@ -2,14 +2,17 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use api::tcaas::{BgpPeeringSpec, Layer2NetworkConfigurationSpec};
+use api::{
+    meta::LabelSelector,
+    tcaas::{BgpPeeringSpec, Layer2NetworkConfigurationSpec},
+};
 
 use super::{
     ForwardingOf, Shared,
     group::{BuiltFor, HasOverlay, MembersOf},
     mtu::{self, Narrowest},
     peers::WrongWithPeering,
-    selection::{Facet, Facets, NodesBySignature, Signature},
+    selection::{Facet, Facets, NodesBySignature, SelectsNoNode, Signature},
     underlay::place,
 };
 use crate::{
@@ -236,4 +239,19 @@ pub(crate) fn is_idle(view: &View<'_>, subject: &ObjectRef) -> Option<Problem> {
         "spec.nodeSelector",
         kind,
     ))
+}
+
+/// Says that no node matches the node selector of an object in effect: a mistake in the selector, or nodes that do not have their labels
+/// yet. It is no error, since nodes may come later.
+pub(crate) fn selects_no_node(
+    view: &View<'_>,
+    subject: &ObjectRef,
+    selector: &LabelSelector,
+) -> Option<Problem> {
+    let is_idle = view.get::<SelectsNoNode>(selector);
+    is_idle.then(|| {
+        let what = "matches no node: no node is configured by this object".to_owned();
+        let kind = problem::Kind::NoEffect { what };
+        Problem::new(subject.clone(), "spec.nodeSelector", kind)
+    })
 }

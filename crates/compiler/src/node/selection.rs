@@ -344,6 +344,43 @@ impl Index for NodesBySignature {
     }
 }
 
+/// Signatures by the labels that they have; all of them under none.
+pub(crate) struct SignaturesByLabel;
+impl Index for SignaturesByLabel {
+    type Source = Signature;
+    type Key = Option<(String, String)>;
+    type Item = Signature;
+    fn sources(view: &View<'_>) -> Vec<Signature> {
+        view.all_keys::<NodesBySignature>().to_vec()
+    }
+    fn entries(_: &View<'_>, signature: &Signature) -> Vec<(Self::Key, Signature)> {
+        let labels = signature.1.labels.iter().cloned().map(Some);
+        let labels = labels.chain([None]);
+        labels.map(|label| (label, signature.clone())).collect()
+    }
+}
+
+/// Whether a selector of an object in effect matches no node, where there are nodes.
+pub(crate) struct SelectsNoNode;
+impl Query for SelectsNoNode {
+    type Key = LabelSelector;
+    type Value = bool;
+    fn compute(view: &View<'_>, selector: &LabelSelector) -> bool {
+        let (label, _) = parts(selector);
+        let keys = match label {
+            Some((key, values)) => {
+                let keys = values.iter();
+                keys.map(|value| Some((key.clone(), value.clone())))
+                    .collect()
+            }
+            None => vec![None],
+        };
+        let is_fulfilled = |signature: &Signature| signature.fulfils(Some(selector));
+        let matches = |key: &_| view.who::<SignaturesByLabel>(key).iter().any(is_fulfilled);
+        !view.keys::<kinds::Node>().is_empty() && !keys.iter().any(matches)
+    }
+}
+
 /// Of what is for nodes with a signature, all that is of a sort.
 pub(super) fn selected<T>(
     view: &View<'_>,

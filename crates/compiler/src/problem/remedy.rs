@@ -27,6 +27,10 @@ impl Kind {
                 format!("correct {target}").into()
             }
             Self::InvalidSelector(_) => "correct the requirement".into(),
+            Self::LineTwice { other } => {
+                format!("remove this line or {other}, or let them differ in cidr, ge or le").into()
+            }
+            Self::SeqTwice { .. } => "give one of them another seq".into(),
             Self::NoDestination => {
                 "label a Destination so that it is selected, or correct the selector".into()
             }

@@ -112,6 +112,21 @@ impl IntentKind {
     }
 }
 
+/// Domains whose groups have kinds with names such as `Network`, `PodNetwork` or `Settings` of their own.
+const OTHERS: [&str; 11] = [
+    "k8s.io",
+    "x-k8s.io",
+    "kubernetes.io",
+    "openshift.io",
+    "gke.io",
+    "cloud.google.com",
+    "crossplane.io",
+    "upbound.io",
+    "cattle.io",
+    "harvesterhci.io",
+    "k-orc.cloud",
+];
+
 /// What an `apiVersion` and a `kind` mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
@@ -119,6 +134,8 @@ pub enum Lookup {
     Ours(Kind),
     /// A kind of somebody else's group.
     Foreign,
+    /// A kind of somebody else's group that has the name of one of ours and is likely to be meant; with what to do.
+    Misplaced(String),
     /// No kind, or no version, of one of our groups; with what to do.
     Unknown(String),
 }
@@ -237,6 +254,34 @@ impl Kind {
         matches!(self, Self::IpAddressClaim | Self::IpAddress)
     }
 
+    /// What a kind of a group means that is none of ours.
+    ///
+    /// A name that one of our kinds has is likely a wrong group. It is not in groups of Kubernetes and of platforms that have kinds of such
+    /// names themselves ([`OTHERS`]), and not for names that are not ours.
+    fn elsewhere(group: &str, kind: &str) -> Lookup {
+        let is_below = |domain: &&str| {
+            let before = group.strip_suffix(*domain);
+            before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        };
+        let has_name = |one: &Self| !one.is_borrowed() && <&str>::from(one) == kind;
+        let named: Vec<String> = Self::iter()
+            .filter(has_name)
+            .map(Self::api_version)
+            .collect();
+        if named.is_empty() || OTHERS.iter().any(is_below) {
+            return Lookup::Foreign;
+        }
+        let group = if group.is_empty() {
+            "the core group of Kubernetes"
+        } else {
+            group
+        };
+        Lookup::Misplaced(format!(
+            "{kind} of {group} is not read; {kind} of Selvedge is in {}",
+            named.join(" and in ")
+        ))
+    }
+
     /// What this `apiVersion` and `kind` mean.
     pub fn find(api_version: &str, kind: &str) -> Lookup {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -260,7 +305,7 @@ impl Kind {
             };
         }
         if of_group().all(Self::is_borrowed) {
-            return Lookup::Foreign;
+            return Self::elsewhere(group, kind);
         }
         let known: Vec<&str> = of_group().map(Into::into).collect();
         Lookup::Unknown(format!(

@@ -5,21 +5,22 @@ use std::{
     sync::Arc,
 };
 
-use serde::{
-    Deserialize,
-    de::{DeserializeOwned, IntoDeserializer},
-};
+use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};
 
-use super::{Key, Kind, Lookup, Meta, Object, ObjectRef, Objects};
+use super::{Key, Kind, Meta, Object, ObjectRef, Objects, metadata};
 use crate::problem::{self, Problem};
 
 /// What is said of a field that must be there and is not.
 pub const REQUIRED: &str = "is required";
 
-/// Namespace and name of a document.
-pub(super) fn key(kind: Kind, document: &Value) -> Option<Key> {
-    let metadata = document.get("metadata")?;
+/// Namespace and name of a document; or why it names no object.
+pub(super) fn key(kind: Kind, document: &Value) -> Result<Key, &'static str> {
+    let metadata = match document.get("metadata") {
+        None | Some(Value::Null) => return Err("metadata.name is missing"),
+        Some(Value::Object(metadata)) => metadata,
+        Some(_) => return Err("metadata must be a map"),
+    };
     let text = |field: &str| {
         metadata
             .get(field)
@@ -29,9 +30,13 @@ pub(super) fn key(kind: Kind, document: &Value) -> Option<Key> {
     let namespace = kind
         .is_namespaced()
         .then(|| text("namespace").unwrap_or("default").into());
-    Some(Key {
+    let name = text("name").ok_or(match metadata.get("name") {
+        None | Some(Value::Null | Value::String(_)) => "metadata.name is missing",
+        Some(_) => "metadata.name must be a string: put it in quotes",
+    })?;
+    Ok(Key {
         namespace,
-        name: text("name")?.into(),
+        name: name.into(),
     })
 }
 
@@ -46,7 +51,7 @@ pub(super) fn object<S, T>(
     S: DeserializeOwned,
     T: DeserializeOwned,
 {
-    let Some(key) = key(kind, document) else {
+    let Ok(key) = key(kind, document) else {
         return;
     };
     let subject = ObjectRef {
@@ -86,8 +91,13 @@ pub(super) fn object<S, T>(
         spec.take(kind, &mut report),
         status.and_then(|status| status.take(kind, &mut report)),
     );
-    let meta = Arc::new(meta(document));
-    let Some(spec) = spec else {
+    let (meta, faults) = metadata::read(kind, document);
+    let is_sound = faults.is_empty();
+    for (field, message) in faults {
+        report(field, problem::Kind::Unreadable { message });
+    }
+    let meta = Arc::new(meta);
+    let Some(spec) = spec.filter(|_| is_sound) else {
         unread.insert(subject, meta);
         return;
     };
@@ -157,45 +167,4 @@ fn field_path(part: &str, path: &str) -> String {
         }
     }
     written
-}
-
-fn meta(document: &Value) -> Meta {
-    #[derive(Deserialize, Default)]
-    #[serde(rename_all = "camelCase", default)]
-    struct Metadata {
-        labels: Option<api::meta::Labels>,
-        creation_timestamp: Option<String>,
-        generation: Option<i64>,
-        uid: Option<String>,
-        owner_references: Vec<Owner>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Owner {
-        api_version: String,
-        kind: String,
-        name: String,
-        #[serde(default)]
-        controller: Option<bool>,
-    }
-    let metadata = document
-        .get("metadata")
-        .map(Metadata::deserialize)
-        .and_then(Result::ok)
-        .unwrap_or_default();
-    let owner = metadata
-        .owner_references
-        .into_iter()
-        .filter(|owner| owner.controller == Some(true))
-        .find_map(|owner| match Kind::find(&owner.api_version, &owner.kind) {
-            Lookup::Ours(kind) => Some(ObjectRef::named(kind, owner.name)),
-            Lookup::Foreign | Lookup::Unknown(_) => None,
-        });
-    Meta {
-        labels: metadata.labels.unwrap_or_default(),
-        created: metadata.creation_timestamp,
-        generation: metadata.generation,
-        uid: metadata.uid,
-        owner,
-    }
 }

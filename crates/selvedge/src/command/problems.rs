@@ -26,6 +26,12 @@ pub(super) fn show(
             styled(Style::Red, "error")
         ));
     }
+    for (origin, message) in &world.misplaced {
+        output::note(&format!(
+            "{}: {origin}: {message}",
+            styled(Style::Yellow, "warning")
+        ));
+    }
     for problem in compilation.problems.iter() {
         output::note(&line(world, problem));
     }
@@ -37,6 +43,9 @@ pub(super) fn values(world: &World, compilation: &Compilation) -> Vec<Value> {
     let unknown = world.unknown.iter().map(|(origin, message)| {
         json!({"file": origin.to_string(), "severity": "error", "reason": "Unknown", "message": message})
     });
+    let misplaced = world.misplaced.iter().map(|(origin, message)| {
+        json!({"file": origin.to_string(), "severity": "warning", "reason": "Misplaced", "message": message})
+    });
     let known = compilation.problems.iter().map(|problem| {
         let mut value = serde_json::to_value(problem).unwrap_or_default();
         if let (Some(fields), Some(origin)) =
@@ -46,7 +55,7 @@ pub(super) fn values(world: &World, compilation: &Compilation) -> Vec<Value> {
         }
         value
     });
-    unknown.chain(known).collect()
+    unknown.chain(misplaced).chain(known).collect()
 }
 
 pub(super) fn line(world: &World, problem: &Problem) -> String {

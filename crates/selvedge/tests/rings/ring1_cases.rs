@@ -98,7 +98,9 @@ impl Story {
         for document in &story.documents {
             match story.snapshot.insert(document) {
                 Insertion::Object(_) => {}
-                Insertion::Foreign(kind) | Insertion::Unknown(kind) => story.unknown.push(kind),
+                Insertion::Foreign(said)
+                | Insertion::Misplaced { message: said, .. }
+                | Insertion::Unknown(said) => story.unknown.push(said),
             }
         }
         Ok(story)
@@ -109,7 +111,7 @@ impl Story {
         let documents = self.documents.iter();
         let objects = documents.filter_map(|document| match Snapshot::default().insert(document) {
             Insertion::Object(subject) => Some((subject, document)),
-            Insertion::Foreign(_) | Insertion::Unknown(_) => None,
+            Insertion::Foreign(_) | Insertion::Misplaced { .. } | Insertion::Unknown(_) => None,
         });
         objects.collect()
     }

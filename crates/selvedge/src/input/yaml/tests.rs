@@ -1,0 +1,88 @@
+use std::fmt::Write as _;
+
+use super::{LIMITS, Limits, documents, documents_within};
+
+fn refused(text: &str, limits: Limits) -> String {
+    documents_within(text, limits).expect_err("a limit is exceeded")
+}
+
+#[test]
+fn a_file_has_more_than_a_thousand_documents() {
+    let mut text = String::new();
+    for number in 0..3_000 {
+        writeln!(text, "---\nkind: Node\nmetadata: {{name: n{number}}}").expect("text grows");
+    }
+    assert_eq!(documents(&text).map(|found| found.len()), Ok(3_000));
+}
+
+#[test]
+fn a_list_has_fifty_thousand_items() {
+    let mut text = "kind: List\nitems:\n".to_owned();
+    for number in 0..50_000 {
+        writeln!(text, "- {{kind: Node, metadata: {{name: n{number}}}}}").expect("text grows");
+    }
+    let found = documents(&text).expect("no limit is exceeded");
+    let items = found[0]["items"].as_array().map(Vec::len);
+    assert_eq!(items, Some(50_000));
+}
+
+#[test]
+fn comments_and_aliases_are_allowed_in_any_number() {
+    let comments = "  # a comment\n".repeat(2_000);
+    let uses = "- *one\n".repeat(2_000);
+    let text = format!("anchor: &one {{a: 1}}\nlist:\n{comments}{uses}");
+    let found = documents(&text).expect("no limit is exceeded");
+    assert_eq!(found[0]["list"].as_array().map(Vec::len), Some(2_000));
+}
+
+#[test]
+fn a_limit_that_is_exceeded_is_named() {
+    let few = Limits {
+        documents: 2,
+        values: 10,
+        bytes: 100,
+        aliases: 2,
+        expanded: 8,
+        ..LIMITS
+    };
+    assert_eq!(
+        refused("a: 1\n---\na: 1\n---\na: 1\n", few),
+        "line 4: exceeds the limit of 2 documents in one file; split it into several files"
+    );
+    assert_eq!(
+        refused(&"- a\n".repeat(20), few),
+        "line 10: exceeds the limit of 10 values in one file; split it into several files"
+    );
+    assert_eq!(
+        refused(&format!("a: {}", "b".repeat(200)), few),
+        "line 1: exceeds the limit of 100 bytes of keys and values in one file; split it into several files"
+    );
+    assert_eq!(
+        refused("- &a 1\n- *a\n- *a\n- *a\n", few),
+        "line 4: exceeds the limit of 2 aliases in one file; split it into several files"
+    );
+    assert_eq!(
+        refused(
+            "- &a [1, 2, 3]\n- *a\n- *a\n",
+            Limits { values: 100, ..few }
+        ),
+        "line 3: exceeds the limit of 8 values that aliases stand for in one file; split it into several files"
+    );
+}
+
+#[test]
+fn nesting_has_a_limit_and_an_object_of_kubernetes_is_below_it() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert!(documents(&nested(64)).is_ok());
+    assert_eq!(
+        refused(&nested(65), LIMITS),
+        "line 1: exceeds the limit of 64 levels of nested maps and lists in one file; no object of Kubernetes is that deep"
+    );
+}
+
+#[test]
+fn text_that_is_no_yaml_is_shown_with_its_place() {
+    let message = documents("a: [1\n").expect_err("it is not closed");
+    assert!(message.contains("line 1 column 4"), "{message}");
+    assert!(!message.contains("limit"), "{message}");
+}
