@@ -324,7 +324,7 @@ pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
     let members = Members::of(generated.chain(written));
     let group = members.group(None, false);
     let numbers = &view.get::<NumbersOfAll>(&()).numbers;
-    layer2::claims(&group, &numbers.holders, &mut problems);
+    layer2::claims(&view.settings(), &group, &numbers.holders, &mut problems);
     problems.extend(Steering::find(&group, numbers).problems);
     problems
 }
@@ -348,7 +348,7 @@ fn without_overlay(
     if group.layer2.is_empty() {
         return Shared::default();
     }
-    let claimed = layer2::claims(&group, &BTreeMap::new(), problems);
+    let claimed = layer2::claims(settings, &group, &BTreeMap::new(), problems);
     let vlans = layer2::host_vlans(settings, &group, &claimed, problems);
     let mut shared = Shared::default();
     shared.host_interfaces(&group, vlans, problems);
@@ -404,7 +404,7 @@ fn shared(
 ) -> Shared {
     let cluster = settings.cluster_vrf.name.as_str();
     let (mut cluster_vrf, mut fabric_vrfs) = vrfs::build(settings, group, numbers, tables);
-    let claimed = layer2::claims(group, &numbers.holders, problems);
+    let claimed = layer2::claims(settings, group, &numbers.holders, problems);
     let known = |vrf: &str| vrf == cluster || fabric_vrfs.contains_key(vrf);
     let segments = layer2::build(settings, group, &claimed, known, problems);
     let in_cluster: Vec<_> = segments
