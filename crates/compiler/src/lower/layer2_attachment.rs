@@ -18,7 +18,7 @@ use super::{
     intent::{Attachment, Author, Intent, LoweredIntent, Terms},
     low_level::LowLevelObject,
     mtu, notes, reach,
-    routing::{self, generated_name, permit, subnets},
+    routing::{self, generated_name, of_destinations, permit, subnets},
     scope::Scope,
 };
 use crate::{
@@ -218,7 +218,10 @@ fn bgp(
         hold_time: bgp.hold_time,
         keepalive_time: bgp.keepalive_time,
         import,
-        export: permit(&prefixes.into_iter().collect::<Vec<_>>()),
+        export: of_destinations(
+            &prefixes.into_iter().collect::<Vec<_>>(),
+            settings.import_match,
+        ),
         node_selector: spec.node_selector.clone(),
     };
     Ok(Some((generated_name(subject, &scope), peering)))

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use api::{
     meta::LabelSelector,
+    selvedge::ImportMatch,
     tcaas::MatchedDestination,
     value::{Prefix, RouteTarget, Vni, VrfName},
 };
@@ -83,6 +84,8 @@ pub(crate) struct ReachedVrf {
     pub(super) route_target: RouteTarget,
     /// Prefixes behind it, in the order in which they are imported.
     pub(super) prefixes: Vec<Prefix>,
+    /// Which routes those prefixes import.
+    pub(super) import_match: ImportMatch,
 }
 
 /// What a selector reaches, for whoever has it.
@@ -161,6 +164,7 @@ fn reach(
             vni: vrf.vni,
             route_target: vrf.route_target,
             prefixes: Vec::new(),
+            import_match: view.settings().import_match,
         });
         for prefix in &destination.prefixes {
             let first = behind

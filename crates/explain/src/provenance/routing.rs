@@ -233,7 +233,12 @@ impl OnNode<'_> {
         self.claims_of(from, |draft, low| {
             let spec = &low.2.spec;
             let aspect = |prefix| Aspect::Reached(&spec.vrf, prefix);
-            draft.items(low, ("import", &spec.import), prefix, aspect)
+            let found = draft.items(low, ("import", &spec.import), prefix, aspect);
+            // Of a generated object only the settings widen an import.
+            if found && low.2.is_generated() && prefix.contains(' ') {
+                draft.own(Trace::setting("spec.importMatch"));
+            }
+            found
         })
     }
 
