@@ -18,7 +18,7 @@ use super::{
     Shared, layer2,
     peers::{self, WrongWithPeering},
     selection::{self, NodesBySignature, Signature},
-    steering::Steering,
+    steering::{self, Steering},
     underlay,
     vrfs::{self, Numbers, NumbersOfAll},
 };
@@ -182,7 +182,16 @@ impl Query for SteeringFor {
         }
         let members = view.get::<MembersOf>(signature);
         let numbers = view.get::<NumbersFor>(signature);
-        Arc::new(Steering::find(&members.group(None, true), &numbers))
+        let nodes = view.who::<NodesBySignature>(signature);
+        let runs = |source, prefix, vrf: &str| {
+            let mut nodes = nodes.iter();
+            nodes.any(|node| {
+                let config = view.spec::<kinds::NodeNetworkConfig>(&Key::named(&*node.name));
+                config.is_some_and(|config| steering::runs(&config, source, prefix, vrf))
+            })
+        };
+        let group = members.group(None, true);
+        Arc::new(Steering::find(&group, &numbers, &runs))
     }
 }
 
@@ -325,7 +334,8 @@ pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
     let group = members.group(None, false);
     let numbers = &view.get::<NumbersOfAll>(&()).numbers;
     layer2::claims(&view.settings(), &group, &numbers.holders, &mut problems);
-    problems.extend(Steering::find(&group, numbers).problems);
+    let runs = |_, _, _: &str| false;
+    problems.extend(Steering::find(&group, numbers, &runs).problems);
     problems
 }
 
