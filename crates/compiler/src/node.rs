@@ -24,7 +24,7 @@ use api::{
             CONTRACT_VERSION, HostInterface, HostLoopback, HostVlan, Layer2, StaticRoute, Vrf,
         },
     },
-    value::{HostCidr, IfName},
+    value::{HostCidr, IfName, Mtu},
 };
 
 use self::group::{Group, Named};
@@ -37,6 +37,7 @@ pub(crate) use self::{
         BuiltFor, FirstNode, HasOverlay, MembersOf, NumbersFor, SteeringFor, Tables, TablesFor,
         TablesInUse, problems_without_nodes, unreached,
     },
+    mtu::VrfMtuOf,
     peers::WrongWithPeering,
     selection::{
         AskedKeys, Facet, Facets, NodesBySignature, Requirements, SelectsNoNode, Signature,
@@ -67,6 +68,8 @@ pub struct NodeConfig {
     pub addresses: BTreeMap<String, Vec<HostCidr>>,
     /// What is mirrored on it.
     pub mirrors: NodeMirrors,
+    /// MTU of its VRFs, where its uplinks carry less than the largest.
+    pub vrf_mtu: Option<Mtu>,
     /// What all nodes of its group have.
     pub shared: Arc<Shared>,
     /// The revision in which the node's content last changed, where that is not the newest: its stored config has the same content.
@@ -150,6 +153,11 @@ impl NodeConfig {
             host_vlans,
             host_loopbacks: host_loopbacks.clone(),
         };
+        if let Some(mtu) = self.vrf_mtu {
+            for vrf in spec.vrfs_mut().filter(|vrf| vrf.devices.vxlan.is_some()) {
+                vrf.mtu = mtu;
+            }
+        }
         self.mirrors.insert_into(&mut spec);
         spec
     }
@@ -225,6 +233,7 @@ impl Query for ForwardingOf {
             addresses: addresses::of_node(view, &node.name, shared),
             underlay: place.underlay,
             mirrors: NodeMirrors::default(),
+            vrf_mtu: view.get::<VrfMtuOf>(node),
             shared: Arc::clone(shared),
             revision: None,
         }))
@@ -238,13 +247,15 @@ impl NodeConfig {
             underlay,
             addresses,
             mirrors,
+            vrf_mtu,
             shared,
             revision: _,
         } = self;
         let place = underlay.as_ref().map(|one| (one.router_id, one.vtep));
         let own = fingerprint::of(&(place, addresses, mirrors.content()));
         let fabric = underlay.as_ref().map(|one| ("fabric", one.fabric.digest));
-        let parts = [("shared", shared.digest), ("own", own)];
-        crate::names::hex(&fingerprint::of_parts(parts.into_iter().chain(fabric)))
+        let mtu = vrf_mtu.map(|mtu| ("vrfMtu", fingerprint::of(&mtu)));
+        let parts = [("shared", shared.digest), ("own", own)].into_iter();
+        crate::names::hex(&fingerprint::of_parts(parts.chain(fabric).chain(mtu)))
     }
 }

@@ -94,7 +94,9 @@ pub enum Kind {
     #[error("selects no Destination")]
     NoDestination,
     /// An attachment to the overlay does not say what it reaches.
-    #[error("an attachment to the overlay must say which destinations it reaches")]
+    #[error(
+        "an attachment over the fabric with a gateway must say which destinations it reaches: they decide the VRF of the gateway"
+    )]
     DestinationsRequired,
     /// A Network lacks what its user needs.
     #[error("{network} has no {what}, which this object needs")]

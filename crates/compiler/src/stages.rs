@@ -85,6 +85,7 @@ memo::tables! {
         UnderlayPlan: node::PlanOf,
         GroupUnderlays: node::PlansFor,
         PoolAddresses: node::AddressesOfPool,
+        VrfMtu: node::VrfMtuOf,
         NodeForwarding: node::ForwardingOf,
         AllMirrors: mirror::AllMirrors,
         HasMirrors: mirror::HasMirrors,

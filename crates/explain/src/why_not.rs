@@ -21,6 +21,7 @@ use compiler::{
     node, problem,
     snapshot::{Key, Kind, ObjectRef},
 };
+use ipnet::IpNet;
 use serde::Serialize;
 
 use crate::{
@@ -101,6 +102,18 @@ pub enum Obstacle {
         /// Its labels.
         labels: Labels,
     },
+    /// The prefix is inside of one that is imported, and only the route to that one is.
+    LongerThanImported {
+        /// The object that imports.
+        object: ObjectRef,
+        /// The prefix that it imports.
+        imported: String,
+        /// The VRF that it is imported from.
+        vrf: String,
+        /// The prefix that the user asks about.
+        #[serde(rename = "thing")]
+        query: String,
+    },
     /// The object is in effect, and this is not what comes of it.
     Elsewhere {
         /// The object.
@@ -119,7 +132,8 @@ impl Obstacle {
             Self::NotSelected { .. } => 4,
             Self::NoOverlay { .. } => 5,
             Self::DestinationNotSelected { .. } => 6,
-            Self::Elsewhere { .. } => 7,
+            Self::LongerThanImported { .. } => 7,
+            Self::Elsewhere { .. } => 8,
         }
     }
 
@@ -148,6 +162,15 @@ impl Obstacle {
             } => Some(format!(
                 "label {destination}, or change spec.destinations of {object}"
             )),
+            Self::LongerThanImported { object, query, .. } => {
+                Some(if object.kind == Kind::VrfRouteConfiguration {
+                    format!("add {query} to spec.import of {object}, or le to its item")
+                } else {
+                    format!(
+                        "add {query} to spec.prefixes of a Destination, or set spec.importMatch of the Settings to OrLonger"
+                    )
+                })
+            }
             Self::Elsewhere { object } => Some(format!(
                 "selvedge explain {}/{} says what does",
                 object.kind, object.key
@@ -215,6 +238,17 @@ impl fmt::Display for Obstacle {
                     "{object} needs the fabric, and the node takes no part in it: {why}"
                 )
             }
+            Self::LongerThanImported {
+                object,
+                imported,
+                vrf,
+                query,
+            } => {
+                write!(
+                    f,
+                    "{object} imports exactly {imported} from VRF {vrf}: a route to {query}, which is longer, is not imported"
+                )
+            }
             Self::Elsewhere { object } => {
                 write!(
                     f,
@@ -266,7 +300,10 @@ pub fn why_not(
             _ => true,
         };
         if is_there {
-            return Vec::new();
+            return match query {
+                Query::Prefix(net) => walk.longer_than_imported(net, query, found),
+                _ => Vec::new(),
+            };
         }
     }
     let mut obstacles = Vec::new();
@@ -364,6 +401,33 @@ impl<'a> Walk<'a> {
             unreadable,
             near: referrers::suggestions(self.trace, self.node, query),
         }
+    }
+
+    /// The imports around a network whose own route they do not match, where nothing but imports is about it.
+    ///
+    /// A single address is no network that somebody announces: it is reached by the route to what is around it.
+    fn longer_than_imported(&self, net: &IpNet, query: &Query, found: &[Element]) -> Vec<Obstacle> {
+        let mut obstacles = Vec::new();
+        for element in found {
+            let Element::Import { from, prefix, .. } = element else {
+                return Vec::new();
+            };
+            let is_exact = prefix.parse::<IpNet>().is_ok_and(|own| own != *net);
+            if !is_exact || net.prefix_len() == net.max_prefix_len() {
+                return Vec::new();
+            }
+            for claim in self.trace.claims(self.node, element) {
+                obstacles.push(Obstacle::LongerThanImported {
+                    object: claim.by,
+                    imported: prefix.clone(),
+                    vrf: from.clone(),
+                    query: query.to_string(),
+                });
+            }
+        }
+        obstacles.sort();
+        obstacles.dedup();
+        obstacles
     }
 
     /// Whether everything that an object configures is on the node.

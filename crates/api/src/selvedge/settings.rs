@@ -86,6 +86,9 @@ pub struct SettingsSpec {
     /// Addresses for the links between a node and its router that carry a VNI's host session.
     #[serde(default)]
     pub host_sessions: HostSessions,
+    /// Which routes of a VRF the prefixes of a `Destination` import: the prefix itself, or longer ones inside of it as well.
+    #[serde(default)]
+    pub import_match: ImportMatch,
     /// Which kind of host-based networking the cluster has.
     #[serde(default)]
     pub hbn_flavour: HbnFlavour,
@@ -129,6 +132,7 @@ impl Default for SettingsSpec {
             anycast_mac: ANYCAST_MAC,
             bgp: BgpSettings::default(),
             host_sessions: HostSessions::default(),
+            import_match: ImportMatch::default(),
             hbn_flavour: HbnFlavour::default(),
             frr_configurations: FrrConfigurations::default(),
             rollout: Rollout::default(),
@@ -369,6 +373,16 @@ pub struct HostSessions {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub cidrs: Vec<Prefix>,
+}
+
+/// Which routes a prefix of a `Destination` imports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ImportMatch {
+    /// The route to the prefix itself.
+    #[default]
+    Exact,
+    /// Routes to longer prefixes inside of it as well.
+    OrLonger,
 }
 
 /// A kind of host-based networking.

@@ -81,6 +81,7 @@ fn a_full_object_round_trips() {
         "anycastMAC": "02:00:5e:00:01:02",
         "bgp": {"workloadAS": 64512, "workloadCIDRs": ["198.18.0.0/24"]},
         "hostSessions": {"cidrs": ["192.0.2.0/24"]},
+        "importMatch": "OrLonger",
         "hbnFlavour": "legacy-frr",
         "frrConfigurations": {"namespaces": ["metallb-system"]},
         "rollout": {

@@ -73,7 +73,7 @@ pub struct Layer2NetworkConfigurationSpec {
     /// Switches segmentation offloads off on the VLAN interface, for programs that read raw packets.
     #[serde(default, skip_serializing_if = "is_false")]
     pub disable_segmentation: bool,
-    /// VRF the gateway lives in. Without it the segment belongs to no VRF.
+    /// VRF of the gateways. Without it gateways are in the cluster VRF. A segment without gateways is in no VRF.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vrf: Option<VrfName>,
     /// Selects the nodes, by label. Without it all nodes are meant.

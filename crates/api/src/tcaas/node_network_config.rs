@@ -117,6 +117,14 @@ impl NodeNetworkConfigSpec {
             .chain(self.fabric_vrfs.values())
             .chain(self.local_vrfs.values())
     }
+
+    /// The same, to be changed.
+    pub fn vrfs_mut(&mut self) -> impl Iterator<Item = &mut Vrf> {
+        self.cluster_vrf
+            .iter_mut()
+            .chain(self.fabric_vrfs.values_mut())
+            .chain(self.local_vrfs.values_mut())
+    }
 }
 
 /// What the node's agent reports.

@@ -1,5 +1,7 @@
 //! One line of a prefix filter.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +43,18 @@ pub struct PrefixItem {
     pub le: Option<u8>,
     /// What happens to the prefixes.
     pub action: PrefixAction,
+}
+
+impl PrefixItem {
+    /// The prefix lengths that are meant: `ge` alone reaches up to full length, `le` alone starts at the network itself.
+    pub fn lengths(&self) -> RangeInclusive<u8> {
+        let net = self.cidr.net();
+        let open_end = match self.ge {
+            Some(_) => net.max_prefix_len(),
+            None => net.prefix_len(),
+        };
+        self.ge.unwrap_or_else(|| net.prefix_len())..=self.le.unwrap_or(open_end)
+    }
 }
 
 /// What a filter does with a prefix.

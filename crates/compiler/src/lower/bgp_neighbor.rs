@@ -90,7 +90,8 @@ impl Intent for kinds::BgpNeighbor {
             .iter()
             .flat_map(|inbound| inbound.service.reached.iter().copied())
             .collect();
-        let (import, export) = (permit(&hosts), permit(&reached));
+        let export = routing::of_destinations(&reached, settings.import_match);
+        let import = permit(&hosts);
         if import.len().max(export.len()) > routing::MAX_LINES {
             let most = routing::MAX_LINES;
             let message = format!("a neighbor takes, and gives, at most {most} routes");

@@ -2,6 +2,7 @@
 //! is mirrored.
 
 use api::{
+    selvedge::ImportMatch,
     tcaas::{CollectorSpec, MirrorTargetSpec, VrfLoopback, VrfRouteConfigurationSpec},
     value::VrfName,
 };
@@ -64,6 +65,7 @@ impl Intent for kinds::Collector {
             vni: resolved.vni,
             route_target: resolved.route_target,
             prefixes: Vec::new(),
+            import_match: ImportMatch::Exact,
         };
         let target = MirrorTargetSpec {
             kind: spec.protocol,

@@ -18,7 +18,7 @@ use super::{
     intent::{Attachment, Author, Intent, LoweredIntent, Terms},
     low_level::LowLevelObject,
     mtu, notes, reach,
-    routing::{self, generated_name, permit, subnets},
+    routing::{self, generated_name, of_destinations, permit, subnets},
     scope::Scope,
 };
 use crate::{
@@ -117,20 +117,22 @@ fn over_the_fabric(
 ) -> Option<LoweredIntent> {
     let (subject, settings) = (author.subject, view.settings());
     let segment = segment(view, subject, spec, network, problems)?;
-    let Some(selector) = &spec.destinations else {
-        let kind = problem::Kind::DestinationsRequired;
-        problems.push(author.problem("spec.destinations", kind));
-        return None;
-    };
-    let mut reach = reach::resolve(view, subject, selector, problems)?;
-    if reach.vrfs.is_empty() {
-        let vrfs = reach::last(view, subject);
-        if vrfs.is_empty() {
+    let reach = match &spec.destinations {
+        Some(selector) => {
+            let reach = reach::resolve(view, subject, selector, problems)?;
+            reach.or_last(view, subject)?
+        }
+        // Without a gateway there is nothing that a VRF could route: the segment is layer 2 only.
+        None if segment.gateways.is_empty() => {
+            notes::without_vrf(subject, spec, problems);
+            Arc::default()
+        }
+        None => {
+            let kind = problem::Kind::DestinationsRequired;
+            problems.push(author.problem("spec.destinations", kind));
             return None;
         }
-        let matched = Arc::clone(&reach.matched);
-        reach = Arc::new(reach::Reach { vrfs, matched });
-    }
+    };
     if sriov_vlan(spec, network).is_some() && reach.vrfs.len() > 1 {
         let vrfs = reach.vrfs.len();
         let kind = problem::Kind::SriovSeveralVrfs { vrfs };
@@ -219,7 +221,10 @@ fn bgp(
         hold_time: bgp.hold_time,
         keepalive_time: bgp.keepalive_time,
         import,
-        export: permit(&prefixes.into_iter().collect::<Vec<_>>()),
+        export: of_destinations(
+            &prefixes.into_iter().collect::<Vec<_>>(),
+            settings.import_match,
+        ),
         node_selector: spec.node_selector.clone(),
     };
     Ok(Some((generated_name(subject, &scope), peering)))
@@ -298,6 +303,7 @@ fn host_routes(segment: &Segment, reach: &reach::Reach) -> Vec<StaticRoute> {
 }
 
 /// The segment: in the one VRF that it reaches, or, where it reaches several, in the cluster VRF, from which it is leaked to each.
+/// Without destinations it is in no VRF.
 fn layer2(
     settings: &SettingsSpec,
     spec: &Layer2AttachmentSpec,
@@ -310,6 +316,7 @@ fn layer2(
         (Some(only), None) => only,
         _ => &settings.cluster_vrf.name,
     };
+    let home = spec.destinations.as_ref().map(|_| home.clone());
     Layer2NetworkConfigurationSpec {
         id: segment.vlan,
         mtu: spec.mtu.unwrap_or_else(default_mtu),
@@ -320,7 +327,7 @@ fn layer2(
         create_mac_vlan_interface: false,
         neigh_suppression: Some(!spec.disable_neighbor_suppression),
         disable_segmentation: false,
-        vrf: Some(home.clone()),
+        vrf: home,
         node_selector: spec.node_selector.clone(),
         interface_ref: None,
         interface_name: spec.interface_name.clone(),

@@ -77,6 +77,25 @@ pub(super) fn unmanaged(
     }
 }
 
+/// Routing that is asked for on a segment in no VRF: said, not passed over.
+pub(super) fn without_vrf(
+    subject: &ObjectRef,
+    spec: &Layer2AttachmentSpec,
+    problems: &mut Vec<Problem>,
+) {
+    let asked = [
+        (!spec.routes.is_empty(), "routes"),
+        (!spec.communities.is_empty(), "communities"),
+    ];
+    for (_, field) in asked.into_iter().filter(|(is_asked, _)| *is_asked) {
+        let what = format!(
+            "without spec.destinations the segment is in no VRF, so {field} apply to nothing"
+        );
+        let kind = problem::Kind::NoEffect { what };
+        problems.push(Problem::new(subject.clone(), format!("spec.{field}"), kind));
+    }
+}
+
 /// What has no effect beside SR-IOV: said, not passed over.
 pub(super) fn beside_sriov(
     subject: &ObjectRef,

@@ -12,7 +12,7 @@ use super::{
     addresses,
     intent::{Author, Intent, LoweredIntent, Terms},
     low_level::LowLevelObject,
-    routing::{permit, subnets},
+    routing::{or_longer, permit, subnets},
     scope::Scope,
     service::{Request, Service},
 };
@@ -81,7 +81,8 @@ impl Intent for kinds::PodNetwork {
         let subnets = subnets(&resolved.network);
         let extra = spec.routes.iter().flat_map(|route| &route.prefixes);
         let extra: Vec<Prefix> = extra.copied().collect();
-        let mut items: Vec<PrefixItem> = permit(&subnets).into_iter().map(with_parts).collect();
+        // Pods' routes come from the CNI in parts of the network, down to single addresses: they are what is announced.
+        let mut items: Vec<PrefixItem> = permit(&subnets).into_iter().map(or_longer).collect();
         items.extend(permit(&extra));
         let mut reached = resolved.reached();
         if spec.destinations.is_some() {
@@ -105,12 +106,4 @@ impl Intent for kinds::PodNetwork {
             attachment: None,
         })
     }
-}
-
-/// Pods' routes come from the CNI in parts of the network, down to single addresses: they are what is announced.
-fn with_parts(mut item: PrefixItem) -> PrefixItem {
-    let net = item.cidr.net();
-    let longest = net.max_prefix_len();
-    item.le = (net.prefix_len() < longest).then_some(longest);
-    item
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use api::{
     meta::LabelSelector,
+    selvedge::ImportMatch,
     tcaas::MatchedDestination,
     value::{Prefix, RouteTarget, Vni, VrfName},
 };
@@ -84,6 +85,8 @@ pub(crate) struct ReachedVrf {
     pub(super) route_target: RouteTarget,
     /// Prefixes behind it, in the order in which they are imported.
     pub(super) prefixes: Vec<Prefix>,
+    /// Which routes those prefixes import.
+    pub(super) import_match: ImportMatch,
 }
 
 /// What a selector reaches, for whoever has it.
@@ -121,7 +124,24 @@ pub(super) fn resolve(
     reached.reach.clone()
 }
 
-/// The VRFs that an attachment was last in, without anything behind them: its segment stays there when nothing is left to select.
+impl Reach {
+    /// Where nothing is left to select: the VRFs that an attachment was last in, without anything behind them, so that its segment stays
+    /// there. Nothing for one that never ran.
+    pub(super) fn or_last(
+        self: Arc<Self>,
+        view: &View<'_>,
+        subject: &ObjectRef,
+    ) -> Option<Arc<Self>> {
+        if !self.vrfs.is_empty() {
+            return Some(self);
+        }
+        let vrfs = last(view, subject);
+        let matched = Arc::clone(&self.matched);
+        (!vrfs.is_empty()).then(|| Arc::new(Self { vrfs, matched }))
+    }
+}
+
+/// The VRFs that an intent was last in, without anything behind them.
 pub(super) fn last(view: &View<'_>, subject: &ObjectRef) -> BTreeMap<VrfName, ReachedVrf> {
     let stored = view.who::<StoredByOwner>(&Some(subject.clone()));
     let stored = stored.iter().filter_map(|stored| {
@@ -131,6 +151,7 @@ pub(super) fn last(view: &View<'_>, subject: &ObjectRef) -> BTreeMap<VrfName, Re
             vni: spec.vni?,
             route_target: spec.route_target?,
             prefixes: Vec::new(),
+            import_match: view.settings().import_match,
         };
         Some((spec.vrf.clone(), reached))
     });
@@ -178,6 +199,7 @@ fn reach(
             vni: vrf.vni,
             route_target: vrf.route_target,
             prefixes: Vec::new(),
+            import_match: view.settings().import_match,
         });
         for prefix in &destination.prefixes {
             let first = behind

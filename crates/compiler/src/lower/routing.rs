@@ -4,6 +4,7 @@ use std::{cmp::Reverse, collections::BTreeSet};
 
 use api::{
     meta::LabelSelector,
+    selvedge::ImportMatch,
     tcaas::{MergeOrder, NetworkSpec, PrefixAction, PrefixItem, VrfRouteConfigurationSpec},
     value::{Community, Prefix, VrfName},
 };
@@ -33,7 +34,9 @@ pub(super) fn routing(
     import: &[Prefix],
     exports: Exports<'_>,
 ) -> VrfRouteConfigurationSpec {
-    let import: Vec<Prefix> = reached.prefixes.iter().chain(import).copied().collect();
+    let mut imports = of_destinations(&reached.prefixes, reached.import_match);
+    let is_new = |item: &PrefixItem| !reached.prefixes.contains(&item.cidr);
+    imports.extend(permit(import).into_iter().filter(is_new));
     let mut items = exports.items;
     items.sort_by_key(|item| (Reverse(item.cidr.net().prefix_len()), item.cidr));
     items.dedup();
@@ -41,7 +44,7 @@ pub(super) fn routing(
         vrf: vrf.clone(),
         vni: Some(reached.vni),
         route_target: Some(reached.route_target),
-        import: permit(&import),
+        import: imports,
         export: items,
         aggregate: exports.aggregate,
         sbr_prefixes: Vec::new(),
@@ -69,6 +72,23 @@ pub(super) fn permit(prefixes: &[Prefix]) -> Vec<PrefixItem> {
         action: PrefixAction::Permit,
     };
     new.map(line).collect()
+}
+
+/// A line for each prefix of Destinations, which matches what the settings say.
+pub(super) fn of_destinations(prefixes: &[Prefix], import_match: ImportMatch) -> Vec<PrefixItem> {
+    let lines = permit(prefixes);
+    match import_match {
+        ImportMatch::Exact => lines,
+        ImportMatch::OrLonger => lines.into_iter().map(or_longer).collect(),
+    }
+}
+
+/// The line with all longer prefixes, down to single addresses.
+pub(super) fn or_longer(mut item: PrefixItem) -> PrefixItem {
+    let net = item.cidr.net();
+    let longest = net.max_prefix_len();
+    item.le = (net.prefix_len() < longest).then_some(longest);
+    item
 }
 
 /// Name of the object that an intent becomes in one scope.

@@ -18,7 +18,7 @@ use super::{
     Shared, layer2,
     peers::{self, WrongWithPeering},
     selection::{self, NodesBySignature, Signature},
-    steering::Steering,
+    steering::{self, Steering},
     underlay,
     vrfs::{self, Numbers, NumbersOfAll},
 };
@@ -190,7 +190,16 @@ impl Query for SteeringFor {
         }
         let members = view.get::<MembersOf>(signature);
         let numbers = view.get::<NumbersFor>(signature);
-        Arc::new(Steering::find(&members.group(None, true), &numbers))
+        let nodes = view.who::<NodesBySignature>(signature);
+        let runs = |source, prefix, vrf: &str| {
+            let mut nodes = nodes.iter();
+            nodes.any(|node| {
+                let config = view.spec::<kinds::NodeNetworkConfig>(&Key::named(&*node.name));
+                config.is_some_and(|config| steering::runs(&config, source, prefix, vrf))
+            })
+        };
+        let group = members.group(None, true);
+        Arc::new(Steering::find(&group, &numbers, &runs))
     }
 }
 
@@ -332,8 +341,9 @@ pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
     let members = Members::of(view, generated.chain(written));
     let group = members.group(None, false);
     let numbers = &view.get::<NumbersOfAll>(&()).numbers;
-    layer2::claims(&group, &numbers.holders, &mut problems);
-    problems.extend(Steering::find(&group, numbers).problems);
+    layer2::claims(&view.settings(), &group, &numbers.holders, &mut problems);
+    let runs = |_, _, _: &str| false;
+    problems.extend(Steering::find(&group, numbers, &runs).problems);
     problems
 }
 
@@ -356,7 +366,7 @@ fn without_overlay(
     if group.layer2.is_empty() {
         return Shared::default();
     }
-    let claimed = layer2::claims(&group, &BTreeMap::new(), problems);
+    let claimed = layer2::claims(settings, &group, &BTreeMap::new(), problems);
     let vlans = layer2::host_vlans(settings, &group, &claimed, problems);
     let mut shared = Shared::default();
     shared.host_interfaces(&group, vlans, problems);
@@ -412,7 +422,7 @@ fn shared(
 ) -> Shared {
     let cluster = settings.cluster_vrf.name.as_str();
     let (mut cluster_vrf, mut fabric_vrfs) = vrfs::build(settings, group, numbers, tables);
-    let claimed = layer2::claims(group, &numbers.holders, problems);
+    let claimed = layer2::claims(settings, group, &numbers.holders, problems);
     let known = |vrf: &str| vrf == cluster || fabric_vrfs.contains_key(vrf);
     let segments = layer2::build(settings, group, &claimed, known, problems);
     let in_cluster: Vec<_> = segments

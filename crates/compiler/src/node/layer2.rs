@@ -15,7 +15,7 @@ use api::{
             HostInterface, HostVlan, Irb, Layer2, Layer2Devices, NextHop, StaticRoute,
         },
     },
-    value::{IfName, Prefix, VlanId, Vni},
+    value::{IfName, Prefix, VlanId, Vni, VrfName},
 };
 
 use self::networks::Networks;
@@ -35,6 +35,7 @@ type Segment = LowLevel<Layer2NetworkConfigurationSpec>;
 ///
 /// Whoever runs it is served first, then the older; another that wants the same carries the problem and is left out.
 pub(super) fn claims<'a>(
+    settings: &SettingsSpec,
     group: &Group<'a>,
     vrf_vnis: &BTreeMap<Vni, ObjectRef>,
     problems: &mut Vec<Problem>,
@@ -46,7 +47,7 @@ pub(super) fn claims<'a>(
     };
     let mut claimed = BTreeSet::new();
     let mut holders: BTreeMap<Exclusive, Vec<&Segment>> = BTreeMap::new();
-    let mut networks = Networks::default();
+    let mut networks = Networks::new(settings);
     for (name, object) in &group.layer2 {
         if let Err(kind) = mtu::check(&object.spec) {
             problems.push(Problem::new(object.source.clone(), "spec.mtu", kind));
@@ -94,9 +95,10 @@ enum Wanted {
 
 /// Segments that want what another runs and do not run it themselves.
 pub(super) fn challengers(view: &View<'_>, segments: &[Arc<Segment>]) -> BTreeSet<String> {
+    let settings = view.settings();
     let wanted = |spec: &Layer2NetworkConfigurationSpec| {
         let exclusive = wanted(spec).into_iter().map(Wanted::Exclusive);
-        let networks = networks::of(spec).into_iter();
+        let networks = networks::of(&settings, spec).into_iter();
         let networks = networks.map(|(table, prefix)| Wanted::Network(table, prefix));
         let routes = spec.static_routes.iter();
         let routes = routes.map(|route| Wanted::HostRoute(route.prefix));
@@ -322,17 +324,23 @@ pub(super) fn build<'a>(
     segments
 }
 
+/// The VRF that the gateway of a segment is in, where there is a gateway. Without a VRF of its own that is the cluster VRF: so it is
+/// for sessions on the segment, and a gateway in no VRF would be in the fabric's own table.
+fn gateway_vrf<'a>(
+    settings: &'a SettingsSpec,
+    spec: &'a Layer2NetworkConfigurationSpec,
+) -> Option<&'a VrfName> {
+    let vrf = spec.vrf.as_ref().unwrap_or(&settings.cluster_vrf.name);
+    (!spec.anycast_gateways.is_empty()).then_some(vrf)
+}
+
 fn segment(settings: &SettingsSpec, spec: &Layer2NetworkConfigurationSpec) -> Option<Layer2> {
     let vni = spec.vni?;
-    let irb = spec
-        .vrf
-        .as_ref()
-        .filter(|_| !spec.anycast_gateways.is_empty())
-        .map(|vrf| Irb {
-            vrf: vrf.to_string(),
-            mac_address: spec.anycast_mac.unwrap_or(settings.anycast_mac),
-            ip_addresses: spec.anycast_gateways.clone(),
-        });
+    let irb = gateway_vrf(settings, spec).map(|vrf| Irb {
+        vrf: vrf.to_string(),
+        mac_address: spec.anycast_mac.unwrap_or(settings.anycast_mac),
+        ip_addresses: spec.anycast_gateways.clone(),
+    });
     Some(Layer2 {
         vni,
         vlan: spec.id,
@@ -368,10 +376,10 @@ fn note_what_has_no_effect(settings: &SettingsSpec, object: &Segment, problems: 
     // The router announces every neighbor that the gateway knows, and the gateway learns those that announce themselves. What is
     // asked for is there, unless nothing of it reaches the fabric.
     let cluster = &settings.cluster_vrf;
-    let is_local = spec.vrf.as_ref() == Some(&cluster.name) && cluster.vni.is_none();
-    let has_gateway = spec.vrf.is_some() && !spec.anycast_gateways.is_empty();
-    if spec.advertise_neighbors && !has_gateway {
-        let what = "only a gateway knows neighbors by address: set spec.anycastGateways and spec.vrf, or leave this out";
+    let vrf = gateway_vrf(settings, spec);
+    let is_local = vrf == Some(&cluster.name) && cluster.vni.is_none();
+    if spec.advertise_neighbors && vrf.is_none() {
+        let what = "only a gateway knows neighbors by address: set spec.anycastGateways, or leave this out";
         note("spec.advertiseNeighbors", what);
     } else if spec.advertise_neighbors && is_local {
         let what = "the cluster VRF is not in the fabric: set Settings.spec.clusterVRF.vni and routeTarget, or leave this out";

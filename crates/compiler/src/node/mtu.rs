@@ -1,14 +1,25 @@
-//! Whether the packets of segments fit the devices that carry them, as far as nodes have reported those.
+//! Whether the packets of segments and VRFs fit the devices that carry them, as far as nodes have reported those.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use api::{tcaas::NodeNetworkStatusStatus, value::IfName};
+use api::{
+    tcaas::{NodeNetworkConfigSpec, NodeNetworkStatusStatus},
+    value::{IfName, Mtu},
+};
 
-use super::{NodeUnderlay, Shared, group::Members};
-use crate::problem::{self, Problem};
+use super::{NodeUnderlay, Shared, group::Members, signature, underlay::place};
+use crate::{
+    memo::Query,
+    problem::{self, Problem},
+    snapshot::{Key, kinds},
+    view::View,
+};
 
 /// What VXLAN adds to a packet: the packet's own Ethernet header, its header and UDP's; the outer IP header comes to it.
 const VXLAN: u32 = 14 + 8 + 8;
+
+/// What every link with IPv6 carries.
+const IPV6_LEAST: u32 = 1280;
 
 /// A device that carries packets of a segment, and how large they can be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +32,67 @@ pub(crate) struct Carrier {
 /// The narrowest device of all nodes of a group: for segments over the fabric under none, for others under their device.
 pub(super) type Narrowest = BTreeMap<Option<String>, Carrier>;
 
+/// A device of a node, where the node has reported its MTU.
+fn carrier(
+    node: &str,
+    report: &NodeNetworkStatusStatus,
+    device: &str,
+    added: u32,
+) -> Option<Carrier> {
+    let mut interfaces = report.interfaces.iter();
+    let seen = interfaces.find(|seen| seen.name == device)?;
+    Some(Carrier {
+        most: seen.mtu?.saturating_sub(added),
+        node: node.to_owned(),
+        device: device.to_owned(),
+    })
+}
+
+/// The narrowest uplink of a node.
+fn uplink(
+    node: &str,
+    report: &NodeNetworkStatusStatus,
+    underlay: &NodeUnderlay,
+) -> Option<Carrier> {
+    let outer = match underlay.vtep {
+        Some(IpAddr::V6(_)) => 40,
+        Some(IpAddr::V4(_)) | None => 20,
+    };
+    let nics = underlay.fabric.nics.iter();
+    let uplinks = nics.filter_map(|nic| carrier(node, report, nic.as_str(), VXLAN + outer));
+    uplinks.min_by_key(|carrier| carrier.most)
+}
+
+/// The MTU of a node's VRFs, where its uplinks carry less than the largest.
+///
+/// No object gives a VRF an MTU, so it follows what the node reports: a larger packet would be lost without a message to its sender. A
+/// node whose report is missing keeps what it has.
+pub(crate) struct VrfMtuOf;
+impl Query for VrfMtuOf {
+    type Key = Key;
+    type Value = Option<Mtu>;
+    fn compute(view: &View<'_>, node: &Key) -> Option<Mtu> {
+        let signature = signature(view, node)?;
+        let underlay = place(view, &signature, &node.name).underlay?;
+        let report = view.status::<kinds::NodeNetworkStatus>(node);
+        let uplink = report.and_then(|report| uplink(&node.name, &report, &underlay));
+        let Some(uplink) = uplink else {
+            return in_use(&*view.spec::<kinds::NodeNetworkConfig>(node)?);
+        };
+        let most = uplink.most.clamp(IPV6_LEAST, Mtu::MAX.get().into());
+        Mtu::try_from(i64::from(most))
+            .ok()
+            .filter(|most| *most < Mtu::MAX)
+    }
+}
+
+/// The MTU that the VRFs of a config have, where it is less than the largest.
+fn in_use(config: &NodeNetworkConfigSpec) -> Option<Mtu> {
+    let in_fabric = config.vrfs().filter(|vrf| vrf.devices.vxlan.is_some());
+    let least = in_fabric.map(|vrf| vrf.mtu).min()?;
+    (least < Mtu::MAX).then_some(least)
+}
+
 /// Adds the devices of a node that carry segments.
 pub(super) fn add(
     narrowest: &mut Narrowest,
@@ -29,29 +101,12 @@ pub(super) fn add(
     underlay: Option<&NodeUnderlay>,
     shared: &Shared,
 ) {
-    let carrier = |device: &str, added: u32| {
-        let mut interfaces = report.interfaces.iter();
-        let seen = interfaces.find(|seen| seen.name == device)?;
-        Some(Carrier {
-            most: seen.mtu?.saturating_sub(added),
-            node: node.to_owned(),
-            device: device.to_owned(),
-        })
-    };
-    let uplinks = underlay.into_iter().flat_map(|underlay| {
-        let outer = match underlay.vtep {
-            Some(IpAddr::V6(_)) => 40,
-            Some(IpAddr::V4(_)) | None => 20,
-        };
-        let nics = underlay.fabric.nics.iter();
-        nics.filter_map(move |nic| carrier(nic.as_str(), VXLAN + outer))
-    });
-    let uplink = uplinks.min_by_key(|carrier| carrier.most);
+    let uplink = underlay.and_then(|underlay| uplink(node, report, underlay));
     let uplink = uplink.map(|uplink| (None, uplink));
     let parents = shared.host_vlans.values();
     let parents = parents.filter_map(|vlan| {
         let parent = vlan.parent.to_string();
-        let carrier = carrier(&parent, 0)?;
+        let carrier = carrier(node, report, &parent, 0)?;
         Some((Some(parent), carrier))
     });
     for (parent, carrier) in uplink.into_iter().chain(parents) {
@@ -62,7 +117,7 @@ pub(super) fn add(
     }
 }
 
-/// Says which segments have packets that do not fit. Nothing else comes of it: a config must not follow what nodes report.
+/// Says which segments have packets that do not fit. Nothing else comes of it: the MTU of a segment is its author's.
 pub(super) fn problems(narrowest: &Narrowest, members: &Members, shared: &Shared) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (parent, carrier) in narrowest {

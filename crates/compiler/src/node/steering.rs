@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     tcaas::{
-        PrefixAction, PrefixItem, TrafficMatch, VrfRouteConfigurationSpec,
+        NodeNetworkConfigSpec, PrefixAction, PrefixItem, TrafficMatch, VrfRouteConfigurationSpec,
         node_network_config::{
             ActionType, Filter, Layer2, NextHop, PolicyRoute, Redistribute, Vrf, VrfImport,
         },
@@ -68,6 +68,17 @@ pub struct Reason {
 /// What one source reaches: VRF → prefix → who asks for it.
 type Reached<'a> = BTreeMap<&'a str, BTreeMap<Prefix, BTreeSet<&'a ObjectRef>>>;
 
+/// A VRF through which a source reaches a prefix, with who asks for it.
+type Contender<'r, 'a> = (&'a str, &'r BTreeSet<&'a ObjectRef>);
+
+/// Who comes first where several VRFs lead from one source to one prefix.
+struct Precedence<'r, 'a> {
+    /// The place of each object among all, the oldest first.
+    ranks: BTreeMap<&'a ObjectRef, usize>,
+    /// Whether nodes send packets from a source to a prefix through a VRF now.
+    runs: &'r dyn Fn(Prefix, Prefix, &str) -> bool,
+}
+
 /// What all objects of one author say about one VRF. People's own objects of a VRF are one: they often write its imports in one
 /// object and its exports in another.
 #[derive(Default)]
@@ -82,8 +93,13 @@ pub struct Consumer<'a> {
 type Routing<'a> = Named<'a, VrfRouteConfigurationSpec>;
 
 impl Steering {
-    /// Finds what must be steered on a group of nodes.
-    pub(super) fn find<'a>(group: &Group<'a>, numbers: &Numbers) -> Self {
+    /// Finds what must be steered on a group of nodes. `runs` says whether nodes send packets from a source to a prefix through a VRF
+    /// now; it is asked only where several VRFs contend.
+    pub(super) fn find<'a>(
+        group: &Group<'a>,
+        numbers: &Numbers,
+        runs: &dyn Fn(Prefix, Prefix, &str) -> bool,
+    ) -> Self {
         let mut routing: Vec<Routing<'a>> = group
             .vrf
             .iter()
@@ -102,6 +118,11 @@ impl Steering {
         if overlaps.is_empty() {
             return steering;
         }
+        let mut ranks = BTreeMap::new();
+        for (rank, (_, object)) in routing.iter().enumerate() {
+            ranks.entry(&object.source).or_insert(rank);
+        }
+        let precedence = Precedence { ranks, runs };
         let mut sources: BTreeMap<Prefix, Reached<'a>> = BTreeMap::new();
         for ((vrf, _), consumer) in &consumers {
             for source in consumer.sources.difference(&written) {
@@ -114,7 +135,7 @@ impl Steering {
             }
         }
         for (source, reached) in &sources {
-            steering.source(*source, reached, &overlaps);
+            steering.source(*source, reached, &overlaps, &precedence);
         }
         steering
     }
@@ -154,11 +175,13 @@ impl Steering {
         source: Prefix,
         reached: &Reached<'a>,
         overlaps: &BTreeMap<(&'a str, bool), Overlap<(&'a str, bool)>>,
+        precedence: &Precedence<'_, 'a>,
     ) {
         let is_alone = reached.len() == 1;
-        let mut holders: BTreeMap<Prefix, (&str, &ObjectRef)> = BTreeMap::new();
+        let overlap = |vrf: &'a str| overlaps.get(&(vrf, source.is_ipv4()));
+        let mut contenders: BTreeMap<Prefix, Vec<Contender<'_, 'a>>> = BTreeMap::new();
         for (vrf, prefixes) in reached {
-            let Some(overlap) = overlaps.get(&(*vrf, source.is_ipv4())) else {
+            let Some(overlap) = overlap(vrf) else {
                 continue;
             };
             for by in prefixes.values().flatten() {
@@ -177,26 +200,49 @@ impl Steering {
                 continue;
             }
             for (prefix, by) in prefixes {
-                let Some(first) = by.first() else { continue };
-                let (holder, other) = *holders.entry(*prefix).or_insert((vrf, first));
-                if holder == *vrf {
-                    self.rule(source, Some(*prefix), vrf, by.clone());
-                    continue;
-                }
-                let kind = problem::Kind::SourceAmbiguous {
-                    traffic: format!("from {source} to {prefix}"),
-                    vrf: (*vrf).to_owned(),
-                    other_vrf: holder.to_owned(),
-                    by: Box::new(other.clone()),
-                };
-                let field = if crate::lower::is_low_level(first.kind) {
-                    "spec.import"
-                } else {
-                    "spec.destinations"
-                };
-                let problem = Problem::new((*first).clone(), field, kind);
-                self.problems.push(problem);
+                contenders.entry(*prefix).or_default().push((vrf, by));
             }
+        }
+        for (prefix, contenders) in contenders {
+            self.contended(source, prefix, &contenders, precedence);
+        }
+    }
+
+    /// Steers what one source sends to one prefix to one VRF: the one that it goes through now, else that of the oldest object.
+    fn contended<'a>(
+        &mut self,
+        source: Prefix,
+        prefix: Prefix,
+        contenders: &[Contender<'_, 'a>],
+        precedence: &Precedence<'_, 'a>,
+    ) {
+        let oldest = |by: &BTreeSet<&'a ObjectRef>| {
+            let ranked = by.iter().copied();
+            ranked.min_by_key(|one| precedence.ranks.get(one))
+        };
+        let order = |(vrf, by): &&Contender<'_, 'a>| {
+            let runs = contenders.len() > 1 && (precedence.runs)(source, prefix, vrf);
+            (!runs, oldest(by).and_then(|one| precedence.ranks.get(one)))
+        };
+        let Some((holder, by)) = contenders.iter().min_by_key(order) else {
+            return;
+        };
+        self.rule(source, Some(prefix), holder, (*by).clone());
+        let Some(other) = oldest(by) else { return };
+        for (vrf, by) in contenders.iter().filter(|(vrf, _)| vrf != holder) {
+            let Some(first) = oldest(by) else { continue };
+            let kind = problem::Kind::SourceAmbiguous {
+                traffic: format!("from {source} to {prefix}"),
+                vrf: (*vrf).to_owned(),
+                other_vrf: (*holder).to_owned(),
+                by: Box::new(other.clone()),
+            };
+            let field = if crate::lower::is_low_level(first.kind) {
+                "spec.import"
+            } else {
+                "spec.destinations"
+            };
+            self.problems.push(Problem::new(first.clone(), field, kind));
         }
     }
 
@@ -309,6 +355,46 @@ impl Steering {
         });
         routes
     }
+}
+
+/// Whether a config sends packets from a source to a prefix through a VRF: by a rule, or, where the source has no rule, because the VRF
+/// announces the source and the cluster VRF takes the prefix from it.
+pub(super) fn runs(
+    config: &NodeNetworkConfigSpec,
+    source: Prefix,
+    prefix: Prefix,
+    vrf: &str,
+) -> bool {
+    let Some(cluster) = &config.cluster_vrf else {
+        return false;
+    };
+    let rules = cluster.policy_routes.iter();
+    let mut rules = rules
+        .filter(|rule| {
+            let TrafficMatch {
+                src_prefix,
+                dst_prefix,
+                ..
+            } = &rule.traffic_match;
+            *src_prefix == Some(source.into()) && dst_prefix.is_none_or(|dst| dst == prefix.into())
+        })
+        .peekable();
+    if rules.peek().is_some() {
+        let local = names::local_vrf(vrf).to_string();
+        return rules.any(|rule| rule.next_hop.vrf.as_ref() == Some(&local));
+    }
+    let names = |filter: &Filter, wanted: Prefix| {
+        let mut items = filter.items.iter();
+        items.any(|item| {
+            let prefix = item.matcher.prefix.as_ref();
+            prefix.is_some_and(|own| own.prefix == wanted)
+        })
+    };
+    let fabric = config.fabric_vrfs.get(vrf);
+    let exports = fabric.and_then(|vrf| vrf.evpn_export_filter.as_ref());
+    let mut imports = cluster.vrf_imports.iter();
+    exports.is_some_and(|filter| names(filter, source))
+        && imports.any(|import| import.from_vrf == vrf && names(&import.filter, prefix))
 }
 
 /// What each author says about each VRF.

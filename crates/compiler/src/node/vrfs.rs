@@ -1,6 +1,7 @@
 //! The VRFs of a group of nodes: all routing objects of one VRF, merged.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -14,7 +15,7 @@ use api::{
             Redistribute, StaticRoute, Vrf, VrfDevices, VrfImport,
         },
     },
-    value::{IfName, Mtu, RouteTarget, Vni, VrfName},
+    value::{Community, IfName, Mtu, Prefix, RouteTarget, Vni, VrfName},
 };
 
 use super::{
@@ -315,18 +316,27 @@ pub(super) fn build(
     let cluster = settings.cluster_vrf.name.as_str();
     let mut fabric: BTreeMap<String, Vrf> = BTreeMap::new();
     let mut cluster_imports: BTreeMap<&str, Filter> = BTreeMap::new();
+    let mut objects: BTreeMap<&str, Vec<&VrfRouteConfigurationSpec>> = BTreeMap::new();
     for (_, object) in &group.vrf {
-        let name = object.spec.vrf.as_str();
+        let of_vrf = objects.entry(object.spec.vrf.as_str()).or_default();
+        of_vrf.push(&object.spec);
+    }
+    for (name, objects) in objects {
         let (Some(numbers), Some(table)) = (numbers.vrfs.get(name), tables.get(name)) else {
             continue;
         };
-        let vrf = fabric
-            .entry(name.to_owned())
-            .or_insert_with(|| fabric_vrf(name, numbers.0, numbers.1, *table, cluster));
-        let import = cluster_imports
-            .entry(name)
-            .or_insert_with(|| Filter::default_to(ActionType::Reject));
-        merge(&object.spec, vrf, import);
+        let mut vrf = fabric_vrf(name, numbers.0, numbers.1, *table, cluster);
+        let mut import = Filter::default_to(ActionType::Reject);
+        for spec in &objects {
+            merge(spec, &mut vrf, &mut import);
+        }
+        let exports = exports(&objects);
+        let leaks = vrf.vrf_imports.iter_mut().map(|import| &mut import.filter);
+        for filter in vrf.evpn_export_filter.iter_mut().chain(leaks) {
+            filter.items.clone_from(&exports);
+        }
+        fabric.insert(name.to_owned(), vrf);
+        cluster_imports.insert(name, import);
     }
     let imports = cluster_imports
         .into_iter()
@@ -339,7 +349,7 @@ pub(super) fn build(
     (cluster_vrf(settings, imports, tables), fabric)
 }
 
-/// Adds what one object says to its VRF; the same rule from two objects counts once.
+/// Adds the aggregates and imports of one object to its VRF; the same rule from two objects counts once.
 fn merge(spec: &VrfRouteConfigurationSpec, vrf: &mut Vrf, cluster_import: &mut Filter) {
     for prefix in &spec.aggregate {
         let route = StaticRoute {
@@ -351,28 +361,101 @@ fn merge(spec: &VrfRouteConfigurationSpec, vrf: &mut Vrf, cluster_import: &mut F
             vrf.static_routes.push(route);
         }
     }
-    let communities: Vec<_> = spec
-        .communities
-        .iter()
-        .chain(&spec.community)
-        .copied()
-        .collect();
-    for item in in_order(&spec.export) {
-        let tags = item.action == PrefixAction::Permit && !communities.is_empty();
-        let modify = tags.then(|| ModifyRoute {
-            add_communities: communities.clone(),
-            additive_communities: Some(true),
-            ..ModifyRoute::default()
-        });
-        let item = filter_item(item, modify);
-        let leaks = vrf.vrf_imports.iter_mut().map(|import| &mut import.filter);
-        for filter in vrf.evpn_export_filter.iter_mut().chain(leaks) {
-            push_once(filter, item.clone());
-        }
-    }
     for item in in_order(&spec.import) {
         push_once(cluster_import, filter_item(item, None));
     }
+}
+
+/// The rules for routes that leave the cluster, of all objects of one VRF in their merge order.
+///
+/// Objects with one `seq` have no order among them, and a name must not decide which communities a route gets. So their exports are
+/// merged. An object with a deny item keeps its own order, on which its meaning depends, and comes after the others of its `seq`.
+fn exports(objects: &[&VrfRouteConfigurationSpec]) -> Vec<FilterItem> {
+    let mut exports = Filter::default_to(ActionType::Reject);
+    for of_seq in objects.chunk_by(|a, b| a.seq == b.seq) {
+        let (ordered, merged): (Vec<_>, Vec<_>) = of_seq.iter().partition(|spec| has_deny(spec));
+        for item in merged_exports(&merged) {
+            push_once(&mut exports, item);
+        }
+        for spec in ordered {
+            let communities: BTreeSet<Community> = communities(spec).collect();
+            for item in in_order(&spec.export) {
+                push_once(&mut exports, filter_item(item, tags(item, &communities)));
+            }
+        }
+    }
+    exports.items
+}
+
+fn has_deny(spec: &VrfRouteConfigurationSpec) -> bool {
+    let mut items = spec.export.iter();
+    items.any(|item| item.action == PrefixAction::Deny)
+}
+
+fn communities(spec: &VrfRouteConfigurationSpec) -> impl Iterator<Item = Community> {
+    spec.communities.iter().chain(&spec.community).copied()
+}
+
+/// The exports of several objects that only permit: longest prefix first, so that a route gets the communities of the most specific
+/// item. Equal prefixes carry the communities of all objects. Of two items for one prefix the one for fewer lengths comes first, and
+/// carries the communities of the other as well, which permits the same routes.
+fn merged_exports(objects: &[&VrfRouteConfigurationSpec]) -> Vec<FilterItem> {
+    let mut tagged: BTreeMap<(Prefix, Option<u8>, Option<u8>), BTreeSet<Community>> =
+        BTreeMap::new();
+    for spec in objects {
+        for item in &spec.export {
+            let tags = tagged.entry((item.cidr, item.ge, item.le)).or_default();
+            tags.extend(communities(spec));
+        }
+    }
+    let permit = |(cidr, ge, le)| PrefixItem {
+        cidr,
+        seq: None,
+        ge,
+        le,
+        action: PrefixAction::Permit,
+    };
+    let tagged = tagged.into_iter();
+    let tagged: Vec<(PrefixItem, BTreeSet<Community>)> = tagged
+        .map(|(key, communities)| (permit(key), communities))
+        .collect();
+    let mut items = Vec::new();
+    for of_prefix in tagged.chunk_by(|(a, _), (b, _)| a.cidr == b.cidr) {
+        for (item, _) in of_prefix {
+            let own = item.lengths();
+            let around = of_prefix.iter().filter(|(other, _)| {
+                let other = other.lengths();
+                other.start() <= own.start() && own.end() <= other.end()
+            });
+            let communities = around.flat_map(|(_, communities)| communities);
+            let communities: BTreeSet<Community> = communities.copied().collect();
+            items.push((item, communities));
+        }
+    }
+    // Prefixes of one length exclude one another: items with the same communities stand together, which makes them one entry of a
+    // route map. One object alone is sorted as well: its items keep their places when another object comes.
+    items.sort_by(|(a, a_tags), (b, b_tags)| {
+        let key = |item: &PrefixItem| {
+            let lengths = item.lengths();
+            let most = lengths.end().saturating_sub(*lengths.start());
+            (Reverse(item.cidr.net().prefix_len()), most)
+        };
+        (key(a), a_tags, a.cidr).cmp(&(key(b), b_tags, b.cidr))
+    });
+    let items = items.into_iter();
+    items
+        .map(|(item, communities)| filter_item(item, tags(item, &communities)))
+        .collect()
+}
+
+/// What an exported route gets: communities, unless it is denied.
+fn tags(item: &PrefixItem, communities: &BTreeSet<Community>) -> Option<ModifyRoute> {
+    let tags = item.action == PrefixAction::Permit && !communities.is_empty();
+    tags.then(|| ModifyRoute {
+        add_communities: communities.iter().copied().collect(),
+        additive_communities: Some(true),
+        ..ModifyRoute::default()
+    })
 }
 
 /// Items by their `seq`; one without takes its place in the list.

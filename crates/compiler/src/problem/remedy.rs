@@ -35,7 +35,7 @@ impl Kind {
                 "label a Destination so that it is selected, or correct the selector".into()
             }
             Self::DestinationsRequired => {
-                "add spec.destinations, or spec.interfaceRef for a VLAN on a device of the node"
+                "add spec.destinations, spec.disableAnycast for a segment without a gateway, or spec.interfaceRef for a VLAN on a device of the node"
                     .into()
             }
             Self::NetworkLacks { network, what } => format!("add spec.{what} to {network}").into(),

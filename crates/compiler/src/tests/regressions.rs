@@ -126,7 +126,7 @@ proptest! {
         let mut again = remembering(&world, &first);
         let revision = serde_json::to_value(first.revision.spec(&first.objects)).expect("a revision is JSON");
         again.insert(&object(TCAAS, "NetworkConfigRevision", json!({"name": "last"}), revision));
-        prop_assert_eq!(differences(&first, &compile(&again)), Vec::<String>::new());
+        prop_assert_eq!(moved(&first, &compile(&again)), Vec::<String>::new());
     }
 }
 

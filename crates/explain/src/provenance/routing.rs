@@ -2,7 +2,7 @@
 
 use api::{
     selvedge::VrfNumbers,
-    tcaas::{PrefixItem, VrfRouteConfigurationSpec},
+    tcaas::{PrefixAction, PrefixItem, VrfRouteConfigurationSpec},
     value::{Prefix, RouteTarget, Vni, VrfName},
 };
 use compiler::snapshot::Kind;
@@ -233,7 +233,12 @@ impl OnNode<'_> {
         self.claims_of(from, |draft, low| {
             let spec = &low.2.spec;
             let aspect = |prefix| Aspect::Reached(&spec.vrf, prefix);
-            draft.items(low, ("import", &spec.import), prefix, aspect)
+            let found = draft.items(low, ("import", &spec.import), prefix, aspect);
+            // Of a generated object only the settings widen an import.
+            if found && low.2.is_generated() && prefix.contains(' ') {
+                draft.own(Trace::setting("spec.importMatch"));
+            }
+            found
         })
     }
 
@@ -243,10 +248,45 @@ impl OnNode<'_> {
         }
         let mut claims = self.claims_of(vrf, |draft, low| {
             draft.communities(low, prefix);
+            for other in self.tagging(low, vrf, prefix) {
+                draft.own_communities(other);
+            }
             draft.items(low, ("export", &low.2.spec.export), prefix, Aspect::Own)
         });
         claims.extend(self.announced_source(vrf, prefix));
         claims
+    }
+
+    /// The objects whose communities the routes of an item of this object carry as well: they permit more lengths of the same
+    /// prefix, and are merged with it.
+    fn tagging(&self, low: Routing<'_>, vrf: &str, prefix: &str) -> Vec<Routing<'_>> {
+        let only_permits = |spec: &VrfRouteConfigurationSpec| {
+            let mut items = spec.export.iter();
+            items.all(|item| item.action == PrefixAction::Permit)
+        };
+        let spec = &low.2.spec;
+        let mut items = spec.export.iter();
+        let item = items.find(|item| range(&item.cidr, item.ge, item.le) == prefix);
+        let Some(item) = item.filter(|_| only_permits(spec)) else {
+            return Vec::new();
+        };
+        let own = item.lengths();
+        let is_around = |other: &PrefixItem| {
+            let lengths = other.lengths();
+            let is_same = range(&other.cidr, other.ge, other.le) == prefix;
+            other.cidr == item.cidr
+                && !is_same
+                && lengths.start() <= own.start()
+                && own.end() <= lengths.end()
+        };
+        let mut tagging = self.routing(vrf);
+        tagging.retain(|(_, name, object)| {
+            *name != low.1
+                && object.spec.seq == spec.seq
+                && only_permits(&object.spec)
+                && object.spec.export.iter().any(is_around)
+        });
+        tagging
     }
 
     /// The claims of all routing objects of a VRF that say something; `says` names it.
@@ -351,12 +391,16 @@ impl ClaimBuilder<'_> {
     fn communities(&mut self, low: Routing<'_>, prefix: &str) {
         let spec = &low.2.spec;
         let is_permitted = |item: &PrefixItem| {
-            item.action == api::tcaas::PrefixAction::Permit
-                && range(&item.cidr, item.ge, item.le) == prefix
+            item.action == PrefixAction::Permit && range(&item.cidr, item.ge, item.le) == prefix
         };
-        if !spec.export.iter().any(is_permitted) {
-            return;
+        if spec.export.iter().any(is_permitted) {
+            self.own_communities(low);
         }
+    }
+
+    /// Names the communities of an object.
+    fn own_communities(&mut self, low: Routing<'_>) {
+        let spec = &low.2.spec;
         if spec.community.is_some() {
             self.low_level(low, "spec.community", Aspect::Communities);
         }

@@ -98,8 +98,12 @@ impl OnNode<'_> {
             let path = format!("spec.anycastGateways[{place}]");
             draft.low_level(low, path, Aspect::Network(gateway.prefix()));
         }
-        if let Some(vrf) = &spec.vrf {
-            draft.low_level(low, "spec.vrf", Aspect::Vrf(vrf));
+        match &spec.vrf {
+            Some(vrf) => draft.low_level(low, "spec.vrf", Aspect::Vrf(vrf)),
+            None if self.trace.sets(|settings| &settings.cluster_vrf.name) => {
+                draft.own(Trace::setting("spec.clusterVRF.name"));
+            }
+            None => {}
         }
         draft
     }

@@ -54,7 +54,11 @@ impl OnNode<'_> {
         let spec = &segment.2.spec;
         let mut gateways = spec.anycast_gateways.iter();
         let has_peer = gateways.any(|gateway| gateway.prefix().to_string() == peer);
-        if !has_peer || spec.vrf.as_ref().is_none_or(|own| own.as_str() != vrf) {
+        let is_here = match &spec.vrf {
+            Some(own) => own.as_str() == vrf,
+            None => self.is_cluster(vrf),
+        };
+        if !has_peer || !is_here {
             return None;
         }
         let mut draft = self.networks_of(segment);

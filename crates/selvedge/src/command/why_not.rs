@@ -141,6 +141,7 @@ fn place(world: &World, obstacle: &Obstacle) -> String {
         | Obstacle::NotSelected { object, .. }
         | Obstacle::NoOverlay { object, .. }
         | Obstacle::DestinationNotSelected { object, .. }
+        | Obstacle::LongerThanImported { object, .. }
         | Obstacle::Elsewhere { object } => Some(object),
         Obstacle::NotDefined { .. } => None,
     };

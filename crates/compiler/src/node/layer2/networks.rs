@@ -1,11 +1,12 @@
 //! Two segments cannot have networks that overlap where one table routes both: what is sent there would go to either of them.
 
 use api::{
+    selvedge::SettingsSpec,
     tcaas::Layer2NetworkConfigurationSpec,
     value::{Prefix, VrfName},
 };
 
-use super::Segment;
+use super::{Segment, gateway_vrf};
 use crate::{
     lower,
     problem::{self, Problem},
@@ -20,14 +21,19 @@ pub(super) enum Table {
 }
 
 /// The networks that segments have so far.
-#[derive(Default)]
-pub(super) struct Networks<'a>(Vec<(Table, Prefix, &'a Segment)>);
+pub(super) struct Networks<'a> {
+    settings: &'a SettingsSpec,
+    held: Vec<(Table, Prefix, &'a Segment)>,
+}
 
 /// The networks that a segment has, each with whose table routes it.
-pub(super) fn of(spec: &Layer2NetworkConfigurationSpec) -> Vec<(Table, Prefix)> {
+pub(super) fn of(
+    settings: &SettingsSpec,
+    spec: &Layer2NetworkConfigurationSpec,
+) -> Vec<(Table, Prefix)> {
     let on_host = lower::networks(spec).into_iter();
     let mut networks: Vec<_> = on_host.map(|prefix| (Table::Host, prefix)).collect();
-    if let (Some(vrf), None) = (&spec.vrf, &spec.interface_ref) {
+    if let (Some(vrf), None) = (gateway_vrf(settings, spec), &spec.interface_ref) {
         let gateways = spec.anycast_gateways.iter();
         let table = || Table::Vrf(vrf.clone());
         networks.extend(gateways.map(|gateway| (table(), gateway.prefix())));
@@ -42,6 +48,11 @@ pub(super) fn overlap(one: Prefix, other: Prefix) -> bool {
 }
 
 impl<'a> Networks<'a> {
+    pub(super) fn new(settings: &'a SettingsSpec) -> Self {
+        let held = Vec::new();
+        Self { settings, held }
+    }
+
     /// What is wrong with a segment that has a network of an older one which it meets.
     pub(super) fn taken(
         &self,
@@ -49,8 +60,9 @@ impl<'a> Networks<'a> {
         node: Option<&String>,
         meet: impl Fn(&Segment, &Segment) -> bool,
     ) -> Option<Problem> {
-        let (table, network, other, by) = of(&object.spec).into_iter().find_map(|wanted| {
-            let mut held = self.0.iter();
+        let wanted = of(self.settings, &object.spec).into_iter();
+        let (table, network, other, by) = wanted.into_iter().find_map(|wanted| {
+            let mut held = self.held.iter();
             let (_, other, by) = held.find(|(table, prefix, by)| {
                 *table == wanted.0 && overlap(wanted.1, *prefix) && meet(by, object)
             })?;
@@ -76,8 +88,8 @@ impl<'a> Networks<'a> {
 
     /// Notes what a segment has.
     pub(super) fn insert(&mut self, object: &'a Segment) {
-        let own = of(&object.spec).into_iter();
-        self.0
+        let own = of(self.settings, &object.spec).into_iter();
+        self.held
             .extend(own.map(|(table, prefix)| (table, prefix, object)));
     }
 }
