@@ -2,7 +2,10 @@
 
 use std::{fmt, net::IpAddr};
 
-use compiler::snapshot::{Key, Kind, ObjectRef};
+use compiler::{
+    Compilation,
+    snapshot::{Key, Kind, ObjectRef, Snapshot},
+};
 use ipnet::IpNet;
 use serde_json::Value;
 use strum::IntoEnumIterator;
@@ -81,6 +84,36 @@ impl Query {
             [kind, value] => Self::of_kind(kind, value)
                 .unwrap_or_else(|| Err(QueryError::Unknown(text.to_owned()))),
             _ => Err(QueryError::Unknown(text.to_owned())),
+        }
+    }
+
+    /// The same question about the object that is meant: the intent that a generated object comes from; the kind of that name that
+    /// has the object; and where one object alone has the name, its namespace may be left out.
+    pub fn resolved(self, snapshot: &Snapshot, compilation: &Compilation) -> Self {
+        let Self::Object(asked) = &self else {
+            return self;
+        };
+        let generated = compilation.objects.any(asked.kind, &asked.key.name);
+        if let Some(object) = generated.filter(|object| object.is_generated()) {
+            return Self::Object(object.source().clone());
+        }
+        let unread = snapshot.unread.keys().cloned();
+        let all = snapshot.subjects().chain(unread);
+        let same_kind = |one: &ObjectRef| <&str>::from(one.kind) == <&str>::from(asked.kind);
+        let named: Vec<ObjectRef> = all
+            .filter(|one| same_kind(one) && one.key.name == asked.key.name)
+            .collect();
+        let exact = named.iter().find(|one| one.key == asked.key);
+        let is_default = asked
+            .key
+            .namespace
+            .as_deref()
+            .is_none_or(|one| one == "default");
+        match (exact, named.as_slice()) {
+            (_, _) if named.contains(asked) => self,
+            (Some(exact), _) => Self::Object(exact.clone()),
+            (None, [only]) if is_default => Self::Object(only.clone()),
+            (None, _) => self,
         }
     }
 

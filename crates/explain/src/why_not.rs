@@ -4,14 +4,16 @@
 //! object ─► what refers to it ─► intent ─► its problems ─► node selector ─► underlay ─► older objects ─► the node
 //! ```
 
+mod between;
+mod devices;
+mod kinds;
+mod obstacle;
 mod referrers;
-
-use std::fmt;
 
 use api::{
     meta::{LabelOperator, LabelSelector, Labels},
     tcaas::{
-        BgpPeeringSpec, Layer2NetworkConfigurationSpec, MirrorSelectorSpec,
+        BgpPeeringSpec, Layer2NetworkConfigurationSpec, MirrorSelectorSpec, MirrorTargetSpec,
         VrfRouteConfigurationSpec,
     },
 };
@@ -22,254 +24,13 @@ use compiler::{
     snapshot::{Key, Kind, ObjectRef},
 };
 use ipnet::IpNet;
-use serde::Serialize;
 
+pub use self::obstacle::Obstacle;
 use crate::{
     element::{Element, Elements},
     provenance::{Trace, is_kept},
     query::{Query, longest},
 };
-
-/// Why something is not on a node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(tag = "obstacle", rename_all = "camelCase")]
-pub enum Obstacle {
-    /// No object defines it.
-    #[serde(rename = "nobodySpeaks")]
-    NotDefined {
-        /// What the user asks about.
-        #[serde(rename = "thing")]
-        query: String,
-        /// Objects that cannot be read: one of them may.
-        unreadable: Vec<ObjectRef>,
-        /// Similar names.
-        near: Vec<String>,
-    },
-    /// The object cannot be read, or something is wrong with it or with what it refers to.
-    Problem {
-        /// The object that would configure it.
-        object: ObjectRef,
-        /// The problem, on the object whose author can solve it.
-        problem: Problem,
-    },
-    /// Nothing refers to the object.
-    Unused {
-        /// The object.
-        object: ObjectRef,
-        /// What would refer to it, and how.
-        by: String,
-    },
-    /// The Network is not managed by Selvedge.
-    Unmanaged {
-        /// The object that asks.
-        object: ObjectRef,
-        /// The network.
-        network: ObjectRef,
-    },
-    /// The object configures nothing on nodes.
-    #[serde(rename = "asksNothing")]
-    NoEffect {
-        /// The object.
-        object: ObjectRef,
-        /// What it lacks.
-        lacks: &'static str,
-    },
-    /// The node is not selected.
-    NotSelected {
-        /// The object.
-        object: ObjectRef,
-        /// Its selector.
-        selector: String,
-        /// The node's labels.
-        labels: Labels,
-    },
-    /// The node takes no part in the overlay.
-    NoOverlay {
-        /// The object that needs it.
-        object: ObjectRef,
-        /// Why not.
-        why: String,
-    },
-    /// The object's selector does not match the Destination that it should reach.
-    #[serde(rename = "notChosen")]
-    DestinationNotSelected {
-        /// The object.
-        object: ObjectRef,
-        /// Its selector.
-        selector: String,
-        /// The Destination.
-        destination: ObjectRef,
-        /// Its labels.
-        labels: Labels,
-    },
-    /// The prefix is inside of one that is imported, and only the route to that one is.
-    LongerThanImported {
-        /// The object that imports.
-        object: ObjectRef,
-        /// The prefix that it imports.
-        imported: String,
-        /// The VRF that it is imported from.
-        vrf: String,
-        /// The prefix that the user asks about.
-        #[serde(rename = "thing")]
-        query: String,
-    },
-    /// The object is in effect, and this is not what comes of it.
-    Elsewhere {
-        /// The object.
-        object: ObjectRef,
-    },
-}
-
-impl Obstacle {
-    /// How far the walk from object to node came.
-    fn step(&self) -> u8 {
-        match self {
-            Self::NotDefined { .. } => 0,
-            Self::Unused { .. } => 1,
-            Self::Problem { .. } => 2,
-            Self::Unmanaged { .. } | Self::NoEffect { .. } => 3,
-            Self::NotSelected { .. } => 4,
-            Self::NoOverlay { .. } => 5,
-            Self::DestinationNotSelected { .. } => 6,
-            Self::LongerThanImported { .. } => 7,
-            Self::Elsewhere { .. } => 8,
-        }
-    }
-
-    /// What can be done about it.
-    pub fn remedy(&self) -> Option<String> {
-        match self {
-            Self::NotDefined { near, .. } => {
-                (!near.is_empty()).then(|| format!("there is {}", near.join(", ")))
-            }
-            Self::Problem { problem, .. } => problem.kind.remedy(),
-            Self::Unused { by, .. } => Some(format!("add {by}")),
-            Self::Unmanaged { network, .. } => {
-                Some(format!("remove spec.managed: false from {network}"))
-            }
-            Self::NoEffect { lacks, .. } => Some(format!("add {lacks}")),
-            Self::NotSelected { object, .. } => Some(format!(
-                "label the node, or change spec.nodeSelector of {object}"
-            )),
-            Self::NoOverlay { .. } => {
-                Some("let an Underlay with spec.evpn select the node".to_owned())
-            }
-            Self::DestinationNotSelected {
-                object,
-                destination,
-                ..
-            } => Some(format!(
-                "label {destination}, or change spec.destinations of {object}"
-            )),
-            Self::LongerThanImported { object, query, .. } => {
-                Some(if object.kind == Kind::VrfRouteConfiguration {
-                    format!("add {query} to spec.import of {object}, or le to its item")
-                } else {
-                    format!(
-                        "add {query} to spec.prefixes of a Destination, or set spec.importMatch of the Settings to OrLonger"
-                    )
-                })
-            }
-            Self::Elsewhere { object } => Some(format!(
-                "selvedge explain {}/{} says what does",
-                object.kind, object.key
-            )),
-        }
-    }
-}
-
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotDefined {
-                query, unreadable, ..
-            } if unreadable.is_empty() => {
-                write!(f, "no object speaks of {query}")
-            }
-            Self::NotDefined {
-                query, unreadable, ..
-            } => {
-                let names: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
-                let names = names.join(", ");
-                write!(
-                    f,
-                    "no object that can be read speaks of {query}; cannot be read: {names}"
-                )
-            }
-            Self::Problem { object, problem } if problem.subject == *object => problem.fmt(f),
-            Self::Problem { object, problem } => write!(f, "{object} needs {problem}"),
-            Self::Unused { object, .. } => {
-                write!(f, "{object} is there, but nothing refers to it")
-            }
-            Self::Unmanaged { object, network } => write!(
-                f,
-                "{object}: {network} has spec.managed: false, so that nodes get nothing of it"
-            ),
-            Self::NoEffect { object, lacks } => {
-                write!(f, "{object} asks for nothing on nodes: it has no {lacks}")
-            }
-            Self::NotSelected {
-                object,
-                selector,
-                labels,
-            } => {
-                let labels = labels_text(labels);
-                write!(
-                    f,
-                    "{object} spec.nodeSelector does not select the node\n  it wants     {selector}\n  the node has {labels}"
-                )
-            }
-            Self::DestinationNotSelected {
-                object,
-                selector,
-                destination,
-                labels,
-            } => {
-                let (labels, kind) = (labels_text(labels), destination.kind);
-                write!(
-                    f,
-                    "{object} spec.destinations does not select {destination}\n  it wants            {selector}\n  the {kind} has {labels}"
-                )
-            }
-            Self::NoOverlay { object, why } => {
-                write!(
-                    f,
-                    "{object} needs the fabric, and the node takes no part in it: {why}"
-                )
-            }
-            Self::LongerThanImported {
-                object,
-                imported,
-                vrf,
-                query,
-            } => {
-                write!(
-                    f,
-                    "{object} imports exactly {imported} from VRF {vrf}: a route to {query}, which is longer, is not imported"
-                )
-            }
-            Self::Elsewhere { object } => {
-                write!(
-                    f,
-                    "{object} is in effect on the node, and this is not what comes of it"
-                )
-            }
-        }
-    }
-}
-
-/// Labels as text.
-fn labels_text(labels: &Labels) -> String {
-    let labels = labels.iter();
-    let labels: Vec<String> = labels
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    match labels.as_slice() {
-        [] => "no labels".to_owned(),
-        labels => labels.join(", "),
-    }
-}
 
 /// The names that are similar to one, the most similar first.
 pub fn similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
@@ -291,6 +52,10 @@ pub fn why_not(
     let Some(walk) = Walk::new(trace, node) else {
         return Vec::new();
     };
+    let missing = walk.missing_devices(found);
+    if !missing.is_empty() {
+        return missing;
+    }
     if !found.is_empty() {
         let is_there = match query {
             // A default route covers everything; what counts is whether an object names a smaller network.
@@ -306,12 +71,14 @@ pub fn why_not(
             };
         }
     }
+    let referrers = referrers::of(trace, query);
     let mut obstacles = Vec::new();
-    for referrer in referrers::of(trace, query) {
-        obstacles.extend(walk.obstacles(&referrer));
+    for referrer in &referrers {
+        obstacles.extend(walk.obstacles(referrer));
     }
-    if obstacles.is_empty() {
-        return vec![walk.not_defined(query)];
+    if referrers.is_empty() {
+        let unused = walk.unused_device(query);
+        return vec![unused.unwrap_or_else(|| walk.not_defined(query))];
     }
     obstacles.sort();
     obstacles.dedup();
@@ -330,17 +97,15 @@ pub fn reach(
         return Err(Vec::new());
     };
     let referrers = referrers::of(trace, from);
-    let users = referrers
-        .iter()
-        .flat_map(|one| referrers::users(trace, one).unwrap_or_default());
-    let users: Vec<ObjectRef> = users.collect();
-    if users.is_empty() {
-        return Err(vec![walk.not_defined(from)]);
-    }
-    let targets = referrers::destinations(trace, to);
-    if targets.is_empty() {
-        return Err(vec![walk.not_defined(to)]);
-    }
+    let users = walk.ends(from, &referrers)?;
+    let mut targets = referrers::destinations(trace, to);
+    let others = match targets.as_slice() {
+        [] => walk.ends(to, &referrers::of(trace, to))?,
+        _ => Vec::new(),
+    };
+    // From an object to itself there is always a way; what is asked about are the others of several.
+    let is_same = |user: &ObjectRef, other: &ObjectRef| users.len() > 1 && user == other;
+    targets.sort();
     let mut obstacles = Vec::new();
     let mut vrfs = Vec::new();
     for user in &users {
@@ -354,6 +119,12 @@ pub fn reach(
         for target in &targets {
             match walk.destination_vrf(user, target) {
                 Ok(vrf) => vrfs.push(vrf),
+                Err(obstacle) => obstacles.push(*obstacle),
+            }
+        }
+        for other in others.iter().filter(|other| !is_same(user, other)) {
+            match walk.way_between(user, other) {
+                Ok(way) => vrfs.push(way),
                 Err(obstacle) => obstacles.push(*obstacle),
             }
         }
@@ -403,6 +174,38 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// The objects whose workloads a query asks about; or why there are none.
+    fn ends(
+        &self,
+        query: &Query,
+        referrers: &[ObjectRef],
+    ) -> Result<Vec<ObjectRef>, Vec<Obstacle>> {
+        if referrers.is_empty() {
+            return Err(vec![self.not_defined(query)]);
+        }
+        let mut found = Vec::new();
+        let mut obstacles = Vec::new();
+        for referrer in referrers {
+            let author = referrers::author(self.trace, referrer);
+            match referrers::users(self.trace, &author) {
+                Ok(users) => found.extend(users),
+                Err((object, by)) => obstacles.push(Obstacle::Unused { object, by }),
+            }
+        }
+        found.sort();
+        found.dedup();
+        let (found, others): (Vec<_>, Vec<_>) = found.into_iter().partition(referrers::is_user);
+        for other in others {
+            let why = "has no workloads: ask about an intent, a Network, a VLAN or a prefix";
+            obstacles.push(Obstacle::idle(&other, why, None));
+        }
+        if found.is_empty() {
+            Err(obstacles)
+        } else {
+            Ok(found)
+        }
+    }
+
     /// The imports around a network whose own route they do not match, where nothing but imports is about it.
     ///
     /// A single address is no network that somebody announces: it is reached by the route to what is around it.
@@ -432,8 +235,9 @@ impl<'a> Walk<'a> {
 
     /// Whether everything that an object configures is on the node.
     fn is_complete(&self, object: &ObjectRef) -> bool {
-        let of = |obstacle: &Obstacle| matches!(obstacle, Obstacle::Elsewhere { .. });
-        !referrers::is_user(object) || of(&self.of_user(object, object))
+        let is_elsewhere = |obstacle: &Obstacle| matches!(obstacle, Obstacle::Elsewhere { .. });
+        let may_be_partly = referrers::is_user(object) || object.kind == Kind::Node;
+        !may_be_partly || self.obstacles(object).iter().all(is_elsewhere)
     }
 
     /// The VRF through which an intent reaches a Destination.
@@ -460,22 +264,6 @@ impl<'a> Walk<'a> {
         let vrf = vrf.and_then(|vrf| snapshot.vrfs.get(&Key::named(vrf)));
         let vrf = vrf.map(|vrf| format!("{user} reaches {target} through VRF {}", vrf.spec.vrf));
         Ok(vrf.unwrap_or_else(|| format!("{user} reaches {target} by its next hop")))
-    }
-
-    /// The obstacles of every object that uses this one.
-    fn obstacles(&self, object: &ObjectRef) -> Vec<Obstacle> {
-        if let Some(problem) = self.unreadable(object) {
-            let object = object.clone();
-            return vec![Obstacle::Problem { object, problem }];
-        }
-        let users = referrers::users(self.trace, object);
-        match users {
-            Ok(users) => users
-                .iter()
-                .map(|user| self.of_user(user, object))
-                .collect(),
-            Err((object, by)) => vec![Obstacle::Unused { object, by }],
-        }
     }
 
     fn unreadable(&self, object: &ObjectRef) -> Option<Problem> {
@@ -518,6 +306,7 @@ impl<'a> Walk<'a> {
         let routing = of::<VrfRouteConfigurationSpec>(objects, user);
         let peerings = of::<BgpPeeringSpec>(objects, user);
         let mirrors = of::<MirrorSelectorSpec>(objects, user);
+        let targets = of::<MirrorTargetSpec>(objects, user);
         let is_lowered = objects.iter().any(|object| object.source() == user);
         if (!is_lowered || is_kept(self.trace, user))
             && let Some(problem) = self.problem(&chain)
@@ -536,7 +325,7 @@ impl<'a> Walk<'a> {
         let mut selectors = of_segments.chain(of_routing).chain(of_peerings).flatten();
         if let Some(selector) = selectors.find(|selector| !selector.matches(self.labels)) {
             return Obstacle::NotSelected {
-                object,
+                object: referrers::selecting(self.trace, user, selector),
                 selector: selector_text(selector),
                 labels: self.labels.clone(),
             };
@@ -546,6 +335,14 @@ impl<'a> Walk<'a> {
         let is_for_fabric = !is_for_host || !routing.is_empty() || !peerings.is_empty();
         if let Some(why) = self.no_overlay().filter(|_| is_for_fabric) {
             return Obstacle::NoOverlay { object, why };
+        }
+        if let Some(obstacle) = self.open_claim(&object, &mirrors, &targets) {
+            return obstacle;
+        }
+        if routing.is_empty()
+            && let Some(obstacle) = self.unused_tunnel(&object, &targets)
+        {
+            return obstacle;
         }
         let shared = &self.config.shared;
         let is_vrf = |vrf: &str| shared.fabric_vrfs.contains_key(vrf);
@@ -581,17 +378,24 @@ impl<'a> Walk<'a> {
     /// Why an object without problems configures nothing.
     fn no_effect(&self, user: &ObjectRef) -> Obstacle {
         let object = user.clone();
-        let mut needs = referrers::needs(self.trace, user).into_iter();
-        let unmanaged = needs.find(|need| {
+        let needs = referrers::needs(self.trace, user);
+        let unmanaged = needs.iter().find(|need| {
             let network = self.trace.snapshot.networks.get(&need.key);
             need.kind == Kind::Network && network.is_some_and(|network| !network.spec.managed)
         });
-        match unmanaged {
-            Some(network) => Obstacle::Unmanaged { object, network },
-            None => Obstacle::NoEffect {
-                object,
-                lacks: "spec.destinations",
-            },
+        if let Some(network) = unmanaged.cloned() {
+            return Obstacle::Unmanaged { object, network };
+        }
+        if let Some(lacks) = referrers::lacks(self.trace.snapshot, user) {
+            return Obstacle::NoEffect { object, lacks };
+        }
+        // It is wherever another one is, and that one is nowhere.
+        let objects = &self.trace.compilation.objects;
+        let is_lowered = |one: &ObjectRef| objects.iter().any(|object| object.source() == one);
+        let mut others = needs.into_iter().filter(referrers::is_user);
+        match others.find(|one| one != user && !is_lowered(one)) {
+            Some(other) => self.of_user(&other, &other),
+            None => Obstacle::idle(user, "configures nothing on nodes", None),
         }
     }
 

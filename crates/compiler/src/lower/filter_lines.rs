@@ -7,7 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use api::{tcaas::PrefixItem, value::Prefix};
+use api::{
+    tcaas::PrefixItem,
+    value::{Prefix, Seq},
+};
 
 use super::low_level::LowLevelObject;
 use crate::{
@@ -48,7 +51,7 @@ fn of_filter(field: &str, lines: &[PrefixItem]) -> Vec<(String, problem::Kind)> 
             let other = place(first);
             found.push((place(index), problem::Kind::LineTwice { other }));
         }
-        let Some(seq) = line.seq.map(|seq| seq.get()) else {
+        let Some(seq) = line.seq.map(Seq::get) else {
             continue;
         };
         let first = *by_seq.entry(seq).or_insert(index);

@@ -30,7 +30,7 @@ pub(super) fn key(kind: Kind, document: &Value) -> Result<Key, &'static str> {
     let namespace = kind
         .is_namespaced()
         .then(|| text("namespace").unwrap_or("default").into());
-    let name = text("name").ok_or(match metadata.get("name") {
+    let name = text("name").ok_or_else(|| match metadata.get("name") {
         None | Some(Value::Null | Value::String(_)) => "metadata.name is missing",
         Some(_) => "metadata.name must be a string: put it in quotes",
     })?;

@@ -2,11 +2,15 @@
 
 use std::cell::Cell;
 
-use api::{meta::LabelSelector, value::Prefix};
+use api::{
+    meta::LabelSelector,
+    tcaas::MirrorTargetSpec,
+    value::{IfName, Prefix},
+};
 use compiler::{
     lower::{self, Terms},
     names,
-    snapshot::{Key, Kind, ObjectRef, Objects, Snapshot},
+    snapshot::{IntentKind, Key, Kind, ObjectRef, Objects, Snapshot},
 };
 use ipnet::IpNet;
 
@@ -30,7 +34,7 @@ fn refs<'a, S, T>(
 pub(super) fn of(trace: &Trace<'_>, query: &Query) -> Vec<ObjectRef> {
     let snapshot = trace.snapshot;
     match query {
-        Query::Object(object) => existing(snapshot, object).into_iter().collect(),
+        Query::Object(object) => existing(trace, object).into_iter().collect(),
         Query::Prefix(net) => of_prefix(trace, *net),
         Query::Vrf(name) => of_vrf(snapshot, |vrf| vrf == name),
         Query::RouteTarget(target) => {
@@ -117,20 +121,30 @@ fn of_vrf(snapshot: &Snapshot, is: impl Fn(&str) -> bool + Copy) -> Vec<ObjectRe
 fn of_interface(trace: &Trace<'_>, name: &str) -> Vec<ObjectRef> {
     let snapshot = trace.snapshot;
     let suffix = name.strip_prefix("l2.");
-    let is_own = |own: Option<&api::value::IfName>, on_device: bool| {
-        let wanted = if on_device { Some(name) } else { suffix };
-        wanted.is_some() && own.map(api::value::IfName::as_str) == wanted
+    let is_own = |own: Option<&IfName>, device: Option<&IfName>| {
+        let wanted = if device.is_some() { Some(name) } else { suffix };
+        let is_named = wanted.is_some() && own.map(IfName::as_str) == wanted;
+        is_named || device.is_some_and(|device| device.as_str() == name)
     };
     let attachments = refs(
         Kind::Layer2Attachment,
         &snapshot.layer2_attachments,
-        |_, spec| is_own(spec.interface_name.as_ref(), spec.interface_ref.is_some()),
+        |_, spec| is_own(spec.interface_name.as_ref(), spec.interface_ref.as_ref()),
     );
     let written = &snapshot.layer2_network_configurations;
     let written = refs(Kind::Layer2NetworkConfiguration, written, |_, spec| {
-        is_own(spec.interface_name.as_ref(), spec.interface_ref.is_some())
+        is_own(spec.interface_name.as_ref(), spec.interface_ref.as_ref())
     });
-    let mut found: Vec<ObjectRef> = attachments.chain(written).collect();
+    let underlays = refs(Kind::Underlay, &snapshot.underlays, |_, spec| {
+        spec.nics.iter().any(|nic| nic.as_str() == name)
+    });
+    let mut found: Vec<ObjectRef> = attachments.chain(written).chain(underlays).collect();
+    let tunnels = trace.compilation.objects.of::<MirrorTargetSpec>();
+    let tunnels = tunnels.filter(|(target, one)| {
+        let device = names::mirror_tunnel(target, one.spec.kind);
+        device.as_str() == name || one.spec.source_loopback.as_str() == name
+    });
+    found.extend(tunnels.map(|(_, one)| one.source.clone()));
     let number = |prefix: &str| name.strip_prefix(prefix).and_then(|rest| rest.parse().ok());
     if let Some(vlan) = number("l2.").or_else(|| number("vlan.")) {
         found.extend(of_vlan(snapshot, vlan));
@@ -264,7 +278,7 @@ pub(super) fn users(
         format!("a Layer2Attachment, Inbound, Outbound or PodNetwork with spec.networkRef: {name}")
     } else {
         let labels = snapshot.destinations.get(&object.key);
-        let labels = labels.map(|one| super::labels_text(&one.meta.labels));
+        let labels = labels.map(|one| super::obstacle::labels_text(&one.meta.labels));
         let labels = labels.unwrap_or_default();
         format!("an intent whose spec.destinations selects it; it has {labels}")
     };
@@ -328,8 +342,75 @@ fn objects(snapshot: &Snapshot) -> Vec<ObjectRef> {
     .collect()
 }
 
-fn existing(snapshot: &Snapshot, object: &ObjectRef) -> Option<ObjectRef> {
-    objects(snapshot).into_iter().find(|known| known == object)
+/// The object itself, whether it can be read or not; or, for one that is generated and not stored, what it is generated from.
+fn existing(trace: &Trace<'_>, object: &ObjectRef) -> Option<ObjectRef> {
+    let snapshot = trace.snapshot;
+    let unreadable = snapshot.unreadable.iter();
+    let unreadable = unreadable.map(|problem| problem.subject.clone());
+    let mut all = snapshot.subjects().chain(unreadable);
+    let found = all.find(|known| known == object);
+    found.or_else(|| {
+        let generated = trace.compilation.objects.any(object.kind, &object.key.name);
+        generated.map(|generated| generated.source().clone())
+    })
+}
+
+/// The object whose author wrote what a low-level object says: the intent it is generated from, or itself.
+pub(super) fn author(trace: &Trace<'_>, object: &ObjectRef) -> ObjectRef {
+    let generated = trace.compilation.objects.any(object.kind, &object.key.name);
+    if let Some(generated) = generated.filter(|_| lower::is_low_level(object.kind)) {
+        return generated.source().clone();
+    }
+    let stored = trace.snapshot.stored_status(object);
+    let owner = stored.and_then(|(meta, _)| meta.owner.clone());
+    let owner = owner.filter(|owner| existing(trace, owner).is_some());
+    owner
+        .filter(|_| lower::is_low_level(object.kind))
+        .unwrap_or_else(|| object.clone())
+}
+
+/// The object that has the selector by which another one is put on nodes: itself, or one that it names.
+pub(super) fn selecting(
+    trace: &Trace<'_>,
+    user: &ObjectRef,
+    selector: &LabelSelector,
+) -> ObjectRef {
+    let snapshot = trace.snapshot;
+    let is_own = |one: &ObjectRef| {
+        lower::terms(snapshot, one).is_some_and(|terms| terms.nodes == Some(selector))
+    };
+    if is_own(user) {
+        return user.clone();
+    }
+    let mut needs = needs(trace, user).into_iter();
+    needs.find(is_own).unwrap_or_else(|| user.clone())
+}
+
+/// Whether objects of a kind select Destinations.
+pub(super) fn selects_destinations(kind: Kind) -> bool {
+    match kind.intent() {
+        Some(
+            IntentKind::Layer2Attachment
+            | IntentKind::Inbound
+            | IntentKind::Outbound
+            | IntentKind::PodNetwork,
+        ) => true,
+        Some(IntentKind::BgpNeighbor | IntentKind::Collector | IntentKind::TrafficMirror)
+        | None => false,
+    }
+}
+
+/// The field that an object lacks to configure something on nodes.
+pub(super) fn lacks(snapshot: &Snapshot, user: &ObjectRef) -> Option<&'static str> {
+    let attachment = snapshot.layer2_attachments.get(&user.key);
+    let attachment = attachment.filter(|_| user.kind == Kind::Layer2Attachment);
+    let sriov = attachment.and_then(|attachment| attachment.spec.sriov.as_ref());
+    if sriov.is_some_and(|sriov| sriov.enabled) {
+        return Some("spec.interfaceName");
+    }
+    let terms = lower::terms(snapshot, user)?;
+    let is_lacking = selects_destinations(user.kind) && terms.destinations.is_none();
+    is_lacking.then_some("spec.destinations")
 }
 
 /// Suggestions for a query that nothing matches: names of objects and of what the node has, or other VLANs.

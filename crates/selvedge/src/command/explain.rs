@@ -57,7 +57,7 @@ pub(super) struct Asked {
 
 /// Reads the question and finds what it is about.
 pub(super) fn asked(args: &Ask, world: &World, compilation: &Compilation) -> anyhow::Result<Asked> {
-    let thing = Query::parse(&args.thing.join(" "))?;
+    let thing = Query::parse(&args.thing.join(" "))?.resolved(&world.snapshot, compilation);
     let config = known(&args.node, world, compilation)?;
     let elements = elements(&config.content());
     let trace = Trace::new(&world.snapshot, compilation);

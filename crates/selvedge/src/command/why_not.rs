@@ -26,7 +26,11 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
     let node = &args.node;
     if let Some((from, to)) = way(args) {
         explain::known(node, &world, &compilation)?;
-        let (from, to) = (Query::parse(&from)?, Query::parse(&to)?);
+        let parse = |text: &str| {
+            let query = Query::parse(text)?;
+            anyhow::Ok(query.resolved(&world.snapshot, &compilation))
+        };
+        let (from, to) = (parse(&from)?, parse(&to)?);
         let heading = format!("{from} does not reach {to} from {node}");
         let question = format!("from {from} to {to}");
         return match reach(&trace, node, &from, &to) {
@@ -142,6 +146,9 @@ fn place(world: &World, obstacle: &Obstacle) -> String {
         | Obstacle::NoOverlay { object, .. }
         | Obstacle::DestinationNotSelected { object, .. }
         | Obstacle::LongerThanImported { object, .. }
+        | Obstacle::Idle { object, .. }
+        | Obstacle::ClaimOpen { object, .. }
+        | Obstacle::Apart { object, .. }
         | Obstacle::Elsewhere { object } => Some(object),
         Obstacle::NotDefined { .. } => None,
     };

@@ -1,0 +1,132 @@
+//! Objects of all kinds: which objects to look at for one that is asked about, and what to say of those that configure no node.
+
+use api::openperouter::UnderlaySpec;
+use compiler::{
+    platform::ipam,
+    snapshot::{Kind, ObjectRef},
+};
+
+use super::{Obstacle, Walk, referrers, selector_text};
+
+impl Walk<'_> {
+    /// The obstacles of an object, or of every object that uses it.
+    pub(super) fn obstacles(&self, object: &ObjectRef) -> Vec<Obstacle> {
+        if let Some(problem) = self.unreadable(object) {
+            let object = object.clone();
+            return vec![Obstacle::Problem { object, problem }];
+        }
+        match object.kind {
+            Kind::Network | Kind::Destination | Kind::Vrf => self.of_used(object),
+            Kind::Layer2Attachment
+            | Kind::Inbound
+            | Kind::Outbound
+            | Kind::BgpNeighbor
+            | Kind::PodNetwork
+            | Kind::Collector
+            | Kind::TrafficMirror => vec![self.of_user(object, object)],
+            Kind::Layer2NetworkConfiguration
+            | Kind::VrfRouteConfiguration
+            | Kind::BgpPeering
+            | Kind::MirrorTarget
+            | Kind::MirrorSelector => {
+                let author = referrers::author(self.trace, object);
+                vec![self.of_user(&author, &author)]
+            }
+            Kind::Underlay => vec![self.of_underlay(object)],
+            Kind::Node => self.of_node(object).into_iter().collect(),
+            Kind::Settings => vec![self.of_settings(object)],
+            Kind::L3Vni
+            | Kind::L2Vni
+            | Kind::L3Passthrough
+            | Kind::FrrConfiguration
+            | Kind::MultiPodNetwork => {
+                let why = "is accepted, but this version configures nothing for its kind";
+                vec![Obstacle::idle(object, why, None)]
+            }
+            Kind::NetworkConfigRevision | Kind::NodeNetworkConfig => {
+                let why = "is what the operator wrote last; what is on a node follows from the other objects";
+                vec![Obstacle::idle(object, why, None)]
+            }
+            Kind::NodeNetworkStatus | Kind::FrrNodeState | Kind::BgpSessionState => {
+                let why = "is a report of a node, and configures nothing";
+                vec![Obstacle::idle(object, why, None)]
+            }
+            Kind::IpAddressClaim => vec![self.of_claim(object)],
+            Kind::IpAddress => {
+                let why = "is the answer to no claim that a mirror on this node needs";
+                let remedy = "compare spec.claimRef and spec.poolRef with the IPAddressClaim";
+                vec![Obstacle::idle(object, why, Some(remedy))]
+            }
+        }
+    }
+
+    fn of_used(&self, object: &ObjectRef) -> Vec<Obstacle> {
+        match referrers::users(self.trace, object) {
+            Ok(users) => {
+                let users = users.iter();
+                users.map(|user| self.of_user(user, object)).collect()
+            }
+            Err((object, by)) => vec![Obstacle::Unused { object, by }],
+        }
+    }
+
+    fn of_underlay(&self, object: &ObjectRef) -> Obstacle {
+        let Some(underlay) = self.trace.snapshot.underlays.get(&object.key) else {
+            return Obstacle::idle(object, "does not exist", None);
+        };
+        let UnderlaySpec { node_selector, .. } = &*underlay.spec;
+        if let Some(selector) = node_selector
+            && !selector.matches(self.labels)
+        {
+            return Obstacle::NotSelected {
+                object: object.clone(),
+                selector: selector_text(selector),
+                labels: self.labels.clone(),
+            };
+        }
+        let object = object.clone();
+        match self.problem(std::slice::from_ref(&object)) {
+            Some(problem) => Obstacle::Problem { object, problem },
+            None => Obstacle::Elsewhere { object },
+        }
+    }
+
+    /// A Node is on itself; what it may lack is the fabric.
+    fn of_node(&self, object: &ObjectRef) -> Option<Obstacle> {
+        if *object.key.name != *self.node {
+            let remedy = format!("ask with --node {}", object.key.name);
+            return Some(Obstacle::idle(object, "is another node", Some(&remedy)));
+        }
+        let why = self.no_overlay()?;
+        Some(Obstacle::NoOverlay {
+            object: object.clone(),
+            why,
+        })
+    }
+
+    fn of_settings(&self, object: &ObjectRef) -> Obstacle {
+        if &*object.key.name != "default" {
+            let why = "is not read: Settings has one object, named default";
+            return Obstacle::idle(object, why, Some("rename it to default"));
+        }
+        let object = object.clone();
+        if let Some(problem) = self.problem(std::slice::from_ref(&object)) {
+            return Obstacle::Problem { object, problem };
+        }
+        let why = "has no value that something on this node comes from";
+        Obstacle::idle(&object, why, None)
+    }
+
+    fn of_claim(&self, object: &ObjectRef) -> Obstacle {
+        let mut claims = self.config.mirrors.claims.iter();
+        let Some(claim) = claims.find(|claim| claim.key == object.key) else {
+            let why = "is not needed by a mirror on this node";
+            return Obstacle::idle(object, why, None);
+        };
+        let object = object.clone();
+        match ipam::given_in(self.trace.snapshot, claim) {
+            None => self.claim_open(object, &claim.key.to_string()),
+            Some(_) => Obstacle::Elsewhere { object },
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The obstacles, and what is said of them.
+
+use std::fmt;
+
+use api::meta::Labels;
+use compiler::{
+    Problem,
+    snapshot::{Kind, ObjectRef},
+};
+use serde::Serialize;
+
+use super::referrers;
+
+/// Why something is not on a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "obstacle", rename_all = "camelCase")]
+pub enum Obstacle {
+    /// No object defines it.
+    #[serde(rename = "nobodySpeaks")]
+    NotDefined {
+        /// What the user asks about.
+        #[serde(rename = "thing")]
+        query: String,
+        /// Objects that cannot be read: one of them may.
+        unreadable: Vec<ObjectRef>,
+        /// Similar names.
+        near: Vec<String>,
+    },
+    /// The object cannot be read, or something is wrong with it or with what it refers to.
+    Problem {
+        /// The object that would configure it.
+        object: ObjectRef,
+        /// The problem, on the object whose author can solve it.
+        problem: Problem,
+    },
+    /// Nothing refers to the object.
+    Unused {
+        /// The object.
+        object: ObjectRef,
+        /// What would refer to it, and how.
+        by: String,
+    },
+    /// The Network is not managed by Selvedge.
+    Unmanaged {
+        /// The object that asks.
+        object: ObjectRef,
+        /// The network.
+        network: ObjectRef,
+    },
+    /// The object configures nothing on nodes.
+    #[serde(rename = "asksNothing")]
+    NoEffect {
+        /// The object.
+        object: ObjectRef,
+        /// What it lacks.
+        lacks: &'static str,
+    },
+    /// The node is not selected.
+    NotSelected {
+        /// The object.
+        object: ObjectRef,
+        /// Its selector.
+        selector: String,
+        /// The node's labels.
+        labels: Labels,
+    },
+    /// The node takes no part in the overlay.
+    NoOverlay {
+        /// The object that needs it.
+        object: ObjectRef,
+        /// Why not.
+        why: String,
+    },
+    /// The object's selector does not match the Destination that it should reach.
+    #[serde(rename = "notChosen")]
+    DestinationNotSelected {
+        /// The object.
+        object: ObjectRef,
+        /// Its selector.
+        selector: String,
+        /// The Destination.
+        destination: ObjectRef,
+        /// Its labels.
+        labels: Labels,
+    },
+    /// The object configures nothing on this node, and never does or not by itself.
+    Idle {
+        /// The object.
+        object: ObjectRef,
+        /// Why, as the rest of a sentence that begins with the object.
+        why: String,
+        /// What can be done.
+        #[serde(skip)]
+        remedy: Option<String>,
+    },
+    /// A tunnel has no source address yet.
+    ClaimOpen {
+        /// The object that needs the tunnel.
+        object: ObjectRef,
+        /// The claim of the address.
+        claim: String,
+        /// The pool that it shall come from.
+        pool: String,
+    },
+    /// No table routes from one object to another.
+    Apart {
+        /// The object whose workloads send.
+        object: ObjectRef,
+        /// The VRFs that route what they send.
+        vrfs: Vec<String>,
+        /// The object that they do not reach.
+        other: ObjectRef,
+        /// The VRFs that it is in.
+        other_vrfs: Vec<String>,
+        /// Its networks.
+        networks: Vec<String>,
+        /// Whether the first object selects Destinations.
+        #[serde(skip)]
+        has_destinations: bool,
+    },
+    /// The prefix is inside of one that is imported, and only the route to that one is.
+    LongerThanImported {
+        /// The object that imports.
+        object: ObjectRef,
+        /// The prefix that it imports.
+        imported: String,
+        /// The VRF that it is imported from.
+        vrf: String,
+        /// The prefix that the user asks about.
+        #[serde(rename = "thing")]
+        query: String,
+    },
+    /// The object is in effect, and this is not what comes of it.
+    Elsewhere {
+        /// The object.
+        object: ObjectRef,
+    },
+}
+
+impl Obstacle {
+    /// An object that configures nothing on the node; `why` is the rest of a sentence that begins with it.
+    pub(super) fn idle(object: &ObjectRef, why: &str, remedy: Option<&str>) -> Self {
+        Self::Idle {
+            object: object.clone(),
+            why: why.to_owned(),
+            remedy: remedy.map(str::to_owned),
+        }
+    }
+
+    /// How far the walk from object to node came.
+    pub(super) fn step(&self) -> u8 {
+        match self {
+            Self::NotDefined { .. } => 0,
+            Self::Unused { .. } => 1,
+            Self::Problem { .. } => 2,
+            Self::Unmanaged { .. } | Self::NoEffect { .. } | Self::Idle { .. } => 3,
+            Self::NotSelected { .. } => 4,
+            Self::NoOverlay { .. } => 5,
+            Self::DestinationNotSelected { .. } | Self::ClaimOpen { .. } | Self::Apart { .. } => 6,
+            Self::LongerThanImported { .. } => 7,
+            Self::Elsewhere { .. } => 8,
+        }
+    }
+
+    /// What can be done about it.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::NotDefined { near, .. } => {
+                (!near.is_empty()).then(|| format!("there is {}", near.join(", ")))
+            }
+            Self::Problem { problem, .. } => problem.kind.remedy(),
+            Self::Unused { by, .. } => Some(format!("add {by}")),
+            Self::Unmanaged { network, .. } => {
+                Some(format!("remove spec.managed: false from {network}"))
+            }
+            Self::NoEffect { lacks, .. } => Some(format!("add {lacks}")),
+            Self::Idle { remedy, .. } => remedy.clone(),
+            Self::ClaimOpen { pool, .. } => Some(format!(
+                "check that {pool} has free addresses and that its provider runs"
+            )),
+            Self::Apart {
+                object,
+                networks,
+                has_destinations,
+                ..
+            } => {
+                let networks = networks.join(" or ");
+                (*has_destinations && !networks.is_empty()).then(|| {
+                    format!(
+                        "let spec.destinations of {object} select a Destination whose prefixes hold {networks}"
+                    )
+                })
+            }
+            Self::NotSelected { object, .. } => Some(format!(
+                "label the node, or change spec.nodeSelector of {object}"
+            )),
+            Self::NoOverlay { .. } => {
+                Some("let an Underlay with spec.evpn select the node".to_owned())
+            }
+            Self::DestinationNotSelected {
+                object,
+                destination,
+                ..
+            } if referrers::selects_destinations(object.kind) => Some(format!(
+                "label {destination}, or change spec.destinations of {object}"
+            )),
+            Self::DestinationNotSelected { .. } => None,
+            Self::LongerThanImported { object, query, .. } => {
+                Some(if object.kind == Kind::VrfRouteConfiguration {
+                    format!("add {query} to spec.import of {object}, or le to its item")
+                } else {
+                    format!(
+                        "add {query} to spec.prefixes of a Destination, or set spec.importMatch of the Settings to OrLonger"
+                    )
+                })
+            }
+            Self::Elsewhere { object } => Some(format!(
+                "selvedge explain {}/{} says what does",
+                object.kind, object.key
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotDefined {
+                query, unreadable, ..
+            } => f.write_str(&not_defined(query, unreadable)),
+            Self::Problem { object, problem } if problem.subject == *object => problem.fmt(f),
+            Self::Problem { object, problem } => write!(f, "{object} needs {problem}"),
+            Self::Unused { object, .. } => {
+                write!(f, "{object} is there, but nothing refers to it")
+            }
+            Self::Unmanaged { object, network } => write!(
+                f,
+                "{object}: {network} has spec.managed: false, so that nodes get nothing of it"
+            ),
+            Self::NoEffect { object, lacks } => {
+                write!(f, "{object} asks for nothing on nodes: it has no {lacks}")
+            }
+            Self::NotSelected {
+                object,
+                selector,
+                labels,
+            } => {
+                let labels = labels_text(labels);
+                write!(
+                    f,
+                    "{object} spec.nodeSelector does not select the node\n  it wants     {selector}\n  the node has {labels}"
+                )
+            }
+            Self::DestinationNotSelected {
+                object,
+                selector,
+                destination,
+                labels,
+            } => {
+                let (labels, kind) = (labels_text(labels), destination.kind);
+                write!(
+                    f,
+                    "{object} spec.destinations does not select {destination}\n  it wants            {selector}\n  the {kind} has {labels}"
+                )
+            }
+            Self::Idle { object, why, .. } => write!(f, "{object} {why}"),
+            Self::ClaimOpen { object, claim, .. } => write!(
+                f,
+                "{object} waits for the source address of its tunnel: IPAddressClaim {claim} has no address yet"
+            ),
+            Self::Apart {
+                object,
+                vrfs,
+                other,
+                other_vrfs,
+                ..
+            } => write!(
+                f,
+                "{object} is {}, {other} is {}, and no Destination that {object} selects leads there",
+                in_vrfs(vrfs),
+                in_vrfs(other_vrfs)
+            ),
+            Self::NoOverlay { object, why } if object.kind == Kind::Node => {
+                write!(f, "{object} takes no part in the fabric: {why}")
+            }
+            Self::NoOverlay { object, why } => {
+                write!(
+                    f,
+                    "{object} needs the fabric, and the node takes no part in it: {why}"
+                )
+            }
+            Self::LongerThanImported {
+                object,
+                imported,
+                vrf,
+                query,
+            } => {
+                write!(
+                    f,
+                    "{object} imports exactly {imported} from VRF {vrf}: a route to {query}, which is longer, is not imported"
+                )
+            }
+            Self::Elsewhere { object } => {
+                write!(
+                    f,
+                    "{object} is in effect on the node, and this is not what comes of it"
+                )
+            }
+        }
+    }
+}
+
+fn not_defined(query: &str, unreadable: &[ObjectRef]) -> String {
+    let names: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+    match names.as_slice() {
+        [] => format!("no object speaks of {query}"),
+        names => {
+            let names = names.join(", ");
+            format!("no object that can be read speaks of {query}; cannot be read: {names}")
+        }
+    }
+}
+
+fn in_vrfs(vrfs: &[String]) -> String {
+    match vrfs {
+        [] => "in no VRF".to_owned(),
+        [vrf] => format!("in VRF {vrf}"),
+        vrfs => format!("in the VRFs {}", vrfs.join(", ")),
+    }
+}
+
+/// Labels as text.
+pub(super) fn labels_text(labels: &Labels) -> String {
+    let labels = labels.iter();
+    let labels: Vec<String> = labels
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    match labels.as_slice() {
+        [] => "no labels".to_owned(),
+        labels => labels.join(", "),
+    }
+}
