@@ -64,7 +64,7 @@ pub struct UnderlaySpec {
     pub node_selector: Option<LabelSelector>,
     /// AS number of the selected nodes.
     pub asn: Asn,
-    /// Pool of router ids, one for each node.
+    /// Pool of router ids, one for each node. Where the default has none left, the IPv4 address of a node's VTEP is its router id.
     #[serde(default = "default_router_ids")]
     pub routeridcidr: Ipv4Prefix,
     /// Devices that lead to the fabric; they are moved into the router's network namespace.
@@ -229,6 +229,12 @@ pub enum VtepSource<'a> {
 }
 
 impl UnderlaySpec {
+    /// Whether the pool of router ids is the default. The API server writes the default into every object, so nothing tells whether the
+    /// author chose it.
+    pub fn has_default_router_ids(&self) -> bool {
+        self.routeridcidr == default_router_ids()
+    }
+
     /// The devices that lead to the fabric: `nics`, then `interfaces`.
     pub fn devices(&self) -> impl Iterator<Item = &IfName> {
         let newer = self

@@ -44,6 +44,10 @@ impl Index for PoolsByName {
         let status = view.status::<kinds::Inbound>(key);
         let held = status.and_then(|status| status.pool_name.clone());
         let lacks = held.as_deref() != Some(name);
+        // One that was never served is in nobody's way.
+        if lacks && !is_sound(view, &reference(Kind::Inbound, key), &spec) {
+            return Vec::new();
+        }
         let created = meta.created.clone();
         vec![(
             name.to_owned(),
@@ -89,6 +93,12 @@ impl Intent for kinds::Inbound {
         matches!(object, LowLevelObject::Vrf(_))
     }
 
+    fn is_servable(view: &View<'_>, subject: &ObjectRef, spec: &InboundSpec) -> bool {
+        let has_pool = pool(spec, &subject.key.name)
+            .is_none_or(|name| pool_owner(view, name).as_ref() == Some(subject));
+        has_pool && is_sound(view, subject, spec)
+    }
+
     fn held_pools(view: &View<'_>, key: &Key) -> Vec<String> {
         let status = view.status::<Self>(key);
         let pool = status.and_then(|status| status.pool_name.clone());
@@ -113,13 +123,7 @@ impl Intent for kinds::Inbound {
         let subject = author.subject;
         let share = addresses::share(view, subject);
         let mut wrong = share.problems.clone();
-        let wanted = spec.addresses.as_ref();
-        wrong.extend(count_or_addresses(subject, spec.count, wanted));
-        let has_class = spec.tenant_load_balancer_class.is_some();
-        if has_class && view.settings().hbn_flavour != HbnFlavour::LegacyFrr {
-            let what = "spec.tenantLoadBalancerClass";
-            wrong.push(author.problem(what, problem::Kind::NeedsLegacyFlavour { what }));
-        }
+        wrong.extend(faults(view, subject, spec));
         let pool = pool(spec, &subject.key.name);
         if let Some(name) = pool
             && let Some(by) = pool_owner(view, name).filter(|by| by != subject)
@@ -128,13 +132,7 @@ impl Intent for kinds::Inbound {
             let kind = problem::Kind::PoolTaken { name, by };
             wrong.push(author.problem("spec.poolName", kind));
         }
-        let request = Request {
-            subject,
-            network_ref: &spec.network_ref,
-            destinations: spec.destinations.as_ref(),
-            node_selector: spec.node_selector.as_ref(),
-            communities: &spec.communities,
-        };
+        let request = request(subject, spec);
         let resolved = request.resolve(view, wrong, problems)?;
         let disable_aggregation = spec.disable_aggregation;
         let announced = announced(view, &request, &resolved, disable_aggregation, problems)?;
@@ -154,6 +152,36 @@ impl Intent for kinds::Inbound {
             attachment: None,
         })
     }
+}
+
+fn request<'a>(subject: &'a ObjectRef, spec: &'a InboundSpec) -> Request<'a> {
+    Request {
+        subject,
+        network_ref: &spec.network_ref,
+        destinations: spec.destinations.as_ref(),
+        node_selector: spec.node_selector.as_ref(),
+        communities: &spec.communities,
+    }
+}
+
+/// What is wrong with it alone.
+fn faults(view: &View<'_>, subject: &ObjectRef, spec: &InboundSpec) -> Vec<Problem> {
+    let mut faults = Vec::new();
+    let wanted = spec.addresses.as_ref();
+    faults.extend(count_or_addresses(subject, spec.count, wanted));
+    let has_class = spec.tenant_load_balancer_class.is_some();
+    if has_class && view.settings().hbn_flavour != HbnFlavour::LegacyFrr {
+        let what = "spec.tenantLoadBalancerClass";
+        let kind = problem::Kind::NeedsLegacyFlavour { what };
+        faults.push(Problem::new(subject.clone(), what, kind));
+    }
+    faults
+}
+
+/// Whether nothing is wrong with it but what others have.
+fn is_sound(view: &View<'_>, subject: &ObjectRef, spec: &InboundSpec) -> bool {
+    let faults = faults(view, subject, spec);
+    request(subject, spec).can_be_resolved(view, faults)
 }
 
 fn note_what_has_no_effect(subject: &ObjectRef, spec: &InboundSpec, problems: &mut Vec<Problem>) {

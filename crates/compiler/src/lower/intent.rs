@@ -34,6 +34,10 @@ pub(super) trait Intent: Resource + Registered {
     fn scope_field(scope: &Scope) -> &'static str;
     /// Whether a node must have an object of it before it counts as applied there.
     fn is_needed(object: &LowLevelObject) -> bool;
+    /// Whether it can be served, whatever addresses are left, where it is a service: only such a one is in the way of others.
+    fn is_servable(_view: &View<'_>, _subject: &ObjectRef, _spec: &Self::Spec) -> bool {
+        true
+    }
     /// The pools that it had last, where it is a service.
     fn held_pools(_view: &View<'_>, _key: &Key) -> Vec<String> {
         Vec::new()
@@ -272,6 +276,17 @@ pub(super) fn hold_time_field(kind: IntentKind) -> &'static str {
 pub(crate) fn is_needed(kind: Kind, object: &LowLevelObject) -> bool {
     let kind = kind.intent();
     kind.is_some_and(|kind| with_intent!(kind, Of => <Of as Intent>::is_needed(object)))
+}
+
+/// Whether an intent can be served, whatever addresses are left.
+pub(super) fn is_servable(view: &View<'_>, subject: &ObjectRef) -> bool {
+    let Some(kind) = subject.kind.intent() else {
+        return true;
+    };
+    with_intent!(kind, Of => {
+        let spec = view.spec::<Of>(&subject.key);
+        spec.is_some_and(|spec| <Of as Intent>::is_servable(view, subject, &spec))
+    })
 }
 
 /// The pools that a service had last.

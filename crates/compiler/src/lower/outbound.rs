@@ -45,6 +45,10 @@ impl Intent for kinds::Outbound {
         matches!(object, LowLevelObject::Vrf(_))
     }
 
+    fn is_servable(view: &View<'_>, subject: &ObjectRef, spec: &OutboundSpec) -> bool {
+        request(subject, spec).can_be_resolved(view, faults(subject, spec))
+    }
+
     fn on_platform(
         settings: &Platform,
         subject: &ObjectRef,
@@ -65,16 +69,8 @@ impl Intent for kinds::Outbound {
         let subject = author.subject;
         let share = addresses::share(view, subject);
         let mut wrong = share.problems.clone();
-        let wanted = spec.addresses.as_ref();
-        wrong.extend(count_or_addresses(subject, spec.count, wanted));
-        wrong.extend(room_for_replacement(subject, spec));
-        let request = Request {
-            subject,
-            network_ref: &spec.network_ref,
-            destinations: spec.destinations.as_ref(),
-            node_selector: spec.node_selector.as_ref(),
-            communities: &spec.communities,
-        };
+        wrong.extend(faults(subject, spec));
+        let request = request(subject, spec);
         let resolved = request.resolve(view, wrong, problems)?;
         let disable_aggregation = spec.disable_aggregation;
         let announced = announced(view, &request, &resolved, disable_aggregation, problems)?;
@@ -100,6 +96,22 @@ impl Intent for kinds::Outbound {
             attachment: None,
         })
     }
+}
+
+fn request<'a>(subject: &'a ObjectRef, spec: &'a OutboundSpec) -> Request<'a> {
+    Request {
+        subject,
+        network_ref: &spec.network_ref,
+        destinations: spec.destinations.as_ref(),
+        node_selector: spec.node_selector.as_ref(),
+        communities: &spec.communities,
+    }
+}
+
+/// What is wrong with it alone.
+fn faults(subject: &ObjectRef, spec: &OutboundSpec) -> Vec<Problem> {
+    let faults = count_or_addresses(subject, spec.count, spec.addresses.as_ref()).into_iter();
+    faults.chain(room_for_replacement(subject, spec)).collect()
 }
 
 /// Where the gateways lead: what the author names, or what the Destinations lead to, or everywhere; of the families that they have

@@ -48,6 +48,10 @@ impl Intent for kinds::PodNetwork {
         matches!(object, LowLevelObject::Vrf(_))
     }
 
+    fn is_servable(view: &View<'_>, subject: &ObjectRef, spec: &PodNetworkSpec) -> bool {
+        request(subject, spec).can_be_resolved(view, Vec::new())
+    }
+
     fn held_pools(view: &View<'_>, key: &Key) -> Vec<String> {
         let status = view.status::<Self>(key);
         status.map_or_else(Vec::new, |status| status.ip_pools.clone())
@@ -70,13 +74,7 @@ impl Intent for kinds::PodNetwork {
     ) -> Option<LoweredIntent> {
         let subject = author.subject;
         let wrong = addresses::share(view, subject).problems.clone();
-        let request = Request {
-            subject,
-            network_ref: &spec.network_ref,
-            destinations: spec.destinations.as_ref(),
-            node_selector: spec.node_selector.as_ref(),
-            communities: &spec.communities,
-        };
+        let request = request(subject, spec);
         let resolved = request.resolve(view, wrong, problems)?;
         let subnets = subnets(&resolved.network);
         let extra = spec.routes.iter().flat_map(|route| &route.prefixes);
@@ -105,5 +103,15 @@ impl Intent for kinds::PodNetwork {
             }),
             attachment: None,
         })
+    }
+}
+
+fn request<'a>(subject: &'a ObjectRef, spec: &'a PodNetworkSpec) -> Request<'a> {
+    Request {
+        subject,
+        network_ref: &spec.network_ref,
+        destinations: spec.destinations.as_ref(),
+        node_selector: spec.node_selector.as_ref(),
+        communities: &spec.communities,
     }
 }

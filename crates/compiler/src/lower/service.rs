@@ -71,6 +71,11 @@ impl Request<'_> {
         resolved.filter(|_| is_sound)
     }
 
+    /// Whether everything is there that the intent refers to, and `faults` is nothing that keeps it out of effect.
+    pub(super) fn can_be_resolved(&self, view: &View<'_>, faults: Vec<Problem>) -> bool {
+        self.resolve(view, faults, &mut Vec::new()).is_some()
+    }
+
     fn references(&self, view: &View<'_>, problems: &mut Vec<Problem>) -> Option<Resolved> {
         let selects_well = match self.node_selector.map(LabelSelector::check) {
             Some(Err(error)) => {

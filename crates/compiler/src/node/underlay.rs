@@ -58,6 +58,7 @@ impl Query for PlanOf {
             Arc::new(Plan {
                 subject,
                 router_ids: Prefix::of(spec.routeridcidr.net().into()),
+                has_default_router_ids: spec.has_default_router_ids(),
                 vteps: sound.vteps,
                 fabric: Arc::new(fabric),
             })
@@ -361,6 +362,8 @@ pub fn underlay_of<'a>(
 pub(crate) struct Plan {
     subject: ObjectRef,
     router_ids: Prefix,
+    /// Whether nobody chose the pool of router ids.
+    has_default_router_ids: bool,
     vteps: Option<Prefix>,
     pub(crate) fabric: Arc<Fabric>,
 }
@@ -443,12 +446,17 @@ impl Plan {
                 Box::new(Problem::new(self.subject.clone(), field, kind))
             })
         };
-        let IpAddr::V4(router_id) = give("spec.routeridcidr", self.router_ids)? else {
-            return Ok(None);
-        };
         let vtep = match self.vteps {
             Some(pool) => Some(give("spec.evpn.vtepcidr", pool)?),
             None => None,
+        };
+        let spare = vtep.filter(|vtep| self.can_be_router_id(*vtep));
+        let router_id = match spare.filter(|vtep| runs_with_router_id(view, node, *vtep)) {
+            Some(vtep) => vtep,
+            None => give("spec.routeridcidr", self.router_ids).or_else(|none| spare.ok_or(none))?,
+        };
+        let IpAddr::V4(router_id) = router_id else {
+            return Ok(None);
         };
         Ok(Some(NodeUnderlay {
             router_id,
@@ -456,6 +464,20 @@ impl Plan {
             fabric: Arc::clone(&self.fabric),
         }))
     }
+}
+
+impl Plan {
+    /// Whether a node's VTEP can be its router id: nobody chose a pool for those, and no other node can have this one.
+    fn can_be_router_id(&self, vtep: IpAddr) -> bool {
+        self.has_default_router_ids && vtep.is_ipv4() && !self.router_ids.net().contains(&vtep)
+    }
+}
+
+/// Whether the config of a node has this router id. It stays when an address of the pool becomes free: a new router id resets sessions.
+fn runs_with_router_id(view: &View<'_>, node: &str, router_id: IpAddr) -> bool {
+    let holders = view.who::<HoldersByAddress>(&router_id);
+    let mut holders = holders.iter();
+    holders.any(|holding| holding.is_router_id && holding.node == node)
 }
 
 fn neighbor(

@@ -194,3 +194,41 @@ fn settled(world: &[Value]) -> (Snapshot, Compilation) {
     }
     panic!("{} does not settle", json!(world));
 }
+
+/// The default pool has 254 router ids: nobody chose it, so the 255th node has its VTEP as router id, and keeps it.
+#[test]
+fn the_default_pool_of_router_ids_limits_no_cluster() {
+    let name = |number: usize| format!("n{number:03}");
+    let node =
+        |number| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name(number)}});
+    let underlay = json!({
+        "apiVersion": "openpe.openperouter.github.io/v1alpha1", "kind": "Underlay", "metadata": {"name": "fabric"},
+        "spec": {"asn": 64514, "nics": ["eth1"], "evpn": {"vtepcidr": "100.65.0.0/16"}, "neighbors": [{"asn": 64512, "address": "192.0.2.1"}]},
+    });
+    let mut world: Vec<Value> = (0..256).map(node).collect();
+    world.push(underlay);
+    let first = compile(&snapshot(&world));
+    let router_ids = |compilation: &Compilation| -> BTreeMap<String, String> {
+        let nodes = compilation.nodes.iter();
+        let nodes = nodes.filter_map(|(name, config)| Some((name, config.underlay.as_ref()?)));
+        nodes
+            .map(|(name, underlay)| (name.clone(), underlay.router_id.to_string()))
+            .collect()
+    };
+    let ids = router_ids(&first);
+    assert!(first.problems.is_empty(), "{:?}", first.problems);
+    assert_eq!(ids[&name(253)], "10.0.0.254");
+    assert_eq!(ids[&name(254)], "100.65.0.255");
+    assert_eq!(ids.values().collect::<BTreeSet<_>>().len(), 256);
+
+    // Nodes that run keep what they have, also when others leave.
+    world.retain(|object| object["metadata"]["name"] != name(3));
+    let mut running = remembering(&world, &first);
+    running
+        .node_network_configs
+        .remove(&snapshot::Key::named(name(3)));
+    let after = router_ids(&compile(&running));
+    for (node, id) in &after {
+        assert_eq!(id, &ids[node], "{node}");
+    }
+}

@@ -20,6 +20,7 @@ use crate::{
         share::{Claim, Want},
     },
     lower::{
+        intent,
         low_level::{HandWritten, LowLevelObject},
         routing::subnets,
     },
@@ -157,6 +158,11 @@ fn claimant(view: &View<'_>, subject: &ObjectRef) -> Option<Claimant> {
         }
         None => written(view, subject)?,
     };
+    // One that was never served, and cannot be, holds nothing.
+    let holds = !claim.held.is_empty() || matches!(claim.want, Want::Rest { held: true });
+    if !holds && !intent::is_servable(view, subject) {
+        return None;
+    }
     Some(Claimant {
         subject: subject.clone(),
         node: None,
