@@ -283,29 +283,23 @@ impl fmt::Display for Obstacle {
             Self::NoOverlay { object, why } if object.kind == Kind::Node => {
                 write!(f, "{object} takes no part in the fabric: {why}")
             }
-            Self::NoOverlay { object, why } => {
-                write!(
-                    f,
-                    "{object} needs the fabric, and the node takes no part in it: {why}"
-                )
-            }
+            Self::NoOverlay { object, why } => write!(
+                f,
+                "{object} needs the fabric, and the node takes no part in it: {why}"
+            ),
             Self::LongerThanImported {
                 object,
                 imported,
                 vrf,
                 query,
-            } => {
-                write!(
-                    f,
-                    "{object} imports exactly {imported} from VRF {vrf}: a route to {query}, which is longer, is not imported"
-                )
-            }
-            Self::Elsewhere { object } => {
-                write!(
-                    f,
-                    "{object} is in effect on the node, and this is not what comes of it"
-                )
-            }
+            } => write!(
+                f,
+                "{object} imports exactly {imported} from VRF {vrf}: a route to {query}, which is longer, is not imported"
+            ),
+            Self::Elsewhere { object } => write!(
+                f,
+                "{object} is in effect on the node, and this is not what comes of it"
+            ),
         }
     }
 }
