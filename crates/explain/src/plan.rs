@@ -7,7 +7,9 @@ use std::{
 
 use api::{tcaas::NodeNetworkConfigSpec, value::HostCidr};
 use compiler::{
-    NodeConfig, rollout,
+    NodeConfig,
+    mirror::NodeMirrors,
+    rollout,
     snapshot::{Kind, ObjectRef},
 };
 use serde::Serialize;
@@ -30,8 +32,11 @@ pub struct Plan {
     pub behind: BTreeSet<ObjectRef>,
     /// What it affects.
     pub radius: Radius,
-    /// The nodes in the order of the rollout: each wave waits for the one before it.
+    /// The nodes whose forwarding changes, in the order of the rollout: each wave waits for the one before it.
     pub waves: Vec<Vec<String>>,
+    /// The nodes on which only mirrors change: they are in no wave, and are written at once.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub at_once: BTreeSet<String>,
 }
 
 /// How much changes.
@@ -172,17 +177,37 @@ pub fn plan(before: &Trace<'_>, after: &Trace<'_>) -> Plan {
     }
     let mut groups: Vec<Group> = groups.into_values().collect();
     groups.sort_by(|one, other| one.nodes.cmp(&other.nodes));
-    summarize(groups, after)
+    let mut plan = summarize(groups);
+    plan.radius.of_nodes = new.len();
+    let touched = plan.groups.iter().flat_map(|group| &group.nodes).cloned();
+    let (at_once, gated) =
+        touched.partition(|node| has_same_forwarding(old.get(node), new.get(node)));
+    plan.at_once = at_once;
+    plan.waves = rollout::waves(&gated);
+    plan
+}
+
+/// Whether two configs of a node differ in nothing but mirrors.
+fn has_same_forwarding(old: Option<&Arc<NodeConfig>>, new: Option<&Arc<NodeConfig>>) -> bool {
+    let without_mirrors = |config: &Arc<NodeConfig>| {
+        let config = NodeConfig {
+            mirrors: NodeMirrors::default(),
+            ..NodeConfig::clone(config)
+        };
+        config.content()
+    };
+    match (old, new) {
+        (Some(old), Some(new)) => without_mirrors(old) == without_mirrors(new),
+        (None, _) | (_, None) => false,
+    }
 }
 
 /// A plan of these groups, with what follows from them.
-fn summarize(groups: Vec<Group>, after: &Trace<'_>) -> Plan {
+fn summarize(groups: Vec<Group>) -> Plan {
     let mut plan = Plan::default();
-    plan.radius.of_nodes = after.compilation.nodes.len();
-    let mut touched = BTreeSet::new();
     for group in &groups {
+        plan.radius.nodes += group.nodes.len();
         for node in &group.nodes {
-            touched.insert(node.clone());
             for change in group.on(node) {
                 plan.total.count(change);
             }
@@ -199,8 +224,6 @@ fn summarize(groups: Vec<Group>, after: &Trace<'_>) -> Plan {
             plan.behind.insert(behind.by.clone());
         }
     }
-    plan.radius.nodes = touched.len();
-    plan.waves = rollout::waves(&touched);
     plan.groups = groups;
     plan
 }

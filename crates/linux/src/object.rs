@@ -160,7 +160,8 @@ impl fmt::Display for Kind {
                     Payload::Frames => "gretap",
                     Payload::Packets => "gre",
                 };
-                write!(f, "{word} from {} to {}", gre.local, gre.remote)
+                write!(f, "{word} from {} to {}", gre.local, gre.remote)?;
+                gre.key.map_or(Ok(()), |key| write!(f, " key {key}"))
             }
             Self::Other(word) => f.write_str(word),
         }

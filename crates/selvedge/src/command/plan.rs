@@ -77,7 +77,15 @@ fn story(plan: &Plan) -> String {
     if !radius.namespaces.is_empty() {
         text.push(format!("in       {}\n", listed(namespaces, NAMES)));
     }
-    text.push(format!("rollout  {}\n", waves(&plan.waves)));
+    if plan.waves.is_empty() {
+        text.push("rollout  no waves: only mirrors change, which are written at once\n".to_owned());
+    } else {
+        text.push(format!("rollout  {}\n", waves(&plan.waves)));
+        if !plan.at_once.is_empty() {
+            let at_once = listed(plan.at_once.iter().cloned(), NAMES);
+            text.push(format!("at once  {at_once}: only mirrors change\n"));
+        }
+    }
     text.concat()
 }
 

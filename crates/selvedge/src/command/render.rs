@@ -112,7 +112,25 @@ fn kernel(domain: Domain, spec: &NodeNetworkConfigSpec) -> anyhow::Result<String
             output::table(&["TABLE", "ROUTE", "ACTION", "METRIC"], &routes)
         ));
     }
+    let rules = desired.rules.iter().filter(|rule| rule.domain == domain);
+    text.push(listing("rules", rules));
+    let filters = desired.filters.iter();
+    let filters = filters.filter(|filter| filter.link.domain == domain);
+    text.push(listing("tc filters", filters));
+    // What cannot be had of mirrors is no part of what is rendered, and is not passed over.
+    text.push(listing("not supported", desired.unmirrored.iter()));
     Ok(text.concat())
+}
+
+/// Things of one sort, one in a line; nothing where there are none.
+fn listing<T: ToString>(heading: &str, things: impl Iterator<Item = T>) -> String {
+    let lines: Vec<String> = things
+        .map(|one| format!("  {}\n", one.to_string()))
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("\n{heading}:\n{}", lines.concat())
 }
 
 fn texts_of(names: &std::collections::BTreeSet<String>) -> String {
