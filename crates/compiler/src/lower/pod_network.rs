@@ -12,6 +12,7 @@ use super::{
     addresses,
     intent::{Author, Intent, LoweredIntent, Terms},
     low_level::LowLevelObject,
+    network,
     routing::{or_longer, permit, subnets},
     scope::Scope,
     service::{Request, Service},
@@ -88,7 +89,14 @@ impl Intent for kinds::PodNetwork {
         }
         let pools = subnets.iter();
         let pools = pools.map(|subnet| names::pod_pool(&subject.key.name, subnet.is_ipv4()));
-        let routing = request.routing(&resolved.reach, &extra, &items, &[]);
+        // A network that an attachment has on nodes is announced from there: an aggregate would cut off the others on the segment.
+        let is_attached = resolved.network.managed && network::is_attached(view, &spec.network_ref);
+        let has_parts = |subnet: &&Prefix| {
+            let net = subnet.net();
+            !is_attached && net.prefix_len() < net.max_prefix_len()
+        };
+        let aggregate: Vec<Prefix> = subnets.iter().filter(has_parts).copied().collect();
+        let routing = request.routing(&resolved.reach, &extra, &items, &aggregate);
         let taken = addresses::taken(view, &spec.network_ref);
         Some(LoweredIntent {
             objects: author.objects(routing),

@@ -9,7 +9,7 @@ use api::{
     meta::LabelSelector,
     tcaas::{
         BgpPeeringSpec, GreProtocol, Layer2NetworkConfigurationSpec, MirrorDirection,
-        VrfRouteConfigurationSpec,
+        MirrorTargetSpec, VrfLoopback, VrfRouteConfigurationSpec,
     },
     value::{IfName, VlanId, Vni, VrfName},
 };
@@ -17,13 +17,13 @@ use api::{
 pub(crate) use self::running::{RunningRules, RunningTunnels, challengers, running};
 use super::{
     intent,
-    low_level::{self, HandWritten, LowLevelObject},
+    low_level::{self, HandWritten, LowLevelObject, LowLevelSpec},
 };
 use crate::{
     memo::Index,
     problem::{self, Problem},
     select::may_meet,
-    snapshot::{Kind, Meta, ObjectRef, age},
+    snapshot::{Key, Kind, Meta, ObjectRef, age, kinds},
     view::View,
 };
 
@@ -201,6 +201,7 @@ pub(super) fn contend(
                 let intent_waits = match (before.contains(&scope), holder.runs) {
                     (true, false) => false,
                     (false, true) => true,
+                    (false, false) if !can_run(view, holder, subject) => false,
                     (true, true) | (false, false) => {
                         let created = &holder.created;
                         (created.is_none(), created.as_deref()) < age(meta)
@@ -225,6 +226,39 @@ pub(super) fn contend(
         problems.push(Problem::new(loser, field, kind));
     }
     Verdict { waits, problems }
+}
+
+/// Whether a hand-written object could be in effect without this intent. A tunnel needs its VRF with the loopback: where the intent
+/// alone would make them, a target that keeps the intent out keeps itself out.
+fn can_run(view: &View<'_>, holder: &Holder, intent: &ObjectRef) -> bool {
+    let Some(LowLevelObject::MirrorTarget(target)) = view.get::<HandWritten>(&holder.source) else {
+        return true;
+    };
+    let MirrorTargetSpec {
+        destination_vrf,
+        source_loopback,
+        ..
+    } = &target.spec;
+    let has_loopback = |loopbacks: &[VrfLoopback]| {
+        let mut loopbacks = loopbacks.iter();
+        loopbacks.any(|loopback| loopback.name == *source_loopback)
+    };
+    let written = view.who::<HandWrittenByScope>(&Scope::Vrf(destination_vrf.clone()));
+    let is_written = written.iter().any(|routing| {
+        let routing = view.get::<HandWritten>(&routing.source);
+        let routing = routing.as_ref().and_then(VrfRouteConfigurationSpec::of);
+        routing.is_some_and(|routing| has_loopback(&routing.spec.loopbacks))
+    });
+    let collectors = view.keys::<kinds::Collector>();
+    let mut others = collectors.iter().filter(|key| **key != intent.key);
+    is_written
+        || others.any(|key| {
+            let collector = view.spec::<kinds::Collector>(key);
+            let vrf = collector.and_then(|collector| {
+                view.spec::<kinds::Vrf>(&Key::named(&collector.mirror_vrf.name))
+            });
+            vrf.is_some_and(|vrf| vrf.vrf == *destination_vrf && has_loopback(&vrf.loopbacks))
+        })
 }
 
 /// The scopes that an intent's object has as it is stored.
