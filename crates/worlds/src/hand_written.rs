@@ -104,6 +104,7 @@ fn written_settings([range, trunk, cluster, mac]: [bool; 4]) -> Value {
     }
     if mac {
         spec["anycastMAC"] = json!("02:11:22:33:44:55");
+        spec["importMatch"] = json!("OrLonger");
     }
     object(
         "selvedge.dev/v1alpha1",
