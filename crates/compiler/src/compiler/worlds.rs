@@ -1,0 +1,302 @@
+//! What objects compile into as they are written, and with those that something is wrong with as they last were.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::world::World;
+use crate::{
+    Compilation,
+    last_good::{self, Last, LastRevision},
+    lower::{intent, low_level::StoredByOwner, merge},
+    memo::{Memo, Registered},
+    problem::{Problem, Severity},
+    problems::{Problems, ProblemsNow, ProblemsOf},
+    snapshot::{Key, Kind, ObjectRef, Resource, Snapshot, Visitor, visit},
+    stages,
+    view::{Unread, Unreadable},
+    writes::UnstoredOf,
+};
+
+/// What objects compile into: as they are, and with broken ones as they were.
+#[derive(Debug)]
+pub(super) struct Worlds {
+    /// Objects that came, changed or went since the last compile.
+    changed: BTreeSet<ObjectRef>,
+    /// What they compile into as they are.
+    as_written: World,
+    /// The same with broken hand-written objects as they were before they broke, where there are any.
+    restored: Option<Restoration>,
+    pub(super) is_current: bool,
+}
+
+#[derive(Debug)]
+struct Restoration {
+    world: World,
+    kept: Kept,
+}
+
+/// What is as it last was.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    /// Objects that are as the last revision has them.
+    objects: BTreeSet<ObjectRef>,
+    /// Intents that keep what they became last, each with what is wrong with what it would become.
+    intents: BTreeMap<ObjectRef, Arc<Vec<Problem>>>,
+}
+
+impl Kept {
+    fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.intents.is_empty()
+    }
+}
+
+impl Worlds {
+    pub(super) fn new(snapshot: &Snapshot) -> Self {
+        Self {
+            changed: BTreeSet::new(),
+            as_written: World::new(Memo::new(stages::all_tables()), snapshot),
+            restored: None,
+            is_current: false,
+        }
+    }
+
+    /// Notes that an object came, changed or went.
+    pub(super) fn note(&mut self, snapshot: &Snapshot, subject: &ObjectRef) {
+        if self.is_current {
+            // What nobody asked for since the last change is dropped before the next.
+            self.as_written.memo.sweep();
+        }
+        set(&mut self.as_written.memo, snapshot, subject);
+        self.changed.insert(subject.clone());
+        self.is_current = false;
+    }
+
+    pub(super) fn compile(&mut self, snapshot: &Snapshot) {
+        if !self.is_current {
+            self.restored = self.restore(snapshot);
+            match self.restored {
+                // What nobody sees is not kept.
+                Some(_) => self.as_written.release(),
+                None => self.as_written.update(),
+            }
+            self.changed.clear();
+            self.is_current = true;
+        }
+    }
+
+    pub(super) fn current(&self) -> &World {
+        match &self.restored {
+            Some(restored) => &restored.world,
+            None => &self.as_written,
+        }
+    }
+
+    pub(super) fn current_mut(&mut self) -> &mut World {
+        match &mut self.restored {
+            Some(restored) => &mut restored.world,
+            None => &mut self.as_written,
+        }
+    }
+
+    /// Compiles with objects that something is wrong with as they last were, where there are any that were well then.
+    fn restore(&mut self, snapshot: &Snapshot) -> Option<Restoration> {
+        let mut restored = self.restored.take();
+        let last = self.as_written.memo.view().get::<LastRevision>(&());
+        let mut kept = self.as_written.to_keep(snapshot, last.as_deref());
+        while !kept.is_empty() {
+            let now = restored.get_or_insert_with(|| Restoration {
+                world: self.as_written.clone(),
+                kept: Kept::default(),
+            });
+            now.keep(snapshot, &self.changed, last.as_deref(), kept.clone());
+            // What was not well either stays as its author wants it. What its document says is wrong with it is so as it is now.
+            let is_document = |problem: &Problem| snapshot.unreadable.contains(problem);
+            let still = now
+                .world
+                .broken(|problem| problem.kind.is_mistake() && !is_document(problem));
+            let is_well = |subject: &ObjectRef| !still.contains(subject);
+            if !kept.objects.iter().all(is_well) {
+                kept.objects.retain(is_well);
+                if kept.is_empty() {
+                    kept.intents = self.as_written.must_wait();
+                }
+                continue;
+            }
+            // What cannot stand beside what is kept waits as well.
+            let waiting = now.world.must_wait();
+            if waiting.is_empty() {
+                now.carry_problems(&self.as_written);
+                now.world.update();
+                return restored;
+            }
+            kept.intents.extend(waiting);
+        }
+        None
+    }
+}
+
+impl Restoration {
+    /// Lets these objects be as they last were, and all others as they are.
+    fn keep(
+        &mut self,
+        snapshot: &Snapshot,
+        changed: &BTreeSet<ObjectRef>,
+        last: Option<&Last>,
+        kept: Kept,
+    ) {
+        let memo = &mut self.world.memo;
+        memo.sweep();
+        for subject in changed.iter().chain(&self.kept.objects) {
+            if !kept.objects.contains(subject) {
+                set(memo, snapshot, subject);
+            }
+        }
+        for subject in self.kept.objects.iter().chain(self.kept.intents.keys()) {
+            if !kept.objects.contains(subject) && !kept.intents.contains_key(subject) {
+                memo.set::<ProblemsNow>(subject, None);
+            }
+        }
+        for subject in &kept.objects {
+            set_unreadable(memo, snapshot, subject);
+            if let Some(last) = last {
+                last_good::set(memo, snapshot, last, subject);
+            }
+        }
+        for (subject, problems) in &kept.intents {
+            memo.set::<ProblemsNow>(subject, Some(Arc::clone(problems)));
+        }
+        let unread = kept.objects.iter().filter(|subject| !snapshot.has(subject));
+        let unread: BTreeSet<ObjectRef> = unread.cloned().collect();
+        if unread != self.world.unread {
+            self.world.unread = unread;
+            // Statuses come and go with it.
+            self.world.seen.statuses = None;
+            self.world.seen.to_write = None;
+        }
+        self.kept = kept;
+    }
+
+    /// Lets objects that are as they were carry the problems of what they are now.
+    fn carry_problems(&mut self, as_written: &World) {
+        for subject in &self.kept.objects {
+            let now = as_written.memo.view().get::<ProblemsOf>(subject);
+            self.world.memo.set::<ProblemsNow>(subject, Some(now));
+        }
+    }
+}
+
+/// Sets an object as it is, with what is wrong with it.
+fn set(memo: &mut Memo, snapshot: &Snapshot, subject: &ObjectRef) {
+    struct Set<'a>(&'a mut Memo, &'a Snapshot);
+    impl Visitor for Set<'_> {
+        type Out = ();
+        fn visit<R: Resource + Registered>(self, key: &Key) {
+            let object = R::objects(self.1).get(key).cloned();
+            self.0.set::<R>(key, object);
+        }
+    }
+    visit(subject, Set(memo, snapshot));
+    set_unreadable(memo, snapshot, subject);
+}
+
+/// Sets what is wrong with an object that cannot be read, or only in part.
+fn set_unreadable(memo: &mut Memo, snapshot: &Snapshot, subject: &ObjectRef) {
+    let problems = snapshot.unreadable.iter();
+    let problems = problems.filter(|problem| problem.subject == *subject);
+    let problems: Vec<Problem> = problems.cloned().collect();
+    let unreadable = (!problems.is_empty()).then(|| Unread {
+        meta: snapshot.unread.get(subject).cloned(),
+        problems: Arc::new(problems),
+    });
+    memo.set::<Unreadable>(subject, unreadable);
+}
+
+impl World {
+    /// What is to stay as it last was.
+    fn to_keep(&self, snapshot: &Snapshot, last: Option<&Last>) -> Kept {
+        // An Underlay whose pool is too small for some nodes is as it was for those that had addresses.
+        let broken = self.broken(|problem| {
+            problem.kind.is_mistake()
+                || problem.subject.kind == Kind::Underlay && problem.severity() == Severity::Error
+        });
+        let objects = last.map(|last| last_good::otherwise(snapshot, last, &broken));
+        Kept {
+            objects: objects.unwrap_or_default(),
+            intents: self.must_wait(),
+        }
+    }
+
+    /// Objects whose last good state is in revisions and that something is wrong with.
+    fn broken(&self, is_mistake: impl Fn(&Problem) -> bool) -> BTreeSet<ObjectRef> {
+        let view = self.memo.view();
+        let subjects = view.all_keys::<Problems>();
+        let broken = subjects.iter().filter(|subject| {
+            last_good::is_in_revisions(subject.kind)
+                && view.who::<Problems>(subject).iter().any(&is_mistake)
+                && merge::generated(&view, subject.kind, &subject.key.name).is_none()
+        });
+        broken.cloned().collect()
+    }
+
+    /// Intents that must wait, each with why: they would become something, and something is wrong with that. Those that lose to one which
+    /// stands come first: what they let go of may be what others lack. One that runs and was edited waits before one that is new.
+    fn must_wait(&self) -> BTreeMap<ObjectRef, Arc<Vec<Problem>>> {
+        let view = self.memo.view();
+        let subjects = view.all_keys::<Problems>();
+        let wrong = subjects.iter().filter_map(|subject| {
+            subject.kind.intent()?;
+            let problems = view.get::<ProblemsOf>(subject);
+            let is_wrong = problems.iter().any(|problem| problem.kind.is_mistake());
+            let is_held_back = || view.get::<merge::Merged>(subject).is_held_back;
+            // One that runs as it is stays as it is.
+            let is_new = || !view.get::<UnstoredOf>(subject).is_empty();
+            (is_wrong && !is_held_back() && is_new()).then(|| (subject.clone(), problems))
+        });
+        let mut wrong: BTreeMap<ObjectRef, Arc<Vec<Problem>>> = wrong.collect();
+        let runs = |intent: &ObjectRef| {
+            let stored = view.who::<StoredByOwner>(&Some(intent.clone()));
+            !stored.is_empty()
+        };
+        if wrong.keys().any(runs) {
+            wrong.retain(|intent, _| runs(intent));
+        }
+        let stands = |rival: &ObjectRef| !wrong.contains_key(rival);
+        let loses = |problems: &Arc<Vec<Problem>>| {
+            let mut rivals = problems.iter().filter_map(|problem| problem.kind.rival());
+            rivals.all(stands)
+        };
+        let losers: BTreeMap<_, _> = wrong
+            .iter()
+            .filter(|(_, problems)| loses(problems))
+            .map(|(intent, problems)| (intent.clone(), Arc::clone(problems)))
+            .collect();
+        if !losers.is_empty() {
+            return losers;
+        }
+        // They are in each other's way: the one that is served last waits.
+        let last = wrong
+            .into_iter()
+            .max_by_key(|(intent, _)| intent::rank(&view, intent));
+        last.into_iter().collect()
+    }
+}
+
+/// What objects compile into that will not change.
+pub(crate) fn compile_once(snapshot: &Snapshot) -> Compilation {
+    let mut world = World::new(Memo::once(stages::all_tables()), snapshot);
+    world.update();
+    let last = world.memo.view().get::<LastRevision>(&());
+    if world.to_keep(snapshot, last.as_deref()).is_empty() {
+        return world.compilation;
+    }
+    // Objects are put back as they were before they broke: those do change.
+    drop(world);
+    let mut worlds = Worlds::new(snapshot);
+    worlds.compile(snapshot);
+    match worlds.restored {
+        Some(restored) => restored.world.compilation,
+        None => worlds.as_written.compilation,
+    }
+}
