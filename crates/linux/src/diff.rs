@@ -177,7 +177,7 @@ fn addresses_of(nic: &ObservedLink) -> BTreeSet<ipnet::IpNet> {
 
 /// Something of which the kernel holds one in a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Slot {
+pub(crate) enum KernelUnique {
     Vni(Domain, u32, u16),
     Vlan(Domain, String, u16),
     Table(Domain, u32),
@@ -185,12 +185,12 @@ pub(crate) enum Slot {
 }
 
 /// What a link occupies besides its name.
-pub(crate) fn slot(domain: Domain, kind: &Kind) -> Option<Slot> {
+pub(crate) fn kernel_unique(domain: Domain, kind: &Kind) -> Option<KernelUnique> {
     match kind {
-        Kind::Vxlan { vni, port, .. } => Some(Slot::Vni(domain, *vni, *port)),
-        Kind::Vlan { parent, id } => Some(Slot::Vlan(domain, parent.clone()?, *id)),
-        Kind::Vrf { table } => Some(Slot::Table(domain, *table)),
-        Kind::Gre(gre) => Some(Slot::Tunnel(
+        Kind::Vxlan { vni, port, .. } => Some(KernelUnique::Vni(domain, *vni, *port)),
+        Kind::Vlan { parent, id } => Some(KernelUnique::Vlan(domain, parent.clone()?, *id)),
+        Kind::Vrf { table } => Some(KernelUnique::Table(domain, *table)),
+        Kind::Gre(gre) => Some(KernelUnique::Tunnel(
             domain,
             gre.payload,
             gre.local,

@@ -135,8 +135,8 @@ fn creation_refusal(now: &Observed, id: &LinkId, link: &DesiredLink) -> Option<&
         .iter()
         .filter(|(other, _)| other.domain == id.domain);
     let clash = others.any(|(_, other)| {
-        crate::diff::slot(id.domain, &other.kind)
-            .is_some_and(|slot| Some(slot) == crate::diff::slot(id.domain, &link.kind))
+        crate::diff::kernel_unique(id.domain, &other.kind)
+            .is_some_and(|own| Some(own) == crate::diff::kernel_unique(id.domain, &link.kind))
     });
     let parent = match &link.kind {
         Kind::Vlan { parent, .. } => parent.as_ref(),

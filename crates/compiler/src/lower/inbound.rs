@@ -13,7 +13,7 @@ use super::{
     low_level::LowLevelObject,
     routing::subnets,
     scope::Scope,
-    service::{Request, Service, announced, count_or_addresses},
+    service::{self, Request, Service, announced, count_or_addresses},
 };
 use crate::{
     memo::Index,
@@ -83,10 +83,7 @@ impl Intent for kinds::Inbound {
     }
 
     fn scope_field(scope: &Scope) -> &'static str {
-        match scope {
-            Scope::Vrf(_) => "spec.destinations",
-            _ => "spec",
-        }
+        service::scope_field(scope)
     }
 
     fn is_needed(object: &LowLevelObject) -> bool {

@@ -15,7 +15,7 @@ use super::{
     network,
     routing::{or_longer, permit, subnets},
     scope::Scope,
-    service::{Request, Service},
+    service::{self, Request, Service},
 };
 use crate::{
     names,
@@ -39,10 +39,7 @@ impl Intent for kinds::PodNetwork {
     }
 
     fn scope_field(scope: &Scope) -> &'static str {
-        match scope {
-            Scope::Vrf(_) => "spec.destinations",
-            _ => "spec",
-        }
+        service::scope_field(scope)
     }
 
     fn is_needed(object: &LowLevelObject) -> bool {

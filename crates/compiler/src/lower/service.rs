@@ -13,6 +13,7 @@ use super::{
     network,
     reach::{self, Reach},
     routing::{self, generated_name, subnets},
+    scope::Scope,
 };
 use crate::{
     problem::{self, Problem},
@@ -216,6 +217,14 @@ pub(super) fn count_or_addresses(
             problem::Kind::RuleBroken { message },
         )
     })
+}
+
+/// The field that puts a service into a scope.
+pub(super) fn scope_field(scope: &Scope) -> &'static str {
+    match scope {
+        Scope::Vrf(_) => "spec.destinations",
+        _ => "spec",
+    }
 }
 
 /// Whether nothing of what was found keeps an intent out of effect.

@@ -87,7 +87,7 @@ pub(super) fn claims<'a>(
 
 /// What a segment wants, of which there is one on a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Wanted {
+enum Contested {
     Exclusive(Exclusive),
     Network(networks::Table, Prefix),
     HostRoute(Prefix),
@@ -97,15 +97,15 @@ enum Wanted {
 pub(super) fn challengers(view: &View<'_>, segments: &[Arc<Segment>]) -> BTreeSet<String> {
     let settings = view.settings();
     let wanted = |spec: &Layer2NetworkConfigurationSpec| {
-        let exclusive = wanted(spec).into_iter().map(Wanted::Exclusive);
+        let exclusive = wanted(spec).into_iter().map(Contested::Exclusive);
         let networks = networks::of(&settings, spec).into_iter();
-        let networks = networks.map(|(table, prefix)| Wanted::Network(table, prefix));
+        let networks = networks.map(|(table, prefix)| Contested::Network(table, prefix));
         let routes = spec.static_routes.iter();
-        let routes = routes.map(|route| Wanted::HostRoute(route.prefix));
+        let routes = routes.map(|route| Contested::HostRoute(route.prefix));
         exclusive.chain(networks).chain(routes).collect()
     };
-    let meet = |one: &Wanted, other: &Wanted| match (one, other) {
-        (Wanted::Network(table, one), Wanted::Network(other_table, other)) => {
+    let meet = |one: &Contested, other: &Contested| match (one, other) {
+        (Contested::Network(table, one), Contested::Network(other_table, other)) => {
             table == other_table && networks::overlap(*one, *other)
         }
         _ => one == other,

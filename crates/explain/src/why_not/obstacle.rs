@@ -307,10 +307,10 @@ impl fmt::Display for Obstacle {
 fn not_defined(query: &str, unreadable: &[ObjectRef]) -> String {
     let names: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
     match names.as_slice() {
-        [] => format!("no object speaks of {query}"),
+        [] => format!("no object defines {query}"),
         names => {
             let names = names.join(", ");
-            format!("no object that can be read speaks of {query}; cannot be read: {names}")
+            format!("no readable object defines {query}; cannot be read: {names}")
         }
     }
 }

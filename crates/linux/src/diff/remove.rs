@@ -1,8 +1,8 @@
-//! What goes: first what stands in the way, last what is no longer wanted.
+//! What goes: first what blocks the change, last what is no longer wanted.
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
-use super::{Differ, link::rank, slot};
+use super::{Differ, kernel_unique, link::rank};
 use crate::{
     desired::DesiredLink,
     object::{Domain, LinkId, TABLE_LOCAL},
@@ -25,12 +25,13 @@ impl Differ<'_> {
             .filter(|(id, desired)| {
                 in_stage(desired) && (self.now.links.get(id)).is_none_or(|seen| replaced(id, seen))
             })
-            .filter_map(|(id, desired)| slot(id.domain, &desired.kind))
+            .filter_map(|(id, desired)| kernel_unique(id.domain, &desired.kind))
             .collect();
         let doomed = self.ours_in_reverse(|id, seen| {
             replaced(id, seen)
                 && (desired.links.get(id).is_some_and(&in_stage)
-                    || slot(id.domain, &seen.kind).is_some_and(|slot| slots.contains(&slot)))
+                    || kernel_unique(id.domain, &seen.kind)
+                        .is_some_and(|slot| slots.contains(&slot)))
         });
         self.delete_links(doomed);
     }

@@ -22,7 +22,7 @@ struct Limits {
     bytes: usize,
     /// Uses of anchors (`*name`), and definitions of them (`&name`).
     aliases: usize,
-    /// Values that aliases stand for, counted at each use.
+    /// Values from expanded aliases, counted at each use.
     expanded: usize,
 }
 
@@ -95,7 +95,7 @@ impl Limits {
                 _ => return None,
             },
             Error::AliasReplayLimitExceeded { .. } => {
-                (self.expanded, "values that aliases stand for")
+                (self.expanded, "values from expanded aliases")
             }
             _ => return None,
         };

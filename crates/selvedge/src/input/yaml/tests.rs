@@ -66,7 +66,7 @@ fn a_limit_that_is_exceeded_is_named() {
             "- &a [1, 2, 3]\n- *a\n- *a\n",
             Limits { values: 100, ..few }
         ),
-        "line 3: exceeds the limit of 8 values that aliases stand for in one file; split it into several files"
+        "line 3: exceeds the limit of 8 values from expanded aliases in one file; split it into several files"
     );
 }
 
