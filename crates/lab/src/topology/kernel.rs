@@ -44,7 +44,12 @@ impl LeafVrf {
             {
                 let first = prefix.hosts().next().unwrap_or_else(|| prefix.addr());
                 lines.push(format!("ip route add local {prefix} dev lo"));
-                lines.push(format!("ip address add {} dev lo", IpNet::from(first)));
+                // The kernel looks for duplicates of an IPv6 address later, and takes it as a source only then.
+                let nodad = if first.is_ipv6() { " nodad" } else { "" };
+                lines.push(format!(
+                    "ip address add {} dev lo{nodad}",
+                    IpNet::from(first)
+                ));
                 if source.is_empty() {
                     source = format!(" src {first}");
                 }
