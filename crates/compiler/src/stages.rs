@@ -113,6 +113,7 @@ memo::tables! {
     indexes {
         DestinationsByLabel: reach::DestinationsByLabel,
         AttachmentsByNetwork: network::AttachmentsByNetwork,
+        ServedAttachments: network::ServedAttachments,
         VnisInUse: network::VnisInUse,
         PeerAddressesInUse: bgp_neighbor::PeerAddressesInUse,
         PoolsByName: inbound::PoolsByName,

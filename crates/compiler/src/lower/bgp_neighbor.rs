@@ -253,7 +253,7 @@ fn transfer_networks(
         }
         // What is wrong with the selection stands on the Inbound, which is sound.
         let reach = reach::resolve(view, inbound, selector, &mut Vec::new());
-        let is_attached = network.managed && network::is_attached(view, &spec.network_ref);
+        let is_attached = network::is_attached(view, &spec.network_ref, &network);
         let subnets = subnets(&network);
         for (vrf, reached) in reach.iter().flat_map(|reach| &reach.vrfs) {
             let exports = routing::Exports {

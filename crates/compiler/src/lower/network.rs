@@ -5,13 +5,17 @@ use std::{
     sync::Arc,
 };
 
-use api::value::Vni;
+use api::{
+    tcaas::NetworkSpec,
+    value::{HostCidr, VlanId, Vni},
+};
 
-use super::is_over_the_fabric;
+use super::{intent::Lower, is_over_the_fabric, low_level::StoredByOwner, routing::subnets};
 use crate::{
     allocate,
     memo::{Index, Query},
     problem::{self, Problem},
+    problems,
     snapshot::{Key, Kind, ObjectRef, kinds},
     view::{View, reference},
 };
@@ -19,8 +23,6 @@ use crate::{
 /// An attachment as its Network sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attached {
-    /// Whether it is on a device of the node.
-    pub(crate) is_on_device: bool,
     /// Whether it makes a segment over the fabric.
     pub(crate) is_over_the_fabric: bool,
 }
@@ -38,7 +40,6 @@ impl Index for AttachmentsByNetwork {
         let spec = view.spec::<kinds::Layer2Attachment>(key);
         let entry = spec.map(|spec| {
             let attached = Attached {
-                is_on_device: spec.interface_ref.is_some(),
                 is_over_the_fabric: is_over_the_fabric(&spec),
             };
             (spec.network_ref.clone(), attached)
@@ -47,10 +48,57 @@ impl Index for AttachmentsByNetwork {
     }
 }
 
-/// Whether an attachment has a Network on nodes over the fabric.
-pub(super) fn is_attached(view: &View<'_>, network: &str) -> bool {
-    let attachments = view.who::<AttachmentsByNetwork>(&network.to_owned());
-    attachments.iter().any(|one| !one.is_on_device)
+/// Where attachments that are in effect have a Network.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Served {
+    /// The Network that an attachment refers to.
+    Network(String),
+    /// The VLAN that an attachment keeps while something is wrong with it. Its Network may be another now.
+    Kept(VlanId),
+}
+
+/// The attachments in effect that are not on a device of the node, each with the gateways that it keeps.
+pub(crate) struct ServedAttachments;
+impl Index for ServedAttachments {
+    type Source = Key;
+    type Key = Served;
+    type Item = Vec<HostCidr>;
+    fn sources(view: &View<'_>) -> Vec<Key> {
+        view.keys::<kinds::Layer2Attachment>().to_vec()
+    }
+    fn entries(view: &View<'_>, key: &Key) -> Vec<(Served, Vec<HostCidr>)> {
+        let subject = reference(Kind::Layer2Attachment, key);
+        let is_well = view.get::<Lower>(&subject).lowered.is_some();
+        if is_well && !problems::is_kept(view, &subject) {
+            let spec = view.spec::<kinds::Layer2Attachment>(key);
+            let spec = spec.filter(|spec| spec.interface_ref.is_none());
+            let entry = spec.map(|spec| (Served::Network(spec.network_ref.clone()), Vec::new()));
+            return entry.into_iter().collect();
+        }
+        let stored = view.who::<StoredByOwner>(&Some(subject));
+        let kept = stored.iter().filter_map(|stored| {
+            let segment = view.spec::<kinds::Layer2NetworkConfiguration>(&stored.key);
+            let segment = segment.filter(|_| stored.kind == Kind::Layer2NetworkConfiguration)?;
+            let is_over_the_fabric = segment.interface_ref.is_none();
+            is_over_the_fabric.then(|| (Served::Kept(segment.id), segment.anycast_gateways.clone()))
+        });
+        kept.collect()
+    }
+}
+
+/// Whether an attachment in effect has a Network on nodes over the fabric.
+pub(super) fn is_attached(view: &View<'_>, name: &str, network: &NetworkSpec) -> bool {
+    let subnets = subnets(network);
+    let is_in = |gateway: &HostCidr| {
+        let mut subnets = subnets.iter();
+        subnets.any(|subnet| subnet.net().contains(&gateway.addr()))
+    };
+    let keeps = |vlan: VlanId| {
+        let kept = view.who::<ServedAttachments>(&Served::Kept(vlan));
+        kept.iter().any(|gateways| gateways.iter().all(is_in))
+    };
+    let attachments = view.who::<ServedAttachments>(&Served::Network(name.to_owned()));
+    network.managed && (!attachments.is_empty() || network.vlan.is_some_and(keeps))
 }
 
 /// What a Network wants of the VNIs.

@@ -87,7 +87,7 @@ impl Intent for kinds::PodNetwork {
         let pools = subnets.iter();
         let pools = pools.map(|subnet| names::pod_pool(&subject.key.name, subnet.is_ipv4()));
         // A network that an attachment has on nodes is announced from there: an aggregate would cut off the others on the segment.
-        let is_attached = resolved.network.managed && network::is_attached(view, &spec.network_ref);
+        let is_attached = network::is_attached(view, &spec.network_ref, &resolved.network);
         let has_parts = |subnet: &&Prefix| {
             let net = subnet.net();
             !is_attached && net.prefix_len() < net.max_prefix_len()

@@ -174,7 +174,7 @@ pub(super) fn announced(
     problems: &mut Vec<Problem>,
 ) -> Option<Announced> {
     let network = &resolved.network;
-    let is_attached = network.managed && network::is_attached(view, request.network_ref);
+    let is_attached = network::is_attached(view, request.network_ref, network);
     let share = addresses::share(view, request.subject);
     let mut prefixes: Vec<Prefix> = plain(&share.addresses).map(Prefix::host).collect();
     let hosts = prefixes.clone();
