@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, transform::transform_subschemas};
+use serde::{Deserialize as _, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 /// The value of `x-kubernetes-validations`: pairs of a CEL rule and what is said when it does not hold.
@@ -20,6 +21,16 @@ pub(crate) fn rules<const N: usize>(rules: [(&str, &str); N]) -> Value {
 )]
 pub(crate) fn is_false(switch: &bool) -> bool {
     !*switch
+}
+
+/// A value that an earlier or later version may have written in another form: nothing where it cannot be read.
+pub(crate) fn if_readable<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
 }
 
 /// A schema that stands in for a type whose own would not do.

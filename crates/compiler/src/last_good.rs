@@ -1,6 +1,7 @@
-//! What objects last were: one that something is wrong with stays as the last revision has it.
+//! What objects last were, for those that something is wrong with now.
 //!
-//! Intents have theirs in the objects that were generated from them.
+//! Low-level objects, Underlays and Settings are as the last revision has them; VRFs, Networks and Destinations as their status says. Intents
+//! have their last good state in the objects that were generated from them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +21,7 @@ use serde::Deserialize as _;
 use crate::{
     memo::{Memo, Query, Registered},
     snapshot::{Key, Kind, Object, ObjectRef, Resource, Snapshot, age, kinds},
-    view::View,
+    view::{View, reference},
 };
 
 /// The last revision that no node refused, with the places of its objects.
@@ -47,10 +48,60 @@ impl Last {
     }
 }
 
-/// A kind of object whose last good state is in revisions.
+/// Where objects are as they last were.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sources<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) revision: Option<&'a Last>,
+}
+
+/// A kind of object whose last good spec is stored.
+pub(crate) trait LastGood: Resource + Registered {
+    /// The spec of an object as it was last in effect.
+    fn last(sources: Sources<'_>, key: &Key) -> Option<Arc<Self::Spec>>;
+}
+
+/// A kind of object that revisions have.
 pub(crate) trait InRevision: Resource + Registered {
     /// The object as a revision has it.
     fn last(last: &Last, key: &Key) -> Option<Self::Spec>;
+}
+
+/// A kind of object whose status has the spec in effect.
+pub(crate) trait InStatus: Resource + Registered {
+    /// The spec that was in effect when the status was written.
+    fn in_effect(status: &Self::Status) -> Option<Arc<Self::Spec>>;
+}
+
+macro_rules! last_good {
+    (in revisions: $($of_revision:ident),+; in statuses: $($of_status:ident),+) => {
+        $(
+            impl LastGood for kinds::$of_revision {
+                fn last(sources: Sources<'_>, key: &Key) -> Option<Arc<Self::Spec>> {
+                    let last = <Self as InRevision>::last(sources.revision?, key);
+                    last.map(Arc::new)
+                }
+            }
+        )+
+        $(
+            impl InStatus for kinds::$of_status {
+                fn in_effect(status: &Self::Status) -> Option<Arc<Self::Spec>> {
+                    status.in_effect.clone()
+                }
+            }
+
+            impl LastGood for kinds::$of_status {
+                fn last(sources: Sources<'_>, key: &Key) -> Option<Arc<Self::Spec>> {
+                    Self::in_effect(&*status::<Self>(sources.snapshot, key)?)
+                }
+            }
+        )+
+    };
+}
+
+last_good! {
+    in revisions: Layer2NetworkConfiguration, VrfRouteConfiguration, BgpPeering, Underlay, Settings;
+    in statuses: Vrf, Network, Destination
 }
 
 impl InRevision for kinds::Layer2NetworkConfiguration {
@@ -90,8 +141,18 @@ impl InRevision for kinds::Settings {
     }
 }
 
-/// Does something for a kind whose last good state is in revisions, as a type; nothing for any other.
-macro_rules! with_kind_in_revision {
+/// The status of an object, whether or not its spec can be read.
+fn status<R: Resource>(snapshot: &Snapshot, key: &Key) -> Option<Arc<R::Status>> {
+    if let Some(object) = R::objects(snapshot).get(key) {
+        return object.status.clone();
+    }
+    let subject = reference(R::KIND, key);
+    let partial = snapshot.unread.get(&subject)?;
+    R::Status::deserialize(&*partial.status).ok().map(Arc::new)
+}
+
+/// Does something for a kind whose last good spec is stored, as a type; nothing for any other.
+macro_rules! with_last_good {
     ($subject:expr, $type:ident => $do:expr) => {
         match $subject.kind {
             Kind::Layer2NetworkConfiguration => {
@@ -114,13 +175,22 @@ macro_rules! with_kind_in_revision {
                 type $type = kinds::Settings;
                 $do
             }
+            Kind::Vrf => {
+                type $type = kinds::Vrf;
+                $do
+            }
+            Kind::Network => {
+                type $type = kinds::Network;
+                $do
+            }
+            Kind::Destination => {
+                type $type = kinds::Destination;
+                $do
+            }
             Kind::Node
             | Kind::L3Vni
             | Kind::L2Vni
             | Kind::L3Passthrough
-            | Kind::Vrf
-            | Kind::Network
-            | Kind::Destination
             | Kind::Layer2Attachment
             | Kind::Inbound
             | Kind::Outbound
@@ -143,12 +213,12 @@ macro_rules! with_kind_in_revision {
     };
 }
 
-/// Whether the last good state of a kind is in revisions.
-pub(crate) fn is_in_revisions(kind: Kind) -> bool {
+/// Whether the last good spec of a kind is stored.
+pub(crate) fn is_stored(kind: Kind) -> bool {
     struct Subject {
         kind: Kind,
     }
-    with_kind_in_revision!(Subject { kind }, _Of => true)
+    with_last_good!(Subject { kind }, _Of => true)
 }
 
 /// The youngest revision that no node refused.
@@ -173,40 +243,35 @@ impl Query for LastRevision {
     }
 }
 
-/// Those of these objects that the last revision has otherwise.
-pub(crate) fn otherwise(
-    snapshot: &Snapshot,
-    last: &Last,
-    broken: &BTreeSet<ObjectRef>,
-) -> BTreeSet<ObjectRef> {
-    let is_other = |subject: &&ObjectRef| with_kind_in_revision!(subject, Of => as_it_was::<Of>(snapshot, last, subject).is_some());
+/// Those of these objects that were last in effect with another spec.
+pub(crate) fn otherwise(sources: Sources<'_>, broken: &BTreeSet<ObjectRef>) -> BTreeSet<ObjectRef> {
+    let is_other = |subject: &&ObjectRef| with_last_good!(subject, Of => as_it_was::<Of>(sources, subject).is_some());
     broken.iter().filter(is_other).cloned().collect()
 }
 
-/// Sets an object as the last revision has it.
-pub(crate) fn set(memo: &mut Memo, snapshot: &Snapshot, last: &Last, subject: &ObjectRef) {
-    with_kind_in_revision!(subject, Of => {
-        let object = as_it_was::<Of>(snapshot, last, subject);
+/// Sets an object as it was last in effect.
+pub(crate) fn set(memo: &mut Memo, sources: Sources<'_>, subject: &ObjectRef) {
+    with_last_good!(subject, Of => {
+        let object = as_it_was::<Of>(sources, subject);
         memo.set::<Of>(&subject.key, object);
     });
 }
 
-/// An object as the last revision has it; nothing if it is the same now.
-fn as_it_was<R: InRevision>(
-    snapshot: &Snapshot,
-    last: &Last,
+/// An object as it was last in effect; nothing if it is the same now.
+fn as_it_was<R: LastGood>(
+    sources: Sources<'_>,
     subject: &ObjectRef,
 ) -> Option<Object<R::Spec, R::Status>> {
-    let before = R::last(last, &subject.key)?;
-    match R::objects(snapshot).get(&subject.key) {
-        Some(object) => (*object.spec != before).then(|| Object {
-            spec: Arc::new(before),
+    let spec = R::last(sources, &subject.key)?;
+    match R::objects(sources.snapshot).get(&subject.key) {
+        Some(object) => (object.spec != spec).then(|| Object {
+            spec,
             ..object.clone()
         }),
         None => Some(Object {
-            meta: Arc::clone(snapshot.unread.get(subject)?),
-            spec: Arc::new(before),
-            status: None,
+            meta: Arc::clone(&sources.snapshot.unread.get(subject)?.meta),
+            spec,
+            status: status::<R>(sources.snapshot, &subject.key),
         }),
     }
 }

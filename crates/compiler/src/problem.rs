@@ -645,7 +645,7 @@ impl Kind {
 
     /// Whether an object with this problem stays as it last was: its author has asked for what cannot be. What nodes lack is no mistake of
     /// an author, and stops an object only there.
-    pub(crate) fn is_mistake(&self) -> bool {
+    pub fn is_mistake(&self) -> bool {
         match self {
             Self::Unreadable { .. }
             | Self::RuleBroken { .. }

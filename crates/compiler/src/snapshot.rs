@@ -17,7 +17,7 @@ use api::{
     selvedge::{SettingsSpec, SettingsStatus},
     tcaas,
 };
-use serde::{Deserialize as _, Serialize, Serializer};
+use serde::{Deserialize as _, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::Value;
 
 pub use self::{
@@ -117,9 +117,18 @@ pub trait Resource: 'static {
     /// What authors write.
     type Spec: PartialEq + fmt::Debug + Send + Sync + 'static;
     /// What is reported.
-    type Status: PartialEq + fmt::Debug + Send + Sync + 'static;
+    type Status: DeserializeOwned + PartialEq + fmt::Debug + Send + Sync + 'static;
     /// All objects of the kind.
     fn objects(snapshot: &Snapshot) -> &Objects<Self::Spec, Self::Status>;
+}
+
+/// What is known of an object whose spec could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Partial {
+    /// What Kubernetes knows about it.
+    pub meta: Arc<Meta>,
+    /// Its status, as it is stored.
+    pub status: Arc<Value>,
 }
 
 /// What Kubernetes knows about an object.
@@ -222,8 +231,8 @@ macro_rules! snapshot {
             $($(#[$doc])* pub $field: Objects<$spec, $status>,)*
             /// What could not be read.
             pub unreadable: Vec<Problem>,
-            /// What Kubernetes knows about objects that are among no others, since they could not be read.
-            pub unread: BTreeMap<ObjectRef, Arc<Meta>>,
+            /// What is known of objects that are among no others, since they could not be read.
+            pub unread: BTreeMap<ObjectRef, Partial>,
         }
 
         impl Snapshot {
@@ -274,6 +283,13 @@ macro_rules! snapshot {
 
             /// Takes over an object of another snapshot, or, where both have it and only the other has a status, its status.
             pub fn inherit(&mut self, other: &Self, subject: &ObjectRef) {
+                if let Some(partial) = self.unread.get_mut(subject) {
+                    if partial.status.is_null() {
+                        let status = other.stored_status(subject).map(|(_, status)| status);
+                        partial.status = Arc::new(status.unwrap_or_default());
+                    }
+                    return;
+                }
                 match subject.kind {
                     $(Kind::$kind => {
                         if let Some(object) = other.$field.get(&subject.key) {

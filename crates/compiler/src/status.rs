@@ -26,8 +26,10 @@ pub(crate) use self::{
     references::{ReferencesByName, SelectionsByDestination, SelectorsInUse},
 };
 use crate::{
+    last_good::InStatus,
     lower::vrf,
     memo::Query,
+    problems::{self, ProblemsOf},
     snapshot::{Key, Kind, Meta, ObjectRef, kinds},
     view::View,
 };
@@ -183,6 +185,7 @@ fn vrf_status(view: &View<'_>, subject: &Subject<'_>) -> VrfStatus {
         reference_count: references::count(view, subject.object),
         vni: resolved.as_ref().map(|vrf| vrf.vni),
         route_target: resolved.as_ref().map(|vrf| vrf.route_target),
+        in_effect: in_effect::<kinds::Vrf>(view, subject),
         conditions: conditions::validity(view, subject),
     }
 }
@@ -193,6 +196,7 @@ fn network(view: &View<'_>, subject: &Subject<'_>) -> NetworkStatus {
         reference_count: references::count(view, subject.object),
         vni: view.network_vni(&subject.key().name),
         allocated_slices: Vec::new(),
+        in_effect: in_effect::<kinds::Network>(view, subject),
         conditions: conditions::validity(view, subject),
     }
 }
@@ -201,8 +205,20 @@ fn destination(view: &View<'_>, subject: &Subject<'_>) -> DestinationStatus {
     DestinationStatus {
         observed_generation: subject.meta.generation,
         reference_count: references::selections(view, subject.key()),
+        in_effect: in_effect::<kinds::Destination>(view, subject),
         conditions: conditions::validity(view, subject),
     }
+}
+
+/// The spec in effect: what the object says, or, while something is wrong with it, what was in effect before.
+fn in_effect<R: InStatus>(view: &View<'_>, subject: &Subject<'_>) -> Option<Arc<R::Spec>> {
+    let problems = view.get::<ProblemsOf>(subject.object);
+    let is_wrong = problems.iter().any(|problem| problem.kind.is_mistake());
+    if is_wrong && !problems::is_kept(view, subject.object) {
+        let status = view.status::<R>(subject.key())?;
+        return R::in_effect(&status);
+    }
+    view.spec::<R>(subject.key())
 }
 
 fn count(items: impl Iterator) -> u32 {

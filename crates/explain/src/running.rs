@@ -39,7 +39,10 @@ impl Running {
         let mut snapshot = written.clone();
         for subject in self.snapshot.subjects() {
             let is_ours = is_published(&self.snapshot, &subject);
-            if is_ours || snapshot.meta(&subject).is_some() {
+            if is_ours
+                || snapshot.meta(&subject).is_some()
+                || snapshot.unread.contains_key(&subject)
+            {
                 snapshot.inherit(&self.snapshot, &subject);
             }
         }

@@ -1,12 +1,14 @@
 //! Ring 2, laws of elements and their sources on worlds that laws of the compiler use too.
 
 mod mirrors;
+mod others;
 mod touched;
 
 use std::sync::Arc;
 
 use compiler::{
-    Compilation, Kind, NodeConfig, ObjectRef, Snapshot, Status, lower::LowLevelObject, statuses,
+    Compilation, Insertion, Kind, NodeConfig, ObjectRef, Snapshot, Status, lower::LowLevelObject,
+    statuses,
 };
 use serde_json::{Value, json};
 use worlds::{TCAAS, object};

@@ -37,3 +37,27 @@ pub fn everything() -> impl Strategy<Value = Vec<Value>> {
         },
     )
 }
+
+/// A world whose networks overlap in more ways, whose objects are of different age, and some of whose destinations are next hops.
+pub fn varied() -> impl Strategy<Value = Vec<Value>> {
+    (everything(), prop::collection::vec(any::<u8>(), 64)).prop_map(|(mut world, choices)| {
+        for (document, choice) in world.iter_mut().zip(choices.into_iter().cycle()) {
+            if choice % 4 > 0 {
+                let created = format!("2026-01-0{}T00:00:00Z", choice % 4);
+                document["metadata"]["creationTimestamp"] = json!(created);
+            }
+            if let Some(cidr) = document["spec"]["ipv4"]["cidr"].as_str() {
+                let net = cidr.trim_end_matches("/28");
+                let length = [28, 28, 29, 30, 14][usize::from(choice / 4) % 5];
+                let first = if length == 14 { "10.0.0.0" } else { net };
+                document["spec"]["ipv4"]["cidr"] = json!(format!("{first}/{length}"));
+            }
+            if document["kind"] == "Destination" && choice > 200 {
+                let prefixes = document["spec"]["prefixes"].clone();
+                let next_hop = json!({"ipv4": format!("10.{}.0.{}", choice % 6, 1 + choice % 5)});
+                document["spec"] = json!({"nextHop": next_hop, "prefixes": prefixes});
+            }
+        }
+        world
+    })
+}

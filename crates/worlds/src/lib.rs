@@ -6,6 +6,7 @@
     reason = "documents are built here: a missing field is a mistake of the test, which then panics"
 )]
 
+mod edit;
 mod everything;
 mod hand_written;
 pub mod mirrors;
@@ -15,7 +16,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 pub use self::{
-    everything::everything,
+    edit::{Edit, edit, edited},
+    everything::{everything, varied},
     hand_written::with_hand_written,
     tenant::{Tenant, objects, tenant, world},
 };

@@ -1,6 +1,9 @@
 //! `Destination`: what can be reached, and by which way.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::{
+    net::{Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+};
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -77,6 +80,14 @@ pub struct DestinationStatus {
     /// How many objects select this destination.
     #[serde(default)]
     pub reference_count: u32,
+    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    #[serde(
+        default,
+        deserialize_with = "crate::schema::if_readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::schema::Kept>")]
+    pub in_effect: Option<Arc<DestinationSpec>>,
     /// What holds for the object now.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,

@@ -1,5 +1,7 @@
 //! `Network`: a pool of addresses and the numbers of a segment.
 
+use std::sync::Arc;
+
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -112,6 +114,14 @@ pub struct NetworkStatus {
     /// Slices of the pool that consumers hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allocated_slices: Vec<AllocatedSlice>,
+    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    #[serde(
+        default,
+        deserialize_with = "crate::schema::if_readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::schema::Kept>")]
+    pub in_effect: Option<Arc<NetworkSpec>>,
     /// What holds for the object now.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,

@@ -1,5 +1,7 @@
 //! `VRF`: the identity of a backbone VRF.
 
+use std::sync::Arc;
+
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,6 +77,14 @@ pub struct VrfStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::schema::Written>")]
     pub route_target: Option<RouteTarget>,
+    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    #[serde(
+        default,
+        deserialize_with = "crate::schema::if_readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::schema::Kept>")]
+    pub in_effect: Option<Arc<VrfSpec>>,
     /// What holds for the object now.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,

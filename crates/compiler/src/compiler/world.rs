@@ -77,7 +77,10 @@ impl World {
         }
         for (subject, problems) in unreadable {
             let unread = Unread {
-                meta: snapshot.unread.get(subject).cloned(),
+                meta: snapshot
+                    .unread
+                    .get(subject)
+                    .map(|one| Arc::clone(&one.meta)),
                 problems: Arc::new(problems),
             };
             memo.set::<Unreadable>(subject, Some(unread));

@@ -8,11 +8,15 @@ use std::{
 use super::world::World;
 use crate::{
     Compilation,
-    last_good::{self, Last, LastRevision},
-    lower::{intent, low_level::StoredByOwner, merge},
+    last_good::{self, LastRevision, Sources},
+    lower::{
+        intent::{self, Lower},
+        low_level::StoredByOwner,
+        merge,
+    },
     memo::{Memo, Registered},
     problem::{Problem, Severity},
-    problems::{Problems, ProblemsNow, ProblemsOf},
+    problems::{self, Problems, ProblemsNow, ProblemsOf},
     snapshot::{Key, Kind, ObjectRef, Resource, Snapshot, Visitor, visit},
     stages,
     view::{Unread, Unreadable},
@@ -40,7 +44,7 @@ struct Restoration {
 /// What is as it last was.
 #[derive(Clone, Debug, Default)]
 struct Kept {
-    /// Objects that are as the last revision has them.
+    /// Objects that are as they were last in effect.
     objects: BTreeSet<ObjectRef>,
     /// Intents that keep what they became last, each with what is wrong with what it would become.
     intents: BTreeMap<ObjectRef, Arc<Vec<Problem>>>,
@@ -103,14 +107,18 @@ impl Worlds {
     /// Compiles with objects that something is wrong with as they last were, where there are any that were well then.
     fn restore(&mut self, snapshot: &Snapshot) -> Option<Restoration> {
         let mut restored = self.restored.take();
-        let last = self.as_written.memo.view().get::<LastRevision>(&());
-        let mut kept = self.as_written.to_keep(snapshot, last.as_deref());
+        let revision = self.as_written.memo.view().get::<LastRevision>(&());
+        let last = Sources {
+            snapshot,
+            revision: revision.as_deref(),
+        };
+        let mut kept = self.as_written.to_keep(last);
         while !kept.is_empty() {
             let now = restored.get_or_insert_with(|| Restoration {
                 world: self.as_written.clone(),
                 kept: Kept::default(),
             });
-            now.keep(snapshot, &self.changed, last.as_deref(), kept.clone());
+            now.keep(&self.changed, last, kept.clone());
             // What was not well either stays as its author wants it. What its document says is wrong with it is so as it is now.
             let is_document = |problem: &Problem| snapshot.unreadable.contains(problem);
             let still = now
@@ -139,13 +147,8 @@ impl Worlds {
 
 impl Restoration {
     /// Lets these objects be as they last were, and all others as they are.
-    fn keep(
-        &mut self,
-        snapshot: &Snapshot,
-        changed: &BTreeSet<ObjectRef>,
-        last: Option<&Last>,
-        kept: Kept,
-    ) {
+    fn keep(&mut self, changed: &BTreeSet<ObjectRef>, last: Sources<'_>, kept: Kept) {
+        let snapshot = last.snapshot;
         let memo = &mut self.world.memo;
         memo.sweep();
         for subject in changed.iter().chain(&self.kept.objects) {
@@ -160,9 +163,7 @@ impl Restoration {
         }
         for subject in &kept.objects {
             set_unreadable(memo, snapshot, subject);
-            if let Some(last) = last {
-                last_good::set(memo, snapshot, last, subject);
-            }
+            last_good::set(memo, last, subject);
         }
         for (subject, problems) in &kept.intents {
             memo.set::<ProblemsNow>(subject, Some(Arc::clone(problems)));
@@ -207,7 +208,10 @@ fn set_unreadable(memo: &mut Memo, snapshot: &Snapshot, subject: &ObjectRef) {
     let problems = problems.filter(|problem| problem.subject == *subject);
     let problems: Vec<Problem> = problems.cloned().collect();
     let unreadable = (!problems.is_empty()).then(|| Unread {
-        meta: snapshot.unread.get(subject).cloned(),
+        meta: snapshot
+            .unread
+            .get(subject)
+            .map(|one| Arc::clone(&one.meta)),
         problems: Arc::new(problems),
     });
     memo.set::<Unreadable>(subject, unreadable);
@@ -215,46 +219,62 @@ fn set_unreadable(memo: &mut Memo, snapshot: &Snapshot, subject: &ObjectRef) {
 
 impl World {
     /// What is to stay as it last was.
-    fn to_keep(&self, snapshot: &Snapshot, last: Option<&Last>) -> Kept {
+    fn to_keep(&self, last: Sources<'_>) -> Kept {
         // An Underlay whose pool is too small for some nodes is as it was for those that had addresses.
         let broken = self.broken(|problem| {
             problem.kind.is_mistake()
                 || problem.subject.kind == Kind::Underlay && problem.severity() == Severity::Error
         });
-        let objects = last.map(|last| last_good::otherwise(snapshot, last, &broken));
-        Kept {
-            objects: objects.unwrap_or_default(),
-            intents: self.must_wait(),
-        }
+        let objects = last_good::otherwise(last, &broken);
+        // Beside objects that are as they were, intents may be well that are not beside what those are now.
+        let intents = if objects.is_empty() {
+            self.must_wait()
+        } else {
+            BTreeMap::new()
+        };
+        Kept { objects, intents }
     }
 
-    /// Objects whose last good state is in revisions and that something is wrong with.
+    /// Objects whose last good spec is stored and that something is wrong with.
     fn broken(&self, is_mistake: impl Fn(&Problem) -> bool) -> BTreeSet<ObjectRef> {
         let view = self.memo.view();
         let subjects = view.all_keys::<Problems>();
         let broken = subjects.iter().filter(|subject| {
-            last_good::is_in_revisions(subject.kind)
+            last_good::is_stored(subject.kind)
                 && view.who::<Problems>(subject).iter().any(&is_mistake)
                 && merge::generated(&view, subject.kind, &subject.key.name).is_none()
         });
         broken.cloned().collect()
     }
 
-    /// Intents that must wait, each with why: they would become something, and something is wrong with that. Those that lose to one which
-    /// stands come first: what they let go of may be what others lack. One that runs and was edited waits before one that is new.
+    /// Intents that must wait, each with why: they would become something, and something is wrong with that. Those that yield to others
+    /// come first, then those that lose to one which stands: what they let go of may be what others lack. One that runs and was edited waits
+    /// before one that is new.
     fn must_wait(&self) -> BTreeMap<ObjectRef, Arc<Vec<Problem>>> {
         let view = self.memo.view();
         let subjects = view.all_keys::<Problems>();
-        let wrong = subjects.iter().filter_map(|subject| {
-            subject.kind.intent()?;
+        let intents = subjects.iter();
+        let intents = intents.filter(|subject| subject.kind.intent().is_some());
+        let (mut yielding, mut wrong) = (BTreeMap::new(), BTreeMap::new());
+        for subject in intents {
             let problems = view.get::<ProblemsOf>(subject);
             let is_wrong = problems.iter().any(|problem| problem.kind.is_mistake());
-            let is_held_back = || view.get::<merge::Merged>(subject).is_held_back;
-            // One that runs as it is stays as it is.
-            let is_new = || !view.get::<UnstoredOf>(subject).is_empty();
-            (is_wrong && !is_held_back() && is_new()).then(|| (subject.clone(), problems))
-        });
-        let mut wrong: BTreeMap<ObjectRef, Arc<Vec<Problem>>> = wrong.collect();
+            if !is_wrong || problems::is_kept(&view, subject) {
+                continue;
+            }
+            if view.get::<merge::Merged>(subject).is_held_back {
+                if view.get::<Lower>(subject).lowered.is_some() {
+                    yielding.insert(subject.clone(), problems);
+                }
+            } else if !view.get::<UnstoredOf>(subject).is_empty() {
+                // One that runs as it is stays as it is.
+                wrong.insert(subject.clone(), problems);
+            }
+        }
+        // They are out of effect already; what others become may depend on that.
+        if !yielding.is_empty() {
+            return yielding;
+        }
         let runs = |intent: &ObjectRef| {
             let stored = view.who::<StoredByOwner>(&Some(intent.clone()));
             !stored.is_empty()
@@ -287,8 +307,12 @@ impl World {
 pub(crate) fn compile_once(snapshot: &Snapshot) -> Compilation {
     let mut world = World::new(Memo::once(stages::all_tables()), snapshot);
     world.update();
-    let last = world.memo.view().get::<LastRevision>(&());
-    if world.to_keep(snapshot, last.as_deref()).is_empty() {
+    let revision = world.memo.view().get::<LastRevision>(&());
+    let last = Sources {
+        snapshot,
+        revision: revision.as_deref(),
+    };
+    if world.to_keep(last).is_empty() {
         return world.compilation;
     }
     // Objects are put back as they were before they broke: those do change.

@@ -8,7 +8,7 @@ use std::{
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};
 
-use super::{Key, Kind, Meta, Object, ObjectRef, Objects, metadata};
+use super::{Key, Kind, Object, ObjectRef, Objects, Partial, metadata};
 use crate::problem::{self, Problem};
 
 /// What is said of a field that must be there and is not.
@@ -40,13 +40,13 @@ pub(super) fn key(kind: Kind, document: &Value) -> Result<Key, &'static str> {
     })
 }
 
-/// Reads a document into `objects`, or, where it cannot be read, its metadata into `unread`; and what is wrong with it into `problems`.
+/// Reads a document into `objects`, or, where its spec cannot be read, the rest into `unread`; and what is wrong with it into `problems`.
 pub(super) fn object<S, T>(
     kind: Kind,
     document: &Value,
     objects: &mut Objects<S, T>,
     problems: &mut Vec<Problem>,
-    unread: &mut BTreeMap<ObjectRef, Arc<Meta>>,
+    unread: &mut BTreeMap<ObjectRef, Partial>,
 ) where
     S: DeserializeOwned,
     T: DeserializeOwned,
@@ -98,7 +98,9 @@ pub(super) fn object<S, T>(
     }
     let meta = Arc::new(meta);
     let Some(spec) = spec.filter(|_| is_sound) else {
-        unread.insert(subject, meta);
+        let status = document.get("status").cloned().unwrap_or_default();
+        let status = Arc::new(status);
+        unread.insert(subject, Partial { meta, status });
         return;
     };
     place.insert(Object {

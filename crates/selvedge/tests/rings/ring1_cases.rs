@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use compiler::{Compiler, Insertion, ObjectRef, Snapshot, compile, lower::LowLevelObject};
+use compiler::{Compiler, Insertion, Kind, ObjectRef, Snapshot, compile, lower::LowLevelObject};
 use frr::{FrrVersion, Secrets};
 use serde_json::{Value, json};
 
@@ -174,16 +174,40 @@ impl Story {
         Ok(files)
     }
 
-    /// The statuses of all objects before any node has answered.
+    /// The spec of an object whose status has the one in effect.
+    fn spec(&self, ObjectRef { kind, key }: &ObjectRef) -> Option<Value> {
+        let Snapshot {
+            networks,
+            vrfs,
+            destinations,
+            ..
+        } = &self.snapshot;
+        match kind {
+            Kind::Network => networks.get(key).map(|object| json!(object.spec)),
+            Kind::Vrf => vrfs.get(key).map(|object| json!(object.spec)),
+            Kind::Destination => destinations.get(key).map(|object| json!(object.spec)),
+            _ => None,
+        }
+    }
+
+    /// The statuses of all objects before any node has answered. A spec that is in effect as it is written is not repeated.
     fn statuses(&self) -> Vec<Value> {
         let mut unanswered = self.snapshot.clone();
         for config in unanswered.node_network_configs.values_mut() {
             config.status = None;
         }
-        compiler::statuses(&unanswered)
-            .iter()
-            .map(|(subject, status)| json!({"object": subject, "status": status.to_value()}))
-            .collect()
+        let statuses = compiler::statuses(&unanswered);
+        let written = statuses.iter().map(|(subject, status)| {
+            let mut status = status.to_value();
+            let in_effect = status.get("inEffect");
+            if in_effect.is_some() && in_effect == self.spec(subject).as_ref() {
+                status
+                    .as_object_mut()
+                    .map(|fields| fields.remove("inEffect"));
+            }
+            json!({"object": subject, "status": status})
+        });
+        written.collect()
     }
 
     fn write(&self, made: &BTreeMap<String, String>) -> anyhow::Result<()> {
