@@ -1,7 +1,7 @@
 //! What objects last were, for those that something is wrong with now.
 //!
-//! Low-level objects, Underlays and Settings are as the last revision has them; VRFs, Networks and Destinations as their status says. Intents
-//! have their last good state in the objects that were generated from them.
+//! Low-level objects, Underlays and Settings are as the last revision has them; intents, and what they refer to, as their status says. Where
+//! that is no longer well either, an intent keeps the objects that were generated from it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -101,7 +101,7 @@ macro_rules! last_good {
 
 last_good! {
     in revisions: Layer2NetworkConfiguration, VrfRouteConfiguration, BgpPeering, Underlay, Settings;
-    in statuses: Vrf, Network, Destination
+    in statuses: Vrf, Network, Destination, Layer2Attachment, Inbound, Outbound, BgpNeighbor, PodNetwork, Collector, TrafficMirror
 }
 
 impl InRevision for kinds::Layer2NetworkConfiguration {
@@ -187,17 +187,38 @@ macro_rules! with_last_good {
                 type $type = kinds::Destination;
                 $do
             }
+            Kind::Layer2Attachment => {
+                type $type = kinds::Layer2Attachment;
+                $do
+            }
+            Kind::Inbound => {
+                type $type = kinds::Inbound;
+                $do
+            }
+            Kind::Outbound => {
+                type $type = kinds::Outbound;
+                $do
+            }
+            Kind::BgpNeighbor => {
+                type $type = kinds::BgpNeighbor;
+                $do
+            }
+            Kind::PodNetwork => {
+                type $type = kinds::PodNetwork;
+                $do
+            }
+            Kind::Collector => {
+                type $type = kinds::Collector;
+                $do
+            }
+            Kind::TrafficMirror => {
+                type $type = kinds::TrafficMirror;
+                $do
+            }
             Kind::Node
             | Kind::L3Vni
             | Kind::L2Vni
             | Kind::L3Passthrough
-            | Kind::Layer2Attachment
-            | Kind::Inbound
-            | Kind::Outbound
-            | Kind::BgpNeighbor
-            | Kind::PodNetwork
-            | Kind::Collector
-            | Kind::TrafficMirror
             | Kind::MirrorTarget
             | Kind::MirrorSelector
             | Kind::NetworkConfigRevision

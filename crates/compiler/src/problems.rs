@@ -223,39 +223,61 @@ fn not_compiled_yet(view: &View<'_>) -> Vec<ObjectRef> {
     all
 }
 
-/// The objects that are in effect as they last were, each with the problems of what it is now: hand-written ones, and intents that keep
-/// what they became last.
+/// The objects that are in effect as they last were, each with the problems of what it is now.
 pub(crate) struct ProblemsNow;
 impl Input for ProblemsNow {
     type Key = ObjectRef;
-    type Value = Arc<Vec<Problem>>;
-    fn differing(before: &Self::Value, now: &Self::Value) -> Parts {
-        [before != now, false, false]
+    type Value = Now;
+    fn differing(before: &Now, now: &Now) -> Parts {
+        let Now { problems, waits } = before;
+        [*problems != now.problems, *waits != now.waits, false]
     }
 }
+
+/// An object that is in effect as it last was.
+#[derive(Clone, Debug)]
+pub(crate) struct Now {
+    /// What is wrong with what it is now.
+    pub(crate) problems: Arc<Vec<Problem>>,
+    /// Whether it is an intent that keeps the objects which were generated from it. All others have the spec that they had.
+    pub(crate) waits: bool,
+}
+
 struct ProblemsNowPart;
 impl Part for ProblemsNowPart {
     type Of = ProblemsNow;
     type Value = Arc<Vec<Problem>>;
     const PART: usize = 0;
-    fn of(problems: &Arc<Vec<Problem>>) -> Arc<Vec<Problem>> {
-        Arc::clone(problems)
+    fn of(now: &Now) -> Arc<Vec<Problem>> {
+        Arc::clone(&now.problems)
     }
 }
 
-/// Whether any object is in effect as it last was.
-pub(crate) struct AnyKept;
-impl Query for AnyKept {
+struct WaitsPart;
+impl Part for WaitsPart {
+    type Of = ProblemsNow;
+    type Value = bool;
+    const PART: usize = 1;
+    fn of(now: &Now) -> bool {
+        now.waits
+    }
+}
+
+/// Whether any intent keeps the objects that were generated from it.
+pub(crate) struct AnyWaits;
+impl Query for AnyWaits {
     type Key = ();
     type Value = bool;
     fn compute(view: &View<'_>, (): &()) -> bool {
-        !view.keys::<ProblemsNow>().is_empty()
+        let kept = view.keys::<ProblemsNow>();
+        let mut kept = kept.iter();
+        kept.any(|subject| view.part::<WaitsPart>(subject) == Some(true))
     }
 }
 
-/// Whether an object is in effect as it last was.
-pub(crate) fn is_kept(view: &View<'_>, subject: &ObjectRef) -> bool {
-    view.get::<AnyKept>(&()) && view.part::<ProblemsNowPart>(subject).is_some()
+/// Whether an intent keeps the objects that were generated from it.
+pub(crate) fn waits(view: &View<'_>, subject: &ObjectRef) -> bool {
+    view.get::<AnyWaits>(&()) && view.part::<WaitsPart>(subject) == Some(true)
 }
 
 /// What is wrong with an object: nothing twice.

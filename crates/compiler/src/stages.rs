@@ -57,7 +57,7 @@ memo::tables! {
         AllIntents: intent::AllIntents,
         Lower: intent::Lower,
         Merged: merge::Merged,
-        AnyKept: problems::AnyKept,
+        AnyWaits: problems::AnyWaits,
         WantedHashes: merge::WantedHashes,
         ContestedNames: merge::ContestedNames<false>,
         ContestedNamesAbove: merge::ContestedNames<true>,

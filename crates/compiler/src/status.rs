@@ -29,7 +29,7 @@ use crate::{
     last_good::InStatus,
     lower::vrf,
     memo::Query,
-    problems::{self, ProblemsOf},
+    problems::ProblemsOf,
     snapshot::{Key, Kind, Meta, ObjectRef, kinds},
     view::View,
 };
@@ -213,8 +213,7 @@ fn destination(view: &View<'_>, subject: &Subject<'_>) -> DestinationStatus {
 /// The spec in effect: what the object says, or, while something is wrong with it, what was in effect before.
 fn in_effect<R: InStatus>(view: &View<'_>, subject: &Subject<'_>) -> Option<Arc<R::Spec>> {
     let problems = view.get::<ProblemsOf>(subject.object);
-    let is_wrong = problems.iter().any(|problem| problem.kind.is_mistake());
-    if is_wrong && !problems::is_kept(view, subject.object) {
+    if problems.iter().any(|problem| problem.kind.is_mistake()) {
         let status = view.status::<R>(subject.key())?;
         return R::in_effect(&status);
     }

@@ -1,6 +1,6 @@
 //! `BGPNeighbor`: workloads that announce their own routes.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -102,6 +102,14 @@ pub struct BgpNeighborStatus {
     /// The limit of prefixes in effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum_prefixes: Option<u32>,
+    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    #[serde(
+        default,
+        deserialize_with = "crate::schema::if_readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::schema::Kept>")]
+    pub in_effect: Option<Arc<BgpNeighborSpec>>,
     /// What holds for the object now.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,

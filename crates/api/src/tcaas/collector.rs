@@ -1,6 +1,6 @@
 //! `Collector`: where mirrored traffic goes.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -61,6 +61,14 @@ pub struct CollectorStatus {
     /// On how many nodes the tunnel is up.
     #[serde(default)]
     pub active_nodes: u32,
+    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    #[serde(
+        default,
+        deserialize_with = "crate::schema::if_readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::schema::Kept>")]
+    pub in_effect: Option<Arc<CollectorSpec>>,
     /// What holds for the object now.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,

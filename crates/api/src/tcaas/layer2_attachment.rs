@@ -1,6 +1,6 @@
 //! `Layer2Attachment`: a network as a layer 2 segment on nodes.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -190,6 +190,14 @@ pub struct Layer2AttachmentStatus {
     /// The destinations that the selector has chosen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matched_destinations: Vec<MatchedDestination>,
+    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    #[serde(
+        default,
+        deserialize_with = "crate::schema::if_readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::schema::Kept>")]
+    pub in_effect: Option<Arc<Layer2AttachmentSpec>>,
     /// What holds for the object now.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,

@@ -1,5 +1,7 @@
 //! `TrafficMirror`: which traffic is copied to a collector.
 
+use std::sync::Arc;
+
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,6 +76,14 @@ pub struct TrafficMirrorStatus {
     /// On how many nodes the mirror is in effect.
     #[serde(default)]
     pub active_nodes: u32,
+    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    #[serde(
+        default,
+        deserialize_with = "crate::schema::if_readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::schema::Kept>")]
+    pub in_effect: Option<Arc<TrafficMirrorSpec>>,
     /// What holds for the object now: `Resolved` (source and collector are known) and `Applied` (in effect on all matching nodes).
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,

@@ -16,7 +16,7 @@ use crate::{
     },
     memo::{Memo, Registered},
     problem::{Problem, Severity},
-    problems::{self, Problems, ProblemsNow, ProblemsOf},
+    problems::{self, Now, Problems, ProblemsNow, ProblemsOf},
     snapshot::{Key, Kind, ObjectRef, Resource, Snapshot, Visitor, visit},
     stages,
     view::{Unread, Unreadable},
@@ -156,8 +156,9 @@ impl Restoration {
                 set(memo, snapshot, subject);
             }
         }
+        // What is wrong with objects as they were is to be seen, not what is wrong with them now.
         for subject in self.kept.objects.iter().chain(self.kept.intents.keys()) {
-            if !kept.objects.contains(subject) && !kept.intents.contains_key(subject) {
+            if !kept.intents.contains_key(subject) {
                 memo.set::<ProblemsNow>(subject, None);
             }
         }
@@ -166,7 +167,11 @@ impl Restoration {
             last_good::set(memo, last, subject);
         }
         for (subject, problems) in &kept.intents {
-            memo.set::<ProblemsNow>(subject, Some(Arc::clone(problems)));
+            let now = Now {
+                problems: Arc::clone(problems),
+                waits: true,
+            };
+            memo.set::<ProblemsNow>(subject, Some(now));
         }
         let unread = kept.objects.iter().filter(|subject| !snapshot.has(subject));
         let unread: BTreeSet<ObjectRef> = unread.cloned().collect();
@@ -182,7 +187,10 @@ impl Restoration {
     /// Lets objects that are as they were carry the problems of what they are now.
     fn carry_problems(&mut self, as_written: &World) {
         for subject in &self.kept.objects {
-            let now = as_written.memo.view().get::<ProblemsOf>(subject);
+            let now = Now {
+                problems: as_written.memo.view().get::<ProblemsOf>(subject),
+                waits: self.kept.intents.contains_key(subject),
+            };
             self.world.memo.set::<ProblemsNow>(subject, Some(now));
         }
     }
@@ -259,7 +267,7 @@ impl World {
         for subject in intents {
             let problems = view.get::<ProblemsOf>(subject);
             let is_wrong = problems.iter().any(|problem| problem.kind.is_mistake());
-            if !is_wrong || problems::is_kept(&view, subject) {
+            if !is_wrong || problems::waits(&view, subject) {
                 continue;
             }
             if view.get::<merge::Merged>(subject).is_held_back {

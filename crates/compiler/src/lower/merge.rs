@@ -142,7 +142,7 @@ impl Query for Merged {
             ..MergedIntent::default()
         };
         let lowered = outcome.lowered.as_ref();
-        let lowered = lowered.filter(|_| !problems::is_kept(view, subject));
+        let lowered = lowered.filter(|_| !problems::waits(view, subject));
         merged.is_held_back = lowered.is_none();
         if lowered.is_some_and(|lowered| merged.take_in(view, subject, &meta, lowered)) {
             return Arc::new(merged);

@@ -69,7 +69,7 @@ impl Index for ServedAttachments {
     fn entries(view: &View<'_>, key: &Key) -> Vec<(Served, Vec<HostCidr>)> {
         let subject = reference(Kind::Layer2Attachment, key);
         let is_well = view.get::<Lower>(&subject).lowered.is_some();
-        if is_well && !problems::is_kept(view, &subject) {
+        if is_well && !problems::waits(view, &subject) {
             let spec = view.spec::<kinds::Layer2Attachment>(key);
             let spec = spec.filter(|spec| spec.interface_ref.is_none());
             let entry = spec.map(|spec| (Served::Network(spec.network_ref.clone()), Vec::new()));

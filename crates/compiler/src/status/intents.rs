@@ -15,6 +15,7 @@ use super::{
     Subject,
     conditions::{self, condition},
     groups::{self, GroupsByObject},
+    in_effect,
 };
 use crate::{
     lower::{
@@ -22,7 +23,7 @@ use crate::{
         bgp_neighbor::WorkloadIps, intent, merge::Merged, networks,
     },
     node::{PlansFor, Shared, router_addresses},
-    snapshot::{Kind, ObjectRef},
+    snapshot::{Kind, ObjectRef, kinds},
     view::View,
 };
 
@@ -37,6 +38,7 @@ pub(super) fn layer2_attachment(view: &View<'_>, subject: &Subject<'_>) -> Layer
         node_addresses: node_addresses(view, subject.object, &merged.objects),
         bgp: attachment_bgp(view, &merged),
         matched_destinations: attachment.matched.to_vec(),
+        in_effect: in_effect::<kinds::Layer2Attachment>(view, subject),
         conditions: applied(view, subject, &merged),
     }
 }
@@ -49,6 +51,7 @@ pub(super) fn inbound(view: &View<'_>, subject: &Subject<'_>) -> InboundStatus {
         addresses: service.addresses,
         pool_name: service.pools.into_iter().next(),
         matched_destinations: service.matched.to_vec(),
+        in_effect: in_effect::<kinds::Inbound>(view, subject),
         conditions: service_conditions(view, subject, &merged),
     }
 }
@@ -60,6 +63,7 @@ pub(super) fn outbound(view: &View<'_>, subject: &Subject<'_>) -> OutboundStatus
         observed_generation: subject.meta.generation,
         addresses: service.addresses,
         matched_destinations: service.matched.to_vec(),
+        in_effect: in_effect::<kinds::Outbound>(view, subject),
         conditions: service_conditions(view, subject, &merged),
     }
 }
@@ -71,6 +75,7 @@ pub(super) fn pod_network(view: &View<'_>, subject: &Subject<'_>) -> PodNetworkS
         observed_generation: subject.meta.generation,
         matched_destinations: service.matched.to_vec(),
         ip_pools: service.pools,
+        in_effect: in_effect::<kinds::PodNetwork>(view, subject),
         conditions: service_conditions(view, subject, &merged),
     }
 }
@@ -181,6 +186,7 @@ pub(super) fn bgp_neighbor(view: &View<'_>, subject: &Subject<'_>) -> BgpNeighbo
         hold_time: spec.and_then(|spec| spec.hold_time),
         keepalive_time: spec.and_then(|spec| spec.keepalive_time),
         maximum_prefixes: spec.and_then(|spec| spec.maximum_prefixes),
+        in_effect: in_effect::<kinds::BgpNeighbor>(view, subject),
         conditions: applied(view, subject, &merged),
     }
 }

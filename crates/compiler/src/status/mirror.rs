@@ -13,7 +13,7 @@ use api::{
 use super::{
     Subject,
     conditions::{self, condition},
-    count,
+    count, in_effect,
     low_level::whose,
 };
 use crate::{
@@ -169,6 +169,7 @@ pub(super) fn collector(view: &View<'_>, subject: &Subject<'_>) -> CollectorStat
         gre_interface: target.map(|target| names::mirror_tunnel(name, target.spec.kind)),
         reference_count: count(users),
         active_nodes: nodes.active(),
+        in_effect: in_effect::<kinds::Collector>(view, subject),
         conditions: tunnel_conditions(view, subject.object, subject.meta, &nodes),
     }
 }
@@ -204,6 +205,7 @@ pub(super) fn traffic_mirror(
     Some(TrafficMirrorStatus {
         observed_generation: subject.meta.generation,
         active_nodes: nodes.active(),
+        in_effect: in_effect::<kinds::TrafficMirror>(view, subject),
         conditions: rule_conditions(
             view,
             subject.object,

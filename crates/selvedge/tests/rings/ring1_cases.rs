@@ -176,18 +176,19 @@ impl Story {
 
     /// The spec of an object whose status has the one in effect.
     fn spec(&self, ObjectRef { kind, key }: &ObjectRef) -> Option<Value> {
-        let Snapshot {
-            networks,
-            vrfs,
-            destinations,
-            ..
-        } = &self.snapshot;
-        match kind {
-            Kind::Network => networks.get(key).map(|object| json!(object.spec)),
-            Kind::Vrf => vrfs.get(key).map(|object| json!(object.spec)),
-            Kind::Destination => destinations.get(key).map(|object| json!(object.spec)),
-            _ => None,
+        macro_rules! spec_of {
+            ($($kind:ident: $field:ident),+) => {
+                match kind {
+                    $(Kind::$kind => self.snapshot.$field.get(key).map(|object| json!(object.spec)),)+
+                    _ => None,
+                }
+            };
         }
+        spec_of!(
+            Vrf: vrfs, Network: networks, Destination: destinations, Layer2Attachment: layer2_attachments, Inbound: inbounds,
+            Outbound: outbounds, BgpNeighbor: bgp_neighbors, PodNetwork: pod_networks, Collector: collectors,
+            TrafficMirror: traffic_mirrors
+        )
     }
 
     /// The statuses of all objects before any node has answered. A spec that is in effect as it is written is not repeated.
