@@ -83,6 +83,7 @@ memo::tables! {
         Built: node::BuiltFor,
         // Nodes.
         UnderlayPlan: node::PlanOf,
+        UnderlayContradictions: node::Contradictions,
         GroupUnderlays: node::PlansFor,
         PoolAddresses: node::AddressesOfPool,
         VrfMtu: node::VrfMtuOf,
@@ -122,6 +123,7 @@ memo::tables! {
         Lingering: addresses::Lingering,
         StoredByOwner: low_level::StoredByOwner,
         HandWrittenByScope: scope::HandWrittenByScope,
+        NodesByUnderlay: node::NodesByUnderlay,
         RunningTunnels: scope::RunningTunnels,
         RunningRules: scope::RunningRules,
         WantedNames: merge::WantedNames,

@@ -16,6 +16,8 @@ pub(crate) const LOCAL_RULE_PRIORITY: u32 = 32765;
 impl Builder<'_> {
     pub(super) fn underlay(&mut self, underlay: &Underlay) {
         let Underlay {
+            // The operator's.
+            source: _,
             namespace,
             // FRR's: AS number, router id, sessions and their restart.
             asn: _,
