@@ -92,7 +92,7 @@ fn said(world: &[Value], progress: &[(&str, Progress)]) -> (String, String, u64)
             Progress::Ready => json!({"configStatus": "provisioned", "observedRevision": "r"}),
             Progress::Failed => json!({"configStatus": "invalid", "observedRevision": "r"}),
             Progress::Ongoing => json!(null),
-            Progress::Queued => continue,
+            Progress::Queued | Progress::Unapproved => continue,
         };
         let subject = ObjectRef::named(Kind::NodeNetworkConfig, *node);
         let said = snapshot.node_network_configs.get(&subject.key);

@@ -80,3 +80,153 @@ rollout  1 wave: worker-3
     );
     Ok(())
 }
+
+/// A cluster of three nodes on two Networks: addresses of nodes, an Inbound and an Outbound on one of them.
+const CLUSTER: &str = r#"
+{apiVersion: v1, kind: Node, metadata: {name: n1}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: n2}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: n3}}
+---
+apiVersion: openpe.openperouter.github.io/v1alpha1
+kind: Underlay
+metadata: {name: fabric, namespace: selvedge-system}
+spec: {asn: 64514, nics: [eth1], evpn: {vtepcidr: 100.65.0.0/24}, neighbors: [{asn: 64512, address: 192.168.11.2}]}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: VRF
+metadata: {name: m2m}
+spec: {vrf: m2m, vni: 10100, routeTarget: "64500:10100"}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Destination
+metadata: {name: meters, labels: {zone: m2m}}
+spec: {vrfRef: m2m, prefixes: [192.0.2.0/24]}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Network
+metadata: {name: a-net}
+spec: {ipv4: {cidr: 198.51.100.0/26}, vlan: 101, vni: 10101}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Layer2Attachment
+metadata: {name: a}
+spec: {networkRef: a-net, interfaceName: a, nodeIPs: {enabled: true}, destinations: {matchLabels: {zone: m2m}}}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Inbound
+metadata: {name: web}
+spec: {networkRef: a-net, count: 2, destinations: {matchLabels: {zone: m2m}}, advertisement: {type: bgp}}
+"#;
+
+/// The plan from one set of manifests to another, as JSON.
+fn planned(before: &str, after: &str) -> anyhow::Result<serde_json::Value> {
+    let file = |text: &str| -> anyhow::Result<tempfile::NamedTempFile> {
+        let mut file = tempfile::Builder::new().suffix(".yaml").tempfile()?;
+        file.write_all(text.as_bytes())?;
+        Ok(file)
+    };
+    let (before, after) = (file(before)?, file(after)?);
+    let [before, after] = [&before, &after].map(|file| file.path().display().to_string());
+    let output = selvedge(&["plan", "-f", &before, "--to", &after, "-o", "json"], "")?;
+    let plans: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|error| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        anyhow::anyhow!("{error}: {said}")
+    })?;
+    Ok(plans[0].clone())
+}
+
+/// The nodes that a plan touches.
+fn touched(plan: &serde_json::Value) -> Vec<String> {
+    let groups = plan["groups"].as_array().into_iter().flatten();
+    let nodes = groups.flat_map(|group| group["nodes"].as_array().into_iter().flatten());
+    let mut nodes: Vec<String> = nodes
+        .filter_map(|node| node.as_str().map(str::to_owned))
+        .collect();
+    nodes.sort();
+    nodes
+}
+
+#[test]
+fn removing_a_node_touches_that_node_alone() -> anyhow::Result<()> {
+    let without = CLUSTER.replacen(
+        "{apiVersion: v1, kind: Node, metadata: {name: n1}}\n---",
+        "",
+        1,
+    );
+    anyhow::ensure!(without != CLUSTER, "the node is there");
+    let plan = planned(CLUSTER, &without)?;
+    assert_eq!(touched(&plan), ["n1"], "{plan:#}");
+    assert_eq!(plan["total"]["added"], 0, "{plan:#}");
+    assert_eq!(plan["total"]["changed"], 0, "{plan:#}");
+    Ok(())
+}
+
+#[test]
+fn adding_an_inbound_moves_no_address() -> anyhow::Result<()> {
+    // By its name it would be served before all others if they held nothing.
+    let more = format!(
+        "{CLUSTER}---\napiVersion: network.t-caas.telekom.com/v1alpha1\nkind: Inbound\nmetadata: {{name: aaa}}\n\
+         spec: {{networkRef: a-net, count: 3, destinations: {{matchLabels: {{zone: m2m}}}}, advertisement: {{type: bgp}}}}\n"
+    );
+    let plan = planned(CLUSTER, &more)?;
+    assert_eq!(touched(&plan), ["n1", "n2", "n3"]);
+    assert_eq!(plan["total"]["removed"], 0, "{plan:#}");
+    assert_eq!(plan["total"]["changed"], 0, "{plan:#}");
+    let text = plan.to_string();
+    assert!(text.contains("Inbound/aaa"), "{plan:#}");
+    for element in ["hostAddress", "underlay"] {
+        assert!(
+            !text.contains(element),
+            "an address of a node moved: {plan:#}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_broken_reference_removes_nothing() -> anyhow::Result<()> {
+    for (from, to) in [
+        (
+            "{networkRef: a-net, interfaceName",
+            "{networkRef: gone, interfaceName",
+        ),
+        (
+            "{networkRef: a-net, count: 2",
+            "{networkRef: gone, count: 2",
+        ),
+        ("{vrfRef: m2m,", "{vrfRef: gone,"),
+        ("metadata: {name: a-net}", "metadata: {name: renamed}"),
+        ("metadata: {name: m2m}", "metadata: {name: renamed}"),
+    ] {
+        let broken = CLUSTER.replacen(from, to, 1);
+        anyhow::ensure!(broken != CLUSTER, "{from} is there");
+        let plan = planned(CLUSTER, &broken)?;
+        assert_eq!(touched(&plan), Vec::<String>::new(), "{to}: {plan:#}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_plan_names_nodes_whose_config_needs_an_approval() -> anyhow::Result<()> {
+    let start = CLUSTER.find("apiVersion: openpe").unwrap_or_default();
+    let (nodes, rest) = CLUSTER.split_at(start);
+    let end = rest.find("---").unwrap_or_default();
+    let without = format!("{nodes}{}", &rest[end + 4..]);
+    let plan = planned(CLUSTER, &without)?;
+    let all = serde_json::json!({"n1": "underlay", "n2": "underlay", "n3": "underlay"});
+    assert_eq!(plan["needsApproval"], all, "{plan:#}");
+    assert_eq!(plan["waves"], serde_json::json!([]), "they are in no wave");
+
+    let no_overlay = CLUSTER.replacen("evpn: {vtepcidr: 100.65.0.0/24}, ", "", 1);
+    let plan = planned(CLUSTER, &no_overlay)?;
+    let all = serde_json::json!({"n1": "allVrfs", "n2": "allVrfs", "n3": "allVrfs"});
+    assert_eq!(plan["needsApproval"], all, "{plan:#}");
+
+    // What a tenant takes away on purpose needs none.
+    let start = CLUSTER.find("apiVersion: network").unwrap_or_default();
+    let plan = planned(CLUSTER, CLUSTER[..start].trim_end().trim_end_matches("---"))?;
+    assert_eq!(plan["needsApproval"], serde_json::Value::Null, "{plan:#}");
+    Ok(())
+}
