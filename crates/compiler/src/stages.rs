@@ -5,7 +5,8 @@ use strum::EnumCount as _;
 use crate::{
     last_good,
     lower::{
-        addresses, bgp_neighbor, inbound, intent, low_level, merge, network, reach, scope, vrf,
+        addresses, bgp_neighbor, inbound, intent, layer2_attachment, low_level, merge, network,
+        reach, scope, vrf,
     },
     memo::{self, Registered},
     mirror, node,
@@ -63,6 +64,7 @@ memo::tables! {
         ContestedNamesAbove: merge::ContestedNames<true>,
         HandWritten: low_level::HandWritten,
         InEffect: merge::InEffect,
+        AttachmentAlone: layer2_attachment::LoweredAlone,
         LastRevision: last_good::LastRevision,
         RevisionBase: revision::BaseOfAll,
         // Groups of nodes.
