@@ -1,4 +1,5 @@
-//! Mirrors: which traffic of which segments and VRFs is copied into which tunnels.
+//! Mirrors: which traffic of which segments and VRFs is copied into which tunnels; and loopbacks of VRFs, on which tunnels start, with
+//! addresses from pools.
 //!
 //! They change no forwarding and are part of no revision: what a node has of them is put into its config when that is made.
 
@@ -41,6 +42,8 @@ pub(crate) struct Mirrors {
     of_segments: BTreeMap<String, Vec<Mirror>>,
     /// The same, by routing.
     of_routing: BTreeMap<String, Vec<Mirror>>,
+    /// Loopbacks of VRFs that nodes have whether or not a tunnel starts there.
+    loopbacks: Vec<PooledLoopback>,
     /// What is wrong with the others.
     pub(crate) problems: Vec<Problem>,
 }
@@ -54,6 +57,16 @@ struct Tunnel {
     pool: TypedObjectReference,
     /// The names of the routing objects that have its loopback.
     loopback_objects: BTreeSet<String>,
+}
+
+/// A loopback of a VRF with an address from a pool, on every node that one of some routing objects is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PooledLoopback {
+    vrf: String,
+    name: IfName,
+    pool: TypedObjectReference,
+    /// The names of the routing objects.
+    objects: BTreeSet<String>,
 }
 
 /// A selector.
@@ -78,6 +91,7 @@ impl Query for AllMirrors {
         let mut mirrors = Mirrors::default();
         let loopbacks = loopbacks(view, &mut mirrors.problems);
         mirrors.tunnels = tunnels(view, &loopbacks, &mut mirrors.problems);
+        mirrors.loopbacks = on_all_nodes(loopbacks);
         for object in objects::<MirrorSelectorSpec>(view, &Facet::MirrorSelectors) {
             match place(view, &object) {
                 Ok(place) => {
@@ -102,14 +116,27 @@ impl Query for AllMirrors {
     }
 }
 
-/// Whether anything is mirrored anywhere.
+fn on_all_nodes(loopbacks: Loopbacks) -> Vec<PooledLoopback> {
+    let loopbacks = loopbacks.into_iter();
+    let loopbacks = loopbacks.filter(|(_, loopback)| !loopback.on_all_nodes.is_empty());
+    let loopbacks = loopbacks.map(|((vrf, name), loopback)| PooledLoopback {
+        vrf,
+        name,
+        pool: loopback.pool,
+        objects: loopback.on_all_nodes,
+    });
+    loopbacks.collect()
+}
+
+/// Whether anything is mirrored anywhere, or a loopback has an address from a pool.
 pub(crate) struct HasMirrors;
 impl Query for HasMirrors {
     type Key = ();
     type Value = bool;
     fn compute(view: &View<'_>, (): &()) -> bool {
         let mirrors = view.get::<AllMirrors>(&());
-        !mirrors.of_segments.is_empty() || !mirrors.of_routing.is_empty()
+        let has_mirrors = !mirrors.of_segments.is_empty() || !mirrors.of_routing.is_empty();
+        has_mirrors || !mirrors.loopbacks.is_empty()
     }
 }
 
