@@ -8,6 +8,7 @@ mod place;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
     sync::Arc,
 };
 
@@ -17,14 +18,14 @@ use api::{
         GROUP, GreProtocol, Layer2NetworkConfigurationSpec, MirrorSelectorSpec, MirrorTargetSpec,
         VrfRouteConfigurationSpec,
     },
-    value::IfName,
+    value::{IfName, VrfName},
 };
 
 use self::loopback::{Loopbacks, loopbacks};
 pub(crate) use self::place::{GivenByAddress, MirrorsOf, of_node, without};
 pub use self::place::{NodeMirrors, Place, Rule};
 use crate::{
-    lower::{LowLevel, LowLevelSpec, check_traffic, object},
+    lower::{LowLevel, LowLevelSpec, check_traffic, object, scope::runs_tunnel},
     memo::Query,
     names,
     node::{Facet, Facets},
@@ -243,7 +244,7 @@ fn place_of(view: &View<'_>, reference: &TypedObjectReference) -> Result<Place, 
     Ok(Place::Segment(segment.spec.id.get()))
 }
 
-/// The tunnels that can be made. Of two that would be one to the kernel, the older object's is made.
+/// The tunnels that can be made. Of two that would be one to the kernel, the one that nodes have is made, then the older object's.
 fn tunnels(
     view: &View<'_>,
     loopbacks: &Loopbacks,
@@ -251,8 +252,13 @@ fn tunnels(
 ) -> BTreeMap<String, Tunnel> {
     let mut tunnels: BTreeMap<String, Tunnel> = BTreeMap::new();
     let mut devices: BTreeMap<IfName, ObjectRef> = BTreeMap::new();
-    let mut ends: BTreeMap<_, ObjectRef> = BTreeMap::new();
-    for object in by_age::<MirrorTargetSpec>(view, &Facet::MirrorTargets) {
+    let mut ends: BTreeMap<End<'_>, ObjectRef> = BTreeMap::new();
+    let mut targets = by_age::<MirrorTargetSpec>(view, &Facet::MirrorTargets);
+    let different: BTreeSet<End<'_>> = targets.iter().map(|one| end(&one.spec)).collect();
+    if different.len() < targets.len() {
+        targets.sort_by_cached_key(|one| !runs_tunnel(view, &one.name, &one.spec));
+    }
+    for object in &targets {
         let spec = &object.spec;
         let device = names::mirror_tunnel(&object.name, spec.kind);
         let mut report = |field: &str, kind| {
@@ -279,10 +285,7 @@ fn tunnels(
             report("metadata.name", kind);
             continue;
         }
-        let loopback_name = spec.source_loopback.clone();
-        let end = (vrf, loopback_name, spec.destination_ip, spec.key);
-        let end = (end, spec.kind == GreProtocol::L2gre);
-        if let Some(by) = ends.get(&end).cloned() {
+        if let Some(by) = ends.get(&end(spec)).cloned() {
             let field = if object.is_generated() {
                 "spec.address"
             } else {
@@ -291,17 +294,38 @@ fn tunnels(
             report(field, problem::Kind::TunnelTaken { by });
             continue;
         }
-        ends.insert(end, object.source.clone());
+        ends.insert(end(spec), object.source.clone());
         devices.insert(device.clone(), object.source.clone());
         let tunnel = Tunnel {
             device,
             pool: loopback.pool.clone(),
             loopback_objects: loopback.objects.clone(),
-            object: Arc::clone(&object),
+            object: Arc::clone(object),
         };
         tunnels.insert(object.name.clone(), tunnel);
     }
     tunnels
+}
+
+/// What tells one tunnel from another to the kernel: VRF, loopback, destination, key, and whether it carries frames.
+type End<'a> = (&'a VrfName, &'a IfName, IpAddr, Option<u32>, bool);
+
+fn end(spec: &MirrorTargetSpec) -> End<'_> {
+    let MirrorTargetSpec {
+        kind,
+        destination_ip,
+        key,
+        destination_vrf,
+        source_loopback,
+    } = spec;
+    let has_frames = *kind == GreProtocol::L2gre;
+    (
+        destination_vrf,
+        source_loopback,
+        *destination_ip,
+        *key,
+        has_frames,
+    )
 }
 
 /// Whether some object would give a VRF this loopback.
