@@ -196,13 +196,12 @@ impl Query for MirrorsOf {
             let (vrf, name) = (loopback.vrf.as_str(), loopback.name.as_str());
             let claim = AddressClaim::new(&view.settings(), &loopback.pool, vrf, name, &node.name);
             if let Some((by, address)) = ipam::given(view, &claim) {
-                match given_to_another(view, node, vrf, by, address) {
-                    Some(problem) => placed.problems.push(problem),
-                    None => {
-                        let place = (vrf.to_owned(), name.to_owned());
-                        all.loopbacks.insert(place, address);
-                    }
+                let problem = given_to_another(view, node, vrf, by, address);
+                if problem.is_none() {
+                    let place = (vrf.to_owned(), name.to_owned());
+                    all.loopbacks.insert(place, address);
                 }
+                placed.problems.extend(problem);
             }
             claimed.insert(claim.key.clone());
             all.claims.push(claim);

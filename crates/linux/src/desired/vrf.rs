@@ -16,6 +16,7 @@ use crate::object::{BridgePort, Domain, Kind, LinkId, Route, RouteId};
 pub(crate) const UNREACHABLE_METRIC: u32 = 4_278_198_272;
 
 /// The VXLAN of a VRF.
+#[derive(Clone, Copy)]
 struct L3Vni {
     vni: Vni,
     port: u16,
