@@ -58,7 +58,8 @@ pub struct Writes {
     pub objects: BTreeMap<ObjectRef, Arc<Vec<LowLevelObject>>>,
     /// Generated objects that are stored and not made any more, by the intent that they were made from.
     pub stale: BTreeMap<ObjectRef, Arc<Vec<ObjectRef>>>,
-    /// Nodes whose stored config is not the one that they must have, each with whether nothing but mirrors differs.
+    /// Nodes whose stored config is not the one that they must have, each with whether nothing but mirrors differs. A config that must be
+    /// approved is not among them.
     pub nodes: BTreeMap<String, bool>,
     /// Statuses that objects do not have yet.
     pub statuses: BTreeMap<ObjectRef, Arc<Status>>,

@@ -49,6 +49,7 @@ pub use self::{
     platform::PlatformObject,
     problem::{Problem, Severity},
     revision::Revision,
+    rollout::Removal,
     snapshot::{Insertion, Kind, Object, ObjectRef, Snapshot},
     status::Status,
 };
@@ -76,6 +77,8 @@ pub struct Compilation {
     pub revision: Revision,
     /// The config of each node.
     pub nodes: BTreeMap<String, Arc<NodeConfig>>,
+    /// Nodes whose config must be approved before it is published, each with what the config would take away.
+    pub removals: BTreeMap<String, Removal>,
     /// Objects for other programs of the cluster, such as the load balancer.
     pub platform: BTreeMap<Identity, Arc<PlatformObject>>,
     /// Intents that something is wrong with: what stands on the platform for them stays as it is.

@@ -10,7 +10,7 @@ mod filter_lines;
 mod host_attachment;
 pub(crate) mod inbound;
 pub(crate) mod intent;
-mod layer2_attachment;
+pub(crate) mod layer2_attachment;
 pub(crate) mod low_level;
 pub(crate) mod merge;
 pub(crate) mod mtu;

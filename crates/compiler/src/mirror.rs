@@ -1,4 +1,5 @@
-//! Mirrors: which traffic of which segments and VRFs is copied into which tunnels.
+//! Mirrors: which traffic of which segments and VRFs is copied into which tunnels; and loopbacks of VRFs, on which tunnels start, with
+//! addresses from pools.
 //!
 //! They change no forwarding and are part of no revision: what a node has of them is put into its config when that is made.
 
@@ -7,6 +8,7 @@ mod place;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
     sync::Arc,
 };
 
@@ -16,14 +18,14 @@ use api::{
         GROUP, GreProtocol, Layer2NetworkConfigurationSpec, MirrorSelectorSpec, MirrorTargetSpec,
         VrfRouteConfigurationSpec,
     },
-    value::IfName,
+    value::{IfName, VrfName},
 };
 
 use self::loopback::{Loopbacks, loopbacks};
 pub(crate) use self::place::{GivenByAddress, MirrorsOf, of_node, without};
 pub use self::place::{NodeMirrors, Place, Rule};
 use crate::{
-    lower::{LowLevel, LowLevelSpec, check_traffic, object},
+    lower::{LowLevel, LowLevelSpec, check_traffic, object, scope::runs_tunnel},
     memo::Query,
     names,
     node::{Facet, Facets},
@@ -41,6 +43,8 @@ pub(crate) struct Mirrors {
     of_segments: BTreeMap<String, Vec<Mirror>>,
     /// The same, by routing.
     of_routing: BTreeMap<String, Vec<Mirror>>,
+    /// Loopbacks of VRFs that nodes have whether or not a tunnel starts there.
+    loopbacks: Vec<PooledLoopback>,
     /// What is wrong with the others.
     pub(crate) problems: Vec<Problem>,
 }
@@ -54,6 +58,16 @@ struct Tunnel {
     pool: TypedObjectReference,
     /// The names of the routing objects that have its loopback.
     loopback_objects: BTreeSet<String>,
+}
+
+/// A loopback of a VRF with an address from a pool, on every node that one of some routing objects is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PooledLoopback {
+    vrf: String,
+    name: IfName,
+    pool: TypedObjectReference,
+    /// The names of the routing objects.
+    objects: BTreeSet<String>,
 }
 
 /// A selector.
@@ -78,6 +92,7 @@ impl Query for AllMirrors {
         let mut mirrors = Mirrors::default();
         let loopbacks = loopbacks(view, &mut mirrors.problems);
         mirrors.tunnels = tunnels(view, &loopbacks, &mut mirrors.problems);
+        mirrors.loopbacks = on_all_nodes(loopbacks);
         for object in objects::<MirrorSelectorSpec>(view, &Facet::MirrorSelectors) {
             match place(view, &object) {
                 Ok(place) => {
@@ -102,14 +117,27 @@ impl Query for AllMirrors {
     }
 }
 
-/// Whether anything is mirrored anywhere.
+fn on_all_nodes(loopbacks: Loopbacks) -> Vec<PooledLoopback> {
+    let loopbacks = loopbacks.into_iter();
+    let loopbacks = loopbacks.filter(|(_, loopback)| !loopback.on_all_nodes.is_empty());
+    let loopbacks = loopbacks.map(|((vrf, name), loopback)| PooledLoopback {
+        vrf,
+        name,
+        pool: loopback.pool,
+        objects: loopback.on_all_nodes,
+    });
+    loopbacks.collect()
+}
+
+/// Whether anything is mirrored anywhere, or a loopback has an address from a pool.
 pub(crate) struct HasMirrors;
 impl Query for HasMirrors {
     type Key = ();
     type Value = bool;
     fn compute(view: &View<'_>, (): &()) -> bool {
         let mirrors = view.get::<AllMirrors>(&());
-        !mirrors.of_segments.is_empty() || !mirrors.of_routing.is_empty()
+        let has_mirrors = !mirrors.of_segments.is_empty() || !mirrors.of_routing.is_empty();
+        has_mirrors || !mirrors.loopbacks.is_empty()
     }
 }
 
@@ -216,7 +244,7 @@ fn place_of(view: &View<'_>, reference: &TypedObjectReference) -> Result<Place, 
     Ok(Place::Segment(segment.spec.id.get()))
 }
 
-/// The tunnels that can be made. Of two that would be one to the kernel, the older object's is made.
+/// The tunnels that can be made. Of two that would be one to the kernel, the one that nodes have is made, then the older object's.
 fn tunnels(
     view: &View<'_>,
     loopbacks: &Loopbacks,
@@ -224,8 +252,13 @@ fn tunnels(
 ) -> BTreeMap<String, Tunnel> {
     let mut tunnels: BTreeMap<String, Tunnel> = BTreeMap::new();
     let mut devices: BTreeMap<IfName, ObjectRef> = BTreeMap::new();
-    let mut ends: BTreeMap<_, ObjectRef> = BTreeMap::new();
-    for object in by_age::<MirrorTargetSpec>(view, &Facet::MirrorTargets) {
+    let mut ends: BTreeMap<End<'_>, ObjectRef> = BTreeMap::new();
+    let mut targets = by_age::<MirrorTargetSpec>(view, &Facet::MirrorTargets);
+    let different: BTreeSet<End<'_>> = targets.iter().map(|one| end(&one.spec)).collect();
+    if different.len() < targets.len() {
+        targets.sort_by_cached_key(|one| !runs_tunnel(view, &one.name, &one.spec));
+    }
+    for object in &targets {
         let spec = &object.spec;
         let device = names::mirror_tunnel(&object.name, spec.kind);
         let mut report = |field: &str, kind| {
@@ -252,10 +285,7 @@ fn tunnels(
             report("metadata.name", kind);
             continue;
         }
-        let loopback_name = spec.source_loopback.clone();
-        let end = (vrf, loopback_name, spec.destination_ip, spec.key);
-        let end = (end, spec.kind == GreProtocol::L2gre);
-        if let Some(by) = ends.get(&end).cloned() {
+        if let Some(by) = ends.get(&end(spec)).cloned() {
             let field = if object.is_generated() {
                 "spec.address"
             } else {
@@ -264,17 +294,38 @@ fn tunnels(
             report(field, problem::Kind::TunnelTaken { by });
             continue;
         }
-        ends.insert(end, object.source.clone());
+        ends.insert(end(spec), object.source.clone());
         devices.insert(device.clone(), object.source.clone());
         let tunnel = Tunnel {
             device,
             pool: loopback.pool.clone(),
             loopback_objects: loopback.objects.clone(),
-            object: Arc::clone(&object),
+            object: Arc::clone(object),
         };
         tunnels.insert(object.name.clone(), tunnel);
     }
     tunnels
+}
+
+/// What tells one tunnel from another to the kernel: VRF, loopback, destination, key, and whether it carries frames.
+type End<'a> = (&'a VrfName, &'a IfName, IpAddr, Option<u32>, bool);
+
+fn end(spec: &MirrorTargetSpec) -> End<'_> {
+    let MirrorTargetSpec {
+        kind,
+        destination_ip,
+        key,
+        destination_vrf,
+        source_loopback,
+    } = spec;
+    let has_frames = *kind == GreProtocol::L2gre;
+    (
+        destination_vrf,
+        source_loopback,
+        *destination_ip,
+        *key,
+        has_frames,
+    )
 }
 
 /// Whether some object would give a VRF this loopback.

@@ -44,12 +44,15 @@ pub(crate) use self::{
         SignatureOf, SignaturesByLabel, signature,
     },
     stored::{ProgressOf, PublishedOf},
-    underlay::{AddressesOfPool, HoldersByAddress, PlanOf, PlansFor, place, router_addresses},
+    underlay::{
+        AddressesOfPool, Contradictions, HoldersByAddress, NodesByUnderlay, PlanOf, PlansFor,
+        Refused, SelectedPlans, place, plans_of_nodes, router_addresses,
+    },
     vrfs::{NumbersOfAll, SaidOf, StoredByVni},
 };
 pub use self::{
     steering::{Consumer, Reason, consumers},
-    underlay::{Fabric, NodeUnderlay, underlay_of},
+    underlay::{Fabric, NodeUnderlay, underlay_for},
 };
 use crate::{
     fingerprint::{self, Digest},

@@ -198,6 +198,28 @@ pub enum Kind {
         /// The Underlay that holds it.
         by: ObjectRef,
     },
+    /// A neighbor has an address that a node could get as its VTEP.
+    #[error("{address}, a neighbor of {neighbor_of}, is inside {pool}, the VTEP pool of {pool_of}")]
+    NeighborInVtepPool {
+        /// The neighbor.
+        address: IpAddr,
+        /// The Underlay that has the neighbor.
+        neighbor_of: Box<ObjectRef>,
+        /// The pool.
+        pool: Prefix,
+        /// The Underlay that has the pool.
+        pool_of: Box<ObjectRef>,
+    },
+    /// Two Underlays have VTEP pools that overlap and are not the same, so that two nodes could get one VTEP.
+    #[error("the VTEP pool {pool} overlaps {other} of {by}: two nodes could get the same VTEP")]
+    VtepPoolsOverlap {
+        /// The pool.
+        pool: Prefix,
+        /// The other Underlay's.
+        other: Prefix,
+        /// The Underlay that keeps its pool.
+        by: ObjectRef,
+    },
     /// An overlay object selects nodes, none of which has an Underlay with a VTEP.
     #[error("none of the {nodes} selected nodes has an Underlay with a VTEP")]
     NoUnderlay {
@@ -634,6 +656,7 @@ impl Kind {
             | Self::PoolTaken { by, .. }
             | Self::LowLevelConflict { by, .. }
             | Self::LoopbackDisagrees { other: by, .. }
+            | Self::VtepPoolsOverlap { by, .. }
             | Self::TunnelTaken { by } => Some(by),
             Self::NetworksOverlap { by, .. }
             | Self::SourceAmbiguous { by, .. }
@@ -707,6 +730,8 @@ impl Kind {
             | Self::NameTaken { .. }
             | Self::LineTwice { .. }
             | Self::SeqTwice { .. }
+            | Self::NeighborInVtepPool { .. }
+            | Self::VtepPoolsOverlap { .. }
             | Self::SecondUnderlay { .. } => true,
             Self::UnknownField
             | Self::Duplicate

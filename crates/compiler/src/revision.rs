@@ -55,12 +55,7 @@ impl Query for BaseOfAll {
         let keys = view.keys::<kinds::Underlay>();
         let underlays = keys.iter().filter_map(|key| {
             let spec = view.spec::<kinds::Underlay>(key)?;
-            let mut spec = UnderlaySpec::clone(&spec);
-            // A password in clear text stays in its own object and goes into no other.
-            for neighbor in &mut spec.neighbors {
-                neighbor.password = None;
-            }
-            Some((key.clone(), spec))
+            Some((key.clone(), underlay(&spec)))
         });
         let underlays: Vec<(Key, UnderlaySpec)> = underlays.collect();
         let of_underlays = underlays.iter().map(|(key, spec)| {
@@ -75,6 +70,15 @@ impl Query for BaseOfAll {
             digest,
         }
     }
+}
+
+/// An Underlay as revisions have it: a password in clear text stays in its own object and goes into no other.
+pub(crate) fn underlay(spec: &UnderlaySpec) -> UnderlaySpec {
+    let mut spec = spec.clone();
+    for neighbor in &mut spec.neighbors {
+        neighbor.password = None;
+    }
+    spec
 }
 
 /// Whether an object changes forwarding, and under what word it is part of a fingerprint.

@@ -6,6 +6,8 @@ use api::tcaas::{
     NodeNetworkConfigSpec, NodeNetworkConfigStatus, node_network_config::ConfigStatus,
 };
 
+use serde::Serialize;
+
 use crate::{mirror, snapshot::Object};
 
 /// What a node was told, and what it answered.
@@ -22,6 +24,30 @@ pub enum Progress {
     Failed,
     /// It has not been told yet.
     Queued,
+    /// It is not told before somebody approves what its config would take away.
+    Unapproved,
+}
+
+/// What a config would take away from its node. Such a config is not published before somebody approves it: a mistake that no other check
+/// finds must not cut a node off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
+#[serde(rename_all = "camelCase")]
+pub enum Removal {
+    /// Its place in the fabric: NICs go back to the host, and the router's namespace is deleted.
+    #[strum(to_string = "its Underlay")]
+    Underlay,
+    /// Every VRF: it takes no part in the overlay any more.
+    #[strum(to_string = "all its VRFs")]
+    AllVrfs,
+}
+
+/// What a config would take away from a node that was told another one, if that needs an approval.
+pub fn removal(wanted: &NodeNetworkConfigSpec, told: &NodeNetworkConfigSpec) -> Option<Removal> {
+    if told.underlay.is_some() && wanted.underlay.is_none() {
+        return Some(Removal::Underlay);
+    }
+    let has_vrfs = |spec: &NodeNetworkConfigSpec| spec.vrfs().next().is_some();
+    (has_vrfs(told) && !has_vrfs(wanted)).then_some(Removal::AllVrfs)
 }
 
 /// How far a node is.

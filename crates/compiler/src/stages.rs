@@ -5,7 +5,8 @@ use strum::EnumCount as _;
 use crate::{
     last_good,
     lower::{
-        addresses, bgp_neighbor, inbound, intent, low_level, merge, network, reach, scope, vrf,
+        addresses, bgp_neighbor, inbound, intent, layer2_attachment, low_level, merge, network,
+        reach, scope, vrf,
     },
     memo::{self, Registered},
     mirror, node,
@@ -63,6 +64,7 @@ memo::tables! {
         ContestedNamesAbove: merge::ContestedNames<true>,
         HandWritten: low_level::HandWritten,
         InEffect: merge::InEffect,
+        AttachmentAlone: layer2_attachment::LoweredAlone,
         LastRevision: last_good::LastRevision,
         RevisionBase: revision::BaseOfAll,
         // Groups of nodes.
@@ -83,6 +85,9 @@ memo::tables! {
         Built: node::BuiltFor,
         // Nodes.
         UnderlayPlan: node::PlanOf,
+        UnderlayContradictions: node::Contradictions,
+        SelectedUnderlays: node::SelectedPlans,
+        RefusedUnderlays: node::Refused,
         GroupUnderlays: node::PlansFor,
         PoolAddresses: node::AddressesOfPool,
         VrfMtu: node::VrfMtuOf,
@@ -122,6 +127,7 @@ memo::tables! {
         Lingering: addresses::Lingering,
         StoredByOwner: low_level::StoredByOwner,
         HandWrittenByScope: scope::HandWrittenByScope,
+        NodesByUnderlay: node::NodesByUnderlay,
         RunningTunnels: scope::RunningTunnels,
         RunningRules: scope::RunningRules,
         WantedNames: merge::WantedNames,

@@ -9,7 +9,7 @@ use api::{tcaas::NodeNetworkConfigSpec, value::HostCidr};
 use compiler::{
     NodeConfig,
     mirror::NodeMirrors,
-    rollout,
+    rollout::{self, Removal},
     snapshot::{Kind, ObjectRef},
 };
 use serde::Serialize;
@@ -37,6 +37,9 @@ pub struct Plan {
     /// The nodes on which only mirrors change: they are in no wave, and are written at once.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub at_once: BTreeSet<String>,
+    /// The nodes whose config must be approved before it is published, each with what the config would take away: they are in no wave.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub needs_approval: BTreeMap<String, Removal>,
 }
 
 /// How much changes.
@@ -179,11 +182,14 @@ pub fn plan(before: &Trace<'_>, after: &Trace<'_>) -> Plan {
     groups.sort_by(|one, other| one.nodes.cmp(&other.nodes));
     let mut plan = summarize(groups);
     plan.radius.of_nodes = new.len();
+    let removals = &after.compilation.removals;
     let touched = plan.groups.iter().flat_map(|group| &group.nodes).cloned();
+    let touched = touched.filter(|node| !removals.contains_key(node));
     let (at_once, gated) =
         touched.partition(|node| has_same_forwarding(old.get(node), new.get(node)));
     plan.at_once = at_once;
     plan.waves = rollout::waves(&gated);
+    plan.needs_approval.clone_from(removals);
     plan
 }
 

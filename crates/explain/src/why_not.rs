@@ -406,7 +406,7 @@ impl<'a> Walk<'a> {
             return None;
         }
         let snapshot = self.trace.snapshot;
-        if let Some((chosen, spec)) = node::underlay_of(snapshot, self.labels) {
+        if let Some((chosen, spec)) = node::underlay_for(snapshot, self.labels) {
             if let Some(problem) = self.problem(std::slice::from_ref(&chosen)) {
                 return Some(problem.to_string());
             }

@@ -17,7 +17,7 @@ use std::{
 };
 
 use api::{
-    tcaas::node_network_config::{NodeNetworkConfigSpec, Vrf},
+    tcaas::node_network_config::{CONTRACT_VERSION, NodeNetworkConfigSpec, Vrf},
     value::{HostCidr, MacAddress},
 };
 use ipnet::IpNet;
@@ -121,23 +121,58 @@ impl fmt::Display for Unsupported {
 }
 
 /// What a node's config asks of the kernel, or everything in it that cannot be done.
+///
+/// Structures of the contract are taken apart without `..`: a new field does not compile until it is decided here what it means to the
+/// kernel. Fields that are bound to `_` mean something to FRR alone.
 pub fn desired(config: &NodeNetworkConfigSpec) -> Result<Desired, Vec<Unsupported>> {
+    let NodeNetworkConfigSpec {
+        contract_version,
+        // It names the config and configures nothing.
+        revision: _,
+        underlay,
+        layer2s,
+        cluster_vrf,
+        fabric_vrfs,
+        local_vrfs,
+        host_vlans,
+        host_loopbacks,
+    } = config;
     let mut builder = Builder {
         config,
         desired: Desired::default(),
         unsupported: Vec::new(),
     };
-    builder.underlay();
-    builder.vrfs();
-    builder.layer2s();
-    builder.host_vlans();
-    builder.host_loopbacks();
-    builder.mirrors();
+    if *contract_version > CONTRACT_VERSION {
+        let why = format!("is newer than {CONTRACT_VERSION}, the newest this version reads");
+        builder.refuse("contractVersion", why);
+    }
+    let vrfs: Vec<(String, &Vrf)> = cluster_vrf
+        .iter()
+        .map(|vrf| ("clusterVRF".to_owned(), vrf))
+        .chain(keyed("fabricVRFs", fabric_vrfs))
+        .chain(keyed("localVRFs", local_vrfs))
+        .collect();
+    if let Some(underlay) = underlay {
+        builder.underlay(underlay);
+    }
+    builder.vrfs(&vrfs);
+    builder.layer2s(layer2s);
+    builder.host_vlans(host_vlans);
+    builder.host_loopbacks(host_loopbacks);
+    builder.mirrors(&vrfs, layer2s);
     if builder.unsupported.is_empty() {
         Ok(builder.desired)
     } else {
         Err(builder.unsupported)
     }
+}
+
+fn keyed<'a>(
+    list: &'static str,
+    vrfs: &'a BTreeMap<String, Vrf>,
+) -> impl Iterator<Item = (String, &'a Vrf)> {
+    let path = move |(name, vrf): (&String, &'a Vrf)| (format!("{list}.{name}"), vrf);
+    vrfs.iter().map(path)
 }
 
 /// Builds it, part by part.

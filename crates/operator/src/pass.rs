@@ -43,6 +43,7 @@ impl Pass {
             ongoing: count(Progress::Ongoing),
             queued: count(Progress::Queued),
             failed: count(Progress::Failed),
+            unapproved: count(Progress::Unapproved),
             total: u32::try_from(progress.len()).unwrap_or(u32::MAX),
             failed_node: failed.map(|(node, _)| node.clone()),
             ..NetworkConfigRevisionStatus::default()
@@ -50,6 +51,10 @@ impl Pass {
         let failed_node = rollout.failed_node.as_deref();
         rollout.failed_message =
             failed_node.and_then(|node| error_message(compiler.snapshot(), node));
+        let (_, compilation) = compiler.compile();
+        let removal = compilation.removals.first_key_value();
+        rollout.unapproved_message = removal
+            .map(|(node, removal)| format!("the new config of node {node} would remove {removal}"));
         Self {
             writes,
             next,
@@ -119,6 +124,56 @@ mod tests {
         assert!(pass.rollout.is_invalid);
         assert_eq!(pass.rollout.failed_node.as_deref(), Some("b"));
         assert_eq!(pass.rollout.failed_message.as_deref(), Some("invalid"));
+    }
+
+    #[test]
+    fn a_config_that_would_empty_its_node_is_not_written_and_holds_up_no_other_node() {
+        let mut compiler = Compiler::default();
+        let underlay = |selects: &str| {
+            json!({"spec": {
+                "nodeSelector": {"matchLabels": {"rack": selects}},
+                "asn": 64514, "nics": ["eth1"], "evpn": {"vtepcidr": "100.65.0.0/24"},
+                "neighbors": [{"asn": 64512, "address": "192.168.11.2"}],
+            }})
+        };
+        let put_underlay = |compiler: &mut Compiler, selects: &str| {
+            let mut document = json!({
+                "apiVersion": Kind::Underlay.api_version(), "kind": "Underlay",
+                "metadata": {"name": "fabric", "namespace": "default"},
+            });
+            document["spec"] = underlay(selects)["spec"].clone();
+            compiler.insert(&document);
+        };
+        let labels = json!({"metadata": {"name": "a", "labels": {"rack": "1"}}});
+        put(&mut compiler, Kind::Node, "a", &labels);
+        put_underlay(&mut compiler, "1");
+        store(&mut compiler, "a", "provisioned");
+        assert!(Pass::compute(&mut compiler).next.is_empty());
+
+        // The selector is edited, and a new node comes.
+        put_underlay(&mut compiler, "2");
+        let labels = json!({"metadata": {"name": "b", "labels": {"rack": "2"}}});
+        put(&mut compiler, Kind::Node, "b", &labels);
+        let pass = Pass::compute(&mut compiler);
+        assert_eq!(
+            pass.next,
+            ["b"],
+            "a keeps its config, and b does not wait for it"
+        );
+        assert!(!pass.writes.nodes.contains_key("a"));
+        assert_eq!((pass.rollout.unapproved, pass.rollout.queued), (1, 1));
+        assert_eq!(
+            pass.rollout.unapproved_message.as_deref(),
+            Some("the new config of node a would remove its Underlay")
+        );
+
+        // Deleting the stored config is how somebody approves it.
+        compiler.remove(&ObjectRef::named(Kind::NodeNetworkConfig, "a"));
+        let pass = Pass::compute(&mut compiler);
+        assert_eq!(
+            (pass.next, pass.rollout.unapproved),
+            (vec!["a".to_owned()], 0)
+        );
     }
 
     #[test]

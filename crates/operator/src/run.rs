@@ -159,6 +159,12 @@ impl Cluster {
 }
 
 fn report(compilation: &Compilation, pass: &Pass, writer: &Writer<'_>, computed_in: Duration) {
+    for (node, removal) in &compilation.removals {
+        tracing::warn!(
+            node,
+            "config not published: it would remove {removal}; delete the NodeNetworkConfig to approve it"
+        );
+    }
     let problems = compilation.problems.iter();
     let errors = problems.filter(|problem| problem.severity() == Severity::Error);
     tracing::info!(

@@ -63,6 +63,9 @@ pub fn edited(edit: &Edit, written: &[Value], other: &[Value]) -> Option<Value> 
             let same = |other: &&Value| is_same(one, other);
             let mut new = other.iter().find(same)?.clone();
             new["metadata"] = one["metadata"].clone();
+            if let Some(status) = one.get("status") {
+                new["status"] = status.clone();
+            }
             Some(new)
         }
         Edit::Copy(one, another, field) => {

@@ -128,6 +128,13 @@ pub struct NetworkConfigRevisionStatus {
     /// How many nodes could not take the revision.
     #[serde(default)]
     pub failed: u32,
+    /// How many nodes keep the config that they have, because the new one would take away their Underlay or all their VRFs and nobody has
+    /// approved that.
+    #[serde(default)]
+    pub unapproved: u32,
+    /// The first of them, and what it would lose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unapproved_message: Option<String>,
     /// How many nodes there are.
     #[serde(default)]
     pub total: u32,

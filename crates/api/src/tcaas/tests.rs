@@ -60,6 +60,27 @@ where
     assert!(missing.is_empty(), "no example of {kind} shows {missing:?}");
 }
 
+/// The same for a kind whose status repeats the spec in effect.
+fn full_in_effect<K>(examples: &[Value])
+where
+    K: CustomResourceExt
+        + Resource<DynamicType = ()>
+        + JsonSchema
+        + Serialize
+        + DeserializeOwned
+        + Debug
+        + PartialEq,
+{
+    let mut examples = examples.to_vec();
+    for example in &mut examples {
+        let spec = example["spec"].clone();
+        if let Some(status) = example.get_mut("status") {
+            status["inEffect"] = spec;
+        }
+    }
+    full::<K>(&examples);
+}
+
 fn show(path: &str, value: &Value, paths: &mut BTreeSet<String>) {
     for (name, value) in value.as_object().into_iter().flatten() {
         paths.insert(format!("{path}.{name}"));
@@ -116,7 +137,7 @@ fn matched() -> Value {
 
 #[test]
 fn vrf_is_full() {
-    full::<Vrf>(&[json!({
+    full_in_effect::<Vrf>(&[json!({
         "spec": {"vrf": "m2m_enc", "vni": 10100, "routeTarget": "64500:10100", "loopbacks": loopbacks()},
         "status": {
             "observedGeneration": 3, "referenceCount": 2, "vni": 10100, "routeTarget": "64500:10100", "conditions": conditions(),
@@ -126,7 +147,7 @@ fn vrf_is_full() {
 
 #[test]
 fn network_is_full() {
-    full::<Network>(&[json!({
+    full_in_effect::<Network>(&[json!({
         "spec": {
             "ipv4": {"cidr": "198.51.100.0/24", "prefixLength": 28},
             "ipv6": {"cidr": "2001:db8:100::/48", "prefixLength": 64},
@@ -150,7 +171,7 @@ fn a_network_is_managed_unless_it_says_otherwise() {
 #[test]
 fn destination_is_full() {
     let status = json!({"observedGeneration": 3, "referenceCount": 3, "conditions": conditions()});
-    full::<Destination>(&[
+    full_in_effect::<Destination>(&[
         json!({"spec": {"vrfRef": "m2m-enc", "prefixes": ["198.51.100.0/27", "::/0"]}, "status": status}),
         json!({"spec": {"nextHop": {"ipv4": "198.51.100.1", "ipv6": "2001:db8:100::1"}, "prefixes": ["0.0.0.0/0"]}}),
     ]);
@@ -158,7 +179,7 @@ fn destination_is_full() {
 
 #[test]
 fn layer2_attachment_is_full() {
-    full::<Layer2Attachment>(&[json!({
+    full_in_effect::<Layer2Attachment>(&[json!({
         "spec": {
             "networkRef": "secure-net", "destinations": selector(), "nodeSelector": selector(), "interfaceRef": "bond0",
             "interfaceName": "xyz", "mtu": 1500, "disableAnycast": true, "disableNeighborSuppression": true,
@@ -186,7 +207,7 @@ fn layer2_attachment_is_full() {
 
 #[test]
 fn inbound_is_full() {
-    full::<Inbound>(&[
+    full_in_effect::<Inbound>(&[
         json!({
             "spec": {
                 "networkRef": "ingress-net", "destinations": selector(), "nodeSelector": selector(), "count": 2, "poolName": "my-pool",
@@ -215,7 +236,7 @@ fn an_inbound_is_announced_by_bgp_unless_it_says_otherwise() {
 
 #[test]
 fn outbound_is_full() {
-    full::<Outbound>(&[
+    full_in_effect::<Outbound>(&[
         json!({
             "spec": {
                 "networkRef": "egress-net", "destinations": selector(), "nodeSelector": selector(), "replicas": 2, "count": 3,
@@ -231,7 +252,7 @@ fn outbound_is_full() {
 
 #[test]
 fn bgp_neighbor_is_full() {
-    full::<BgpNeighbor>(&[json!({
+    full_in_effect::<BgpNeighbor>(&[json!({
         "spec": {
             "allowedInbounds": [{"name": "bgp-transfer"}], "advertiseTransferNetwork": true, "holdTime": "1m30s",
             "keepaliveTime": "30s", "maximumPrefixes": 10, "workloadAS": "64512",
@@ -269,7 +290,7 @@ fn an_empty_workload_as_is_one_that_is_not_said() {
 
 #[test]
 fn pod_network_is_full() {
-    full::<PodNetwork>(&[json!({
+    full_in_effect::<PodNetwork>(&[json!({
         "spec": {
             "networkRef": "pod-extra-net", "destinations": selector(), "nodeSelector": selector(),
             "routes": [{"prefixes": ["198.51.100.64/26"]}], "communities": ["64500:999"],
@@ -282,7 +303,7 @@ fn pod_network_is_full() {
 
 #[test]
 fn collector_is_full() {
-    full::<Collector>(&[json!({
+    full_in_effect::<Collector>(&[json!({
         "spec": {"address": "192.0.2.100", "protocol": "l3gre", "key": 1001, "mirrorVRF": {"name": "mirror-vrf"}},
         "status": {
             "observedGeneration": 3, "greInterface": "gre.mir", "referenceCount": 2, "activeNodes": 3, "conditions": conditions(),
@@ -292,7 +313,7 @@ fn collector_is_full() {
 
 #[test]
 fn traffic_mirror_is_full() {
-    full::<TrafficMirror>(&[json!({
+    full_in_effect::<TrafficMirror>(&[json!({
         "spec": {
             "source": {"kind": "Layer2Attachment", "name": "vlan100"}, "collector": "prod-collector", "direction": "ingress",
             "trafficMatch": {
@@ -409,8 +430,8 @@ fn network_config_revision_is_full() {
             "underlay": other, "l3vni": other, "l2vni": other, "passthrough": other, "settings": settings,
         },
         "status": {
-            "isInvalid": true, "ready": 1, "ongoing": 2, "queued": 3, "failed": 1, "total": 7, "failedNode": "node-1",
-            "failedMessage": "no session came up", "failedAt": "2026-02-18T10:30:00Z",
+            "isInvalid": true, "ready": 1, "ongoing": 2, "queued": 3, "failed": 1, "unapproved": 1, "total": 8, "failedNode": "node-1",
+            "failedMessage": "no session came up", "failedAt": "2026-02-18T10:30:00Z", "unapprovedMessage": "n2 would lose its Underlay",
         },
     })]);
 }

@@ -177,13 +177,29 @@ impl World {
             seen.nodes = None;
         }
         let named = |key: Key, config| (key.name.to_string(), config);
+        let removals = &mut self.compilation.removals;
         let configs = match mode {
             (true, _) => {
                 let published = pull::<PublishedOf>(memo, &mut seen.nodes, keys);
+                if published.is_everything {
+                    removals.clear();
+                }
+                for (key, published) in &published.values {
+                    match published.removal {
+                        Some(removal) => removals.insert(key.name.to_string(), removal),
+                        None => removals.remove(&*key.name),
+                    };
+                }
                 published.map(|key, published| named(key, published.config))
             }
-            (false, true) => pull::<ConfigOf>(memo, &mut seen.nodes, keys).map(named),
-            (false, false) => pull::<ForwardingOf>(memo, &mut seen.nodes, keys).map(named),
+            (false, has_mirrors) => {
+                removals.clear();
+                if has_mirrors {
+                    pull::<ConfigOf>(memo, &mut seen.nodes, keys).map(named)
+                } else {
+                    pull::<ForwardingOf>(memo, &mut seen.nodes, keys).map(named)
+                }
+            }
         };
         differences(&mut self.compilation.nodes, configs);
         let segments = memo.root::<AddressedSegments>(&());

@@ -268,6 +268,8 @@ fn transfer_networks(
             };
             let reached = ReachedVrf {
                 prefixes: Vec::new(),
+                // The Inbound has them.
+                loopbacks: Vec::new(),
                 ..reached.clone()
             };
             let scope = format!("{}-{vrf}", inbound.key.name);

@@ -3,7 +3,7 @@
 
 use api::{
     selvedge::ImportMatch,
-    tcaas::{CollectorSpec, MirrorTargetSpec, VrfLoopback, VrfRouteConfigurationSpec},
+    tcaas::{CollectorSpec, MirrorTargetSpec, VrfRouteConfigurationSpec},
     value::VrfName,
 };
 
@@ -66,6 +66,7 @@ impl Intent for kinds::Collector {
             route_target: resolved.route_target,
             prefixes: Vec::new(),
             import_match: ImportMatch::Exact,
+            loopbacks: vec![loopback.clone()],
         };
         let target = MirrorTargetSpec {
             kind: spec.protocol,
@@ -79,7 +80,7 @@ impl Intent for kinds::Collector {
         let target_name = author.subject.key.name.to_string();
         Some(LoweredIntent {
             objects: vec![
-                author.object(name, mirror_vrf(&resolved.name, &reached, loopback)),
+                author.object(name, mirror_vrf(&resolved.name, &reached)),
                 author.object(target_name, target),
             ],
             ..LoweredIntent::default()
@@ -88,19 +89,12 @@ impl Intent for kinds::Collector {
 }
 
 /// The mirror VRF: it takes in what the fabric knows, the way to the collector among it, and announces the tunnels' sources alone.
-fn mirror_vrf(
-    vrf: &VrfName,
-    reached: &ReachedVrf,
-    loopback: &VrfLoopback,
-) -> VrfRouteConfigurationSpec {
+fn mirror_vrf(vrf: &VrfName, reached: &ReachedVrf) -> VrfRouteConfigurationSpec {
     let exports = Exports {
         items: Vec::new(),
         aggregate: Vec::new(),
         communities: &[],
         node_selector: None,
     };
-    VrfRouteConfigurationSpec {
-        loopbacks: vec![loopback.clone()],
-        ..routing(vrf, reached, &[], exports)
-    }
+    routing(vrf, reached, &[], exports)
 }

@@ -337,7 +337,7 @@ impl Query for Lower {
     }
 }
 
-fn has_fitting_timers(object: &LowLevelObject) -> bool {
+pub(super) fn has_fitting_timers(object: &LowLevelObject) -> bool {
     match object {
         LowLevelObject::Bgp(object) => timers::fit(&object.spec),
         LowLevelObject::Layer2(_)

@@ -15,14 +15,16 @@ use api::{
 
 use super::{
     addresses, host_attachment,
-    intent::{Attachment, Author, Intent, LoweredIntent, Terms},
+    intent::{Attachment, Author, Intent, LoweredIntent, Outcome, Terms, has_fitting_timers},
     low_level::LowLevelObject,
     mtu, notes, reach,
     routing::{self, generated_name, of_destinations, permit, subnets},
     scope::Scope,
 };
 use crate::{
-    allocate, names,
+    allocate,
+    memo::Query,
+    names,
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
     view::View,
@@ -59,16 +61,45 @@ impl Intent for kinds::Layer2Attachment {
         matches!(object, LowLevelObject::Layer2(_))
     }
 
+    fn is_servable(view: &View<'_>, subject: &ObjectRef, _: &Layer2AttachmentSpec) -> bool {
+        let alone = view.get::<LoweredAlone>(subject);
+        let lowered = alone.lowered.as_ref();
+        lowered.is_some_and(|lowered| lowered.objects.iter().all(has_fitting_timers))
+    }
+
     fn lower(
         view: &View<'_>,
         author: &Author<'_>,
-        spec: &Layer2AttachmentSpec,
+        _: &Layer2AttachmentSpec,
         problems: &mut Vec<Problem>,
     ) -> Option<LoweredIntent> {
         let share = addresses::share(view, author.subject);
         problems.extend(share.problems.iter().cloned());
-        let lowered = lower(view, author, spec, problems);
+        let alone = view.get::<LoweredAlone>(author.subject);
+        problems.extend(alone.problems.iter().cloned());
+        let lowered = alone.lowered.as_deref().cloned();
         lowered.filter(|_| share.problems.is_empty())
+    }
+}
+
+/// What an attachment becomes if it gets the addresses that it needs. Only one that becomes something wants any.
+pub(crate) struct LoweredAlone;
+impl Query for LoweredAlone {
+    type Key = ObjectRef;
+    type Value = Arc<Outcome>;
+    fn compute(view: &View<'_>, subject: &ObjectRef) -> Arc<Outcome> {
+        let meta = view.meta::<kinds::Layer2Attachment>(&subject.key);
+        let spec = view.spec::<kinds::Layer2Attachment>(&subject.key);
+        let Some((meta, spec)) = meta.zip(spec) else {
+            return Arc::default();
+        };
+        let author = Author {
+            subject,
+            meta: &meta,
+        };
+        let mut problems = Vec::new();
+        let lowered = lower(view, &author, &spec, &mut problems).map(Arc::new);
+        Arc::new(Outcome { lowered, problems })
     }
 }
 

@@ -1,7 +1,10 @@
 //! What is written and has no effect: said, not passed over.
 
 use api::{
-    selvedge::SettingsSpec,
+    selvedge::{
+        BgpSettings, Calico, Canary, ClusterVrf, FrrConfigurations, Health, HostSessions,
+        Namespaced, Platform, Rollout, RouteTables, SettingsSpec, SriovPlatform, Trunk,
+    },
     tcaas::{Layer2AttachmentSpec, NetworkSpec},
 };
 
@@ -12,12 +15,68 @@ use crate::{
     view::reference,
 };
 
-/// Fields of the settings of which nothing is made by this version.
+/// Fields of `Settings` that are accepted and not implemented. A field that has its default asks for nothing: the API server writes
+/// defaults into every object.
+///
+/// Every field of `Settings` is listed here, as implemented (`_`) or not, so that a new field does not compile before that is decided.
 pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
-    let asked = [
-        (settings.management_vrf.is_some(), "managementVRF"),
-        (!settings.cluster_neighbors.is_empty(), "clusterNeighbors"),
+    let default = SettingsSpec::default();
+    let SettingsSpec {
+        cluster_vrf:
+            ClusterVrf {
+                name: _,
+                vni: _,
+                route_target: _,
+            },
+        management_vrf,
+        cluster_neighbors,
+        export_cidrs: _,
+        vrfs: _,
+        trunk: Trunk {
+            name: _,
+            addresses: _,
+        },
+        l2_vni_range: _,
+        route_tables: RouteTables { first: _, last: _ },
+        anycast_mac: _,
+        bgp: BgpSettings {
+            workload_as: _,
+            workload_cidrs: _,
+        },
+        host_sessions: HostSessions { cidrs },
+        import_match: _,
+        hbn_flavour: _,
+        frr_configurations: FrrConfigurations { namespaces },
+        rollout,
+        health,
+        platform:
+            Platform {
+                metallb: Namespaced { namespace: _ },
+                coil: Namespaced { namespace: _ },
+                calico:
+                    Calico {
+                        namespace: _,
+                        api_version: _,
+                    },
+                sriov:
+                    SriovPlatform {
+                        kind: _,
+                        namespace: _,
+                        network_namespace: _,
+                        resource_name: _,
+                        resource_prefix: _,
+                    },
+            },
+        ipam_namespace: _,
+    } = settings;
+    let mut asked = vec![
+        (management_vrf.is_some(), "managementVRF"),
+        (!cluster_neighbors.is_empty(), "clusterNeighbors"),
+        (!cidrs.is_empty(), "hostSessions.cidrs"),
+        (!namespaces.is_empty(), "frrConfigurations.namespaces"),
     ];
+    asked.extend(of_rollout(rollout, &default.rollout));
+    asked.extend(of_health(health, &default.health));
     let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
     let note = |(_, what)| {
         let subject = ObjectRef::named(Kind::Settings, "default");
@@ -25,6 +84,73 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
         Problem::new(subject, format!("spec.{what}"), kind)
     };
     asked.map(note).collect()
+}
+
+/// Fields of `Settings.rollout`: nodes change one at a time, and nothing else is implemented.
+fn of_rollout(rollout: &Rollout, default: &Rollout) -> [(bool, &'static str); 10] {
+    let Rollout {
+        max_unavailable,
+        canary: Canary {
+            size,
+            node_selector,
+        },
+        failure_domain_label,
+        order,
+        pause,
+        progress_deadline,
+        on_failure,
+        history_limit,
+        max_removal,
+    } = rollout;
+    [
+        (
+            *max_unavailable != default.max_unavailable,
+            "rollout.maxUnavailable",
+        ),
+        (*size != default.canary.size, "rollout.canary.size"),
+        (node_selector.is_some(), "rollout.canary.nodeSelector"),
+        (
+            *failure_domain_label != default.failure_domain_label,
+            "rollout.failureDomainLabel",
+        ),
+        (!order.is_empty(), "rollout.order"),
+        (*pause, "rollout.pause"),
+        (
+            *progress_deadline != default.progress_deadline,
+            "rollout.progressDeadline",
+        ),
+        (*on_failure != default.on_failure, "rollout.onFailure"),
+        (
+            *history_limit != default.history_limit,
+            "rollout.historyLimit",
+        ),
+        (*max_removal != default.max_removal, "rollout.maxRemoval"),
+    ]
+}
+
+/// Fields of `Settings.health`: none is implemented.
+fn of_health(health: &Health, default: &Health) -> [(bool, &'static str); 7] {
+    let Health {
+        confirm_deadline,
+        api_server,
+        sessions,
+        interfaces,
+        reachability,
+        timeout,
+        retries,
+    } = health;
+    [
+        (
+            *confirm_deadline != default.confirm_deadline,
+            "health.confirmDeadline",
+        ),
+        (*api_server != default.api_server, "health.apiServer"),
+        (*sessions != default.sessions, "health.sessions"),
+        (!interfaces.is_empty(), "health.interfaces"),
+        (!reachability.is_empty(), "health.reachability"),
+        (*timeout != default.timeout, "health.timeout"),
+        (*retries != default.retries, "health.retries"),
+    ]
 }
 
 /// Fields of a Network of which nothing is made by this version.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use api::{
     meta::LabelSelector,
     selvedge::ImportMatch,
-    tcaas::MatchedDestination,
+    tcaas::{MatchedDestination, VrfLoopback},
     value::{Prefix, RouteTarget, Vni, VrfName},
 };
 
@@ -87,6 +87,8 @@ pub(crate) struct ReachedVrf {
     pub(super) prefixes: Vec<Prefix>,
     /// Which routes those prefixes import.
     pub(super) import_match: ImportMatch,
+    /// Loopbacks that every node gets which has the VRF.
+    pub(super) loopbacks: Vec<VrfLoopback>,
 }
 
 /// What a selector reaches, for whoever has it.
@@ -152,6 +154,7 @@ pub(super) fn last(view: &View<'_>, subject: &ObjectRef) -> BTreeMap<VrfName, Re
             route_target: spec.route_target?,
             prefixes: Vec::new(),
             import_match: view.settings().import_match,
+            loopbacks: spec.loopbacks.clone(),
         };
         Some((spec.vrf.clone(), reached))
     });
@@ -200,7 +203,13 @@ fn reach(
             route_target: vrf.route_target,
             prefixes: Vec::new(),
             import_match: view.settings().import_match,
+            loopbacks: Vec::new(),
         });
+        for loopback in &vrf.loopbacks {
+            if !reached.loopbacks.contains(loopback) {
+                reached.loopbacks.push(loopback.clone());
+            }
+        }
         for prefix in &destination.prefixes {
             let first = behind
                 .entry(*prefix)

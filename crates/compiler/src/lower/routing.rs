@@ -52,7 +52,7 @@ pub(super) fn routing(
         community: None,
         communities: exports.communities.to_vec(),
         node_selector: exports.node_selector.cloned(),
-        loopbacks: Vec::new(),
+        loopbacks: reached.loopbacks.clone(),
     }
 }
 

@@ -14,7 +14,7 @@ use api::{
     value::{IfName, VlanId, Vni, VrfName},
 };
 
-pub(crate) use self::running::{RunningRules, RunningTunnels, challengers, running};
+pub(crate) use self::running::{RunningRules, RunningTunnels, challengers, running, runs_tunnel};
 use super::{
     intent,
     low_level::{self, HandWritten, LowLevelObject, LowLevelSpec},

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use api::{
     selvedge::SettingsSpec,
-    tcaas::VrfSpec,
+    tcaas::{VrfLoopback, VrfSpec},
     value::{RouteTarget, Vni, VrfName},
 };
 
@@ -26,6 +26,8 @@ pub struct ResolvedVrf {
     pub vni: Vni,
     /// Its route target.
     pub route_target: RouteTarget,
+    /// Its loopbacks, which every node that has it gets.
+    pub loopbacks: Vec<VrfLoopback>,
 }
 
 /// VRFs by what they are called in the cluster.
@@ -138,6 +140,7 @@ fn complete(
         name,
         vni,
         route_target,
+        loopbacks: spec.loopbacks.clone(),
     })
 }
 

@@ -2,13 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::{
-    meta::TypedObjectReference,
-    tcaas::{MirrorTargetSpec, VrfRouteConfigurationSpec},
-    value::IfName,
-};
+use api::{meta::TypedObjectReference, tcaas::VrfRouteConfigurationSpec, value::IfName};
 
-use super::{by_age, objects};
+use super::by_age;
 use crate::{
     lower::LowLevel,
     names,
@@ -25,6 +21,8 @@ pub(super) struct Loopback {
     first: ObjectRef,
     /// The names of all that have it.
     pub(super) objects: BTreeSet<String>,
+    /// Those of them that give it to every node which has them. The VRF of a Collector has it only where a tunnel starts on it.
+    pub(super) on_all_nodes: BTreeSet<String>,
 }
 
 /// Loopbacks by VRF and name.
@@ -33,7 +31,6 @@ pub(super) type Loopbacks = BTreeMap<(String, IfName), Loopback>;
 /// The loopbacks of all VRFs. A name is one device on a node: of two VRFs that want it, the older object's gets it.
 pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbacks {
     let mut loopbacks = Loopbacks::new();
-    note_unused(view, problems);
     let mut homes: BTreeMap<IfName, (String, ObjectRef)> = BTreeMap::new();
     for object in by_age::<VrfRouteConfigurationSpec>(view, &Facet::Loopbacks) {
         for (place, loopback) in object.spec.loopbacks.iter().enumerate() {
@@ -46,6 +43,7 @@ pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbac
                 pool: loopback.pool_ref.clone(),
                 first: object.source.clone(),
                 objects: BTreeSet::new(),
+                on_all_nodes: BTreeSet::new(),
             });
             let is_vrf = || view.has::<Facets>(&Facet::Vrf(device.to_string()));
             let wrong = if names::is_reserved_device(device) || is_vrf() {
@@ -67,66 +65,51 @@ pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbac
                 Some(("poolRef", kind))
             } else {
                 entry.objects.insert(object.name.clone());
+                if object.source.kind != Kind::Collector {
+                    entry.on_all_nodes.insert(object.name.clone());
+                }
                 None
             };
-            let field = |part| loopback_field(&object, place, part);
-            let source = &object.source;
-            problems
-                .extend(wrong.map(|(part, kind)| Problem::new(source.clone(), field(part), kind)));
+            problems.extend(wrong.map(|(part, kind)| {
+                let (subject, field) = origin(view, &object, place, part);
+                Problem::new(subject, field, kind)
+            }));
         }
     }
     loopbacks.retain(|_, loopback| !loopback.objects.is_empty());
     loopbacks
 }
 
-fn loopback_field(
+/// The object whose author can mend a loopback of routing, and the field: the routing itself, the VRF that it was made from, or, where a
+/// Collector made it, the reference to that VRF.
+fn origin(
+    view: &View<'_>,
     object: &LowLevel<VrfRouteConfigurationSpec>,
     place: usize,
     part: &str,
-) -> String {
-    if object.is_generated() {
-        "spec.mirrorVRF.name".to_owned()
-    } else {
-        format!("spec.loopbacks[{place}].{part}")
+) -> (ObjectRef, String) {
+    if !object.is_generated() {
+        return (
+            object.source.clone(),
+            format!("spec.loopbacks[{place}].{part}"),
+        );
     }
-}
-
-/// A loopback is made where a tunnel starts on it. Of one that no tunnel ever starts on nothing is made, and its author is told so.
-fn note_unused(view: &View<'_>, problems: &mut Vec<Problem>) {
-    let targets = objects::<MirrorTargetSpec>(view, &Facet::MirrorTargets);
-    let used = targets.iter().map(|object| {
-        let MirrorTargetSpec {
-            destination_vrf,
-            source_loopback,
-            ..
-        } = &object.spec;
-        (destination_vrf.as_str(), source_loopback)
+    if object.source.kind == Kind::Collector {
+        return (object.source.clone(), "spec.mirrorVRF.name".to_owned());
+    }
+    let loopback = object.spec.loopbacks.get(place);
+    let vrfs = view.by_age::<kinds::Vrf>();
+    let mut origins = vrfs.iter().filter_map(|vrf| {
+        let mut own = vrf.spec.loopbacks.iter();
+        let place = own.position(|own| Some(own) == loopback)?;
+        (vrf.spec.vrf == object.spec.vrf).then_some((vrf, place))
     });
-    let used: BTreeSet<(&str, &IfName)> = used.collect();
-    let routing = objects::<VrfRouteConfigurationSpec>(view, &Facet::Loopbacks);
-    for object in routing.iter().filter(|object| !object.is_generated()) {
-        for (place, loopback) in object.spec.loopbacks.iter().enumerate() {
-            if !used.contains(&(object.spec.vrf.as_str(), &loopback.name)) {
-                let what = format!("no MirrorTarget uses {}, so no node gets it", loopback.name);
-                let field = format!("spec.loopbacks[{place}]");
-                let kind = problem::Kind::NoEffect { what };
-                problems.push(Problem::new(object.source.clone(), field, kind));
-            }
+    match origins.next() {
+        Some((vrf, place)) => {
+            let field = format!("spec.loopbacks[{place}].{part}");
+            (reference(Kind::Vrf, &vrf.key), field)
         }
-    }
-    let collectors = view.keys::<kinds::Collector>();
-    let collectors = collectors
-        .iter()
-        .filter_map(|key| view.spec::<kinds::Collector>(key));
-    let mirror_vrfs: BTreeSet<String> = collectors.map(|one| one.mirror_vrf.name.clone()).collect();
-    for key in view.keys::<kinds::Vrf>().iter() {
-        let spec = view.spec::<kinds::Vrf>(key);
-        let has_loopbacks = spec.is_some_and(|spec| !spec.loopbacks.is_empty());
-        if has_loopbacks && !mirror_vrfs.contains(&*key.name) {
-            let what = "no Collector uses them, so no node gets them".to_owned();
-            let kind = problem::Kind::NoEffect { what };
-            let subject = reference(Kind::Vrf, key);
-            problems.push(Problem::new(subject, "spec.loopbacks", kind));
-        }
+        // The VRF has changed since, and the intent keeps what it became last.
+        None => (object.source.clone(), "spec.destinations".to_owned()),
     }
 }

@@ -19,7 +19,7 @@ use api::{
 };
 use ipnet::IpNet;
 
-use super::{AllMirrors, Mirror, Mirrors, Tunnel};
+use super::{AllMirrors, Mirror, Mirrors, PooledLoopback, Tunnel};
 use crate::{
     NodeConfig,
     memo::{Index, Query},
@@ -37,7 +37,7 @@ pub struct NodeMirrors {
     pub rules: Vec<Rule>,
     /// Where the copies go: tunnels by VRF and device, each with the target it is made for.
     pub tunnels: BTreeMap<(String, String), (String, Gre)>,
-    /// Where tunnels start: addresses by VRF and loopback.
+    /// Loopbacks with an address from a pool, on which tunnels can start: addresses by VRF and loopback.
     pub loopbacks: BTreeMap<(String, String), IpAddr>,
     /// Selectors whose source is here and which are not in effect, each with the claim that it waits for; without one where
     /// something is wrong.
@@ -192,6 +192,20 @@ impl Query for MirrorsOf {
         let mut placed = Placed::default();
         let all = &mut placed.mirrors;
         let mut claimed = BTreeSet::new();
+        for loopback in pooled(&mirrors, &config) {
+            let (vrf, name) = (loopback.vrf.as_str(), loopback.name.as_str());
+            let claim = AddressClaim::new(&view.settings(), &loopback.pool, vrf, name, &node.name);
+            if let Some((by, address)) = ipam::given(view, &claim) {
+                let problem = given_to_another(view, node, vrf, by, address);
+                if problem.is_none() {
+                    let place = (vrf.to_owned(), name.to_owned());
+                    all.loopbacks.insert(place, address);
+                }
+                placed.problems.extend(problem);
+            }
+            claimed.insert(claim.key.clone());
+            all.claims.push(claim);
+        }
         for mirror in wanted(&mirrors, &config) {
             let Some(tunnel) = mirrors.tunnels.get(mirror.target()) else {
                 continue;
@@ -225,6 +239,38 @@ impl Query for MirrorsOf {
         }
         Arc::new(placed)
     }
+}
+
+/// The loopbacks that a node has because it has their VRF.
+fn pooled<'a>(
+    mirrors: &'a Mirrors,
+    config: &'a NodeConfig,
+) -> impl Iterator<Item = &'a PooledLoopback> {
+    let loopbacks = mirrors.loopbacks.iter();
+    loopbacks.filter(|loopback| {
+        let mut objects = loopback.objects.iter();
+        config.shared.fabric_vrfs.contains_key(&loopback.vrf)
+            && objects.any(|object| config.shared.routing.contains(object))
+    })
+}
+
+/// What is wrong where an address was given to another node as well, which has it.
+fn given_to_another(
+    view: &View<'_>,
+    node: &Key,
+    vrf: &str,
+    by: ObjectRef,
+    address: IpAddr,
+) -> Option<Problem> {
+    let holders = view.who::<GivenByAddress>(&(vrf.to_owned(), address));
+    let (holder, first) = holders.first()?;
+    (**holder != *node.name).then(|| {
+        let kind = problem::Kind::AddressGivenTwice {
+            address,
+            by: first.clone(),
+        };
+        Problem::new(by, "spec.address", kind)
+    })
 }
 
 /// The mirrors whose source a node has, by name.
@@ -300,7 +346,7 @@ fn given(
     }
 }
 
-/// The addresses that tunnels start at, by VRF: each with the nodes that were given it, and the objects that say so.
+/// The addresses of loopbacks, by VRF: each with the nodes that were given it, and the objects that say so.
 pub(crate) struct GivenByAddress;
 impl Index for GivenByAddress {
     type Source = Key;
@@ -314,13 +360,20 @@ impl Index for GivenByAddress {
             return Vec::new();
         };
         let mirrors = view.get::<AllMirrors>(&());
-        let addresses = wanted(&mirrors, &config).into_iter().filter_map(|mirror| {
+        let of_tunnels = wanted(&mirrors, &config).into_iter().filter_map(|mirror| {
             let tunnel = mirrors.tunnels.get(mirror.target())?;
             let given = given(view, node, &config, mirror, tunnel).ok()?;
             let vrf = tunnel.object.spec.destination_vrf.to_string();
             Some(((vrf, given.address), (node.name.to_string(), given.by)))
         });
-        addresses.collect()
+        let of_loopbacks = pooled(&mirrors, &config).filter_map(|loopback| {
+            let (vrf, name) = (loopback.vrf.as_str(), loopback.name.as_str());
+            let claim = AddressClaim::new(&view.settings(), &loopback.pool, vrf, name, &node.name);
+            let (by, address) = ipam::given(view, &claim)?;
+            Some(((vrf.to_owned(), address), (node.name.to_string(), by)))
+        });
+        let addresses: BTreeSet<_> = of_tunnels.chain(of_loopbacks).collect();
+        addresses.into_iter().collect()
     }
 }
 
@@ -334,16 +387,9 @@ fn gre(
 ) -> Result<(AddressClaim, IpAddr, Gre), Lacking> {
     let Given { claim, by, address } = given(view, node, config, mirror, tunnel)?;
     let spec = &tunnel.object.spec;
-    let vrf = spec.destination_vrf.to_string();
-    let holders = view.who::<GivenByAddress>(&(vrf, address));
-    if let Some((holder, first)) = holders.first()
-        && **holder != *node.name
-    {
-        let kind = problem::Kind::AddressGivenTwice {
-            address,
-            by: first.clone(),
-        };
-        return Err(Lacking::wrong(Problem::new(by, "spec.address", kind)));
+    let vrf = spec.destination_vrf.as_str();
+    if let Some(problem) = given_to_another(view, node, vrf, by, address) {
+        return Err(Lacking::wrong(problem));
     }
     let destination = spec.destination_ip;
     if address.is_ipv4() != destination.is_ipv4() {

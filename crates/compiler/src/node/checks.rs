@@ -13,7 +13,7 @@ use super::{
     mtu::{self, Narrowest},
     peers::WrongWithPeering,
     selection::{Facet, Facets, NodesBySignature, SelectsNoNode, Signature},
-    underlay::place,
+    underlay::{place, second_underlays},
 };
 use crate::{
     lower::{LowLevelObject, object},
@@ -31,6 +31,7 @@ impl Query for ProblemsOfGroup {
     fn compute(view: &View<'_>, signature: &Signature) -> Arc<Vec<Problem>> {
         let built = view.get::<BuiltFor>(signature);
         let mut problems = built.problems.clone();
+        problems.extend(second_underlays(view, signature));
         let nodes = view.who::<NodesBySignature>(signature);
         let notes_nodes_outside = view.get::<NotesNodesOutside>(&());
         for node in nodes.iter() {

@@ -304,9 +304,6 @@ impl Query for BuiltFor {
         } else {
             Arc::clone(&bare)
         };
-        if let Some(node) = &first {
-            underlay::second_underlays(view, signature, node, &mut problems);
-        }
         Arc::new(Built {
             shared,
             bare,

@@ -6,7 +6,7 @@ use super::{NodeConfig, config};
 use crate::{
     memo::Query,
     mirror,
-    rollout::{self, Progress},
+    rollout::{self, Progress, Removal},
     snapshot::{Key, kinds},
     view::View,
 };
@@ -19,6 +19,8 @@ pub(crate) struct Published {
     pub(crate) config: Option<Arc<NodeConfig>>,
     /// Whether the stored config is the same.
     pub(crate) is_stored: bool,
+    /// What the config takes away, if it must be approved before it is published.
+    pub(crate) removal: Option<Removal>,
 }
 
 /// What is published for each node that is there.
@@ -33,12 +35,13 @@ impl Query for PublishedOf {
         let Some(stored) = view.spec::<kinds::NodeNetworkConfig>(node) else {
             return Published {
                 config: Some(config),
-                is_stored: false,
+                ..Published::default()
             };
         };
         let wanted = config.spec(&stored.revision);
         let is_stored = *stored == wanted;
         let forwards_the_same = is_stored || mirror::without(&stored) == mirror::without(&wanted);
+        let removal = rollout::removal(&wanted, &stored);
         let config = if forwards_the_same {
             Arc::new(NodeConfig {
                 revision: Some(stored.revision.as_str().into()),
@@ -50,6 +53,7 @@ impl Query for PublishedOf {
         Published {
             config: Some(config),
             is_stored,
+            removal,
         }
     }
 }
@@ -61,6 +65,9 @@ impl Query for ProgressOf {
     type Value = Progress;
     fn compute(view: &View<'_>, node: &Key) -> Progress {
         let published = view.get::<PublishedOf>(node);
+        if published.removal.is_some() {
+            return Progress::Unapproved;
+        }
         let config = published.config.filter(|_| published.is_stored);
         let Some(revision) = config.and_then(|config| config.revision.clone()) else {
             return Progress::Queued;

@@ -1,5 +1,8 @@
 //! Each node's place in the fabric: its one Underlay, its VTEP and its router id.
 
+mod choice;
+mod contradictions;
+
 use std::{
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
@@ -8,8 +11,8 @@ use std::{
 use api::{
     meta::{LabelSelector, Labels},
     openperouter::{
-        Bfd as WantedBfd, Contradiction, Neighbor as WantedNeighbor, NeighborFamily, UnderlaySpec,
-        VtepSource,
+        Bfd as WantedBfd, Contradiction, Neighbor as WantedNeighbor, NeighborAddressFamily,
+        NeighborFamily, UnderlaySpec, VtepSource,
     },
     selvedge::SettingsSpec,
     tcaas::node_network_config::{
@@ -20,7 +23,12 @@ use api::{
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
-use super::selection::{self, Member, NodesBySignature, Selected, Signature};
+use self::choice::plan;
+pub(crate) use self::{
+    choice::{PlansFor, Refused, SelectedPlans, plans_of_nodes, second_underlays},
+    contradictions::{Contradictions, NodesByUnderlay},
+};
+use super::selection::{Member, NodesBySignature, Signature};
 use crate::{
     allocate::Pool,
     fingerprint,
@@ -28,7 +36,7 @@ use crate::{
     names,
     problem::{self, Problem},
     select::selects,
-    snapshot::{Key, Kind, ObjectRef, Snapshot, age, by_age, kinds},
+    snapshot::{Key, Kind, ObjectRef, Snapshot, by_age, kinds},
     view::{View, reference},
 };
 
@@ -53,8 +61,13 @@ impl Query for PlanOf {
         };
         let subject = reference(Kind::Underlay, key);
         let mut problems = Vec::new();
-        let plan = Sound::check(&subject, &spec, &mut problems).map(|sound| {
-            let fabric = Fabric::new(&spec, sound.neighbors, trunk(&view.settings()));
+        let sound = Sound::check(&subject, &spec, &mut problems);
+        let contradictions = view.get::<Contradictions>(&());
+        let contradictions = contradictions.get(key);
+        problems.extend(contradictions.into_iter().flatten().cloned());
+        let sound = sound.filter(|_| contradictions.is_none());
+        let plan = sound.map(|sound| {
+            let fabric = Fabric::new(key, &spec, sound.neighbors, trunk(&view.settings()));
             Arc::new(Plan {
                 subject,
                 router_ids: Prefix::of(spec.routeridcidr.net().into()),
@@ -64,49 +77,6 @@ impl Query for PlanOf {
             })
         });
         Arc::new(Planned { plan, problems })
-    }
-}
-
-/// The Underlays that are for nodes with a signature and can be used, the oldest first: the first is theirs.
-pub(crate) struct PlansFor;
-impl Query for PlansFor {
-    type Key = Signature;
-    type Value = Arc<Vec<Arc<Plan>>>;
-    fn compute(view: &View<'_>, signature: &Signature) -> Self::Value {
-        let mut underlays = selection::selected(view, signature, |one| match one {
-            Selected::Underlay(key, meta, _) => Some((key.clone(), Arc::clone(meta))),
-            Selected::Object(_) => None,
-        });
-        underlays.sort_by(|(a, a_meta), (b, b_meta)| (age(a_meta), a).cmp(&(age(b_meta), b)));
-        let underlays = underlays.iter();
-        let plans = underlays.filter_map(|(key, _)| view.get::<PlanOf>(key).plan.clone());
-        Arc::new(plans.collect())
-    }
-}
-
-/// The Underlay of the nodes with a signature.
-fn plan(view: &View<'_>, signature: &Signature) -> Option<Arc<Plan>> {
-    view.get::<PlansFor>(signature).first().cloned()
-}
-
-/// Says which other Underlays are for nodes that have one already.
-pub(super) fn second_underlays(
-    view: &View<'_>,
-    signature: &Signature,
-    node: &str,
-    problems: &mut Vec<Problem>,
-) {
-    let plans = view.get::<PlansFor>(signature);
-    let Some((plan, others)) = plans.split_first() else {
-        return;
-    };
-    for other in others {
-        let kind = problem::Kind::SecondUnderlay {
-            node: node.to_owned(),
-            by: plan.subject.clone(),
-        };
-        let subject = other.subject.clone();
-        problems.push(Problem::new(subject, "spec.nodeSelector", kind));
     }
 }
 
@@ -122,16 +92,26 @@ struct PoolMembers {
 /// The nodes that get an address of a pool.
 fn members(view: &View<'_>, pool: Prefix) -> Vec<PoolMembers> {
     let signatures = view.all_keys::<NodesBySignature>();
-    let members = signatures.iter().filter_map(|signature| {
-        let plan = plan(view, signature)?;
-        let (has_router_ids, has_vteps) = (plan.router_ids == pool, plan.vteps == Some(pool));
-        (has_router_ids || has_vteps).then(|| PoolMembers {
-            nodes: view.who::<NodesBySignature>(signature),
-            has_router_ids,
-            has_vteps,
-        })
-    });
-    members.collect()
+    let uses =
+        |plan: &Arc<Plan>| -> (bool, bool) { (plan.router_ids == pool, plan.vteps == Some(pool)) };
+    let mut members = Vec::new();
+    for signature in signatures.iter() {
+        let plans = view.get::<PlansFor>(signature);
+        if !plans.iter().any(|plan| uses(plan) != (false, false)) {
+            continue;
+        }
+        for (plan, nodes) in plans_of_nodes(view, signature) {
+            let (has_router_ids, has_vteps) = uses(&plan);
+            if has_router_ids || has_vteps {
+                members.push(PoolMembers {
+                    nodes,
+                    has_router_ids,
+                    has_vteps,
+                });
+            }
+        }
+    }
+    members
 }
 
 /// What a node's config says of its place in the fabric.
@@ -252,6 +232,8 @@ pub struct NodeUnderlay {
 /// What all nodes of an Underlay have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
+    /// The Underlay that it comes from.
+    pub source: ObjectRef,
     /// AS number of the routers.
     pub asn: Asn,
     /// Host devices that move into the router's namespace.
@@ -267,15 +249,24 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    fn new(spec: &UnderlaySpec, neighbors: Vec<Neighbor>, trunk: Trunk) -> Self {
+    fn new(key: &Key, spec: &UnderlaySpec, neighbors: Vec<Neighbor>, trunk: Trunk) -> Self {
         let nics = spec.devices().cloned().collect();
         let graceful_restart = spec.graceful_restart.as_ref();
         let graceful_restart = graceful_restart.map(|restart| GracefulRestart {
             restart_time: restart.restart_time_seconds.get(),
             stale_path_time: restart.stale_path_time_seconds.get(),
         });
-        let digest = fingerprint::of(&(spec.asn, &nics, &trunk, &neighbors, &graceful_restart));
+        let source = reference(Kind::Underlay, key);
+        let digest = fingerprint::of(&(
+            &source,
+            spec.asn,
+            &nics,
+            &trunk,
+            &neighbors,
+            &graceful_restart,
+        ));
         Self {
+            source,
             asn: spec.asn,
             nics,
             trunk,
@@ -290,6 +281,7 @@ impl NodeUnderlay {
     /// The same as it is published.
     pub fn spec(&self) -> Underlay {
         let Fabric {
+            source,
             asn,
             nics,
             trunk,
@@ -298,6 +290,7 @@ impl NodeUnderlay {
             digest: _,
         } = &*self.fabric;
         Underlay {
+            source: Some(source.key.to_string()),
             namespace: names::ROUTER_NAMESPACE.to_owned(),
             asn: *asn,
             router_id: self.router_id,
@@ -328,7 +321,8 @@ impl Placed {
 
 /// The place in the fabric of a node with a signature.
 pub(crate) fn place(view: &View<'_>, signature: &Signature, node: &str) -> Placed {
-    let Some(plan) = plan(view, signature) else {
+    let plans = view.get::<PlansFor>(signature);
+    let Some(plan) = plan(view, &plans, node) else {
         return Placed::default();
     };
     match plan.for_node(view, node) {
@@ -343,8 +337,8 @@ pub(crate) fn place(view: &View<'_>, signature: &Signature, node: &str) -> Place
     }
 }
 
-/// The Underlay of a node with these labels: the oldest that makes sense and selects it.
-pub fn underlay_of<'a>(
+/// The Underlay that a node with these labels would have where it runs none: the oldest that makes sense and selects it.
+pub fn underlay_for<'a>(
     snapshot: &'a Snapshot,
     labels: &Labels,
 ) -> Option<(ObjectRef, &'a UnderlaySpec)> {
@@ -380,23 +374,46 @@ impl Sound {
         spec: &UnderlaySpec,
         problems: &mut Vec<Problem>,
     ) -> Option<Self> {
+        let UnderlaySpec {
+            node_selector,
+            // `Fabric` has them.
+            asn: _,
+            nics: _,
+            interfaces: _,
+            graceful_restart: _,
+            // `Plan` has it.
+            routeridcidr: _,
+            // `UnderlaySpec::vtep` reads both spellings.
+            evpn: _,
+            tunnel_endpoint: _,
+            isis,
+            srv6,
+            neighbors: wanted_neighbors,
+        } = spec;
         let mut report =
             |field: &str, kind| problems.push(Problem::new(subject.clone(), field, kind));
         let broken = |error: Contradiction| problem::Kind::RuleBroken {
             message: error.to_string(),
         };
-        if let Some(Err(error)) = spec.node_selector.as_ref().map(LabelSelector::check) {
+        if let Some(Err(error)) = node_selector.as_ref().map(LabelSelector::check) {
             report("spec.nodeSelector", problem::Kind::InvalidSelector(error));
             return None;
         }
-        if spec.isis.is_some() {
+        if isis.is_some() {
             report("spec.isis", problem::Kind::NotCompiledYet { what: "IS-IS" });
         }
-        if spec.srv6.is_some() {
+        if srv6.is_some() {
             report("spec.srv6", problem::Kind::NotCompiledYet { what: "SRv6" });
         }
         let vteps = match spec.vtep() {
-            Ok(Some(VtepSource::Pools(pools))) => pools.first().copied(),
+            Ok(Some(VtepSource::Pools(pools))) => {
+                if pools.len() > 1 {
+                    let what = "a second pool of VTEPs";
+                    let kind = problem::Kind::NotCompiledYet { what };
+                    report("spec.tunnelEndpoint.cidrs[1]", kind);
+                }
+                pools.first().copied()
+            }
             Ok(Some(VtepSource::Device(_))) => {
                 let what = "a VTEP that is an existing device's address";
                 report(
@@ -412,16 +429,14 @@ impl Sound {
             }
         };
         let mut neighbors = Vec::new();
-        for (index, wanted) in spec.neighbors.iter().enumerate() {
+        for (index, wanted) in wanted_neighbors.iter().enumerate() {
             let field = format!("spec.neighbors[{index}]");
-            if wanted.password.is_some() || wanted.password_secret.is_some() {
-                let what = "a session password";
-                report(
-                    &format!("{field}.password"),
-                    problem::Kind::NotCompiledYet { what },
-                );
+            for (part, kind) in not_implemented(wanted) {
+                report(&format!("{field}.{part}"), kind);
             }
             match neighbor(spec, vteps, wanted) {
+                // A session without an address family never comes up.
+                Ok(neighbor) if neighbor.address_families.is_empty() => {}
                 Ok(neighbor) => neighbors.push(neighbor),
                 Err(error) => {
                     report(&field, broken(error));
@@ -480,11 +495,63 @@ fn runs_with_router_id(view: &View<'_>, node: &str, router_id: IpAddr) -> bool {
     holders.any(|holding| holding.is_router_id && holding.node == node)
 }
 
+/// Fields of a neighbor that are accepted and have no effect.
+fn not_implemented(wanted: &WantedNeighbor) -> Vec<(&'static str, problem::Kind)> {
+    let not_yet = |what| problem::Kind::NotCompiledYet { what };
+    let mut found = Vec::new();
+    if wanted.hostasn.is_some() {
+        let what = "hostasn is accepted for older manifests and ignored".to_owned();
+        found.push(("hostasn", problem::Kind::NoEffect { what }));
+    }
+    if wanted.password.is_some() {
+        found.push(("password", not_yet("a session password")));
+    }
+    if wanted.password_secret.is_some() {
+        found.push(("passwordSecret", not_yet("a session password")));
+    }
+    let is_vpn = |family: &NeighborAddressFamily| match family.kind {
+        NeighborFamily::Ipv4Vpn | NeighborFamily::Ipv6Vpn => true,
+        NeighborFamily::Ipv4Unicast | NeighborFamily::Ipv6Unicast | NeighborFamily::Evpn => false,
+    };
+    let families = &wanted.address_families;
+    if families.iter().any(is_vpn) {
+        let what = if families.iter().all(is_vpn) {
+            "a session with VPN address families alone"
+        } else {
+            "a VPN address family"
+        };
+        found.push(("addressFamilies", not_yet(what)));
+    }
+    found
+}
+
 fn neighbor(
     spec: &UnderlaySpec,
     vteps: Option<Prefix>,
     wanted: &WantedNeighbor,
 ) -> Result<Neighbor, Contradiction> {
+    let WantedNeighbor {
+        // `remote_as`, `peer`, `timers` and `connect_time` read them, in every spelling.
+        asn: _,
+        kind: _,
+        address: _,
+        interface: _,
+        hold_time: _,
+        keepalive_time: _,
+        connect_time: _,
+        hold_time_seconds: _,
+        keepalive_time_seconds: _,
+        connect_time_seconds: _,
+        // `not_implemented` names them.
+        hostasn: _,
+        password: _,
+        password_secret: _,
+        port,
+        ebgp_multi_hop,
+        bfd,
+        // `families` reads them, and `not_implemented` names what it leaves out.
+        address_families: _,
+    } = wanted;
     let (address, interface) = match wanted.peer()? {
         Peer::Address(address) => (Some(address), None),
         Peer::Interface(interface) => (None, Some(interface)),
@@ -515,32 +582,39 @@ fn neighbor(
         address,
         interface,
         remote_as,
-        port: wanted
-            .port
+        port: port
             .and_then(api::value::Port::explicit)
             .filter(|port| *port != 179),
         keepalive_time: timers.map(|timers| seconds(timers.keepalive.get())),
         hold_time: timers.map(|timers| seconds(timers.hold.get())),
         connect_time: wanted.connect_time()?.map(|time| seconds(time.get())),
-        ebgp_multi_hop: wanted.ebgp_multi_hop.unwrap_or(false),
+        ebgp_multi_hop: ebgp_multi_hop.unwrap_or(false),
         allow_own_as: remote_as.external || remote_as.asn.is_some_and(|asn| asn != spec.asn),
-        bfd: wanted.bfd.as_ref().map(bfd).transpose()?,
+        bfd: bfd.as_ref().map(bfd_of).transpose()?,
         password_secret: None,
     })
 }
 
-fn bfd(wanted: &WantedBfd) -> Result<Bfd, Contradiction> {
+fn bfd_of(wanted: &WantedBfd) -> Result<Bfd, Contradiction> {
+    let WantedBfd {
+        receive_interval,
+        transmit_interval,
+        detect_multiplier,
+        echo_interval,
+        echo_mode,
+        passive_mode,
+        // `minimum_ttl()` reads both spellings.
+        minimum_ttl: _,
+        minimum_ttl_upper: _,
+    } = wanted;
+    let milliseconds = |interval: api::value::BfdInterval| interval.get().into();
     Ok(Bfd {
-        receive_interval: wanted
-            .receive_interval
-            .map(|interval| interval.get().into()),
-        transmit_interval: wanted
-            .transmit_interval
-            .map(|interval| interval.get().into()),
-        detect_multiplier: wanted.detect_multiplier.map(api::value::BfdMultiplier::get),
-        echo_interval: wanted.echo_interval.map(|interval| interval.get().into()),
-        echo_mode: wanted.echo_mode.unwrap_or(false),
-        passive_mode: wanted.passive_mode.unwrap_or(false),
+        receive_interval: receive_interval.map(milliseconds),
+        transmit_interval: transmit_interval.map(milliseconds),
+        detect_multiplier: detect_multiplier.map(api::value::BfdMultiplier::get),
+        echo_interval: echo_interval.map(milliseconds),
+        echo_mode: echo_mode.unwrap_or(false),
+        passive_mode: passive_mode.unwrap_or(false),
         minimum_ttl: wanted.minimum_ttl()?.map(api::value::BfdTtl::get),
     })
 }

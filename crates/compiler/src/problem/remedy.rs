@@ -61,6 +61,12 @@ impl Kind {
             Self::VniTaken { .. } => "choose another VNI".into(),
             Self::NameTooLong { .. } => "choose a shorter name".into(),
             Self::SecondUnderlay { .. } => "let the node selectors of the two not meet".into(),
+            Self::NeighborInVtepPool { .. } => {
+                "choose a VTEP pool without addresses of neighbors".into()
+            }
+            Self::VtepPoolsOverlap { .. } => {
+                "use the same pool in both, or pools that do not overlap".into()
+            }
             Self::NoUnderlay { .. } => {
                 "create an Underlay with spec.evpn for these nodes, or select others".into()
             }

@@ -78,7 +78,7 @@ impl Query for GroupProgress {
             match view.get::<ProgressOf>(&Key::named(&*node)) {
                 Progress::Ready => count.ready += 1,
                 Progress::Failed => count.failed = count.failed.or(Some(node)),
-                Progress::Ongoing | Progress::Queued => {}
+                Progress::Ongoing | Progress::Queued | Progress::Unapproved => {}
             }
         }
         count

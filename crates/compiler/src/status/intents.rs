@@ -22,7 +22,7 @@ use crate::{
         LowLevel, LowLevelObject, LowLevelSpec, MergedIntent, Service, addresses::node_share,
         bgp_neighbor::WorkloadIps, intent, merge::Merged, networks,
     },
-    node::{PlansFor, Shared, router_addresses},
+    node::{Shared, plans_of_nodes, router_addresses},
     snapshot::{Kind, ObjectRef, kinds},
     view::View,
 };
@@ -224,7 +224,6 @@ fn router_asns(view: &View<'_>, peering: &str) -> std::collections::BTreeSet<Asn
         .iter()
         .filter(|group| groups::shared(view, group).peerings.contains(peering));
     let holders = holders.filter(|group| groups::has_nodes(view, group));
-    let plans =
-        holders.filter_map(|(signature, _)| view.get::<PlansFor>(signature).first().cloned());
-    plans.map(|plan| plan.fabric.asn).collect()
+    let plans = holders.flat_map(|(signature, _)| plans_of_nodes(view, signature));
+    plans.map(|(plan, _)| plan.fabric.asn).collect()
 }

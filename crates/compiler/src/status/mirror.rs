@@ -137,7 +137,7 @@ fn count_nodes(view: &View<'_>, parts: impl Iterator<Item = Part>) -> Count {
             State::Carried => match progress() {
                 Progress::Ready if !copies_too_little(view, &node) => count.ready += 1,
                 Progress::Ready | Progress::Failed => count.failed = count.failed.or(Some(node)),
-                Progress::Ongoing | Progress::Queued => {}
+                Progress::Ongoing | Progress::Queued | Progress::Unapproved => {}
             },
         }
     }

@@ -27,6 +27,8 @@ pub(super) enum Aspect<'a> {
     VrfVni(&'a VrfName),
     /// The route target of a VRF.
     VrfTarget(&'a VrfName),
+    /// A loopback of a VRF, by name.
+    Loopback(&'a VrfName, &'a str),
     /// A prefix that is reached through a VRF.
     Reached(&'a VrfName, Prefix),
     /// Everything that is reached.
@@ -132,6 +134,15 @@ impl<'a> Intent<'a> {
             Aspect::VrfTarget(vrf) => self.number(trace, vrf, "routeTarget", |spec| {
                 spec.route_target.is_some()
             }),
+            Aspect::Loopback(vrf, name) => {
+                let vrfs = self.vrfs(trace, vrf).into_iter();
+                let with = vrfs.filter(|(_, _, spec)| {
+                    let mut own = spec.loopbacks.iter();
+                    own.any(|own| own.name.as_str() == name)
+                });
+                with.map(|(_, vrf, _)| Field::new(vrf, "spec.loopbacks"))
+                    .collect()
+            }
             Aspect::Reached(vrf, prefix) => {
                 let mut fields = self.reached(trace, Some(vrf), prefix);
                 fields.extend(self.extra(prefix));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::tcaas::{MirrorSelectorSpec, MirrorTargetSpec, node_network_config::Gre};
+use api::tcaas::{MirrorSelectorSpec, MirrorTargetSpec, VrfLoopback, node_network_config::Gre};
 use compiler::{
     mirror::Rule,
     platform::ipam,
@@ -97,7 +97,41 @@ impl OnNode<'_> {
         let there = tunnels.filter(|((home, _), (_, gre))| home == vrf && starts_there(gre));
         let devices: BTreeSet<&str> = there.map(|((_, device), _)| device.as_str()).collect();
         let into = |rule: &Rule| devices.contains(rule.acl.mirror_destination.as_str());
-        self.starts(into, |_, _| {})
+        let mut claims = self.starts(into, |_, _| {});
+        claims.extend(self.loopback_of_routing(vrf, loopback));
+        claims
+    }
+
+    /// A loopback that routing gives to every node which has its VRF.
+    fn loopback_of_routing(&self, vrf: &str, loopback: &str) -> Vec<Claim> {
+        let mut claims = Vec::new();
+        for low in self.routing(vrf) {
+            let spec = &low.2.spec;
+            let is_wanted = |own: &VrfLoopback| {
+                own.name.as_str() == loopback && self.is_claimed(&own.pool_ref.name)
+            };
+            let Some(place) = spec.loopbacks.iter().position(is_wanted) else {
+                continue;
+            };
+            if low.2.source.kind == Kind::Collector {
+                continue;
+            }
+            for mut draft in self.in_vrf(low) {
+                let path = format!("spec.loopbacks[{place}]");
+                draft.low_level(low, path, Aspect::Loopback(&spec.vrf, loopback));
+                if let Some(given) = self.given(vrf, loopback) {
+                    draft.own(Field::new(given, "spec.address"));
+                }
+                claims.push(draft.build());
+            }
+        }
+        claims
+    }
+
+    /// Whether the node has a claim of a pool.
+    fn is_claimed(&self, pool: &str) -> bool {
+        let mut claims = self.config.mirrors.claims.iter();
+        claims.any(|claim| claim.pool.name == pool)
     }
 
     /// The announcement of where tunnels start.
@@ -124,7 +158,9 @@ impl OnNode<'_> {
             let mut draft = self.selected(selector);
             draft.named(target, "spec.destinationVrf", "spec.mirrorVRF.name");
             draft.named(target, "spec.sourceLoopback", "spec.mirrorVRF.name");
-            if let Some(given) = self.given(target) {
+            let spec = &target.2.spec;
+            let start = (spec.destination_vrf.as_str(), spec.source_loopback.as_str());
+            if let Some(given) = self.given(start.0, start.1) {
                 draft.own(Field::new(given, "spec.address"));
             }
             more(&mut draft, target);
@@ -134,13 +170,12 @@ impl OnNode<'_> {
         rules.filter_map(claim).collect()
     }
 
-    /// The object that gives the address at which a target's tunnel starts.
-    fn given(&self, (_, _, target): Target<'_>) -> Option<ObjectRef> {
-        let (vrf, loopback) = (&target.spec.destination_vrf, &target.spec.source_loopback);
+    /// The object that gives the address of a loopback.
+    fn given(&self, vrf: &str, loopback: &str) -> Option<ObjectRef> {
         let mirrors = &self.config.mirrors;
         let own = mirrors
             .loopbacks
-            .get(&(vrf.to_string(), loopback.to_string()))?;
+            .get(&(vrf.to_owned(), loopback.to_owned()))?;
         let claims = mirrors.claims.iter();
         let mut given = claims.filter_map(|claim| ipam::given_in(self.trace.snapshot, claim));
         given

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use api::openperouter::UnderlaySpec;
-use compiler::{node, snapshot::ObjectRef};
+use compiler::snapshot::ObjectRef;
 
 use super::{Claim, ClaimBuilder, Field, OnNode, Trace};
 
 impl OnNode<'_> {
     /// Begins the claim of the node's Underlay.
     fn underlay_draft(&self) -> Option<(ClaimBuilder<'_>, ObjectRef, &UnderlaySpec)> {
-        let (by, spec) = node::underlay_of(self.trace.snapshot, self.labels)?;
+        let by = self.config.underlay.as_ref()?.fabric.source.clone();
+        let spec = &*self.trace.snapshot.underlays.get(&by.key)?.spec;
         let mut draft = ClaimBuilder {
             trace: self.trace,
             claim: Claim {

@@ -13,7 +13,7 @@ fn of_others<'a>(running: &'a Running, subject: &ObjectRef) -> BTreeMap<(Kind, &
     let objects = running.compilation.objects.iter();
     let others = objects.filter(|object| object.source() != subject);
     let entry = |object: &'a LowLevelObject| ((object.kind(), object.name()), json!(object.spec()));
-    others.map(|object| entry(object)).collect()
+    others.map(entry).collect()
 }
 
 /// What the author of an object has done wrong.

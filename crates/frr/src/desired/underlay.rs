@@ -17,8 +17,9 @@ const MAX_RESTART_SECONDS: u16 = 4095;
 
 impl Build<'_> {
     pub(super) fn underlay(&mut self, underlay: &Underlay, layer2s: &BTreeMap<String, Layer2>) {
-        // Namespace, devices, MAC and trunk are the kernel's.
+        // Namespace, devices, MAC and trunk are the kernel's; the router id is part of every `instance`; the source is the operator's.
         let Underlay {
+            source: _,
             namespace: _,
             asn,
             router_id: _,

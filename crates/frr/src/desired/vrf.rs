@@ -14,7 +14,7 @@ use crate::config::{self, Advertise, Bgp, IpFamily, Name, RedistributeSource, Vi
 
 impl Build<'_> {
     pub(super) fn vrf(&mut self, path: &str, vrf: &nnc::Vrf, underlay: &Underlay) {
-        // Loopbacks, policy routes, mirrors, tunnels, table and MTU are the kernel's.
+        // Loopbacks, policy routes, mirrors, tunnels, table and MTU are the kernel's; `evpn` has what EVPN announces and takes.
         let nnc::Vrf {
             vni,
             evpn_import_route_targets: _,

@@ -1,8 +1,12 @@
 //! Layer 2 segments: bridge with the gateway, VXLAN, access port, and the host's own interface.
 
+use std::collections::BTreeMap;
+
 use api::{
-    tcaas::node_network_config::{Irb, Layer2, StaticRoute, Underlay},
-    value::IfName,
+    tcaas::node_network_config::{
+        HostInterface, Irb, Layer2, Layer2Devices, NextHop, StaticRoute, Underlay,
+    },
+    value::{IfName, VlanId},
 };
 
 use super::{Builder, DesiredLink, Timing, nets};
@@ -16,9 +20,9 @@ use crate::{
 const HOST_ROUTE_METRIC: u32 = 1024;
 
 impl Builder<'_> {
-    pub(super) fn layer2s(&mut self) {
+    pub(super) fn layer2s(&mut self, layer2s: &BTreeMap<String, Layer2>) {
         let config = self.config;
-        for (key, layer2) in &config.layer2s {
+        for (key, layer2) in layer2s {
             let path = format!("layer2s.{key}");
             match &config.underlay {
                 Some(underlay) => self.layer2(&path, layer2, underlay),
@@ -28,87 +32,107 @@ impl Builder<'_> {
     }
 
     fn layer2(&mut self, path: &str, layer2: &Layer2, underlay: &Underlay) {
-        if layer2.disable_segmentation {
+        let Layer2 {
+            vni,
+            vlan,
+            // FRR's: EVPN announces the segment with it.
+            route_target: _,
+            mtu,
+            irb,
+            // After all else: `mirrors`.
+            mirror_acls: _,
+            disable_segmentation,
+            neigh_suppression,
+            devices:
+                Layer2Devices {
+                    bridge,
+                    vxlan,
+                    access_port,
+                },
+            vxlan_port,
+            host_interface,
+        } = layer2;
+        if *disable_segmentation {
             self.refuse(
                 format!("{path}.disableSegmentation"),
                 "switching offloads is not implemented yet",
             );
         }
-        if layer2.mtu > underlay.trunk.mtu {
+        if *mtu > underlay.trunk.mtu {
             let why = format!("exceeds the trunk's {}", underlay.trunk.mtu);
             self.refuse(format!("{path}.mtu"), why);
         }
-        let what = format!("l2 {}", layer2.vlan);
+        let what = format!("l2 {vlan}");
         let link = |kind| DesiredLink {
-            mtu: Some(layer2.mtu.get().into()),
+            mtu: Some(mtu.get().into()),
             ..DesiredLink::new(kind, &what, Timing::After)
         };
-        let mut bridge = link(Kind::Bridge);
-        if let Some(irb) = &layer2.irb {
-            self.gateway(path, layer2, irb, &mut bridge);
+        let mut bridge_link = link(Kind::Bridge);
+        if let Some(irb) = irb {
+            self.gateway(path, bridge, irb, &mut bridge_link);
         }
         let at = format!("{path}.devices");
-        self.link(&at, LinkId::router(&layer2.devices.bridge), bridge);
-        self.vxlan(&at, layer2, underlay, link(Kind::Bridge));
-        let port = DesiredLink {
-            master: Some(layer2.devices.bridge.to_string()),
-            ..link(Kind::Vlan {
-                parent: Some(underlay.trunk.router.to_string()),
-                id: layer2.vlan.get(),
-            })
-        };
-        self.link(&at, LinkId::router(&layer2.devices.access_port), port);
-        if let Some(interface) = &layer2.host_interface {
-            let device = DesiredLink {
-                addresses: nets(&interface.addresses),
-                addr_gen: AddrGen::Kernel,
-                ..link(Kind::Vlan {
-                    parent: Some(underlay.trunk.host.to_string()),
-                    id: layer2.vlan.get(),
-                })
-            };
-            let path = format!("{path}.hostInterface");
-            self.link(&path, LinkId::host(&interface.name), device);
-            self.host_routes(&path, &interface.name, &interface.routes);
-        }
-    }
-
-    fn gateway(&mut self, path: &str, layer2: &Layer2, irb: &Irb, bridge: &mut DesiredLink) {
-        bridge.mac = Some(irb.mac_address);
-        bridge.addresses = nets(&irb.ip_addresses);
-        bridge.addr_gen = AddrGen::Kernel;
-        match self.vrf_named(&irb.vrf) {
-            Some(vrf) => bridge.master = Some(vrf.devices.vrf.to_string()),
-            None => self.refuse(
-                format!("{path}.irb.vrf"),
-                format!("there is no VRF {:?}", irb.vrf),
-            ),
-        }
-        let sysctls = sysctl::gateway(layer2.devices.bridge.as_str());
-        self.desired.sysctls.extend(sysctls);
-    }
-
-    fn vxlan(&mut self, path: &str, layer2: &Layer2, underlay: &Underlay, base: DesiredLink) {
-        let Some(vtep) = underlay.vtep else {
-            self.refuse(path, "a segment needs a tunnel endpoint (underlay.vtep)");
-            return;
-        };
-        let vxlan = DesiredLink {
-            kind: Kind::Vxlan {
-                vni: layer2.vni.get(),
-                port: layer2.vxlan_port,
+        self.link(&at, LinkId::router(bridge), bridge_link);
+        if let Some(vtep) = underlay.vtep {
+            let kind = Kind::Vxlan {
+                vni: vni.get(),
+                port: *vxlan_port,
                 local: Some(vtep),
                 learning: false,
-            },
-            master: Some(layer2.devices.bridge.to_string()),
-            port: Some(BridgePort {
-                neigh_suppress: layer2.neigh_suppression,
-                learning: false,
-                hairpin: false,
-            }),
-            ..base
+            };
+            let vxlan_link = DesiredLink {
+                master: Some(bridge.to_string()),
+                port: Some(BridgePort {
+                    neigh_suppress: *neigh_suppression,
+                    learning: false,
+                    hairpin: false,
+                }),
+                ..link(kind)
+            };
+            self.link(&at, LinkId::router(vxlan), vxlan_link);
+        } else {
+            self.refuse(&at, "a segment needs a tunnel endpoint (underlay.vtep)");
+        }
+        let port = DesiredLink {
+            master: Some(bridge.to_string()),
+            ..link(access(&underlay.trunk.router, *vlan))
         };
-        self.link(path, LinkId::router(&layer2.devices.vxlan), vxlan);
+        self.link(&at, LinkId::router(access_port), port);
+        if let Some(HostInterface {
+            name,
+            addresses,
+            routes,
+        }) = host_interface
+        {
+            let device = DesiredLink {
+                addresses: nets(addresses),
+                addr_gen: AddrGen::Kernel,
+                ..link(access(&underlay.trunk.host, *vlan))
+            };
+            let path = format!("{path}.hostInterface");
+            self.link(&path, LinkId::host(name), device);
+            self.host_routes(&path, name, routes);
+        }
+    }
+
+    fn gateway(&mut self, path: &str, bridge: &IfName, irb: &Irb, link: &mut DesiredLink) {
+        let Irb {
+            vrf,
+            mac_address,
+            ip_addresses,
+        } = irb;
+        link.mac = Some(*mac_address);
+        link.addresses = nets(ip_addresses);
+        link.addr_gen = AddrGen::Kernel;
+        match self.vrf_named(vrf) {
+            Some(vrf) => link.master = Some(vrf.devices.vrf.to_string()),
+            None => self.refuse(
+                format!("{path}.irb.vrf"),
+                format!("there is no VRF {vrf:?}"),
+            ),
+        }
+        let sysctls = sysctl::gateway(bridge.as_str());
+        self.desired.sysctls.extend(sysctls);
     }
 
     pub(super) fn host_routes(&mut self, path: &str, device: &IfName, routes: &[StaticRoute]) {
@@ -130,22 +154,25 @@ impl Builder<'_> {
     }
 
     fn host_route(&mut self, path: &str, device: &IfName, route: &StaticRoute) -> Option<Route> {
-        if route.bfd_profile.is_some() {
+        let StaticRoute {
+            prefix,
+            next_hop,
+            bfd_profile,
+        } = route;
+        if bfd_profile.is_some() {
             self.refuse(
                 format!("{path}.bfdProfile"),
                 "a host's route has no BFD session",
             );
         }
-        let Some(next_hop) = &route.next_hop else {
+        let Some(NextHop { address, vrf }) = next_hop else {
             return Some(Route::Blackhole);
         };
-        match (next_hop.address, &next_hop.vrf) {
-            (Some(gateway), None) if gateway.is_ipv4() == route.prefix.is_ipv4() => {
-                Some(Route::Via {
-                    gateway,
-                    device: device.to_string(),
-                })
-            }
+        match (*address, vrf) {
+            (Some(gateway), None) if gateway.is_ipv4() == prefix.is_ipv4() => Some(Route::Via {
+                gateway,
+                device: device.to_string(),
+            }),
             (Some(_), None) => {
                 self.refuse(path, "prefix and next hop are of different families");
                 None
@@ -158,5 +185,13 @@ impl Builder<'_> {
                 None
             }
         }
+    }
+}
+
+/// A VLAN of the trunk.
+fn access(trunk: &IfName, vlan: VlanId) -> Kind {
+    Kind::Vlan {
+        parent: Some(trunk.to_string()),
+        id: vlan.get(),
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Nothing here can make a config impossible: a mirror that cannot be had is told of, and all else is made.
 
+use std::collections::BTreeMap;
+
 use api::{
     tcaas::{
         MirrorDirection, Protocol, TrafficMatch,
-        node_network_config::{Gre as GreConfig, GreLayer, MirrorAcl, Vrf},
+        node_network_config::{Gre as GreConfig, GreLayer, Layer2, MirrorAcl, Vrf},
     },
     value::IfName,
 };
@@ -19,20 +21,13 @@ use crate::{
 
 impl Builder<'_> {
     /// After all else, which has the first say on names.
-    pub(super) fn mirrors(&mut self) {
-        let config = self.config;
-        let cluster = config.cluster_vrf.iter();
-        let vrfs: Vec<(String, &Vrf)> = cluster
-            .map(|vrf| ("clusterVRF".to_owned(), vrf))
-            .chain(named("fabricVRFs", &config.fabric_vrfs))
-            .chain(named("localVRFs", &config.local_vrfs))
-            .collect();
-        for (path, vrf) in &vrfs {
+    pub(super) fn mirrors(&mut self, vrfs: &[(String, &Vrf)], layer2s: &BTreeMap<String, Layer2>) {
+        for (path, vrf) in vrfs {
             for (name, gre) in &vrf.gres {
                 self.gre(&format!("{path}.gres.{name}"), vrf, name, gre);
             }
         }
-        for (key, layer2) in &config.layer2s {
+        for (key, layer2) in layer2s {
             // On the access port and not on the bridge, which frames from port to port never pass. What the
             // workload receives is what its port sends.
             let link = LinkId::router(&layer2.devices.access_port);
@@ -42,7 +37,7 @@ impl Builder<'_> {
             };
             self.acls(&format!("layer2s.{key}"), &link, &layer2.mirror_acls, hook);
         }
-        for (path, vrf) in &vrfs {
+        for (path, vrf) in vrfs {
             // Towards the fabric: what comes in here is on its way to the workload.
             let hook = |direction| match direction {
                 MirrorDirection::Ingress => Hook::Ingress,
@@ -67,6 +62,13 @@ impl Builder<'_> {
     }
 
     fn gre(&mut self, path: &str, vrf: &Vrf, name: &str, gre: &GreConfig) {
+        let GreConfig {
+            destination_address,
+            source_address,
+            source_interface,
+            layer,
+            encapsulation_key,
+        } = gre;
         if let Err(why) = name.parse::<IfName>() {
             self.unmirrored(path, why.to_string());
             return;
@@ -77,12 +79,12 @@ impl Builder<'_> {
             self.unmirrored(path, format!("the name {id} is used twice"));
             return;
         }
-        if gre.source_address.is_ipv4() != gre.destination_address.is_ipv4() {
+        if source_address.is_ipv4() != destination_address.is_ipv4() {
             let why = "sourceAddress and destinationAddress are of different families";
             self.unmirrored(path, why);
             return;
         }
-        if let Some(source) = &gre.source_interface
+        if let Some(source) = source_interface
             && !vrf.loopbacks.contains_key(source.as_str())
         {
             let why = format!("the VRF has no loopback {source}");
@@ -90,14 +92,14 @@ impl Builder<'_> {
             return;
         }
         let kind = Kind::Gre(Gre {
-            payload: match gre.layer {
+            payload: match layer {
                 GreLayer::Layer2 => Payload::Frames,
                 GreLayer::Layer3 => Payload::Packets,
             },
-            local: gre.source_address,
-            remote: gre.destination_address,
-            key: gre.encapsulation_key,
-            device: gre.source_interface.as_ref().map(ToString::to_string),
+            local: *source_address,
+            remote: *destination_address,
+            key: *encapsulation_key,
+            device: source_interface.as_ref().map(ToString::to_string),
         });
         let what = format!("tunnel of {}", vrf.devices.vrf);
         let link = DesiredLink {
@@ -116,7 +118,12 @@ impl Builder<'_> {
     ) {
         for (i, acl) in acls.iter().enumerate() {
             let path = format!("{path}.mirrorAcls.{i}");
-            let to = acl.mirror_destination.as_str();
+            let MirrorAcl {
+                traffic_match,
+                mirror_destination,
+                direction,
+            } = acl;
+            let to = mirror_destination.as_str();
             let tunnel = self.desired.links.get(&link.sibling(to));
             if !tunnel.is_some_and(|tunnel| matches!(tunnel.kind, Kind::Gre(_))) {
                 self.unmirrored(
@@ -125,7 +132,7 @@ impl Builder<'_> {
                 );
                 continue;
             }
-            let filters = filters(link, hook(acl.direction), &acl.traffic_match, to);
+            let filters = filters(link, hook(*direction), traffic_match, to);
             if filters.is_empty() {
                 let why = "no packet is like this";
                 self.unmirrored(format!("{path}.trafficMatch"), why);
@@ -135,20 +142,19 @@ impl Builder<'_> {
     }
 }
 
-fn named<'a>(
-    group: &'static str,
-    vrfs: impl IntoIterator<Item = (&'a String, &'a Vrf)>,
-) -> impl Iterator<Item = (String, &'a Vrf)> {
-    let path = move |(name, vrf): (&String, &'a Vrf)| (format!("{group}.{name}"), vrf);
-    vrfs.into_iter().map(path)
-}
-
 /// One filter for each family, and for each protocol with ports where ports are asked for without one.
 fn filters(link: &LinkId, hook: Hook, packets: &TrafficMatch, to: &str) -> Vec<Filter> {
-    let src = packets.src_prefix.map(|prefix| prefix.prefix().net());
-    let dst = packets.dst_prefix.map(|prefix| prefix.prefix().net());
-    let has_ports = packets.src_port.or(packets.dst_port).is_some();
-    let protocols = match packets.protocol {
+    let TrafficMatch {
+        src_prefix,
+        dst_prefix,
+        src_port,
+        dst_port,
+        protocol,
+    } = packets;
+    let src = src_prefix.map(|prefix| prefix.prefix().net());
+    let dst = dst_prefix.map(|prefix| prefix.prefix().net());
+    let has_ports = src_port.or(*dst_port).is_some();
+    let protocols = match *protocol {
         None if has_ports => vec![
             Some(Protocol::Tcp),
             Some(Protocol::Udp),
@@ -176,8 +182,8 @@ fn filters(link: &LinkId, hook: Hook, packets: &TrafficMatch, to: &str) -> Vec<F
                 src: src.filter(|net| net.prefix_len() > 0),
                 dst: dst.filter(|net| net.prefix_len() > 0),
                 protocol: protocol.map(number),
-                src_port: packets.src_port,
-                dst_port: packets.dst_port,
+                src_port: *src_port,
+                dst_port: *dst_port,
                 to: to.to_owned(),
             });
         }

@@ -1,6 +1,9 @@
 //! Policy routes: rules that send some of the cluster VRF's traffic to another VRF's table.
 
-use api::tcaas::{Protocol, TrafficMatch, node_network_config::PolicyRoute};
+use api::tcaas::{
+    Protocol, TrafficMatch,
+    node_network_config::{NextHop, PolicyRoute},
+};
 
 use super::Builder;
 use crate::object::{Domain, Family, Rule};
@@ -43,8 +46,14 @@ impl Builder<'_> {
         policy: &PolicyRoute,
         inputs: impl Fn(Family) -> Vec<String>,
     ) {
-        let next_hop = &policy.next_hop;
-        let table = match (&next_hop.vrf, next_hop.address) {
+        let PolicyRoute {
+            traffic_match,
+            next_hop: NextHop { address, vrf },
+            priority,
+            // Part of `inputs`.
+            interfaces: _,
+        } = policy;
+        let table = match (vrf, address) {
             (Some(name), None) => self.vrf_named(name).map(|vrf| vrf.table),
             _ => None,
         };
@@ -56,7 +65,7 @@ impl Builder<'_> {
             return;
         };
         // Between the kernel's rule for VRFs and ours the packet would already be routed; at 0 it would precede everything.
-        if !(1..1000).contains(&policy.priority) {
+        if !(1..1000).contains(priority) {
             self.refuse(
                 format!("{path}.priority"),
                 "a rule takes effect only before the kernel's rule for VRFs: 1–999",
@@ -69,7 +78,7 @@ impl Builder<'_> {
             src_port,
             dst_port,
             protocol,
-        } = &policy.traffic_match;
+        } = traffic_match;
         let (src, dst) = (
             src_prefix.map(|net| net.prefix().net()),
             dst_prefix.map(|net| net.prefix().net()),
@@ -89,7 +98,7 @@ impl Builder<'_> {
                 protocol: protocol.map(number),
                 src_port: *src_port,
                 dst_port: *dst_port,
-                ..Rule::all(Domain::Router, family, policy.priority, table)
+                ..Rule::all(Domain::Router, family, *priority, table)
             });
             self.desired.rules.extend(rules);
         }

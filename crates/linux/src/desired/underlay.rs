@@ -1,6 +1,6 @@
 //! Namespace, uplinks, tunnel endpoint and trunk.
 
-use api::tcaas::node_network_config::Underlay;
+use api::tcaas::node_network_config::{Trunk, Underlay};
 use ipnet::IpNet;
 
 use super::{Builder, DesiredLink, Timing, nets};
@@ -14,31 +14,49 @@ use crate::{
 pub(crate) const LOCAL_RULE_PRIORITY: u32 = 32765;
 
 impl Builder<'_> {
-    pub(super) fn underlay(&mut self) {
-        let Some(underlay) = &self.config.underlay else {
-            return;
-        };
-        if !is_file_name(&underlay.namespace) {
-            let why = format!("{:?} cannot name a namespace", underlay.namespace);
+    pub(super) fn underlay(&mut self, underlay: &Underlay) {
+        let Underlay {
+            // The operator's.
+            source: _,
+            namespace,
+            // FRR's: AS number, router id, sessions and their restart.
+            asn: _,
+            router_id: _,
+            neighbors: _,
+            graceful_restart: _,
+            nics,
+            vtep,
+            // The bridge of each L3 VNI has it: `l3_vni`.
+            router_mac: _,
+            trunk,
+        } = underlay;
+        if !is_file_name(namespace) {
+            let why = format!("{namespace:?} cannot name a namespace");
             self.refuse("underlay.namespace", why);
             return;
         }
-        self.desired.namespace = Some(underlay.namespace.clone());
-        self.desired.nics = underlay.nics.iter().map(ToString::to_string).collect();
-        self.desired.loopback = underlay.vtep.map(IpNet::from).into_iter().collect();
+        self.desired.namespace = Some(namespace.clone());
+        self.desired.nics = nics.iter().map(ToString::to_string).collect();
+        self.desired.loopback = vtep.map(IpNet::from).into_iter().collect();
         self.desired.sysctls.extend(sysctl::router());
         let local = Family::BOTH
             .map(|family| Rule::all(Domain::Router, family, LOCAL_RULE_PRIORITY, TABLE_LOCAL));
         self.desired.rules.extend(local);
-        self.trunk(underlay);
+        self.trunk(trunk);
     }
 
     /// The pair that joins the two namespaces. Its router's end lies in the cluster VRF when it has addresses.
-    fn trunk(&mut self, underlay: &Underlay) {
-        let trunk = &underlay.trunk;
-        let (host, router) = (LinkId::host(&trunk.host), LinkId::router(&trunk.router));
+    fn trunk(&mut self, trunk: &Trunk) {
+        let Trunk {
+            host,
+            router,
+            mtu,
+            host_addresses,
+            router_addresses,
+        } = trunk;
+        let (host, router) = (LinkId::host(host), LinkId::router(router));
         let end = |peer: &LinkId| DesiredLink {
-            mtu: Some(trunk.mtu.get().into()),
+            mtu: Some(mtu.get().into()),
             ..DesiredLink::new(
                 Kind::Veth {
                     peer: Some(peer.clone()),
@@ -48,9 +66,9 @@ impl Builder<'_> {
             )
         };
         let mut host_end = end(&router);
-        host_end.addresses = nets(&trunk.host_addresses);
+        host_end.addresses = nets(host_addresses);
         let mut router_end = end(&host);
-        router_end.addresses = nets(&trunk.router_addresses);
+        router_end.addresses = nets(router_addresses);
         for end in [&mut host_end, &mut router_end] {
             if !end.addresses.is_empty() {
                 end.addr_gen = crate::object::AddrGen::Kernel;

@@ -1,8 +1,10 @@
 //! VRFs: device, unreachable default, the bridge and VXLAN of an L3 VNI, and loopbacks.
 
+use std::collections::BTreeMap;
+
 use api::{
-    tcaas::node_network_config::Vrf,
-    value::{IfName, InvalidValue},
+    tcaas::node_network_config::{Loopback, Underlay, Vrf, VrfDevices},
+    value::{IfName, InvalidValue, Mtu, Vni},
 };
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
@@ -13,60 +15,84 @@ use crate::object::{BridgePort, Domain, Kind, LinkId, Route, RouteId};
 /// over it, and without it a packet that finds none would be looked up in the tables behind.
 pub(crate) const UNREACHABLE_METRIC: u32 = 4_278_198_272;
 
+/// The VXLAN of a VRF.
+#[derive(Clone, Copy)]
+struct L3Vni {
+    vni: Vni,
+    port: u16,
+    mtu: Mtu,
+}
+
 impl Builder<'_> {
-    pub(super) fn vrfs(&mut self) {
-        let config = self.config;
-        if let Some(vrf) = &config.cluster_vrf {
-            self.vrf("clusterVRF", vrf);
-        }
-        for (group, vrfs) in [
-            ("fabricVRFs", &config.fabric_vrfs),
-            ("localVRFs", &config.local_vrfs),
-        ] {
-            for (name, vrf) in vrfs {
-                self.vrf(&format!("{group}.{name}"), vrf);
-            }
+    pub(super) fn vrfs(&mut self, vrfs: &[(String, &Vrf)]) {
+        for (path, vrf) in vrfs {
+            self.vrf(path, vrf);
         }
         self.policy_routes();
     }
 
     fn vrf(&mut self, path: &str, vrf: &Vrf) {
-        if self.config.underlay.is_none() {
+        let Vrf {
+            vni,
+            // FRR's: what is announced and taken, with whom, and routes, which `staticd` has.
+            evpn_import_route_targets: _,
+            evpn_export_route_targets: _,
+            evpn_export_filter: _,
+            bgp_peers: _,
+            vrf_imports: _,
+            static_routes: _,
+            redistribute: _,
+            loopbacks,
+            // After all VRFs: `policy_routes`.
+            policy_routes: _,
+            // After all else: `mirrors`.
+            mirror_acls: _,
+            gres: _,
+            table,
+            devices,
+            mtu,
+            vxlan_port,
+        } = vrf;
+        let Some(underlay) = &self.config.underlay else {
             self.refuse(path, "a VRF needs an underlay");
             return;
-        }
-        if matches!(vrf.table, 0 | 253..=255) {
-            let why = format!("table {} is the kernel's own", vrf.table);
+        };
+        if matches!(table, 0 | 253..=255) {
+            let why = format!("table {table} is the kernel's own");
             self.refuse(format!("{path}.table"), why);
         }
         let device = DesiredLink::new(
-            Kind::Vrf { table: vrf.table },
-            &format!("vrf {}", vrf.devices.vrf),
+            Kind::Vrf { table: *table },
+            &format!("vrf {}", devices.vrf),
             Timing::Before,
         );
-        self.link(path, LinkId::router(&vrf.devices.vrf), device);
+        self.link(path, LinkId::router(&devices.vrf), device);
         for prefix in [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())] {
             let id = RouteId {
                 domain: Domain::Router,
-                table: vrf.table,
+                table: *table,
                 prefix,
                 metric: UNREACHABLE_METRIC,
             };
             if self.desired.routes.insert(id, Route::Unreachable).is_some() {
-                let why = format!("table {} is used twice", vrf.table);
+                let why = format!("table {table} is used twice");
                 self.refuse(format!("{path}.table"), why);
                 break;
             }
         }
-        self.l3_vni(path, vrf);
-        self.loopbacks(path, vrf);
+        if let Some(vni) = vni {
+            let vxlan = L3Vni {
+                vni: *vni,
+                port: *vxlan_port,
+                mtu: *mtu,
+            };
+            self.l3_vni(path, devices, vxlan, underlay);
+        }
+        self.loopbacks(path, &devices.vrf, loopbacks);
     }
 
-    fn l3_vni(&mut self, path: &str, vrf: &Vrf) {
-        let Some(vni) = vrf.vni else { return };
-        let Some(underlay) = &self.config.underlay else {
-            return;
-        };
+    fn l3_vni(&mut self, path: &str, devices: &VrfDevices, l3: L3Vni, underlay: &Underlay) {
+        let L3Vni { vni, port, mtu } = l3;
         let Some(vtep) = underlay.vtep else {
             self.refuse(
                 format!("{path}.vni"),
@@ -74,28 +100,29 @@ impl Builder<'_> {
             );
             return;
         };
-        let (Some(bridge), Some(vxlan)) = (&vrf.devices.bridge, &vrf.devices.vxlan) else {
+        let VrfDevices { vrf, bridge, vxlan } = devices;
+        let (Some(bridge), Some(vxlan)) = (bridge, vxlan) else {
             self.refuse(
                 format!("{path}.devices"),
                 "a VNI needs names for its bridge and VXLAN",
             );
             return;
         };
-        let what = format!("vrf {} vni {vni}", vrf.devices.vrf);
+        let what = format!("vrf {vrf} vni {vni}");
         let bridge_link = DesiredLink {
-            mtu: Some(vrf.mtu.get().into()),
+            mtu: Some(mtu.get().into()),
             mac: Some(underlay.router_mac),
-            master: Some(vrf.devices.vrf.to_string()),
+            master: Some(vrf.to_string()),
             ..DesiredLink::new(Kind::Bridge, &what, Timing::Split)
         };
         let kind = Kind::Vxlan {
             vni: vni.get(),
-            port: vrf.vxlan_port,
+            port,
             local: Some(vtep),
             learning: false,
         };
         let vxlan_link = DesiredLink {
-            mtu: Some(vrf.mtu.get().into()),
+            mtu: Some(mtu.get().into()),
             master: Some(bridge.to_string()),
             port: Some(BridgePort {
                 neigh_suppress: false,
@@ -109,20 +136,16 @@ impl Builder<'_> {
         self.link(&at, LinkId::router(vxlan), vxlan_link);
     }
 
-    fn loopbacks(&mut self, path: &str, vrf: &Vrf) {
-        for (name, loopback) in &vrf.loopbacks {
+    fn loopbacks(&mut self, path: &str, vrf: &IfName, loopbacks: &BTreeMap<String, Loopback>) {
+        for (name, Loopback { ip_addresses }) in loopbacks {
             let path = format!("{path}.loopbacks.{name}");
             let Some(name) = self.device_name(&path, name) else {
                 continue;
             };
             let link = DesiredLink {
-                master: Some(vrf.devices.vrf.to_string()),
-                addresses: nets(&loopback.ip_addresses),
-                ..DesiredLink::new(
-                    Kind::Dummy,
-                    &format!("loopback of {}", vrf.devices.vrf),
-                    Timing::Before,
-                )
+                master: Some(vrf.to_string()),
+                addresses: nets(ip_addresses),
+                ..DesiredLink::new(Kind::Dummy, &format!("loopback of {vrf}"), Timing::Before)
             };
             self.link(&path, LinkId::router(name), link);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use compiler::rollout::Removal;
 use explain::{
     plan::{Cause, Change, ChangeKind, Group, Plan, plan},
     provenance::{Field, Trace},
@@ -77,8 +78,12 @@ fn story(plan: &Plan) -> String {
     if !radius.namespaces.is_empty() {
         text.push(format!("in       {}\n", listed(namespaces, NAMES)));
     }
+    text.extend(approvals(&plan.needs_approval));
     if plan.waves.is_empty() {
-        text.push("rollout  no waves: only mirrors change, which are written at once\n".to_owned());
+        if !plan.at_once.is_empty() {
+            let line = "rollout  no waves: only mirrors change, which are written at once\n";
+            text.push(line.to_owned());
+        }
     } else {
         text.push(format!("rollout  {}\n", waves(&plan.waves)));
         if !plan.at_once.is_empty() {
@@ -87,6 +92,20 @@ fn story(plan: &Plan) -> String {
         }
     }
     text.concat()
+}
+
+/// The nodes that keep their config until somebody approves the new one, by what that takes away.
+fn approvals(removals: &BTreeMap<String, Removal>) -> Vec<String> {
+    let mut nodes: BTreeMap<Removal, Vec<String>> = BTreeMap::new();
+    for (node, removal) in removals {
+        nodes.entry(*removal).or_default().push(node.clone());
+    }
+    let line = |(removal, nodes): (Removal, Vec<String>)| {
+        let names = listed(nodes.into_iter(), NAMES);
+        let text = format!("approval {names}: removes {removal}; not published before approval\n");
+        styled(Style::Red, &text)
+    };
+    nodes.into_iter().map(line).collect()
 }
 
 fn waves(waves: &[Vec<String>]) -> String {

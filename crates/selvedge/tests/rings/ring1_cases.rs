@@ -146,6 +146,11 @@ impl Story {
         let platform: Vec<Value> = platform.map(|object| object.manifest()).collect();
         put("platform.yaml".to_owned(), &platform)?;
         put("status.yaml".to_owned(), &self.statuses())?;
+        let removals = compilation.removals.iter();
+        let removals: Vec<Value> = removals
+            .map(|(node, removal)| json!({"node": node, "needsApproval": removal}))
+            .collect();
+        put("approvals.yaml".to_owned(), &removals)?;
         for (node, config) in &compilation.nodes {
             let mut spec = config.spec("");
             put(

@@ -14,6 +14,10 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Underlay {
+    /// The `Underlay` object that this was made from, as `namespace/name`. The node does nothing with it: the operator keeps a node on its
+    /// Underlay by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// Name of the network namespace that holds the router domain.
     pub namespace: String,
     /// AS number of the router.

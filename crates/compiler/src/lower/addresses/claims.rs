@@ -21,7 +21,7 @@ use crate::{
     },
     lower::{
         intent,
-        low_level::{HandWritten, LowLevelObject},
+        low_level::{HandWritten, LowLevelObject, StoredByOwner},
         routing::subnets,
     },
     memo::Query,
@@ -92,7 +92,9 @@ impl Query for ClaimsOn {
         };
         for subject in view.who::<ConsumersByPool>(pool).iter() {
             claims.claimants.extend(claimant(view, subject));
-            if let Some(segment) = nodes::segment(view, subject) {
+            if let Some(segment) = nodes::segment(view, subject)
+                && (was_served(view, subject) || intent::is_servable(view, subject))
+            {
                 claims.claimants.extend(nodes::claimants(view, &segment));
             }
         }
@@ -160,7 +162,7 @@ fn claimant(view: &View<'_>, subject: &ObjectRef) -> Option<Claimant> {
     };
     // One that was never served, and cannot be, holds nothing.
     let holds = !claim.held.is_empty() || matches!(claim.want, Want::Rest { held: true });
-    if !holds && !intent::is_servable(view, subject) {
+    if !holds && !was_served(view, subject) && !intent::is_servable(view, subject) {
         return None;
     }
     Some(Claimant {
@@ -170,6 +172,12 @@ fn claimant(view: &View<'_>, subject: &ObjectRef) -> Option<Claimant> {
         claim,
         without_pool: false,
     })
+}
+
+/// Whether an intent became something before: it may run, also where its status was lost.
+fn was_served(view: &View<'_>, subject: &ObjectRef) -> bool {
+    let is_intent = subject.kind.intent().is_some();
+    is_intent && view.has::<StoredByOwner>(&Some(subject.clone()))
 }
 
 /// What a service holds: what its status says, or, where that was lost, what it announces.

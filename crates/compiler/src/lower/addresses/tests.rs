@@ -278,8 +278,9 @@ fn vrfs_that_reach_a_gateway_and_a_service_touch_the_service() {
         named("VRF", name, spec)
     };
     let gateway = json!({"networkRef": "a", "interfaceName": "a"});
+    let attached = json!({"ipv4": {"cidr": "10.0.0.0/24"}, "vlan": 5, "vni": 50});
     let mut cluster = Cluster::new(&[
-        network("a", "10.0.0.0/24"),
+        named("Network", "a", attached),
         network("b", "10.0.0.0/28"),
         network("c", "10.0.1.0/24"),
         reaching(named("Layer2Attachment", "a", gateway), "x"),

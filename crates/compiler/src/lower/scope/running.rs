@@ -171,7 +171,8 @@ impl Index for RunningTunnels {
     }
 }
 
-fn runs_tunnel(view: &View<'_>, name: &str, spec: &MirrorTargetSpec) -> bool {
+/// Whether some node has the tunnel of a target.
+pub(crate) fn runs_tunnel(view: &View<'_>, name: &str, spec: &MirrorTargetSpec) -> bool {
     let device = names::mirror_tunnel(name, spec.kind).to_string();
     let tunnels = view.who::<RunningTunnels>(&(spec.destination_vrf.to_string(), device));
     tunnels.contains(&(spec.destination_ip, spec.key))
