@@ -29,7 +29,7 @@ pub use self::{
         VrfDevices, VrfImport,
     },
 };
-use crate::meta::Conditions;
+use crate::{meta::Conditions, selvedge::Health};
 
 /// The version of this contract that the code at hand writes and reads.
 ///
@@ -103,6 +103,9 @@ pub struct NodeNetworkConfigSpec {
     /// Loopbacks of the host, by the name of the device that is made.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub host_loopbacks: BTreeMap<String, HostLoopback>,
+    /// What the node checks before it keeps this config.
+    #[serde(default, skip_serializing_if = "Health::is_default")]
+    pub health: Health,
 }
 
 fn contract_version() -> u32 {
