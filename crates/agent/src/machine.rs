@@ -12,14 +12,20 @@
 //! * it is confirmed only after a measurement that is no worse than the baseline;
 //! * a machine that starts with a journal that names a trial restores the confirmed config first.
 
+mod event;
 mod status;
+mod trial;
 
 use std::{sync::Arc, time::Duration};
 
-pub use self::status::{Drift, State, Status};
+use self::trial::{confirm_deadline, confirmed};
+pub use self::{
+    event::{Action, Event, Fault, Means, Outcome, Told},
+    status::{Drift, State, Status},
+};
 use crate::{
     config::{Config, Time},
-    health::{self, Health},
+    health::Health,
     journal::{Journal, Rejected},
 };
 
@@ -37,95 +43,6 @@ const REPAIR_MEMORY: Duration = Duration::from_mins(5);
 const FREE_REPAIRS: usize = 5;
 /// How often the node is compared with its config without any sign of drift.
 const RESYNC: Duration = Duration::from_secs(30);
-
-/// What happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The agent has started and read its journal.
-    Started {
-        /// Whether the kernel holds objects of Selvedge.
-        has_objects: bool,
-        /// Whether the machine was rebooted after the journal was written.
-        rebooted: bool,
-    },
-    /// The node's config arrived; also when it is the one already known.
-    Told(Told),
-    /// The time to wait for has come.
-    Woken,
-    /// Somebody changed the kernel or FRR.
-    Drifted,
-    /// The journal was written, or why not.
-    Saved(Result<(), String>),
-    /// Health was measured.
-    Measured(Health),
-    /// A config was applied.
-    Applied(Result<Outcome, Fault>),
-}
-
-/// A config as the API server or a file has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// The config.
-    pub config: Arc<Config>,
-    /// Value of the retry annotation: a new value makes a config that was taken back be tried again.
-    pub retry: Option<String>,
-    /// Why the config cannot be used at all, such as a newer contract.
-    pub refusal: Option<String>,
-}
-
-/// A successful apply.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Whether something had to be changed.
-    pub changed: bool,
-    /// What the node cannot do of the config.
-    pub notes: Vec<String>,
-    /// Mirrors that could not be set up.
-    pub mirror_failures: Vec<String>,
-}
-
-/// A failed apply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The failing step and its error, without secrets.
-    pub message: String,
-    /// Whether another attempt with the same config cannot succeed.
-    pub permanent: bool,
-    /// Whether FRR failed, so that starting it anew may help.
-    pub of_frr: bool,
-}
-
-/// What to do next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Wait for an event, at most until this time.
-    Wait(Time),
-    /// Write the journal.
-    Save(Journal),
-    /// Measure health.
-    Measure {
-        /// Whose uplinks and sessions are measured; none for a node without a config.
-        router: Option<Arc<Config>>,
-        /// Whose probes are run.
-        probes: Arc<Config>,
-    },
-    /// Make the node what the config says.
-    Apply {
-        /// The config.
-        config: Arc<Config>,
-        /// By which means.
-        means: Means,
-    },
-}
-
-/// How a config is brought onto the node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Means {
-    /// By the least change of kernel and FRR.
-    LeastChange,
-    /// By the least change of the kernel; FRR is stopped and started from the config.
-    FreshFrr,
-}
 
 /// A config between its baseline and its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -342,62 +259,6 @@ impl Machine {
             .then_some(told)
     }
 
-    fn is_superseded(&mut self, trial: &Trial) -> bool {
-        let Some(told) = self.told.clone().filter(|told| told.refusal.is_none()) else {
-            return false;
-        };
-        let fingerprint = told.config.fingerprint();
-        fingerprint != trial.fingerprint && self.journal.rejection(&fingerprint).is_none()
-    }
-
-    /// Goes on with a newer config. The baseline stays the one before the first change.
-    fn supersede(&mut self, trial: Trial, now: Time) -> Action {
-        let Some(told) = self.told.clone() else {
-            return self.apply(trial);
-        };
-        let confirmed = self.journal.confirmed.as_ref();
-        if confirmed.is_some_and(|it| it.fingerprint() == told.config.fingerprint()) {
-            return self.restore(Means::LeastChange);
-        }
-        self.announce(told.config, trial.baseline, now)
-    }
-
-    fn announce(&mut self, config: Arc<Config>, baseline: Health, now: Time) -> Action {
-        let trial = Trial {
-            fingerprint: config.fingerprint(),
-            deadline: now + confirm_deadline(&config),
-            config: Arc::clone(&config),
-            baseline,
-            healthy_since: None,
-            problem: None,
-        };
-        self.phase = Phase::Announce { trial };
-        let journal = Journal {
-            trying: Some(config),
-            ..self.journal.clone()
-        };
-        Action::Save(journal)
-    }
-
-    fn apply(&mut self, trial: Trial) -> Action {
-        let config = Arc::clone(&trial.config);
-        self.running = None;
-        self.phase = Phase::Apply { trial };
-        Action::Apply {
-            config,
-            means: Means::LeastChange,
-        }
-    }
-
-    fn probe(&mut self, trial: Trial) -> Action {
-        let config = Arc::clone(&trial.config);
-        self.phase = Phase::Probe { trial };
-        Action::Measure {
-            router: Some(Arc::clone(&config)),
-            probes: config,
-        }
-    }
-
     fn saved(&mut self, outcome: Result<(), String>, now: Time) -> Action {
         match (self.phase.clone(), outcome) {
             (Phase::Announce { mut trial }, Ok(())) => {
@@ -457,56 +318,6 @@ impl Machine {
             router: Some(Arc::clone(&confirmed)),
             probes: confirmed,
         }
-    }
-
-    fn measured(&mut self, health: Health, now: Time) -> Action {
-        match self.phase.clone() {
-            Phase::Baseline { config } => self.announce(config, health, now),
-            Phase::Probe { mut trial } => {
-                let worse = health::regressions(&trial.baseline, &health);
-                self.unhealthy = health.failures().collect();
-                if !worse.is_empty() {
-                    trial.healthy_since = None;
-                    return self.not_yet(trial, worse.join("; "), now);
-                }
-                let since = *trial.healthy_since.get_or_insert(now);
-                if now < since + SETTLE {
-                    self.phase = Phase::Settle {
-                        trial,
-                        at: now + PROBE_INTERVAL,
-                    };
-                    return self.proceed(now);
-                }
-                let journal = confirmed(&self.journal, &trial);
-                self.phase = Phase::Confirm { trial };
-                Action::Save(journal)
-            }
-            Phase::ProbeRestored => {
-                self.unhealthy = health.failures().collect();
-                self.phase = Phase::Idle { next: now + RESYNC };
-                self.idle(now + RESYNC, now)
-            }
-            _ => self.proceed(now),
-        }
-    }
-
-    /// The trial is not confirmed yet: it is looked at again, or taken back.
-    fn not_yet(&mut self, mut trial: Trial, problem: String, now: Time) -> Action {
-        self.error = Some(problem.clone());
-        if now >= trial.deadline && !self.is_superseded(&trial) {
-            return self.take_back(&trial, problem);
-        }
-        trial.problem = Some(problem);
-        self.phase = Phase::Settle {
-            trial,
-            at: now + PROBE_INTERVAL,
-        };
-        self.proceed(now)
-    }
-
-    fn take_back(&mut self, trial: &Trial, reason: String) -> Action {
-        self.reject(trial.fingerprint.clone(), reason);
-        self.restore(Means::LeastChange)
     }
 
     fn reject(&mut self, fingerprint: String, reason: String) {
@@ -622,22 +433,6 @@ impl Machine {
             Err(_overflow) => LONGEST_PAUSE,
         }
     }
-}
-
-/// The journal in which the trial is confirmed.
-fn confirmed(journal: &Journal, trial: &Trial) -> Journal {
-    let mut journal = Journal {
-        confirmed: Some(Arc::clone(&trial.config)),
-        trying: None,
-        adopted: false,
-        ..journal.clone()
-    };
-    journal.accept(&trial.fingerprint);
-    journal
-}
-
-fn confirm_deadline(config: &Config) -> Duration {
-    Duration::from_secs(config.spec.health.confirm_deadline.get().into())
 }
 
 #[cfg(test)]

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use crate::support::{SELVEDGE, progress, repository, selvedge};
 
 /// A node that is plugged into a leaf, without any cluster.
-struct Node {
-    fabric: Fabric,
+pub(crate) struct Node {
+    pub(crate) fabric: Fabric,
 }
 
 impl Node {
-    fn start() -> anyhow::Result<Self> {
+    pub(crate) fn start() -> anyhow::Result<Self> {
         parts::prepare_machine(&progress)?;
         let tree = Tree::for_guests(&progress)?;
         let fabric = Fabric::builder()
@@ -29,7 +29,7 @@ impl Node {
     }
 
     /// Applies a config and returns what the program says.
-    fn apply(&self, config: &Value) -> anyhow::Result<Output> {
+    pub(crate) fn apply(&self, config: &Value) -> anyhow::Result<Output> {
         let node = self.fabric.at("worker-3")?;
         node.write("/run/config.json", &config.to_string())?;
         Ok(node.output(
@@ -46,7 +46,20 @@ impl Node {
         Ok(first.trim().to_owned())
     }
 
-    fn script(&self, script: &str) -> anyhow::Result<String> {
+    /// The host's devices with their addresses, without what the kernel gives by itself.
+    pub(crate) fn links_of_host(&self) -> anyhow::Result<String> {
+        self.script(
+            "ip -br address | awk '{for (i = 3; i <= NF; i++) if ($i !~ /^fe80/) print $1, $i}'",
+        )
+    }
+
+    /// FRR's daemons of the node.
+    pub(crate) fn daemons(&self) -> anyhow::Result<String> {
+        let daemons = self.script("pidof mgmtd zebra staticd bfdd bgpd || true")?;
+        Ok(daemons.trim().to_owned())
+    }
+
+    pub(crate) fn script(&self, script: &str) -> anyhow::Result<String> {
         Ok(self.fabric.at("worker-3")?.script(script)?)
     }
 
@@ -57,7 +70,7 @@ impl Node {
 }
 
 /// The config of the node in a world made of the shipped example, without the given attachments.
-fn config(without: &[&str]) -> anyhow::Result<Value> {
+pub(crate) fn config(without: &[&str]) -> anyhow::Result<Value> {
     let example = std::fs::read_to_string(repository("examples/two-tenants.yaml"))?;
     let left_out = |document: &&str| {
         let of = |name: &&str| {
@@ -77,10 +90,13 @@ fn config(without: &[&str]) -> anyhow::Result<Value> {
         String::from_utf8_lossy(&output.stderr)
     );
     let configs: Vec<Value> = serde_json::from_slice(&output.stdout)?;
-    configs
+    let mut config = configs
         .into_iter()
         .next()
-        .ok_or_else(|| anyhow::anyhow!("there is no config"))
+        .ok_or_else(|| anyhow::anyhow!("there is no config"))?;
+    // The example's neighbor is not the lab's leaf: sessions are for the tests that are about them.
+    config["spec"]["health"] = json!({"sessions": false, "confirmDeadline": "5s"});
+    Ok(config)
 }
 
 #[test]
