@@ -1,10 +1,13 @@
 //! The API server: the node's config as it comes, passwords, and the probe.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use api::{
     meta::SecretReference,
-    tcaas::{NodeNetworkConfig, NodeNetworkConfigSpec, node_network_config::RETRY_ANNOTATION},
+    tcaas::{
+        NodeNetworkConfig, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
+        node_network_config::RETRY_ANNOTATION,
+    },
 };
 use futures::{
     StreamExt as _,
@@ -19,14 +22,17 @@ use kube::{
         watcher::{self, Event},
     },
 };
-use tokio::{sync::mpsc, time};
+use tokio::{
+    sync::{mpsc, watch},
+    time,
+};
 
 use crate::{
     config::{Config, ResolvedSecret},
     machine::Told,
     once::refusal,
     probe::ApiServer,
-    report::chain,
+    report::{chain, write_all},
 };
 
 /// How long a connection may take to come up, and an answer to come.
@@ -40,33 +46,69 @@ const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
 /// Before Secrets that could not be read are asked for again.
 const SECRET_PAUSE: Duration = Duration::from_secs(5);
 
-/// The cluster as one node sees it.
-#[derive(Clone, Debug)]
+/// Before another attempt to make a client.
+const CLIENT_PAUSE: Duration = Duration::from_secs(5);
+
+/// Says how the API server is reached; asked anew for each connection, because files and tokens change.
+pub type Connect = Arc<dyn Fn() -> BoxFuture<'static, Result<kube::Config, String>> + Send + Sync>;
+
+/// The cluster as one node sees it. Nothing of it is needed to restore a node, so nothing here ends the agent.
+#[derive(Clone)]
 pub(crate) struct Cluster {
-    config: kube::Config,
+    connect: Connect,
     node: String,
     /// Where Secrets are whose reference names no namespace.
     secrets: String,
 }
 
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("node", &self.node)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Cluster {
-    pub(crate) fn new(mut config: kube::Config, node: &str, secrets: &str) -> Self {
-        config.connect_timeout = Some(CONNECT_PATIENCE);
-        config.read_timeout = Some(READ_PATIENCE);
-        config.write_timeout = Some(REQUEST_PATIENCE);
+    pub(crate) fn new(connect: Connect, node: &str, secrets: &str) -> Self {
         Self {
-            config,
+            connect,
             node: node.to_owned(),
             secrets: secrets.to_owned(),
         }
     }
 
-    pub(crate) fn client(&self) -> Result<Client, kube::Error> {
-        Client::try_from(self.config.clone())
+    async fn client(&self) -> Result<Client, String> {
+        let mut config = (self.connect)().await?;
+        config.connect_timeout = Some(CONNECT_PATIENCE);
+        config.read_timeout = Some(READ_PATIENCE);
+        config.write_timeout = Some(REQUEST_PATIENCE);
+        Client::try_from(config).map_err(|error| chain(&error))
+    }
+
+    /// Speaks with the API server for as long as the agent lives: configs in, reports out.
+    pub(crate) async fn serve(
+        self,
+        told: mpsc::Sender<Told>,
+        reports: watch::Receiver<Option<NodeNetworkConfigStatus>>,
+    ) {
+        let client = loop {
+            match self.client().await {
+                Ok(client) => break client,
+                Err(error) => {
+                    tracing::warn!(error, "there is no way to the API server");
+                    time::sleep(CLIENT_PAUSE).await;
+                }
+            }
+        };
+        let api: Api<NodeNetworkConfig> = Api::all(client.clone());
+        let node = self.node.clone();
+        let reports = write_all(api, node, reports);
+        futures::join!(self.watch(client, told), reports);
     }
 
     /// Sends on each config of the node as it comes, for as long as somebody listens.
-    pub(crate) async fn watch(self, client: Client, told: mpsc::Sender<Told>) {
+    async fn watch(&self, client: Client, told: mpsc::Sender<Told>) {
         let resource = ApiResource::erase::<NodeNetworkConfig>(&());
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         let only_mine = watcher::Config::default()
@@ -193,7 +235,7 @@ impl ApiServer for Cluster {
     /// A connection of its own for each request: one that is open already says nothing about a new one.
     fn reach(&self) -> BoxFuture<'_, Result<(), String>> {
         async {
-            let client = self.client().map_err(|error| chain(&error))?;
+            let client = self.client().await?;
             let api: Api<NodeNetworkConfig> = Api::all(client);
             // An answer of the API server is enough, whatever it is.
             match api.get_metadata_opt(&self.node).await {

@@ -318,6 +318,8 @@ async fn end(daemons: &[Daemon]) -> Result<(), Error> {
     for daemon in daemons.iter().rev() {
         for signal in [Signal::TERM, Signal::KILL] {
             daemon.signal(signal);
+            // One that is stopped hears of nothing but this, and of its end.
+            daemon.signal(Signal::CONT);
             let gone = async {
                 while daemon.is_alive() {
                     time::sleep(POLL).await;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use api::tcaas::{NodeNetworkConfig, NodeNetworkConfigStatus};
-use kube::Api;
+use api::tcaas::NodeNetworkConfigStatus;
 use linux::netlink::Changes;
 use tokio::{
     sync::{mpsc, watch},
@@ -11,7 +10,7 @@ use tokio::{
 };
 
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, Connect},
     daemons::{self, Daemon, Paths},
     lock::{self, Lock},
     machine::{Action, Event, Told},
@@ -24,7 +23,7 @@ use crate::{
 /// How long another agent may take to end before this one gives up.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// Changes come in groups; one look is enough for a group.
-const DEBOUNCE: Duration = Duration::from_millis(100);
+const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// How the daemon works.
 #[derive(Clone, Debug)]
@@ -53,9 +52,6 @@ pub enum Error {
     /// The kernel could not be opened.
     #[error("failed to open this node")]
     Kernel(#[source] Failure),
-    /// There can be no client of the API server.
-    #[error("failed to make a client of the API server")]
-    Client(#[source] kube::Error),
     /// A thread could not be started.
     #[error("failed to start a thread")]
     Thread(#[source] std::io::Error),
@@ -66,13 +62,13 @@ pub enum Error {
 
 /// Keeps this node what its config says, until `stop` is done. A change that is under way is brought to its end first.
 pub async fn run(
-    config: kube::Config,
+    connect: Connect,
     options: Options,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let _lock = lock(&options.paths).await?;
     let watchdog = Watchdog::start().map_err(Error::Thread)?;
-    let cluster = Cluster::new(config, &options.node, &options.secrets_namespace);
+    let cluster = Cluster::new(connect, &options.node, &options.secrets_namespace);
     let reconciler = Reconciler::open(
         options.paths.clone(),
         &options.namespace,
@@ -81,15 +77,9 @@ pub async fn run(
     .map_err(Error::Kernel)?;
     let (node, started) = Node::open(reconciler, Some(Box::new(cluster.clone()))).await?;
 
-    let client = cluster.client().map_err(Error::Client)?;
     let (tell, told) = mpsc::channel(1);
     let (statuses, reports) = watch::channel(None);
-    let api: Api<NodeNetworkConfig> = Api::all(client.clone());
-    let name = options.node.clone();
-    let tasks = [
-        tokio::spawn(cluster.watch(client, tell)),
-        tokio::spawn(report::write_all(api, name, reports)),
-    ];
+    let task = tokio::spawn(cluster.serve(tell, reports));
     let mut agent = Agent {
         node,
         options,
@@ -100,9 +90,7 @@ pub async fn run(
         changes: None,
     };
     let ended = agent.run(started, stop).await;
-    for task in tasks {
-        task.abort();
-    }
+    task.abort();
     ended
 }
 

@@ -118,7 +118,7 @@ pub(crate) struct Ask {
 }
 
 /// How the cluster is reached.
-#[derive(Debug, Flags)]
+#[derive(Clone, Debug, Flags)]
 pub(crate) struct Cluster {
     /// Kubeconfig file [default: in a pod the pod's own account, else $KUBECONFIG or ~/.kube/config]
     #[arg(long, value_name = "PATH")]

@@ -1,8 +1,8 @@
 //! `selvedge agent`
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use agent::{Options, Paths};
+use agent::{Connect, Options, Paths};
 use anyhow::Context;
 use api::tcaas::{NodeNetworkConfig, NodeNetworkConfigSpec};
 use compiler::names::ROUTER_NAMESPACE;
@@ -23,7 +23,14 @@ pub(super) fn run(args: &Agent) -> anyhow::Result<Verdict> {
     let node = args.node.as_deref().context("--node is needed")?;
     crate::telemetry::init();
     super::runtime()?.block_on(async {
-        let config = super::configuration(&args.cluster).await?;
+        let cluster = args.cluster.clone();
+        let connect: Connect = Arc::new(move || {
+            let cluster = cluster.clone();
+            Box::pin(async move {
+                let config = super::configuration(&cluster).await;
+                config.map_err(|error| format!("{error:#}"))
+            })
+        });
         let options = Options {
             node: node.to_owned(),
             paths: paths(&args.places),
@@ -32,7 +39,7 @@ pub(super) fn run(args: &Agent) -> anyhow::Result<Verdict> {
             report_only: args.report_unmanaged_lines,
         };
         tracing::info!(version = env!("CARGO_PKG_VERSION"), node, "agent starts");
-        agent::run(config, options, super::stop_signal()?)
+        agent::run(connect, options, super::stop_signal()?)
             .await
             .map_err(anyhow::Error::from)
     })?;
