@@ -36,3 +36,5 @@ mod ring4_safety;
 mod ring5;
 #[path = "rings/ring6.rs"]
 mod ring6;
+#[path = "rings/ring6_cut_off.rs"]
+mod ring6_cut_off;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lab::{
-    fabric::Fabric,
+    fabric::{Builder, Fabric},
     host::Output,
     parts::{self, Tree},
 };
@@ -18,12 +18,21 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn start() -> anyhow::Result<Self> {
+        Self::start_with(|plan| plan)
+    }
+
+    /// A node that can lose its power alone.
+    pub(crate) fn start_in_a_guest_of_its_own() -> anyhow::Result<Self> {
+        Self::start_with(Builder::guest_per_node)
+    }
+
+    fn start_with(more: impl FnOnce(Builder) -> Builder) -> anyhow::Result<Self> {
         parts::prepare_machine(&progress)?;
         let tree = Tree::for_guests(&progress)?;
-        let fabric = Fabric::builder()
+        let plan = Fabric::builder()
             .leaf("leaf1", 64512)
-            .node("worker-3", &["leaf1"])
-            .start(&tree, &progress)?;
+            .node("worker-3", &["leaf1"]);
+        let fabric = more(plan).start(&tree, &progress)?;
         fabric.hand_in(SELVEDGE.as_ref())?;
         Ok(Self { fabric })
     }

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use crate::ring4::{Node, config};
 
 /// How long a restore may take in a guest.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const NODE: &str = "worker-3";
 
 /// The example's config, plugged into the lab's leaf, so that its session comes up.
-fn plugged(node: &Node, without: &[&str]) -> anyhow::Result<Value> {
-    let link = node.fabric.link(NODE, "leaf1")?;
+pub(crate) fn plugged(fabric: &Fabric, without: &[&str]) -> anyhow::Result<Value> {
+    let link = fabric.link(NODE, "leaf1")?;
     let (_, far) = link.seen_from(NODE).expect("the link has two ends");
     let mut config = config(without)?;
     let neighbor = json!({
@@ -123,7 +123,10 @@ fn kill_while_trying(node: &Node, new: &Value, after: &str, old: &Value) -> anyh
 fn an_agent_killed_anywhere_in_a_change_leaves_a_node_that_returns_by_itself() -> anyhow::Result<()>
 {
     let node = Node::start()?;
-    let (all, less) = (plugged(&node, &[])?, plugged(&node, &["shop"])?);
+    let (all, less) = (
+        plugged(&node.fabric, &[])?,
+        plugged(&node.fabric, &["shop"])?,
+    );
     let mut other_as = less.clone();
     other_as["spec"]["underlay"]["asn"] = 64777.into();
     let none = nothing();
@@ -162,7 +165,7 @@ fn an_agent_killed_anywhere_in_a_change_leaves_a_node_that_returns_by_itself() -
 #[test]
 fn an_unhealthy_config_is_taken_back_in_time_and_a_healthy_one_is_kept() -> anyhow::Result<()> {
     let node = Node::start()?;
-    let good = plugged(&node, &[])?;
+    let good = plugged(&node.fabric, &[])?;
     node.apply(&good)?.ok()?;
 
     let mut dead = good.clone();
@@ -183,7 +186,7 @@ fn an_unhealthy_config_is_taken_back_in_time_and_a_healthy_one_is_kept() -> anyh
     is_at(&node, &good)?;
 
     // A bgpd that does not answer: the change is taken back, and FRR is started anew.
-    let mut less = plugged(&node, &["shop"])?;
+    let mut less = plugged(&node.fabric, &["shop"])?;
     less["spec"]["health"]["confirmDeadline"] = "5s".into();
     let start = Instant::now();
     let said = while_trying(
@@ -276,7 +279,7 @@ fn a_node_is_given_back(node: &Node) -> anyhow::Result<()> {
 #[test]
 fn drift_is_repaired_within_a_second_and_a_dead_daemon_comes_back() -> anyhow::Result<()> {
     let node = Node::start()?;
-    let good = plugged(&node, &[])?;
+    let good = plugged(&node.fabric, &[])?;
     node.apply(&good)?.ok()?;
     let agent = cut_off_agent(&node)?;
     agent.wait_for("agent starts", PATIENCE)?;
@@ -321,4 +324,66 @@ echo $(( ($(date +%s%N) - start) / 1000000 ))"
     is_at(&node, &good)?;
     drop(agent);
     Ok(())
+}
+
+#[test]
+fn a_node_that_lost_its_power_has_its_confirmed_config_before_there_is_an_api_server()
+-> anyhow::Result<()> {
+    let mut node = Node::start_in_a_guest_of_its_own()?;
+    let (good, less) = (
+        plugged(&node.fabric, &[])?,
+        plugged(&node.fabric, &["shop"])?,
+    );
+    node.apply(&good)?.ok()?;
+
+    // The power goes while another config is tried.
+    let space = node.fabric.at(NODE)?;
+    space.write("/run/config.json", &less.to_string())?;
+    let trial = space.start(&["/share/selvedge", "agent", "--config", "/run/config.json"])?;
+    let is_trying = "grep -q '\"trying\"' /var/lib/selvedge/journal";
+    let trying = Fabric::eventually(PATIENCE, || node.script(is_trying).ok());
+    assert!(trying.is_some(), "{}", trial.stderr());
+    node.fabric.reboot(NODE)?;
+    drop(trial);
+    node.script(is_trying)
+        .context("the power went before the trial was over")?;
+
+    let start = Instant::now();
+    let agent = agent_in_a_group_of_its_own(&node)?;
+    is_at(&node, &good).with_context(|| format!("the agent says: {}", agent.stderr()))?;
+    eprintln!(
+        "as confirmed {:.1} s after the agent started",
+        start.elapsed().as_secs_f64()
+    );
+    let established = |fabric: &Fabric| {
+        let text = fabric
+            .frr_json("leaf1", "show bgp ipv4 unicast summary json")
+            .ok()?;
+        let peer = text["peers"].as_object()?.values().next()?.clone();
+        (peer["state"] == "Established").then(|| peer["connectionsDropped"].clone())
+    };
+    let drops = Fabric::eventually(PATIENCE, || established(&node.fabric));
+    assert!(drops.is_some(), "the session is not up");
+
+    // The end of the agent's whole control group is no end of FRR, and no session notices.
+    let daemons = node.daemons()?;
+    node.script("echo 1 > /sys/fs/cgroup/agent/cgroup.kill")?;
+    node.script("flock --timeout 30 /run/selvedge/agent.lock true")?;
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(node.daemons()?, daemons);
+    assert_eq!(established(&node.fabric), drops, "the session went down");
+    Ok(())
+}
+
+/// An agent without an API server, in a control group that holds nothing else.
+fn agent_in_a_group_of_its_own(node: &Node) -> anyhow::Result<Running> {
+    let space = node.fabric.at(NODE)?;
+    space.write("/run/kubeconfig", "no kubeconfig at all")?;
+    let script = format!(
+        "mount -t cgroup2 cgroup2 /sys/fs/cgroup
+        mkdir -p /sys/fs/cgroup/agent
+        echo $$ > /sys/fs/cgroup/agent/cgroup.procs
+        exec /share/selvedge agent --node {NODE} --kubeconfig /run/kubeconfig"
+    );
+    Ok(space.start(&["bash", "-euc", &script])?)
 }
