@@ -233,6 +233,21 @@ fn a_transient_failure_is_retried_until_the_deadline() {
 }
 
 #[test]
+fn an_apply_that_takes_long_is_one_apply_and_has_time_to_become_healthy() {
+    let mut machine = trying();
+    // Longer than the whole deadline: no second apply, no rollback unheard.
+    let action = machine.step(applied(), 90 * SECOND);
+    assert!(matches!(action, Action::Measure { .. }), "{action:?}");
+    let action = machine.step(Event::Measured(health(false)), 90 * SECOND);
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+    machine.step(Event::Woken, 91 * SECOND);
+    machine.step(Event::Measured(health(true)), 91 * SECOND);
+    machine.step(Event::Woken, 93 * SECOND);
+    let action = machine.step(Event::Measured(health(true)), 93 * SECOND);
+    assert!(matches!(action, Action::Save(journal) if journal.confirmed == Some(config(2))));
+}
+
+#[test]
 fn a_newer_config_replaces_one_that_is_not_confirmed_and_the_way_back_stays() {
     let mut machine = trying();
     machine.step(applied(), SECOND);

@@ -185,6 +185,9 @@ fn an_unhealthy_config_is_taken_back_in_time_and_a_healthy_one_is_kept() -> anyh
     );
     is_at(&node, &good)?;
 
+    no_file_holds_an_unconfirmed_config(&node, &dead)?;
+    is_at(&node, &good)?;
+
     // A bgpd that does not answer: the change is taken back, and FRR is started anew.
     let mut less = plugged(&node.fabric, &["shop"])?;
     less["spec"]["health"]["confirmDeadline"] = "5s".into();
@@ -204,6 +207,19 @@ fn an_unhealthy_config_is_taken_back_in_time_and_a_healthy_one_is_kept() -> anyh
     the_daemons_are_in_the_namespace_that_has_the_name(&node, &good)?;
     nobody_else_is_let_in(&node, &good)?;
     a_node_is_given_back(&node)
+}
+
+/// While a config is tried, a daemon that is started anew would find the confirmed one, or none.
+fn no_file_holds_an_unconfirmed_config(node: &Node, tried: &Value) -> anyhow::Result<()> {
+    let look = "sleep 1; cat /var/lib/selvedge/frr.conf; find /etc/frr -type f -size +0 -print; kill $agent; wait $agent || true";
+    let files = while_trying(node, tried, look)?;
+    assert!(files.contains("router bgp 64514"), "{files}");
+    assert!(!files.contains("192.0.2.99"), "{files}");
+    assert!(
+        !files.contains("/etc/frr"),
+        "FRR's own files are empty: {files}"
+    );
+    returns_by_itself(node, &plugged(&node.fabric, &[])?)
 }
 
 /// After the namespace was deleted under FRR, the node is whole again, with FRR in the new one.

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use lab::{
     control_plane::{ControlPlane, User},
     fabric::Fabric,
+    host::Running,
     parts::{self, Kubernetes, Tree},
 };
 use serde_json::{Value, json};
@@ -131,7 +132,70 @@ fn a_change_that_takes_the_api_server_away_is_taken_back_without_it() -> anyhow:
     world.tell(&harmless)?;
     let status = world.answered("harmless", "provisioned")?;
     assert_eq!(status["confirmedRevision"], "harmless");
-    a_newer_contract_is_answered(&world, &harmless)
+    a_newer_contract_is_answered(&world, &harmless)?;
+    a_session_with_a_password_comes_back_without_the_api_server(world, &good, &agent)
+}
+
+/// The password is read from its Secret once; after that the node does not need the API server for it, nor shows it.
+fn a_session_with_a_password_comes_back_without_the_api_server(
+    world: World,
+    good: &Value,
+    agent: &Running,
+) -> anyhow::Result<()> {
+    let mut secured = good.clone();
+    secured["spec"]["revision"] = "secured".into();
+    secured["spec"]["underlay"]["neighbors"][0]["passwordSecret"] =
+        json!({"name": "leaf", "namespace": "default"});
+    // Long enough for a session that is closed and opened again.
+    secured["spec"]["health"]["confirmDeadline"] = "40s".into();
+    world.plane.kubectl(
+        &[
+            "create",
+            "secret",
+            "generic",
+            "leaf",
+            "--from-literal=password=hunter2",
+        ],
+        "",
+    )?;
+    let link = world.fabric.link(NODE, "leaf1")?;
+    let (near, _) = link.seen_from(NODE).expect("the link has two ends");
+    world.tell(&secured)?;
+    world.fabric.at("leaf1")?.script(&format!(
+        "vtysh -N router -c 'configure terminal' -c 'router bgp 64512' -c 'neighbor {} password hunter2'",
+        near.ipv4.addr()
+    ))?;
+    let status = world
+        .answered("secured", "provisioned")
+        .with_context(|| agent.stderr())?;
+    assert!(!status.to_string().contains("hunter2"), "{status}");
+    assert!(!agent.stderr().contains("hunter2"), "{}", agent.stderr());
+
+    // Neither API server nor agent nor FRR: a new agent has nothing but its journal.
+    let World { plane, fabric } = world;
+    drop(plane);
+    let node = fabric.at(NODE)?;
+    node.script("pkill -9 -x selvedge; pkill -9 -x bgpd; pkill -9 -x zebra; stat -c %a /var/lib/selvedge/journal /var/lib/selvedge/frr.conf | sort -u | grep -x 600")?;
+    let again = node.start(&[
+        "/share/selvedge",
+        "agent",
+        "--node",
+        NODE,
+        "--kubeconfig",
+        "/none",
+    ])?;
+    let protected = Fabric::eventually(PATIENCE, || {
+        let text = node
+            .run(&["vtysh", "-N", "router", "-c", "show running-config"])
+            .ok()?;
+        let summary = fabric
+            .frr_json("leaf1", "show bgp ipv4 unicast summary json")
+            .ok()?;
+        let peer = summary["peers"].as_object()?.values().next()?.clone();
+        (text.contains("password hunter2") && peer["state"] == "Established").then_some(())
+    });
+    assert!(protected.is_some(), "{}", again.stderr());
+    Ok(())
 }
 
 fn a_newer_contract_is_answered(world: &World, running: &Value) -> anyhow::Result<()> {
