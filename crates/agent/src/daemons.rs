@@ -9,7 +9,7 @@ mod process;
 
 use std::{
     io,
-    os::unix::fs::DirBuilderExt as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -19,7 +19,7 @@ use frr::FrrVersion;
 use rustix::process::Signal;
 use tokio::{net::UnixStream, process::Command, time};
 
-pub(crate) use self::process::{Daemon, exits};
+pub(crate) use self::process::{Daemon, exits, namespace_inode};
 use crate::{program, vtysh};
 
 /// Name of the FRR instance that routes for the router domain.
@@ -73,6 +73,11 @@ impl Paths {
     /// The configuration that a fresh FRR is given: the confirmed one.
     pub(crate) fn frr_conf(&self) -> PathBuf {
         self.state.join("frr.conf")
+    }
+
+    /// The commands that staticd was given: they tell when somebody configures FRR by hand.
+    pub(crate) fn command_log(&self) -> PathBuf {
+        self.runtime.join("frr-commands.log")
     }
 }
 
@@ -147,7 +152,7 @@ pub(crate) async fn version(paths: &Paths) -> Result<FrrVersion, Error> {
 
 /// The daemons of our instance that run in this namespace.
 pub(crate) fn running(paths: &Paths, namespace: &str) -> Vec<Daemon> {
-    let Some(inode) = process::namespace_inode(namespace) else {
+    let Some(inode) = namespace_inode(namespace) else {
         return Vec::new();
     };
     let all = process::find(&paths.daemons, &names());
@@ -166,7 +171,7 @@ fn names() -> Vec<&'static str> {
 /// Starts whatever daemon is not running in the namespace, and waits until all of them listen. Daemons of our instance in
 /// another namespace are ended first: they would hold the sockets.
 pub(crate) async fn ensure(paths: &Paths, namespace: &str) -> Result<Vec<&'static str>, Error> {
-    let Some(inode) = process::namespace_inode(namespace) else {
+    let Some(inode) = namespace_inode(namespace) else {
         return Err(Error::NoNamespace {
             name: namespace.to_owned(),
         });
@@ -211,13 +216,29 @@ async fn prepare(paths: &Paths) -> Result<(), Error> {
     program::output(touch.uid(uid).gid(gid), PROGRAM_PATIENCE).await?;
     std::fs::DirBuilder::new()
         .recursive(true)
-        .mode(0o700)
+        .mode(0o711)
         .create(&paths.runtime)
         .map_err(|source| Error::Io {
             operation: "make",
             path: paths.runtime.clone(),
             source,
-        })
+        })?;
+    let log = paths.command_log();
+    let failed = |source| Error::Io {
+        operation: "make",
+        path: log.clone(),
+        source,
+    };
+    // A file of root's, in a directory of root's, that FRR's group may write.
+    let file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o620)
+        .open(&log)
+        .map_err(failed)?;
+    std::os::unix::fs::fchown(&file, None, Some(gid)).map_err(failed)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o620))
+        .map_err(failed)
 }
 
 /// Starts a daemon, which leaves its parent. What it prints goes into a file: a pipe would stay open as long as it lives.
@@ -244,7 +265,13 @@ async fn start(
     // No TCP port for its command line: the Unix socket is enough.
     command
         .args(["-d", "-N", INSTANCE, "-P", "0", "-i"])
-        .arg(run.join(format!("{name}.pid")))
+        .arg(run.join(format!("{name}.pid")));
+    if name == "staticd" {
+        let log = paths.command_log();
+        let log = format!("file:{}", log.display());
+        command.args(["--command-log-always", "--log", &log]);
+    }
+    command
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(file)

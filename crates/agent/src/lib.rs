@@ -5,6 +5,7 @@
 //! instruction and starting it again restores the config that was confirmed last.
 
 mod cluster;
+mod command_log;
 pub mod config;
 mod daemons;
 pub mod health;

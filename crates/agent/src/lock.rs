@@ -47,7 +47,8 @@ impl Lock {
         };
         DirBuilder::new()
             .recursive(true)
-            .mode(0o700)
+            // FRR's user must reach the log of commands in it.
+            .mode(0o711)
             .create(directory)
             .map_err(failed)?;
         let mut file = OpenOptions::new()

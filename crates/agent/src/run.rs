@@ -11,6 +11,7 @@ use tokio::{
 
 use crate::{
     cluster::{Cluster, Connect},
+    command_log::CommandLog,
     daemons::{self, Daemon, Paths},
     lock::{self, Lock},
     machine::{Action, Event, Told},
@@ -88,6 +89,8 @@ pub async fn run(
         watchdog,
         frr_version: None,
         changes: None,
+        commands: None,
+        inode: None,
     };
     let ended = agent.run(started, stop).await;
     task.abort();
@@ -116,6 +119,9 @@ struct Agent {
     watchdog: Watchdog,
     frr_version: Option<String>,
     changes: Option<Changes>,
+    commands: Option<CommandLog>,
+    /// The namespace whose changes are announced.
+    inode: Option<u64>,
 }
 
 impl Agent {
@@ -142,6 +148,7 @@ impl Agent {
                 () = &mut stop, if at_rest => return Ok(()),
                 told = self.told.recv() => Event::Told(told.ok_or(Error::WatchEnded)?),
                 () = changed(self.changes.as_ref()) => Event::Drifted,
+                () = configured(self.commands.as_mut()) => Event::Drifted,
                 () = ended(&daemons) => Event::Drifted,
                 () = time::sleep(left) => Event::Woken,
             };
@@ -157,12 +164,23 @@ impl Agent {
             .await
             .ok()
             .map(|version| version.to_string());
-        match reconciler.kernel().changes().await {
-            Ok(changes) => self.changes = Some(changes),
-            Err(error) => {
-                tracing::warn!(error = report::chain(&error), "changes are not announced");
-                self.changes = None;
-            }
+        // Our own changes are announced, too, and lead to one more look, which finds nothing to do. To pass over them would
+        // pass over those that others made meanwhile.
+        let inode = daemons::namespace_inode(&self.options.namespace);
+        if self.changes.is_none() || inode != self.inode {
+            self.inode = inode;
+            self.changes = match reconciler.kernel().changes().await {
+                Ok(changes) => Some(changes),
+                Err(error) => {
+                    tracing::warn!(error = report::chain(&error), "changes are not announced");
+                    None
+                }
+            };
+        }
+        let skipped = self.commands.as_mut().map(CommandLog::skip);
+        if !matches!(skipped, Some(Ok(()))) {
+            // Without a router there is none.
+            self.commands = CommandLog::open(&self.options.paths.command_log()).ok();
         }
     }
 
@@ -194,6 +212,18 @@ async fn changed(changes: Option<&Changes>) {
     match changes {
         Some(changes) => changes.next().await,
         None => std::future::pending().await,
+    }
+    time::sleep(DEBOUNCE).await;
+}
+
+async fn configured(commands: Option<&mut CommandLog>) {
+    let noticed = match commands {
+        Some(commands) => commands.next().await,
+        None => std::future::pending().await,
+    };
+    if let Err(error) = noticed {
+        tracing::warn!(%error, "the log of FRR's commands cannot be read");
+        time::sleep(Duration::from_secs(1)).await;
     }
     time::sleep(DEBOUNCE).await;
 }

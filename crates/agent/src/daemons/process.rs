@@ -82,7 +82,7 @@ fn stat(pid: i32) -> Option<(String, String)> {
 }
 
 /// The inode of a named network namespace; `None` if there is none of that name.
-pub(super) fn namespace_inode(name: &str) -> Option<u64> {
+pub(crate) fn namespace_inode(name: &str) -> Option<u64> {
     let metadata = fs::metadata(Path::new("/run/netns").join(name)).ok()?;
     Some(metadata.ino())
 }
