@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use frr::{Change, Parsed, UnknownLine};
+use frr::{Change, FrrVersion, Parsed, UnknownLine};
 
 use super::{
     Applied, Reconciler,
@@ -22,14 +22,22 @@ const POLL: Duration = Duration::from_millis(50);
 impl Reconciler {
     /// The configuration that FRR should have.
     pub(super) async fn desired_frr(&self, config: &Config) -> Result<frr::FrrConfig, Failure> {
-        let version = self.frr_version().await?;
+        let version = self.version_for(config).await?;
         frr::desired(&config.spec, &config.secrets(), version)
             .map_err(|refused| unsupported(&refused))
     }
 
+    /// The version to write for. A node without an underlay needs no FRR, and may have none.
+    async fn version_for(&self, config: &Config) -> Result<FrrVersion, Failure> {
+        match &config.spec.underlay {
+            Some(_) => self.frr_version().await,
+            None => Ok(FrrVersion::NEWEST),
+        }
+    }
+
     /// The text of the `frr.conf` with which a fresh FRR would have this config.
     pub(crate) async fn frr_conf(&self, config: &Config) -> Result<String, Failure> {
-        let version = self.frr_version().await?;
+        let version = self.version_for(config).await?;
         let frr = self.desired_frr(config).await?;
         Ok(frr::print(&frr, version, &config.spec.revision))
     }
