@@ -1,33 +1,59 @@
-//! FRR's daemons in the router's namespace: started when they are missing, never stopped.
+//! FRR's daemons in the router's namespace: started, found again, watched and stopped.
+//!
+//! They live in a control group of their own, so that what ends the agent's does not end them. They are found among the
+//! processes of the machine by program, instance and network namespace: a process id in a file, or a socket that answers,
+//! may belong to a daemon in a namespace that no longer has a name. Directories of FRR's user are only ever touched by
+//! programs that run as that user: root would follow a symbolic link that a compromised daemon has put there.
+
+mod process;
 
 use std::{
     io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
 };
 
 use frr::FrrVersion;
-use tokio::{fs, net::UnixStream, process::Command, time};
+use rustix::process::Signal;
+use tokio::{net::UnixStream, process::Command, time};
+
+pub(crate) use self::process::{Daemon, exits, namespace_inode};
+use crate::{program, vtysh};
 
 /// Name of the FRR instance that routes for the router domain.
 pub(crate) const INSTANCE: &str = "router";
 
 /// How long a daemon may take until it listens.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a daemon may take to end before it is killed.
+const STOP_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a small program may take.
+const PROGRAM_PATIENCE: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(20);
 
 /// How long zebra keeps routes of an earlier life until their owners have claimed them again.
 const KEEP_ROUTES: &str = "120";
 
-/// Where FRR lives on this node.
+/// FRR's user and group.
+const USER: &str = "frr";
+
+/// Where things are on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
-    /// Directory of the daemons.
+    /// FRR's daemons.
     pub daemons: PathBuf,
-    /// Directory of their sockets and process ids.
+    /// Their sockets and process ids.
     pub run: PathBuf,
-    /// Directory of their configuration.
+    /// Their configuration, which stays empty: the agent configures them.
     pub etc: PathBuf,
+    /// The journal, and the confirmed `frr.conf`; root's own.
+    pub state: PathBuf,
+    /// The lock, and what daemons print when they start; root's own.
+    pub runtime: PathBuf,
+    /// The control group of the daemons. Where there is no such hierarchy, they stay in the agent's.
+    pub cgroup: PathBuf,
 }
 
 impl Default for Paths {
@@ -36,55 +62,69 @@ impl Default for Paths {
             daemons: "/usr/lib/frr".into(),
             run: "/run/frr".into(),
             etc: "/etc/frr".into(),
+            state: "/var/lib/selvedge".into(),
+            runtime: "/run/selvedge".into(),
+            cgroup: "/sys/fs/cgroup/selvedge-frr".into(),
         }
+    }
+}
+
+impl Paths {
+    /// The configuration that a fresh FRR is given: the confirmed one.
+    pub(crate) fn frr_conf(&self) -> PathBuf {
+        self.state.join("frr.conf")
+    }
+
+    /// The commands that staticd was given: they tell when somebody configures FRR by hand.
+    pub(crate) fn command_log(&self) -> PathBuf {
+        self.runtime.join("frr-commands.log")
     }
 }
 
 /// Why FRR could not be brought up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A directory could not be made.
-    #[error("failed to make {path}")]
-    MakeDirectory {
-        /// Which.
+    /// A file or directory could not be used.
+    #[error("failed to {operation} {}", path.display())]
+    Io {
+        /// What was attempted.
+        operation: &'static str,
+        /// The file or directory.
         path: PathBuf,
-        /// What went wrong.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// A program could not be run.
-    #[error("failed to run {program}")]
-    Run {
-        /// Which.
-        program: String,
-        /// What went wrong.
-        #[source]
-        source: io::Error,
+    /// The router's namespace has gone.
+    #[error("there is no network namespace {name}")]
+    NoNamespace {
+        /// Its name.
+        name: String,
     },
-    /// A program ended with an error.
-    #[error("{program} failed: {message}")]
-    Refused {
-        /// Which.
-        program: String,
-        /// What it said.
-        message: String,
-    },
+    /// FRR is not installed completely.
+    #[error("this machine has no user {USER}; is FRR installed?")]
+    NoUser,
+    /// A program failed.
+    #[error(transparent)]
+    Program(#[from] program::Error),
     /// A daemon does not listen.
-    #[error("{daemon} does not listen on {socket} after {START_PATIENCE:?}")]
+    #[error("{daemon} does not listen on {} after {START_PATIENCE:?}", socket.display())]
     Silent {
-        /// Which.
+        /// The daemon.
         daemon: String,
-        /// Where.
+        /// Its socket.
         socket: PathBuf,
     },
     /// A daemon does not end.
-    #[error("{daemon} does not end {START_PATIENCE:?} after it was told to")]
+    #[error("{daemon} (process {pid}) does not end, not even when it is killed")]
     Stays {
-        /// Which.
+        /// The daemon.
         daemon: String,
+        /// Its process id.
+        pid: i32,
     },
-    /// The version cannot be told, or is none that we speak.
-    #[error("failed to tell the version of FRR")]
+    /// The version cannot be found out, or is not supported.
+    #[error("failed to determine the version of FRR")]
     Version(#[source] frr::UnknownVersion),
 }
 
@@ -98,146 +138,230 @@ const DAEMONS: [(&str, &[&str]); 5] = [
     ("bgpd", &[]),
 ];
 
-/// The version of FRR that is installed.
+/// The version of FRR: of the running daemons, or of those that would be started.
 pub(crate) async fn version(paths: &Paths) -> Result<FrrVersion, Error> {
-    let text = output(Command::new(paths.daemons.join("zebra")).arg("-v")).await?;
+    if let Ok(text) = vtysh::daemon_version(&paths.run, "zebra").await
+        && let Ok(version) = text.parse()
+    {
+        return Ok(version);
+    }
+    let mut zebra = Command::new(paths.daemons.join("zebra"));
+    let text = program::output(zebra.arg("-v"), PROGRAM_PATIENCE).await?;
     text.parse().map_err(Error::Version)
 }
 
-/// Starts whatever daemon is not running in the namespace, and waits until all of them listen.
+/// The daemons of our instance that run in this namespace.
+pub(crate) fn running(paths: &Paths, namespace: &str) -> Vec<Daemon> {
+    let Some(inode) = namespace_inode(namespace) else {
+        return Vec::new();
+    };
+    let all = process::find(&paths.daemons, &names());
+    all.into_iter().filter(|it| it.namespace == inode).collect()
+}
+
+/// Whether any daemon of our instance runs, wherever.
+pub(crate) fn any(paths: &Paths) -> bool {
+    !process::find(&paths.daemons, &names()).is_empty()
+}
+
+fn names() -> Vec<&'static str> {
+    DAEMONS.iter().map(|(name, _)| *name).collect()
+}
+
+/// Starts whatever daemon is not running in the namespace, and waits until all of them listen. Daemons of our instance in
+/// another namespace are ended first: they would hold the sockets.
 pub(crate) async fn ensure(paths: &Paths, namespace: &str) -> Result<Vec<&'static str>, Error> {
-    let run = paths.run.join(INSTANCE);
-    let etc = paths.etc.join(INSTANCE);
-    for directory in [&run, &etc] {
-        fs::create_dir_all(directory)
-            .await
-            .map_err(|source| Error::MakeDirectory {
-                path: directory.clone(),
-                source,
-            })?;
-        output(Command::new("chown").arg("frr:frr").arg(directory)).await?;
+    let Some(inode) = namespace_inode(namespace) else {
+        return Err(Error::NoNamespace {
+            name: namespace.to_owned(),
+        });
+    };
+    let found = process::find(&paths.daemons, &names());
+    let (mut here, elsewhere): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|it| it.namespace == inode);
+    if !elsewhere.is_empty() {
+        tracing::warn!(daemons = ?elsewhere, "FRR daemons in another network namespace are stopped");
+        end(&elsewhere).await?;
     }
-    let conf = etc.join("vtysh.conf");
-    fs::write(&conf, "")
-        .await
-        .map_err(|source| Error::MakeDirectory { path: conf, source })?;
+    let missing: Vec<_> = DAEMONS
+        .iter()
+        .filter(|(name, _)| paths.daemons.join(name).exists())
+        .filter(|(name, _)| !here.iter().any(|it| it.name == *name))
+        .collect();
+    if missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    prepare(paths).await?;
     let mut started = Vec::new();
-    for (daemon, arguments) in DAEMONS {
-        let program = paths.daemons.join(daemon);
-        // Versions before 10 have no mgmtd.
-        if !fs::try_exists(&program).await.unwrap_or(false) || is_running(&run, daemon).await {
-            continue;
-        }
-        let mut command = Command::new("nsenter");
-        command
-            .arg(format!("--net=/run/netns/{namespace}"))
-            .arg("--")
-            .arg(&program);
-        command
-            .args(["-d", "-N", INSTANCE, "-i"])
-            .arg(run.join(format!("{daemon}.pid")))
-            .args(arguments);
-        start(&mut command, daemon, &run).await?;
-        listening(&run, daemon).await?;
-        started.push(daemon);
+    for (name, arguments) in missing {
+        start(paths, namespace, name, arguments).await?;
+        started.push(*name);
     }
+    here = running(paths, namespace);
+    own_cgroup(paths, &here);
     Ok(started)
 }
 
-/// Stops all daemons of our instance; the kernel keeps what they have put into it.
-pub(crate) async fn stop(paths: &Paths) -> Result<(), Error> {
-    let run = paths.run.join(INSTANCE);
-    // The ones that talk to others go first.
-    for (daemon, _) in DAEMONS.iter().rev() {
-        if !is_running(&run, daemon).await {
-            continue;
-        }
-        let file = run.join(format!("{daemon}.pid"));
-        let text = fs::read_to_string(&file).await.unwrap_or_default();
-        output(Command::new("kill").arg(text.trim())).await?;
-        let gone = async {
-            while is_running(&run, daemon).await {
-                time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        let stays = |_elapsed| Error::Stays {
-            daemon: (*daemon).to_owned(),
-        };
-        time::timeout(START_PATIENCE, gone).await.map_err(stays)?;
+/// The directories that daemons need. Those of FRR's user are made by a program that runs as that user.
+async fn prepare(paths: &Paths) -> Result<(), Error> {
+    let (uid, gid) = process::user(USER).ok_or(Error::NoUser)?;
+    for directory in [&paths.run, &paths.etc] {
+        let directory = directory.join(INSTANCE);
+        let mut make = Command::new("mkdir");
+        make.arg("-p").arg(&directory).uid(uid).gid(gid);
+        program::output(&mut make, PROGRAM_PATIENCE).await?;
     }
-    Ok(())
-}
-
-/// Whether the daemon of this name answers on its socket. A process id alone could be somebody else's by now.
-async fn is_running(run: &Path, daemon: &str) -> bool {
-    UnixStream::connect(socket(run, daemon)).await.is_ok()
-}
-
-fn socket(run: &Path, daemon: &str) -> PathBuf {
-    run.join(format!("{daemon}.vty"))
-}
-
-async fn listening(run: &Path, daemon: &str) -> Result<(), Error> {
-    let silent = || Error::Silent {
-        daemon: daemon.to_owned(),
-        socket: socket(run, daemon),
+    let mut touch = Command::new("touch");
+    touch.arg(paths.etc.join(INSTANCE).join("vtysh.conf"));
+    program::output(touch.uid(uid).gid(gid), PROGRAM_PATIENCE).await?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o711)
+        .create(&paths.runtime)
+        .map_err(|source| Error::Io {
+            operation: "make",
+            path: paths.runtime.clone(),
+            source,
+        })?;
+    let log = paths.command_log();
+    let failed = |source| Error::Io {
+        operation: "make",
+        path: log.clone(),
+        source,
     };
-    time::timeout(START_PATIENCE, async {
-        while !is_running(run, daemon).await {
-            time::sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await
-    .map_err(|_elapsed| silent())
+    // A file of root's, in a directory of root's, that FRR's group may write.
+    let file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o620)
+        .open(&log)
+        .map_err(failed)?;
+    std::os::unix::fs::fchown(&file, None, Some(gid)).map_err(failed)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o620))
+        .map_err(failed)
 }
 
 /// Starts a daemon, which leaves its parent. What it prints goes into a file: a pipe would stay open as long as it lives.
-async fn start(command: &mut Command, daemon: &str, run: &Path) -> Result<(), Error> {
-    let log = run.join(format!("{daemon}.log"));
-    let failed = |source| Error::Run {
-        program: daemon.to_owned(),
+async fn start(
+    paths: &Paths,
+    namespace: &str,
+    name: &str,
+    arguments: &[&str],
+) -> Result<(), Error> {
+    let run = paths.run.join(INSTANCE);
+    let log = paths.runtime.join(format!("{name}.log"));
+    let io = |source| Error::Io {
+        operation: "create",
+        path: log.clone(),
         source,
     };
-    let file = std::fs::File::create(&log).map_err(failed)?;
-    let copy = file.try_clone().map_err(failed)?;
-    let status = command
+    let file = std::fs::File::create(&log).map_err(io)?;
+    let copy = file.try_clone().map_err(io)?;
+    let mut command = Command::new("nsenter");
+    command
+        .arg(format!("--net=/run/netns/{namespace}"))
+        .arg("--")
+        .arg(paths.daemons.join(name));
+    // No TCP port for its command line: the Unix socket is enough.
+    command
+        .args(["-d", "-N", INSTANCE, "-P", "0", "-i"])
+        .arg(run.join(format!("{name}.pid")));
+    if name == "staticd" {
+        let log = paths.command_log();
+        let log = format!("file:{}", log.display());
+        command.args(["--command-log-always", "--log", &log]);
+    }
+    command
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(copy)
-        .status()
-        .await
-        .map_err(failed)?;
-    if status.success() {
-        return Ok(());
+        .kill_on_drop(true);
+    let failed = |source| program::Error::Run {
+        program: name.to_owned(),
+        source,
+    };
+    let mut child = command.spawn().map_err(failed)?;
+    let status = match time::timeout(START_PATIENCE, child.wait()).await {
+        Ok(status) => status.map_err(failed)?,
+        Err(_elapsed) => {
+            let program = name.to_owned();
+            return Err(program::Error::Deadline {
+                program,
+                patience: START_PATIENCE,
+            }
+            .into());
+        }
+    };
+    if !status.success() {
+        let message = std::fs::read_to_string(&log).unwrap_or_default();
+        return Err(program::Error::Failed {
+            program: name.to_owned(),
+            message: message.trim().to_owned(),
+        }
+        .into());
     }
-    let message = fs::read_to_string(&log)
-        .await
-        .unwrap_or_default()
-        .trim()
-        .to_owned();
-    Err(Error::Refused {
-        program: daemon.to_owned(),
-        message,
-    })
+    listening(&run, name).await
 }
 
-/// What a program prints, if it ends well.
-async fn output(command: &mut Command) -> Result<String, Error> {
-    let program = command
-        .as_std()
-        .get_program()
-        .to_string_lossy()
-        .into_owned();
-    let output = command.output().await.map_err(|source| Error::Run {
-        program: program.clone(),
-        source,
-    })?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    if output.status.success() {
-        return Ok(text(&output.stdout));
+async fn listening(run: &Path, daemon: &str) -> Result<(), Error> {
+    let socket = run.join(format!("{daemon}.vty"));
+    let answers = async {
+        while UnixStream::connect(&socket).await.is_err() {
+            time::sleep(POLL).await;
+        }
+    };
+    let silent = |_elapsed| Error::Silent {
+        daemon: daemon.to_owned(),
+        socket: socket.clone(),
+    };
+    time::timeout(START_PATIENCE, answers).await.map_err(silent)
+}
+
+/// Puts the daemons into a control group of their own. Where that cannot be made, they share the agent's fate, and the log
+/// says so.
+fn own_cgroup(paths: &Paths, daemons: &[Daemon]) {
+    let moved = std::fs::create_dir_all(&paths.cgroup).and_then(|()| {
+        daemons.iter().try_for_each(|daemon| {
+            std::fs::write(paths.cgroup.join("cgroup.procs"), daemon.pid.to_string())
+        })
+    });
+    if let Err(error) = moved {
+        let cgroup = paths.cgroup.display();
+        tracing::warn!(%cgroup, %error, "FRR stays in the agent's control group and ends with it");
     }
-    Err(Error::Refused {
-        program,
-        message: format!("{} {}", text(&output.stdout), text(&output.stderr)),
-    })
+}
+
+/// Stops all daemons of our instance, wherever they are; the kernel keeps what they have put into it.
+pub(crate) async fn stop(paths: &Paths) -> Result<(), Error> {
+    end(&process::find(&paths.daemons, &names())).await
+}
+
+/// Ends daemons: those that talk to others first. One that does not listen to reason, or is stopped, is killed.
+async fn end(daemons: &[Daemon]) -> Result<(), Error> {
+    let order = |daemon: &&Daemon| names().iter().position(|name| *name == daemon.name);
+    let mut daemons: Vec<&Daemon> = daemons.iter().collect();
+    daemons.sort_by_key(order);
+    for daemon in daemons.iter().rev() {
+        for signal in [Signal::TERM, Signal::KILL] {
+            daemon.signal(signal);
+            // One that is stopped hears of nothing but this, and of its end.
+            daemon.signal(Signal::CONT);
+            let gone = async {
+                while daemon.is_alive() {
+                    time::sleep(POLL).await;
+                }
+            };
+            if time::timeout(STOP_PATIENCE, gone).await.is_ok() {
+                break;
+            }
+        }
+        if daemon.is_alive() {
+            return Err(Error::Stays {
+                daemon: daemon.name.clone(),
+                pid: daemon.pid,
+            });
+        }
+    }
+    Ok(())
 }

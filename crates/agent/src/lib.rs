@@ -1,14 +1,30 @@
-//! The node loop: the node's own NodeNetworkConfig → kernel and FRR → verified → reported. It knows no intents.
+//! The node loop: the node's own NodeNetworkConfig → kernel and FRR → verified → confirmed → reported. It knows no intents.
 //!
-//! Kernel and FRR outlive the agent: it starts FRR's daemons but is not their parent, and holds nothing open that the
-//! data plane needs. Killing it at any instruction and starting it again converges.
+//! [`machine`] decides and does nothing itself; everything else does what it says. Kernel and FRR outlive the agent: it
+//! starts FRR's daemons but is not their parent, and holds nothing open that the data plane needs. Killing it at any
+//! instruction and starting it again restores the config that was confirmed last.
 
+mod cluster;
+mod command_log;
+pub mod config;
 mod daemons;
+pub mod health;
+pub mod journal;
+mod lock;
+pub mod machine;
+mod node;
+mod once;
+mod probe;
+mod program;
 mod reconcile;
 mod report;
 mod run;
 mod vtysh;
+mod watchdog;
 
+pub use cluster::Connect;
+pub use config::{Config, ResolvedSecret};
 pub use daemons::Paths;
+pub use once::{Done, apply, cleanup, preview};
 pub use reconcile::{Applied, Failure, Reconciler};
-pub use run::{Error, run};
+pub use run::{Error, Options, run};

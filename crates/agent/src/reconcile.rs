@@ -4,19 +4,25 @@
 //! and what is no longer wanted goes, when FRR has let go of it (see [`linux::plan`]). After that both plans must be
 //! empty, or the apply has failed. Mirrors stand apart: one that cannot be made is told of, and fails nothing.
 
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+mod failure;
+mod frr_side;
+
+use std::{fmt, time::Duration};
 
 use api::tcaas::NodeNetworkConfigSpec;
-use frr::{Change, FrrVersion, Secrets};
+use frr::{Change, FrrVersion};
 use linux::{Observed, Plan, Step, netlink::Kernel};
 
-use crate::{daemons, report, vtysh};
+pub use self::failure::Failure;
+use self::failure::{unsupported, within};
+use crate::{config::Config, daemons, machine::Means, report};
 
-/// How long FRR's daemons may take to hear of each other's changes.
-const FRR_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the kernel may take to tell what it holds.
+const OBSERVE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the kernel may take for a change, besides the time for its steps.
+const KERNEL_PATIENCE: Duration = Duration::from_secs(10);
+/// How long one step of the kernel may take.
+const STEP_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What an apply did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,212 +71,187 @@ impl fmt::Display for Applied {
     }
 }
 
-/// Why a config could not be applied.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The config asks for something this node cannot do.
-    #[error("not supported here: {}", .0.join("; "))]
-    Unsupported(Vec<String>),
-    /// Somebody else's object stands in the way.
-    #[error("in the way: {}", .0.join("; "))]
-    Conflict(Vec<String>),
-    /// The kernel could not be observed.
-    #[error("failed to observe the kernel")]
-    Observe(#[source] linux::netlink::Error),
-    /// The kernel refused a step.
-    #[error("failed to change the kernel")]
-    Kernel(#[source] linux::netlink::ApplyError),
-    /// FRR could not be brought up.
-    #[error("failed to bring up FRR")]
-    Daemons(#[source] daemons::Error),
-    /// FRR refused a line.
-    #[error("failed to configure FRR")]
-    Frr(#[source] vtysh::Error),
-    /// Something is still to be done after everything was done.
-    #[error("not as it should be after the apply: {0}")]
-    Verify(String),
-}
-
 /// Applies configs on this node.
 #[derive(Debug)]
 pub struct Reconciler {
     kernel: Kernel,
     paths: daemons::Paths,
-    version: FrrVersion,
+    /// Lines of FRR that the config does not have are reported and kept, instead of removed.
+    report_only: bool,
 }
 
 impl Reconciler {
-    /// Opens this node's kernel and tells its version of FRR.
-    pub async fn open(paths: daemons::Paths, namespace: &str) -> Result<Self, Failure> {
-        let kernel = Kernel::open(namespace).map_err(Failure::Observe)?;
-        let version = daemons::version(&paths).await.map_err(Failure::Daemons)?;
+    /// Opens this node's kernel.
+    pub fn open(
+        paths: daemons::Paths,
+        namespace: &str,
+        report_only: bool,
+    ) -> Result<Self, Failure> {
         Ok(Self {
-            kernel,
+            kernel: Kernel::open(namespace).map_err(Failure::Observe)?,
             paths,
-            version,
+            report_only,
         })
     }
 
-    /// The version of FRR on this node.
-    pub fn frr_version(&self) -> FrrVersion {
-        self.version
+    pub(crate) fn kernel(&self) -> &Kernel {
+        &self.kernel
     }
 
-    /// The interfaces of this node.
-    pub async fn interfaces(&self) -> Result<Vec<linux::netlink::Interface>, Failure> {
-        self.kernel.interfaces().await.map_err(Failure::Observe)
+    pub(crate) fn paths(&self) -> &daemons::Paths {
+        &self.paths
+    }
+
+    /// The version of FRR that runs here, or would be started.
+    pub async fn frr_version(&self) -> Result<FrrVersion, Failure> {
+        daemons::version(&self.paths)
+            .await
+            .map_err(Failure::Daemons)
+    }
+
+    /// Whether the kernel holds anything that Selvedge made.
+    pub(crate) async fn has_objects(&self) -> Result<bool, Failure> {
+        let observed = self.observe().await?;
+        let namespace = observed.namespace.as_ref();
+        let is_ours =
+            namespace.is_some_and(|namespace| namespace.owner == linux::owned::Owner::Ours);
+        Ok(is_ours || observed.ours().next().is_some())
     }
 
     /// Makes the node what the config says, and proves it by a second plan, which must be empty.
-    pub async fn reconcile(&self, config: &NodeNetworkConfigSpec) -> Result<Applied, Failure> {
-        let kernel = linux::desired(config).map_err(|refused| unsupported(&refused))?;
-        let frr = frr::desired(config, &Secrets::new(), self.version)
-            .map_err(|refused| unsupported(&refused))?;
-
-        let plan = self.plan(&kernel).await?;
+    pub async fn reconcile(&self, config: &Config, means: Means) -> Result<Applied, Failure> {
+        let spec = &config.spec;
+        let kernel = linux::desired(spec).map_err(|refused| unsupported(&refused))?;
+        // What FRR cannot do is found out before anything is changed.
+        self.desired_frr(config).await?;
+        let plan = self.plan_kernel(&kernel).await?;
         let mut applied = Applied {
             kernel_steps: plan.len(),
             ..Applied::default()
         };
-        for note in plan.notes() {
-            let notes = if note.is_of_mirror() {
-                &mut applied.mirror_failures
-            } else {
-                &mut applied.notes
-            };
-            notes.push(note.to_string());
-        }
+        take_notes(&plan, &mut applied);
         self.mirrors(plan.mirror_teardown(), &mut applied).await;
-        self.kernel
-            .apply(plan.before_frr())
-            .await
-            .map_err(Failure::Kernel)?;
-        let change = match &config.underlay {
-            Some(underlay) => {
-                applied.started = daemons::ensure(&self.paths, &underlay.namespace)
-                    .await
-                    .map_err(Failure::Daemons)?;
-                self.configure_frr(&frr, &underlay.namespace, &mut applied)
-                    .await?
-            }
-            None => Change::default(),
+        self.change_kernel(plan.before_frr()).await?;
+        let change = if let Some(underlay) = &spec.underlay {
+            self.bring_up_frr(config, &underlay.namespace, means, &mut applied)
+                .await?
+        } else {
+            daemons::stop(&self.paths).await.map_err(Failure::Daemons)?;
+            Change::default()
         };
-        self.kernel
-            .apply(plan.after_frr())
-            .await
-            .map_err(Failure::Kernel)?;
+        self.change_kernel(plan.after_frr()).await?;
         self.mirrors(plan.mirror_setup(), &mut applied).await;
-        self.finish_frr(&frr, &change).await?;
-        vtysh::commands(&change.clears)
-            .await
-            .map_err(Failure::Frr)?;
+        if spec.underlay.is_some() {
+            self.finish_frr(config, &change).await?;
+        }
         if !applied.is_nothing() {
-            self.verify(config, &kernel, &frr, &mut applied).await?;
+            self.verify(config, &kernel, &mut applied).await?;
         }
         Ok(applied)
     }
 
+    /// What an apply would do, without doing it.
+    pub async fn preview(&self, config: &Config) -> Result<String, Failure> {
+        let spec = &config.spec;
+        let kernel = linux::desired(spec).map_err(|refused| unsupported(&refused))?;
+        let frr = self.desired_frr(config).await?;
+        let plan = self.plan_kernel(&kernel).await?;
+        let mut lines: Vec<String> = plan.steps().map(ToString::to_string).collect();
+        lines.extend(self.preview_frr(spec, &frr).await?);
+        if lines.is_empty() {
+            lines.push("nothing to do".to_owned());
+        }
+        Ok(lines.join("\n"))
+    }
+
+    async fn preview_frr(
+        &self,
+        spec: &NodeNetworkConfigSpec,
+        frr: &frr::FrrConfig,
+    ) -> Result<Vec<String>, Failure> {
+        let Some(underlay) = &spec.underlay else {
+            let runs = daemons::any(&self.paths);
+            return Ok(runs.then(|| "stop FRR".to_owned()).into_iter().collect());
+        };
+        if daemons::running(&self.paths, &underlay.namespace).is_empty() {
+            return Ok(vec!["start FRR".to_owned()]);
+        }
+        let running = self.running_frr().await?;
+        let mut lines: Vec<String> = running
+            .unknown
+            .iter()
+            .map(|line| format!("unmanaged line in the running configuration: {line}"))
+            .collect();
+        let change = frr::diff(&running.config, frr);
+        if !change.is_empty() {
+            lines.push(change.to_string());
+        }
+        Ok(lines)
+    }
+
     /// Does the steps of mirrors, and remembers what failed.
     async fn mirrors(&self, steps: &[Step], applied: &mut Applied) {
-        let failures = self.kernel.attempt(steps).await;
-        let texts = failures.iter().map(|failure| report::chain(failure));
-        applied.mirror_failures.extend(texts);
-    }
-
-    /// Types the lines that lead to the configuration; returns the change that was left when FRR took all of it.
-    ///
-    /// FRR's daemons hear of each other's changes a moment later: bgpd refuses to give up a VRF until zebra has told it that
-    /// the VNI is gone. What is left then is looked at again, for as long as it may take.
-    async fn configure_frr(
-        &self,
-        desired: &frr::FrrConfig,
-        namespace: &str,
-        applied: &mut Applied,
-    ) -> Result<Change, Failure> {
-        let deadline = Instant::now() + FRR_PATIENCE;
-        let mut change = self.change(desired).await?;
-        if change.replaces_router {
-            // Nothing of the old router survives a new AS, and bgpd does not always survive the change itself.
-            daemons::stop(&self.paths).await.map_err(Failure::Daemons)?;
-            applied.started = daemons::ensure(&self.paths, namespace)
-                .await
-                .map_err(Failure::Daemons)?;
-            change = self.change(desired).await?;
-        }
-        loop {
-            let outcome = vtysh::commands(&change.to_vtysh()).await;
-            applied.frr_lines += change.n_lines();
-            let resets = change.resets.iter().map(ToString::to_string);
-            applied.resets.extend(resets);
-            match outcome {
-                Ok(()) => return Ok(change),
-                Err(error) if error.is_passing() && Instant::now() < deadline => {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    change = self.change(desired).await?;
-                }
-                Err(error) => return Err(Failure::Frr(error)),
-            }
-        }
-    }
-
-    /// Types the lines that FRR takes only after the kernel's devices are gone, which zebra hears of a moment later.
-    async fn finish_frr(&self, desired: &frr::FrrConfig, change: &Change) -> Result<(), Failure> {
-        let deadline = Instant::now() + FRR_PATIENCE;
-        let mut lines = change.to_vtysh_after_devices();
-        loop {
-            match vtysh::commands(&lines).await {
-                Ok(()) => return Ok(()),
-                Err(error) if error.is_passing() && Instant::now() < deadline => {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    lines = self.change(desired).await?.to_vtysh_after_devices();
-                }
-                Err(error) => return Err(Failure::Frr(error)),
-            }
-        }
+        let attempt = async { Ok::<_, Failure>(self.kernel.attempt(steps).await) };
+        let failures = match within("change mirrors", patience(steps), attempt).await {
+            Ok(failures) => failures.iter().map(|it| report::chain(it)).collect(),
+            Err(failure) => vec![report::chain(&failure)],
+        };
+        applied.mirror_failures.extend(failures);
     }
 
     async fn verify(
         &self,
-        config: &NodeNetworkConfigSpec,
+        config: &Config,
         kernel: &linux::Desired,
-        frr: &frr::FrrConfig,
         applied: &mut Applied,
     ) -> Result<(), Failure> {
-        let plan = self.plan(kernel).await?;
+        let plan = self.plan_kernel(kernel).await?;
         let steps: Vec<String> = plan.essential().map(ToString::to_string).collect();
         if !steps.is_empty() {
-            return Err(Failure::Verify(steps.join("; ")));
+            return Err(Failure::Verify {
+                differences: steps.join("; "),
+                of_frr: false,
+            });
         }
         if applied.mirror_failures.is_empty() {
             let left = plan.mirrors().map(|step| format!("still to do: {step}"));
             applied.mirror_failures.extend(left);
         }
-        if config.underlay.is_some() {
-            let change = self.change(frr).await?;
-            if !change.is_empty() {
-                return Err(Failure::Verify(change.to_string()));
-            }
+        match &config.spec.underlay {
+            Some(_) => self.verify_frr(config, applied).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    async fn plan(&self, desired: &linux::Desired) -> Result<Plan, Failure> {
-        let observed: Observed = self.kernel.observe().await.map_err(Failure::Observe)?;
+    async fn observe(&self) -> Result<Observed, Failure> {
+        let observe = async { self.kernel.observe().await.map_err(Failure::Observe) };
+        within("observe the kernel", OBSERVE_PATIENCE, observe).await
+    }
+
+    async fn plan_kernel(&self, desired: &linux::Desired) -> Result<Plan, Failure> {
+        let observed = self.observe().await?;
         linux::diff(desired, &observed).map_err(|conflicts| {
             Failure::Conflict(conflicts.iter().map(ToString::to_string).collect())
         })
     }
 
-    async fn change(&self, desired: &frr::FrrConfig) -> Result<Change, Failure> {
-        let text = vtysh::running_config().await.map_err(Failure::Frr)?;
-        let running = frr::parse(&text, self.version);
-        for line in &running.unknown {
-            tracing::warn!(%line, "FRR runs a line that nobody asked for");
-        }
-        Ok(frr::diff(&running.config, desired))
+    async fn change_kernel(&self, steps: &[Step]) -> Result<(), Failure> {
+        let apply = async { self.kernel.apply(steps).await.map_err(Failure::Kernel) };
+        within("change the kernel", patience(steps), apply).await
     }
 }
 
-fn unsupported<T: fmt::Display>(refused: &[T]) -> Failure {
-    Failure::Unsupported(refused.iter().map(ToString::to_string).collect())
+fn patience(steps: &[Step]) -> Duration {
+    KERNEL_PATIENCE + STEP_PATIENCE * u32::try_from(steps.len()).unwrap_or(u32::MAX)
+}
+
+fn take_notes(plan: &Plan, applied: &mut Applied) {
+    for note in plan.notes() {
+        let notes = if note.is_of_mirror() {
+            &mut applied.mirror_failures
+        } else {
+            &mut applied.notes
+        };
+        notes.push(note.to_string());
+    }
 }

@@ -1,70 +1,112 @@
-//! What the node says: the status of its config.
+//! What the node says: the status of its config, written beside the work and never in its way.
+
+use std::time::Duration;
 
 use api::{
     meta::{Condition, ConditionStatus, Conditions},
     tcaas::{
         NodeNetworkConfig, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
-        node_network_config::{ConfigStatus, MIRRORS_APPLIED},
+        node_network_config::{ConfigStatus, DEGRADED, DRIFTING, HEALTHY, MIRRORS_APPLIED},
     },
 };
-use frr::FrrVersion;
 use kube::{
-    Api, ResourceExt,
+    Api,
     api::{Patch, PatchParams},
 };
 use serde_json::json;
+use tokio::{sync::watch, time};
 
-use crate::{Applied, Failure};
+use crate::machine::{State, Status};
 
 /// Who we are to the API server: the owner of the fields that an agent writes.
 const FIELD_MANAGER: &str = "selvedge-agent";
 
-/// The status of a config after an attempt to apply it.
-pub(crate) fn status(
-    config: &NodeNetworkConfig,
-    outcome: &Result<Applied, Failure>,
-    version: FrrVersion,
-) -> NodeNetworkConfigStatus {
-    let revision = Some(config.spec.revision.clone());
+/// How long one write may take.
+const WRITE_PATIENCE: Duration = Duration::from_secs(10);
+/// The pauses between attempts to write: the first, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+
+/// The status of the told config.
+pub(crate) fn status(status: &Status, frr_version: Option<String>) -> NodeNetworkConfigStatus {
+    let told = status.told.as_deref();
+    let revision = told.map(|told| told.spec.revision.clone());
+    let config_status = config_status(status);
+    let underlay = told.and_then(|told| told.spec.underlay.as_ref());
+    let is_decided = matches!(
+        config_status,
+        ConfigStatus::Provisioned | ConfigStatus::Invalid
+    );
     NodeNetworkConfigStatus {
-        config_status: match outcome {
-            Ok(_) => ConfigStatus::Provisioned,
-            Err(_) => ConfigStatus::Invalid,
-        },
+        config_status,
         last_update: None,
         observed_revision: revision.clone(),
-        observed_generation: config.metadata.generation,
-        last_applied_revision: revision,
-        error_message: outcome.as_ref().err().map(|failure| chain(failure)),
-        as_number: config
-            .spec
-            .underlay
-            .as_ref()
-            .map(|underlay| underlay.asn.get().into()),
-        frr_version: Some(version.to_string()),
-        conditions: Conditions(mirrors(config, outcome).into_iter().collect()),
+        observed_generation: told.map(|told| told.generation),
+        last_applied_revision: revision.filter(|_| is_decided),
+        running_revision: status.running.as_ref().map(|it| it.spec.revision.clone()),
+        confirmed_revision: status.confirmed.as_ref().map(|it| it.spec.revision.clone()),
+        error_message: status.error.clone(),
+        as_number: underlay.map(|underlay| underlay.asn.get().into()),
+        frr_version,
+        conditions: Conditions(conditions(status)),
     }
 }
 
-/// Whether the node copies what it should, if it should copy anything.
-fn mirrors(config: &NodeNetworkConfig, outcome: &Result<Applied, Failure>) -> Option<Condition> {
-    let applied = outcome.as_ref().ok()?;
-    if !has_mirrors(&config.spec) && applied.mirror_failures.is_empty() {
-        return None;
+fn config_status(status: &Status) -> ConfigStatus {
+    match status.state {
+        State::Untold => ConfigStatus::Untouched,
+        State::Confirmed if status.running.is_some() => ConfigStatus::Provisioned,
+        State::Trying | State::Confirmed | State::Restoring => ConfigStatus::Provisioning,
+        State::Rejected => ConfigStatus::Invalid,
     }
-    let (status, reason) = if applied.mirror_failures.is_empty() {
-        (ConditionStatus::True, "Applied")
-    } else {
-        (ConditionStatus::False, "Failed")
-    };
-    Some(Condition {
-        kind: MIRRORS_APPLIED.to_owned(),
-        status,
-        observed_generation: config.metadata.generation,
+}
+
+fn conditions(status: &Status) -> Vec<Condition> {
+    let generation = status.told.as_ref().map(|told| told.generation);
+    let condition = |kind: &str, holds: bool, reasons: (&str, &str), message: String| Condition {
+        kind: kind.to_owned(),
+        status: if holds {
+            ConditionStatus::True
+        } else {
+            ConditionStatus::False
+        },
+        observed_generation: generation,
         last_transition_time: None,
-        reason: reason.to_owned(),
-        message: applied.mirror_failures.join("; "),
-    })
+        reason: if holds { reasons.0 } else { reasons.1 }.to_owned(),
+        message,
+    };
+    let mut conditions = vec![
+        condition(
+            HEALTHY,
+            status.unhealthy.is_empty(),
+            ("ChecksPassed", "ChecksFailed"),
+            status.unhealthy.join("; "),
+        ),
+        condition(
+            DEGRADED,
+            !status.notes.is_empty(),
+            ("PartsMissing", "Complete"),
+            status.notes.join("; "),
+        ),
+    ];
+    if let Some(drift) = status.drift {
+        let message = format!("repaired {} times within five minutes", drift.repairs);
+        let reasons = ("RepairsPutOff", "Repaired");
+        conditions.push(condition(DRIFTING, drift.backed_off, reasons, message));
+    }
+    let has_mirrors = status
+        .told
+        .as_ref()
+        .is_some_and(|told| has_mirrors(&told.spec));
+    if has_mirrors || !status.mirror_failures.is_empty() {
+        conditions.push(condition(
+            MIRRORS_APPLIED,
+            status.mirror_failures.is_empty(),
+            ("Applied", "Failed"),
+            status.mirror_failures.join("; "),
+        ));
+    }
+    conditions
 }
 
 fn has_mirrors(config: &NodeNetworkConfigSpec) -> bool {
@@ -74,21 +116,38 @@ fn has_mirrors(config: &NodeNetworkConfigSpec) -> bool {
         || layer2s.any(|layer2| !layer2.mirror_acls.is_empty())
 }
 
-/// Writes the status, unless the object already says the same.
-pub(crate) async fn write(
-    api: &Api<NodeNetworkConfig>,
-    config: &NodeNetworkConfig,
-    mut status: NodeNetworkConfigStatus,
-) -> Result<bool, kube::Error> {
-    if let Some(before) = &config.status {
-        let same = NodeNetworkConfigStatus {
-            last_update: before.last_update.clone(),
-            ..status.clone()
-        };
-        if same == *before {
-            return Ok(false);
+/// Writes each new status, again and again until the API server has taken it or a newer one is there.
+pub(crate) async fn write_all(
+    api: Api<NodeNetworkConfig>,
+    node: String,
+    mut statuses: watch::Receiver<Option<NodeNetworkConfigStatus>>,
+) {
+    let mut written: Option<NodeNetworkConfigStatus> = None;
+    while statuses.changed().await.is_ok() {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let latest = statuses.borrow_and_update().clone();
+            let Some(latest) = latest.filter(|latest| written.as_ref() != Some(latest)) else {
+                break;
+            };
+            match write(&api, &node, &latest).await {
+                Ok(()) => written = Some(latest),
+                Err(error) => {
+                    tracing::warn!(error, "failed to report; the node goes on without");
+                    time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
         }
     }
+}
+
+async fn write(
+    api: &Api<NodeNetworkConfig>,
+    node: &str,
+    status: &NodeNetworkConfigStatus,
+) -> Result<(), String> {
+    let mut status = status.clone();
     status.last_update = Some(
         k8s_openapi::jiff::Timestamp::now()
             .strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -97,13 +156,16 @@ pub(crate) async fn write(
     let patch = json!({
         "apiVersion": "network.t-caas.telekom.com/v1alpha1",
         "kind": "NodeNetworkConfig",
-        "metadata": {"name": config.name_any()},
+        "metadata": {"name": node},
         "status": status,
     });
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    api.patch_status(&config.name_any(), &params, &Patch::Apply(patch))
-        .await
-        .map(|_| true)
+    let patch = Patch::Apply(patch);
+    let write = api.patch_status(node, &params, &patch);
+    match time::timeout(WRITE_PATIENCE, write).await {
+        Ok(outcome) => outcome.map(drop).map_err(|error| chain(&error)),
+        Err(_elapsed) => Err(format!("no answer within {WRITE_PATIENCE:?}")),
+    }
 }
 
 /// An error with everything behind it, on one line.
@@ -111,8 +173,11 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
         source = error.source();
     }
     text

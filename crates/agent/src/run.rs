@@ -1,174 +1,237 @@
-//! The loop: why it woke, what it applied, what it reported.
+//! The loop of the daemon: what the state machine decides is done, and what happens in between is told to it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use api::tcaas::{NodeNetworkConfig, node_network_config::CONTRACT_VERSION};
-use futures::{Stream, StreamExt};
-use kube::{
-    Api, Client,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event},
-    },
+use api::tcaas::NodeNetworkConfigStatus;
+use linux::netlink::Changes;
+use tokio::{
+    sync::{mpsc, watch},
+    time,
 };
-use tokio::time;
 
-use crate::{Applied, Failure, Paths, Reconciler, report};
+use crate::{
+    cluster::{Cluster, Connect},
+    command_log::CommandLog,
+    daemons::{self, Daemon, Paths},
+    lock::{self, Lock},
+    machine::{Action, Event, Told},
+    node::{Node, OpenError},
+    reconcile::{Failure, Reconciler},
+    report,
+    watchdog::Watchdog,
+};
 
-/// How often the node is looked at without being told: somebody may have changed it by hand.
-const RESYNC: Duration = Duration::from_secs(30);
+/// How long another agent may take to end before this one gives up.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+/// Changes come in groups; one look is enough for a group.
+const DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// How long to wait after a failed attempt; it doubles each time.
-const FIRST_RETRY: Duration = Duration::from_secs(1);
-const LAST_RETRY: Duration = Duration::from_secs(20);
+/// How the daemon works.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Name of the node.
+    pub node: String,
+    /// Where things are on the node.
+    pub paths: Paths,
+    /// Name of the router's network namespace.
+    pub namespace: String,
+    /// Namespace of Secrets whose reference names none.
+    pub secrets_namespace: String,
+    /// Lines of FRR that the config does not have are reported and kept.
+    pub report_only: bool,
+}
 
 /// Why the agent ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Another agent works on this node.
+    #[error("this node cannot be worked on")]
+    Locked(#[source] lock::Error),
     /// This node cannot be worked on.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The kernel could not be opened.
     #[error("failed to open this node")]
-    Open(#[source] Failure),
+    Kernel(#[source] Failure),
+    /// A thread could not be started.
+    #[error("failed to start a thread")]
+    Thread(#[source] std::io::Error),
     /// The watch of the node's config ended, which it never should.
-    #[error("the watch of NodeNetworkConfig {node} ended")]
-    WatchEnded {
-        /// The node.
-        node: String,
-    },
+    #[error("the watch of the node's config ended")]
+    WatchEnded,
 }
 
-/// Why the loop woke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reason {
-    Changed,
-    Resync,
-    Retry,
-}
+/// Keeps this node what its config says, until `stop` is done. A change that is under way is brought to its end first.
+pub async fn run(
+    connect: Connect,
+    options: Options,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    let _lock = lock(&options.paths).await?;
+    let watchdog = Watchdog::start().map_err(Error::Thread)?;
+    let cluster = Cluster::new(connect, &options.node, &options.secrets_namespace);
+    let reconciler = Reconciler::open(
+        options.paths.clone(),
+        &options.namespace,
+        options.report_only,
+    )
+    .map_err(Error::Kernel)?;
+    let (node, started) = Node::open(reconciler, Some(Box::new(cluster.clone()))).await?;
 
-/// Keeps this node what its config says, until the process ends.
-pub async fn run(client: Client, node: &str, paths: Paths, namespace: &str) -> Result<(), Error> {
-    let reconciler = Reconciler::open(paths, namespace)
-        .await
-        .map_err(Error::Open)?;
-    let api: Api<NodeNetworkConfig> = Api::all(client);
-    let only_mine = watcher::Config::default().fields(&format!("metadata.name={node}"));
-    let mut events = std::pin::pin!(watcher::watcher(api.clone(), only_mine).default_backoff());
-    let mut state = State {
-        reconciler,
-        api,
-        config: None,
-        retry: FIRST_RETRY,
-        unreported: false,
+    let (tell, told) = mpsc::channel(1);
+    let (statuses, reports) = watch::channel(None);
+    let task = tokio::spawn(cluster.serve(tell, reports));
+    let mut agent = Agent {
+        node,
+        options,
+        told,
+        statuses,
+        watchdog,
+        frr_version: None,
+        changes: None,
+        commands: None,
+        inode: None,
     };
-    let mut wake = RESYNC;
+    let ended = agent.run(started, stop).await;
+    task.abort();
+    ended
+}
+
+async fn lock(paths: &Paths) -> Result<Lock, Error> {
+    let deadline = time::Instant::now() + LOCK_PATIENCE;
     loop {
-        let reason = match time::timeout(wake, next(&mut events)).await {
-            Ok(Some(Some(config))) => {
-                if state.is_known(&config) {
-                    continue;
+        match Lock::take(&paths.runtime) {
+            Ok(lock) => return Ok(lock),
+            Err(error @ lock::Error::Held { .. }) if time::Instant::now() < deadline => {
+                tracing::info!(%error, "waiting");
+                time::sleep(Duration::from_secs(1)).await;
+            }
+            Err(error) => return Err(Error::Locked(error)),
+        }
+    }
+}
+
+struct Agent {
+    node: Node,
+    options: Options,
+    told: mpsc::Receiver<Told>,
+    statuses: watch::Sender<Option<NodeNetworkConfigStatus>>,
+    watchdog: Watchdog,
+    frr_version: Option<String>,
+    changes: Option<Changes>,
+    commands: Option<CommandLog>,
+    /// The namespace whose changes are announced.
+    inode: Option<u64>,
+}
+
+impl Agent {
+    async fn run(&mut self, started: Event, stop: impl Future<Output = ()>) -> Result<(), Error> {
+        let mut stop = std::pin::pin!(stop);
+        let mut action = self.node.step(started);
+        loop {
+            self.report();
+            self.watchdog.step(&format!("{action:?}"));
+            let Action::Wait(until) = action else {
+                let changes_node = matches!(action, Action::Apply { .. });
+                if let Some(event) = self.node.perform(&action).await {
+                    if changes_node {
+                        self.look_anew().await;
+                    }
+                    action = self.node.step(event);
                 }
-                state.config = Some(*config);
-                Reason::Changed
+                continue;
+            };
+            let left = until.saturating_sub(self.node.now());
+            let daemons = daemons::running(&self.options.paths, &self.options.namespace);
+            let at_rest = self.node.machine().is_at_rest();
+            let event = tokio::select! {
+                () = &mut stop, if at_rest => return Ok(()),
+                told = self.told.recv() => Event::Told(told.ok_or(Error::WatchEnded)?),
+                () = changed(self.changes.as_ref()) => Event::Drifted,
+                () = configured(self.commands.as_mut()) => Event::Drifted,
+                () = ended(&daemons) => Event::Drifted,
+                () = time::sleep(left) => Event::Woken,
+            };
+            action = self.node.step(event);
+        }
+    }
+
+    /// After a change: the namespace may be another one, and FRR of another version.
+    async fn look_anew(&mut self) {
+        let reconciler = self.node.reconciler();
+        self.frr_version = reconciler
+            .frr_version()
+            .await
+            .ok()
+            .map(|version| version.to_string());
+        // Our own changes are announced, too, and lead to one more look, which finds nothing to do. To pass over them would
+        // pass over those that others made meanwhile.
+        let inode = daemons::namespace_inode(&self.options.namespace);
+        if self.changes.is_none() || inode != self.inode {
+            self.inode = inode;
+            self.changes = match reconciler.kernel().changes().await {
+                Ok(changes) => Some(changes),
+                Err(error) => {
+                    tracing::warn!(error = report::chain(&error), "changes are not announced");
+                    None
+                }
+            };
+        }
+        let skipped = self.commands.as_mut().map(CommandLog::skip);
+        if !matches!(skipped, Some(Ok(()))) {
+            // Without a router there is none.
+            self.commands = CommandLog::open(&self.options.paths.command_log()).ok();
+        }
+    }
+
+    fn report(&self) {
+        let status = self.node.machine().status();
+        if status.told.is_none() {
+            return;
+        }
+        let latest = report::status(&status, self.frr_version.clone());
+        self.statuses.send_if_modified(|known| {
+            let is_new = known.as_ref() != Some(&latest);
+            if is_new {
+                tracing::info!(
+                    state = ?latest.config_status,
+                    told = latest.observed_revision,
+                    running = latest.running_revision,
+                    confirmed = latest.confirmed_revision,
+                    error = latest.error_message,
+                    "status"
+                );
+                *known = Some(latest);
             }
-            // An event that changes nothing here: the object's deletion changes nothing on its node.
-            Ok(Some(None)) => continue,
-            Ok(None) => {
-                return Err(Error::WatchEnded {
-                    node: node.to_owned(),
-                });
-            }
-            Err(_elapsed) if wake == RESYNC => Reason::Resync,
-            Err(_elapsed) => Reason::Retry,
-        };
-        wake = state.turn(reason).await;
+            is_new
+        });
     }
 }
 
-async fn next(
-    events: &mut (impl Stream<Item = watcher::Result<Event<NodeNetworkConfig>>> + Unpin),
-) -> Option<Option<Box<NodeNetworkConfig>>> {
-    Some(match events.next().await? {
-        Ok(Event::Apply(config) | Event::InitApply(config)) => Some(Box::new(config)),
-        Ok(Event::Delete(_)) => {
-            tracing::warn!("the node's config was deleted; the node keeps what it has");
-            None
-        }
-        Ok(Event::Init | Event::InitDone) => None,
-        Err(error) => {
-            tracing::warn!(%error, "watch failed; the node keeps what it has");
-            None
-        }
-    })
+async fn changed(changes: Option<&Changes>) {
+    match changes {
+        Some(changes) => changes.next().await,
+        None => std::future::pending().await,
+    }
+    time::sleep(DEBOUNCE).await;
 }
 
-struct State {
-    reconciler: Reconciler,
-    api: Api<NodeNetworkConfig>,
-    config: Option<NodeNetworkConfig>,
-    retry: Duration,
-    /// Whether the last outcome could not be reported.
-    unreported: bool,
+async fn configured(commands: Option<&mut CommandLog>) {
+    let noticed = match commands {
+        Some(commands) => commands.next().await,
+        None => std::future::pending().await,
+    };
+    if let Err(error) = noticed {
+        tracing::warn!(%error, "the log of FRR's commands cannot be read");
+        time::sleep(Duration::from_secs(1)).await;
+    }
+    time::sleep(DEBOUNCE).await;
 }
 
-impl State {
-    /// Whether the event tells nothing new: our own status comes back as one.
-    fn is_known(&mut self, config: &NodeNetworkConfig) -> bool {
-        let Some(known) = &mut self.config else {
-            return false;
-        };
-        let same = known.metadata.uid == config.metadata.uid && known.spec == config.spec;
-        if same {
-            *known = config.clone();
-        }
-        same && !self.unreported
+async fn ended(daemons: &[Daemon]) {
+    match daemons::exits(daemons).await {
+        Ok(()) => tracing::warn!("a daemon of FRR has ended"),
+        Err(error) => tracing::warn!(%error, "the daemons of FRR cannot be watched"),
     }
-
-    /// One turn: applies, reports, and says when to wake at the latest.
-    async fn turn(&mut self, reason: Reason) -> Duration {
-        let Some(config) = &self.config else {
-            return RESYNC;
-        };
-        if config.spec.contract_version > CONTRACT_VERSION {
-            let version = config.spec.contract_version;
-            tracing::error!(
-                version,
-                "the config is written in a newer contract; the node keeps what it has"
-            );
-            return RESYNC;
-        }
-        let start = Instant::now();
-        let outcome = self.reconciler.reconcile(&config.spec).await;
-        log(reason, &outcome, start.elapsed());
-        let status = report::status(config, &outcome, self.reconciler.frr_version());
-        let reported = report::write(&self.api, config, status).await;
-        self.unreported = reported.is_err();
-        if let Err(error) = &reported {
-            tracing::warn!(%error, "failed to report");
-        }
-        if outcome.is_ok() && reported.is_ok() {
-            self.retry = FIRST_RETRY;
-            return RESYNC;
-        }
-        let retry = self.retry;
-        self.retry = (self.retry * 2).min(LAST_RETRY);
-        retry
-    }
-}
-
-fn log(reason: Reason, outcome: &Result<Applied, Failure>, took: Duration) {
-    match outcome {
-        Ok(applied) if applied.is_nothing() => tracing::debug!(?reason, ?took, "nothing to do"),
-        Ok(applied) => {
-            for note in applied.notes.iter().chain(&applied.mirror_failures) {
-                tracing::warn!(note);
-            }
-            tracing::info!(?reason, ?took, kernel_steps = applied.kernel_steps, frr_lines = applied.frr_lines,
-                started = ?applied.started, resets = ?applied.resets, "applied");
-        }
-        Err(failure) => tracing::error!(
-            ?reason,
-            ?took,
-            error = report::chain(failure),
-            "could not apply"
-        ),
-    }
+    time::sleep(DEBOUNCE).await;
 }

@@ -1,13 +1,32 @@
-//! FRR's own shell: the way in and out of its configuration.
+//! FRR's own shell: the way in and out of its configuration, with a deadline on every call.
+//!
+//! Argument lists are visible to every process of the machine, so a line with a password never goes through vtysh: it is
+//! given to bgpd itself, over the socket that vtysh uses as well (`send_secret`). What FRR prints about a refused
+//! line repeats the line; passwords are cut out before it becomes part of an error.
 
-use std::io;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use tokio::process::Command;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::UnixStream,
+    process::Command,
+    time,
+};
 
-use crate::daemons::INSTANCE;
+use crate::{daemons::INSTANCE, program};
 
 /// How many commands go to one vtysh. The kernel limits the length of an argument list.
 const CHUNK: usize = 2000;
+
+/// How long a question may take.
+const ASK_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a change may take, besides the time for its lines.
+const CHANGE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long one line of a change may take.
+const LINE_PATIENCE: Duration = Duration::from_millis(50);
 
 /// What FRR says while one daemon has not heard yet what another, or the kernel, has already done.
 const PASSING: [&str; 2] = [
@@ -15,17 +34,29 @@ const PASSING: [&str; 2] = [
     "Only inactive VRFs can be deleted",
 ];
 
+/// Words after which a line of FRR holds a secret.
+const SECRET_WORDS: [&str; 4] = ["password", "key", "key-string", "secret"];
+
 /// Why FRR did not do what it was told.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The shell could not be started.
-    #[error("failed to run vtysh")]
-    Run(#[source] io::Error),
-    /// FRR refused a line.
-    #[error("FRR refused: {message}")]
-    Refused {
-        /// What it said, which names the line.
-        message: String,
+    /// The shell failed, or FRR refused a line.
+    #[error(transparent)]
+    Shell(#[from] program::Error),
+    /// A daemon could not be reached over its socket.
+    #[error("failed to reach {}", socket.display())]
+    Socket {
+        /// The socket.
+        socket: PathBuf,
+        /// The error of the system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A daemon refused a line with a password. What it said is left out: it repeats the line.
+    #[error("bgpd refused to set the password of {line}")]
+    Password {
+        /// The line, without its password.
+        line: String,
     },
 }
 
@@ -33,23 +64,41 @@ impl Error {
     /// Whether the same line may be taken a moment later.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
-            Self::Run(_) => false,
-            Self::Refused { message } => PASSING.iter().any(|text| message.contains(text)),
+            Self::Shell(program::Error::Failed { message, .. }) => {
+                PASSING.iter().any(|text| message.contains(text))
+            }
+            _ => false,
         }
     }
 }
 
 /// The running configuration.
 pub(crate) async fn running_config() -> Result<String, Error> {
-    vtysh(&["show running-config".to_owned()]).await
+    show("show running-config").await
+}
+
+/// The answer to one question.
+pub(crate) async fn show(command: &str) -> Result<String, Error> {
+    vtysh(&[command.to_owned()], ASK_PATIENCE).await
 }
 
 /// Types these commands, in order, and stops at the first that is refused.
 pub(crate) async fn commands(commands: &[String]) -> Result<(), Error> {
     for chunk in chunks(commands) {
-        vtysh(&chunk).await?;
+        let lines = u32::try_from(chunk.len()).unwrap_or(u32::MAX);
+        vtysh(&chunk, CHANGE_PATIENCE + LINE_PATIENCE * lines).await?;
     }
     Ok(())
+}
+
+/// Loads a file as at a fresh boot. Errors of single lines are left to the comparison that follows.
+pub(crate) async fn load(file: &Path) -> Result<(), Error> {
+    let mut shell = Command::new("vtysh");
+    shell.args(["-N", INSTANCE, "-f"]).arg(file);
+    match program::output(&mut shell, 3 * CHANGE_PATIENCE).await {
+        Ok(_) | Err(program::Error::Failed { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Commands in portions that fit one argument list, each cut where no block is open.
@@ -93,21 +142,121 @@ fn is_block(line: &str) -> bool {
     blocks.iter().any(|block| line.starts_with(block)) || line.starts_with("vni ")
 }
 
-async fn vtysh(commands: &[String]) -> Result<String, Error> {
+async fn vtysh(commands: &[String], patience: Duration) -> Result<String, Error> {
     let mut shell = Command::new("vtysh");
     shell.args(["-N", INSTANCE]);
     for command in commands {
         shell.arg("-c").arg(command);
     }
-    let output = shell.output().await.map_err(Error::Run)?;
-    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() {
-        return Ok(stdout);
-    }
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    Err(Error::Refused {
-        message: format!("{} {}", stdout.trim(), stderr.trim())
-            .trim()
-            .to_owned(),
+    let output = program::output(&mut shell, patience).await;
+    output.map_err(|error| match error {
+        program::Error::Failed { program, message } => Error::Shell(program::Error::Failed {
+            program,
+            message: without_secrets(&message),
+        }),
+        other => Error::Shell(other),
     })
+}
+
+/// A text of FRR without what follows a word that announces a secret.
+fn without_secrets(text: &str) -> String {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let at = words.iter().position(|word| SECRET_WORDS.contains(word));
+        match at.and_then(|at| words.get(..=at)) {
+            Some(shown) => format!("{} <hidden>", shown.join(" ")),
+            None => line.to_owned(),
+        }
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A line with a password, and the block it belongs to.
+#[derive(Debug)]
+pub(crate) struct SecretLine<'a> {
+    /// The lines that lead into its block.
+    pub(crate) path: &'a [String],
+    /// The line.
+    pub(crate) line: &'a frr::Line,
+}
+
+/// Gives a line with a password to bgpd, over its socket: nothing of it is visible to other processes.
+pub(crate) async fn send_secret(run: &Path, secret: &SecretLine<'_>) -> Result<(), Error> {
+    let enter = ["enable", "configure terminal"].map(str::to_owned);
+    let block = enter.iter().chain(secret.path).cloned();
+    let commands: Vec<String> = block.chain([secret.line.reveal()]).collect();
+    match converse(run, "bgpd", &commands).await? {
+        Some(_) => Ok(()),
+        None => Err(Error::Password {
+            line: secret.line.to_string(),
+        }),
+    }
+}
+
+/// The version that a running daemon has; vtysh would tell its own.
+pub(crate) async fn daemon_version(run: &Path, daemon: &str) -> Result<String, Error> {
+    let command = ["show version".to_owned()];
+    converse(run, daemon, &command)
+        .await
+        .map(Option::unwrap_or_default)
+}
+
+/// Gives commands to one daemon over the socket that vtysh uses; `None` if it refuses one.
+///
+/// The protocol is vtysh's: a command ends with a zero byte; the answer ends with three zero bytes and the result.
+async fn converse(run: &Path, daemon: &str, commands: &[String]) -> Result<Option<String>, Error> {
+    let socket = run.join(INSTANCE).join(format!("{daemon}.vty"));
+    let talk = async {
+        let mut stream = UnixStream::connect(&socket).await?;
+        let mut answers = String::new();
+        for command in commands {
+            let (answer, result) = ask(&mut stream, command).await?;
+            if result != 0 {
+                return Ok(None);
+            }
+            answers.push_str(&answer);
+        }
+        Ok(Some(answers))
+    };
+    let failed = |source| Error::Socket {
+        socket: socket.clone(),
+        source,
+    };
+    match time::timeout(ASK_PATIENCE, talk).await {
+        Ok(outcome) => outcome.map_err(failed),
+        Err(_elapsed) => Err(failed(std::io::ErrorKind::TimedOut.into())),
+    }
+}
+
+async fn ask(stream: &mut UnixStream, command: &str) -> std::io::Result<(String, u8)> {
+    stream.write_all(command.as_bytes()).await?;
+    stream.write_all(&[0]).await?;
+    let mut answer = Vec::new();
+    let mut zeros = 0;
+    loop {
+        match (stream.read_u8().await?, zeros) {
+            (result, 3..) => {
+                return Ok((String::from_utf8_lossy(&answer).into_owned(), result));
+            }
+            (0, _) => zeros += 1,
+            (byte, _) => {
+                zeros = 0;
+                answer.push(byte);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_does_not_repeat_the_password() {
+        let said = "% Unknown command: neighbor 192.0.2.1 password hunter2\nline 3: neighbor 192.0.2.1 remote-as 1";
+        assert_eq!(
+            without_secrets(said),
+            "% Unknown command: neighbor 192.0.2.1 password <hidden>\nline 3: neighbor 192.0.2.1 remote-as 1"
+        );
+    }
 }

@@ -13,8 +13,8 @@ pub use self::{
     platform::{Calico, CalicoApiVersion, Namespaced, Platform, SriovKind, SriovPlatform},
     settings::{
         BgpSettings, Canary, ClusterNeighbor, ClusterVrf, FrrConfigurations, HbnFlavour, Health,
-        HostSessions, ImportMatch, ManagementVrf, OnFailure, Reachability, Rollout, RouteTables,
-        Settings, SettingsSpec, SettingsStatus, Trunk, VniRange, VrfNumbers,
+        HostSessions, IcmpTarget, ImportMatch, ManagementVrf, OnFailure, Reachability, Rollout,
+        RouteTables, Settings, SettingsSpec, SettingsStatus, Trunk, VniRange, VrfNumbers,
     },
 };
 use crate::crds::Served;

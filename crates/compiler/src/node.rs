@@ -18,6 +18,7 @@ use std::{
 };
 
 use api::{
+    selvedge::Health,
     tcaas::{
         NodeNetworkConfigSpec,
         node_network_config::{
@@ -94,6 +95,8 @@ pub struct Shared {
     pub host_vlans: BTreeMap<String, HostVlan>,
     /// Loopbacks of the host, by device.
     pub host_loopbacks: BTreeMap<String, HostLoopback>,
+    /// What nodes check before they keep a config.
+    pub health: Health,
     /// The peerings that are in effect here, by name.
     pub peerings: BTreeSet<String>,
     /// The objects that interfaces in the host's namespace come from, by device.
@@ -120,6 +123,7 @@ impl NodeConfig {
             local_vrfs,
             host_vlans,
             host_loopbacks,
+            health,
             peerings: _,
             host_devices: _,
             steering: _,
@@ -155,6 +159,7 @@ impl NodeConfig {
             local_vrfs: local_vrfs.clone(),
             host_vlans,
             host_loopbacks: host_loopbacks.clone(),
+            health: health.clone(),
         };
         if let Some(mtu) = self.vrf_mtu {
             for vrf in spec.vrfs_mut().filter(|vrf| vrf.devices.vxlan.is_some()) {

@@ -196,6 +196,8 @@ pub fn elements(config: &NodeNetworkConfigSpec) -> Elements {
         local_vrfs: _,
         host_vlans,
         host_loopbacks,
+        // Checks configure nothing.
+        health: _,
     } = config;
     let mut all = Elements::new();
     if let Some(underlay) = underlay {

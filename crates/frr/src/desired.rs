@@ -54,6 +54,8 @@ pub fn desired(
         // The host's devices are the kernel's.
         host_vlans: _,
         host_loopbacks: _,
+        // The agent's own.
+        health: _,
     } = spec;
     let config = FrrConfig {
         resolve_via_default: true,

@@ -14,6 +14,7 @@ use api::value::{IfName, Vni};
 
 use crate::{
     config::{FrrConfig, IpFamily, Name},
+    diff::Step,
     version::FrrVersion,
 };
 
@@ -33,6 +34,37 @@ pub struct UnknownLine {
     pub context: Vec<String>,
     /// The line itself. It may hold a secret in a form nobody knows, so neither `Debug` nor `Display` print all of it.
     pub line: String,
+    /// Whether a block around it is unknown as well.
+    pub in_unknown_block: bool,
+}
+
+impl UnknownLine {
+    /// The step that takes the line back; `None` inside a block that is taken back as a whole.
+    pub fn removal(&self) -> Option<Step> {
+        if self.in_unknown_block {
+            return None;
+        }
+        // A secret is not needed to take its line back, and would be seen in an argument list.
+        let words: Vec<&str> = self.line.split_whitespace().collect();
+        let shown = match self.secret_word() {
+            Some(at) => words.get(..=at).unwrap_or_default().join(" "),
+            None => self.line.clone(),
+        };
+        let text = match shown.strip_prefix("no ") {
+            Some(text) => text.to_owned(),
+            None => format!("no {shown}"),
+        };
+        Some(Step {
+            path: self.context.clone(),
+            ..Step::root(text)
+        })
+    }
+
+    /// The position of the word after which a secret stands.
+    fn secret_word(&self) -> Option<usize> {
+        let is_secret = |word: &str| matches!(word, "password" | "key" | "key-string" | "secret");
+        self.line.split_whitespace().position(is_secret)
+    }
 }
 
 impl fmt::Display for UnknownLine {
@@ -40,11 +72,7 @@ impl fmt::Display for UnknownLine {
         for context in &self.context {
             write!(f, "{context} / ")?;
         }
-        let secret = self
-            .line
-            .split_whitespace()
-            .position(|word| matches!(word, "password" | "key" | "key-string" | "secret"));
-        match secret {
+        match self.secret_word() {
             None => f.write_str(&self.line),
             Some(at) => {
                 let shown: Vec<&str> = self.line.split_whitespace().take(at + 1).collect();
@@ -186,6 +214,10 @@ impl Reader {
         self.unknown.push(UnknownLine {
             context: self.open.iter().map(|(_, line)| line.clone()).collect(),
             line: text.to_owned(),
+            in_unknown_block: self
+                .open
+                .iter()
+                .any(|(context, _)| *context == Context::Unknown),
         });
         if let [
             "router" | "interface" | "nexthop-group" | "pbr-map" | "key" | "segment-routing",

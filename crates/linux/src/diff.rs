@@ -49,6 +49,26 @@ pub enum Conflict {
         /// How many.
         count: usize,
     },
+    /// A NIC belongs to a bond or bridge of the host, which would lose it.
+    #[error(
+        "{name} is a member of {master}; take it out of {master} or name another NIC in the Underlay"
+    )]
+    NicMember {
+        /// The NIC.
+        name: String,
+        /// The bond or bridge.
+        master: String,
+    },
+    /// The kernel moves no link of this kind into another namespace.
+    #[error(
+        "{name} is a {kind}, which the kernel does not move into another namespace; name its members in the Underlay"
+    )]
+    NicImmovable {
+        /// The link.
+        name: String,
+        /// What it is.
+        kind: Kind,
+    },
 }
 
 /// The steps from what is to what should be, or whatever stands in their way.
@@ -160,8 +180,22 @@ fn conflicts(desired: &Desired, observed: &Observed) -> Vec<Conflict> {
                 count: nic.addresses.len(),
             });
         }
+        conflicts.extend(in_host.and_then(|nic| unfit(name, nic)));
     }
     conflicts
+}
+
+/// Why a link of the host cannot become an uplink, if it cannot.
+fn unfit(name: &str, nic: &ObservedLink) -> Option<Conflict> {
+    let name = name.to_owned();
+    if let Some(master) = nic.master.clone() {
+        return Some(Conflict::NicMember { name, master });
+    }
+    let is_bond =
+        matches!(&nic.kind, Kind::Other(kind) if matches!(kind.as_str(), "bond" | "team"));
+    let is_local = matches!(nic.kind, Kind::Bridge | Kind::Vrf { .. } | Kind::Loopback);
+    let kind = nic.kind.clone();
+    (is_bond || is_local).then_some(Conflict::NicImmovable { name, kind })
 }
 
 /// The addresses a NIC must keep: those it has, and those it is remembered to have had before it was moved.

@@ -12,6 +12,7 @@ mod inventory;
 mod link;
 mod message;
 mod namespace;
+mod notify;
 mod observe;
 mod read;
 mod route;
@@ -24,6 +25,7 @@ use self::{connection::Connection, namespace::Namespace};
 pub use self::{
     connection::RequestError,
     inventory::{Interface, InterfaceState},
+    notify::Changes,
 };
 use crate::{Domain, LinkId, Observed, Step};
 

@@ -118,7 +118,7 @@ pub(crate) struct Ask {
 }
 
 /// How the cluster is reached.
-#[derive(Debug, Flags)]
+#[derive(Clone, Debug, Flags)]
 pub(crate) struct Cluster {
     /// Kubeconfig file [default: in a pod the pod's own account, else $KUBECONFIG or ~/.kube/config]
     #[arg(long, value_name = "PATH")]
@@ -129,23 +129,51 @@ pub(crate) struct Cluster {
 }
 
 #[derive(Debug, Flags)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Agent {
+    #[command(subcommand)]
+    pub(crate) command: Option<AgentCommand>,
     #[command(flatten)]
     pub(crate) cluster: Cluster,
     /// Name of the node
-    #[arg(
-        long,
-        env = "NODE_NAME",
-        value_name = "NAME",
-        required_unless_present = "config"
-    )]
+    #[arg(long, env = "NODE_NAME", value_name = "NAME")]
     pub(crate) node: Option<String>,
-    /// Applies the NodeNetworkConfig in this file once, without a cluster, and ends
+    /// Applies the NodeNetworkConfig in this file once, without a cluster, and ends when it is confirmed or taken back
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
+    /// Prints what applying the file would change, and changes nothing
+    #[arg(long, requires = "config")]
+    pub(crate) dry_run: bool,
+    /// Reports lines of FRR's configuration that no object asks for, instead of removing them
+    #[arg(long)]
+    pub(crate) report_unmanaged_lines: bool,
+    /// Namespace of Secrets whose reference names none
+    #[arg(
+        long,
+        env = "POD_NAMESPACE",
+        value_name = "NAME",
+        default_value = "selvedge-system"
+    )]
+    pub(crate) secrets_namespace: String,
+    #[command(flatten)]
+    pub(crate) places: Places,
+}
+
+/// Where things are on a node.
+#[derive(Debug, Flags)]
+pub(crate) struct Places {
     /// Directory of FRR's daemons
     #[arg(long, value_name = "PATH", default_value = "/usr/lib/frr")]
     pub(crate) frr_daemons: PathBuf,
+    /// Directory of the journal; it must survive a reboot
+    #[arg(long, value_name = "PATH", default_value = "/var/lib/selvedge")]
+    pub(crate) state_directory: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentCommand {
+    /// Gives the node back as it was: FRR stopped, NICs returned, nothing of Selvedge left
+    Cleanup(Places),
 }
 
 /// Form of the output.

@@ -45,11 +45,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
 
 /// A client of the cluster that was named, or of the one we run in.
 async fn client(cluster: &Cluster) -> anyhow::Result<Client> {
+    Client::try_from(configuration(cluster).await?).context("failed to make a client")
+}
+
+/// How the cluster that was named, or the one we run in, is reached.
+async fn configuration(cluster: &Cluster) -> anyhow::Result<Config> {
     let options = KubeConfigOptions {
         context: cluster.context.clone(),
         ..KubeConfigOptions::default()
     };
-    let config = match &cluster.kubeconfig {
+    Ok(match &cluster.kubeconfig {
         Some(path) => {
             let file = Kubeconfig::read_from(path)
                 .with_context(|| format!("failed to read {}", path.display()))?;
@@ -63,8 +68,7 @@ async fn client(cluster: &Cluster) -> anyhow::Result<Client> {
         None => Config::infer()
             .await
             .context("found no cluster; name one with --kubeconfig")?,
-    };
-    Client::try_from(config).context("failed to make a client")
+    })
 }
 
 /// Runs a daemon until it ends or is told to.
@@ -74,18 +78,31 @@ where
     E: Into<anyhow::Error>,
 {
     crate::telemetry::init();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("failed to start")?;
-    runtime.block_on(async {
-        let mut terminate =
-            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-                .context("failed to listen for signals")?;
+    runtime()?.block_on(async {
+        let stop = stop_signal()?;
         tokio::select! {
             ended = work() => ended.map_err(Into::into),
-            _ = tokio::signal::ctrl_c() => Ok(()),
-            _ = terminate.recv() => Ok(()),
+            () = stop => Ok(()),
+        }
+    })
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("failed to start")
+}
+
+/// Done when the process is asked to end.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    let kind = tokio::signal::unix::SignalKind::terminate();
+    let mut terminate =
+        tokio::signal::unix::signal(kind).context("failed to listen for signals")?;
+    Ok(async move {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
         }
     })
 }

@@ -30,7 +30,11 @@ mod ring1_seeds;
 mod ring3;
 #[path = "rings/ring4.rs"]
 mod ring4;
+#[path = "rings/ring4_safety.rs"]
+mod ring4_safety;
 #[path = "rings/ring5.rs"]
 mod ring5;
 #[path = "rings/ring6.rs"]
 mod ring6;
+#[path = "rings/ring6_cut_off.rs"]
+mod ring6_cut_off;

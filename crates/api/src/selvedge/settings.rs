@@ -539,6 +539,13 @@ pub struct Health {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub reachability: Vec<Reachability>,
+    /// Addresses that must answer an ICMP echo request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub icmp: Vec<IcmpTarget>,
+    /// Whether default gateways of the host that answered an ICMP echo request before must answer again.
+    #[serde(default = "yes")]
+    pub gateways: bool,
     /// How long one check may take.
     #[serde(default = "check_timeout")]
     pub timeout: Seconds,
@@ -560,6 +567,13 @@ fn check_retries() -> u32 {
     3
 }
 
+impl Health {
+    /// Whether nothing differs from the defaults.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Default for Health {
     fn default() -> Self {
         Self {
@@ -568,6 +582,8 @@ impl Default for Health {
             sessions: true,
             interfaces: Vec::new(),
             reachability: Vec::new(),
+            icmp: Vec::new(),
+            gateways: true,
             timeout: check_timeout(),
             retries: check_retries(),
         }
@@ -584,6 +600,21 @@ pub struct Reachability {
     /// TCP port.
     #[schemars(range(min = 1, max = 65535))]
     pub port: u16,
+    /// How long the check may take; without it `timeout` of all checks counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Seconds>,
+}
+
+/// An address that must answer an ICMP echo request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IcmpTarget {
+    /// Name or address.
+    #[schemars(length(min = 1, max = 253))]
+    pub host: String,
+    /// How long the check may take; without it `timeout` of all checks counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Seconds>,
 }
 
 /// What is known about the settings.

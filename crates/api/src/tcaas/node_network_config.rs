@@ -29,7 +29,7 @@ pub use self::{
         VrfDevices, VrfImport,
     },
 };
-use crate::meta::Conditions;
+use crate::{meta::Conditions, selvedge::Health};
 
 /// The version of this contract that the code at hand writes and reads.
 ///
@@ -39,6 +39,19 @@ pub const CONTRACT_VERSION: u32 = 1;
 /// Type of the condition in a node's status that says whether it copies what it should. A node is provisioned without: no mirror
 /// fails its node.
 pub const MIRRORS_APPLIED: &str = "MirrorsApplied";
+
+/// Type of the condition that says whether the node passes all health checks of its config, also those that failed before the last
+/// change.
+pub const HEALTHY: &str = "Healthy";
+
+/// Type of the condition that says whether the node lacks something that its config asks for.
+pub const DEGRADED: &str = "Degraded";
+
+/// Type of the condition that says whether somebody keeps changing what Selvedge configures.
+pub const DRIFTING: &str = "Drifting";
+
+/// Annotation that makes a node try a config again that it has taken back; each new value counts once.
+pub const RETRY_ANNOTATION: &str = "selvedge.dev/retry";
 
 /// Everything one node must do. Written by the operator, one object for each node, named after it.
 #[derive(
@@ -103,6 +116,9 @@ pub struct NodeNetworkConfigSpec {
     /// Loopbacks of the host, by the name of the device that is made.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub host_loopbacks: BTreeMap<String, HostLoopback>,
+    /// What the node checks before it keeps this config.
+    #[serde(default, skip_serializing_if = "Health::is_default")]
+    pub health: Health,
 }
 
 fn contract_version() -> u32 {
@@ -147,6 +163,12 @@ pub struct NodeNetworkConfigStatus {
     /// The last revision that was applied, whether it was confirmed or taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_applied_revision: Option<String>,
+    /// The revision that kernel and FRR run; absent while a change is under way or its outcome is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_revision: Option<String>,
+    /// The revision that was confirmed last: the node returns to it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed_revision: Option<String>,
     /// Why the config could not be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
@@ -171,8 +193,8 @@ pub enum ConfigStatus {
     Untouched,
     /// It is being applied.
     Provisioning,
-    /// It is applied and verified: a second plan was empty.
+    /// It is applied, verified by an empty second plan, and confirmed: nothing is less healthy than before.
     Provisioned,
-    /// It could not be applied; the node runs what it ran before.
+    /// It could not be applied or was taken back; the node runs what was confirmed before.
     Invalid,
 }

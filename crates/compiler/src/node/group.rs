@@ -6,7 +6,7 @@ use std::{
 };
 
 use api::{
-    selvedge::SettingsSpec,
+    selvedge::{Health, SettingsSpec},
     tcaas::{
         BgpPeeringSpec, Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec,
         node_network_config::HostVlan,
@@ -290,7 +290,8 @@ impl Query for BuiltFor {
         let tables = view.get::<TablesFor>(signature);
         let steering = view.get::<SteeringFor>(signature);
         let mut problems = steering.problems.clone();
-        let bare = with_fingerprint(without_overlay(&settings, &group, &mut problems));
+        let bare = without_overlay(&settings, &group, &mut problems);
+        let bare = finished(bare, &settings.health);
         let shared = if group.has_overlay {
             let shared = shared(
                 &settings,
@@ -300,7 +301,7 @@ impl Query for BuiltFor {
                 &tables,
                 &mut problems,
             );
-            with_fingerprint(shared)
+            finished(shared, &settings.health)
         } else {
             Arc::clone(&bare)
         };
@@ -312,7 +313,9 @@ impl Query for BuiltFor {
     }
 }
 
-fn with_fingerprint(mut shared: Shared) -> Arc<Shared> {
+/// Adds what every node has, and the fingerprint of everything.
+fn finished(mut shared: Shared, health: &Health) -> Arc<Shared> {
+    shared.health = health.clone();
     shared.digest = fingerprint::of(&(
         &shared.layer2s,
         &shared.cluster_vrf,
@@ -320,6 +323,7 @@ fn with_fingerprint(mut shared: Shared) -> Arc<Shared> {
         &shared.local_vrfs,
         &shared.host_vlans,
         &shared.host_loopbacks,
+        &shared.health,
     ));
     Arc::new(shared)
 }
@@ -447,6 +451,7 @@ fn shared(
         host_devices: host_devices.collect(),
         host_vlans: BTreeMap::new(),
         host_loopbacks,
+        health: Health::default(),
         peerings: peerings.into_iter().map(str::to_owned).collect(),
         layer2s: segments
             .into_iter()

@@ -45,7 +45,7 @@ pub struct Step {
 }
 
 impl Step {
-    pub(super) fn root(text: String) -> Self {
+    pub(crate) fn root(text: String) -> Self {
         let line = Line {
             text,
             secret: None,

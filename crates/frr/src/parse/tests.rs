@@ -49,6 +49,33 @@ fn a_secret_in_an_unknown_line_is_not_shown() {
 }
 
 #[test]
+fn a_line_nobody_asked_for_is_taken_back_in_its_block_and_a_block_as_a_whole() {
+    let text = "router bgp 64512\n neighbor 192.0.2.1 shutdown\n no neighbor 192.0.2.1 enforce-first-as\n \
+        neighbor 192.0.2.1 password hunter2\nexit\nrouter ospf\n passive-interface default\nexit\n";
+    let steps: Vec<Step> = read(text)
+        .unknown
+        .iter()
+        .filter_map(UnknownLine::removal)
+        .collect();
+    let change = crate::Change {
+        steps,
+        ..crate::Change::default()
+    };
+    assert_eq!(
+        change.to_vtysh(),
+        [
+            "configure terminal",
+            "router bgp 64512",
+            "no neighbor 192.0.2.1 shutdown",
+            "neighbor 192.0.2.1 enforce-first-as",
+            "no neighbor 192.0.2.1 password",
+            "exit",
+            "no router ospf",
+        ]
+    );
+}
+
+#[test]
 fn a_line_of_an_outer_block_closes_the_inner_one() {
     let text = "router bgp 64512\n neighbor 192.0.2.1 remote-as external\n address-family ipv4 unicast\n  \
         neighbor 192.0.2.1 activate\n neighbor 192.0.2.1 port 1179\nvrf red\n vni 7\n";

@@ -276,6 +276,25 @@ fn a_namespace_of_somebody_else_is_used_and_left_standing() {
 }
 
 #[test]
+fn a_member_of_a_bond_and_a_bond_itself_are_not_moved_and_the_reason_is_given() {
+    let desired = desired_of(base());
+    let mut member = host();
+    member.links.get_mut(&LinkId::host("eth1")).unwrap().master = Some("bond0".to_owned());
+    let [conflict] = diff(&desired, &member).unwrap_err().try_into().unwrap();
+    assert_eq!(
+        conflict.to_string(),
+        "eth1 is a member of bond0; take it out of bond0 or name another NIC in the Underlay"
+    );
+    let mut bond = host();
+    bond.links.get_mut(&LinkId::host("eth1")).unwrap().kind = Kind::Other("bond".to_owned());
+    let [conflict] = diff(&desired, &bond).unwrap_err().try_into().unwrap();
+    assert!(
+        matches!(conflict, Conflict::NicImmovable { .. }),
+        "{conflict}"
+    );
+}
+
+#[test]
 fn a_nic_keeps_its_addresses_through_a_crash_between_move_and_return() {
     let desired = desired_of(base());
     for cut in 0..plan(&desired, &host()).len() {

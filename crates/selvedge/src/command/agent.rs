@@ -1,63 +1,94 @@
 //! `selvedge agent`
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use agent::{Paths, Reconciler};
+use agent::{Connect, Options, Paths};
 use anyhow::Context;
-use api::tcaas::NodeNetworkConfig;
+use api::tcaas::{NodeNetworkConfig, NodeNetworkConfigSpec};
 use compiler::names::ROUTER_NAMESPACE;
 
 use crate::{
-    args::Agent,
+    args::{Agent, AgentCommand, Places},
     output::{self, Verdict},
 };
 
 pub(super) fn run(args: &Agent) -> anyhow::Result<Verdict> {
-    let paths = Paths {
-        daemons: args.frr_daemons.clone(),
-        ..Paths::default()
-    };
+    if let Some(AgentCommand::Cleanup(places)) = &args.command {
+        let done = super::runtime()?.block_on(agent::cleanup(paths(places), ROUTER_NAMESPACE));
+        return Ok(said(done.map_err(Into::into)));
+    }
     if let Some(file) = &args.config {
-        return once(file, paths);
+        return once(&read(file)?, args);
     }
     let node = args.node.as_deref().context("--node is needed")?;
-    super::daemon(async || {
-        let client = super::client(&args.cluster).await?;
+    crate::telemetry::init();
+    super::runtime()?.block_on(async {
+        let cluster = args.cluster.clone();
+        let connect: Connect = Arc::new(move || {
+            let cluster = cluster.clone();
+            Box::pin(async move {
+                let config = super::configuration(&cluster).await;
+                config.map_err(|error| format!("{error:#}"))
+            })
+        });
+        let options = Options {
+            node: node.to_owned(),
+            paths: paths(&args.places),
+            namespace: ROUTER_NAMESPACE.to_owned(),
+            secrets_namespace: args.secrets_namespace.clone(),
+            report_only: args.report_unmanaged_lines,
+        };
         tracing::info!(version = env!("CARGO_PKG_VERSION"), node, "agent starts");
-        agent::run(client, node, paths, ROUTER_NAMESPACE)
+        agent::run(connect, options, super::stop_signal()?)
             .await
             .map_err(anyhow::Error::from)
     })?;
     Ok(Verdict::Fine)
 }
 
-/// Applies one config from a file and says what was done.
-fn once(file: &Path, paths: Paths) -> anyhow::Result<Verdict> {
+fn paths(places: &Places) -> Paths {
+    Paths {
+        daemons: places.frr_daemons.clone(),
+        state: places.state_directory.clone(),
+        ..Paths::default()
+    }
+}
+
+fn read(file: &Path) -> anyhow::Result<NodeNetworkConfigSpec> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("failed to read {}", file.display()))?;
     let config: NodeNetworkConfig = serde_saphyr::from_str(&text)
         .with_context(|| format!("failed to read {}", file.display()))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("failed to start")?;
-    let outcome = runtime.block_on(async {
-        Reconciler::open(paths, ROUTER_NAMESPACE)
-            .await?
-            .reconcile(&config.spec)
-            .await
-    });
-    match outcome {
-        Ok(applied) => {
-            output::text(&format!("{applied}\n"));
-            for note in &applied.notes {
-                output::note(&format!("note: {note}"));
-            }
-            Ok(Verdict::Fine)
+    Ok(config.spec)
+}
+
+/// Applies one config, or says what applying it would do.
+fn once(spec: &NodeNetworkConfigSpec, args: &Agent) -> anyhow::Result<Verdict> {
+    let runtime = super::runtime()?;
+    let (spec, paths) = (spec.clone(), paths(&args.places));
+    if args.dry_run {
+        let preview = runtime.block_on(agent::preview(spec, paths, ROUTER_NAMESPACE));
+        return Ok(said(preview.map_err(Into::into)));
+    }
+    let done = runtime.block_on(agent::apply(spec, paths, ROUTER_NAMESPACE));
+    if let Ok(done) = &done {
+        for note in &done.notes {
+            output::note(&format!("note: {note}"));
         }
-        Err(failure) => {
-            output::note(&format!("error: {:#}", anyhow::Error::from(failure)));
-            Ok(Verdict::Problems)
+    }
+    Ok(said(done.map(|done| done.changes).map_err(Into::into)))
+}
+
+/// Prints what was done, or why nothing was.
+fn said(outcome: anyhow::Result<String>) -> Verdict {
+    match outcome {
+        Ok(text) => {
+            output::text(&format!("{text}\n"));
+            Verdict::Fine
+        }
+        Err(error) => {
+            output::note(&format!("error: {error:#}"));
+            Verdict::Problems
         }
     }
 }

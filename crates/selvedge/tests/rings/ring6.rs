@@ -199,7 +199,14 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]
                 .kubectl(&["get", "nodenetworkconfig", node, "--output=json"], "")?;
             let space = self.fabric.at(node)?;
             space.write("/run/config.json", &config)?;
-            let said = space.run(&["/share/selvedge", "agent", "--config", "/run/config.json"])?;
+            let preview = [
+                "/share/selvedge",
+                "agent",
+                "--config",
+                "/run/config.json",
+                "--dry-run",
+            ];
+            let said = space.run(&preview)?;
             assert_eq!(said.trim(), "nothing to do", "on {node}");
         }
         Ok(())

@@ -1,0 +1,248 @@
+//! The API server: the node's config as it comes, passwords, and the probe.
+
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+
+use api::{
+    meta::SecretReference,
+    tcaas::{
+        NodeNetworkConfig, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
+        node_network_config::RETRY_ANNOTATION,
+    },
+};
+use futures::{
+    StreamExt as _,
+    future::{BoxFuture, FutureExt as _},
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ApiResource, DynamicObject},
+    runtime::{
+        WatchStreamExt as _,
+        watcher::{self, Event},
+    },
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time,
+};
+
+use crate::{
+    config::{Config, ResolvedSecret},
+    machine::Told,
+    once::refusal,
+    probe::ApiServer,
+    report::{chain, write_all},
+};
+
+/// How long a connection may take to come up, and an answer to come.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+const READ_PATIENCE: Duration = Duration::from_secs(70);
+/// How long the API server keeps a watch before it is asked again; shorter than the wait for an answer, so that a dead
+/// connection is noticed.
+const WATCH_SECONDS: u32 = 60;
+/// How long one request may take.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
+/// Before Secrets that could not be read are asked for again.
+const SECRET_PAUSE: Duration = Duration::from_secs(5);
+
+/// Before another attempt to make a client.
+const CLIENT_PAUSE: Duration = Duration::from_secs(5);
+
+/// Says how the API server is reached; asked anew for each connection, because files and tokens change.
+pub type Connect = Arc<dyn Fn() -> BoxFuture<'static, Result<kube::Config, String>> + Send + Sync>;
+
+/// The cluster as one node sees it. Nothing of it is needed to restore a node, so nothing here ends the agent.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    connect: Connect,
+    node: String,
+    /// Where Secrets are whose reference names no namespace.
+    secrets: String,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("node", &self.node)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    pub(crate) fn new(connect: Connect, node: &str, secrets: &str) -> Self {
+        Self {
+            connect,
+            node: node.to_owned(),
+            secrets: secrets.to_owned(),
+        }
+    }
+
+    async fn client(&self) -> Result<Client, String> {
+        let mut config = (self.connect)().await?;
+        config.connect_timeout = Some(CONNECT_PATIENCE);
+        config.read_timeout = Some(READ_PATIENCE);
+        config.write_timeout = Some(REQUEST_PATIENCE);
+        Client::try_from(config).map_err(|error| chain(&error))
+    }
+
+    /// Speaks with the API server for as long as the agent lives: configs in, reports out.
+    pub(crate) async fn serve(
+        self,
+        told: mpsc::Sender<Told>,
+        reports: watch::Receiver<Option<NodeNetworkConfigStatus>>,
+    ) {
+        let client = loop {
+            match self.client().await {
+                Ok(client) => break client,
+                Err(error) => {
+                    tracing::warn!(error, "there is no way to the API server");
+                    time::sleep(CLIENT_PAUSE).await;
+                }
+            }
+        };
+        let api: Api<NodeNetworkConfig> = Api::all(client.clone());
+        let node = self.node.clone();
+        let reports = write_all(api, node, reports);
+        futures::join!(self.watch(client, told), reports);
+    }
+
+    /// Sends on each config of the node as it comes, for as long as somebody listens.
+    async fn watch(&self, client: Client, told: mpsc::Sender<Told>) {
+        let resource = ApiResource::erase::<NodeNetworkConfig>(&());
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        let only_mine = watcher::Config::default()
+            .fields(&format!("metadata.name={}", self.node))
+            .timeout(WATCH_SECONDS);
+        let mut events = std::pin::pin!(watcher::watcher(api, only_mine).default_backoff());
+        let mut latest: Option<DynamicObject> = None;
+        let mut incomplete = false;
+        loop {
+            let next = time::timeout(SECRET_PAUSE, events.next());
+            match next.await {
+                Ok(Some(Ok(Event::Apply(object) | Event::InitApply(object)))) => {
+                    latest = Some(object);
+                }
+                Ok(Some(Ok(Event::Delete(_)))) => {
+                    tracing::warn!("the node's config was deleted; configuration unchanged");
+                    continue;
+                }
+                Ok(Some(Ok(Event::Init | Event::InitDone))) => continue,
+                Ok(Some(Err(error))) => {
+                    tracing::warn!(%error, "watch failed; configuration unchanged");
+                    continue;
+                }
+                Ok(None) => return,
+                Err(_elapsed) if !incomplete => continue,
+                Err(_elapsed) => {}
+            }
+            let Some(object) = &latest else { continue };
+            let config = self.decode(&client, object).await;
+            incomplete = config.1;
+            if told.send(config.0).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The config in an object, with its passwords; and whether some of those are still missing.
+    async fn decode(&self, client: &Client, object: &DynamicObject) -> (Told, bool) {
+        let text = object.data.get("spec").cloned().unwrap_or_default();
+        let version = text
+            .get("contractVersion")
+            .and_then(serde_json::Value::as_u64);
+        let revision = text.get("revision").and_then(serde_json::Value::as_str);
+        let spec: Result<NodeNetworkConfigSpec, _> = serde_json::from_value(text.clone());
+        let mut refused = None;
+        let spec = spec.unwrap_or_else(|error| {
+            refused = Some(format!("cannot decode the config: {error}"));
+            NodeNetworkConfigSpec {
+                revision: revision.unwrap_or_default().to_owned(),
+                contract_version: version
+                    .and_then(|version| u32::try_from(version).ok())
+                    .unwrap_or_default(),
+                ..NodeNetworkConfigSpec::default()
+            }
+        });
+        let mut resolved = Vec::new();
+        let mut missing = Vec::new();
+        for reference in references(&spec) {
+            match self.password(client, &reference).await {
+                Ok(password) => resolved.push(ResolvedSecret {
+                    reference,
+                    password,
+                }),
+                Err(error) => missing.push(error),
+            }
+        }
+        let incomplete = !missing.is_empty();
+        let unread = incomplete.then(|| missing.join("; "));
+        let told = Told {
+            refusal: refusal(&spec).or(refused).or(unread),
+            retry: object.annotations().get(RETRY_ANNOTATION).cloned(),
+            config: Arc::new(Config {
+                uid: object.uid().unwrap_or_default(),
+                generation: object.metadata.generation.unwrap_or_default(),
+                spec,
+                secrets: resolved,
+            }),
+        };
+        (told, incomplete)
+    }
+
+    /// The password in a Secret. An error names the Secret and nothing of its content.
+    async fn password(
+        &self,
+        client: &Client,
+        reference: &SecretReference,
+    ) -> Result<String, String> {
+        let SecretReference { name, namespace } = reference;
+        let namespace = namespace.as_deref().unwrap_or(&self.secrets);
+        let name = name.as_deref().unwrap_or_default();
+        let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+        let secret = match time::timeout(REQUEST_PATIENCE, api.get(name)).await {
+            Ok(Ok(secret)) => secret,
+            Ok(Err(error)) => {
+                return Err(format!(
+                    "cannot read Secret {namespace}/{name}: {}",
+                    chain(&error)
+                ));
+            }
+            Err(_elapsed) => {
+                return Err(format!("cannot read Secret {namespace}/{name}: no answer"));
+            }
+        };
+        let data = secret.data.unwrap_or_default();
+        let password = data
+            .get("password")
+            .and_then(|bytes| std::str::from_utf8(&bytes.0).ok());
+        password
+            .map(|text| text.trim_end_matches('\n').to_owned())
+            .ok_or_else(|| format!("Secret {namespace}/{name} has no text under the key password"))
+    }
+}
+
+/// The Secrets that a config refers to.
+fn references(spec: &NodeNetworkConfigSpec) -> BTreeSet<SecretReference> {
+    let fabric = spec.underlay.iter().flat_map(|it| &it.neighbors);
+    let fabric = fabric.filter_map(|neighbor| neighbor.password_secret.clone());
+    let peers = spec.vrfs().flat_map(|vrf| &vrf.bgp_peers);
+    let peers = peers.filter_map(|peer| peer.password_secret.clone());
+    fabric.chain(peers).collect()
+}
+
+impl ApiServer for Cluster {
+    /// A connection of its own for each request: one that is open already says nothing about a new one.
+    fn reach(&self) -> BoxFuture<'_, Result<(), String>> {
+        async {
+            let client = self.client().await?;
+            let api: Api<NodeNetworkConfig> = Api::all(client);
+            // An answer of the API server is enough, whatever it is.
+            match api.get_metadata_opt(&self.node).await {
+                Ok(_) | Err(kube::Error::Api(_)) => Ok(()),
+                Err(error) => Err(chain(&error)),
+            }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,254 @@
+//! The journal: what the node returns to, written before anything is changed.
+//!
+//! One file, replaced as a whole: temporary file, fsync, rename, fsync of the directory. Its first line carries the format
+//! and the SHA-256 of the rest. It holds passwords, so only root can read it.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::config::{Config, hex};
+
+/// Name and format version in the first line.
+const MAGIC: &str = "selvedge-journal 1";
+
+/// How many rejected configs are remembered.
+const REJECTED: usize = 32;
+
+/// What is remembered across restarts and reboots.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Journal {
+    /// The last config that was confirmed by health.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed: Option<Arc<Config>>,
+    /// The config that is being tried. Present from before the first change until it is confirmed or taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trying: Option<Arc<Config>>,
+    /// Whether the node had objects of Selvedge when the journal was begun, so that without a confirmed config there is
+    /// nothing known to return to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopted: bool,
+    /// Configs that were taken back, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<Rejected>,
+    /// The value of the retry annotation that was acted on last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried: Option<String>,
+}
+
+/// A config that was taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rejected {
+    /// Fingerprint of its content.
+    pub fingerprint: String,
+    /// Why it was taken back.
+    pub reason: String,
+}
+
+impl Journal {
+    /// Why this config was taken back, if it was.
+    pub fn rejection(&self, fingerprint: &str) -> Option<&str> {
+        let found = self
+            .rejected
+            .iter()
+            .find(|one| one.fingerprint == fingerprint);
+        found.map(|rejected| rejected.reason.as_str())
+    }
+
+    /// Remembers that a config was taken back.
+    pub fn reject(&mut self, rejected: Rejected) {
+        self.accept(&rejected.fingerprint);
+        self.rejected.push(rejected);
+        let excess = self.rejected.len().saturating_sub(REJECTED);
+        self.rejected.drain(..excess);
+    }
+
+    /// Forgets that a config was taken back.
+    pub fn accept(&mut self, fingerprint: &str) {
+        self.rejected.retain(|one| one.fingerprint != fingerprint);
+    }
+}
+
+/// A journal as it was found, with the boot in which it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The journal.
+    pub journal: Journal,
+    /// Boot id of the kernel when it was written.
+    pub boot_id: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    boot_id: String,
+    journal: Journal,
+}
+
+/// Why the journal could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or directory could not be used.
+    #[error("failed to {operation} {}", path.display())]
+    Io {
+        /// What was attempted.
+        operation: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The error of the system.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is not a journal of a format that this version reads.
+    #[error("{} is not a journal in the format {MAGIC:?}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The content does not match its checksum.
+    #[error("{} is damaged: its checksum does not match", path.display())]
+    Checksum {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The content matches its checksum and still cannot be read.
+    #[error("failed to decode {}", path.display())]
+    Decode {
+        /// The file.
+        path: PathBuf,
+        /// The error of the decoder.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+/// The place of the journal on disk.
+#[derive(Clone, Debug)]
+pub struct Store {
+    directory: PathBuf,
+    boot_id: String,
+}
+
+impl Store {
+    /// A journal in this directory, which is made when it is first written.
+    pub fn new(directory: &Path, boot_id: &str) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            boot_id: boot_id.to_owned(),
+        }
+    }
+
+    /// The boot id of the running kernel.
+    pub fn boot_id() -> Result<String, Error> {
+        let path = Path::new("/proc/sys/kernel/random/boot_id");
+        let text = fs::read_to_string(path).map_err(failed("read", path))?;
+        Ok(text.trim().to_owned())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.join("journal")
+    }
+
+    /// Reads the journal; `None` if there is none.
+    pub fn load(&self) -> Result<Option<Found>, Error> {
+        let path = self.file();
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(failed("read", &path)(source)),
+        };
+        let format = || Error::Format { path: path.clone() };
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let (head, rest) = bytes.split_at(end.ok_or_else(format)?);
+        let head = std::str::from_utf8(head).map_err(|_not_text| format())?;
+        let checksum = head
+            .strip_prefix(MAGIC)
+            .and_then(|rest| rest.strip_prefix(' '))
+            .ok_or_else(format)?;
+        let body = rest.strip_prefix(b"\n").unwrap_or_default();
+        if hex(&Sha256::digest(body)) != checksum {
+            return Err(Error::Checksum { path });
+        }
+        let Body { boot_id, journal } =
+            serde_json::from_slice(body).map_err(|source| Error::Decode { path, source })?;
+        Ok(Some(Found { journal, boot_id }))
+    }
+
+    /// Replaces the journal. When this returns, it is on disk; when it fails, the old one or the new one is.
+    pub fn save(&self, journal: &Journal) -> Result<(), Error> {
+        let (path, new) = (self.file(), self.directory.join("journal.new"));
+        let body = Body {
+            boot_id: self.boot_id.clone(),
+            journal: journal.clone(),
+        };
+        let body = serde_json::to_vec(&body).map_err(|source| Error::Decode {
+            path: path.clone(),
+            source,
+        })?;
+        let head = format!("{MAGIC} {}\n", hex(&Sha256::digest(&body)));
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)
+            .map_err(failed("make", &self.directory))?;
+        // An older file may have other rights; a new one has these from its first byte.
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("remove", &new)(error));
+            }
+            _ => {}
+        }
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&new)
+            .map_err(failed("create", &new))?;
+        file.write_all(head.as_bytes())
+            .and_then(|()| file.write_all(&body))
+            .and_then(|()| file.sync_all())
+            .map_err(failed("write", &new))?;
+        fs::rename(&new, &path).map_err(failed("replace", &path))?;
+        File::open(&self.directory)
+            .and_then(|directory| directory.sync_all())
+            .map_err(failed("sync", &self.directory))
+    }
+
+    /// Moves a journal aside that cannot be read, so that it can be examined and a new one be begun.
+    pub fn set_aside(&self) -> Result<(), Error> {
+        let path = self.file();
+        fs::rename(&path, self.directory.join("journal.damaged")).map_err(failed("move", &path))
+    }
+
+    /// Removes the journal: the node has been given back.
+    pub fn remove(&self) -> Result<(), Error> {
+        let path = self.file();
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("remove", &path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Io {
+        operation,
+        path,
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,439 @@
+//! The decisions of the agent: events in, actions out. No clock, no IO; time is an input.
+//!
+//! ```text
+//!  told ─► Baseline ─► Announce ─► Apply ─► Probe ⇄ Settle ─► Confirm ─► Idle
+//!          (measure)   (journal)     │        │ deadline        (journal)   │ drift
+//!                                    ▼        ▼                             ▼
+//!                                  Restore ─► Record (journal) ─► Idle    Repair ─► Idle
+//! ```
+//!
+//! One action is under way at a time; its outcome is the next event. What makes it safe:
+//! * a config is applied only after the journal names it as being tried;
+//! * it is confirmed only after a measurement that is no worse than the baseline;
+//! * a machine that starts with a journal that names a trial restores the confirmed config first.
+
+mod event;
+mod status;
+mod trial;
+
+use std::{sync::Arc, time::Duration};
+
+use self::trial::{confirm_deadline, confirmed};
+pub use self::{
+    event::{Action, Event, Fault, Means, Outcome, Told},
+    status::{Drift, State, Status},
+};
+use crate::{
+    config::{Config, Time},
+    health::Health,
+    journal::{Journal, Rejected},
+};
+
+/// Between two measurements of a config that is being tried.
+const PROBE_INTERVAL: Duration = Duration::from_millis(500);
+/// How long health must last before a config is confirmed: the effects of a change are not all immediate.
+const SETTLE: Duration = Duration::from_millis(1500);
+/// Before a failed step is attempted again.
+const RETRY: Duration = Duration::from_secs(1);
+/// The longest pause between two attempts to restore or to repair.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// How long a repair counts against the next one.
+const REPAIR_MEMORY: Duration = Duration::from_mins(5);
+/// How many repairs within that time are done without a pause.
+const FREE_REPAIRS: usize = 5;
+/// How often the node is compared with its config without any sign of drift.
+const RESYNC: Duration = Duration::from_secs(30);
+
+/// A config between its baseline and its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Trial {
+    config: Arc<Config>,
+    fingerprint: String,
+    baseline: Health,
+    deadline: Time,
+    healthy_since: Option<Time>,
+    /// Why it is not confirmed yet.
+    problem: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing is under way; `next` is when the node is looked at again.
+    Idle { next: Time },
+    /// Health is measured before a change.
+    Baseline { config: Arc<Config> },
+    /// The journal is written before a change.
+    Announce { trial: Trial },
+    /// The trial is applied.
+    Apply { trial: Trial },
+    /// A transient failure is waited out.
+    Retry { trial: Trial, at: Time },
+    /// The trial is measured.
+    Probe { trial: Trial },
+    /// Between two measurements.
+    Settle { trial: Trial, at: Time },
+    /// The journal is written to confirm the trial.
+    Confirm { trial: Trial },
+    /// The confirmed config is brought back.
+    Restore { means: Means },
+    /// A failed restore waits for its next attempt.
+    RestoreLater { at: Time },
+    /// The journal is written after a restore.
+    Record,
+    /// The restored config is measured.
+    ProbeRestored,
+    /// The confirmed config is applied because the node drifted.
+    Repair,
+}
+
+/// The agent's state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// What the journal on disk says, as far as known.
+    journal: Journal,
+    /// Whether the disk may be older than `journal`.
+    unsaved: bool,
+    phase: Phase,
+    told: Option<Told>,
+    /// What the kernel and FRR run; `None` while that is not known.
+    running: Option<Arc<Config>>,
+    /// A drift was noticed while something else was under way.
+    drifted: bool,
+    repairs: Vec<Time>,
+    failures: u32,
+    /// FRR was started anew during the present restore; once is enough.
+    frr_restarted: bool,
+    outcome: Outcome,
+    /// The latest error of a step, and the checks that the running config fails.
+    error: Option<String>,
+    unhealthy: Vec<String>,
+}
+
+impl Machine {
+    /// A machine with the journal as it was found, or an empty one.
+    pub fn new(journal: Journal) -> Self {
+        Self {
+            journal,
+            unsaved: false,
+            phase: Phase::Idle { next: Time::ZERO },
+            told: None,
+            running: None,
+            drifted: false,
+            repairs: Vec::new(),
+            failures: 0,
+            frr_restarted: false,
+            outcome: Outcome::default(),
+            error: None,
+            unhealthy: Vec::new(),
+        }
+    }
+
+    /// Takes an event and says what to do next.
+    pub fn step(&mut self, event: Event, now: Time) -> Action {
+        match event {
+            Event::Started {
+                has_objects,
+                rebooted,
+            } => return self.started(has_objects, rebooted, now),
+            Event::Told(told) => self.told = Some(told),
+            Event::Drifted => self.drifted = true,
+            Event::Woken => {}
+            Event::Saved(outcome) => return self.saved(outcome, now),
+            Event::Measured(health) => return self.measured(health, now),
+            Event::Applied(outcome) => return self.applied(outcome, now),
+        }
+        self.proceed(now)
+    }
+
+    /// Decides while nothing is under way.
+    fn proceed(&mut self, now: Time) -> Action {
+        match self.phase.clone() {
+            Phase::Idle { next } => self.idle(next, now),
+            Phase::Retry { trial, .. } | Phase::Settle { trial, .. }
+                if self.is_superseded(&trial) =>
+            {
+                self.supersede(trial, now)
+            }
+            Phase::Retry { trial, at } if now >= at => self.apply(trial),
+            Phase::Settle { trial, at } if now >= at => self.probe(trial),
+            Phase::RestoreLater { at } => match self.wanted() {
+                Some(told) => self.begin(told),
+                None if now >= at => self.restore(Means::LeastChange),
+                None => Action::Wait(at),
+            },
+            Phase::Retry { at, .. } | Phase::Settle { at, .. } => Action::Wait(at),
+            // An action is under way; its outcome comes as an event.
+            _ => Action::Wait(now + RESYNC),
+        }
+    }
+
+    fn started(&mut self, has_objects: bool, rebooted: bool, now: Time) -> Action {
+        if let Some(trying) = self.journal.trying.clone() {
+            let reason = if rebooted {
+                "the node was rebooted before the config was confirmed"
+            } else {
+                "the agent ended before the config was confirmed"
+            };
+            self.reject(trying.fingerprint(), reason.to_owned());
+            return self.restore(Means::LeastChange);
+        }
+        if self.journal.confirmed.is_some() {
+            return self.restore(Means::LeastChange);
+        }
+        self.journal.adopted = has_objects;
+        self.phase = Phase::Idle { next: now };
+        self.idle(now, now)
+    }
+
+    fn idle(&mut self, next: Time, now: Time) -> Action {
+        if let Some(told) = self.wanted() {
+            return self.begin(told);
+        }
+        if self.unsaved && now >= next {
+            self.phase = Phase::Record;
+            return Action::Save(self.journal.clone());
+        }
+        let pause = self.repair_pause();
+        let earliest = self.repairs.last().map_or(now, |last| *last + pause);
+        let due = if self.drifted {
+            earliest
+        } else {
+            next.max(earliest)
+        };
+        if let Some(confirmed) = self.journal.confirmed.clone().filter(|_| now >= due) {
+            self.drifted = false;
+            self.phase = Phase::Repair;
+            return Action::Apply {
+                config: confirmed,
+                means: Means::LeastChange,
+            };
+        }
+        let until = if due > now { due } else { now + RESYNC };
+        self.phase = Phase::Idle {
+            next: next.max(now),
+        };
+        Action::Wait(until)
+    }
+
+    /// Begins a trial with a look at how the node is.
+    fn begin(&mut self, told: Told) -> Action {
+        let config = told.config;
+        self.error = None;
+        self.phase = Phase::Baseline {
+            config: Arc::clone(&config),
+        };
+        Action::Measure {
+            router: self.journal.confirmed.clone(),
+            probes: config,
+        }
+    }
+
+    /// The config to be tried: what was told, unless it runs, cannot be used, or was taken back.
+    fn wanted(&mut self) -> Option<Told> {
+        let told = self.told.clone()?;
+        if told.refusal.is_some() {
+            return None;
+        }
+        let fingerprint = told.config.fingerprint();
+        let confirmed = self.journal.confirmed.clone();
+        if let Some(confirmed) = confirmed.filter(|it| it.fingerprint() == fingerprint) {
+            if *confirmed != *told.config {
+                // The same content under another name: there is nothing to try.
+                self.journal.confirmed = Some(Arc::clone(&told.config));
+                if self.running.as_ref() == Some(&confirmed) {
+                    self.running = Some(Arc::clone(&told.config));
+                }
+                self.unsaved = true;
+            }
+            return None;
+        }
+        let is_retry = told.retry.is_some() && told.retry != self.journal.retried;
+        if is_retry {
+            self.journal.retried.clone_from(&told.retry);
+            self.journal.accept(&fingerprint);
+            self.unsaved = true;
+        }
+        self.journal
+            .rejection(&fingerprint)
+            .is_none()
+            .then_some(told)
+    }
+
+    fn saved(&mut self, outcome: Result<(), String>, now: Time) -> Action {
+        match (self.phase.clone(), outcome) {
+            (Phase::Announce { mut trial }, Ok(())) => {
+                self.journal.trying = Some(Arc::clone(&trial.config));
+                self.unsaved = false;
+                trial.deadline = now + confirm_deadline(&trial.config);
+                self.apply(trial)
+            }
+            (Phase::Announce { .. }, Err(error)) => {
+                // If another trial was superseded, it has changed the node already.
+                let started = self.journal.trying.is_some();
+                self.error = Some(format!("the journal cannot be written: {error}"));
+                // The disk may hold the new journal all the same.
+                self.unsaved = true;
+                if started {
+                    return self.restore(Means::LeastChange);
+                }
+                self.pause(now)
+            }
+            (Phase::Confirm { trial }, Ok(())) => {
+                self.journal = confirmed(&self.journal, &trial);
+                self.unsaved = false;
+                self.failures = 0;
+                self.error = None;
+                self.phase = Phase::Idle { next: now + RESYNC };
+                self.idle(now + RESYNC, now)
+            }
+            (Phase::Confirm { trial }, Err(error)) => {
+                self.unsaved = true;
+                self.not_yet(
+                    trial,
+                    format!("the journal cannot be written: {error}"),
+                    now,
+                )
+            }
+            (Phase::Record, Ok(())) => {
+                self.unsaved = false;
+                self.after_record(now)
+            }
+            (Phase::Record, Err(error)) => {
+                self.unsaved = true;
+                self.error = Some(format!("the journal cannot be written: {error}"));
+                self.pause(now)
+            }
+            _ => self.proceed(now),
+        }
+    }
+
+    /// A restored config is measured as well: the report says how the node is.
+    fn after_record(&mut self, now: Time) -> Action {
+        let Some(confirmed) = self.journal.confirmed.clone() else {
+            self.phase = Phase::Idle { next: now + RESYNC };
+            return self.idle(now + RESYNC, now);
+        };
+        self.phase = Phase::ProbeRestored;
+        Action::Measure {
+            router: Some(Arc::clone(&confirmed)),
+            probes: confirmed,
+        }
+    }
+
+    fn reject(&mut self, fingerprint: String, reason: String) {
+        self.journal.reject(Rejected {
+            fingerprint,
+            reason,
+        });
+        self.unsaved = true;
+    }
+
+    /// Brings back the confirmed config; without one, the node as it was before Selvedge.
+    fn restore(&mut self, means: Means) -> Action {
+        self.running = None;
+        let config = match &self.journal.confirmed {
+            Some(config) => Arc::clone(config),
+            None if self.journal.adopted => {
+                // What ran before is not known; to take everything away would be worse than to leave it.
+                return self.record();
+            }
+            None => Arc::new(Config::empty()),
+        };
+        self.phase = Phase::Restore { means };
+        Action::Apply { config, means }
+    }
+
+    fn record(&mut self) -> Action {
+        self.journal.trying = None;
+        self.phase = Phase::Record;
+        Action::Save(self.journal.clone())
+    }
+
+    fn applied(&mut self, outcome: Result<Outcome, Fault>, now: Time) -> Action {
+        match (self.phase.clone(), outcome) {
+            (Phase::Apply { mut trial }, Ok(outcome)) => {
+                self.outcome = outcome;
+                self.running = Some(Arc::clone(&trial.config));
+                // An apply that took long still leaves time to become healthy.
+                let least = now + confirm_deadline(&trial.config) / 2;
+                trial.deadline = trial.deadline.max(least);
+                self.probe(trial)
+            }
+            (Phase::Apply { mut trial }, Err(fault)) => {
+                self.error = Some(fault.message.clone());
+                if fault.permanent || now >= trial.deadline {
+                    return self.take_back(&trial, fault.message);
+                }
+                trial.problem = Some(fault.message);
+                self.phase = Phase::Retry {
+                    trial,
+                    at: now + RETRY,
+                };
+                self.proceed(now)
+            }
+            (Phase::Restore { .. }, Ok(outcome)) => {
+                self.outcome = outcome;
+                self.failures = 0;
+                self.frr_restarted = false;
+                self.error = None;
+                self.running = self.journal.confirmed.clone();
+                self.record()
+            }
+            (Phase::Restore { means }, Err(fault)) => {
+                self.error = Some(format!("restore failed: {}", fault.message));
+                if means == Means::LeastChange && fault.of_frr && !self.frr_restarted {
+                    self.frr_restarted = true;
+                    return self.restore(Means::FreshFrr);
+                }
+                let at = now + self.next_pause();
+                self.phase = Phase::RestoreLater { at };
+                self.proceed(now)
+            }
+            (Phase::Repair, Ok(outcome)) => {
+                if outcome.changed {
+                    self.repairs.push(now);
+                }
+                self.repairs.retain(|at| *at + REPAIR_MEMORY > now);
+                self.outcome = outcome;
+                self.failures = 0;
+                self.error = None;
+                self.running = self.journal.confirmed.clone();
+                self.phase = Phase::Idle { next: now + RESYNC };
+                self.idle(now + RESYNC, now)
+            }
+            (Phase::Repair, Err(fault)) => {
+                self.error = Some(fault.message);
+                self.running = None;
+                self.pause(now)
+            }
+            _ => self.proceed(now),
+        }
+    }
+
+    /// Back to idle, with a pause that grows with each failure in a row.
+    fn pause(&mut self, now: Time) -> Action {
+        let next = now + self.next_pause();
+        self.drifted = false;
+        self.phase = Phase::Idle { next };
+        Action::Wait(next)
+    }
+
+    fn next_pause(&mut self) -> Duration {
+        let pause = RETRY * 2_u32.saturating_pow(self.failures);
+        self.failures = (self.failures + 1).min(16);
+        pause.min(LONGEST_PAUSE)
+    }
+
+    /// How long the next repair waits after the last one.
+    fn repair_pause(&self) -> Duration {
+        let excess = self.repairs.len().saturating_sub(FREE_REPAIRS);
+        match u32::try_from(excess) {
+            Ok(0) => Duration::ZERO,
+            Ok(excess) => (RETRY * 2_u32.saturating_pow(excess.min(10))).min(LONGEST_PAUSE),
+            Err(_overflow) => LONGEST_PAUSE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

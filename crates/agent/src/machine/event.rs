@@ -1,0 +1,98 @@
+//! What the machine takes and gives.
+
+use std::sync::Arc;
+
+use crate::{
+    config::{Config, Time},
+    health::Health,
+    journal::Journal,
+};
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The agent has started and read its journal.
+    Started {
+        /// Whether the kernel holds objects of Selvedge.
+        has_objects: bool,
+        /// Whether the machine was rebooted after the journal was written.
+        rebooted: bool,
+    },
+    /// The node's config arrived; also when it is the one already known.
+    Told(Told),
+    /// The time to wait for has come.
+    Woken,
+    /// Somebody changed the kernel or FRR.
+    Drifted,
+    /// The journal was written, or why not.
+    Saved(Result<(), String>),
+    /// Health was measured.
+    Measured(Health),
+    /// A config was applied.
+    Applied(Result<Outcome, Fault>),
+}
+
+/// A config as the API server or a file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The config.
+    pub config: Arc<Config>,
+    /// Value of the retry annotation: a new value makes a config that was taken back be tried again.
+    pub retry: Option<String>,
+    /// Why the config cannot be used at all, such as a newer contract.
+    pub refusal: Option<String>,
+}
+
+/// A successful apply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether something had to be changed.
+    pub changed: bool,
+    /// What the node cannot do of the config.
+    pub notes: Vec<String>,
+    /// Mirrors that could not be set up.
+    pub mirror_failures: Vec<String>,
+}
+
+/// A failed apply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The failing step and its error, without secrets.
+    pub message: String,
+    /// Whether another attempt with the same config cannot succeed.
+    pub permanent: bool,
+    /// Whether FRR failed, so that starting it anew may help.
+    pub of_frr: bool,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Wait for an event, at most until this time.
+    Wait(Time),
+    /// Write the journal.
+    Save(Journal),
+    /// Measure health.
+    Measure {
+        /// Whose uplinks and sessions are measured; none for a node without a config.
+        router: Option<Arc<Config>>,
+        /// Whose probes are run.
+        probes: Arc<Config>,
+    },
+    /// Make the node what the config says.
+    Apply {
+        /// The config.
+        config: Arc<Config>,
+        /// By which means.
+        means: Means,
+    },
+}
+
+/// How a config is brought onto the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    /// By the least change of kernel and FRR.
+    LeastChange,
+    /// By the least change of the kernel; FRR is stopped and started from the config.
+    FreshFrr,
+}

@@ -1,0 +1,114 @@
+//! What the machine says about itself.
+
+use std::sync::Arc;
+
+use super::{Machine, Phase};
+use crate::config::Config;
+
+/// How far the node is with what it was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing was told yet.
+    Untold,
+    /// The told config is being tried.
+    Trying,
+    /// The told config is confirmed and runs.
+    Confirmed,
+    /// The told config cannot be used or was taken back.
+    Rejected,
+    /// The confirmed config is being brought back, or could not be brought back yet.
+    Restoring,
+}
+
+/// Repairs that were needed lately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// How often the node was repaired within the last minutes.
+    pub repairs: usize,
+    /// Whether the next repair is put off.
+    pub backed_off: bool,
+}
+
+/// What the node reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// How far the node is.
+    pub state: State,
+    /// What the node was told.
+    pub told: Option<Arc<Config>>,
+    /// What kernel and FRR run; `None` while that is not known.
+    pub running: Option<Arc<Config>>,
+    /// What was confirmed last.
+    pub confirmed: Option<Arc<Config>>,
+    /// Why the told config does not run, or what fails at the moment.
+    pub error: Option<String>,
+    /// What the node cannot do of the running config.
+    pub notes: Vec<String>,
+    /// Mirrors that could not be set up.
+    pub mirror_failures: Vec<String>,
+    /// Checks that the running config fails, also where they failed before.
+    pub unhealthy: Vec<String>,
+    /// Repairs that were needed lately, if any.
+    pub drift: Option<Drift>,
+}
+
+impl Machine {
+    /// The state as it is to be reported.
+    pub fn status(&self) -> Status {
+        let told = self.told.as_ref();
+        let drift = Drift {
+            repairs: self.repairs.len(),
+            backed_off: !self.repair_pause().is_zero(),
+        };
+        Status {
+            state: self.state(),
+            told: told.map(|told| Arc::clone(&told.config)),
+            running: self.running.clone(),
+            confirmed: self.journal.confirmed.clone(),
+            error: self.reason(),
+            notes: self.outcome.notes.clone(),
+            mirror_failures: self.outcome.mirror_failures.clone(),
+            unhealthy: self.unhealthy.clone(),
+            drift: (drift.repairs > 0).then_some(drift),
+        }
+    }
+
+    /// Whether nothing is under way: the agent may end without leaving anything half done.
+    pub fn is_at_rest(&self) -> bool {
+        matches!(self.phase, Phase::Idle { .. } | Phase::RestoreLater { .. })
+    }
+
+    fn state(&self) -> State {
+        let is_restoring = matches!(
+            self.phase,
+            Phase::Restore { .. } | Phase::RestoreLater { .. }
+        );
+        if is_restoring {
+            return State::Restoring;
+        }
+        let Some(told) = &self.told else {
+            return State::Untold;
+        };
+        let fingerprint = told.config.fingerprint();
+        let confirmed = self.journal.confirmed.as_ref();
+        if told.refusal.is_some() || self.journal.rejection(&fingerprint).is_some() {
+            State::Rejected
+        } else if confirmed.is_some_and(|it| it.fingerprint() == fingerprint) {
+            State::Confirmed
+        } else {
+            State::Trying
+        }
+    }
+
+    fn reason(&self) -> Option<String> {
+        let refused = self.told.as_ref().and_then(|told| {
+            let rejected = || self.journal.rejection(&told.config.fingerprint());
+            told.refusal.as_deref().or_else(rejected)
+        });
+        match (refused, &self.error) {
+            (Some(refused), Some(error)) if refused != error => Some(format!("{refused}; {error}")),
+            (Some(refused), _) => Some(refused.to_owned()),
+            (None, error) => error.clone(),
+        }
+    }
+}

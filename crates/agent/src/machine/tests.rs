@@ -1,0 +1,364 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::health::Check;
+
+mod law;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+pub(super) fn config(content: u32) -> Arc<Config> {
+    let mut config = Config::empty();
+    config.spec.revision = format!("r{content}");
+    config.generation = content.into();
+    // Something that changes the content, besides the name of the revision.
+    config.uid = "uid".to_owned();
+    config.spec.health.retries = content;
+    Arc::new(config)
+}
+
+pub(super) fn told(content: u32) -> Event {
+    Event::Told(Told {
+        config: config(content),
+        retry: None,
+        refusal: None,
+    })
+}
+
+pub(super) fn health(good: bool) -> Health {
+    let outcome = good.then_some(()).ok_or_else(|| "no answer".to_owned());
+    [(Check::ApiServer, outcome)].into_iter().collect()
+}
+
+fn fault(permanent: bool, of_frr: bool) -> Event {
+    Event::Applied(Err(Fault {
+        message: "vtysh: refused".to_owned(),
+        permanent,
+        of_frr,
+    }))
+}
+
+fn applied() -> Event {
+    Event::Applied(Ok(Outcome {
+        changed: true,
+        ..Outcome::default()
+    }))
+}
+
+fn journal(confirmed: u32) -> Journal {
+    Journal {
+        confirmed: Some(config(confirmed)),
+        ..Journal::default()
+    }
+}
+
+fn started() -> Event {
+    Event::Started {
+        has_objects: false,
+        rebooted: false,
+    }
+}
+
+/// A machine that runs config 1, confirmed.
+fn settled() -> Machine {
+    let mut machine = Machine::new(journal(1));
+    let action = machine.step(started(), Time::ZERO);
+    assert!(matches!(action, Action::Apply { config, .. } if config == self::config(1)));
+    machine.step(applied(), Time::ZERO);
+    machine.step(Event::Saved(Ok(())), Time::ZERO);
+    machine.step(Event::Measured(health(true)), Time::ZERO);
+    assert!(machine.is_at_rest());
+    machine
+}
+
+/// Brings a settled machine to where config 2 is applied.
+fn trying() -> Machine {
+    let mut machine = settled();
+    let action = machine.step(told(2), SECOND);
+    assert!(matches!(action, Action::Measure { .. }));
+    let action = machine.step(Event::Measured(health(true)), SECOND);
+    assert!(matches!(action, Action::Save(journal) if journal.trying == Some(config(2))));
+    let action = machine.step(Event::Saved(Ok(())), SECOND);
+    assert!(matches!(action, Action::Apply { config, .. } if config == self::config(2)));
+    machine
+}
+
+#[test]
+fn a_healthy_config_is_confirmed_after_it_has_settled() {
+    let mut machine = trying();
+    machine.step(applied(), SECOND);
+    let action = machine.step(Event::Measured(health(true)), SECOND);
+    assert!(matches!(action, Action::Wait(_)), "not at once: {action:?}");
+    machine.step(Event::Woken, 2 * SECOND);
+    machine.step(Event::Measured(health(true)), 2 * SECOND);
+    machine.step(Event::Woken, 3 * SECOND);
+    let action = machine.step(Event::Measured(health(true)), 3 * SECOND);
+    assert!(matches!(action, Action::Save(journal) if journal.confirmed == Some(config(2))));
+    assert_eq!(machine.status().state, State::Trying);
+    machine.step(Event::Saved(Ok(())), 3 * SECOND);
+    let status = machine.status();
+    assert_eq!(status.state, State::Confirmed);
+    assert_eq!(status.running, Some(config(2)));
+}
+
+#[test]
+fn without_health_the_confirmed_config_is_back_at_the_deadline_and_the_other_is_remembered() {
+    let mut machine = trying();
+    machine.step(applied(), SECOND);
+    machine.step(Event::Measured(health(false)), 30 * SECOND);
+    machine.step(Event::Woken, 31 * SECOND);
+    let action = machine.step(Event::Measured(health(false)), 31 * SECOND);
+    assert!(
+        matches!(&action, Action::Apply { config, means: Means::LeastChange } if *config == self::config(1)),
+        "{action:?}"
+    );
+    let action = machine.step(applied(), 32 * SECOND);
+    let Action::Save(journal) = action else {
+        panic!("{action:?}");
+    };
+    assert_eq!(journal.trying, None);
+    assert_eq!(journal.rejected.len(), 1);
+    machine.step(Event::Saved(Ok(())), 32 * SECOND);
+    machine.step(Event::Measured(health(true)), 32 * SECOND);
+    let status = machine.status();
+    assert_eq!(
+        (status.state, status.error.as_deref()),
+        (State::Rejected, Some("API server: no answer"))
+    );
+
+    // Not even after a restart; but when somebody says so.
+    let mut again = Machine::new(journal);
+    again.step(started(), Time::ZERO);
+    again.step(applied(), Time::ZERO);
+    again.step(Event::Saved(Ok(())), Time::ZERO);
+    again.step(Event::Measured(health(true)), Time::ZERO);
+    assert!(matches!(again.step(told(2), SECOND), Action::Wait(_)));
+    let Event::Told(mut retry) = told(2) else {
+        panic!("told");
+    };
+    retry.retry = Some("once more".to_owned());
+    let action = again.step(Event::Told(retry), SECOND);
+    assert!(matches!(action, Action::Measure { .. }), "{action:?}");
+}
+
+#[test]
+fn what_was_broken_before_does_not_take_a_config_back() {
+    let mut machine = settled();
+    machine.step(told(2), SECOND);
+    machine.step(Event::Measured(health(false)), SECOND);
+    machine.step(Event::Saved(Ok(())), SECOND);
+    machine.step(applied(), SECOND);
+    machine.step(Event::Measured(health(false)), SECOND);
+    machine.step(Event::Woken, 3 * SECOND);
+    let action = machine.step(Event::Measured(health(false)), 3 * SECOND);
+    assert!(matches!(action, Action::Save(journal) if journal.confirmed == Some(config(2))));
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_stops_the_change() {
+    let mut machine = settled();
+    machine.step(told(2), SECOND);
+    machine.step(Event::Measured(health(true)), SECOND);
+    let action = machine.step(Event::Saved(Err("read-only".to_owned())), SECOND);
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+    let status = machine.status();
+    assert_eq!(status.running, Some(config(1)));
+    assert!(status.error.unwrap().contains("read-only"));
+}
+
+#[test]
+fn a_restore_that_frr_refuses_starts_frr_anew_once() {
+    let mut machine = trying();
+    let action = machine.step(fault(true, true), SECOND);
+    assert!(matches!(
+        action,
+        Action::Apply {
+            means: Means::LeastChange,
+            ..
+        }
+    ));
+    let action = machine.step(fault(false, true), SECOND);
+    assert!(matches!(
+        action,
+        Action::Apply {
+            means: Means::FreshFrr,
+            ..
+        }
+    ));
+    let action = machine.step(fault(false, true), SECOND);
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+    assert_eq!(machine.status().state, State::Restoring);
+    let action = machine.step(Event::Woken, 60 * SECOND);
+    assert!(matches!(
+        action,
+        Action::Apply {
+            means: Means::LeastChange,
+            ..
+        }
+    ));
+    let action = machine.step(fault(false, true), 60 * SECOND);
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+}
+
+#[test]
+fn a_failed_restore_does_not_keep_a_better_config_away() {
+    let mut machine = trying();
+    machine.step(fault(true, false), SECOND);
+    machine.step(fault(false, false), SECOND);
+    assert_eq!(machine.status().state, State::Restoring);
+    let action = machine.step(told(3), 2 * SECOND);
+    assert!(matches!(action, Action::Measure { .. }), "{action:?}");
+}
+
+#[test]
+fn a_transient_failure_is_retried_until_the_deadline() {
+    let mut machine = trying();
+    let mut now = SECOND;
+    let mut attempts = 1;
+    loop {
+        match machine.step(fault(false, false), now) {
+            Action::Wait(until) => now = until,
+            Action::Apply { config, .. } => {
+                assert_eq!(config, self::config(1));
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+        let action = machine.step(Event::Woken, now);
+        assert!(matches!(action, Action::Apply { config, .. } if config == self::config(2)));
+        attempts += 1;
+    }
+    assert!(now >= 30 * SECOND && now <= 33 * SECOND, "{now:?}");
+    assert!(attempts > 20, "{attempts}");
+}
+
+#[test]
+fn an_apply_that_takes_long_is_one_apply_and_has_time_to_become_healthy() {
+    let mut machine = trying();
+    // Longer than the whole deadline: no second apply, no rollback unheard.
+    let action = machine.step(applied(), 90 * SECOND);
+    assert!(matches!(action, Action::Measure { .. }), "{action:?}");
+    let action = machine.step(Event::Measured(health(false)), 90 * SECOND);
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+    machine.step(Event::Woken, 91 * SECOND);
+    machine.step(Event::Measured(health(true)), 91 * SECOND);
+    machine.step(Event::Woken, 93 * SECOND);
+    let action = machine.step(Event::Measured(health(true)), 93 * SECOND);
+    assert!(matches!(action, Action::Save(journal) if journal.confirmed == Some(config(2))));
+}
+
+#[test]
+fn a_newer_config_replaces_one_that_is_not_confirmed_and_the_way_back_stays() {
+    let mut machine = trying();
+    machine.step(applied(), SECOND);
+    machine.step(Event::Measured(health(false)), SECOND);
+    let action = machine.step(told(3), 2 * SECOND);
+    let Action::Save(journal) = action else {
+        panic!("{action:?}");
+    };
+    assert_eq!(journal.trying, Some(config(3)));
+    assert_eq!(journal.confirmed, Some(config(1)));
+    // The baseline is still the one before config 2: the API server was reached then.
+    machine.step(Event::Saved(Ok(())), 2 * SECOND);
+    machine.step(applied(), 2 * SECOND);
+    machine.step(Event::Measured(health(false)), 40 * SECOND);
+    assert_eq!(machine.status().state, State::Restoring);
+}
+
+#[test]
+fn a_crash_while_trying_restores_first_and_says_why() {
+    let mut found = journal(1);
+    found.trying = Some(config(2));
+    let mut machine = Machine::new(found);
+    let rebooted = Event::Started {
+        has_objects: false,
+        rebooted: true,
+    };
+    let action = machine.step(rebooted, Time::ZERO);
+    assert!(matches!(action, Action::Apply { config, .. } if config == self::config(1)));
+    machine.step(applied(), Time::ZERO);
+    machine.step(Event::Saved(Ok(())), Time::ZERO);
+    machine.step(Event::Measured(health(true)), Time::ZERO);
+    machine.step(told(2), Time::ZERO);
+    let status = machine.status();
+    assert_eq!(status.state, State::Rejected);
+    assert!(status.error.unwrap().contains("rebooted"));
+}
+
+#[test]
+fn without_a_confirmed_config_the_node_is_given_back_unless_somebody_ran_it_before() {
+    for has_objects in [false, true] {
+        let mut machine = Machine::new(Journal::default());
+        let event = Event::Started {
+            has_objects,
+            rebooted: false,
+        };
+        machine.step(event, Time::ZERO);
+        machine.step(told(1), Time::ZERO);
+        machine.step(Event::Measured(health(true)), Time::ZERO);
+        machine.step(Event::Saved(Ok(())), Time::ZERO);
+        let action = machine.step(fault(true, false), Time::ZERO);
+        if has_objects {
+            assert!(matches!(action, Action::Save(_)), "{action:?}");
+        } else {
+            assert!(matches!(action, Action::Apply { config, .. } if *config == Config::empty()));
+        }
+    }
+}
+
+#[test]
+fn drift_is_repaired_at_once_and_backed_off_when_it_keeps_coming() {
+    let mut machine = settled();
+    let mut now = SECOND;
+    for _ in 0..=FREE_REPAIRS {
+        let action = machine.step(Event::Drifted, now);
+        assert!(matches!(action, Action::Apply { config, .. } if config == self::config(1)));
+        machine.step(applied(), now);
+        now += SECOND / 10;
+    }
+    let action = machine.step(Event::Drifted, now);
+    assert!(
+        matches!(action, Action::Wait(until) if until > now),
+        "{action:?}"
+    );
+    let drift = machine.status().drift.unwrap();
+    assert!(drift.backed_off);
+    // It is repaired all the same, later.
+    let action = machine.step(Event::Woken, now + 3 * SECOND);
+    assert!(matches!(action, Action::Apply { .. }), "{action:?}");
+}
+
+#[test]
+fn the_same_content_under_a_new_revision_is_confirmed_without_a_trial() {
+    let mut machine = settled();
+    let mut renamed = Config::clone(&config(1));
+    renamed.spec.revision = "r9".to_owned();
+    renamed.generation = 9;
+    let action = machine.step(
+        Event::Told(Told {
+            config: Arc::new(renamed.clone()),
+            retry: None,
+            refusal: None,
+        }),
+        SECOND,
+    );
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+    let status = machine.status();
+    assert_eq!(status.state, State::Confirmed);
+    assert_eq!(status.confirmed, Some(Arc::new(renamed)));
+}
+
+#[test]
+fn a_config_that_cannot_be_used_is_answered_and_changes_nothing() {
+    let mut machine = settled();
+    let Event::Told(mut newer) = told(2) else {
+        panic!("told");
+    };
+    newer.refusal = Some("contract version 9 is newer than 1".to_owned());
+    let action = machine.step(Event::Told(newer), SECOND);
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+    let status = machine.status();
+    assert_eq!(status.state, State::Rejected);
+    assert_eq!(status.running, Some(config(1)));
+    assert!(status.error.unwrap().contains("contract"));
+}

@@ -1,0 +1,192 @@
+//! The hands of the state machine: does what it says, on this node.
+
+use std::{io, sync::Arc, time::Instant};
+
+use crate::{
+    config::{Config, Time},
+    health::Health,
+    journal::{self, Journal, Store},
+    machine::{Action, Event, Machine, Means, Outcome},
+    probe::{self, ApiServer},
+    reconcile::{Failure, Reconciler},
+    report,
+};
+
+/// This node, with its journal and its state machine.
+#[derive(Debug)]
+pub(crate) struct Node {
+    reconciler: Reconciler,
+    store: Store,
+    api: Option<Box<dyn ApiServer>>,
+    machine: Machine,
+    started: Instant,
+    /// What the last apply did, for the log and for people.
+    pub(crate) last_apply: Option<String>,
+}
+
+/// Why the agent cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The node cannot be looked at.
+    #[error("failed to open this node")]
+    Node(#[source] Failure),
+    /// The journal is there and cannot be read, because of the system.
+    #[error("failed to open the journal")]
+    Journal(#[source] journal::Error),
+}
+
+impl Node {
+    /// Opens the node and its journal; the event that begins is returned along with it.
+    pub(crate) async fn open(
+        reconciler: Reconciler,
+        api: Option<Box<dyn ApiServer>>,
+    ) -> Result<(Self, Event), OpenError> {
+        let boot_id = Store::boot_id().map_err(OpenError::Journal)?;
+        let store = Store::new(&reconciler.paths().state, &boot_id);
+        let found = match store.load() {
+            Ok(found) => found,
+            Err(error @ journal::Error::Io { .. }) => return Err(OpenError::Journal(error)),
+            Err(error) => {
+                // Without it, nothing is known of the past; what runs is kept.
+                tracing::error!(%error, "the journal cannot be used and is set aside");
+                store.set_aside().map_err(OpenError::Journal)?;
+                None
+            }
+        };
+        let has_objects = reconciler.has_objects().await.map_err(OpenError::Node)?;
+        let rebooted = found.as_ref().is_some_and(|found| found.boot_id != boot_id);
+        let journal = found.map_or_else(Journal::default, |found| found.journal);
+        let node = Self {
+            reconciler,
+            store,
+            api,
+            machine: Machine::new(journal),
+            started: Instant::now(),
+            last_apply: None,
+        };
+        let started = Event::Started {
+            has_objects,
+            rebooted,
+        };
+        Ok((node, started))
+    }
+
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    pub(crate) fn reconciler(&self) -> &Reconciler {
+        &self.reconciler
+    }
+
+    /// Time as the machine counts it.
+    pub(crate) fn now(&self) -> Time {
+        self.started.elapsed()
+    }
+
+    /// Gives an event to the machine.
+    pub(crate) fn step(&mut self, event: Event) -> Action {
+        let now = self.now();
+        self.machine.step(event, now)
+    }
+
+    /// Does an action and returns its outcome; `None` for a wait, which is the caller's.
+    pub(crate) async fn perform(&mut self, action: &Action) -> Option<Event> {
+        match action {
+            Action::Wait(_) => None,
+            Action::Save(journal) => Some(Event::Saved(self.save(journal).await)),
+            Action::Measure { router, probes } => {
+                let health = self.measure(router.as_deref(), probes).await;
+                Some(Event::Measured(health))
+            }
+            Action::Apply { config, means } => Some(self.apply(config, *means).await),
+        }
+    }
+
+    async fn save(&self, journal: &Journal) -> Result<(), String> {
+        let (store, saved) = (self.store.clone(), journal.clone());
+        let save = tokio::task::spawn_blocking(move || store.save(&saved));
+        match save.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(report::chain(&error)),
+            Err(error) => return Err(error.to_string()),
+        }
+        if let (Some(confirmed), None) = (&journal.confirmed, &journal.trying) {
+            self.write_frr_conf(confirmed).await;
+        }
+        Ok(())
+    }
+
+    /// Keeps the `frr.conf` that a fresh FRR is given: it holds the confirmed config and nothing else.
+    async fn write_frr_conf(&self, config: &Config) {
+        let written = match self.reconciler.frr_conf(config).await {
+            Ok(text) => write(&self.reconciler.paths().frr_conf(), &text),
+            Err(failure) => Err(io::Error::other(report::chain(&failure))),
+        };
+        if let Err(error) = written {
+            tracing::warn!(%error, "failed to write the confirmed frr.conf");
+        }
+    }
+
+    async fn measure(&self, router: Option<&Config>, probes: &Config) -> Health {
+        let is_baseline = router != Some(probes);
+        let attempts = if is_baseline {
+            probes.spec.health.retries.saturating_add(1)
+        } else {
+            1
+        };
+        let kernel = self.reconciler.kernel();
+        let api = self.api.as_deref();
+        let health = probe::measure(kernel, api, router, probes, attempts).await;
+        let failures: Vec<String> = health.failures().collect();
+        tracing::debug!(is_baseline, ?failures, "measured");
+        health
+    }
+
+    async fn apply(&mut self, config: &Arc<Config>, means: Means) -> Event {
+        let start = Instant::now();
+        let outcome = self.reconciler.reconcile(config, means).await;
+        let (took, revision) = (start.elapsed(), &config.spec.revision);
+        match outcome {
+            Ok(applied) => {
+                if applied.is_nothing() {
+                    tracing::debug!(%revision, ?took, "nothing to do");
+                } else {
+                    tracing::info!(%revision, ?took, ?means, %applied, "applied");
+                }
+                self.last_apply = Some(applied.to_string());
+                Event::Applied(Ok(Outcome {
+                    changed: !applied.is_nothing(),
+                    notes: applied.notes,
+                    mirror_failures: applied.mirror_failures,
+                }))
+            }
+            Err(failure) => {
+                let fault = failure.fault();
+                tracing::error!(%revision, ?took, ?means, error = fault.message, "apply failed");
+                Event::Applied(Err(fault))
+            }
+        }
+    }
+}
+
+/// Replaces a file that only root can read, in a directory of root's.
+fn write(path: &std::path::Path, text: &str) -> io::Result<()> {
+    use std::{fs, io::Write as _, os::unix::fs::OpenOptionsExt as _};
+    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    let new = path.with_extension("new");
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}

@@ -1,0 +1,145 @@
+//! Work without a cluster: one config from a file, a preview, and giving a node back.
+
+use std::sync::Arc;
+
+use api::tcaas::{NodeNetworkConfigSpec, node_network_config::CONTRACT_VERSION};
+
+use crate::{
+    config::Config,
+    daemons::Paths,
+    journal::{self, Store},
+    lock::{self, Lock},
+    machine::{Action, Event, Means, State, Told},
+    node::{Node, OpenError},
+    reconcile::{Failure, Reconciler},
+};
+
+/// Why a config from a file could not be brought onto the node.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another agent works on this node.
+    #[error("this node cannot be changed")]
+    Locked(#[from] lock::Error),
+    /// The node cannot be worked on.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The node cannot be looked at or changed.
+    #[error(transparent)]
+    Failure(#[from] Failure),
+    /// The journal could not be removed.
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+    /// The config was taken back, and why.
+    #[error("{0}")]
+    TakenBack(String),
+}
+
+/// What became of a config from a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// What was changed.
+    pub changes: String,
+    /// What this node cannot give.
+    pub notes: Vec<String>,
+}
+
+/// Applies a config as the daemon would, with journal and confirmation, and ends when it is confirmed or taken back.
+pub async fn apply(
+    spec: NodeNetworkConfigSpec,
+    paths: Paths,
+    namespace: &str,
+) -> Result<Done, Error> {
+    let _lock = Lock::take(&paths.runtime)?;
+    let reconciler = Reconciler::open(paths, namespace, false)?;
+    let (mut node, started) = Node::open(reconciler, None).await?;
+    let told = Event::Told(Told {
+        refusal: refusal(&spec),
+        config: Arc::new(Config {
+            spec,
+            ..Config::empty()
+        }),
+        // Who runs the command wants it to be tried.
+        retry: Some(format!("{:?}", std::time::SystemTime::now())),
+    });
+    let mut action = node.step(started);
+    let mut pending = Some(told);
+    let mut changes: Option<String> = None;
+    loop {
+        if let Some(event) = node.perform(&action).await {
+            if matches!(action, Action::Apply { .. }) && pending.is_none() {
+                changes = changes.or_else(|| node.last_apply.clone());
+            }
+            action = node.step(event);
+            continue;
+        }
+        let Action::Wait(until) = action else {
+            continue;
+        };
+        if node.machine().is_at_rest() {
+            match pending.take() {
+                Some(told) => {
+                    action = node.step(told);
+                    continue;
+                }
+                None => break,
+            }
+        }
+        let left = until.saturating_sub(node.now());
+        tokio::time::sleep(left).await;
+        action = node.step(Event::Woken);
+    }
+    let status = node.machine().status();
+    if status.state == State::Confirmed {
+        // The same config again: what was there to repair was repaired at the start.
+        let changes = changes.or(node.last_apply).unwrap_or_default();
+        return Ok(Done {
+            changes,
+            notes: status.notes,
+        });
+    }
+    let why = status.error.unwrap_or_else(|| "not confirmed".to_owned());
+    Err(Error::TakenBack(why))
+}
+
+/// What an apply would do. It needs no lock: nothing is changed.
+pub async fn preview(
+    spec: NodeNetworkConfigSpec,
+    paths: Paths,
+    namespace: &str,
+) -> Result<String, Error> {
+    let config = Config {
+        spec,
+        ..Config::empty()
+    };
+    let reconciler = Reconciler::open(paths, namespace, true)?;
+    Ok(reconciler.preview(&config).await?)
+}
+
+/// Gives the node back: FRR stopped, NICs returned, nothing of Selvedge left, the journal removed.
+pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
+    let _lock = Lock::take(&paths.runtime)?;
+    let store = Store::new(&paths.state, "");
+    let frr_conf = paths.frr_conf();
+    let reconciler = Reconciler::open(paths, namespace, false)?;
+    let applied = reconciler
+        .reconcile(&Config::empty(), Means::LeastChange)
+        .await?;
+    store.remove()?;
+    match std::fs::remove_file(&frr_conf) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(%error, "failed to remove {}", frr_conf.display());
+        }
+        _ => {}
+    }
+    Ok(applied.to_string())
+}
+
+/// Why this version cannot use a config, if it cannot.
+pub(crate) fn refusal(spec: &NodeNetworkConfigSpec) -> Option<String> {
+    let version = spec.contract_version;
+    (version > CONTRACT_VERSION).then(|| {
+        format!(
+            "the config is written in contract version {version}; this agent reads up to {CONTRACT_VERSION}; configuration unchanged"
+        )
+    })
+}

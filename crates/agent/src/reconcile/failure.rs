@@ -1,0 +1,82 @@
+//! Why a config could not be applied.
+
+use std::{fmt, time::Duration};
+
+use tokio::time;
+
+use crate::{daemons, machine::Fault, report, vtysh};
+
+/// Why a config could not be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The config asks for something this node cannot do.
+    #[error("not supported here: {}", .0.join("; "))]
+    Unsupported(Vec<String>),
+    /// An object that Selvedge did not make has the name of one that it needs.
+    #[error("conflict: {}", .0.join("; "))]
+    Conflict(Vec<String>),
+    /// The kernel could not be observed.
+    #[error("failed to observe the kernel")]
+    Observe(#[source] linux::netlink::Error),
+    /// The kernel refused a step.
+    #[error("failed to change the kernel")]
+    Kernel(#[source] linux::netlink::ApplyError),
+    /// FRR could not be brought up.
+    #[error("failed to bring up FRR")]
+    Daemons(#[source] daemons::Error),
+    /// FRR refused a line.
+    #[error("failed to configure FRR")]
+    Frr(#[source] vtysh::Error),
+    /// Something took too long.
+    #[error("failed to {operation} within {patience:?}")]
+    Deadline {
+        /// What was attempted.
+        operation: &'static str,
+        /// How long it had.
+        patience: Duration,
+    },
+    /// Differences remain after everything was done.
+    #[error("verification failed: differences remain: {differences}")]
+    Verify {
+        /// The differences.
+        differences: String,
+        /// Whether they are FRR's.
+        of_frr: bool,
+    },
+}
+
+impl Failure {
+    /// The failure as the state machine judges it.
+    pub(crate) fn fault(&self) -> Fault {
+        let of_frr = match self {
+            Self::Daemons(_) | Self::Frr(_) => true,
+            Self::Verify { of_frr, .. } => *of_frr,
+            _ => false,
+        };
+        Fault {
+            message: report::chain(self),
+            permanent: matches!(self, Self::Unsupported(_) | Self::Conflict(_)),
+            of_frr,
+        }
+    }
+}
+
+/// Everything in a config that cannot be done.
+pub(super) fn unsupported<T: fmt::Display>(refused: &[T]) -> Failure {
+    Failure::Unsupported(refused.iter().map(ToString::to_string).collect())
+}
+
+/// Gives an operation a deadline.
+pub(super) async fn within<T>(
+    operation: &'static str,
+    patience: Duration,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    match time::timeout(patience, work).await {
+        Ok(outcome) => outcome,
+        Err(_elapsed) => Err(Failure::Deadline {
+            operation,
+            patience,
+        }),
+    }
+}

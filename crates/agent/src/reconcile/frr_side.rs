@@ -1,0 +1,213 @@
+//! FRR's half of an apply: its daemons, its lines, and lines that nobody asked for.
+
+use std::time::{Duration, Instant};
+
+use frr::{Change, FrrVersion, Parsed, UnknownLine};
+
+use super::{
+    Applied, Reconciler,
+    failure::{Failure, unsupported},
+};
+use crate::{
+    config::Config,
+    daemons,
+    machine::Means,
+    vtysh::{self, SecretLine},
+};
+
+/// How long FRR's daemons may take to hear of each other's changes.
+const FRR_PATIENCE: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(50);
+
+impl Reconciler {
+    /// The configuration that FRR should have.
+    pub(super) async fn desired_frr(&self, config: &Config) -> Result<frr::FrrConfig, Failure> {
+        let version = self.version_for(config).await?;
+        frr::desired(&config.spec, &config.secrets(), version)
+            .map_err(|refused| unsupported(&refused))
+    }
+
+    /// The version to write for. A node without an underlay needs no FRR, and may have none.
+    async fn version_for(&self, config: &Config) -> Result<FrrVersion, Failure> {
+        match &config.spec.underlay {
+            Some(_) => self.frr_version().await,
+            None => Ok(FrrVersion::NEWEST),
+        }
+    }
+
+    /// The text of the `frr.conf` with which a fresh FRR would have this config.
+    pub(crate) async fn frr_conf(&self, config: &Config) -> Result<String, Failure> {
+        let version = self.version_for(config).await?;
+        let frr = self.desired_frr(config).await?;
+        Ok(frr::print(&frr, version, &config.spec.revision))
+    }
+
+    /// Starts what does not run and types the lines that lead to the configuration.
+    pub(super) async fn bring_up_frr(
+        &self,
+        config: &Config,
+        namespace: &str,
+        means: Means,
+        applied: &mut Applied,
+    ) -> Result<Change, Failure> {
+        if means == Means::FreshFrr {
+            daemons::stop(&self.paths).await.map_err(Failure::Daemons)?;
+        }
+        self.start_frr(namespace, applied).await?;
+        if means == Means::FreshFrr && self.paths.frr_conf().exists() {
+            vtysh::load(&self.paths.frr_conf())
+                .await
+                .map_err(Failure::Frr)?;
+        }
+        self.configure_frr(config, namespace, applied).await
+    }
+
+    async fn start_frr(&self, namespace: &str, applied: &mut Applied) -> Result<(), Failure> {
+        applied.started = daemons::ensure(&self.paths, namespace)
+            .await
+            .map_err(Failure::Daemons)?;
+        Ok(())
+    }
+
+    /// Types the lines that lead to the configuration; returns the change that was left when FRR took all of it.
+    ///
+    /// FRR's daemons hear of each other's changes a moment later: bgpd refuses to give up a VRF until zebra has told it that
+    /// the VNI is gone. What is left then is looked at again, for as long as it may take.
+    async fn configure_frr(
+        &self,
+        config: &Config,
+        namespace: &str,
+        applied: &mut Applied,
+    ) -> Result<Change, Failure> {
+        let deadline = Instant::now() + FRR_PATIENCE;
+        // The daemons that were started may be of another version than those that ran.
+        let desired = self.desired_frr(config).await?;
+        let mut change = self.change(&desired, applied).await?;
+        if change.replaces_router {
+            // Nothing of the old router survives a new AS, and bgpd does not always survive the change itself.
+            daemons::stop(&self.paths).await.map_err(Failure::Daemons)?;
+            self.start_frr(namespace, applied).await?;
+            change = self.change(&desired, applied).await?;
+        }
+        loop {
+            let outcome = self.type_change(&change).await;
+            applied.frr_lines += change.n_lines();
+            let resets = change.resets.iter().map(ToString::to_string);
+            applied.resets.extend(resets);
+            match outcome {
+                Ok(()) => return Ok(change),
+                Err(error) if error.is_passing() && Instant::now() < deadline => {
+                    tokio::time::sleep(POLL).await;
+                    change = self.change(&desired, applied).await?;
+                }
+                Err(error) => return Err(Failure::Frr(error)),
+            }
+        }
+    }
+
+    /// Types the lines of a change; those with a password go to bgpd itself.
+    async fn type_change(&self, change: &Change) -> Result<(), vtysh::Error> {
+        let mut public = change.clone();
+        for step in &mut public.steps {
+            let had_lines = !step.lines.is_empty();
+            step.lines.retain(|line| !line.has_secret());
+            if had_lines && step.lines.is_empty() {
+                step.path.clear();
+            }
+        }
+        public
+            .steps
+            .retain(|step| !(step.path.is_empty() && step.lines.is_empty()));
+        vtysh::commands(&public.to_vtysh()).await?;
+        for step in &change.steps {
+            for line in step.lines.iter().filter(|line| line.has_secret()) {
+                let path = &step.path;
+                vtysh::send_secret(&self.paths.run, &SecretLine { path, line }).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Types the lines that FRR takes only after the kernel's devices are gone, which zebra hears of a moment later, and
+    /// makes sessions look at changed filters.
+    pub(super) async fn finish_frr(&self, config: &Config, change: &Change) -> Result<(), Failure> {
+        let deadline = Instant::now() + FRR_PATIENCE;
+        let mut lines = change.to_vtysh_after_devices();
+        loop {
+            match vtysh::commands(&lines).await {
+                Ok(()) => break,
+                Err(error) if error.is_passing() && Instant::now() < deadline => {
+                    tokio::time::sleep(POLL).await;
+                    let desired = self.desired_frr(config).await?;
+                    let left = frr::diff(&self.running_frr().await?.config, &desired);
+                    lines = left.to_vtysh_after_devices();
+                }
+                Err(error) => return Err(Failure::Frr(error)),
+            }
+        }
+        vtysh::commands(&change.clears).await.map_err(Failure::Frr)
+    }
+
+    pub(super) async fn verify_frr(
+        &self,
+        config: &Config,
+        applied: &mut Applied,
+    ) -> Result<(), Failure> {
+        let desired = self.desired_frr(config).await?;
+        let running = self.running_frr().await?;
+        let change = frr::diff(&running.config, &desired);
+        let kept = running.unknown.iter();
+        applied.notes.extend(
+            kept.map(|line| format!("unmanaged line in the running configuration: {line}")),
+        );
+        if change.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Verify {
+            differences: change.to_string(),
+            of_frr: true,
+        })
+    }
+
+    pub(super) async fn running_frr(&self) -> Result<Parsed, Failure> {
+        let version = self.frr_version().await?;
+        let text = vtysh::running_config().await.map_err(Failure::Frr)?;
+        Ok(frr::parse(&text, version))
+    }
+
+    /// What is to be changed, after lines that the config does not have are gone.
+    async fn change(
+        &self,
+        desired: &frr::FrrConfig,
+        applied: &mut Applied,
+    ) -> Result<Change, Failure> {
+        let mut running = self.running_frr().await?;
+        if !running.unknown.is_empty() && !self.report_only {
+            applied.frr_lines += remove_unmanaged(&running.unknown).await;
+            running = self.running_frr().await?;
+        }
+        Ok(frr::diff(&running.config, desired))
+    }
+}
+
+/// Takes back lines that the config does not have. One that FRR does not take back stays and is reported.
+async fn remove_unmanaged(lines: &[UnknownLine]) -> usize {
+    let mut removed = 0;
+    for line in lines {
+        let Some(step) = line.removal() else { continue };
+        let change = Change {
+            steps: vec![step],
+            ..Change::default()
+        };
+        match vtysh::commands(&change.to_vtysh()).await {
+            Ok(()) => {
+                tracing::warn!(%line, "removed an unmanaged line of FRR");
+                removed += 1;
+            }
+            Err(error) => {
+                tracing::warn!(%line, %error, "failed to remove an unmanaged line of FRR");
+            }
+        }
+    }
+    removed
+}

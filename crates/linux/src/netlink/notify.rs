@@ -1,0 +1,143 @@
+//! Changes as the kernel announces them: links, addresses, rules, filters, and our own routes.
+//!
+//! What is announced says only that something changed; what it is, the next observation tells. A router's own routes come
+//! and go by the thousand, so those of other protocols are passed over; so are links of the host that are not ours, which
+//! come with every pod. An overrun of the socket counts as a change: something was missed.
+
+use std::{io, sync::Arc};
+
+use netlink_packet_route::{RouteNetlinkMessage, link::LinkAttribute, route::RouteProtocol};
+use rtnetlink::{
+    packet_core::{NetlinkMessage, NetlinkPayload},
+    sys::{
+        AsyncSocket as _, AsyncSocketExt as _, SocketAddr, TokioSocket, protocols::NETLINK_ROUTE,
+    },
+};
+use tokio::{sync::Notify, task::JoinHandle};
+
+use super::{Error, Kernel, namespace::Namespace};
+use crate::{Domain, owned::Owner};
+
+/// Multicast groups as bits: links, IPv4 addresses, IPv4 routes, IPv4 rules, IPv6 addresses, IPv6 routes, traffic control, IPv6 rules.
+const GROUPS: u32 = 1 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 3 | 1 << 18;
+
+/// A standing order to be told of changes. It ends with this value.
+#[derive(Debug)]
+pub struct Changes {
+    notify: Arc<Notify>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Changes {
+    /// Waits until something has changed since the last call.
+    pub async fn next(&self) {
+        self.notify.notified().await;
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Kernel {
+    /// Asks to be told of changes in both namespaces, as far as they exist now.
+    pub async fn changes(&self) -> Result<Changes, Error> {
+        let notify = Arc::new(Notify::new());
+        let mut tasks = Vec::new();
+        let failed = |source| Error::OpenNamespace {
+            name: self.name.clone(),
+            source,
+        };
+        let router = Namespace::named(&self.name).map_err(failed)?;
+        let both = [
+            (Domain::Host, Some(self.host_namespace.clone())),
+            (Domain::Router, router),
+        ];
+        for (domain, namespace) in both {
+            let Some(namespace) = namespace else { continue };
+            let runtime = tokio::runtime::Handle::current();
+            let socket = namespace.run(move || {
+                let _context = runtime.enter();
+                open()
+            });
+            let socket = socket.await.and_then(|socket| socket).map_err(failed)?;
+            tasks.push(tokio::spawn(listen(socket, domain, Arc::clone(&notify))));
+        }
+        Ok(Changes { notify, tasks })
+    }
+}
+
+fn open() -> io::Result<TokioSocket> {
+    let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
+    socket.socket_mut().bind(&SocketAddr::new(0, GROUPS))?;
+    Ok(socket)
+}
+
+async fn listen(socket: TokioSocket, domain: Domain, notify: Arc<Notify>) {
+    loop {
+        match socket.recv_from_full().await {
+            Ok((bytes, _)) => {
+                if concerns_us(&bytes, domain) {
+                    notify.notify_one();
+                }
+            }
+            // The kernel had more to say than the socket could hold.
+            Err(error) if error.raw_os_error() == Some(105) => notify.notify_one(),
+            Err(_) => {
+                notify.notify_one();
+                return;
+            }
+        }
+    }
+}
+
+/// Whether any of these messages may be about something of ours.
+fn concerns_us(bytes: &[u8], domain: Domain) -> bool {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest) else {
+            // What cannot be read may be anything.
+            return true;
+        };
+        let length = usize::try_from(message.header.length).unwrap_or(usize::MAX);
+        if let NetlinkPayload::InnerMessage(inner) = &message.payload
+            && is_ours(inner, domain)
+        {
+            return true;
+        }
+        rest = rest
+            .get(length.next_multiple_of(4).max(4)..)
+            .unwrap_or_default();
+    }
+    false
+}
+
+fn is_ours(message: &RouteNetlinkMessage, domain: Domain) -> bool {
+    use RouteNetlinkMessage as Message;
+    match message {
+        Message::NewRoute(route) | Message::DelRoute(route) => {
+            route.header.protocol == RouteProtocol::from(crate::owned::PROTOCOL)
+        }
+        Message::NewLink(link) | Message::DelLink(link) if domain == Domain::Host => {
+            let group = link.attributes.iter().find_map(|attribute| match attribute {
+                LinkAttribute::Group(group) => Some(*group),
+                _ => None,
+            });
+            group.is_some_and(|group| Owner::of_group(group) != Owner::Foreign)
+        }
+        // Addresses of pods' links come with the pods; ours are looked at every half minute, too.
+        Message::NewAddress(address) if domain == Domain::Host => !address
+            .attributes
+            .iter()
+            .any(|it| matches!(it, netlink_packet_route::address::AddressAttribute::Address(ip) if is_link_local(*ip))),
+        _ => true,
+    }
+}
+
+fn is_link_local(address: std::net::IpAddr) -> bool {
+    matches!(address, std::net::IpAddr::V6(address) if address.is_unicast_link_local())
+}

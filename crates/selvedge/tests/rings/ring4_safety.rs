@@ -1,0 +1,431 @@
+//! Ring 4, safety of one node: it is killed, rebooted and misled, and is at the old or at the new config afterwards.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use lab::{fabric::Fabric, host::Running};
+use serde_json::{Value, json};
+
+use crate::ring4::{Node, config};
+
+/// How long a restore may take in a guest.
+const PATIENCE: Duration = Duration::from_mins(1);
+const NODE: &str = "worker-3";
+
+/// The example's config, plugged into the lab's leaf, so that its session comes up.
+pub(crate) fn plugged(fabric: &Fabric, without: &[&str]) -> anyhow::Result<Value> {
+    let link = fabric.link(NODE, "leaf1")?;
+    let (_, far) = link.seen_from(NODE).expect("the link has two ends");
+    let mut config = config(without)?;
+    let neighbor = json!({
+        "address": far.ipv4.addr(), "remoteAs": {"external": true}, "connectTime": 1,
+        "addressFamilies": ["ipv4Unicast", "l2vpnEvpn"], "allowOwnAs": true,
+    });
+    config["spec"]["underlay"]["neighbors"] = json!([neighbor]);
+    config["spec"]["health"] = json!({"confirmDeadline": "20s", "gateways": false});
+    Ok(config)
+}
+
+/// An agent whose API server never answers.
+fn cut_off_agent(node: &Node) -> anyhow::Result<Running> {
+    let kubeconfig = "
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: \"https://192.0.2.77:6443\"}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+current-context: c
+";
+    let space = node.fabric.at(NODE)?;
+    space.write("/run/kubeconfig", kubeconfig)?;
+    let agent = [
+        "/share/selvedge",
+        "agent",
+        "--node",
+        NODE,
+        "--kubeconfig",
+        "/run/kubeconfig",
+    ];
+    Ok(space.start(&agent)?)
+}
+
+fn preview(node: &Node, config: &Value) -> anyhow::Result<String> {
+    let space = node.fabric.at(NODE)?;
+    space.write("/run/preview.json", &config.to_string())?;
+    let preview = "/share/selvedge agent --config /run/preview.json --dry-run";
+    Ok(space.script(preview)?.trim().to_owned())
+}
+
+/// Waits until the node has exactly this config.
+fn is_at(node: &Node, config: &Value) -> anyhow::Result<()> {
+    let mut last = String::new();
+    let there = Fabric::eventually(PATIENCE, || {
+        last = preview(node, config).unwrap_or_else(|error| format!("{error:#}"));
+        (last == "nothing to do").then_some(())
+    });
+    anyhow::ensure!(there.is_some(), "still to be done: {last}");
+    Ok(())
+}
+
+/// An agent that is started without an API server brings the node to this config.
+fn returns_by_itself(node: &Node, config: &Value) -> anyhow::Result<()> {
+    let agent = cut_off_agent(node)?;
+    is_at(node, config).with_context(|| format!("the agent says: {}", agent.stderr()))?;
+    // What the node is at is also what its journal says.
+    let settled = "! grep -q '\"trying\"' /var/lib/selvedge/journal";
+    let settled = Fabric::eventually(PATIENCE, || node.script(settled).ok());
+    anyhow::ensure!(settled.is_some(), "the journal still names a trial");
+    end(node, &agent)
+}
+
+/// Asks an agent to end, and waits until it has let go of the node.
+fn end(node: &Node, agent: &Running) -> anyhow::Result<()> {
+    agent.signal(lab::host::Signal::TERM);
+    node.script("flock --timeout 30 /run/selvedge/agent.lock true")?;
+    Ok(())
+}
+
+/// The config of a node that Selvedge has nothing on.
+fn nothing() -> Value {
+    json!({
+        "apiVersion": "network.t-caas.telekom.com/v1alpha1", "kind": "NodeNetworkConfig",
+        "metadata": {"name": NODE}, "spec": {"revision": "none"},
+    })
+}
+
+/// Applies a config and does something as soon as the journal names it as being tried; returns what was said.
+fn while_trying(node: &Node, new: &Value, act: &str) -> anyhow::Result<String> {
+    let space = node.fabric.at(NODE)?;
+    space.write("/run/config.json", &new.to_string())?;
+    Ok(space.script(&format!(
+        "/share/selvedge agent --config /run/config.json > /run/agent.out 2>&1 & agent=$!
+until grep -q '\"trying\"' /var/lib/selvedge/journal 2> /dev/null; do
+  kill -0 $agent || {{ cat /run/agent.out; exit 1; }}
+done
+{act}
+cat /run/agent.out"
+    ))?)
+}
+
+/// Applies a config and kills the agent this long after its journal names the config as being tried. Returns whether
+/// the node was between old and new.
+fn kill_while_trying(node: &Node, new: &Value, after: &str, old: &Value) -> anyhow::Result<bool> {
+    let kill = format!(
+        "sleep {after}; kill -9 $agent; wait $agent || true; grep -o '\"trying\"' /var/lib/selvedge/journal || true"
+    );
+    // On a busy machine the kill may come when all is over; such a kill proves nothing.
+    let mut landed = false;
+    for _ in 0..3 {
+        landed = while_trying(node, new, &kill)?.contains("trying");
+        if landed {
+            break;
+        }
+        eprintln!("a kill after {after} s came too late and is repeated");
+        node.apply(old)?.ok()?;
+    }
+    anyhow::ensure!(landed, "no kill after {after} s landed in the trial");
+    let done = "nothing to do";
+    let is = |config: &Value| preview(node, config).is_ok_and(|text| text == done);
+    Ok(!is(old) && !is(new))
+}
+
+#[test]
+fn an_agent_killed_anywhere_in_a_change_leaves_a_node_that_returns_by_itself() -> anyhow::Result<()>
+{
+    let node = Node::start()?;
+    let (all, less) = (
+        plugged(&node.fabric, &[])?,
+        plugged(&node.fabric, &["shop"])?,
+    );
+    let mut other_as = less.clone();
+    other_as["spec"]["underlay"]["asn"] = 64777.into();
+    let none = nothing();
+    let bare = node.links_of_host()?;
+    let mut between = 0;
+
+    // The first config: namespace, NIC and FRR in the making.
+    for after in ["0", "0.3", "0.6", "1", "1.5"] {
+        between += u32::from(kill_while_trying(&node, &less, after, &none)?);
+        returns_by_itself(&node, &none)?;
+        assert_eq!(node.links_of_host()?, bare, "the NIC is back as it was");
+        assert_eq!(node.daemons()?, "", "FRR has ended");
+    }
+    node.apply(&less)?.ok()?;
+    is_at(&node, &less)?;
+
+    // More, less, another router, and no router at all.
+    for (new, delays) in [
+        (&all, ["0", "0.4", "0.8"]),
+        (&other_as, ["0", "0.4", "0.8"]),
+        (&none, ["0", "0.2", "0.4"]),
+    ] {
+        for after in delays {
+            between += u32::from(kill_while_trying(&node, new, after, &less)?);
+            returns_by_itself(&node, &less)?;
+        }
+    }
+    eprintln!("{between} of 14 kills met a node between two configs");
+    assert!(between >= 5, "only {between} kills hit work");
+
+    // What was taken back is tried again when somebody asks for it, as the command does.
+    node.apply(&all)?.ok()?;
+    is_at(&node, &all)
+}
+
+#[test]
+fn an_unhealthy_config_is_taken_back_in_time_and_a_healthy_one_is_kept() -> anyhow::Result<()> {
+    let node = Node::start()?;
+    let good = plugged(&node.fabric, &[])?;
+    node.apply(&good)?.ok()?;
+
+    let mut dead = good.clone();
+    dead["spec"]["revision"] = "dead".into();
+    dead["spec"]["underlay"]["neighbors"][0]["address"] = "192.0.2.99".into();
+    dead["spec"]["health"]["confirmDeadline"] = "5s".into();
+    let start = Instant::now();
+    let refused = node.apply(&dead)?;
+    eprintln!("taken back after {:.1} s", start.elapsed().as_secs_f64());
+    assert_eq!(refused.status, 1, "{refused:?}");
+    assert!(
+        refused
+            .stderr
+            .contains("no uplink BGP session is established"),
+        "{}",
+        refused.stderr
+    );
+    is_at(&node, &good)?;
+
+    no_file_holds_an_unconfirmed_config(&node, &dead)?;
+    is_at(&node, &good)?;
+
+    // A bgpd that does not answer: the change is taken back, and FRR is started anew.
+    let mut less = plugged(&node.fabric, &["shop"])?;
+    less["spec"]["health"]["confirmDeadline"] = "5s".into();
+    let start = Instant::now();
+    let said = while_trying(
+        &node,
+        &less,
+        "kill -STOP $(pidof bgpd); wait $agent || true",
+    )?;
+    eprintln!(
+        "bgpd stopped: taken back after {:.1} s",
+        start.elapsed().as_secs_f64()
+    );
+    assert!(said.contains("did not answer"), "{said}");
+    is_at(&node, &good)?;
+
+    the_daemons_are_in_the_namespace_that_has_the_name(&node, &good)?;
+    nobody_else_is_let_in(&node, &good)?;
+    a_node_is_given_back(&node)
+}
+
+/// While a config is tried, a daemon that is started anew would find the confirmed one, or none.
+fn no_file_holds_an_unconfirmed_config(node: &Node, tried: &Value) -> anyhow::Result<()> {
+    let look = "sleep 1; cat /var/lib/selvedge/frr.conf; find /etc/frr -type f -size +0 -print; kill $agent; wait $agent || true";
+    let files = while_trying(node, tried, look)?;
+    assert!(files.contains("router bgp 64514"), "{files}");
+    assert!(!files.contains("192.0.2.99"), "{files}");
+    assert!(
+        !files.contains("/etc/frr"),
+        "FRR's own files are empty: {files}"
+    );
+    returns_by_itself(node, &plugged(&node.fabric, &[])?)
+}
+
+/// After the namespace was deleted under FRR, the node is whole again, with FRR in the new one.
+fn the_daemons_are_in_the_namespace_that_has_the_name(
+    node: &Node,
+    good: &Value,
+) -> anyhow::Result<()> {
+    let in_place = "
+named=$(stat -Lc %i /run/netns/selvedge)
+for daemon in mgmtd zebra staticd bfdd bgpd; do
+  for pid in $(pidof $daemon); do
+    [ $(stat -Lc %i /proc/$pid/ns/net) = $named ] || { echo $daemon is elsewhere; exit 1; }
+  done
+done
+pidof bgpd | wc -w";
+    assert_eq!(node.script(in_place)?.trim(), "1");
+    // The NIC would be lost with its namespace: the lab's is a veth.
+    node.script("ip -n selvedge link set eth1 netns 1; ip netns del selvedge")?;
+    node.script(in_place)
+        .expect_err("the old daemons are elsewhere now");
+    node.apply(good)?.ok()?;
+    assert_eq!(node.script(in_place)?.trim(), "1");
+    is_at(node, good)
+}
+
+/// No port for FRR's command line, no second agent, and no write of root into a directory of FRR's user.
+fn nobody_else_is_let_in(node: &Node, good: &Value) -> anyhow::Result<()> {
+    let ports = node.script("ip netns exec selvedge ss -Hltn | awk '{print $4}'")?;
+    assert!(ports.contains(":179"), "bgpd listens: {ports}");
+    let vty = ports
+        .lines()
+        .any(|line| line.contains(":26") || line.contains(":2616"));
+    assert!(!vty, "{ports}");
+
+    let agent = cut_off_agent(node)?;
+    let second = Fabric::eventually(PATIENCE, || {
+        let refused = node.apply(good).ok()?;
+        (refused.status == 1).then_some(refused.stderr)
+    });
+    let second = second.expect("a second agent is refused");
+    assert!(
+        second.contains("another agent works on this node"),
+        "{second}"
+    );
+    end(node, &agent)?;
+
+    node.script(
+        "pkill -x bgpd; mkdir -p /run/victim; echo precious > /run/victim/vtysh.conf
+        rm -rf /etc/frr/router; ln -s /run/victim /etc/frr/router; chown -h frr:frr /etc/frr/router",
+    )?;
+    // Whether FRR comes up is not the point; what root's file is afterwards is.
+    let _outcome = node.apply(good)?;
+    let victim = node.script("stat -c '%U %s' /run/victim /run/victim/vtysh.conf | cut -d' ' -f1; cat /run/victim/vtysh.conf")?;
+    assert_eq!(victim.trim(), "root\nroot\nprecious");
+    node.script("rm /etc/frr/router")?;
+    node.apply(good)?.ok()?;
+    Ok(())
+}
+
+fn a_node_is_given_back(node: &Node) -> anyhow::Result<()> {
+    node.script("/share/selvedge agent cleanup")?;
+    assert_eq!(node.daemons()?, "");
+    let left = node.script(
+        "ip netns list; ls /var/lib/selvedge; ip -br link | grep -E 'hbn|l2\\.' || true; ip -br address show eth1",
+    )?;
+    let link = node.fabric.link(NODE, "leaf1")?;
+    let (near, _) = link.seen_from(NODE).expect("the link has two ends");
+    assert!(left.contains(&near.ipv4.to_string()), "{left}");
+    assert_eq!(left.trim().lines().count(), 1, "{left}");
+    Ok(())
+}
+
+#[test]
+fn drift_is_repaired_as_it_happens_and_a_dead_daemon_comes_back() -> anyhow::Result<()> {
+    let node = Node::start()?;
+    let good = plugged(&node.fabric, &[])?;
+    node.apply(&good)?.ok()?;
+    let agent = cut_off_agent(&node)?;
+    agent.wait_for("agent starts", PATIENCE)?;
+    std::thread::sleep(Duration::from_secs(3));
+
+    let link = node.fabric.link(NODE, "leaf1")?;
+    let (_, far) = link.seen_from(NODE).expect("the link has two ends");
+    let shutdown = format!(
+        "vtysh -N router -c 'configure terminal' -c 'router bgp 64514' -c 'neighbor {} shutdown'",
+        far.ipv4.addr()
+    );
+    for (what, breaking, whole) in [
+        (
+            "line of FRR",
+            shutdown.as_str(),
+            "! vtysh -N router -c 'show running-config' | grep -q shutdown",
+        ),
+        (
+            "link",
+            "ip -n selvedge link delete vx.10300",
+            "ip -n selvedge link show vx.10300",
+        ),
+        (
+            "address",
+            "ip -n selvedge address flush dev lo scope global",
+            "ip -n selvedge address show dev lo | grep 100.65.0",
+        ),
+        (
+            "rule",
+            "ip -n selvedge rule delete priority 32765",
+            "ip -n selvedge rule | grep 32765",
+        ),
+    ] {
+        let script = format!(
+            "{breaking}
+start=$(date +%s%N)
+until {whole} > /dev/null 2>&1; do [ $(( $(date +%s%N) - start )) -lt 20000000000 ]; done
+echo $(( ($(date +%s%N) - start) / 1000000 ))"
+        );
+        let milliseconds: u64 = node.script(&script)?.trim().parse()?;
+        eprintln!("{what} repaired after {milliseconds} ms");
+        // A guest is one emulated CPU, several times slower than a node, and shares the machine with other tests.
+        assert!(milliseconds <= 3000, "{what}: {milliseconds} ms");
+        is_at(&node, &good)?;
+    }
+
+    let resident = node.script("awk '/VmRSS/ {print $2}' /proc/$(pidof -s selvedge)/status")?;
+    let resident: u64 = resident.trim().parse()?;
+    eprintln!("the agent has {resident} kB resident, in a build without optimisation");
+    assert!(resident <= 60_000, "{resident} kB");
+
+    let before = node.script("pidof bgpd")?;
+    node.script("kill -9 $(pidof bgpd)")?;
+    let after = Fabric::eventually(PATIENCE, || {
+        node.script("pidof bgpd").ok().filter(|pid| *pid != before)
+    });
+    assert!(after.is_some(), "bgpd was not started again");
+    is_at(&node, &good)?;
+    drop(agent);
+    Ok(())
+}
+
+#[test]
+fn a_node_that_lost_its_power_has_its_confirmed_config_before_there_is_an_api_server()
+-> anyhow::Result<()> {
+    let mut node = Node::start_in_a_guest_of_its_own()?;
+    let (good, less) = (
+        plugged(&node.fabric, &[])?,
+        plugged(&node.fabric, &["shop"])?,
+    );
+    node.apply(&good)?.ok()?;
+
+    // The power goes while another config is tried.
+    let space = node.fabric.at(NODE)?;
+    space.write("/run/config.json", &less.to_string())?;
+    let trial = space.start(&["/share/selvedge", "agent", "--config", "/run/config.json"])?;
+    let is_trying = "grep -q '\"trying\"' /var/lib/selvedge/journal";
+    let trying = Fabric::eventually(PATIENCE, || node.script(is_trying).ok());
+    assert!(trying.is_some(), "{}", trial.stderr());
+    node.fabric.reboot(NODE)?;
+    drop(trial);
+    node.script(is_trying)
+        .context("the power went before the trial was over")?;
+
+    let start = Instant::now();
+    let agent = agent_in_a_group_of_its_own(&node)?;
+    is_at(&node, &good).with_context(|| format!("the agent says: {}", agent.stderr()))?;
+    eprintln!(
+        "as confirmed {:.1} s after the agent started",
+        start.elapsed().as_secs_f64()
+    );
+    let established = |fabric: &Fabric| {
+        let text = fabric
+            .frr_json("leaf1", "show bgp ipv4 unicast summary json")
+            .ok()?;
+        let peer = text["peers"].as_object()?.values().next()?.clone();
+        (peer["state"] == "Established").then(|| peer["connectionsDropped"].clone())
+    };
+    let drops = Fabric::eventually(PATIENCE, || established(&node.fabric));
+    assert!(drops.is_some(), "the session is not up");
+
+    // The end of the agent's whole control group is no end of FRR, and no session notices.
+    let daemons = node.daemons()?;
+    node.script("echo 1 > /sys/fs/cgroup/agent/cgroup.kill")?;
+    node.script("flock --timeout 30 /run/selvedge/agent.lock true")?;
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(node.daemons()?, daemons);
+    assert_eq!(established(&node.fabric), drops, "the session went down");
+    Ok(())
+}
+
+/// An agent without an API server, in a control group that holds nothing else.
+fn agent_in_a_group_of_its_own(node: &Node) -> anyhow::Result<Running> {
+    let space = node.fabric.at(NODE)?;
+    space.write("/run/kubeconfig", "no kubeconfig at all")?;
+    let script = format!(
+        "mount -t cgroup2 cgroup2 /sys/fs/cgroup
+        mkdir -p /sys/fs/cgroup/agent
+        echo $$ > /sys/fs/cgroup/agent/cgroup.procs
+        exec /share/selvedge agent --node {NODE} --kubeconfig /run/kubeconfig"
+    );
+    Ok(space.start(&["bash", "-euc", &script])?)
+}
