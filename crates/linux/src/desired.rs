@@ -136,6 +136,8 @@ pub fn desired(config: &NodeNetworkConfigSpec) -> Result<Desired, Vec<Unsupporte
         local_vrfs,
         host_vlans,
         host_loopbacks,
+        // The agent reads it when it measures health.
+        health: _,
     } = config;
     let mut builder = Builder {
         config,

@@ -2,8 +2,8 @@
 
 use api::{
     selvedge::{
-        BgpSettings, Calico, Canary, ClusterVrf, FrrConfigurations, Health, HostSessions,
-        Namespaced, Platform, Rollout, RouteTables, SettingsSpec, SriovPlatform, Trunk,
+        BgpSettings, Calico, Canary, ClusterVrf, FrrConfigurations, HostSessions, Namespaced,
+        Platform, Rollout, RouteTables, SettingsSpec, SriovPlatform, Trunk,
     },
     tcaas::{Layer2AttachmentSpec, NetworkSpec},
 };
@@ -48,7 +48,8 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
         hbn_flavour: _,
         frr_configurations: FrrConfigurations { namespaces },
         rollout,
-        health,
+        // Nodes get it as it is.
+        health: _,
         platform:
             Platform {
                 metallb: Namespaced { namespace: _ },
@@ -76,7 +77,6 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
         (!namespaces.is_empty(), "frrConfigurations.namespaces"),
     ];
     asked.extend(of_rollout(rollout, &default.rollout));
-    asked.extend(of_health(health, &default.health));
     let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
     let note = |(_, what)| {
         let subject = ObjectRef::named(Kind::Settings, "default");
@@ -125,31 +125,6 @@ fn of_rollout(rollout: &Rollout, default: &Rollout) -> [(bool, &'static str); 10
             "rollout.historyLimit",
         ),
         (*max_removal != default.max_removal, "rollout.maxRemoval"),
-    ]
-}
-
-/// Fields of `Settings.health`: none is implemented.
-fn of_health(health: &Health, default: &Health) -> [(bool, &'static str); 7] {
-    let Health {
-        confirm_deadline,
-        api_server,
-        sessions,
-        interfaces,
-        reachability,
-        timeout,
-        retries,
-    } = health;
-    [
-        (
-            *confirm_deadline != default.confirm_deadline,
-            "health.confirmDeadline",
-        ),
-        (*api_server != default.api_server, "health.apiServer"),
-        (*sessions != default.sessions, "health.sessions"),
-        (!interfaces.is_empty(), "health.interfaces"),
-        (!reachability.is_empty(), "health.reachability"),
-        (*timeout != default.timeout, "health.timeout"),
-        (*retries != default.retries, "health.retries"),
     ]
 }
 
