@@ -1,4 +1,4 @@
-//! The hands of the state machine: does what it says, on this node.
+//! This node: performs the actions of the state machine.
 
 use std::{io, sync::Arc, time::Instant};
 

@@ -91,7 +91,8 @@ fn a_full_object_round_trips() {
         },
         "health": {
             "confirmDeadline": "5s", "apiServer": false, "sessions": false, "interfaces": ["bond0"],
-            "reachability": [{"host": "192.0.2.1", "port": 443}], "timeout": "1s", "retries": 0,
+            "reachability": [{"host": "192.0.2.1", "port": 443, "timeout": "2s"}], "icmp": [{"host": "192.0.2.2", "timeout": "4s"}],
+            "gateways": false, "timeout": "1s", "retries": 0,
         },
         "platform": {"metallb": {"namespace": "a"}, "coil": {"namespace": "b"}, "calico": {"namespace": "c", "apiVersion": "crd.projectcalico.org/v1"},
             "sriov": {
