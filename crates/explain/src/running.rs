@@ -1,7 +1,12 @@
 //! The cluster in which objects run: with everything that they compile into published, as the operator and the agents do it.
 
+use std::{collections::BTreeSet, sync::Arc};
+
 use compiler::{
-    Compilation, Compiler, Kind, ObjectRef, Snapshot, Writes, lower::LowLevelObject, revision,
+    Compilation, Compiler, Kind, ObjectRef, Snapshot, Writes,
+    lower::LowLevelObject,
+    problem::{Problem, Severity},
+    revision,
 };
 use serde_json::{Value, json};
 
@@ -37,16 +42,35 @@ impl Running {
     /// what statuses say is still there.
     pub fn after(&self, written: &Snapshot) -> Self {
         let mut snapshot = written.clone();
+        let refused = self.refuse(&mut snapshot);
         for subject in self.snapshot.subjects() {
             let is_ours = is_published(&self.snapshot, &subject);
-            if is_ours
-                || snapshot.meta(&subject).is_some()
-                || snapshot.unread.contains_key(&subject)
-            {
+            if is_ours || snapshot.meta(&subject).is_some() {
                 snapshot.inherit(&self.snapshot, &subject);
             }
         }
-        Self::as_it_is(snapshot)
+        let mut after = Self::as_it_is(snapshot);
+        let problems = Arc::make_mut(&mut after.compilation.problems);
+        problems.extend(refused);
+        problems.sort();
+        after
+    }
+
+    /// Takes out what the API server would not store, so that an object stays as it was; returns what is wrong with that.
+    fn refuse(&self, snapshot: &mut Snapshot) -> Vec<Problem> {
+        let unreadable = snapshot.unreadable.iter();
+        let faults = unreadable.filter(|problem| problem.severity() == Severity::Error);
+        let is_known = |subject: &&ObjectRef| self.snapshot.meta(subject).is_some();
+        let refused = faults.map(|problem| &problem.subject).filter(is_known);
+        let refused: BTreeSet<ObjectRef> = refused.cloned().collect();
+        let unreadable = snapshot.unreadable.iter();
+        let problems = unreadable.filter(|problem| refused.contains(&problem.subject));
+        let problems: Vec<Problem> = problems.cloned().collect();
+        for subject in &refused {
+            snapshot.remove(subject);
+            snapshot.inherit(&self.snapshot, subject);
+        }
+        problems
     }
 
     fn as_it_is(snapshot: Snapshot) -> Self {

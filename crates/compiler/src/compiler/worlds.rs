@@ -113,18 +113,32 @@ impl Worlds {
             revision: revision.as_deref(),
         };
         let mut kept = self.as_written.to_keep(last);
+        let mistaken = self
+            .as_written
+            .broken(|problem| problem.kind.is_mistake() || problem.subject.kind == Kind::Underlay);
         while !kept.is_empty() {
             let now = restored.get_or_insert_with(|| Restoration {
                 world: self.as_written.clone(),
                 kept: Kept::default(),
             });
             now.keep(&self.changed, last, kept.clone());
-            // What was not well either stays as its author wants it. What its document says is wrong with it is so as it is now.
+            // What was not well either stays as its author wants it. What its document says is wrong with it is so as it is now. An edit that
+            // ends in what nodes lack, and in no mistake, is taken back only if nodes lacked nothing before.
             let is_document = |problem: &Problem| snapshot.unreadable.contains(problem);
-            let still = now
+            let still_wrong = now
                 .world
                 .broken(|problem| problem.kind.is_mistake() && !is_document(problem));
-            let is_well = |subject: &ObjectRef| !still.contains(subject);
+            let still_lacking = now
+                .world
+                .broken(|problem| problem.severity() == Severity::Error && !is_document(problem));
+            let is_well = |subject: &ObjectRef| {
+                let still = if mistaken.contains(subject) {
+                    &still_wrong
+                } else {
+                    &still_lacking
+                };
+                !still.contains(subject)
+            };
             if !kept.objects.iter().all(is_well) {
                 kept.objects.retain(is_well);
                 if kept.is_empty() {
@@ -228,11 +242,8 @@ fn set_unreadable(memo: &mut Memo, snapshot: &Snapshot, subject: &ObjectRef) {
 impl World {
     /// What is to stay as it last was.
     fn to_keep(&self, last: Sources<'_>) -> Kept {
-        // An Underlay whose pool is too small for some nodes is as it was for those that had addresses.
-        let broken = self.broken(|problem| {
-            problem.kind.is_mistake()
-                || problem.subject.kind == Kind::Underlay && problem.severity() == Severity::Error
-        });
+        let broken = self
+            .broken(|problem| problem.kind.is_mistake() || problem.severity() == Severity::Error);
         let objects = last_good::otherwise(last, &broken);
         // Beside objects that are as they were, intents may be well that are not beside what those are now.
         let intents = if objects.is_empty() {

@@ -29,10 +29,29 @@ const WIDTH: usize = 72;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     let (before, after) = (input::read(&args.input.paths)?, input::read(&args.to)?);
+    anyhow::ensure!(
+        !after.origins.is_empty() || !after.unknown.is_empty(),
+        "there is no object of Selvedge and no Node in what --to names: a plan to remove everything is not made"
+    );
+    // What cannot be read may be any object: without it, a plan would remove what it stands for.
+    if !before.unknown.is_empty() || !after.unknown.is_empty() {
+        let unread = if before.unknown.is_empty() {
+            &after
+        } else {
+            &before
+        };
+        problems::show(
+            Format::Table,
+            unread,
+            &Running::new(&unread.snapshot).compilation,
+        )?;
+        output::note("no plan: not all documents can be read");
+        return Ok(Verdict::Problems);
+    }
     // As a cluster would: who has an address, a number or a last good state keeps it.
     let old = Running::new(&before.snapshot);
     let new = old.after(&after.snapshot);
-    let has_errors = new.compilation.has_errors() || !after.unknown.is_empty();
+    let has_errors = new.compilation.has_errors();
     let plan = plan(
         &Trace::new(&old.snapshot, &old.compilation),
         &Trace::new(&new.snapshot, &new.compilation),

@@ -90,7 +90,19 @@ where
     view.spec::<R>(&key).filter(|_| is_own)
 }
 
-/// Those of some objects that want what another of them runs, and do not run it themselves: they are served after all others.
+/// What an object has to do with something that it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Claim {
+    /// It does not run it.
+    New,
+    /// It runs it, and was edited since: it may run it on other nodes than it wants it on now.
+    RunsOtherwise,
+    /// It runs it as it is.
+    Runs,
+}
+
+/// Those of some objects that want what another of them runs, and do not run it themselves, or not as they are now: they are served after
+/// all others.
 pub(crate) fn challengers<'a, R, T>(
     view: &View<'_>,
     objects: impl Iterator<Item = &'a LowLevel<R::Spec>> + Clone,
@@ -115,9 +127,13 @@ where
     if !is_contested {
         return BTreeSet::new();
     }
-    let runs = |object: &LowLevel<R::Spec>, item: &T| {
+    let claim = |object: &LowLevel<R::Spec>, item: &T| {
         let before = running::<R>(view, object);
-        before.is_some_and(|before| wanted(&before).contains(item))
+        match before.filter(|before| wanted(before).contains(item)) {
+            Some(before) if *before == object.spec => Claim::Runs,
+            Some(_) => Claim::RunsOtherwise,
+            None => Claim::New,
+        }
     };
     let mut challengers = BTreeSet::new();
     for (item, own) in &by_item {
@@ -129,11 +145,9 @@ where
             continue;
         }
         for object in own {
-            let is_run_by_another = || {
-                let mut rivals = others.iter().filter(|(_, one)| one.name != object.name);
-                rivals.any(|(other, one)| runs(one, other))
-            };
-            if !runs(object, item) && is_run_by_another() {
+            let own = claim(object, item);
+            let mut rivals = others.iter().filter(|(_, one)| one.name != object.name);
+            if rivals.any(|(other, one)| claim(one, other) > own) {
                 challengers.insert(object.name.clone());
             }
         }
