@@ -16,6 +16,8 @@ mod data;
 mod ring1_cases;
 #[path = "rings/ring1_fuzz.rs"]
 mod ring1_fuzz;
+#[path = "rings/ring1_harm.rs"]
+mod ring1_harm;
 #[path = "rings/ring1_plan.rs"]
 mod ring1_plan;
 #[path = "rings/ring1_questions.rs"]
