@@ -35,8 +35,8 @@ pub(crate) use self::{
         ProblemsOfGroup, interface_problem, is_idle, selects_no_node,
     },
     group::{
-        BuiltFor, FirstNode, HasOverlay, MembersOf, NumbersFor, SteeringFor, Tables, TablesFor,
-        TablesInUse, problems_without_nodes, unreached,
+        BuiltFor, FirstNode, HasOverlay, MembersOf, NamesOfTables, NumbersFor, SteeringFor, Tables,
+        TablesFor, TablesInUse, problems_without_nodes, too_few_tables, unreached,
     },
     mtu::VrfMtuOf,
     peers::WrongWithPeering,

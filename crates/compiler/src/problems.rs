@@ -116,7 +116,12 @@ impl Index for Problems {
 fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
     match finding {
         Finding::Unreadable(subject) => view.unreadable(subject).to_vec(),
-        Finding::Settings => notes::of_settings(&view.settings()),
+        Finding::Settings => {
+            let mut problems = notes::of_settings(&view.settings());
+            problems.extend(vrf::cluster_vrf(view));
+            problems.extend(node::too_few_tables(view));
+            problems
+        }
         Finding::Vrfs => view.get::<vrf::Resolved>(&()).problems.to_vec(),
         Finding::NetworkVnis => view.get::<NetworkVnis>(&()).problems.to_vec(),
         Finding::Networks => {

@@ -79,6 +79,7 @@ memo::tables! {
         VrfNumbers: node::NumbersOfAll,
         GroupNumbers: node::NumbersFor,
         Steering: node::SteeringFor,
+        NamesOfRouteTables: node::NamesOfTables,
         RouteTables: node::Tables,
         GroupTables: node::TablesFor,
         WrongWithPeering: node::WrongWithPeering,

@@ -186,6 +186,10 @@ impl Query for NetworkVnis {
             .iter()
             .map(|(key, vrf)| (vrf.vni, reference(Kind::Vrf, key)));
         let mut holders: BTreeMap<Vni, ObjectRef> = holder.collect();
+        if let Some(vni) = view.settings().cluster_vrf.vni {
+            let cluster = ObjectRef::named(Kind::Settings, "default");
+            holders.entry(vni).or_insert(cluster);
+        }
         let mut vnis = BTreeMap::new();
         let keys = view.keys::<kinds::Network>();
         let wanted = keys

@@ -69,7 +69,9 @@ impl Query for Resolved {
             let runs = runs(&object);
             let checked = complete(&settings, &object.spec).and_then(|vrf| {
                 let segment = network::vni_held_by_another(view, vrf.vni, &subject);
-                if let Some(by) = segment.filter(|_| !runs) {
+                let cluster = settings.cluster_vrf.vni == Some(vrf.vni);
+                let by = segment.or_else(|| cluster.then(settings_object));
+                if let Some(by) = by.filter(|_| !runs) {
                     let kind = problem::Kind::VniTaken {
                         vni: vrf.vni,
                         by,
@@ -106,6 +108,52 @@ impl Query for Resolved {
             problems: Arc::new(problems),
         }
     }
+}
+
+fn settings_object() -> ObjectRef {
+    ObjectRef::named(Kind::Settings, "default")
+}
+
+/// What is wrong with the name and the VNI of the cluster VRF: a VRF or Network that runs them keeps them.
+pub(crate) fn cluster_vrf(view: &View<'_>) -> Vec<Problem> {
+    let settings = view.settings();
+    let cluster = &settings.cluster_vrf;
+    let mut problems = Vec::new();
+    let mut report = |field, kind| problems.push(Problem::new(settings_object(), field, kind));
+    for key in view.keys::<kinds::Vrf>().iter() {
+        let status = view.status::<kinds::Vrf>(key);
+        let Some(running) = status.as_ref().and_then(|status| status.in_effect.as_ref()) else {
+            continue;
+        };
+        let by = reference(Kind::Vrf, key);
+        if running.vrf == cluster.name {
+            let message = format!("{by} runs {:?}: choose another name", cluster.name.as_str());
+            report(
+                "spec.clusterVRF.name",
+                problem::Kind::RuleBroken { message },
+            );
+        }
+        let vni = status.and_then(|status| status.vni);
+        if let Some(vni) = cluster.vni.filter(|_| cluster.vni == vni) {
+            let node = None;
+            report(
+                "spec.clusterVRF.vni",
+                problem::Kind::VniTaken { vni, by, node },
+            );
+        }
+    }
+    if let Some(vni) = cluster.vni {
+        let by = network::vni_held_by_another(view, vni, &settings_object());
+        let taken = by.map(|by| problem::Kind::VniTaken {
+            vni,
+            by,
+            node: None,
+        });
+        if let Some(kind) = taken {
+            report("spec.clusterVRF.vni", kind);
+        }
+    }
+    problems
 }
 
 /// One VRF: most readers need no other.

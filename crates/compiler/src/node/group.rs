@@ -222,6 +222,37 @@ impl Index for TablesInUse {
     }
 }
 
+/// The names of VRFs that need a route table.
+pub(crate) struct NamesOfTables;
+impl Query for NamesOfTables {
+    type Key = ();
+    type Value = Arc<BTreeSet<String>>;
+    fn compute(view: &View<'_>, (): &()) -> Self::Value {
+        let mut names = vrfs::names_of_vrfs(view);
+        names.insert(view.settings().cluster_vrf.name.to_string());
+        for signature in view.all_keys::<NodesBySignature>().iter() {
+            names.extend(view.get::<SteeringFor>(signature).names());
+        }
+        Arc::new(names)
+    }
+}
+
+/// What is wrong with the range of route tables.
+pub(crate) fn too_few_tables(view: &View<'_>) -> Option<Problem> {
+    let (names, tables) = (view.get::<NamesOfTables>(&()), view.get::<Tables>(&()));
+    let lacks = names.iter().find(|name| !tables.contains_key(*name))?;
+    let range = &view.settings().route_tables;
+    let message = format!(
+        "{} VRFs need a table each, and {} to {} has none left for VRF {lacks:?}: widen the range",
+        names.len(),
+        range.first,
+        range.last
+    );
+    let kind = problem::Kind::RuleBroken { message };
+    let subject = ObjectRef::named(Kind::Settings, "default");
+    Some(Problem::new(subject, "spec.routeTables", kind))
+}
+
 /// A route table for each VRF name, the same on every node; what a node already uses stays.
 pub(crate) struct Tables;
 impl Query for Tables {
@@ -229,11 +260,7 @@ impl Query for Tables {
     type Value = Arc<BTreeMap<String, u32>>;
     fn compute(view: &View<'_>, (): &()) -> Self::Value {
         let settings = view.settings();
-        let mut names = vrfs::names_of_vrfs(view);
-        names.insert(settings.cluster_vrf.name.to_string());
-        for signature in view.all_keys::<NodesBySignature>().iter() {
-            names.extend(view.get::<SteeringFor>(signature).names());
-        }
+        let names = view.get::<NamesOfTables>(&());
         let mut before: BTreeMap<String, u32> = BTreeMap::new();
         for (vrf, table) in view.all_keys::<TablesInUse>().iter() {
             before.entry(vrf.clone()).or_insert(*table);

@@ -30,6 +30,11 @@ kind: Underlay
 metadata: {name: fabric, namespace: selvedge-system, creationTimestamp: "2026-01-01T00:00:00Z"}
 spec: {asn: 64514, nics: [eth1], evpn: {vtepcidr: 100.65.0.0/24}, neighbors: [{asn: 64512, address: 192.168.11.2}]}
 ---
+apiVersion: selvedge.dev/v1alpha1
+kind: Settings
+metadata: {name: default}
+spec: {clusterVRF: {name: cluster, vni: 4000, routeTarget: "64500:4000"}, routeTables: {first: 5000, last: 5099}}
+---
 apiVersion: network.t-caas.telekom.com/v1alpha1
 kind: VRF
 metadata: {name: red}
@@ -103,58 +108,94 @@ fn edited(from: &str, to: &str) -> anyhow::Result<String> {
     Ok(RUNNING.replace(from, to))
 }
 
+/// Mistakes of tenants and of those who run the fabric: what is written, what becomes of it, and what is said.
+const OF_TENANTS: &[(&str, &str, &str)] = &[
+    // An older tenant comes to a node on which a younger one runs the VLAN.
+    (
+        ", nodeSelector: {matchLabels: {rack: r2}}",
+        "",
+        "Layer2Attachment blue spec.networkRef: VLAN 101 is already used by Layer2Attachment red",
+    ),
+    (
+        "interfaceRef: bond1",
+        "interfaceRef: bond9",
+        "Layer2Attachment store spec.interfaceRef: node \"n1\" has no interface \"bond9\"",
+    ),
+    (
+        "mtu: 1500}\n",
+        "mtu: 9000}\n",
+        "Layer2Attachment store spec.mtu: packets of 9000 bytes do not fit \"bond1\"",
+    ),
+    (
+        "interfaceName: red, destinations: {matchLabels: {zone: red}}",
+        "interfaceName: red, destinations: {matchLabels: {zone: rde}}",
+        "Layer2Attachment red spec.destinations: selects no Destination",
+    ),
+    (
+        "networkRef: blue-net",
+        "networkRef: blu-net",
+        "Layer2Attachment blue spec.networkRef: Network blu-net does not exist",
+    ),
+    ("vlan: 106}", "vlan: 5000}", "Network store-net spec.vlan"),
+    (
+        "vrf: blue, vni: 1002",
+        "vrf: blue, vni: 1001",
+        "VRF blue spec.vni",
+    ),
+    (
+        "name: red-dc, labels: {zone: red}",
+        "name: red-dc, labels: {zone: 7}",
+        "Destination red-dc metadata.labels[\"zone\"]: 7 must be a string",
+    ),
+    (
+        "name: n1, labels: {rack: r1}",
+        "name: n1, labels: {rack: 1}",
+        "Node n1 metadata.labels[\"rack\"]: 1 must be a string",
+    ),
+    (
+        "vtepcidr: 100.65.0.0/24",
+        "vtepcidr: 192.168.11.0/24",
+        "Underlay selvedge-system/fabric",
+    ),
+];
+
+/// Mistakes that concern the settings of the cluster.
+const OF_SETTINGS: &[(&str, &str, &str)] = &[
+    (
+        "vni: 4000",
+        "vni: 1001",
+        "Settings default spec.clusterVRF.vni: VNI 1001 is already used by VRF red",
+    ),
+    (
+        "vni: 4000",
+        "vni: 20101",
+        "Settings default spec.clusterVRF.vni: VNI 20101 is already used by Network red-net",
+    ),
+    (
+        "name: cluster,",
+        "name: blue,",
+        "Settings default spec.clusterVRF.name: VRF blue runs \"blue\"",
+    ),
+    (
+        "last: 5099",
+        "last: 5000",
+        "Settings default spec.routeTables",
+    ),
+    (
+        "vrf: red, vni: 1001",
+        "vrf: red, vni: 4000",
+        "VRF red spec.vni: VNI 4000 is already used by Settings default",
+    ),
+    (
+        "vni: 20102",
+        "vni: 4000",
+        "Network blue-net spec.vni: VNI 4000 is already used by Settings default",
+    ),
+];
+
 #[test]
 fn an_edit_with_an_error_changes_no_node_and_is_named() -> anyhow::Result<()> {
-    let edits = [
-        // An older tenant comes to a node on which a younger one runs the VLAN.
-        (
-            ", nodeSelector: {matchLabels: {rack: r2}}",
-            "",
-            "Layer2Attachment blue spec.networkRef: VLAN 101 is already used by Layer2Attachment red",
-        ),
-        (
-            "interfaceRef: bond1",
-            "interfaceRef: bond9",
-            "Layer2Attachment store spec.interfaceRef: node \"n1\" has no interface \"bond9\"",
-        ),
-        (
-            "mtu: 1500}\n",
-            "mtu: 9000}\n",
-            "Layer2Attachment store spec.mtu: packets of 9000 bytes do not fit \"bond1\"",
-        ),
-        (
-            "interfaceName: red, destinations: {matchLabels: {zone: red}}",
-            "interfaceName: red, destinations: {matchLabels: {zone: rde}}",
-            "Layer2Attachment red spec.destinations: selects no Destination",
-        ),
-        (
-            "networkRef: blue-net",
-            "networkRef: blu-net",
-            "Layer2Attachment blue spec.networkRef: Network blu-net does not exist",
-        ),
-        ("vlan: 106}", "vlan: 5000}", "Network store-net spec.vlan"),
-        (
-            "vrf: blue, vni: 1002",
-            "vrf: blue, vni: 1001",
-            "VRF blue spec.vni",
-        ),
-        (
-            "name: red-dc, labels: {zone: red}",
-            "name: red-dc, labels: {zone: 7}",
-            "Destination red-dc metadata.labels[\"zone\"]: 7 must be a string",
-        ),
-        (
-            "name: n1, labels: {rack: r1}",
-            "name: n1, labels: {rack: 1}",
-            "Node n1 metadata.labels[\"rack\"]: 1 must be a string",
-        ),
-        (
-            "vtepcidr: 100.65.0.0/24",
-            "vtepcidr: 192.168.11.0/24",
-            "Underlay selvedge-system/fabric",
-        ),
-    ];
-    for (from, to, said) in edits {
+    for (from, to, said) in OF_TENANTS.iter().chain(OF_SETTINGS) {
         let plan = plan(&edited(from, to)?)?;
         assert!(plan.contains(said), "{from} → {to}: {plan}");
         assert!(
