@@ -17,15 +17,15 @@ use api::value::IfName;
 pub use self::{
     bfd::BfdProfile,
     bgp::{
-        Bgp, GracefulRestart, Neighbor, NeighborBfd, NeighborFamily, Peer, RedistributeSource,
-        RemoteAs, Timers, Unicast,
+        Bgp, GracefulRestart, MaximumPrefix, Neighbor, NeighborBfd, NeighborFamily, Peer,
+        RedistributeSource, RemoteAs, Timers, Unicast, UpdateSource,
     },
     evpn::{Advertise, Evpn, VniTargets},
     filter::{
         CommunityList, IpFamily, MatchCommunity, PrefixList, PrefixRange, RouteMap, RouteMapAction,
         RouteMapEntry, SetCommunity,
     },
-    name::{InvalidName, Name},
+    name::{Description, InvalidDescription, InvalidName, Name},
     vrf::{StaticRoute, Via, Vrf},
 };
 

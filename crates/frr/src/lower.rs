@@ -7,7 +7,7 @@ mod vrf;
 
 pub(crate) use self::{
     bfd::bfd,
-    bgp::instance,
+    bgp::{ALLOWAS_IN_DEFAULT, instance},
     filter::{List, community_lists, prefix_lists, route_map_entries},
     vrf::vrf,
 };

@@ -4,11 +4,16 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     net::{IpAddr, Ipv4Addr},
+    str::FromStr,
 };
 
 use api::value::{Asn, IfName, Prefix};
 
-use super::{evpn::Evpn, filter::IpFamily, name::Name};
+use super::{
+    evpn::Evpn,
+    filter::IpFamily,
+    name::{Description, Name},
+};
 use crate::secret::Password;
 
 /// A BGP instance: that of the default VRF, or of one VRF.
@@ -28,6 +33,8 @@ pub struct Bgp {
     pub multipath_relax: bool,
     /// Sessions, and groups that sessions are made from.
     pub neighbors: BTreeMap<Peer, Neighbor>,
+    /// How many sessions the members of all listen ranges may open together; absent means FRR's default of 100.
+    pub listen_limit: Option<u16>,
     /// Networks whose members may open a session, and the group they join.
     pub listen_ranges: BTreeMap<Prefix, Name>,
     /// IPv4 unicast.
@@ -49,6 +56,7 @@ impl Bgp {
             graceful_restart: None,
             multipath_relax: false,
             neighbors: BTreeMap::new(),
+            listen_limit: None,
             listen_ranges: BTreeMap::new(),
             ipv4: Unicast::default(),
             ipv6: Unicast::default(),
@@ -120,6 +128,8 @@ impl fmt::Display for Peer {
 pub struct Neighbor {
     /// AS that the peer must have; a group may leave it open.
     pub remote_as: Option<RemoteAs>,
+    /// What the session is for, for people who read the router's own output.
+    pub description: Option<Description>,
     /// BFD on the session.
     pub bfd: Option<NeighborBfd>,
     /// TCP-MD5 password.
@@ -128,8 +138,8 @@ pub struct Neighbor {
     pub port: Option<u16>,
     /// How many hops away an external peer may be.
     pub ebgp_multihop: Option<u8>,
-    /// Device whose address the session starts from.
-    pub update_source: Option<IfName>,
+    /// Where the session starts from.
+    pub update_source: Option<UpdateSource>,
     /// Keepalive and hold time.
     pub timers: Option<Timers>,
     /// Seconds between two attempts to connect.
@@ -151,6 +161,7 @@ impl Neighbor {
     pub(crate) fn group() -> Self {
         Self {
             remote_as: None,
+            description: None,
             bfd: None,
             password: None,
             port: None,
@@ -189,6 +200,37 @@ impl fmt::Display for RemoteAs {
 pub struct NeighborBfd {
     /// The profile; absent means FRR's defaults.
     pub profile: Option<Name>,
+    /// Whether a peer that restarts gracefully keeps its routes although BFD goes down with its control plane. Our own
+    /// packets then say that BFD is independent of our control plane.
+    pub check_control_plane: bool,
+}
+
+/// Where a session starts from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpdateSource {
+    /// The address of a device.
+    Device(IfName),
+    /// This address.
+    Address(IpAddr),
+}
+
+impl fmt::Display for UpdateSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(name) => name.fmt(f),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
+impl FromStr for UpdateSource {
+    type Err = <IfName as FromStr>::Err;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(address) => Ok(Self::Address(address)),
+            Err(_) => text.parse().map(Self::Device),
+        }
+    }
 }
 
 /// Keepalive and hold time in seconds, with a keepalive of at most a third of the hold time, as FRR clamps it.
@@ -217,14 +259,33 @@ impl fmt::Display for Timers {
 pub struct NeighborFamily {
     /// Whether the family is spoken; FRR keeps the rest where it is not.
     pub activate: bool,
-    /// Whether routes that carry our own AS are taken.
-    pub allowas_in: bool,
+    /// How often our own AS may be in the path of a route that is taken; absent means never.
+    pub allowas_in: Option<u8>,
     /// How many routes the peer may send before the session is closed.
-    pub maximum_prefix: Option<u32>,
+    pub maximum_prefix: Option<MaximumPrefix>,
     /// Route map for what the peer sends.
     pub route_map_in: Option<Name>,
     /// Route map for what the peer gets.
     pub route_map_out: Option<Name>,
+}
+
+/// A limit of routes that a peer may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaximumPrefix {
+    /// The session is closed above this.
+    pub limit: u32,
+    /// Minutes after which the session is opened again; absent means never by itself.
+    pub restart: Option<u16>,
+}
+
+impl fmt::Display for MaximumPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { limit, restart } = self;
+        match restart {
+            None => write!(f, "{limit}"),
+            Some(minutes) => write!(f, "{limit} restart {minutes}"),
+        }
+    }
 }
 
 /// A unicast address family of a BGP instance.

@@ -133,6 +133,8 @@ pub struct RouteMapEntry {
     pub delete_communities: Option<Name>,
     /// List of the large communities that are taken off.
     pub delete_large_communities: Option<Name>,
+    /// Whether all extended communities are taken off.
+    pub delete_extended_communities: bool,
 }
 
 impl RouteMapEntry {
@@ -150,6 +152,7 @@ impl RouteMapEntry {
             set_large_community: None,
             delete_communities: None,
             delete_large_communities: None,
+            delete_extended_communities: false,
         }
     }
 }

@@ -54,3 +54,47 @@ impl fmt::Display for Name {
         f.write_str(&self.0)
     }
 }
+
+/// Description of a session: 1–80 printable ASCII characters, words with one space between them, as FRR gives them back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description(Box<str>);
+
+/// Why a text cannot be a description.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a description for FRR (1–80 printable ASCII characters)")]
+pub struct InvalidDescription(String);
+
+impl Description {
+    /// How many bytes every supported version of FRR keeps.
+    pub const MAX_LEN: usize = 80;
+
+    /// A description of parts that are words already; what does not fit is cut.
+    pub(crate) fn of(parts: fmt::Arguments<'_>) -> Self {
+        let text: String = parts
+            .to_string()
+            .chars()
+            .map(|c| if c.is_ascii_graphic() { c } else { ' ' })
+            .take(Self::MAX_LEN)
+            .collect();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Self(words.join(" ").into())
+    }
+}
+
+impl FromStr for Description {
+    type Err = InvalidDescription;
+    fn from_str(text: &str) -> Result<Self, InvalidDescription> {
+        let made = Self::of(format_args!("{text}"));
+        if *made.0 == *text && !text.is_empty() {
+            Ok(made)
+        } else {
+            Err(InvalidDescription(text.to_owned()))
+        }
+    }
+}
+
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -11,7 +11,8 @@ use api::{
 use super::Build;
 use crate::{
     config::{
-        BfdProfile, Bgp, IpFamily, Name, Neighbor, NeighborBfd, NeighborFamily, Peer, RemoteAs,
+        BfdProfile, Bgp, IpFamily, MaximumPrefix, Name, Neighbor, NeighborBfd, NeighborFamily,
+        Peer, RemoteAs, UpdateSource,
     },
     secret::Password,
 };
@@ -60,10 +61,11 @@ impl Build<'_> {
             let profile = self.interval_profile(&format!("{path}.bfdProfile"), min_interval);
             NeighborBfd {
                 profile: Some(profile),
+                check_control_plane: false,
             }
         });
         session.password = self.password(path, password_secret.as_ref());
-        session.update_source.clone_from(update_source);
+        session.update_source = update_source.clone().map(UpdateSource::Device);
         let over_ipv6 = match (address, listen_range) {
             (Some(address), _) => address.is_ipv6(),
             (None, range) => range.is_some_and(|range| !range.is_ipv4()),
@@ -105,8 +107,11 @@ impl Build<'_> {
         };
         NeighborFamily {
             activate: true,
-            allowas_in: false,
-            maximum_prefix: *max_prefixes,
+            allowas_in: None,
+            maximum_prefix: max_prefixes.map(|limit| MaximumPrefix {
+                limit,
+                restart: None,
+            }),
             route_map_in: Some(map(import_filter, "importFilter", "in")),
             route_map_out: Some(map(export_filter, "exportFilter", "out")),
         }
@@ -208,6 +213,7 @@ impl Build<'_> {
         self.config.bfd_profiles.insert(name.clone(), profile);
         NeighborBfd {
             profile: Some(name),
+            check_control_plane: false,
         }
     }
 }

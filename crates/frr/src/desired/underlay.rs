@@ -176,7 +176,7 @@ impl Build<'_> {
             };
             let active = NeighborFamily {
                 activate: true,
-                allowas_in: *allow_own_as,
+                allowas_in: allow_own_as.then_some(3),
                 ..NeighborFamily::default()
             };
             neighbors.insert(peer.clone(), active);

@@ -13,6 +13,9 @@ use crate::{
     version::Features,
 };
 
+/// How often FRR takes our own AS where `allowas-in` says no number; it prints none then.
+pub(crate) const ALLOWAS_IN_DEFAULT: u8 = 3;
+
 /// The block of one BGP instance.
 pub(crate) fn instance(vrf: Option<&IfName>, bgp: &Bgp, features: Features) -> Block {
     let key = vrf.map_or_else(
@@ -26,6 +29,9 @@ pub(crate) fn instance(vrf: Option<&IfName>, bgp: &Bgp, features: Features) -> B
     let mut statements = header(bgp);
     for (peer, neighbor) in &bgp.neighbors {
         statements.extend(session(peer, neighbor, features));
+    }
+    if let Some(limit) = bgp.listen_limit {
+        statements.push(Statement::value("bgp listen limit".to_owned(), limit));
     }
     for (range, group) in &bgp.listen_ranges {
         // Members join only when the group is complete, and none joins a group that is going.
@@ -99,6 +105,7 @@ fn graceful_restart(restart: GracefulRestart) -> impl Iterator<Item = Statement>
 fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statement> {
     let Neighbor {
         remote_as,
+        description,
         bfd,
         password,
         port,
@@ -110,13 +117,25 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
     } = neighbor;
     let word = |rest: &str| format!("neighbor {peer} {rest}");
     let mut lines = declaration(peer, *remote_as);
-    if let Some(NeighborBfd { profile }) = bfd {
+    lines.extend(
+        description
+            .as_ref()
+            .map(|text| Statement::value(word("description"), text)),
+    );
+    if let Some(NeighborBfd {
+        profile,
+        check_control_plane,
+    }) = bfd
+    {
         lines.push(Statement::new(word("bfd")));
         lines.extend(
             profile
                 .as_ref()
                 .map(|name| Statement::value(word("bfd profile"), name)),
         );
+        if *check_control_plane {
+            lines.push(Statement::new(word("bfd check-control-plane-failure")));
+        }
     }
     lines.extend(
         password
@@ -135,7 +154,7 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
     lines.extend(
         update_source
             .as_ref()
-            .map(|device| Statement::value(word("update-source"), device).resets()),
+            .map(|source| Statement::value(word("update-source"), source).resets()),
     );
     lines.extend(timers.map(|timers| Statement::value(word("timers"), timers)));
     lines.extend(connect_time.map(|seconds| Statement::value(word("timers connect"), seconds)));
@@ -232,6 +251,15 @@ fn neighbor_families(neighbors: &BTreeMap<Peer, NeighborFamily>) -> Vec<Statemen
                 route_map_out,
             } = family;
             let word = |rest: &str| format!("neighbor {peer} {rest}");
+            let allowas = |times: u8| {
+                let line = match times {
+                    ALLOWAS_IN_DEFAULT => word("allowas-in"),
+                    times => word(&format!("allowas-in {times}")),
+                };
+                Statement::new(line)
+                    .slot(word("allowas-in"))
+                    .undo(format!("no {}", word("allowas-in")))
+            };
             let map = |name: &crate::config::Name, way: &str| {
                 Statement::new(word(&format!("route-map {name} {way}")))
                     .slot(word(&format!("route-map {way}")))
@@ -239,7 +267,7 @@ fn neighbor_families(neighbors: &BTreeMap<Peer, NeighborFamily>) -> Vec<Statemen
             [
                 // Last, so that the filters are there before the first route.
                 activate.then(|| Statement::new(word("activate")).late().resets()),
-                allowas_in.then(|| Statement::new(word("allowas-in"))),
+                allowas_in.map(allowas),
                 maximum_prefix.map(|limit| Statement::value(word("maximum-prefix"), limit)),
                 route_map_in.as_ref().map(|name| map(name, "in")),
                 route_map_out.as_ref().map(|name| map(name, "out")),

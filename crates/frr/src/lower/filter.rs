@@ -90,6 +90,7 @@ fn statements(entry: &RouteMapEntry) -> Vec<Statement> {
         set_large_community,
         delete_communities,
         delete_large_communities,
+        delete_extended_communities,
     } = entry;
     let slot = |word: &str| word.to_owned();
     [
@@ -114,6 +115,7 @@ fn statements(entry: &RouteMapEntry) -> Vec<Statement> {
         set_community
             .as_ref()
             .map(|community| sets("set community", community)),
+        delete_extended_communities.then(|| Statement::new(slot("set extcommunity none"))),
         delete_large_communities
             .as_ref()
             .map(|list| deletes("set large-comm-list", list)),

@@ -10,9 +10,10 @@ use super::{
 };
 use crate::{
     config::{
-        Advertise, Bgp, FrrConfig, GracefulRestart, IpFamily, Name, Neighbor, NeighborBfd,
-        NeighborFamily, Peer, RedistributeSource, RemoteAs, Timers,
+        Advertise, Bgp, FrrConfig, GracefulRestart, IpFamily, MaximumPrefix, Name, Neighbor,
+        NeighborBfd, NeighborFamily, Peer, RedistributeSource, RemoteAs, Timers,
     },
+    lower::ALLOWAS_IN_DEFAULT,
     secret::Password,
 };
 
@@ -95,6 +96,7 @@ fn header(bgp: &mut Bgp, negated: bool, words: &[&str]) -> Option<()> {
             };
             graceful_restart(restart, negated, rest)
         }
+        ["listen", "limit", rest @ ..] => value(&mut bgp.listen_limit, negated, rest),
         ["listen", "range", range, "peer-group", group] => {
             let (range, group) = (range.parse::<Prefix>().ok()?, group.parse().ok()?);
             words::entry(&mut bgp.listen_ranges, negated, range, group);
@@ -183,14 +185,29 @@ fn remove(bgp: &mut Bgp, peer: &Peer) -> Option<()> {
 fn session(session: &mut Neighbor, negated: bool, words: &[&str]) -> Option<()> {
     match words {
         ["remote-as", ..] if negated => session.remote_as = None,
-        ["bfd"] => session.bfd = (!negated).then(NeighborBfd::default),
+        ["bfd"] if negated => session.bfd = None,
+        ["bfd"] => {
+            session.bfd.get_or_insert_default();
+        }
         ["bfd", "profile", rest @ ..] => {
             let mut profile = None;
             value(&mut profile, negated, rest)?;
-            if let (None, true) = (&session.bfd, negated) {
-                return Some(());
+            match (&mut session.bfd, negated) {
+                (Some(bfd), _) => bfd.profile = profile,
+                (None, true) => {}
+                (none, false) => none.insert(NeighborBfd::default()).profile = profile,
             }
-            session.bfd = Some(NeighborBfd { profile });
+        }
+        ["bfd", "check-control-plane-failure"] => match (&mut session.bfd, negated) {
+            (Some(bfd), _) => bfd.check_control_plane = !negated,
+            (None, true) => {}
+            (none, false) => none.insert(NeighborBfd::default()).check_control_plane = true,
+        },
+        ["description", rest @ ..] => {
+            session.description = match negated {
+                true => None,
+                false => Some(rest.join(" ").parse().ok()?),
+            };
         }
         ["password", rest @ ..] => {
             session.password = match (negated, rest) {
@@ -231,8 +248,22 @@ fn neighbor_family(
     let mut family = families.get(&peer).cloned().unwrap_or_default();
     match words {
         ["activate", rest @ ..] => flag(&mut family.activate, negated, rest)?,
-        ["allowas-in", rest @ ..] => flag(&mut family.allowas_in, negated, rest)?,
-        ["maximum-prefix", rest @ ..] => value(&mut family.maximum_prefix, negated, rest)?,
+        ["allowas-in"] if !negated => family.allowas_in = Some(ALLOWAS_IN_DEFAULT),
+        ["allowas-in", rest @ ..] => value(&mut family.allowas_in, negated, rest)?,
+        ["maximum-prefix", rest @ ..] => {
+            family.maximum_prefix = match (negated, rest) {
+                (true, _) => None,
+                (false, [limit]) => Some(MaximumPrefix {
+                    limit: limit.parse().ok()?,
+                    restart: None,
+                }),
+                (false, [limit, "restart", minutes]) => Some(MaximumPrefix {
+                    limit: limit.parse().ok()?,
+                    restart: Some(minutes.parse().ok()?),
+                }),
+                _ => return None,
+            };
+        }
         ["route-map", name, "in"] => value(&mut family.route_map_in, negated, &[name])?,
         ["route-map", name, "out"] => value(&mut family.route_map_out, negated, &[name])?,
         _ => return None,

@@ -189,6 +189,9 @@ pub(super) fn route_map_entry(
         }
         ["set", "community", rest @ ..] => sets(&mut rule.set_community, negated, rest),
         ["set", "large-community", rest @ ..] => sets(&mut rule.set_large_community, negated, rest),
+        ["set", "extcommunity", "none", rest @ ..] => {
+            flag(&mut rule.delete_extended_communities, negated, rest)
+        }
         ["set", "comm-list", list, "delete"] => {
             value(&mut rule.delete_communities, negated, &[list])
         }

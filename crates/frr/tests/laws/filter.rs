@@ -77,6 +77,7 @@ pub(super) fn route_map() -> impl Strategy<Value = RouteMap> {
         set_community(true),
         option::of(name()),
         option::of(name()),
+        any::<bool>(),
     );
     let entry = (action, matches, option::of(name()), any::<bool>(), sets);
     let entry = entry.prop_map(
@@ -93,6 +94,7 @@ pub(super) fn route_map() -> impl Strategy<Value = RouteMap> {
             set_large_community: sets.1,
             delete_communities: sets.2,
             delete_large_communities: sets.3,
+            delete_extended_communities: sets.4,
         },
     );
     btree_map(1_u16..4, entry, 1..3)

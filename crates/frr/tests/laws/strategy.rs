@@ -14,9 +14,9 @@ use proptest::{
 use selvedge_frr::{
     FrrConfig, Password,
     config::{
-        Advertise, BfdProfile, Bgp, Evpn, GracefulRestart, IpFamily, Name, Neighbor, NeighborBfd,
-        NeighborFamily, Peer, RedistributeSource, RemoteAs, StaticRoute, Timers, Unicast, Via,
-        VniTargets, Vrf,
+        Advertise, BfdProfile, Bgp, Evpn, GracefulRestart, IpFamily, MaximumPrefix, Name, Neighbor,
+        NeighborBfd, NeighborFamily, Peer, RedistributeSource, RemoteAs, StaticRoute, Timers,
+        Unicast, Via, VniTargets, Vrf,
     },
 };
 
@@ -77,7 +77,12 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
         Just(RemoteAs::External),
         Just(RemoteAs::Internal),
     ];
-    let bfd = option::of(option::of(name()).prop_map(|profile| NeighborBfd { profile }));
+    let bfd = (option::of(name()), any::<bool>());
+    let bfd = option::of(bfd.prop_map(|(profile, check_control_plane)| NeighborBfd {
+        profile,
+        check_control_plane,
+    }));
+    let description = option::of(one(&["fabric", "workloads of red"]));
     let password = option::of("[!-~]{1,8}".prop_map(|text| Password::new(&text).unwrap()));
     let timers = option::of((0_u16..20, 3_u16..60).prop_map(|(k, h)| Timers::new(k, h).unwrap()));
     let numbers = (
@@ -85,7 +90,7 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
         option::of(select(vec![2, 3, 255_u8])),
         option::of(1_u16..4),
     );
-    let source = option::of(one(&["lo", "eth0"]));
+    let source = option::of(one(&["lo", "192.0.2.7"]));
     (
         remote_as,
         bfd,
@@ -93,21 +98,20 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
         timers,
         numbers,
         source,
-        any::<bool>(),
+        (any::<bool>(), description),
     )
         .prop_map(
-            |(remote_as, bfd, password, timers, numbers, update_source, extended_nexthop)| {
-                Neighbor {
-                    bfd,
-                    password,
-                    port: numbers.0,
-                    ebgp_multihop: numbers.1,
-                    update_source,
-                    timers,
-                    connect_time: numbers.2,
-                    extended_nexthop,
-                    ..Neighbor::new(remote_as)
-                }
+            |(remote_as, bfd, password, timers, numbers, update_source, last)| Neighbor {
+                description: last.1,
+                bfd,
+                password,
+                port: numbers.0,
+                ebgp_multihop: numbers.1,
+                update_source,
+                timers,
+                connect_time: numbers.2,
+                extended_nexthop: last.0,
+                ..Neighbor::new(remote_as)
             },
         )
 }
@@ -123,8 +127,11 @@ fn peer() -> impl Strategy<Value = Peer> + Clone {
 
 fn families() -> impl Strategy<Value = BTreeMap<Peer, NeighborFamily>> {
     let family = (
-        any::<(bool, bool)>(),
-        option::of(1_u32..4),
+        (any::<bool>(), option::of(1_u8..4)),
+        option::of(
+            (1_u32..4, option::of(1_u16..3))
+                .prop_map(|(limit, restart)| MaximumPrefix { limit, restart }),
+        ),
         option::of(name()),
         option::of(name()),
     );
@@ -210,7 +217,11 @@ fn bgp(asn: Asn) -> impl Strategy<Value = Bgp> {
         any::<[bool; 3]>(),
         restart,
     );
-    let sessions = (btree_map(peer(), neighbor(), 0..4), any::<bool>());
+    let sessions = (
+        btree_map(peer(), neighbor(), 0..4),
+        any::<bool>(),
+        option::of(select(vec![5_u16, 256])),
+    );
     let v4 = unicast(&["10.0.0.0/8", "192.0.2.1/32"]);
     let v6 = unicast(&["2001:db8::/32", "2001:db8::1/128"]);
     (header, sessions, v4, v6, evpn()).prop_map(move |(header, sessions, ipv4, ipv6, evpn)| {
@@ -223,6 +234,7 @@ fn bgp(asn: Asn) -> impl Strategy<Value = Bgp> {
             graceful_restart: restart,
             multipath_relax,
             neighbors: sessions.0,
+            listen_limit: sessions.2,
             ipv4,
             ipv6,
             evpn,
