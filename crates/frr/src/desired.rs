@@ -3,6 +3,7 @@
 //! Every field of the contract that speaks of routing is either honoured or refused with its path: silence is a defect.
 //! Structures are taken apart without `..`, so that a new field does not compile until someone has decided on it.
 
+mod fabric;
 mod filter;
 mod peer;
 mod underlay;
@@ -12,11 +13,12 @@ use std::{collections::BTreeMap, fmt};
 
 use api::{
     tcaas::node_network_config::{CONTRACT_VERSION, NodeNetworkConfigSpec, Vrf},
-    value::IfName,
+    value::{Community, IfName},
 };
 
 use crate::{
     config::{FrrConfig, Name, RouteMapAction, RouteMapEntry},
+    names,
     secret::Secrets,
     version::{Features, FrrVersion},
 };
@@ -67,6 +69,7 @@ pub fn desired(
         version,
         secrets,
         vrf_names: BTreeMap::new(),
+        fabric_mark: underlay.as_ref().map(fabric::mark),
         refused: Vec::new(),
     };
     if *contract_version > CONTRACT_VERSION {
@@ -116,6 +119,8 @@ struct Build<'a> {
     secrets: &'a Secrets,
     /// Names that fields refer to VRFs by → the device, which is FRR's name for it.
     vrf_names: BTreeMap<String, IfName>,
+    /// The large community of routes that come from the fabric; absent without an underlay.
+    fabric_mark: Option<Community>,
     refused: Vec<Unsupported>,
 }
 
@@ -161,7 +166,7 @@ impl Build<'_> {
 
     /// A route map that lets nothing through, for a direction without a filter.
     fn nothing(&mut self) -> Name {
-        let name = Name::of(format_args!("nothing"));
+        let name = names::nothing();
         let deny = RouteMapEntry::new(RouteMapAction::Deny);
         self.config
             .route_maps

@@ -21,6 +21,7 @@ pub mod config;
 mod desired;
 mod diff;
 mod lower;
+pub mod names;
 mod parse;
 mod print;
 mod secret;

@@ -67,7 +67,7 @@ impl Query for PlanOf {
         problems.extend(contradictions.into_iter().flatten().cloned());
         let sound = sound.filter(|_| contradictions.is_none());
         let plan = sound.map(|sound| {
-            let fabric = Fabric::new(key, &spec, sound.neighbors, trunk(&view.settings()));
+            let fabric = Fabric::new(key, &spec, sound.neighbors, &view.settings());
             Arc::new(Plan {
                 subject,
                 router_ids: Prefix::of(spec.routeridcidr.net().into()),
@@ -240,6 +240,8 @@ pub struct Fabric {
     pub nics: Vec<IfName>,
     /// The link between the host's namespace and the router's.
     pub trunk: Trunk,
+    /// Networks of workloads' addresses on loopbacks of their node.
+    pub workload_networks: Vec<Prefix>,
     /// Fabric peers.
     pub neighbors: Vec<Neighbor>,
     /// How long peers keep our routes while the router restarts.
@@ -249,7 +251,16 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    fn new(key: &Key, spec: &UnderlaySpec, neighbors: Vec<Neighbor>, trunk: Trunk) -> Self {
+    fn new(
+        key: &Key,
+        spec: &UnderlaySpec,
+        neighbors: Vec<Neighbor>,
+        settings: &SettingsSpec,
+    ) -> Self {
+        let trunk = trunk(settings);
+        let mut workload_networks = settings.bgp.workload_cidrs.clone();
+        workload_networks.sort_unstable();
+        workload_networks.dedup();
         let nics = spec.devices().cloned().collect();
         let graceful_restart = spec.graceful_restart.as_ref();
         let graceful_restart = graceful_restart.map(|restart| GracefulRestart {
@@ -262,6 +273,7 @@ impl Fabric {
             spec.asn,
             &nics,
             &trunk,
+            &workload_networks,
             &neighbors,
             &graceful_restart,
         ));
@@ -270,6 +282,7 @@ impl Fabric {
             asn: spec.asn,
             nics,
             trunk,
+            workload_networks,
             neighbors,
             graceful_restart,
             digest,
@@ -285,6 +298,7 @@ impl NodeUnderlay {
             asn,
             nics,
             trunk,
+            workload_networks,
             neighbors,
             graceful_restart,
             digest: _,
@@ -298,6 +312,7 @@ impl NodeUnderlay {
             vtep: self.vtep,
             router_mac: router_mac(self.vtep.unwrap_or(IpAddr::V4(self.router_id))),
             trunk: trunk.clone(),
+            workload_networks: workload_networks.clone(),
             neighbors: neighbors.clone(),
             graceful_restart: *graceful_restart,
         }

@@ -5,6 +5,7 @@
 //! list: whichever of them matches first, the same happens. Inside such a list order does not matter, so its entries
 //! are numbered by their content, and adding a prefix to a filter is one line, wherever it stands. Entries of the route
 //! map itself are numbered by position in steps of ten (IPv6 five behind IPv4); the default is always the last number.
+//! The numbers below ten belong to what no filter can permit ([`Purpose`]).
 
 use std::{collections::BTreeSet, fmt};
 
@@ -17,9 +18,11 @@ use api::{
 };
 
 use super::{Build, number_by_content, stable_number};
-use crate::config::{
-    IpFamily, MatchCommunity, Name, PrefixRange, RouteMap, RouteMapAction, RouteMapEntry,
-    SetCommunity,
+use crate::{
+    config::{
+        IpFamily, MatchCommunity, Name, PrefixRange, RouteMapAction, RouteMapEntry, SetCommunity,
+    },
+    names,
 };
 
 /// Number of the entry that holds the default.
@@ -37,22 +40,46 @@ struct Group<'a> {
     prefixes: Option<BTreeSet<PrefixRange>>,
 }
 
+/// Where the routes of a filter go. It decides what comes before the filter's own rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Routes of the kernel become BGP routes of the VRF.
+    Redistribution,
+    /// From a workload into the VRF.
+    WorkloadImport,
+    /// From the VRF to a workload. Networks of the node alone do not pass.
+    WorkloadExport(IpFamily),
+    /// From one VRF into another. Networks of the node alone do not pass, and routes keep the mark of the fabric.
+    Leak,
+    /// From the VRF into the fabric. Neither networks of the node alone nor routes from the fabric pass.
+    FabricExport,
+}
+
 impl Build<'_> {
     /// The route map of a filter, under this name. What cannot be done is refused and left out.
-    pub(super) fn filter(&mut self, path: &dyn fmt::Display, name: Name, filter: &Filter) -> Name {
+    pub(super) fn filter(
+        &mut self,
+        path: &str,
+        name: Name,
+        filter: &Filter,
+        purpose: Purpose,
+    ) -> Name {
         let Filter {
             items,
             default_action,
         } = filter;
-        let mut map = RouteMap::new();
+        if purpose == Purpose::Leak {
+            self.refuse_unmarking(path, filter);
+        }
+        let mut map = self.head(purpose);
         let mut number = 0_u16;
-        for group in self.groups(path, items) {
+        for group in self.groups(&path, items) {
             let Some(next) = number.checked_add(STEP).filter(|next| *next < LAST - STEP) else {
-                self.refuse(path, "has more rules than FRR has numbers for");
+                self.refuse(&path, "has more rules than FRR has numbers for");
                 break;
             };
             number = next;
-            let entry = self.entry(path, group.action, group.community);
+            let entry = self.entry(&path, group.action, group.community);
             let Some(prefixes) = group.prefixes else {
                 map.insert(number, entry);
                 continue;
@@ -65,7 +92,7 @@ impl Build<'_> {
                 if members.is_empty() {
                     continue;
                 }
-                let list = (family, Name::of(format_args!("{name}:{number}")));
+                let list = (family, names::entry_list(&name, number));
                 let entry = RouteMapEntry {
                     match_prefix_list: Some(list.clone()),
                     ..entry.clone()
@@ -77,7 +104,7 @@ impl Build<'_> {
         }
         match default_action.kind {
             ActionType::Accept | ActionType::Reject => {
-                map.insert(LAST, self.entry(path, default_action, None));
+                map.insert(LAST, self.entry(&path, default_action, None));
             }
             ActionType::Next => {
                 let path = format!("{path}.defaultAction.type");
@@ -205,7 +232,7 @@ impl Build<'_> {
     }
 
     /// The list of these communities, all of one kind. It is named by its content and so never changes.
-    fn community_list(
+    pub(super) fn community_list(
         &mut self,
         path: &dyn fmt::Display,
         communities: &BTreeSet<Community>,

@@ -8,12 +8,13 @@ use api::{
     value::{IfName, Seconds},
 };
 
-use super::Build;
+use super::{Build, filter::Purpose};
 use crate::{
     config::{
         BfdProfile, Bgp, IpFamily, MaximumPrefix, Name, Neighbor, NeighborBfd, NeighborFamily,
         Peer, RemoteAs, UpdateSource,
     },
+    names::{self, Direction},
     secret::Password,
 };
 
@@ -38,7 +39,7 @@ impl Build<'_> {
         let (peer, label) = match (address, listen_range) {
             (Some(address), None) => (Peer::Address(*address), address.to_string()),
             (None, Some(range)) => {
-                let group = Name::of(format_args!("listen:{range}"));
+                let group = names::listen_group(*range);
                 bgp.listen_ranges.insert(*range, group.clone());
                 (Peer::Group(group), range.to_string())
             }
@@ -76,9 +77,9 @@ impl Build<'_> {
         }
         for (family, settings) in [(IpFamily::V4, ipv4), (IpFamily::V6, ipv6)] {
             let Some(settings) = settings else { continue };
-            let afi = family.afi();
-            let name = format!("{vrf}:{label}:{afi}");
-            let settings = self.family(&format!("{path}.{afi}"), &name, settings);
+            let path = format!("{path}.{}", family.afi());
+            let name = |direction| names::session_filter(vrf, &label, family, direction);
+            let settings = self.family(&path, family, name, settings);
             bgp.unicast_mut(family)
                 .neighbors
                 .insert(peer.clone(), settings);
@@ -89,21 +90,30 @@ impl Build<'_> {
     }
 
     /// A direction without a filter lets nothing through, on internal sessions too.
-    fn family(&mut self, path: &str, name: &str, family: &AddressFamily) -> NeighborFamily {
+    fn family(
+        &mut self,
+        path: &str,
+        family: IpFamily,
+        name: impl Fn(Direction) -> Name,
+        settings: &AddressFamily,
+    ) -> NeighborFamily {
         let AddressFamily {
             export_filter,
             import_filter,
             max_prefixes,
-        } = family;
+        } = settings;
         if *max_prefixes == Some(0) {
             self.refuse(&format_args!("{path}.maxPrefixes"), "must be at least 1");
         }
-        let mut map = |filter: &Option<nnc::Filter>, field: &str, way: &str| match filter {
-            None => self.nothing(),
-            Some(filter) => {
-                let name = Name::of(format_args!("{name}:{way}"));
-                self.filter(&format_args!("{path}.{field}"), name, filter)
-            }
+        let mut map = |filter: &Option<nnc::Filter>, direction| {
+            let Some(filter) = filter else {
+                return self.nothing();
+            };
+            let (field, purpose) = match direction {
+                Direction::In => ("importFilter", Purpose::WorkloadImport),
+                Direction::Out => ("exportFilter", Purpose::WorkloadExport(family)),
+            };
+            self.filter(&format!("{path}.{field}"), name(direction), filter, purpose)
         };
         NeighborFamily {
             activate: true,
@@ -112,8 +122,8 @@ impl Build<'_> {
                 limit,
                 restart: None,
             }),
-            route_map_in: Some(map(import_filter, "importFilter", "in")),
-            route_map_out: Some(map(export_filter, "exportFilter", "out")),
+            route_map_in: Some(map(import_filter, Direction::In)),
+            route_map_out: Some(map(export_filter, Direction::Out)),
         }
     }
 

@@ -161,3 +161,160 @@ fn the_first_vni_resets_no_session() {
     assert!(!change.is_empty());
     assert_eq!(change.resets.len(), 0);
 }
+
+/// What a route map decides on a route, by the rules of FRR: the first entry that matches decides, and none means no.
+fn passes(config: &FrrConfig, map: &str, prefix: &str, large: &[&str]) -> bool {
+    let prefix: api::value::Prefix = prefix.parse().unwrap();
+    let in_list = |(family, name): &(crate::config::IpFamily, Name)| {
+        let list = &config.prefix_lists[&(*family, name.clone())];
+        list.values().any(|range| {
+            let text = range.to_string();
+            let wide = text.contains(" le ");
+            let outer = range.prefix().net();
+            outer == prefix.net() || (wide && outer.contains(&prefix.net()))
+        })
+    };
+    let carries = |matcher: &crate::config::MatchCommunity| {
+        let list = &config.large_community_lists[&matcher.list];
+        list.values()
+            .any(|one| large.contains(&one.to_string().as_str()))
+    };
+    let map = &config.route_maps[&map.parse::<Name>().unwrap()];
+    let decides = |entry: &&RouteMapEntry| {
+        entry.match_prefix_list.as_ref().is_none_or(in_list)
+            && entry.match_large_community.as_ref().is_none_or(carries)
+            && !entry.on_match_next
+    };
+    let entry = map.values().find(decides);
+    entry.is_some_and(|entry| entry.action == RouteMapAction::Permit)
+}
+
+/// A node with two leaves, a VRF that permits everything everywhere, and a workload in it.
+fn permissive() -> NodeNetworkConfigSpec {
+    let everything = json!({"defaultAction": {"type": "accept"}});
+    let leaf = |address: &str| {
+        json!({"address": address, "remoteAs": {"external": true}, "allowOwnAs": true,
+            "addressFamilies": ["ipv4Unicast", "ipv6Unicast", "l2vpnEvpn"]})
+    };
+    let mut spec = node(&json!({
+        "evpnExportFilter": everything,
+        "vrfImports": [{"fromVrf": "blue", "filter": everything}],
+        "bgpPeers": [{"listenRange": "198.51.100.0/24", "remoteAsn": 65000,
+            "ipv4": {"importFilter": everything, "exportFilter": everything}}],
+    }));
+    let blue = json!({"table": 2, "devices": {"vrf": "blue"}, "mtu": 9000, "vni": 8});
+    let blue = serde_json::from_value(blue).unwrap();
+    spec.fabric_vrfs.insert("blue".to_owned(), blue);
+    let underlay = spec.underlay.as_mut().unwrap();
+    underlay.neighbors = ["192.0.2.1", "192.0.2.2"]
+        .map(|address| serde_json::from_value(leaf(address)).unwrap())
+        .into();
+    underlay.trunk.router_addresses = vec!["100.64.0.1/31".parse().unwrap()];
+    underlay.workload_networks = vec![
+        "100.65.0.0/24".parse().unwrap(),
+        "fd00:1::/64".parse().unwrap(),
+    ];
+    spec
+}
+
+#[test]
+fn every_family_of_a_fabric_session_marks_what_it_takes_and_keeps_marked_routes_back() {
+    let config = made(&permissive());
+    let bgp = &config.bgp[&None];
+    for (families, out) in [
+        (&bgp.ipv4.neighbors, "fabric-out"),
+        (&bgp.ipv6.neighbors, "fabric-out"),
+        (&bgp.evpn.neighbors, "fabric-evpn-out"),
+    ] {
+        assert_eq!(families.len(), 2);
+        for family in families.values() {
+            assert_eq!(family.route_map_in, Some(names::fabric_in()));
+            assert_eq!(family.route_map_out.as_ref().unwrap().as_str(), out);
+        }
+        assert!(!passes(&config, out, "203.0.113.7/32", &["64512:0:1"]));
+        assert!(passes(&config, out, "203.0.113.7/32", &["64512:0:2"]));
+    }
+    let [(_, marks)] = config.route_maps[&names::fabric_in()]
+        .iter()
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("one entry marks everything")
+    };
+    let mark = "64512:0:1".parse().unwrap();
+    assert_eq!(
+        marks.set_large_community,
+        Some(crate::config::SetCommunity::Add([mark].into()))
+    );
+    assert_eq!(marks.action, RouteMapAction::Permit);
+}
+
+#[test]
+fn a_vrf_announces_what_workloads_announce_and_nothing_from_the_fabric() {
+    let config = made(&permissive());
+    for map in ["red:evpn", "blue:evpn"] {
+        assert!(passes(&config, map, "203.0.113.7/32", &[]));
+        assert!(!passes(&config, map, "203.0.113.7/32", &["64512:0:1"]));
+    }
+    // A leak takes over routes of the fabric: that is what it is for.
+    assert!(passes(
+        &config,
+        "red:import:blue",
+        "203.0.113.7/32",
+        &["64512:0:1"]
+    ));
+}
+
+#[test]
+fn networks_of_the_node_alone_pass_no_export_and_no_leak() {
+    let config = made(&permissive());
+    let exports = ["fabric-out", "red:evpn", "blue:evpn", "red:import:blue"];
+    for map in exports {
+        for network in [
+            "169.254.0.0/16",
+            "169.254.7.1/32",
+            "100.64.0.0/31",
+            "100.65.0.9/32",
+            "fe80::/64",
+            "fd00:1::7/128",
+        ] {
+            assert!(
+                !passes(&config, map, network, &[]),
+                "{network} passes {map}"
+            );
+        }
+        for network in [
+            "0.0.0.0/0",
+            "100.64.0.0/16",
+            "10.0.0.0/8",
+            "::/0",
+            "fd00:2::/64",
+        ] {
+            assert!(
+                passes(&config, map, network, &[]),
+                "{network} does not pass {map}"
+            );
+        }
+    }
+    let to_workload = "red:198.51.100.0/24:ipv4:out";
+    assert!(!passes(&config, to_workload, "169.254.7.1/32", &[]));
+    assert!(passes(&config, to_workload, "10.0.0.0/8", &["64512:0:1"]));
+}
+
+#[test]
+fn a_leak_that_takes_the_mark_of_the_fabric_off_is_refused() {
+    for modify in [
+        json!({"removeAllCommunities": true}),
+        json!({"addCommunities": ["1:2:3"]}),
+        json!({"removeCommunities": ["64512:0:1"]}),
+    ] {
+        let mut spec = permissive();
+        let filter = json!({"defaultAction": {"type": "accept", "modifyRoute": modify}});
+        let import = json!({"fromVrf": "blue", "filter": filter});
+        spec.fabric_vrfs.get_mut("red").unwrap().vrf_imports =
+            vec![serde_json::from_value(import).unwrap()];
+        assert_eq!(
+            refused(&spec, FrrVersion::NEWEST),
+            ["fabricVRFs[red].vrfImports[0].filter.defaultAction.modifyRoute"]
+        );
+    }
+}

@@ -17,7 +17,7 @@ const MAX_RESTART_SECONDS: u16 = 4095;
 
 impl Build<'_> {
     pub(super) fn underlay(&mut self, underlay: &Underlay, layer2s: &BTreeMap<String, Layer2>) {
-        // Namespace, devices, MAC and trunk are the kernel's; the router id is part of every `instance`; the source is the operator's.
+        // Namespace, devices and MAC are the kernel's; the router id is part of every `instance`; the source is the operator's.
         let Underlay {
             source: _,
             namespace: _,
@@ -26,7 +26,8 @@ impl Build<'_> {
             nics: _,
             vtep,
             router_mac: _,
-            trunk: _,
+            trunk,
+            workload_networks,
             neighbors,
             graceful_restart,
         } = underlay;
@@ -46,9 +47,9 @@ impl Build<'_> {
             }
         }
         let mut bgp = instance(underlay);
-        // The fabric's sessions carry no filters in the contract: they are trusted, and the default of FRR would
-        // silently exchange nothing.
+        // Every session has route maps. Taking FRR's default back on a running node would withdraw all routes for a moment.
         bgp.ebgp_requires_policy = false;
+        self.node_only_networks(trunk, workload_networks);
         for (position, neighbor) in neighbors.iter().enumerate() {
             let path = format!("underlay.neighbors[{position}]");
             self.fabric_neighbor(&path, neighbor, *asn, vtep.is_some(), &mut bgp);
@@ -168,21 +169,34 @@ impl Build<'_> {
         }
         session.extended_nexthop = address.is_some_and(|address| address.is_ipv6())
             && families.contains(&AddressFamilyName::Ipv4Unicast);
+        self.fabric_families(&peer, &families, *allow_own_as, bgp);
+        if bgp.neighbors.insert(peer.clone(), session).is_some() {
+            self.refuse(&path, format!("{peer} is already a neighbor"));
+        }
+    }
+
+    /// Every family of a fabric session marks what it receives, and sends nothing that the fabric sent.
+    fn fabric_families(
+        &mut self,
+        peer: &Peer,
+        families: &[AddressFamilyName],
+        allow_own_as: bool,
+        bgp: &mut Bgp,
+    ) {
         for family in families {
-            let neighbors = match family {
-                AddressFamilyName::Ipv4Unicast => &mut bgp.ipv4.neighbors,
-                AddressFamilyName::Ipv6Unicast => &mut bgp.ipv6.neighbors,
-                AddressFamilyName::L2vpnEvpn => &mut bgp.evpn.neighbors,
+            let (neighbors, out) = match family {
+                AddressFamilyName::Ipv4Unicast => (&mut bgp.ipv4.neighbors, self.fabric_out()),
+                AddressFamilyName::Ipv6Unicast => (&mut bgp.ipv6.neighbors, self.fabric_out()),
+                AddressFamilyName::L2vpnEvpn => (&mut bgp.evpn.neighbors, self.fabric_evpn_out()),
             };
             let active = NeighborFamily {
                 activate: true,
                 allowas_in: allow_own_as.then_some(3),
-                ..NeighborFamily::default()
+                maximum_prefix: None,
+                route_map_in: Some(self.fabric_in()),
+                route_map_out: Some(out),
             };
             neighbors.insert(peer.clone(), active);
-        }
-        if bgp.neighbors.insert(peer.clone(), session).is_some() {
-            self.refuse(&path, format!("{peer} is already a neighbor"));
         }
     }
 

@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 
 use api::{
     tcaas::node_network_config::{
-        self as nnc, NextHop, Redistribute, StaticRoute, Underlay, VrfDevices, VrfImport,
+        self as nnc, ActionType, Filter, NextHop, Redistribute, StaticRoute, Underlay, VrfDevices,
+        VrfImport,
     },
     value::IfName,
 };
 
-use super::{Build, underlay};
-use crate::config::{self, Advertise, Bgp, IpFamily, Name, RedistributeSource, Via};
+use super::{Build, filter::Purpose, underlay};
+use crate::{
+    config::{self, Advertise, Bgp, IpFamily, RedistributeSource, Via},
+    names,
+};
 
 impl Build<'_> {
     pub(super) fn vrf(&mut self, path: &str, vrf: &nnc::Vrf, underlay: &Underlay) {
@@ -157,8 +161,9 @@ impl Build<'_> {
         ] {
             let Some(filter) = filter else { continue };
             let word = source.as_str();
-            let name = Name::of(format_args!("{device}:{word}"));
-            let map = self.filter(&format_args!("{path}.redistribute.{word}"), name, filter);
+            let name = names::redistribution(device, source);
+            let path = format!("{path}.redistribute.{word}");
+            let map = self.filter(&path, name, filter, Purpose::Redistribution);
             for family in IpFamily::BOTH {
                 bgp.unicast_mut(family)
                     .redistribute
@@ -187,14 +192,14 @@ impl Build<'_> {
                 self.refuse(&format_args!("{path}.fromVrf"), why);
                 continue;
             }
-            let name = Name::of(format_args!("{device}:import:{source}"));
-            let map = self.filter(&format_args!("{path}.filter"), name, filter);
+            let name = names::import_from(device, &source);
+            let map = self.filter(&format!("{path}.filter"), name, filter, Purpose::Leak);
             filters.push((source, map));
         }
         if filters.is_empty() {
             return;
         }
-        let map = self.import_map(Name::of(format_args!("{device}:import")), &filters);
+        let map = self.import_map(names::imports(device), &filters);
         for family in IpFamily::BOTH {
             let unicast = bgp.unicast_mut(family);
             unicast.import_route_map = Some(map.clone());
@@ -230,10 +235,12 @@ impl Build<'_> {
             let why = format!("FRR {} cannot import *:number", self.version);
             self.refuse(&format_args!("{path}.evpnImportRouteTargets"), why);
         }
-        let route_map = vrf.evpn_export_filter.as_ref().map(|filter| {
-            let name = Name::of(format_args!("{}:evpn", vrf.devices.vrf));
-            self.filter(&format_args!("{path}.evpnExportFilter"), name, filter)
-        });
+        let name = names::evpn_export(&vrf.devices.vrf);
+        // Without a filter everything goes that may go at all.
+        let everything = Filter::default_to(ActionType::Accept);
+        let filter = vrf.evpn_export_filter.as_ref().unwrap_or(&everything);
+        let path = format!("{path}.evpnExportFilter");
+        let route_map = Some(self.filter(&path, name, filter, Purpose::FabricExport));
         bgp.evpn.advertise_ipv4 = Some(Advertise {
             route_map: route_map.clone(),
         });

@@ -204,9 +204,10 @@ fn session(session: &mut Neighbor, negated: bool, words: &[&str]) -> Option<()> 
             (none, false) => none.insert(NeighborBfd::default()).check_control_plane = true,
         },
         ["description", rest @ ..] => {
-            session.description = match negated {
-                true => None,
-                false => Some(rest.join(" ").parse().ok()?),
+            session.description = if negated {
+                None
+            } else {
+                Some(rest.join(" ").parse().ok()?)
             };
         }
         ["password", rest @ ..] => {

@@ -19,8 +19,9 @@ impl Builder<'_> {
             // The operator's.
             source: _,
             namespace,
-            // FRR's: AS number, router id, sessions and their restart.
+            // FRR's: AS number, router id, what is not announced, sessions and their restart.
             asn: _,
+            workload_networks: _,
             router_id: _,
             neighbors: _,
             graceful_restart: _,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     meta::SecretReference,
-    value::{Asn, HostCidr, IfName, MacAddress, Mtu},
+    value::{Asn, HostCidr, IfName, MacAddress, Mtu, Prefix},
 };
 
 /// The base of the router domain: its namespace, uplinks, identity and fabric peers.
@@ -37,6 +37,10 @@ pub struct Underlay {
     pub router_mac: MacAddress,
     /// The link between the host's namespace and the router's.
     pub trunk: Trunk,
+    /// Networks of the addresses that workloads have on loopbacks of their node, the same on every node: no route to them leaves
+    /// the node or its VRF.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workload_networks: Vec<Prefix>,
     /// Fabric peers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbors: Vec<Neighbor>,
