@@ -24,7 +24,7 @@ pub use l2vni::{
 };
 pub use l3passthrough::{L3Passthrough, L3PassthroughSpec};
 pub use l3vni::{L3Vni, L3VniSpec, UnderlayAddressFamily};
-pub use neighbor::{Bfd, Neighbor, NeighborAddressFamily, NeighborFamily, Timers};
+pub use neighbor::{Bfd, Neighbor, NeighborAddressFamily, NeighborFamily, Timers, UpdateSource};
 pub use status::{NodeCounts, OverlayStatus};
 pub use underlay::{
     Evpn, GracefulRestart, InterfaceType, NetworkDevice, Srv6, Srv6Format, Srv6Locator,

@@ -3,8 +3,8 @@
 //! Every field of the contract that speaks of routing is either honoured or refused with its path: silence is a defect.
 //! Structures are taken apart without `..`, so that a new field does not compile until someone has decided on it.
 
-mod fabric;
 mod filter;
+mod guard;
 mod peer;
 mod underlay;
 mod vrf;
@@ -69,7 +69,7 @@ pub fn desired(
         version,
         secrets,
         vrf_names: BTreeMap::new(),
-        fabric_mark: underlay.as_ref().map(fabric::mark),
+        fabric_mark: underlay.as_ref().map(guard::mark),
         refused: Vec::new(),
     };
     if *contract_version > CONTRACT_VERSION {

@@ -55,6 +55,11 @@ pub fn node_only() -> Name {
     Name::of(format_args!("node-only"))
 }
 
+/// List of the communities with a meaning that all networks share, such as no-export and blackhole.
+pub fn well_known_communities() -> Name {
+    Name::of(format_args!("well-known"))
+}
+
 /// Route map of what a VRF announces into the fabric.
 pub fn evpn_export(vrf: &IfName) -> Name {
     Name::of(format_args!("{vrf}:evpn"))

@@ -12,6 +12,8 @@ use std::fmt;
 
 use api::value::{IfName, Vni};
 
+pub(crate) use self::words::WELL_KNOWN;
+
 use crate::{
     config::{FrrConfig, IpFamily, Name},
     diff::Step,

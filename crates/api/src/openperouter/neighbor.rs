@@ -78,6 +78,10 @@ use crate::value::{
         "bfd.echoMode works over a single hop only: drop it or ebgpMultiHop",
     ),
     (
+        "!has(self.updateSource) || has(self.address)",
+        "updateSource needs a neighbor with an address: a session over a device starts from that device",
+    ),
+    (
         "!has(self.addressFamilies) || !self.addressFamilies.exists(f, f.type == 'evpn') \
          || !self.addressFamilies.exists(f, f.type in ['ipv4vpn', 'ipv6vpn'])",
         "evpn excludes ipv4vpn and ipv6vpn on one neighbor",
@@ -117,13 +121,14 @@ pub struct Neighbor {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub password_secret: Option<String>,
-    /// How long the session outlives the peer's silence, in whole seconds such as `90s`. Goes with `keepaliveTime`.
+    /// How long the session outlives the peer's silence, in whole seconds such as `90s`. Goes with `keepaliveTime`. Without both, and
+    /// without `bfd`, 9 seconds with a keepalive time of 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_time: Option<Seconds>,
     /// How often the session shows that it lives, in whole seconds such as `30s`. Goes with `holdTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<Seconds>,
-    /// How long to wait between attempts to connect, in whole seconds such as `10s`.
+    /// How long to wait between attempts to connect, in whole seconds such as `10s`, which is the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_time: Option<Seconds>,
     /// The hold time as a number of seconds, in place of `holdTime`.
@@ -151,6 +156,10 @@ pub struct Neighbor {
     /// Turns BFD on for the session; without any field, with FRR's own timers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bfd: Option<Bfd>,
+    /// Source address of the session; without it, the address of the device that the peer is reached over. For peers behind
+    /// other peers, such as route reflectors with EVPN alone; an external one needs `ebgpMultiHop` as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_source: Option<UpdateSource>,
     /// Address families of the session; without it, unicast of the session's family, and EVPN where the Underlay has a
     /// tunnel endpoint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -199,6 +208,15 @@ pub struct Bfd {
         skip_serializing_if = "Option::is_none"
     )]
     pub minimum_ttl_upper: Option<BfdTtl>,
+}
+
+/// Source address of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum UpdateSource {
+    /// The node's tunnel endpoint.
+    Vtep,
 }
 
 /// An address family of a session.

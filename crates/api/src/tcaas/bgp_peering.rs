@@ -49,7 +49,7 @@ pub struct BgpPeeringSpec {
     /// Whether BFD watches the sessions.
     #[serde(default, rename = "enableBFD", skip_serializing_if = "is_false")]
     pub enable_bfd: bool,
-    /// How many prefixes a peer may announce in each family.
+    /// How many prefixes a peer may announce in each family; 1000 where it is absent. Above that the session is closed for five minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub maximum_prefixes: Option<u32>,

@@ -124,7 +124,7 @@ pub struct AttachmentBgp {
     /// How often a sign of life is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<Seconds>,
-    /// How many prefixes a workload may announce in each family.
+    /// How many prefixes a workload may announce in each family; 1000 where it is absent. Above that the session is closed for five minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub maximum_prefixes: Option<u32>,

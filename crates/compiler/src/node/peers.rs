@@ -37,6 +37,8 @@ pub(crate) type Peering = LowLevel<BgpPeeringSpec>;
 
 /// Milliseconds between BFD packets where `enableBFD` asks for them: FRR's own default.
 const BFD_INTERVAL: u32 = 300;
+/// Routes of one family that a workload may announce where its peering gives no limit.
+const MAXIMUM_PREFIXES: u32 = 1000;
 /// Hops to a loopback of the node: the router, then the host.
 const LOOPBACK_HOPS: u8 = 2;
 
@@ -244,6 +246,11 @@ fn session(spec: &BgpPeeringSpec) -> BgpPeer {
     }
 }
 
+/// The limit of routes of one family in effect.
+pub(crate) fn maximum_prefixes(spec: &BgpPeeringSpec) -> u32 {
+    spec.maximum_prefixes.unwrap_or(MAXIMUM_PREFIXES)
+}
+
 fn family(spec: &BgpPeeringSpec, ipv4: bool) -> AddressFamily {
     let filter = |items: &[PrefixItem]| {
         let mut filter = Filter::default_to(ActionType::Reject);
@@ -255,7 +262,7 @@ fn family(spec: &BgpPeeringSpec, ipv4: bool) -> AddressFamily {
     AddressFamily {
         export_filter: Some(filter(&spec.export)),
         import_filter: Some(filter(&spec.import)),
-        max_prefixes: spec.maximum_prefixes,
+        max_prefixes: Some(maximum_prefixes(spec)),
     }
 }
 

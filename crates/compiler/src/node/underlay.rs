@@ -12,13 +12,16 @@ use api::{
     meta::{LabelSelector, Labels},
     openperouter::{
         Bfd as WantedBfd, Contradiction, Neighbor as WantedNeighbor, NeighborAddressFamily,
-        NeighborFamily, UnderlaySpec, VtepSource,
+        NeighborFamily, UnderlaySpec, UpdateSource, VtepSource,
     },
     selvedge::SettingsSpec,
     tcaas::node_network_config::{
         AddressFamilyName, Bfd, GracefulRestart, Neighbor, RemoteAs, Trunk, Underlay,
     },
-    value::{Asn, HostCidr, IfName, MacAddress, Mtu, Peer, PeerType, Prefix, RemoteAs as WantedAs},
+    value::{
+        Asn, HostCidr, IfName, MacAddress, Mtu, Peer, PeerType, Prefix, RemoteAs as WantedAs,
+        Seconds,
+    },
 };
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
@@ -42,6 +45,13 @@ use crate::{
 
 /// MTU of the trunk: as large as a segment can be.
 const TRUNK_MTU: Mtu = Mtu::MAX;
+
+/// Keepalive time of a fabric session that has neither timers nor BFD.
+const FABRIC_KEEPALIVE: Seconds = Seconds::new(3);
+/// Hold time of a fabric session that has neither timers nor BFD.
+const FABRIC_HOLD: Seconds = Seconds::new(9);
+/// Time between attempts to connect where the Underlay gives none. FRR's own default is two minutes.
+const FABRIC_CONNECT: Seconds = Seconds::new(10);
 
 /// An Underlay that can be used, and what is to be said about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -564,6 +574,7 @@ fn neighbor(
         port,
         ebgp_multi_hop,
         bfd,
+        update_source,
         // `families` reads them, and `not_implemented` names what it leaves out.
         address_families: _,
     } = wanted;
@@ -590,8 +601,13 @@ fn neighbor(
             ..none
         },
     };
-    let timers = wanted.timers()?;
-    let seconds = |seconds: u32| u16::try_from(seconds).unwrap_or(u16::MAX);
+    let timers = wanted
+        .timers()?
+        .map(|timers| (timers.keepalive, timers.hold));
+    // A session that nothing else watches notices a dead peer by its timers.
+    let timers = timers.or_else(|| bfd.is_none().then_some((FABRIC_KEEPALIVE, FABRIC_HOLD)));
+    let connect_time = wanted.connect_time()?.unwrap_or(FABRIC_CONNECT);
+    let seconds = |seconds: Seconds| u16::try_from(seconds.get()).unwrap_or(u16::MAX);
     Ok(Neighbor {
         address_families: families(vteps, address, wanted),
         address,
@@ -600,14 +616,30 @@ fn neighbor(
         port: port
             .and_then(api::value::Port::explicit)
             .filter(|port| *port != 179),
-        keepalive_time: timers.map(|timers| seconds(timers.keepalive.get())),
-        hold_time: timers.map(|timers| seconds(timers.hold.get())),
-        connect_time: wanted.connect_time()?.map(|time| seconds(time.get())),
+        keepalive_time: timers.map(|(keepalive, _)| seconds(keepalive)),
+        hold_time: timers.map(|(_, hold)| seconds(hold)),
+        connect_time: Some(seconds(connect_time)),
         ebgp_multi_hop: ebgp_multi_hop.unwrap_or(false),
         allow_own_as: remote_as.external || remote_as.asn.is_some_and(|asn| asn != spec.asn),
         bfd: bfd.as_ref().map(bfd_of).transpose()?,
         password_secret: None,
+        from_vtep: update_source
+            .map(|UpdateSource::Vtep| starts_from_vtep(vteps, address))
+            .transpose()?
+            .is_some(),
     })
+}
+
+/// Whether a session can start from the VTEP.
+fn starts_from_vtep(vteps: Option<Prefix>, address: Option<IpAddr>) -> Result<(), Contradiction> {
+    let address = address.ok_or(Contradiction::Needs("updateSource", "address"))?;
+    let vteps = vteps.ok_or(Contradiction::Needs("updateSource", "evpn.vtepcidr"))?;
+    if address.is_ipv4() == vteps.is_ipv4() {
+        Ok(())
+    } else {
+        let needed = "an address of the family of the tunnel endpoint";
+        Err(Contradiction::Needs("updateSource", needed))
+    }
 }
 
 fn bfd_of(wanted: &WantedBfd) -> Result<Bfd, Contradiction> {

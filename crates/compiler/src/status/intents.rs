@@ -22,7 +22,7 @@ use crate::{
         LowLevel, LowLevelObject, LowLevelSpec, MergedIntent, Service, addresses::node_share,
         bgp_neighbor::WorkloadIps, intent, merge::Merged, networks,
     },
-    node::{Shared, plans_of_nodes, router_addresses},
+    node::{Shared, maximum_prefixes, plans_of_nodes, router_addresses},
     snapshot::{Kind, ObjectRef, kinds},
     view::View,
 };
@@ -185,7 +185,7 @@ pub(super) fn bgp_neighbor(view: &View<'_>, subject: &Subject<'_>) -> BgpNeighbo
         workload_as_number: spec.map(|spec| spec.remote_asn),
         hold_time: spec.and_then(|spec| spec.hold_time),
         keepalive_time: spec.and_then(|spec| spec.keepalive_time),
-        maximum_prefixes: spec.and_then(|spec| spec.maximum_prefixes),
+        maximum_prefixes: spec.map(maximum_prefixes),
         in_effect: in_effect::<kinds::BgpNeighbor>(view, subject),
         conditions: applied(view, subject, &merged),
     }
@@ -207,7 +207,7 @@ fn attachment_bgp(view: &View<'_>, merged: &MergedIntent) -> Option<AttachmentBg
         workload_as_number: Some(spec.remote_asn),
         hold_time: spec.hold_time,
         keepalive_time: spec.keepalive_time,
-        maximum_prefixes: spec.maximum_prefixes,
+        maximum_prefixes: Some(maximum_prefixes(spec)),
     })
 }
 

@@ -45,7 +45,7 @@ struct Group<'a> {
 pub(super) enum Purpose {
     /// Routes of the kernel become BGP routes of the VRF.
     Redistribution,
-    /// From a workload into the VRF.
+    /// From a workload into the VRF. Communities that mean something to the fabric or to this node are taken off first.
     WorkloadImport,
     /// From the VRF to a workload. Networks of the node alone do not pass.
     WorkloadExport(IpFamily),
@@ -68,8 +68,10 @@ impl Build<'_> {
             items,
             default_action,
         } = filter;
-        if purpose == Purpose::Leak {
-            self.refuse_unmarking(path, filter);
+        match purpose {
+            Purpose::Leak => self.refuse_unmarking(path, filter),
+            Purpose::WorkloadImport => self.refuse_scrubbed(path, filter),
+            Purpose::Redistribution | Purpose::WorkloadExport(_) | Purpose::FabricExport => {}
         }
         let mut map = self.head(purpose);
         let mut number = 0_u16;

@@ -11,8 +11,8 @@ use api::{
 use super::{Build, filter::Purpose};
 use crate::{
     config::{
-        BfdProfile, Bgp, IpFamily, MaximumPrefix, Name, Neighbor, NeighborBfd, NeighborFamily,
-        Peer, RemoteAs, UpdateSource,
+        BfdProfile, Bgp, Description, IpFamily, MaximumPrefix, Name, Neighbor, NeighborBfd,
+        NeighborFamily, Peer, RemoteAs, UpdateSource,
     },
     names::{self, Direction},
     secret::Password,
@@ -20,6 +20,12 @@ use crate::{
 
 /// Milliseconds that every supported version of FRR takes for a BFD interval.
 const BFD_INTERVAL: RangeInclusive<u32> = 10..=60_000;
+
+/// How many workloads may open sessions with one VRF: a session of each family for each of the 110 pods that a kubelet runs by
+/// default, and some to spare.
+const LISTEN_LIMIT: u16 = 256;
+/// Minutes after which a session that announced too much is tried again.
+const RESTART_MINUTES: u16 = 5;
 
 impl Build<'_> {
     pub(super) fn bgp_peer(&mut self, path: &str, vrf: &IfName, peer: &BgpPeer, bgp: &mut Bgp) {
@@ -41,11 +47,18 @@ impl Build<'_> {
             (None, Some(range)) => {
                 let group = names::listen_group(*range);
                 bgp.listen_ranges.insert(*range, group.clone());
+                bgp.listen_limit = Some(LISTEN_LIMIT);
                 (Peer::Group(group), range.to_string())
             }
             _ => return self.refuse(&path, "needs exactly one of address and listenRange"),
         };
         let mut session = Neighbor::new(RemoteAs::Number(*remote_asn));
+        session.description = Some(match &peer {
+            Peer::Group(_) => Description::of(format_args!("workloads of {label} in VRF {vrf}")),
+            Peer::Address(_) | Peer::Interface(_) => {
+                Description::of(format_args!("workload in VRF {vrf}"))
+            }
+        });
         let external = *remote_asn != bgp.asn;
         // One hop is what an external session has anyway, and an internal one may have any number.
         session.ebgp_multihop = multihop.filter(|hops| external && *hops > 1);
@@ -120,7 +133,7 @@ impl Build<'_> {
             allowas_in: None,
             maximum_prefix: max_prefixes.map(|limit| MaximumPrefix {
                 limit,
-                restart: None,
+                restart: Some(RESTART_MINUTES),
             }),
             route_map_in: Some(map(import_filter, Direction::In)),
             route_map_out: Some(map(export_filter, Direction::Out)),
@@ -176,7 +189,8 @@ impl Build<'_> {
         }
     }
 
-    /// BFD of a fabric session: a profile named by its content, or none where all is default.
+    /// BFD of a fabric session: a profile named by its content, or none where all is default. A leaf that restarts gracefully
+    /// keeps its routes although BFD goes down with its control plane.
     pub(super) fn bfd(&mut self, path: &str, bfd: &nnc::Bfd) -> NeighborBfd {
         let nnc::Bfd {
             receive_interval,
@@ -217,13 +231,16 @@ impl Build<'_> {
             minimum_ttl: minimum_ttl.unwrap_or(default.minimum_ttl),
         };
         if profile == default {
-            return NeighborBfd::default();
+            return NeighborBfd {
+                profile: None,
+                check_control_plane: true,
+            };
         }
         let name = profile_name(&profile);
         self.config.bfd_profiles.insert(name.clone(), profile);
         NeighborBfd {
             profile: Some(name),
-            check_control_plane: false,
+            check_control_plane: true,
         }
     }
 }

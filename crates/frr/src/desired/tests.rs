@@ -1,8 +1,11 @@
-use api::tcaas::node_network_config::NodeNetworkConfigSpec;
+use api::tcaas::node_network_config::{self as nnc, NodeNetworkConfigSpec};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::diff;
+use crate::{
+    config::{Peer, UpdateSource},
+    diff,
+};
 
 /// A node with one VRF that has these fields besides the needed ones.
 fn node(fields: &Value) -> NodeNetworkConfigSpec {
@@ -152,7 +155,7 @@ fn a_node_without_anything_has_an_empty_config() {
 
 #[test]
 fn the_first_vni_resets_no_session() {
-    let neighbor = json!({"address": "192.0.2.1", "remoteAs": {"external": true}, "addressFamilies": ["ipv4Unicast"]});
+    let neighbor = json!({"address": "192.0.2.1", "remoteAs": {"external": true}, "addressFamilies": ["ipv4Unicast", "l2vpnEvpn"]});
     let mut spec = node(&json!({}));
     spec.underlay.as_mut().unwrap().neighbors = vec![serde_json::from_value(neighbor).unwrap()];
     let with = made(&spec);
@@ -315,6 +318,131 @@ fn a_leak_that_takes_the_mark_of_the_fabric_off_is_refused() {
         assert_eq!(
             refused(&spec, FrrVersion::NEWEST),
             ["fabricVRFs[red].vrfImports[0].filter.defaultAction.modifyRoute"]
+        );
+    }
+}
+
+/// The fabric neighbors of a node, as the contract has them.
+fn with_neighbors(neighbors: &Value) -> NodeNetworkConfigSpec {
+    let mut spec = node(&json!({}));
+    spec.underlay.as_mut().unwrap().neighbors = serde_json::from_value(neighbors.clone()).unwrap();
+    spec
+}
+
+#[test]
+fn a_fabric_session_has_the_families_of_its_config_and_no_other() {
+    let config = made(&with_neighbors(&json!([
+        {"address": "192.0.2.1", "remoteAs": {"external": true}, "addressFamilies": ["ipv4Unicast"]},
+        {"address": "192.0.2.2", "remoteAs": {"internal": true}, "addressFamilies": ["l2vpnEvpn"], "fromVtep": true},
+    ])));
+    let bgp = &config.bgp[&None];
+    let leaf = Peer::Address("192.0.2.1".parse().unwrap());
+    let reflector = Peer::Address("192.0.2.2".parse().unwrap());
+    assert!(!bgp.default_ipv4_unicast);
+    assert_eq!(bgp.ipv4.neighbors.keys().collect::<Vec<_>>(), [&leaf]);
+    assert_eq!(bgp.ipv6.neighbors.len(), 0);
+    assert_eq!(bgp.evpn.neighbors.keys().collect::<Vec<_>>(), [&reflector]);
+    let vtep = UpdateSource::Address("192.0.2.7".parse().unwrap());
+    assert_eq!(bgp.neighbors[&reflector].update_source, Some(vtep));
+    assert_eq!(bgp.neighbors[&leaf].update_source, None);
+}
+
+#[test]
+fn a_session_that_cannot_start_from_the_vtep_is_refused() {
+    let session = |peer: Value| {
+        let mut session = json!({"remoteAs": {"internal": true}, "addressFamilies": ["l2vpnEvpn"], "fromVtep": true});
+        session
+            .as_object_mut()
+            .unwrap()
+            .extend(peer.as_object().unwrap().clone());
+        with_neighbors(&json!([session]))
+    };
+    for peer in [
+        json!({"interface": "eth1"}),
+        json!({"address": "2001:db8::1"}),
+    ] {
+        assert_eq!(
+            refused(&session(peer), FrrVersion::NEWEST),
+            ["underlay.neighbors[0].fromVtep"]
+        );
+    }
+    made(&session(json!({"address": "192.0.2.1"})));
+}
+
+#[test]
+fn workloads_lose_extended_and_well_known_communities_before_any_rule() {
+    let config = made(&permissive());
+    let map = &config.route_maps[&"red:198.51.100.0/24:ipv4:in".parse::<Name>().unwrap()];
+    let (_, first) = map.first_key_value().unwrap();
+    assert!(first.on_match_next && first.delete_extended_communities);
+    assert_eq!(first.match_prefix_list, None);
+    let list = |name: &Name| -> Vec<String> {
+        let lists = config
+            .community_lists
+            .get(name)
+            .or_else(|| config.large_community_lists.get(name));
+        lists.unwrap().values().map(ToString::to_string).collect()
+    };
+    let standard = list(first.delete_communities.as_ref().unwrap());
+    for community in ["65535:65281", "65535:65282", "65535:666", "65535:0"] {
+        assert!(
+            standard.iter().any(|one| one == community),
+            "{community} is kept"
+        );
+    }
+    assert_eq!(
+        list(first.delete_large_communities.as_ref().unwrap()),
+        ["64512:0:1"]
+    );
+}
+
+#[test]
+fn a_rule_about_a_community_that_workloads_cannot_attach_is_refused() {
+    let mut spec = permissive();
+    let item = json!({"matcher": {"bgpCommunity": {"community": "65535:666", "exactMatch": false}}, "action": {"type": "reject"}});
+    let peer = &mut spec.fabric_vrfs.get_mut("red").unwrap().bgp_peers[0];
+    let filter = peer.ipv4.as_mut().unwrap().import_filter.as_mut().unwrap();
+    filter.items = vec![serde_json::from_value(item).unwrap()];
+    assert_eq!(
+        refused(&spec, FrrVersion::NEWEST),
+        ["fabricVRFs[red].bgpPeers[0].ipv4.importFilter.items[0].matcher.bgpCommunity"]
+    );
+}
+
+#[test]
+fn workloads_have_limits_and_leaves_have_safe_defaults() {
+    let mut spec = permissive();
+    let underlay = spec.underlay.as_mut().unwrap();
+    underlay.neighbors[0].bfd = Some(nnc::Bfd::default());
+    let peer = &mut spec.fabric_vrfs.get_mut("red").unwrap().bgp_peers[0];
+    peer.ipv4.as_mut().unwrap().max_prefixes = Some(7);
+    let config = made(&spec);
+    let red = &config.bgp[&Some("red".parse().unwrap())];
+    let limit = red
+        .ipv4
+        .neighbors
+        .values()
+        .next()
+        .unwrap()
+        .maximum_prefix
+        .unwrap();
+    assert_eq!((limit.limit, limit.restart.is_some()), (7, true));
+    assert!(red.listen_limit.is_some());
+    let fabric = &config.bgp[&None];
+    let leaf = Peer::Address("192.0.2.1".parse().unwrap());
+    assert!(
+        fabric.neighbors[&leaf]
+            .bfd
+            .as_ref()
+            .unwrap()
+            .check_control_plane
+    );
+    assert_eq!(fabric.evpn.neighbors[&leaf].allowas_in, Some(1));
+    for bgp in config.bgp.values() {
+        assert!(
+            bgp.neighbors
+                .values()
+                .all(|session| session.description.is_some())
         );
     }
 }

@@ -1,6 +1,6 @@
 //! The underlay → the BGP instance of the default VRF.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, net::IpAddr};
 
 use api::{
     tcaas::node_network_config::{self as nnc, AddressFamilyName, Layer2, Underlay},
@@ -9,11 +9,15 @@ use api::{
 
 use super::Build;
 use crate::config::{
-    Bgp, GracefulRestart, IpFamily, Neighbor, NeighborFamily, Peer, RemoteAs, Timers, VniTargets,
+    Bgp, Description, GracefulRestart, IpFamily, Neighbor, NeighborFamily, Peer, RemoteAs, Timers,
+    UpdateSource, VniTargets,
 };
 
 /// Longest graceful-restart timer that fits into BGP's capability.
 const MAX_RESTART_SECONDS: u16 = 4095;
+
+/// How often our own AS may be in a path: once, for another node of the cluster behind the fabric. More would be a loop.
+const OWN_AS_TIMES: u8 = 1;
 
 impl Build<'_> {
     pub(super) fn underlay(&mut self, underlay: &Underlay, layer2s: &BTreeMap<String, Layer2>) {
@@ -52,7 +56,7 @@ impl Build<'_> {
         self.node_only_networks(trunk, workload_networks);
         for (position, neighbor) in neighbors.iter().enumerate() {
             let path = format!("underlay.neighbors[{position}]");
-            self.fabric_neighbor(&path, neighbor, *asn, vtep.is_some(), &mut bgp);
+            self.fabric_neighbor(&path, neighbor, *asn, *vtep, &mut bgp);
         }
         if let Some(vtep) = vtep {
             if vtep.is_ipv6() && !self.features.ipv6_vtep {
@@ -106,7 +110,7 @@ impl Build<'_> {
         path: &str,
         neighbor: &nnc::Neighbor,
         asn: Asn,
-        has_vtep: bool,
+        vtep: Option<IpAddr>,
         bgp: &mut Bgp,
     ) {
         let nnc::Neighbor {
@@ -121,6 +125,7 @@ impl Build<'_> {
             allow_own_as,
             bfd,
             password_secret,
+            from_vtep,
             address_families,
         } = neighbor;
         let peer = match (address, interface) {
@@ -137,6 +142,7 @@ impl Build<'_> {
             RemoteAs::Internal => false,
         };
         let mut session = Neighbor::new(remote_as);
+        session.description = Some(Description::of(format_args!("fabric")));
         session.port = port.filter(|port| *port != 179);
         if *port == Some(0) {
             self.refuse(&format_args!("{path}.port"), "0 is no port to dial");
@@ -158,21 +164,40 @@ impl Build<'_> {
         }
         session.bfd = bfd.map(|bfd| self.bfd(&format!("{path}.bfd"), &bfd));
         session.password = self.password(path, password_secret.as_ref());
-        let mut families = address_families.clone();
-        if has_vtep {
-            // As soon as there is a VTEP, so that the first VNI resets nothing.
-            families.push(AddressFamilyName::L2vpnEvpn);
+        if *from_vtep {
+            session.update_source = self.vtep_source(path, &peer, vtep);
         }
-        if families.is_empty() {
+        if address_families.is_empty() {
             let why = "a session without an address family never comes up";
             self.refuse(&format_args!("{path}.addressFamilies"), why);
         }
         session.extended_nexthop = address.is_some_and(|address| address.is_ipv6())
-            && families.contains(&AddressFamilyName::Ipv4Unicast);
-        self.fabric_families(&peer, &families, *allow_own_as, bgp);
+            && address_families.contains(&AddressFamilyName::Ipv4Unicast);
+        self.fabric_families(&peer, address_families, *allow_own_as, bgp);
         if bgp.neighbors.insert(peer.clone(), session).is_some() {
             self.refuse(&path, format!("{peer} is already a neighbor"));
         }
+    }
+
+    /// The VTEP as the source of a session with an address of its family.
+    fn vtep_source(
+        &mut self,
+        path: &str,
+        peer: &Peer,
+        vtep: Option<IpAddr>,
+    ) -> Option<UpdateSource> {
+        let why = match (peer, vtep) {
+            (Peer::Address(address), Some(vtep)) if address.is_ipv4() == vtep.is_ipv4() => {
+                return Some(UpdateSource::Address(vtep));
+            }
+            (_, None) => "needs a VTEP, which this node does not have",
+            (Peer::Address(_), Some(_)) => "the VTEP is of another family than the peer's address",
+            (Peer::Interface(_) | Peer::Group(_), Some(_)) => {
+                "a session over a device starts from the device; name the peer's address instead"
+            }
+        };
+        self.refuse(&format_args!("{path}.fromVtep"), why);
+        None
     }
 
     /// Every family of a fabric session marks what it receives, and sends nothing that the fabric sent.
@@ -191,7 +216,7 @@ impl Build<'_> {
             };
             let active = NeighborFamily {
                 activate: true,
-                allowas_in: allow_own_as.then_some(3),
+                allowas_in: allow_own_as.then_some(OWN_AS_TIMES),
                 maximum_prefix: None,
                 route_map_in: Some(self.fabric_in()),
                 route_map_out: Some(out),

@@ -8,7 +8,7 @@ use std::{
 use api::value::{Asn, Community, Vni};
 
 /// Communities with names of their own, which FRR prints instead of the numbers.
-const WELL_KNOWN: [(&str, u16, u16); 15] = [
+pub(crate) const WELL_KNOWN: [(&str, u16, u16); 15] = [
     ("internet", 0, 0),
     ("graceful-shutdown", 65535, 0),
     ("accept-own", 65535, 1),

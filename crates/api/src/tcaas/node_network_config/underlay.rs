@@ -104,7 +104,10 @@ pub struct Neighbor {
     /// Secret (key `password`) with the TCP-MD5 password of the session; the agent reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_secret: Option<SecretReference>,
-    /// Address families of the session.
+    /// Whether the session starts from the VTEP, for peers that are reached over other sessions, such as route reflectors.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_vtep: bool,
+    /// Address families of the session, all of them: FRR activates no other.
     pub address_families: Vec<AddressFamilyName>,
 }
 

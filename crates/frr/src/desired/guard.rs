@@ -1,4 +1,5 @@
-//! What the fabric and other VRFs never learn from a node, whatever its filters permit.
+//! What no filter of a node can permit: routes that the fabric and other VRFs never learn, and communities that workloads
+//! cannot attach.
 //!
 //! A node is never transit: what it learns from the fabric carries a mark from then on, through VRFs and leaks, and what
 //! carries the mark is not announced to the fabric. An empty AS path would not do as a test: routes that workloads announce
@@ -22,6 +23,7 @@ use crate::{
         SetCommunity,
     },
     names,
+    parse::WELL_KNOWN,
 };
 
 /// Link-local networks of both families: they mean another thing on every link.
@@ -31,6 +33,17 @@ const LINK_LOCAL: [&str; 2] = ["169.254.0.0/16", "fe80::/10"];
 const NODE_ONLY_V4: u16 = 1;
 const NODE_ONLY_V6: u16 = 2;
 const FROM_FABRIC: u16 = 3;
+const SCRUB: u16 = 1;
+
+/// Communities with a meaning that all networks share. 0:0 is none of them: to FRR 8.4 it means any community.
+fn well_known() -> impl Iterator<Item = Community> {
+    let all: BTreeSet<Community> = WELL_KNOWN
+        .iter()
+        .filter(|(_, high, _)| *high == u16::MAX)
+        .map(|(_, high, low)| Community::Standard(*high, *low))
+        .collect();
+    all.into_iter()
+}
 
 /// The large community that a node gives to what it learns from the fabric.
 pub(super) fn mark(underlay: &Underlay) -> Community {
@@ -73,6 +86,9 @@ impl Build<'_> {
 
     /// The entries before a filter's own rules.
     pub(super) fn head(&mut self, purpose: Purpose) -> RouteMap {
+        if purpose == Purpose::WorkloadImport {
+            return BTreeMap::from([(SCRUB, self.scrub())]);
+        }
         let (families, from_fabric): (&[IpFamily], bool) = match purpose {
             Purpose::Redistribution | Purpose::WorkloadImport => (&[], false),
             Purpose::WorkloadExport(IpFamily::V4) => (&[IpFamily::V4], false),
@@ -100,6 +116,38 @@ impl Build<'_> {
             map.insert(FROM_FABRIC, entry);
         }
         map
+    }
+
+    /// Takes off what a workload must not attach: all extended communities, so that it names no route target of another VRF;
+    /// well-known communities, which the fabric obeys; and the fabric's mark.
+    fn scrub(&mut self) -> RouteMapEntry {
+        let numbers = (1_u32..).map(|number| number * 5);
+        let list = numbers.zip(well_known()).collect();
+        let name = names::well_known_communities();
+        self.config.community_lists.insert(name.clone(), list);
+        RouteMapEntry {
+            on_match_next: true,
+            delete_communities: Some(name),
+            delete_large_communities: self.marked(),
+            delete_extended_communities: true,
+            ..RouteMapEntry::new(RouteMapAction::Permit)
+        }
+    }
+
+    /// What is taken off before the rules are asked cannot be matched by them.
+    pub(super) fn refuse_scrubbed(&mut self, path: &str, filter: &Filter) {
+        for (position, FilterItem { matcher, action: _ }) in filter.items.iter().enumerate() {
+            let Some(matcher) = matcher.bgp_community else {
+                continue;
+            };
+            let community = matcher.community;
+            if self.fabric_mark == Some(community) || well_known().any(|one| one == community) {
+                let why =
+                    format!("{community} is taken off what workloads announce, so no route has it");
+                let path = format!("{path}.items[{position}].matcher.bgpCommunity");
+                self.refuse(&path, why);
+            }
+        }
     }
 
     /// The list of the fabric's mark.
