@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use frr::Batch;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::UnixStream,
@@ -17,9 +18,6 @@ use tokio::{
 };
 
 use crate::{daemons::INSTANCE, program};
-
-/// How many commands go to one vtysh. The kernel limits the length of an argument list.
-const CHUNK: usize = 2000;
 
 /// How long a question may take.
 const ASK_PATIENCE: Duration = Duration::from_secs(5);
@@ -82,13 +80,16 @@ pub(crate) async fn show(command: &str) -> Result<String, Error> {
     vtysh(&[command.to_owned()], ASK_PATIENCE).await
 }
 
-/// Types these commands, in order, and stops at the first that is refused.
-pub(crate) async fn commands(commands: &[String]) -> Result<(), Error> {
-    for chunk in chunks(commands) {
-        let lines = u32::try_from(chunk.len()).unwrap_or(u32::MAX);
-        vtysh(&chunk, CHANGE_PATIENCE + LINE_PATIENCE * lines).await?;
+/// Gives FRR a batch: commands to one vtysh, a line with a password to bgpd itself.
+pub(crate) async fn send(run: &Path, batch: &Batch) -> Result<(), Error> {
+    match batch {
+        Batch::Commands(commands) => {
+            let lines = u32::try_from(commands.len()).unwrap_or(u32::MAX);
+            vtysh(commands, CHANGE_PATIENCE + LINE_PATIENCE * lines).await?;
+            Ok(())
+        }
+        Batch::Secret { path, line } => send_secret(run, path, line).await,
     }
-    Ok(())
 }
 
 /// Loads a file as at a fresh boot. Errors of single lines are left to the comparison that follows.
@@ -99,47 +100,6 @@ pub(crate) async fn load(file: &Path) -> Result<(), Error> {
         Ok(_) | Err(program::Error::Failed { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Commands in portions that fit one argument list, each cut where no block is open.
-fn chunks(commands: &[String]) -> Vec<Vec<String>> {
-    let mut chunks: Vec<Vec<String>> = Vec::new();
-    let mut open = 0_usize;
-    for command in commands {
-        let entered = chunks
-            .last()
-            .is_some_and(|chunk| chunk.len() >= CHUNK && open == 0);
-        if chunks.is_empty() || entered {
-            chunks.push(if chunks.is_empty() {
-                Vec::new()
-            } else {
-                vec!["configure terminal".to_owned()]
-            });
-        }
-        match command.as_str() {
-            "exit" => open = open.saturating_sub(1),
-            block if is_block(block) => open += 1,
-            _ => {}
-        }
-        if let Some(chunk) = chunks.last_mut() {
-            chunk.push(command.clone());
-        }
-    }
-    chunks
-}
-
-/// Whether a line enters a block, which an `exit` leaves.
-fn is_block(line: &str) -> bool {
-    let blocks = [
-        "router ",
-        "address-family ",
-        "vrf ",
-        "route-map ",
-        "bfd",
-        "profile ",
-        "peer ",
-    ];
-    blocks.iter().any(|block| line.starts_with(block)) || line.starts_with("vni ")
 }
 
 async fn vtysh(commands: &[String], patience: Duration) -> Result<String, Error> {
@@ -171,24 +131,15 @@ fn without_secrets(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A line with a password, and the block it belongs to.
-#[derive(Debug)]
-pub(crate) struct SecretLine<'a> {
-    /// The lines that lead into its block.
-    pub(crate) path: &'a [String],
-    /// The line.
-    pub(crate) line: &'a frr::Line,
-}
-
 /// Gives a line with a password to bgpd, over its socket: nothing of it is visible to other processes.
-pub(crate) async fn send_secret(run: &Path, secret: &SecretLine<'_>) -> Result<(), Error> {
+async fn send_secret(run: &Path, path: &[String], line: &frr::Line) -> Result<(), Error> {
     let enter = ["enable", "configure terminal"].map(str::to_owned);
-    let block = enter.iter().chain(secret.path).cloned();
-    let commands: Vec<String> = block.chain([secret.line.reveal()]).collect();
+    let block = enter.iter().chain(path).cloned();
+    let commands: Vec<String> = block.chain([line.reveal()]).collect();
     match converse(run, "bgpd", &commands).await? {
         Some(_) => Ok(()),
         None => Err(Error::Password {
-            line: secret.line.to_string(),
+            line: line.to_string(),
         }),
     }
 }

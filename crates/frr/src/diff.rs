@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::value::IfName;
 
 use self::block::Writer;
-pub use self::change::{Change, Disruption, Line, Session, Step};
+pub use self::change::{Batch, Change, Disruption, Line, Session, Step};
 use crate::{
     config::{Bgp, FrrConfig, IpFamily, Name, NeighborFamily, Peer, RouteMap, Vrf},
     lower,

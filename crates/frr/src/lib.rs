@@ -32,7 +32,7 @@ mod version;
 pub use self::{
     config::FrrConfig,
     desired::{Unsupported, desired},
-    diff::{Change, Disruption, Line, Session, Step, diff},
+    diff::{Batch, Change, Disruption, Line, Session, Step, diff},
     parse::{Parsed, UnknownLine, parse},
     print::print,
     secret::{InvalidPassword, Password, Secrets},

@@ -6,16 +6,23 @@
 mod strategy;
 
 use proptest::prelude::*;
-use selvedge_frr::{Change, FrrConfig, FrrVersion, Parsed, config::Vrf, diff, parse, print};
+use selvedge_frr::{Batch, Change, FrrConfig, FrrVersion, Parsed, config::Vrf, diff, parse, print};
 
 /// A running FRR that was booted with `config` and then got the lines of `change`: the parser is an interpreter that
 /// refuses what FRR refuses.
 fn apply(config: &FrrConfig, change: &Change) -> Parsed {
     let mut text = print(config, FrrVersion::NEWEST, "r");
-    text.push_str(&change.to_file());
-    for line in change.to_vtysh_after_devices().into_iter().skip(1) {
-        text.push_str(&line);
-        text.push('\n');
+    for batch in change
+        .batches()
+        .iter()
+        .chain(&change.batches_after_devices())
+    {
+        let lines = match batch {
+            Batch::Commands(lines) => lines.iter().skip(1).cloned().collect(),
+            Batch::Secret { path, line } => [path.clone(), vec![line.reveal()]].concat(),
+        };
+        // Each batch starts outside of all blocks.
+        text.extend(["end\n", &lines.join("\n"), "\n"]);
     }
     parse(&text, FrrVersion::NEWEST)
 }
@@ -44,7 +51,7 @@ proptest! {
     fn nothing_leads_from_a_config_to_itself(config in strategy::config()) {
         let change = diff(&config, &config);
         prop_assert!(change.is_empty(), "{}", change);
-        prop_assert_eq!(change.to_vtysh(), Vec::<String>::new());
+        prop_assert_eq!(change.batches(), []);
     }
 
     #[test]

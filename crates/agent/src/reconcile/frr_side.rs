@@ -2,18 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use frr::{Change, FrrVersion, Parsed, UnknownLine};
+use frr::{Batch, Change, FrrVersion, Parsed, UnknownLine};
 
 use super::{
     Applied, Reconciler,
     failure::{Failure, unsupported},
 };
-use crate::{
-    config::Config,
-    daemons,
-    machine::Means,
-    vtysh::{self, SecretLine},
-};
+use crate::{config::Config, daemons, machine::Means, vtysh};
 
 /// How long FRR's daemons may take to hear of each other's changes.
 const FRR_PATIENCE: Duration = Duration::from_secs(10);
@@ -90,7 +85,7 @@ impl Reconciler {
             change = self.change(&desired, applied).await?;
         }
         loop {
-            let outcome = self.type_change(&change).await;
+            let outcome = self.type_batches(&change.batches()).await;
             applied.frr_lines += change.n_lines();
             let resets = change.resets.iter().map(ToString::to_string);
             applied.resets.extend(resets);
@@ -105,25 +100,10 @@ impl Reconciler {
         }
     }
 
-    /// Types the lines of a change; those with a password go to bgpd itself.
-    async fn type_change(&self, change: &Change) -> Result<(), vtysh::Error> {
-        let mut public = change.clone();
-        for step in &mut public.steps {
-            let had_lines = !step.lines.is_empty();
-            step.lines.retain(|line| !line.has_secret());
-            if had_lines && step.lines.is_empty() {
-                step.path.clear();
-            }
-        }
-        public
-            .steps
-            .retain(|step| !(step.path.is_empty() && step.lines.is_empty()));
-        vtysh::commands(&public.to_vtysh()).await?;
-        for step in &change.steps {
-            for line in step.lines.iter().filter(|line| line.has_secret()) {
-                let path = &step.path;
-                vtysh::send_secret(&self.paths.run, &SecretLine { path, line }).await?;
-            }
+    /// Gives FRR one batch after the other; stops at the first that it refuses.
+    async fn type_batches(&self, batches: &[Batch]) -> Result<(), vtysh::Error> {
+        for batch in batches {
+            vtysh::send(&self.paths.run, batch).await?;
         }
         Ok(())
     }
@@ -132,20 +112,21 @@ impl Reconciler {
     /// makes sessions look at changed filters.
     pub(super) async fn finish_frr(&self, config: &Config, change: &Change) -> Result<(), Failure> {
         let deadline = Instant::now() + FRR_PATIENCE;
-        let mut lines = change.to_vtysh_after_devices();
+        let mut lines = change.batches_after_devices();
         loop {
-            match vtysh::commands(&lines).await {
+            match self.type_batches(&lines).await {
                 Ok(()) => break,
                 Err(error) if error.is_passing() && Instant::now() < deadline => {
                     tokio::time::sleep(POLL).await;
                     let desired = self.desired_frr(config).await?;
                     let left = frr::diff(&self.running_frr().await?.config, &desired);
-                    lines = left.to_vtysh_after_devices();
+                    lines = left.batches_after_devices();
                 }
                 Err(error) => return Err(Failure::Frr(error)),
             }
         }
-        vtysh::commands(&change.clears).await.map_err(Failure::Frr)
+        let clears = change.clear_batches();
+        self.type_batches(&clears).await.map_err(Failure::Frr)
     }
 
     pub(super) async fn verify_frr(
@@ -183,31 +164,31 @@ impl Reconciler {
     ) -> Result<Change, Failure> {
         let mut running = self.running_frr().await?;
         if !running.unknown.is_empty() && !self.report_only {
-            applied.frr_lines += remove_unmanaged(&running.unknown).await;
+            applied.frr_lines += self.remove_unmanaged(&running.unknown).await;
             running = self.running_frr().await?;
         }
         Ok(frr::diff(&running.config, desired))
     }
-}
 
-/// Takes back lines that the config does not have. One that FRR does not take back stays and is reported.
-async fn remove_unmanaged(lines: &[UnknownLine]) -> usize {
-    let mut removed = 0;
-    for line in lines {
-        let Some(step) = line.removal() else { continue };
-        let change = Change {
-            steps: vec![step],
-            ..Change::default()
-        };
-        match vtysh::commands(&change.to_vtysh()).await {
-            Ok(()) => {
-                tracing::warn!(%line, "removed an unmanaged line of FRR");
-                removed += 1;
-            }
-            Err(error) => {
-                tracing::warn!(%line, %error, "failed to remove an unmanaged line of FRR");
+    /// Takes back lines that the config does not have. One that FRR does not take back stays and is reported.
+    async fn remove_unmanaged(&self, lines: &[UnknownLine]) -> usize {
+        let mut removed = 0;
+        for line in lines {
+            let Some(step) = line.removal() else { continue };
+            let change = Change {
+                steps: vec![step],
+                ..Change::default()
+            };
+            match self.type_batches(&change.batches()).await {
+                Ok(()) => {
+                    tracing::warn!(%line, "removed an unmanaged line of FRR");
+                    removed += 1;
+                }
+                Err(error) => {
+                    tracing::warn!(%line, %error, "failed to remove an unmanaged line of FRR");
+                }
             }
         }
+        removed
     }
-    removed
 }

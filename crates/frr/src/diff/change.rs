@@ -9,12 +9,12 @@ use crate::{config::Peer, secret::Password};
 /// The least lines that turn one configuration into another.
 ///
 /// # How to apply it
-/// Give [`Change::to_vtysh`] to **one** `vtysh -N <instance>` as repeated `-c`: vtysh takes them in order and stops with
-/// a return code other than 0 at the first line that FRR refuses. `vtysh -f` is for a fresh boot only: it hands the file
-/// to all daemons at once, so lines of different daemons have no order, and it goes on after an error. Lines of a
-/// `vtysh -c` are visible in the process list; where [`Change::has_secret`] is true, write [`Change::to_file`] into a
-/// file that only root can read and use `-f` for it, or feed the lines through a pseudo terminal. What vtysh prints about
-/// a refused line repeats the line with its password: it belongs in no log.
+/// Give FRR one of [`Change::batches`] after the other, and stop at the first that it refuses. Commands go to **one** `vtysh -N
+/// <instance>` as repeated `-c`: vtysh takes them in order and stops with a return code other than 0 at the first line that FRR
+/// refuses. `vtysh -f` is for a fresh boot only: it hands the file to all daemons at once, so lines of different daemons have
+/// no order, and it goes on after an error. Lines of a `vtysh -c` are visible in the process list, so a line with a password is
+/// a batch of its own, for bgpd's socket. What FRR prints about a refused line repeats the line with its password: it belongs
+/// in no log.
 ///
 /// vtysh looks for a line that its block does not know in the blocks around it and goes on from there, without a word.
 /// So a line must be known in its block to every supported version; what this room writes was tried on all of them.
@@ -156,25 +156,27 @@ impl Change {
         all.flat_map(|step| &step.lines)
     }
 
-    /// The lines before the devices change, for repeated `-c`; empty when there are none. Secrets included.
-    pub fn to_vtysh(&self) -> Vec<String> {
-        commands(&self.steps)
+    /// The lines before the devices change.
+    ///
+    /// # Guarantees
+    /// * The password of a new session comes before the lines that let the session come up, so a session whose password is
+    ///   refused never runs without it.
+    /// * Each batch enters the blocks of its lines by itself.
+    pub fn batches(&self) -> Vec<Batch> {
+        batches(&self.steps)
     }
 
-    /// The lines after the devices are gone, for repeated `-c`; empty when there are none.
-    pub fn to_vtysh_after_devices(&self) -> Vec<String> {
-        commands(&self.after_devices)
+    /// The lines after the devices are gone.
+    pub fn batches_after_devices(&self) -> Vec<Batch> {
+        batches(&self.after_devices)
     }
 
-    /// The lines before the devices change as the text of a file for `vtysh -f`. Secrets included.
-    pub fn to_file(&self) -> String {
-        let mut text = String::new();
-        for (depth, line) in walk(&self.steps, Line::reveal) {
-            text.extend(std::iter::repeat_n(' ', depth));
-            text.push_str(&line);
-            text.push('\n');
-        }
-        text
+    /// The commands to be run when all lines are in effect.
+    pub fn clear_batches(&self) -> Vec<Batch> {
+        let chunks = self.clears.chunks(BATCH_LINES);
+        chunks
+            .map(|chunk| Batch::Commands(chunk.to_vec()))
+            .collect()
     }
 }
 
@@ -195,6 +197,63 @@ impl fmt::Display for Change {
         }
         Ok(())
     }
+}
+
+/// A part of a change that FRR is given at once. `Debug` leaves the secret out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Batch {
+    /// Commands for one vtysh. No password is among them.
+    Commands(Vec<String>),
+    /// A line with a password, for the socket of bgpd.
+    Secret {
+        /// The lines that lead into its block, outermost first.
+        path: Vec<String>,
+        /// The line.
+        line: Line,
+    },
+}
+
+/// How many lines a batch has at most, besides those that lead into blocks. The kernel limits the length of an argument list.
+const BATCH_LINES: usize = 1000;
+
+fn batches(steps: &[Step]) -> Vec<Batch> {
+    let mut done = Vec::new();
+    let mut open: Vec<Step> = Vec::new();
+    let mut size = 0;
+    let flush = |open: &mut Vec<Step>, size: &mut usize, done: &mut Vec<Batch>| {
+        *size = 0;
+        let commands = commands(&std::mem::take(open));
+        if !commands.is_empty() {
+            done.push(Batch::Commands(commands));
+        }
+    };
+    for Step { path, lines } in steps {
+        let path = || path.clone();
+        if lines.is_empty() {
+            open.push(Step {
+                path: path(),
+                lines: Vec::new(),
+            });
+        }
+        for line in lines {
+            let line = line.clone();
+            if line.has_secret() {
+                flush(&mut open, &mut size, &mut done);
+                done.push(Batch::Secret { path: path(), line });
+                continue;
+            }
+            if size == BATCH_LINES {
+                flush(&mut open, &mut size, &mut done);
+            }
+            size += 1;
+            open.push(Step {
+                path: path(),
+                lines: vec![line],
+            });
+        }
+    }
+    flush(&mut open, &mut size, &mut done);
+    done
 }
 
 fn commands(steps: &[Step]) -> Vec<String> {

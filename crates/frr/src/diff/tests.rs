@@ -131,17 +131,55 @@ fn a_changed_filter_is_looked_at_by_the_sessions_that_have_it() {
 }
 
 #[test]
-fn a_password_is_in_what_vtysh_gets_and_in_nothing_else() {
+fn a_password_is_a_batch_of_its_own_and_in_nothing_else() {
     let change = diff(
         &session(""),
         &session(" neighbor 192.0.2.1 password hunter2\n"),
     );
     assert!(change.has_secret());
-    assert!(
-        change
-            .to_vtysh()
-            .contains(&"neighbor 192.0.2.1 password hunter2".to_owned())
-    );
-    assert!(change.to_file().contains("hunter2"));
-    assert!(!format!("{change}{change:?}").contains("hunter2"));
+    let [Batch::Secret { path, line }] = &change.batches()[..] else {
+        panic!("one line to be kept secret: {change}")
+    };
+    assert_eq!(line.reveal(), "neighbor 192.0.2.1 password hunter2");
+    assert_eq!(path.len(), 1);
+    assert!(!format!("{change}{change:?}{:?}", change.batches()).contains("hunter2"));
+}
+
+#[test]
+fn a_new_session_has_its_password_before_it_can_come_up() {
+    let text = "router bgp 1\n no bgp default ipv4-unicast\n neighbor g peer-group\n neighbor g remote-as 3\n neighbor g password b\n\
+        \x20neighbor 192.0.2.1 remote-as 2\n neighbor 192.0.2.1 password a\n bgp listen range 10.0.0.0/8 peer-group g\n\
+        \x20address-family ipv4 unicast\n  neighbor g activate\n  neighbor 192.0.2.1 activate\n";
+    let change = diff(&config(""), &config(text));
+    let batches = change.batches();
+    let last_secret = batches
+        .iter()
+        .rposition(|batch| matches!(batch, Batch::Secret { .. }))
+        .unwrap();
+    let comes_up =
+        |line: &String| line.ends_with(" activate") || line.starts_with("bgp listen range");
+    let first_up = batches
+        .iter()
+        .position(|batch| matches!(batch, Batch::Commands(lines) if lines.iter().any(comes_up)))
+        .unwrap();
+    assert!(last_secret < first_up, "{batches:?}");
+}
+
+#[test]
+fn a_long_change_is_cut_into_batches_that_lead_into_their_own_blocks() {
+    let routes = |count: u32| {
+        let lines =
+            (0..count).map(|n| format!(" ip route 10.{}.{}.0/24 blackhole\n", n / 250, n % 250));
+        config(&format!("vrf red\n{}exit-vrf\n", lines.collect::<String>()))
+    };
+    let change = diff(&routes(1), &routes(2501));
+    let batches = change.batches();
+    assert_eq!(batches.len(), 3);
+    for batch in batches {
+        let Batch::Commands(lines) = batch else {
+            panic!("nothing is secret")
+        };
+        assert_eq!(lines[..2], ["configure terminal", "vrf red"]);
+        assert_eq!(lines.last().unwrap(), "exit");
+    }
 }

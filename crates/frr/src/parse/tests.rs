@@ -61,8 +61,11 @@ fn a_line_nobody_asked_for_is_taken_back_in_its_block_and_a_block_as_a_whole() {
         steps,
         ..crate::Change::default()
     };
+    let [crate::Batch::Commands(commands)] = &change.batches()[..] else {
+        panic!("one batch")
+    };
     assert_eq!(
-        change.to_vtysh(),
+        *commands,
         [
             "configure terminal",
             "router bgp 64512",

@@ -1,12 +1,13 @@
 //! A line of frr.conf, and the elements of the node that it was written for.
 
+use api::tcaas::NodeNetworkConfigSpec;
 use compiler::Compilation;
 use explain::{
     element::{Element, Elements, elements},
     provenance::Trace,
     query::Query,
 };
-use frr::{FrrVersion, Secrets};
+use frr::{FrrVersion, Secrets, config::Name, names};
 
 use super::Asked;
 use crate::{args::Ask, input::World};
@@ -27,7 +28,8 @@ pub(super) fn asked(
         return Ok(None);
     };
     let conf = frr::print(&conf, FrrVersion::NEWEST, &spec.revision);
-    let Some(line) = Line::find(&conf, &question) else {
+    let filters = Filter::all(&spec);
+    let Some(line) = Line::find(&conf, &question, &filters) else {
         return Ok(None);
     };
     let elements = elements(&spec);
@@ -46,10 +48,12 @@ pub(super) fn asked(
 struct Line<'a> {
     words: Vec<&'a str>,
     block: Vec<&'a str>,
+    /// The filter that the line is part of, or leads to.
+    filter: Option<&'a Filter>,
 }
 
 impl<'a> Line<'a> {
-    fn find(conf: &'a str, wanted: &str) -> Option<Self> {
+    fn find(conf: &'a str, wanted: &str, filters: &'a [Filter]) -> Option<Self> {
         let wanted: Vec<&str> = wanted.split_whitespace().collect();
         let mut block = Vec::new();
         for line in conf.lines() {
@@ -58,7 +62,16 @@ impl<'a> Line<'a> {
                 block.clone_from(&words);
             }
             if words == wanted {
-                return Some(Self { words, block });
+                let of = |word: &&str| {
+                    let mut filters = filters.iter();
+                    filters.find(|filter| names::is_part_of(word, &filter.map))
+                };
+                let filter = words.iter().chain(&block).find_map(of);
+                return Some(Self {
+                    words,
+                    block,
+                    filter,
+                });
             }
         }
         None
@@ -71,14 +84,9 @@ impl<'a> Line<'a> {
             .iter()
             .filter_map(|word| Self::thing(word, &self.words));
         let named: Vec<Element> = named.flat_map(|thing| thing.elements(all)).collect();
-        let is_of_filter =
-            |element: &Element| self.filter().is_some_and(|filter| filter.is(element));
-        if self.filter().is_some() {
+        if let Some(filter) = self.filter {
             let of_filter = |from: &[Element]| -> Vec<Element> {
-                from.iter()
-                    .filter(|one| is_of_filter(one))
-                    .cloned()
-                    .collect()
+                from.iter().filter(|one| filter.is(one)).cloned().collect()
             };
             let exact = of_filter(&named);
             if !exact.is_empty() {
@@ -124,44 +132,55 @@ impl<'a> Line<'a> {
             let pair = words.windows(2).find(|pair| pair.first() == Some(&"vrf"));
             pair.and_then(|pair| pair.last().copied())
         };
-        let filter = self.filter().map(|filter| filter.vrf);
+        let filter = self.filter.map(|filter| filter.vrf.as_str());
         filter
             .or_else(|| of(&self.block))
             .or_else(|| of(&self.words))
     }
-
-    /// The filter that the line is part of, or leads to.
-    fn filter(&self) -> Option<Filter<'a>> {
-        let mut words = self.words.iter().chain(&self.block);
-        words.find_map(|word| Filter::named(word))
-    }
 }
 
-/// A list of rules, known by its name: `<vrf>:evpn` or `<vrf>:import:<from>`.
-struct Filter<'a> {
-    vrf: &'a str,
+/// A filter of a node, under the name that its route map has in FRR.
+struct Filter {
+    map: Name,
+    vrf: String,
     /// Where the routes come from; absent for what goes into the fabric.
-    from: Option<&'a str>,
+    from: Option<String>,
 }
 
-impl<'a> Filter<'a> {
-    fn named(word: &'a str) -> Option<Self> {
-        let mut parts = word.split(':');
-        let (vrf, what) = (parts.next()?, parts.next()?);
-        match what {
-            "evpn" => Some(Self { vrf, from: None }),
-            "import" => Some(Self {
-                vrf,
-                from: Some(parts.next()?),
-            }),
-            _ => None,
+impl Filter {
+    /// The filters of a node whose rules are elements.
+    fn all(spec: &NodeNetworkConfigSpec) -> Vec<Self> {
+        let device = |name: &str| {
+            let keyed = spec
+                .fabric_vrfs
+                .get(name)
+                .or_else(|| spec.local_vrfs.get(name));
+            let device = keyed.map(|vrf| vrf.devices.vrf.clone());
+            device.or_else(|| name.parse().ok())
+        };
+        let mut filters = Vec::new();
+        for vrf in spec.vrfs() {
+            let own = &vrf.devices.vrf;
+            filters.push(Self {
+                map: names::evpn_export(own),
+                vrf: own.to_string(),
+                from: None,
+            });
+            for import in &vrf.vrf_imports {
+                filters.extend(device(&import.from_vrf).map(|source| Self {
+                    map: names::import_from(own, &source),
+                    vrf: own.to_string(),
+                    from: Some(import.from_vrf.clone()),
+                }));
+            }
         }
+        filters
     }
 
     fn is(&self, element: &Element) -> bool {
-        match (element, self.from) {
-            (Element::Export { vrf, .. }, None) => vrf == self.vrf,
-            (Element::Import { vrf, from, .. }, Some(wanted)) => vrf == self.vrf && from == wanted,
+        match (element, &self.from) {
+            (Element::Export { vrf, .. }, None) => *vrf == self.vrf,
+            (Element::Import { vrf, from, .. }, Some(wanted)) => *vrf == self.vrf && from == wanted,
             _ => false,
         }
     }
