@@ -40,3 +40,5 @@ mod ring5;
 mod ring6;
 #[path = "rings/ring6_cut_off.rs"]
 mod ring6_cut_off;
+#[path = "rings/ring6_no_harm.rs"]
+mod ring6_no_harm;
