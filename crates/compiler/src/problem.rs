@@ -1,5 +1,6 @@
 //! What is wrong with the input, as data: a user's mistake is never an error of the pass.
 
+mod consequence;
 mod remedy;
 
 use std::{fmt, net::IpAddr};
@@ -639,114 +640,6 @@ impl Kind {
         match self {
             Self::NotCompiledYet { .. } | Self::NoEffect { .. } => Severity::Warning,
             _ => Severity::Error,
-        }
-    }
-}
-
-impl Kind {
-    /// Who has what the object wants.
-    pub(crate) fn rival(&self) -> Option<&ObjectRef> {
-        match self {
-            Self::VrfDisagrees { other: by, .. }
-            | Self::VlanTaken { by, .. }
-            | Self::VniTaken { by, .. }
-            | Self::DeviceNameTaken { by, .. }
-            | Self::AddressTaken { by, .. }
-            | Self::NetworkTaken { by, .. }
-            | Self::PoolTaken { by, .. }
-            | Self::LowLevelConflict { by, .. }
-            | Self::LoopbackDisagrees { other: by, .. }
-            | Self::VtepPoolsOverlap { by, .. }
-            | Self::TunnelTaken { by } => Some(by),
-            Self::NetworksOverlap { by, .. }
-            | Self::SourceAmbiguous { by, .. }
-            | Self::HostRouteTaken { by, .. }
-            | Self::PeerTaken { by, .. } => Some(by),
-            _ => None,
-        }
-    }
-
-    /// Whether an object with this problem stays as it last was: its author has asked for what cannot be. What nodes lack is no mistake of
-    /// an author, and stops an object only there.
-    pub fn is_mistake(&self) -> bool {
-        match self {
-            Self::Unreadable { .. }
-            | Self::RuleBroken { .. }
-            | Self::MissingReference { .. }
-            | Self::UnreadableReference { .. }
-            | Self::ReferenceNotInEffect { .. }
-            | Self::InvalidSelector(_)
-            | Self::DestinationsRequired
-            | Self::NetworkLacks { .. }
-            | Self::VrfIncomplete { .. }
-            | Self::VrfDisagrees { .. }
-            | Self::VrfNameTaken { .. }
-            | Self::VlanTaken { .. }
-            | Self::VniTaken { .. }
-            | Self::DeviceNameTaken { .. }
-            | Self::NetworksOverlap { .. }
-            | Self::NameTooLong { .. }
-            | Self::AddressTaken { .. }
-            | Self::NoHostAddress { .. }
-            | Self::TooFewAddresses { .. }
-            | Self::NetworkTaken { .. }
-            | Self::PoolTaken { .. }
-            | Self::NeedsLegacyFlavour { .. }
-            | Self::NoVniLeft
-            | Self::MtuTooSmall { .. }
-            | Self::NoGateway { .. }
-            | Self::SourceAmbiguous { .. }
-            | Self::PrefixInTwoVrfs { .. }
-            | Self::SourcesTooDeep { .. }
-            | Self::NetworkHasVni { .. }
-            | Self::VrfWithoutFabric { .. }
-            | Self::PrefixByTwoNextHops { .. }
-            | Self::NextHopOutside { .. }
-            | Self::NodeIpsRequired
-            | Self::HostRouteTaken { .. }
-            | Self::InterfaceInUse { .. }
-            | Self::SriovSeveralVrfs { .. }
-            | Self::PeerTaken { .. }
-            | Self::PeeringWithoutGateway { .. }
-            | Self::NoWayToPeer { .. }
-            | Self::TimersDoNotFit
-            | Self::WorkloadAsRequired
-            | Self::GatewayRequired
-            | Self::InboundHasPool { .. }
-            | Self::InboundsApart { .. }
-            | Self::TrunkRequired
-            | Self::LowLevelConflict { .. }
-            | Self::MirrorVrfLoopbacks { .. }
-            | Self::MirrorVrfMissing { .. }
-            | Self::LoopbackMissing { .. }
-            | Self::LoopbackDisagrees { .. }
-            | Self::LoopbackNameReserved { .. }
-            | Self::NoPool { .. }
-            | Self::WrongReference { .. }
-            | Self::NothingToMirror { .. }
-            | Self::MirrorOfItself { .. }
-            | Self::MatchesNothing { .. }
-            | Self::TunnelTaken { .. }
-            | Self::NameTaken { .. }
-            | Self::LineTwice { .. }
-            | Self::SeqTwice { .. }
-            | Self::NeighborInVtepPool { .. }
-            | Self::VtepPoolsOverlap { .. }
-            | Self::SecondUnderlay { .. } => true,
-            Self::UnknownField
-            | Self::Duplicate
-            | Self::NoDestination
-            | Self::VrfNotOnNode { .. }
-            | Self::NoUnderlay { .. }
-            | Self::PoolExhausted { .. }
-            | Self::MtuTooLarge { .. }
-            | Self::InterfaceNotFound { .. }
-            | Self::PeeringNowhere { .. }
-            | Self::LoopbackNotOnNode { .. }
-            | Self::AddressGivenTwice { .. }
-            | Self::TunnelFamilies { .. }
-            | Self::NotCompiledYet { .. }
-            | Self::NoEffect { .. } => false,
         }
     }
 }

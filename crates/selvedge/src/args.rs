@@ -75,7 +75,7 @@ pub(crate) struct Compile {
 pub(crate) struct Plan {
     #[command(flatten)]
     pub(crate) input: Input,
-    /// What shall be: file, directory or - for standard input; may be given many times
+    /// Manifests after the change: file, directory or - for standard input; may be given many times
     #[arg(long = "to", required = true, value_name = "PATH")]
     pub(crate) to: Vec<PathBuf>,
     /// Form of the output

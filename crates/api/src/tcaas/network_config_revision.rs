@@ -128,8 +128,8 @@ pub struct NetworkConfigRevisionStatus {
     /// How many nodes could not take the revision.
     #[serde(default)]
     pub failed: u32,
-    /// How many nodes keep the config that they have, because the new one would take away their Underlay or all their VRFs and nobody has
-    /// approved that.
+    /// How many nodes keep the config that they have, because the new one removes their Underlay or all their VRFs and is not
+    /// approved yet.
     #[serde(default)]
     pub unapproved: u32,
     /// The first of them, and what it would lose.

@@ -47,7 +47,7 @@ pub const HEALTHY: &str = "Healthy";
 /// Type of the condition that says whether the node lacks something that its config asks for.
 pub const DEGRADED: &str = "Degraded";
 
-/// Type of the condition that says whether somebody keeps changing what Selvedge configures.
+/// Type of the condition that says whether another program or a user keeps changing what Selvedge configures.
 pub const DRIFTING: &str = "Drifting";
 
 /// Annotation that makes a node try a config again that it has taken back; each new value counts once.

@@ -60,25 +60,15 @@ where
     assert!(missing.is_empty(), "no example of {kind} shows {missing:?}");
 }
 
-/// The same for a kind whose status repeats the spec in effect.
-fn full_in_effect<K>(examples: &[Value])
-where
-    K: CustomResourceExt
-        + Resource<DynamicType = ()>
-        + JsonSchema
-        + Serialize
-        + DeserializeOwned
-        + Debug
-        + PartialEq,
-{
-    let mut examples = examples.to_vec();
+/// Examples of a kind whose status repeats the spec in effect.
+fn in_effect(mut examples: Vec<Value>) -> Vec<Value> {
     for example in &mut examples {
         let spec = example["spec"].clone();
         if let Some(status) = example.get_mut("status") {
             status["inEffect"] = spec;
         }
     }
-    full::<K>(&examples);
+    examples
 }
 
 fn show(path: &str, value: &Value, paths: &mut BTreeSet<String>) {
@@ -137,17 +127,17 @@ fn matched() -> Value {
 
 #[test]
 fn vrf_is_full() {
-    full_in_effect::<Vrf>(&[json!({
+    full::<Vrf>(&in_effect(vec![json!({
         "spec": {"vrf": "m2m_enc", "vni": 10100, "routeTarget": "64500:10100", "loopbacks": loopbacks()},
         "status": {
             "observedGeneration": 3, "referenceCount": 2, "vni": 10100, "routeTarget": "64500:10100", "conditions": conditions(),
         },
-    })]);
+    })]));
 }
 
 #[test]
 fn network_is_full() {
-    full_in_effect::<Network>(&[json!({
+    full::<Network>(&in_effect(vec![json!({
         "spec": {
             "ipv4": {"cidr": "198.51.100.0/24", "prefixLength": 28},
             "ipv6": {"cidr": "2001:db8:100::/48", "prefixLength": 64},
@@ -159,7 +149,7 @@ fn network_is_full() {
             "allocatedSlices": [{"name": "vlan100", "ipv4": "198.51.100.0/28", "ipv6": "2001:db8:100::/64"}],
             "conditions": conditions(),
         },
-    })]);
+    })]));
 }
 
 #[test]
@@ -171,15 +161,15 @@ fn a_network_is_managed_unless_it_says_otherwise() {
 #[test]
 fn destination_is_full() {
     let status = json!({"observedGeneration": 3, "referenceCount": 3, "conditions": conditions()});
-    full_in_effect::<Destination>(&[
+    full::<Destination>(&in_effect(vec![
         json!({"spec": {"vrfRef": "m2m-enc", "prefixes": ["198.51.100.0/27", "::/0"]}, "status": status}),
         json!({"spec": {"nextHop": {"ipv4": "198.51.100.1", "ipv6": "2001:db8:100::1"}, "prefixes": ["0.0.0.0/0"]}}),
-    ]);
+    ]));
 }
 
 #[test]
 fn layer2_attachment_is_full() {
-    full_in_effect::<Layer2Attachment>(&[json!({
+    full::<Layer2Attachment>(&in_effect(vec![json!({
         "spec": {
             "networkRef": "secure-net", "destinations": selector(), "nodeSelector": selector(), "interfaceRef": "bond0",
             "interfaceName": "xyz", "mtu": 1500, "disableAnycast": true, "disableNeighborSuppression": true,
@@ -202,12 +192,12 @@ fn layer2_attachment_is_full() {
             },
             "matchedDestinations": matched(), "conditions": conditions(),
         },
-    })]);
+    })]));
 }
 
 #[test]
 fn inbound_is_full() {
-    full_in_effect::<Inbound>(&[
+    full::<Inbound>(&in_effect(vec![
         json!({
             "spec": {
                 "networkRef": "ingress-net", "destinations": selector(), "nodeSelector": selector(), "count": 2, "poolName": "my-pool",
@@ -220,7 +210,7 @@ fn inbound_is_full() {
             },
         }),
         json!({"spec": {"networkRef": "ingress-net", "addresses": addresses(), "advertisement": {"type": "bgp"}}}),
-    ]);
+    ]));
 }
 
 #[test]
@@ -236,7 +226,7 @@ fn an_inbound_is_announced_by_bgp_unless_it_says_otherwise() {
 
 #[test]
 fn outbound_is_full() {
-    full_in_effect::<Outbound>(&[
+    full::<Outbound>(&in_effect(vec![
         json!({
             "spec": {
                 "networkRef": "egress-net", "destinations": selector(), "nodeSelector": selector(), "replicas": 2, "count": 3,
@@ -247,12 +237,12 @@ fn outbound_is_full() {
             },
         }),
         json!({"spec": {"networkRef": "egress-net", "addresses": addresses()}}),
-    ]);
+    ]));
 }
 
 #[test]
 fn bgp_neighbor_is_full() {
-    full_in_effect::<BgpNeighbor>(&[json!({
+    full::<BgpNeighbor>(&in_effect(vec![json!({
         "spec": {
             "allowedInbounds": [{"name": "bgp-transfer"}], "advertiseTransferNetwork": true, "holdTime": "1m30s",
             "keepaliveTime": "30s", "maximumPrefixes": 10, "workloadAS": "64512",
@@ -262,7 +252,7 @@ fn bgp_neighbor_is_full() {
             "neighborASNumber": 124, "workloadASNumber": 123, "holdTime": "1m30s", "keepaliveTime": "30s", "maximumPrefixes": 10,
             "workloadIPs": ["169.254.128.1", "fd00:5e1f:ed6e::1"], "conditions": conditions(),
         },
-    })]);
+    })]));
 }
 
 #[test]
@@ -290,7 +280,7 @@ fn an_empty_workload_as_is_one_that_is_not_said() {
 
 #[test]
 fn pod_network_is_full() {
-    full_in_effect::<PodNetwork>(&[json!({
+    full::<PodNetwork>(&in_effect(vec![json!({
         "spec": {
             "networkRef": "pod-extra-net", "destinations": selector(), "nodeSelector": selector(),
             "routes": [{"prefixes": ["198.51.100.64/26"]}], "communities": ["64500:999"],
@@ -298,22 +288,22 @@ fn pod_network_is_full() {
         "status": {
             "observedGeneration": 3, "matchedDestinations": matched(), "ipPools": ["example-pool"], "conditions": conditions(),
         },
-    })]);
+    })]));
 }
 
 #[test]
 fn collector_is_full() {
-    full_in_effect::<Collector>(&[json!({
+    full::<Collector>(&in_effect(vec![json!({
         "spec": {"address": "192.0.2.100", "protocol": "l3gre", "key": 1001, "mirrorVRF": {"name": "mirror-vrf"}},
         "status": {
             "observedGeneration": 3, "greInterface": "gre.mir", "referenceCount": 2, "activeNodes": 3, "conditions": conditions(),
         },
-    })]);
+    })]));
 }
 
 #[test]
 fn traffic_mirror_is_full() {
-    full_in_effect::<TrafficMirror>(&[json!({
+    full::<TrafficMirror>(&in_effect(vec![json!({
         "spec": {
             "source": {"kind": "Layer2Attachment", "name": "vlan100"}, "collector": "prod-collector", "direction": "ingress",
             "trafficMatch": {
@@ -321,7 +311,7 @@ fn traffic_mirror_is_full() {
             },
         },
         "status": {"observedGeneration": 3, "activeNodes": 3, "conditions": conditions()},
-    })]);
+    })]));
 }
 
 #[test]

@@ -26,7 +26,7 @@ const API_VERSION: &str = "ipam.cluster.x-k8s.io/v1beta2";
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IpAddressClaimSpec {
-    /// The pool it shall come from.
+    /// The pool of the address.
     pub pool_ref: PoolRef,
 }
 

@@ -99,7 +99,7 @@ pub enum Obstacle {
         object: ObjectRef,
         /// The claim of the address.
         claim: String,
-        /// The pool that it shall come from.
+        /// The pool of the address.
         pool: String,
     },
     /// No table routes from one object to another.

@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     let (before, after) = (input::read(&args.input.paths)?, input::read(&args.to)?);
     anyhow::ensure!(
         !after.origins.is_empty() || !after.unknown.is_empty(),
-        "there is no object of Selvedge and no Node in what --to names: a plan to remove everything is not made"
+        "--to contains no object of Selvedge and no Node: a plan to remove everything is not made; check the path"
     );
     // What cannot be read may be any object: without it, a plan would remove what it stands for.
     if !before.unknown.is_empty() || !after.unknown.is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
             unread,
             &Running::new(&unread.snapshot).compilation,
         )?;
-        output::note("no plan: not all documents can be read");
+        output::note("no plan: some documents cannot be read; correct the errors above");
         return Ok(Verdict::Problems);
     }
     // As a cluster would: who has an address, a number or a last good state keeps it.

@@ -1,8 +1,6 @@
 //! Ring 1: what a mistake in a running cluster costs, as a plan shows it: nothing.
 
-use std::io::Write as _;
-
-use crate::support::selvedge;
+use crate::ring1_plan;
 
 const RUNNING: &str = r#"
 apiVersion: v1
@@ -86,21 +84,11 @@ metadata: {name: store}
 spec: {networkRef: store-net, interfaceName: store, interfaceRef: bond1, mtu: 1500}
 "#;
 
-/// What `plan` says, on both streams, when the cluster that runs everything above is edited.
+/// What `plan` says, errors first, when the cluster that runs everything above is edited.
 fn plan(new: &str) -> anyhow::Result<String> {
-    let file = |text: &str| -> anyhow::Result<tempfile::NamedTempFile> {
-        let mut file = tempfile::Builder::new().suffix(".yaml").tempfile()?;
-        file.write_all(text.as_bytes())?;
-        Ok(file)
-    };
-    let (old, new) = (file(RUNNING)?, file(new)?);
-    let path = |file: &tempfile::NamedTempFile| file.path().display().to_string();
-    let output = selvedge(&["plan", "-f", &path(&old), "--to", &path(&new)], "")?;
-    Ok(format!(
-        "{}{}",
-        String::from_utf8(output.stderr)?,
-        String::from_utf8(output.stdout)?
-    ))
+    let output = ring1_plan::plan(RUNNING, new, &[])?;
+    let text = [output.stderr, output.stdout].concat();
+    Ok(String::from_utf8(text)?)
 }
 
 fn edited(from: &str, to: &str) -> anyhow::Result<String> {
@@ -108,7 +96,7 @@ fn edited(from: &str, to: &str) -> anyhow::Result<String> {
     Ok(RUNNING.replace(from, to))
 }
 
-/// Mistakes of tenants and of those who run the fabric: what is written, what becomes of it, and what is said.
+/// Mistakes in objects of tenants and of the fabric: the text, what it is replaced by, and the expected message.
 const OF_TENANTS: &[(&str, &str, &str)] = &[
     // An older tenant comes to a node on which a younger one runs the VLAN.
     (
@@ -228,7 +216,7 @@ fn a_destination_that_is_relabelled_is_withdrawn_even_beside_a_mistake() -> anyh
 fn no_plan_is_made_of_documents_that_cannot_be_read_or_of_none() -> anyhow::Result<()> {
     let broken = plan(&edited("vlan: 106}", "vlan: 106")?)?;
     assert!(
-        broken.ends_with("no plan: not all documents can be read\n"),
+        broken.ends_with("no plan: some documents cannot be read; correct the errors above\n"),
         "{broken}"
     );
     let other_version = plan(&RUNNING.replacen(
@@ -237,7 +225,8 @@ fn no_plan_is_made_of_documents_that_cannot_be_read_or_of_none() -> anyhow::Resu
         1,
     ))?;
     assert!(
-        other_version.ends_with("no plan: not all documents can be read\n"),
+        other_version
+            .ends_with("no plan: some documents cannot be read; correct the errors above\n"),
         "{other_version}"
     );
     let empty = plan("")?;

@@ -121,7 +121,7 @@ spec: {networkRef: a-net, count: 2, destinations: {matchLabels: {zone: m2m}}, ad
 "#;
 
 /// Plans from one set of manifests to another.
-fn plan(before: &str, after: &str, more: &[&str]) -> anyhow::Result<Output> {
+pub(crate) fn plan(before: &str, after: &str, more: &[&str]) -> anyhow::Result<Output> {
     let file = |text: &str| -> anyhow::Result<tempfile::NamedTempFile> {
         let mut file = tempfile::Builder::new().suffix(".yaml").tempfile()?;
         file.write_all(text.as_bytes())?;
