@@ -15,7 +15,7 @@ use crate::{
     lower::LowLevelObject,
     problem::Problem,
     rollout::Progress,
-    snapshot::{Insertion, ObjectRef, Snapshot},
+    snapshot::{Insertion, ObjectRef, Snapshot, VrfPool},
     status::Status,
 };
 
@@ -23,6 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Compiler {
     snapshot: Snapshot,
+    vrfs: VrfPool,
     worlds: Worlds,
 }
 
@@ -75,7 +76,11 @@ impl Compiler {
     /// A compiler of these objects.
     pub fn new(snapshot: Snapshot) -> Self {
         let worlds = Worlds::new(&snapshot);
-        Self { snapshot, worlds }
+        Self {
+            snapshot,
+            vrfs: VrfPool::default(),
+            worlds,
+        }
     }
 
     /// All objects as they are now.
@@ -101,10 +106,13 @@ impl Compiler {
     }
 
     /// Adds an object, or puts it in the place of the same object.
-    pub fn put(&mut self, Prepared { subject, new }: Prepared) {
+    pub fn put(&mut self, Prepared { subject, mut new }: Prepared) {
         let is_same = self.snapshot.has_same(&new, &subject)
             && self.unreadable(&subject).eq(new.unreadable.iter());
         if !is_same {
+            for config in new.node_network_configs.values_mut() {
+                self.vrfs.share(&mut config.spec);
+            }
             self.snapshot.remove(&subject);
             self.snapshot.absorb(new);
             self.worlds.note(&self.snapshot, &subject);

@@ -86,11 +86,11 @@ pub struct Shared {
     /// Segments, by VLAN.
     pub layer2s: BTreeMap<String, Layer2>,
     /// The cluster's VRF.
-    pub cluster_vrf: Option<Vrf>,
+    pub cluster_vrf: Option<Arc<Vrf>>,
     /// VRFs of the fabric, by name.
-    pub fabric_vrfs: BTreeMap<String, Vrf>,
+    pub fabric_vrfs: BTreeMap<String, Arc<Vrf>>,
     /// VRFs of the nodes alone, by name.
-    pub local_vrfs: BTreeMap<String, Vrf>,
+    pub local_vrfs: BTreeMap<String, Arc<Vrf>>,
     /// VLANs on devices of the host's own, by device.
     pub host_vlans: BTreeMap<String, HostVlan>,
     /// Loopbacks of the host, by device.
@@ -163,7 +163,7 @@ impl NodeConfig {
         };
         if let Some(mtu) = self.vrf_mtu {
             for vrf in spec.vrfs_mut().filter(|vrf| vrf.devices.vxlan.is_some()) {
-                vrf.mtu = mtu;
+                Arc::make_mut(vrf).mtu = mtu;
             }
         }
         self.mirrors.insert_into(&mut spec);

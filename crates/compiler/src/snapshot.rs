@@ -5,6 +5,7 @@
 
 mod kind;
 mod metadata;
+mod pool;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use api::{
 use serde::{Deserialize as _, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::Value;
 
+pub(crate) use self::pool::VrfPool;
 pub use self::{
     kind::{IntentKind, Kind, Lookup, Role},
     read::REQUIRED,

@@ -9,7 +9,7 @@ mod peer;
 mod underlay;
 mod vrf;
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use api::{
     tcaas::node_network_config::{CONTRACT_VERSION, NodeNetworkConfigSpec, Vrf},
@@ -78,7 +78,7 @@ pub fn desired(
     }
     let vrfs: Vec<(String, Option<&str>, &Vrf)> = cluster_vrf
         .iter()
-        .map(|vrf| ("clusterVRF".to_owned(), None, vrf))
+        .map(|vrf| ("clusterVRF".to_owned(), None, &**vrf))
         .chain(keyed("fabricVRFs", fabric_vrfs))
         .chain(keyed("localVRFs", local_vrfs))
         .collect();
@@ -105,10 +105,10 @@ pub fn desired(
 
 fn keyed<'a>(
     list: &'a str,
-    vrfs: &'a BTreeMap<String, Vrf>,
+    vrfs: &'a BTreeMap<String, Arc<Vrf>>,
 ) -> impl Iterator<Item = (String, Option<&'a str>, &'a Vrf)> {
     vrfs.iter()
-        .map(move |(key, vrf)| (format!("{list}[{key}]"), Some(key.as_str()), vrf))
+        .map(move |(key, vrf)| (format!("{list}[{key}]"), Some(key.as_str()), &**vrf))
 }
 
 /// A configuration in the making.

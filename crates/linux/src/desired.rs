@@ -14,6 +14,7 @@ mod vrf;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    sync::Arc,
 };
 
 use api::{
@@ -150,7 +151,7 @@ pub fn desired(config: &NodeNetworkConfigSpec) -> Result<Desired, Vec<Unsupporte
     }
     let vrfs: Vec<(String, &Vrf)> = cluster_vrf
         .iter()
-        .map(|vrf| ("clusterVRF".to_owned(), vrf))
+        .map(|vrf| ("clusterVRF".to_owned(), &**vrf))
         .chain(keyed("fabricVRFs", fabric_vrfs))
         .chain(keyed("localVRFs", local_vrfs))
         .collect();
@@ -171,9 +172,9 @@ pub fn desired(config: &NodeNetworkConfigSpec) -> Result<Desired, Vec<Unsupporte
 
 fn keyed<'a>(
     list: &'static str,
-    vrfs: &'a BTreeMap<String, Vrf>,
+    vrfs: &'a BTreeMap<String, Arc<Vrf>>,
 ) -> impl Iterator<Item = (String, &'a Vrf)> {
-    let path = move |(name, vrf): (&String, &'a Vrf)| (format!("{list}.{name}"), vrf);
+    let path = move |(name, vrf): (&String, &'a Arc<Vrf>)| (format!("{list}.{name}"), &**vrf);
     vrfs.iter().map(path)
 }
 
@@ -221,6 +222,7 @@ impl<'a> Builder<'a> {
             .fabric_vrfs
             .get(name)
             .or_else(|| config.local_vrfs.get(name))
+            .map(|vrf| &**vrf)
             .or_else(|| config.vrfs().find(|vrf| vrf.devices.vrf.as_str() == name))
     }
 }

@@ -10,7 +10,7 @@ mod layer2;
 mod underlay;
 mod vrf;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -91,21 +91,21 @@ pub struct NodeNetworkConfigSpec {
         rename = "clusterVRF",
         skip_serializing_if = "Option::is_none"
     )]
-    pub cluster_vrf: Option<Vrf>,
+    pub cluster_vrf: Option<Arc<Vrf>>,
     /// VRFs that reach into the fabric, by name.
     #[serde(
         default,
         rename = "fabricVRFs",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
-    pub fabric_vrfs: BTreeMap<String, Vrf>,
+    pub fabric_vrfs: BTreeMap<String, Arc<Vrf>>,
     /// VRFs of this node alone, which steer traffic by its source, by name.
     #[serde(
         default,
         rename = "localVRFs",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
-    pub local_vrfs: BTreeMap<String, Vrf>,
+    pub local_vrfs: BTreeMap<String, Arc<Vrf>>,
     /// VLANs on devices of the host's own, without the fabric, by the name of the device that is made.
     #[serde(
         default,
@@ -132,10 +132,11 @@ impl NodeNetworkConfigSpec {
             .iter()
             .chain(self.fabric_vrfs.values())
             .chain(self.local_vrfs.values())
+            .map(|vrf| &**vrf)
     }
 
     /// The same, to be changed.
-    pub fn vrfs_mut(&mut self) -> impl Iterator<Item = &mut Vrf> {
+    pub fn vrfs_mut(&mut self) -> impl Iterator<Item = &mut Arc<Vrf>> {
         self.cluster_vrf
             .iter_mut()
             .chain(self.fabric_vrfs.values_mut())

@@ -87,6 +87,7 @@ impl NodeMirrors {
             let Some(vrf) = spec.fabric_vrfs.get_mut(vrf) else {
                 continue;
             };
+            let vrf = Arc::make_mut(vrf);
             let address = IpNet::from(*address);
             let ip_addresses = vec![HostCidr::new(address)];
             vrf.loopbacks
@@ -98,7 +99,8 @@ impl NodeMirrors {
         }
         for ((vrf, device), (_, gre)) in &self.tunnels {
             if let Some(vrf) = spec.fabric_vrfs.get_mut(vrf) {
-                vrf.gres.insert(device.clone(), gre.clone());
+                let gres = &mut Arc::make_mut(vrf).gres;
+                gres.insert(device.clone(), gre.clone());
             }
         }
         for rule in &self.rules {
@@ -109,7 +111,7 @@ impl NodeMirrors {
                 }
                 Place::Vrf(vrf) => {
                     let vrf = spec.fabric_vrfs.get_mut(vrf);
-                    vrf.map(|vrf| &mut vrf.mirror_acls)
+                    vrf.map(|vrf| &mut Arc::make_mut(vrf).mirror_acls)
                 }
             };
             // The same builder of two people is one copy.
@@ -123,7 +125,7 @@ impl NodeMirrors {
 /// A config without its mirrors: what is left changes forwarding.
 pub(crate) fn without(spec: &NodeNetworkConfigSpec) -> Cow<'_, NodeNetworkConfigSpec> {
     let has_rules = |segment: &Layer2| !segment.mirror_acls.is_empty();
-    let has_mirrors = |vrf: &Vrf| {
+    let has_mirrors = |vrf: &Arc<Vrf>| {
         !(vrf.mirror_acls.is_empty() && vrf.gres.is_empty() && vrf.loopbacks.is_empty())
     };
     if !spec.layer2s.values().any(has_rules) && !spec.fabric_vrfs.values().any(has_mirrors) {
@@ -133,7 +135,9 @@ pub(crate) fn without(spec: &NodeNetworkConfigSpec) -> Cow<'_, NodeNetworkConfig
     for segment in spec.layer2s.values_mut() {
         segment.mirror_acls.clear();
     }
-    for vrf in spec.fabric_vrfs.values_mut() {
+    let vrfs = spec.fabric_vrfs.values_mut();
+    for vrf in vrfs.filter(|vrf| has_mirrors(vrf)) {
+        let vrf = Arc::make_mut(vrf);
         vrf.mirror_acls.clear();
         vrf.gres.clear();
         let loopbacks = std::mem::take(&mut vrf.loopbacks);

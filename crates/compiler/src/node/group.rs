@@ -215,10 +215,8 @@ impl Index for TablesInUse {
     fn entries(view: &View<'_>, node: &Key) -> Vec<((String, u32), ())> {
         let config = view.spec::<kinds::NodeNetworkConfig>(node);
         let vrfs = config.iter().flat_map(|config| config.vrfs());
-        let table = |vrf: &api::tcaas::node_network_config::Vrf| {
-            ((vrf.devices.vrf.to_string(), vrf.table), ())
-        };
-        vrfs.map(table).collect()
+        let tables = vrfs.map(|vrf| ((vrf.devices.vrf.to_string(), vrf.table), ()));
+        tables.collect()
     }
 }
 
@@ -484,8 +482,10 @@ fn shared(
             .into_iter()
             .map(|(_, _, segment)| (segment.vlan.to_string(), segment))
             .collect(),
-        cluster_vrf: Some(cluster_vrf),
-        fabric_vrfs,
+        cluster_vrf: Some(Arc::new(cluster_vrf)),
+        fabric_vrfs: (fabric_vrfs.into_iter())
+            .map(|(name, vrf)| (name, Arc::new(vrf)))
+            .collect(),
         local_vrfs: steering.local_vrfs(cluster, tables),
         steering: steering.why.clone(),
         addressed: BTreeSet::new(),

@@ -4,7 +4,10 @@
 //! packet means. Each of the two then gets a local VRF `s-<vrf>`, which knows the VRF's routes and the cluster's own, and rules
 //! send the packets of each source there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use api::{
     tcaas::{
@@ -277,7 +280,7 @@ impl Steering {
         &self,
         cluster: &str,
         tables: &BTreeMap<String, u32>,
-    ) -> BTreeMap<String, Vrf> {
+    ) -> BTreeMap<String, Arc<Vrf>> {
         let import = |from: &str| VrfImport {
             from_vrf: from.to_owned(),
             filter: Filter::default_to(ActionType::Accept),
@@ -290,7 +293,7 @@ impl Steering {
                 redistribute: None::<Redistribute>,
                 ..vrfs::plain_vrf(name.as_str(), *table, false)
             };
-            Some((name.to_string(), local))
+            Some((name.to_string(), Arc::new(local)))
         };
         self.vrfs().into_iter().filter_map(local).collect()
     }

@@ -56,7 +56,9 @@ impl Complaints {
 
     fn node(&mut self, spec: &NodeNetworkConfigSpec) {
         let cluster = spec.cluster_vrf.iter();
-        let mut vrfs: Vrfs<'_> = cluster.map(|vrf| (vrf.devices.vrf.as_str(), vrf)).collect();
+        let mut vrfs: Vrfs<'_> = cluster
+            .map(|vrf| (vrf.devices.vrf.as_str(), &**vrf))
+            .collect();
         for (name, vrf) in spec.fabric_vrfs.iter().chain(&spec.local_vrfs) {
             let other = vrfs.insert(name, vrf);
             self.unless(other.is_none(), format!("VRF {name} twice"));
@@ -217,7 +219,7 @@ impl Complaints {
         let is_cluster = spec
             .cluster_vrf
             .as_ref()
-            .is_some_and(|one| std::ptr::eq(one, vrf));
+            .is_some_and(|one| std::ptr::eq(&**one, vrf));
         let near = self.near(spec, name, vrf, is_cluster);
         for import in &vrf.vrf_imports {
             let from = import.from_vrf.as_str();

@@ -7,6 +7,11 @@ use crate::{
     diff,
 };
 
+/// The node's VRF, to be changed.
+fn red(spec: &mut NodeNetworkConfigSpec) -> &mut Vrf {
+    Arc::make_mut(spec.fabric_vrfs.get_mut("red").unwrap())
+}
+
 /// A node with one VRF that has these fields besides the needed ones.
 fn node(fields: &Value) -> NodeNetworkConfigSpec {
     let mut vrf = json!({"table": 1, "devices": {"vrf": "red"}, "mtu": 9000, "vni": 7});
@@ -313,8 +318,7 @@ fn a_leak_that_takes_the_mark_of_the_fabric_off_is_refused() {
         let mut spec = permissive();
         let filter = json!({"defaultAction": {"type": "accept", "modifyRoute": modify}});
         let import = json!({"fromVrf": "blue", "filter": filter});
-        spec.fabric_vrfs.get_mut("red").unwrap().vrf_imports =
-            vec![serde_json::from_value(import).unwrap()];
+        red(&mut spec).vrf_imports = vec![serde_json::from_value(import).unwrap()];
         assert_eq!(
             refused(&spec, FrrVersion::NEWEST),
             ["fabricVRFs[red].vrfImports[0].filter.defaultAction.modifyRoute"]
@@ -400,7 +404,7 @@ fn workloads_lose_extended_and_well_known_communities_before_any_rule() {
 fn a_rule_about_a_community_that_workloads_cannot_attach_is_refused() {
     let mut spec = permissive();
     let item = json!({"matcher": {"bgpCommunity": {"community": "65535:666", "exactMatch": false}}, "action": {"type": "reject"}});
-    let peer = &mut spec.fabric_vrfs.get_mut("red").unwrap().bgp_peers[0];
+    let peer = &mut red(&mut spec).bgp_peers[0];
     let filter = peer.ipv4.as_mut().unwrap().import_filter.as_mut().unwrap();
     filter.items = vec![serde_json::from_value(item).unwrap()];
     assert_eq!(
@@ -414,7 +418,7 @@ fn workloads_have_limits_and_leaves_have_safe_defaults() {
     let mut spec = permissive();
     let underlay = spec.underlay.as_mut().unwrap();
     underlay.neighbors[0].bfd = Some(nnc::Bfd::default());
-    let peer = &mut spec.fabric_vrfs.get_mut("red").unwrap().bgp_peers[0];
+    let peer = &mut red(&mut spec).bgp_peers[0];
     peer.ipv4.as_mut().unwrap().max_prefixes = Some(7);
     let config = made(&spec);
     let red = &config.bgp[&Some("red".parse().unwrap())];
