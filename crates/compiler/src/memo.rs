@@ -166,6 +166,11 @@ impl Memo {
         }
     }
 
+    /// Makes room for so many values of an input.
+    pub(crate) fn reserve<I: Input>(&mut self, count: usize) {
+        self.table::<I, input::InputTable<I>>().reserve(count);
+    }
+
     /// Sets an input, or takes it away.
     pub(crate) fn set<I: Input>(&mut self, key: &I::Key, value: Option<I::Value>) {
         assert!(

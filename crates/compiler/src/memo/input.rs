@@ -71,6 +71,11 @@ impl<I: Input> Default for InputTable<I> {
 }
 
 impl<I: Input> InputTable<I> {
+    /// Makes room for so many values.
+    pub(super) fn reserve(&self, count: usize) {
+        self.0.borrow_mut().entries.reserve(count);
+    }
+
     /// Sets a value; gives what that changes for readers.
     pub(super) fn set(&self, key: &I::Key, value: Option<I::Value>) -> Vec<SlotId> {
         let mut values = self.0.borrow_mut();

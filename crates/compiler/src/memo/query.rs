@@ -30,9 +30,16 @@ pub(super) struct QueryTable<Q: Query>(RefCell<Answers<Q>>);
 
 struct Answers<Q: Query> {
     /// The places of the keys among the entries: each key is in memory once.
-    places: HashTable<u32>,
+    places: HashTable<Place>,
     entries: Vec<Option<Entry<Q>>>,
     free: Vec<usize>,
+}
+
+/// The place of a key among the entries. Its hash is kept: a table that grows need not look at every key in memory again.
+#[derive(Clone, Copy)]
+struct Place {
+    hash: u64,
+    local: u32,
 }
 
 struct Entry<Q: Query> {
@@ -131,11 +138,12 @@ impl<Q: Query> Answers<Q> {
     }
 
     fn find(&self, key: &Q::Key) -> Option<(usize, &Entry<Q>)> {
-        let is_it = |local: &u32| {
-            let entry = self.entry(*local as usize);
-            entry.is_some_and(|entry| entry.key == *key)
+        let hash = hash(key);
+        let is_it = |place: &Place| {
+            let has_key = |entry: &Entry<Q>| entry.key == *key;
+            place.hash == hash && self.entry(place.local as usize).is_some_and(has_key)
         };
-        let local = *self.places.find(hash(key), is_it)? as usize;
+        let local = self.places.find(hash, is_it)?.local as usize;
         Some((local, self.entry(local)?))
     }
 
@@ -160,7 +168,7 @@ impl<Q: Query> Answers<Q> {
 
     fn insert(&mut self, key: &Q::Key, slot: impl FnOnce(usize) -> SlotId) -> (SlotId, usize) {
         let local = self.free.pop().unwrap_or(self.entries.len());
-        let Ok(place) = u32::try_from(local) else {
+        let Ok(number) = u32::try_from(local) else {
             unreachable!("four billion values do not fit into memory")
         };
         let slot = slot(local);
@@ -173,13 +181,11 @@ impl<Q: Query> Answers<Q> {
             Some(place) => *place = entry,
             None => self.entries.push(entry),
         }
-        let Self {
-            places, entries, ..
-        } = self;
-        places.insert_unique(hash(key), place, |local| {
-            let entry = entries.get(*local as usize).and_then(Option::as_ref);
-            entry.map_or(0, |entry| hash(&entry.key))
-        });
+        let place = Place {
+            hash: hash(key),
+            local: number,
+        };
+        self.places.insert_unique(place.hash, place, |one| one.hash);
         (slot, local)
     }
 }
@@ -220,7 +226,7 @@ impl<Q: Query> Table for QueryTable<Q> {
         let mut answers = self.0.borrow_mut();
         let entry = answers.entries.get_mut(local).and_then(Option::take);
         if let Some(entry) = entry {
-            let is_it = |place: &u32| *place as usize == local;
+            let is_it = |place: &Place| place.local as usize == local;
             if let Ok(place) = answers.places.find_entry(hash(&entry.key), is_it) {
                 place.remove();
             }
