@@ -3,6 +3,8 @@
 //! A node's config is made from this content and the node's labels alone, never from live objects, so that a stored
 //! revision gives the same config tomorrow.
 
+pub mod stored;
+
 use std::sync::Arc;
 
 use api::{

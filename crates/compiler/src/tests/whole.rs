@@ -25,6 +25,20 @@ proptest! {
     }
 
     #[test]
+    fn a_stored_revision_compiles_into_the_configs_that_nodes_have_in_it(world in everything()) {
+        let first = compile(&snapshot(&world));
+        let running = remembering(&world, &first);
+        let first = compile(&running);
+        let running = remembering(&world, &first);
+        let stored = first.revision.spec(&first.objects);
+        let restored = revision::stored::nodes(&stored, &running, &first);
+        for (node, config) in &first.nodes {
+            let restored = restored.get(node).map(|config| config.content());
+            prop_assert_eq!(restored, Some(config.content()), "node {}", node);
+        }
+    }
+
+    #[test]
     fn an_intent_that_is_not_in_effect_says_why(world in everything()) {
         let snapshot = snapshot(&world);
         let compilation = compile(&snapshot);
