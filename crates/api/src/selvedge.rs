@@ -33,3 +33,6 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
 pub(crate) fn served() -> Vec<Served> {
     vec![Served::by_people::<Settings>()]
 }
+
+/// The namespace in which each node's agent renews a Lease that is named like the node.
+pub const AGENT_LEASES: &str = "selvedge-system";

@@ -17,7 +17,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use selvedge_compiler::{Compiler, Kind, ObjectRef, Prepared, Writes, rollout, snapshot::Key};
+use selvedge_compiler::{
+    Compiler, Kind, ObjectRef, Prepared, Writes,
+    rollout::{
+        stored,
+        waves::{self, State},
+    },
+    snapshot::Key,
+};
 use serde_json::{Value, json};
 
 use self::world::{
@@ -189,8 +196,13 @@ fn pass<'a>(compiler: &'a mut Compiler, event: &Value) -> Option<&'a Writes> {
         return None;
     }
     compiler.writes();
-    let next = rollout::next(compiler.progress());
-    assert!(next.len() <= 1, "one node after another");
+    let progress = compiler.progress().clone();
+    let (snapshot, compilation) = compiler.compile();
+    let (settings, state) = (snapshot.settings().rollout, State::default());
+    let revision = (compilation.revision.fingerprint.as_str(), &state);
+    let members = stored::members(snapshot, &settings, &progress, revision, |_| true);
+    let decision = waves::decide(&settings, &members, &state, 0);
+    assert!(decision.publish.len() <= 1, "the canary is one node");
     Some(compiler.writes())
 }
 

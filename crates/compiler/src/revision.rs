@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use api::{
     openperouter::UnderlaySpec,
-    selvedge::SettingsSpec,
+    selvedge::{Rollout, SettingsSpec},
     tcaas::{
         BgpPeeringSpec, BgpRevision, Layer2NetworkConfigurationSpec, Layer2Revision,
         NetworkConfigRevisionSpec, RevisionEntry, VrfRevision, VrfRouteConfigurationSpec,
@@ -53,7 +53,11 @@ impl Query for BaseOfAll {
     type Key = ();
     type Value = Base;
     fn compute(view: &View<'_>, (): &()) -> Base {
-        let settings = view.settings();
+        // How changes reach the nodes changes no node.
+        let settings = Arc::new(SettingsSpec {
+            rollout: Rollout::default(),
+            ..SettingsSpec::clone(&view.settings())
+        });
         let keys = view.keys::<kinds::Underlay>();
         let underlays = keys.iter().filter_map(|key| {
             let spec = view.spec::<kinds::Underlay>(key)?;

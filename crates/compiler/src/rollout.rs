@@ -1,6 +1,9 @@
 //! Who is told next. Pure: the operator only obeys.
 
-use std::collections::{BTreeMap, BTreeSet};
+#[cfg(test)]
+mod laws;
+pub mod stored;
+pub mod waves;
 
 use api::tcaas::{
     NodeNetworkConfigSpec, NodeNetworkConfigStatus, node_network_config::ConfigStatus,
@@ -87,40 +90,6 @@ pub(crate) fn answered(
 pub fn is_direct(wanted: &NodeNetworkConfigSpec, told: &NodeNetworkConfigSpec) -> bool {
     let same = wanted.revision == told.revision && wanted != told;
     same && mirror::without(wanted) == mirror::without(told)
-}
-
-/// The nodes to tell now: one after another, and nobody while one is busy or has failed.
-pub fn next(progress: &BTreeMap<String, Progress>) -> Vec<&str> {
-    if progress
-        .values()
-        .any(|node| matches!(node, Progress::Ongoing | Progress::Failed))
-    {
-        return Vec::new();
-    }
-    let queued = progress
-        .iter()
-        .filter(|(_, node)| **node == Progress::Queued);
-    queued.map(|(name, _)| name.as_str()).take(1).collect()
-}
-
-/// The order in which nodes that change are told, if each does what it is told: waves, each of which waits for the one before.
-pub fn waves(nodes: &BTreeSet<String>) -> Vec<Vec<String>> {
-    let mut queued: BTreeMap<String, Progress> = nodes
-        .iter()
-        .map(|node| (node.clone(), Progress::Queued))
-        .collect();
-    let mut waves = Vec::new();
-    loop {
-        let wave: Vec<String> = next(&queued).into_iter().map(str::to_owned).collect();
-        if wave.is_empty() {
-            return waves;
-        }
-        // A node that is ready holds up nobody and need not be asked again.
-        for node in &wave {
-            queued.remove(node);
-        }
-        waves.push(wave);
-    }
 }
 
 #[cfg(test)]
@@ -216,24 +185,5 @@ mod tests {
             ..vrf("10.0.0.0/8", true)
         };
         assert!(!is_direct(&other, &plain), "another revision has its turn");
-    }
-
-    #[test]
-    fn nodes_are_told_one_after_another_and_a_failure_stops_the_rest() {
-        let world = |nodes: &[(&str, Progress)]| {
-            nodes
-                .iter()
-                .map(|(name, p)| ((*name).to_owned(), *p))
-                .collect()
-        };
-        let queued: BTreeMap<_, _> = world(&[
-            ("a", Progress::Ready),
-            ("b", Progress::Queued),
-            ("c", Progress::Queued),
-        ]);
-        assert_eq!(next(&queued), ["b"]);
-        assert!(next(&world(&[("a", Progress::Ongoing), ("b", Progress::Queued)])).is_empty());
-        assert!(next(&world(&[("a", Progress::Failed), ("b", Progress::Queued)])).is_empty());
-        assert!(next(&world(&[("a", Progress::Ready)])).is_empty());
     }
 }

@@ -138,6 +138,8 @@ pub struct Partial {
 pub struct Meta {
     /// Its labels.
     pub labels: Labels,
+    /// Its annotations that are ours; others change often and mean nothing here.
+    pub annotations: Labels,
     /// When it was created; absent for an object that is in no cluster yet.
     pub created: Option<String>,
     /// How often its spec has changed.

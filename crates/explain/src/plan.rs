@@ -5,12 +5,15 @@ use std::{
     sync::Arc,
 };
 
-use api::{tcaas::NodeNetworkConfigSpec, value::HostCidr};
+use api::{meta::Labels, tcaas::NodeNetworkConfigSpec, value::HostCidr};
 use compiler::{
     NodeConfig,
     mirror::NodeMirrors,
-    rollout::{self, Removal},
-    snapshot::{Kind, ObjectRef},
+    rollout::{
+        Removal,
+        waves::{self, Member},
+    },
+    snapshot::{Key, Kind, ObjectRef},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -185,10 +188,18 @@ pub fn plan(before: &Trace<'_>, after: &Trace<'_>) -> Plan {
     let removals = &after.compilation.removals;
     let touched = plan.groups.iter().flat_map(|group| &group.nodes).cloned();
     let touched = touched.filter(|node| !removals.contains_key(node));
-    let (at_once, gated) =
+    let (at_once, gated): (_, BTreeSet<String>) =
         touched.partition(|node| has_same_forwarding(old.get(node), new.get(node)));
     plan.at_once = at_once;
-    plan.waves = rollout::waves(&gated);
+    let settings = after.snapshot.settings();
+    let none = Labels::new();
+    let member = |name: String| {
+        let node = after.snapshot.nodes.get(&Key::named(&name));
+        let labels = node.map_or(&none, |node| &node.meta.labels);
+        (name, Member::queued(labels, &settings.rollout))
+    };
+    let members = gated.into_iter().map(member).collect();
+    plan.waves = waves::planned(&settings.rollout, &members, new.len());
     plan.needs_approval.clone_from(removals);
     plan
 }

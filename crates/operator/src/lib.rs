@@ -11,6 +11,7 @@
 //! what is stored. If the operator stops, the nodes keep their configuration.
 
 mod kinds;
+mod leases;
 mod pass;
 mod publish;
 mod resource;

@@ -2,7 +2,7 @@
 
 use compiler::{
     Compilation, Kind, ObjectRef, Prepared, Snapshot, lower::LowLevelObject, revision,
-    snapshot::Key,
+    rollout::stored, snapshot::Key,
 };
 use kube::{
     Client,
@@ -88,7 +88,9 @@ impl<'a> Writer<'a> {
         }
         self.revision(snapshot, compilation, pass).await?;
         for node in &pass.next {
-            self.node(node, snapshot, compilation).await?;
+            let is_direct = pass.writes.nodes.get(node) == Some(&true);
+            self.node(node, snapshot, compilation, (is_direct, now))
+                .await?;
         }
         Ok(())
     }
@@ -105,7 +107,8 @@ impl<'a> Writer<'a> {
             "blockOwnerDeletion": true,
         });
         let subject = ObjectRef::named(object.kind(), object.name());
-        self.apply(subject, &object.spec(), Some(owner)).await
+        let metadata = json!({"ownerReferences": [owner]});
+        self.apply(subject, &object.spec(), metadata).await
     }
 
     async fn revision(
@@ -119,7 +122,7 @@ impl<'a> Writer<'a> {
         let before = snapshot.network_config_revisions.get(&subject.key);
         if before.is_none() {
             let spec = compilation.revision.spec(&compilation.objects);
-            self.apply(subject.clone(), &json(&spec), None).await?;
+            self.apply(subject.clone(), &json(&spec), json!({})).await?;
         }
         let status = before.and_then(|before| before.status.as_deref());
         if status != Some(&pass.rollout) {
@@ -134,6 +137,7 @@ impl<'a> Writer<'a> {
         node: &str,
         snapshot: &Snapshot,
         compilation: &Compilation,
+        (is_direct, now): (bool, &str),
     ) -> Result<(), Error> {
         let Some(config) = compilation.nodes.get(node) else {
             return Ok(());
@@ -144,7 +148,12 @@ impl<'a> Writer<'a> {
             uid.map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}));
         let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
         let spec = config.spec(&compilation.revision.fingerprint);
-        self.apply(subject, &json(&spec), owner).await?;
+        let mut annotations = json!({stored::PUBLISHED_AT: now});
+        if is_direct {
+            annotations[stored::LANE] = json!(stored::DIRECT);
+        }
+        let metadata = json!({"ownerReferences": owner.as_slice(), "annotations": annotations});
+        self.apply(subject, &json(&spec), metadata).await?;
         self.nodes.push(node.to_owned());
         Ok(())
     }
@@ -153,9 +162,9 @@ impl<'a> Writer<'a> {
         &mut self,
         subject: ObjectRef,
         spec: &Value,
-        owner: Option<Value>,
+        metadata: Value,
     ) -> Result<(), Error> {
-        let patch = Patch::Apply(document(&subject, "spec", spec, owner));
+        let patch = Patch::Apply(document(&subject, "spec", spec, metadata));
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let api = resource::at(self.client, subject.kind, &subject.key);
         match api.patch(&subject.key.name, &params, &patch).await {
@@ -168,7 +177,7 @@ impl<'a> Writer<'a> {
 
     /// Writes a status; false if the object does not exist any more.
     async fn apply_status(&mut self, subject: ObjectRef, status: &Value) -> Result<bool, Error> {
-        let patch = Patch::Apply(document(&subject, "status", status, None));
+        let patch = Patch::Apply(document(&subject, "status", status, json!({})));
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let api = resource::at(self.client, subject.kind, &subject.key);
         match api.patch_status(&subject.key.name, &params, &patch).await {
@@ -209,13 +218,8 @@ fn json(part: &impl Serialize) -> Value {
         .unwrap_or_else(|error| unreachable!("a part of an object is JSON: {error}"))
 }
 
-fn document(subject: &ObjectRef, part: &str, value: &Value, owner: Option<Value>) -> Value {
-    let mut metadata = json!({"name": subject.key.name});
-    if let Some(owner) = owner
-        && let Some(fields) = metadata.as_object_mut()
-    {
-        fields.insert("ownerReferences".to_owned(), json!([owner]));
-    }
+fn document(subject: &ObjectRef, part: &str, value: &Value, mut metadata: Value) -> Value {
+    metadata["name"] = json!(subject.key.name);
     json!({
         "apiVersion": subject.kind.api_version(),
         "kind": subject.kind.to_string(),

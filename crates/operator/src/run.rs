@@ -2,11 +2,15 @@
 
 use std::{
     error::Error as _,
-    future,
+    future, mem,
     time::{Duration, Instant},
 };
 
-use compiler::{Compilation, Compiler, Kind, Severity};
+use compiler::{
+    Compilation, Compiler, Kind, Severity,
+    rollout::{stored, waves::Time},
+};
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use strum::IntoEnumIterator;
 use tokio::{
@@ -17,6 +21,7 @@ use tokio::{
 
 use crate::{
     kinds::{Incomplete, Kinds},
+    leases::{self, Agents, Renewal},
     pass::Pass,
     publish::Writer,
     watch::{self, Change},
@@ -44,21 +49,30 @@ pub enum Error {
 pub async fn run(client: Client) -> Result<(), Error> {
     let mut cluster = Cluster::watch(&client);
     let mut compiler = Compiler::default();
-    let mut retry = None;
+    let (mut retry, mut due) = (None, None);
     loop {
-        cluster.wait(&mut compiler, retry).await?;
+        let delay = retry.into_iter().chain(due).min();
+        cluster.wait(&mut compiler, delay).await?;
         let start = Instant::now();
+        let time = Timestamp::now();
+        let seconds = u64::try_from(time.as_second()).unwrap_or(0);
+        let agents = mem::take(&mut cluster.agents);
         // A full compile takes longer than the watches may wait.
         let computed = spawn_blocking(move || {
-            let pass = Pass::compute(&mut compiler);
-            (compiler, pass)
+            let is_alive = |node: &str| agents.is_alive(node, start);
+            let pass = Pass::compute(&mut compiler, is_alive, seconds);
+            (compiler, agents, pass)
         });
         let pass;
-        (compiler, pass) = computed.await.map_err(Error::Compile)?;
+        (compiler, cluster.agents, pass) = computed.await.map_err(Error::Compile)?;
+        let wait = |at: Time| Duration::from_secs(at.saturating_sub(seconds).max(1));
+        due = pass.again_at.map(wait);
         let computed_in = start.elapsed();
         let (snapshot, compilation) = compiler.compile();
         let mut writer = Writer::new(&client);
-        let result = writer.publish(snapshot, compilation, &pass, &now()).await;
+        let result = writer
+            .publish(snapshot, compilation, &pass, &stored::text(seconds))
+            .await;
         retry = match result {
             Ok(()) => {
                 report(compilation, &pass, &writer, computed_in);
@@ -86,6 +100,8 @@ struct Cluster {
     kinds: Kinds,
     changes: UnboundedReceiver<(Kind, Change)>,
     tasks: JoinSet<()>,
+    agents: Agents,
+    renewals: UnboundedReceiver<Renewal>,
     /// Why nothing is published, as it was logged last.
     incomplete: Option<Incomplete>,
 }
@@ -95,22 +111,25 @@ impl Cluster {
         let (queue, changes) = unbounded_channel();
         let mut tasks = JoinSet::new();
         watch::start(client, watched(), &queue, &mut tasks);
+        let renewals = leases::watch(client, &mut tasks);
         Self {
             kinds: Kinds::new(watched()),
             changes,
             tasks,
+            agents: Agents::default(),
+            renewals,
             incomplete: None,
         }
     }
 
-    /// Waits until objects have changed, or a failed pass is to be repeated, and all objects are known.
+    /// Waits until objects have changed, an agent is alive again, or so much time has passed, and all objects are known.
     async fn wait(
         &mut self,
         compiler: &mut Compiler,
-        retry: Option<Duration>,
+        delay: Option<Duration>,
     ) -> Result<(), Error> {
         let is_due = async {
-            match retry {
+            match delay {
                 Some(delay) => sleep(delay).await,
                 None => future::pending().await,
             }
@@ -118,7 +137,7 @@ impl Cluster {
         let mut is_due = std::pin::pin!(is_due);
         while !compiler.has_changed() {
             tokio::select! {
-                received = self.receive(compiler) => received?,
+                received = self.receive(compiler) => if received? { break },
                 () = &mut is_due => break,
             }
         }
@@ -139,15 +158,18 @@ impl Cluster {
         }
     }
 
-    /// Waits for a change and applies it.
-    async fn receive(&mut self, compiler: &mut Compiler) -> Result<(), Error> {
+    /// Waits for a change and applies it. True if an agent is alive again.
+    async fn receive(&mut self, compiler: &mut Compiler) -> Result<bool, Error> {
         let change = tokio::select! {
             change = self.changes.recv() => change,
+            Some(renewal) = self.renewals.recv() => {
+                return Ok(self.agents.seen(renewal, Instant::now()));
+            }
             _ = self.tasks.join_next() => None,
         };
         let (kind, change) = change.ok_or(Error::WatchEnded)?;
         self.kinds.apply(kind, change, compiler);
-        Ok(())
+        Ok(false)
     }
 
     /// Gives the compiler what was written, so that the events of the watches about it change nothing.
@@ -179,10 +201,4 @@ fn report(compilation: &Compilation, pass: &Pass, writer: &Writer<'_>, computed_
         computed_in = ?computed_in,
         "pass"
     );
-}
-
-fn now() -> String {
-    k8s_openapi::jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .to_string()
 }

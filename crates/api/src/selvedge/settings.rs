@@ -424,6 +424,9 @@ pub struct Rollout {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024), extend("x-kubernetes-list-type" = "set"))]
     pub order: Vec<String>,
+    /// How long a wave waits after the one before has confirmed: a change that harms only after a while is seen before it spreads.
+    #[serde(default = "soak_time")]
+    pub soak_time: Seconds,
     /// Holds the rollout: no further node is told anything new.
     #[serde(default)]
     pub pause: bool,
@@ -450,6 +453,10 @@ fn failure_domain_label() -> String {
     "topology.kubernetes.io/zone".to_owned()
 }
 
+fn soak_time() -> Seconds {
+    Seconds::new(10)
+}
+
 fn progress_deadline() -> Seconds {
     Seconds::new(300)
 }
@@ -469,6 +476,7 @@ impl Default for Rollout {
             canary: Canary::default(),
             failure_domain_label: failure_domain_label(),
             order: Vec::new(),
+            soak_time: soak_time(),
             pause: false,
             progress_deadline: progress_deadline(),
             on_failure: OnFailure::default(),

@@ -113,6 +113,20 @@ pub struct RevisionEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkConfigRevisionStatus {
+    /// How far the rollout is: `Progressing`, `Soaking`, `Paused`, `Failed` or `Complete`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// The wave of nodes that is being changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wave: Option<String>,
+    /// Since when the next wave waits for the soak time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub soaking_since: Option<String>,
+    /// When all nodes had confirmed the revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub completed_at: Option<String>,
     /// Whether a node could not take the revision, so that it is not rolled out any further.
     #[serde(default)]
     pub is_invalid: bool,

@@ -86,46 +86,24 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
     asked.map(note).collect()
 }
 
-/// Fields of `Settings.rollout`: nodes change one at a time, and nothing else is implemented.
-fn of_rollout(rollout: &Rollout, default: &Rollout) -> [(bool, &'static str); 10] {
+/// Fields of `Settings.rollout`. The operator reads all others.
+fn of_rollout(rollout: &Rollout, default: &Rollout) -> [(bool, &'static str); 1] {
     let Rollout {
-        max_unavailable,
+        max_unavailable: _,
         canary: Canary {
-            size,
-            node_selector,
+            size: _,
+            node_selector: _,
         },
-        failure_domain_label,
-        order,
-        pause,
-        progress_deadline,
-        on_failure,
-        history_limit,
+        failure_domain_label: _,
+        order: _,
+        soak_time: _,
+        pause: _,
+        progress_deadline: _,
+        on_failure: _,
+        history_limit: _,
         max_removal,
     } = rollout;
-    [
-        (
-            *max_unavailable != default.max_unavailable,
-            "rollout.maxUnavailable",
-        ),
-        (*size != default.canary.size, "rollout.canary.size"),
-        (node_selector.is_some(), "rollout.canary.nodeSelector"),
-        (
-            *failure_domain_label != default.failure_domain_label,
-            "rollout.failureDomainLabel",
-        ),
-        (!order.is_empty(), "rollout.order"),
-        (*pause, "rollout.pause"),
-        (
-            *progress_deadline != default.progress_deadline,
-            "rollout.progressDeadline",
-        ),
-        (*on_failure != default.on_failure, "rollout.onFailure"),
-        (
-            *history_limit != default.history_limit,
-            "rollout.historyLimit",
-        ),
-        (*max_removal != default.max_removal, "rollout.maxRemoval"),
-    ]
+    [(*max_removal != default.max_removal, "rollout.maxRemoval")]
 }
 
 /// Fields of a Network of which nothing is made by this version.

@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 
 use super::{Kind, Lookup, Meta, ObjectRef};
 
+/// How the names of annotations begin that mean something to Selvedge.
+const OUR_ANNOTATIONS: &str = "selvedge.dev/";
+
 /// A field of the metadata, and what is wrong with it.
 pub(super) type Fault = (String, String);
 
@@ -23,9 +26,9 @@ pub(super) fn read(kind: Kind, document: &Value) -> (Meta, Vec<Fault>) {
         reader.fault("creationTimestamp", message);
     }
     let labels = reader.labels();
-    reader.annotations();
     let meta = Meta {
         labels,
+        annotations: reader.annotations(),
         created,
         generation: reader.generation(),
         uid: reader.text("uid"),
@@ -120,13 +123,19 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    fn annotations(&mut self) {
-        for (key, _) in self.entries("annotations") {
+    /// The annotations that are ours; all are checked.
+    fn annotations(&mut self) -> Labels {
+        let mut ours = Labels::new();
+        for (key, value) in self.entries("annotations") {
             // The API server compares keys of annotations in lower case.
             if !is_qualified(&key.to_lowercase()) {
                 self.fault(&entry("annotations", key), not_qualified(key));
             }
+            if key.starts_with(OUR_ANNOTATIONS) {
+                ours.insert(key.clone(), value.to_owned());
+            }
         }
+        ours
     }
 
     fn generation(&mut self) -> Option<i64> {

@@ -1,0 +1,302 @@
+//! Ring 2, laws of rollouts: a simulated cluster in which nodes confirm, fail, fall silent, come and go, and the operator starts anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::selvedge::{Canary, CountOrPercent, Rollout};
+use api::value::Seconds;
+use proptest::prelude::*;
+use worlds::laws;
+
+use super::{
+    Progress,
+    waves::{Decision, Member, Phase, State, Time, count, decide},
+};
+
+/// How long a simulated node needs to confirm.
+const ANSWER: Time = 3;
+
+/// The deadline of the simulated rollouts.
+const DEADLINE: u32 = 20;
+
+#[derive(Clone, Debug)]
+struct Node {
+    domain: u8,
+    is_control_plane: bool,
+    is_alive: bool,
+    is_held: bool,
+    /// The revision of its stored config, and when that was published.
+    published: (u32, Time),
+    /// The revision that it runs.
+    runs: u32,
+}
+
+/// Something that happens to the cluster.
+#[derive(Clone, Debug)]
+enum Event {
+    Silent(usize),
+    Alive(usize),
+    Join(u8),
+    Delete(usize),
+    Hold(usize),
+    /// A new revision, and whether it works.
+    Edit(bool),
+    Pause(bool),
+    Wait(u8),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        2 => (0..12_usize).prop_map(Event::Silent),
+        3 => (0..12_usize).prop_map(Event::Alive),
+        1 => (0..3_u8).prop_map(Event::Join),
+        1 => (0..12_usize).prop_map(Event::Delete),
+        1 => (0..12_usize).prop_map(Event::Hold),
+        2 => any::<bool>().prop_map(Event::Edit),
+        1 => any::<bool>().prop_map(Event::Pause),
+        4 => (1..30_u8).prop_map(Event::Wait),
+    ]
+}
+
+fn size() -> impl Strategy<Value = CountOrPercent> {
+    prop_oneof![
+        (0..4_u32).prop_map(CountOrPercent::Count),
+        (0..=100_u8).prop_map(CountOrPercent::Percent),
+    ]
+}
+
+fn settings() -> impl Strategy<Value = Rollout> {
+    (size(), size(), 0..8_u32).prop_map(|(max_unavailable, canary, soak)| Rollout {
+        max_unavailable,
+        canary: Canary {
+            size: canary,
+            node_selector: None,
+        },
+        soak_time: Seconds::new(soak),
+        progress_deadline: Seconds::new(DEADLINE),
+        order: vec!["1".to_owned()],
+        ..Rollout::default()
+    })
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    let alive = prop::bool::weighted(0.85);
+    let control_plane = prop::bool::weighted(0.2);
+    (0..3_u8, control_plane, alive).prop_map(|(domain, is_control_plane, is_alive)| Node {
+        domain,
+        is_control_plane,
+        is_alive,
+        is_held: false,
+        published: (0, 0),
+        runs: 0,
+    })
+}
+
+struct Cluster {
+    settings: Rollout,
+    nodes: BTreeMap<String, Node>,
+    /// The newest revision, whether it works, and what is stored of its rollout.
+    revision: u32,
+    works: bool,
+    state: State,
+    now: Time,
+    /// The nodes that the newest revision was published to.
+    reached: BTreeSet<String>,
+    /// How many nodes its canary had at most: nodes come and go.
+    canary: usize,
+    joined: usize,
+}
+
+impl Cluster {
+    fn members(&self) -> BTreeMap<String, Member> {
+        let member = |(name, node): (&String, &Node)| {
+            let (revision, published_at) = node.published;
+            let has_answered = node.is_alive && self.now >= published_at + ANSWER;
+            let progress = match () {
+                () if revision != self.revision => Progress::Queued,
+                () if node.runs == self.revision => Progress::Ready,
+                () if !has_answered => Progress::Ongoing,
+                () if self.works => Progress::Ready,
+                () => Progress::Failed,
+            };
+            let member = Member {
+                progress,
+                published_at: Some(published_at),
+                is_published: revision == self.revision
+                    && self.state.completed_at.is_none_or(|at| published_at >= at),
+                is_alive: node.is_alive,
+                is_held: node.is_held,
+                domain: node.domain.to_string(),
+                is_control_plane: node.is_control_plane,
+                can_be_canary: true,
+            };
+            (name.clone(), member)
+        };
+        self.nodes.iter().map(member).collect()
+    }
+
+    /// One pass of the operator: what is stored is all that it knows.
+    fn pass(&mut self) -> Result<Decision, TestCaseError> {
+        for node in self.nodes.values_mut() {
+            let (revision, published_at) = node.published;
+            let is_answered = node.is_alive && self.now >= published_at + ANSWER;
+            if revision == self.revision && is_answered && self.works {
+                node.runs = revision;
+            }
+        }
+        let members = self.members();
+        let canary = count(self.settings.canary.size, members.len()).max(1);
+        self.canary = self.canary.max(canary);
+        let decision = decide(&self.settings, &members, &self.state, self.now);
+        for node in &decision.publish {
+            let member = &members[node];
+            prop_assert_eq!(member.progress, Progress::Queued, "{} needs nothing", node);
+            prop_assert!(!member.is_held, "{} is held", node);
+            let node_of = self.nodes.get_mut(node).expect("a node");
+            node_of.published = (self.revision, self.now);
+            self.reached.insert(node.clone());
+        }
+        self.state = decision.state.clone();
+        self.check(&decision)?;
+        Ok(decision)
+    }
+
+    fn check(&self, decision: &Decision) -> Result<(), TestCaseError> {
+        let members = self.members();
+        let in_flight = members.values().filter(|member| {
+            let is_late = member
+                .published_at
+                .is_some_and(|at| self.now >= at + Time::from(DEADLINE));
+            member.progress == Progress::Ongoing
+                && ((member.is_alive && !member.is_held) || !is_late)
+        });
+        let allowed = count(self.settings.max_unavailable, members.len()).max(1);
+        if !decision.publish.is_empty() {
+            prop_assert!(
+                in_flight.count() <= allowed,
+                "more than {} in flight",
+                allowed
+            );
+        }
+        if !self.works {
+            let canary = self.canary;
+            let could_answer = |node: &&String| self.nodes.get(*node).is_some_and(|n| n.is_alive);
+            let reached = self.reached.iter().filter(could_answer).count();
+            // A silent canary that comes back counts too: another has taken its place.
+            let silent = self.reached.len() - reached;
+            prop_assert!(
+                self.reached.len() <= canary + silent + self.came_back(),
+                "a revision that works nowhere reached {:?}, the canary is {}",
+                self.reached,
+                canary
+            );
+        }
+        if self.settings.pause {
+            prop_assert!(decision.publish.is_empty(), "it is paused");
+        }
+        Ok(())
+    }
+
+    /// Nodes that the revision was published to while they were silent, so that others took their place.
+    fn came_back(&self) -> usize {
+        let deadline = Time::from(DEADLINE);
+        let late = |node: &&String| {
+            let node = self.nodes.get(*node);
+            node.is_some_and(|node| self.now >= node.published.1 + deadline)
+        };
+        self.reached.iter().filter(late).count()
+    }
+
+    fn happen(&mut self, event: &Event) {
+        let names: Vec<String> = self.nodes.keys().cloned().collect();
+        let name = |number: usize| names.get(number % names.len().max(1));
+        match event {
+            Event::Silent(number) => {
+                if let Some(node) = name(*number).and_then(|name| self.nodes.get_mut(name)) {
+                    node.is_alive = false;
+                }
+            }
+            Event::Alive(number) => {
+                if let Some(node) = name(*number).and_then(|name| self.nodes.get_mut(name)) {
+                    node.is_alive = true;
+                }
+            }
+            Event::Hold(number) => {
+                if let Some(node) = name(*number).and_then(|name| self.nodes.get_mut(name)) {
+                    node.is_held = !node.is_held;
+                }
+            }
+            Event::Join(domain) => {
+                self.joined += 1;
+                let node = Node {
+                    domain: *domain,
+                    is_control_plane: false,
+                    is_alive: true,
+                    is_held: false,
+                    published: (0, 0),
+                    runs: 0,
+                };
+                self.nodes.insert(format!("joined{}", self.joined), node);
+            }
+            Event::Delete(number) => {
+                if let Some(name) = name(*number) {
+                    self.nodes.remove(name);
+                }
+            }
+            Event::Edit(works) => {
+                self.revision += 1;
+                self.works = *works;
+                self.state = State::default();
+                self.reached.clear();
+                self.canary = 0;
+            }
+            Event::Pause(is_paused) => self.settings.pause = *is_paused,
+            Event::Wait(seconds) => self.now += Time::from(*seconds),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(laws(2000))]
+
+    #[test]
+    fn a_rollout_keeps_its_limits_and_ends(
+        settings in settings(),
+        nodes in prop::collection::vec(node(), 1..12),
+        works in any::<bool>(),
+        events in prop::collection::vec(event(), 0..40),
+    ) {
+        let named = nodes.into_iter().enumerate();
+        let mut cluster = Cluster {
+            settings,
+            nodes: named.map(|(number, node)| (format!("n{number:02}"), node)).collect(),
+            revision: 1,
+            works,
+            state: State::default(),
+            now: 1000,
+            reached: BTreeSet::new(),
+            canary: 0,
+            joined: 0,
+        };
+        for event in &events {
+            cluster.pass()?;
+            cluster.happen(event);
+        }
+        // From here on nothing happens but time.
+        cluster.settings.pause = false;
+        let mut last = cluster.pass()?;
+        for _ in 0..400 {
+            let step = last.again_at.map_or(1, |at| at.saturating_sub(cluster.now));
+            cluster.now += step.clamp(1, ANSWER);
+            last = cluster.pass()?;
+        }
+        prop_assert!(matches!(last.phase, Phase::Complete | Phase::Failed), "{:?}", last);
+        if last.phase == Phase::Complete {
+            for (name, member) in cluster.members() {
+                let is_done = member.progress == Progress::Ready;
+                prop_assert!(is_done || !member.is_alive || member.is_held, "{} is left out", name);
+            }
+        } else {
+            prop_assert!(!cluster.works, "a revision that works failed: {:?}", last.state.failure);
+        }
+    }
+}

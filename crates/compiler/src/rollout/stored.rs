@@ -1,0 +1,129 @@
+//! What a rollout is decided on, as it is stored in the cluster.
+
+use std::collections::BTreeMap;
+
+use api::{selvedge::Rollout, tcaas::NetworkConfigRevisionStatus};
+use jiff::Timestamp;
+
+use super::{
+    Progress,
+    waves::{Failure, Member, Phase, Reason, State, Time},
+};
+use crate::snapshot::{Key, Snapshot};
+
+/// When a node's config was published: an annotation of its `NodeNetworkConfig`.
+pub const PUBLISHED_AT: &str = "selvedge.dev/published-at";
+
+/// How a node's config was published: an annotation of its `NodeNetworkConfig`.
+pub const LANE: &str = "selvedge.dev/lane";
+
+/// The value of [`LANE`] where nothing but mirrors had changed: such a config waited for no wave, and a failure is none of its revision.
+pub const DIRECT: &str = "direct";
+
+/// Freezes the config of one node: an annotation of its `Node`.
+pub const HOLD: &str = "selvedge.dev/hold";
+
+/// A time as statuses have it.
+pub fn text(time: Time) -> String {
+    let seconds = i64::try_from(time).unwrap_or(i64::MAX);
+    let time = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
+    time.to_string()
+}
+
+/// The time that a text names; one before 1970 is no time of ours.
+pub fn time(text: &str) -> Option<Time> {
+    let time: Timestamp = text.parse().ok()?;
+    Time::try_from(time.as_second()).ok()
+}
+
+/// All nodes, as far as they matter to the rollout of a revision.
+pub fn members(
+    snapshot: &Snapshot,
+    settings: &Rollout,
+    progress: &BTreeMap<String, Progress>,
+    (revision, state): (&str, &State),
+    is_alive: impl Fn(&str) -> bool,
+) -> BTreeMap<String, Member> {
+    let member = |(name, progress): (&String, &Progress)| {
+        let key = Key::named(name);
+        let node = snapshot.nodes.get(&key)?;
+        let queued = Member::queued(&node.meta.labels, settings);
+        let stored = snapshot.node_network_configs.get(&key);
+        let annotation = |name| stored.and_then(|stored| stored.meta.annotations.get(name));
+        let is_direct = annotation(LANE).is_some_and(|lane| lane == DIRECT);
+        let published_at = annotation(PUBLISHED_AT);
+        let published_at = published_at.and_then(|text| time(text));
+        let is_of_revision = stored.is_some_and(|stored| stored.spec.revision == revision);
+        // Of a revision that was complete, only what was published later counts: nodes whose labels have changed.
+        let is_newer = |completed_at| published_at.is_some_and(|at| at >= completed_at);
+        let member = Member {
+            progress: *progress,
+            published_at,
+            is_published: is_of_revision && !is_direct && state.completed_at.is_none_or(is_newer),
+            is_alive: is_alive(name),
+            is_held: node.meta.annotations.contains_key(HOLD),
+            ..queued
+        };
+        Some((name.clone(), member))
+    };
+    progress.iter().filter_map(member).collect()
+}
+
+/// What is stored about the rollout of a revision.
+pub fn state(status: &NetworkConfigRevisionStatus) -> State {
+    let failure = status.failed_node.as_ref().filter(|_| status.is_invalid);
+    State {
+        failure: failure.map(|node| Failure {
+            node: node.clone(),
+            reason: Reason::Reported,
+            at: status.failed_at.as_deref().and_then(time).unwrap_or(0),
+        }),
+        wave: status.wave.clone(),
+        soaking_since: status.soaking_since.as_deref().and_then(time),
+        completed_at: status.completed_at.as_deref().and_then(time),
+    }
+}
+
+/// What is to be stored about the rollout of a revision. Why a node failed is kept as it was found.
+pub fn status(
+    state: &State,
+    phase: Phase,
+    members: &BTreeMap<String, Member>,
+    before: &NetworkConfigRevisionStatus,
+    error_message: impl Fn(&str) -> Option<String>,
+) -> NetworkConfigRevisionStatus {
+    let count = |wanted| {
+        let nodes = members.values().filter(|node| node.progress == wanted);
+        u32::try_from(nodes.count()).unwrap_or(u32::MAX)
+    };
+    let failure = state.failure.as_ref();
+    let is_known = failure.is_some() && before.failed_node.as_ref() == failure.map(|one| &one.node);
+    let message = |failure: &Failure| match failure.reason {
+        Reason::Reported => error_message(&failure.node),
+        Reason::NoAnswer => {
+            Some("its agent is alive and has not answered before progressDeadline".to_owned())
+        }
+    };
+    let (failed_message, failed_at) = if is_known {
+        (before.failed_message.clone(), before.failed_at.clone())
+    } else {
+        (failure.and_then(message), failure.map(|one| text(one.at)))
+    };
+    NetworkConfigRevisionStatus {
+        phase: Some(phase.to_string()),
+        wave: state.wave.clone(),
+        soaking_since: state.soaking_since.map(text),
+        completed_at: state.completed_at.map(text),
+        is_invalid: failure.is_some() && state.completed_at.is_none(),
+        ready: count(Progress::Ready),
+        ongoing: count(Progress::Ongoing),
+        queued: count(Progress::Queued),
+        failed: count(Progress::Failed),
+        unapproved: count(Progress::Unapproved),
+        unapproved_message: None,
+        total: u32::try_from(members.len()).unwrap_or(u32::MAX),
+        failed_node: failure.map(|one| one.node.clone()),
+        failed_message,
+        failed_at,
+    }
+}

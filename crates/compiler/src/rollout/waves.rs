@@ -1,0 +1,390 @@
+//! Which nodes get their configs now: a canary first, then one failure domain after another, control-plane nodes last and one by one.
+//!
+//! Pure, and without memory of its own: everything it needs is stored in the cluster, so that an operator that starts anew goes on where
+//! the last one was.
+
+use std::collections::BTreeMap;
+
+use api::{
+    meta::Labels,
+    selvedge::{CountOrPercent, Rollout},
+};
+
+use super::Progress;
+use crate::select;
+
+/// A point in time, in seconds.
+pub type Time = u64;
+
+/// A node, as far as it matters to a rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// How far it is with its config.
+    pub progress: Progress,
+    /// When its stored config was published.
+    pub published_at: Option<Time>,
+    /// Whether its stored config is one of this rollout.
+    pub is_published: bool,
+    /// Whether its agent has been heard of lately.
+    pub is_alive: bool,
+    /// Whether its config is frozen by a person.
+    pub is_held: bool,
+    /// Its failure domain.
+    pub domain: String,
+    /// Whether it carries the cluster's control plane.
+    pub is_control_plane: bool,
+    /// Whether it can be among the first.
+    pub can_be_canary: bool,
+}
+
+/// Labels of nodes that carry the control plane.
+const CONTROL_PLANE: [&str; 2] = [
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+];
+
+impl Member {
+    /// A node with these labels that waits for a config.
+    pub fn queued(labels: &Labels, settings: &Rollout) -> Self {
+        let selector = settings.canary.node_selector.as_ref();
+        Self {
+            progress: Progress::Queued,
+            published_at: None,
+            is_published: false,
+            is_alive: true,
+            is_held: false,
+            domain: (labels.get(&settings.failure_domain_label))
+                .map_or_else(String::new, ToString::to_string),
+            is_control_plane: CONTROL_PLANE
+                .iter()
+                .any(|label| labels.contains_key(*label)),
+            can_be_canary: selector.is_none_or(|selector| select::selects(Some(selector), labels)),
+        }
+    }
+}
+
+/// What is remembered of a rollout from one decision to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Why nothing of it is published any more.
+    pub failure: Option<Failure>,
+    /// The wave that is being published.
+    pub wave: Option<String>,
+    /// Since when the next wave waits.
+    pub soaking_since: Option<Time>,
+    /// When all nodes had confirmed it. A revision that was complete once is valid for ever.
+    pub completed_at: Option<Time>,
+}
+
+/// The node that did not take a revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The node.
+    pub node: String,
+    /// What is wrong.
+    pub reason: Reason,
+    /// When that was found.
+    pub at: Time,
+}
+
+/// Why a node counts as failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It reports so.
+    Reported,
+    /// Its agent is alive and has not answered before the deadline.
+    NoAnswer,
+}
+
+/// Nodes that are changed together. Each wave waits for the one before.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
+enum Wave {
+    /// The first nodes, on which a revision is tried.
+    #[strum(to_string = "canary")]
+    Canary,
+    /// The nodes of a failure domain, by its place in the order and its name.
+    #[strum(to_string = "failure domain {name:?}")]
+    Domain { place: usize, name: String },
+    /// One node of the control plane.
+    #[strum(to_string = "control-plane node {0:?}")]
+    ControlPlane(String),
+    /// Nodes whose agent is silent: they are published to when nothing else is left.
+    #[strum(to_string = "silent nodes")]
+    Silent,
+}
+
+/// What is to be done now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The nodes whose config is published now.
+    pub publish: Vec<String>,
+    /// Why no more is published, or that everything is.
+    pub phase: Phase,
+    /// What is to be remembered.
+    pub state: State,
+    /// When to decide again, if nothing happens before.
+    pub again_at: Option<Time>,
+}
+
+/// How far a rollout is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+pub enum Phase {
+    /// Nodes are being changed.
+    Progressing,
+    /// A wave is complete; the next one waits for the soak time.
+    Soaking,
+    /// A person has paused it.
+    Paused,
+    /// A node did not take it.
+    Failed,
+    /// Every node that can have it has confirmed it.
+    Complete,
+}
+
+/// Decides what is published.
+pub fn decide(
+    settings: &Rollout,
+    members: &BTreeMap<String, Member>,
+    before: &State,
+    now: Time,
+) -> Decision {
+    let rollout = Waves {
+        settings,
+        members,
+        now,
+    };
+    let mut state = before.clone();
+    // A failure of a revision that was complete once is one of the node: it is over when the node is well.
+    if state.failure.is_none() || state.completed_at.is_some() {
+        state.failure = rollout.failure();
+    }
+    let held = |phase, state| Decision {
+        publish: Vec::new(),
+        phase,
+        state,
+        again_at: rollout.next_deadline(),
+    };
+    if state.failure.is_some() {
+        return held(Phase::Failed, state);
+    }
+    let has_begun = members.values().any(|member| member.is_published);
+    let Some(wave) = rollout.current() else {
+        let completed_at = before.completed_at.filter(|_| !has_begun);
+        let state = State {
+            completed_at: completed_at.or(Some(now)),
+            ..State::default()
+        };
+        return held(Phase::Complete, state);
+    };
+    if settings.pause {
+        return held(Phase::Paused, state);
+    }
+    let name = wave.to_string();
+    if has_begun && state.wave.as_ref() != Some(&name) {
+        let since = *state.soaking_since.get_or_insert(now);
+        let until = since + Time::from(settings.soak_time.get());
+        if now < until {
+            return Decision {
+                again_at: Some(until),
+                ..held(Phase::Soaking, state)
+            };
+        }
+    }
+    state.wave = Some(name);
+    state.soaking_since = None;
+    Decision {
+        publish: rollout.publish(&wave),
+        ..held(Phase::Progressing, state)
+    }
+}
+
+/// Which nodes change together and in what order, if each confirms what it gets.
+pub fn planned(
+    settings: &Rollout,
+    members: &BTreeMap<String, Member>,
+    nodes: usize,
+) -> Vec<Vec<String>> {
+    let rollout = Waves {
+        settings,
+        members,
+        now: 0,
+    };
+    let allowed = count(settings.max_unavailable, nodes).max(1);
+    let candidates = rollout.candidates();
+    let mut canary = rollout.first(candidates);
+    canary.truncate(allowed);
+    let mut waves: BTreeMap<Wave, Vec<&String>> = BTreeMap::new();
+    for (node, member) in members {
+        let wave = if canary.contains(&(node, member)) {
+            Wave::Canary
+        } else {
+            rollout.wave(node, member)
+        };
+        waves.entry(wave).or_default().push(node);
+    }
+    let batches = waves.values().flat_map(|nodes| nodes.chunks(allowed));
+    batches
+        .map(|nodes| nodes.iter().copied().cloned().collect())
+        .collect()
+}
+
+/// The number of nodes that a setting means, of so many.
+pub fn count(setting: CountOrPercent, of: usize) -> usize {
+    match setting {
+        CountOrPercent::Count(count) => usize::try_from(count).unwrap_or(usize::MAX),
+        CountOrPercent::Percent(share) => of * usize::from(share) / 100,
+    }
+}
+
+struct Waves<'a> {
+    settings: &'a Rollout,
+    members: &'a BTreeMap<String, Member>,
+    now: Time,
+}
+
+type Named<'a> = (&'a String, &'a Member);
+
+impl<'a> Waves<'a> {
+    fn deadline(&self, member: &Member) -> Option<Time> {
+        let published_at = member.published_at?;
+        Some(published_at + Time::from(self.settings.progress_deadline.get()))
+    }
+
+    fn is_late(&self, member: &Member) -> bool {
+        let deadline = self.deadline(member);
+        deadline.is_some_and(|deadline| self.now >= deadline)
+    }
+
+    /// The first node of the rollout that failed. A node whose agent is silent proves nothing about its config.
+    fn failure(&self) -> Option<Failure> {
+        let failed = self.members.iter().find_map(|(node, member)| {
+            let reason = match member.progress {
+                Progress::Failed => Reason::Reported,
+                Progress::Ongoing if Self::can_answer(member) && self.is_late(member) => {
+                    Reason::NoAnswer
+                }
+                Progress::Ongoing | Progress::Ready | Progress::Queued | Progress::Unapproved => {
+                    return None;
+                }
+            };
+            member.is_published.then_some((node, reason))
+        });
+        failed.map(|(node, reason)| Failure {
+            node: node.clone(),
+            reason,
+            at: self.now,
+        })
+    }
+
+    /// When the next node that has not answered is late.
+    fn next_deadline(&self) -> Option<Time> {
+        let waiting = self.members.values();
+        let waiting = waiting.filter(|member| self.is_in_flight(member));
+        let deadlines = waiting.filter_map(|member| self.deadline(member));
+        deadlines.filter(|deadline| *deadline > self.now).min()
+    }
+
+    /// Whether an answer can be expected of a node.
+    fn can_answer(member: &Member) -> bool {
+        member.is_alive && !member.is_held
+    }
+
+    /// Whether a node is changing now. One that cannot answer is waited for until its deadline.
+    fn is_in_flight(&self, member: &Member) -> bool {
+        let is_given_up = !Self::can_answer(member) && self.is_late(member);
+        member.progress == Progress::Ongoing && !is_given_up
+    }
+
+    fn is_queued(member: &Member) -> bool {
+        member.progress == Progress::Queued && !member.is_held
+    }
+
+    /// Whether a node is part of the rollout: its config is of it, or it waits for one.
+    fn is_in(member: &Member) -> bool {
+        member.is_published || Self::is_queued(member)
+    }
+
+    fn is_confirmed(member: &Member) -> bool {
+        member.is_published && member.progress == Progress::Ready
+    }
+
+    /// The nodes that may be the first; all where none of the chosen ones changes.
+    fn candidates(&self) -> Vec<Named<'a>> {
+        let all: Vec<Named<'a>> = self
+            .members
+            .iter()
+            .filter(|(_, m)| Self::is_in(m))
+            .collect();
+        let chosen = all.iter().copied().filter(|(_, m)| m.can_be_canary);
+        let chosen: Vec<Named<'a>> = chosen.collect();
+        if chosen.is_empty() { all } else { chosen }
+    }
+
+    /// How many more nodes must confirm before the canary is complete.
+    fn lacking(&self, candidates: &[Named<'_>]) -> usize {
+        let confirmed = candidates.iter().filter(|(_, m)| Self::is_confirmed(m));
+        let confirmed = confirmed.count();
+        // Of silent nodes nothing is learned.
+        let can_confirm = |member: &Member| Self::can_answer(member) || Self::is_confirmed(member);
+        let possible = candidates.iter().filter(|(_, m)| can_confirm(m)).count();
+        let in_all = self.members.values().filter(|m| Self::is_in(m)).count();
+        let wanted = count(self.settings.canary.size, in_all);
+        wanted.min(possible).max(1).saturating_sub(confirmed)
+    }
+
+    /// The wave of a node that is not among the first.
+    fn wave(&self, node: &str, member: &Member) -> Wave {
+        if !member.is_alive {
+            return Wave::Silent;
+        }
+        if member.is_control_plane {
+            return Wave::ControlPlane(node.to_owned());
+        }
+        let order = &self.settings.order;
+        let place = order.iter().position(|domain| *domain == member.domain);
+        Wave::Domain {
+            place: place.unwrap_or(order.len()),
+            name: member.domain.clone(),
+        }
+    }
+
+    /// The first wave that is not complete; none if all are.
+    fn current(&self) -> Option<Wave> {
+        let is_open = |member: &Member| Self::is_queued(member) || self.is_in_flight(member);
+        let open = self.members.iter().filter(|(_, member)| is_open(member));
+        let first = open.map(|(node, member)| self.wave(node, member)).min()?;
+        let candidates = self.candidates();
+        let is_canary = self.lacking(&candidates) > 0;
+        Some(if is_canary { Wave::Canary } else { first })
+    }
+
+    /// The candidates that are still to become canaries, in the order of their waves.
+    fn first(&self, mut candidates: Vec<Named<'a>>) -> Vec<Named<'a>> {
+        let trying = candidates.iter().filter(|(_, m)| self.is_in_flight(m));
+        let lacking = self.lacking(&candidates).saturating_sub(trying.count());
+        candidates.retain(|(_, member)| Self::is_queued(member));
+        candidates.sort_by_cached_key(|(node, member)| self.wave(node, member));
+        candidates.truncate(lacking);
+        candidates
+    }
+
+    /// The nodes of a wave that are published to now.
+    fn publish(&self, wave: &Wave) -> Vec<String> {
+        let in_flight = |member: &&Member| self.is_in_flight(member);
+        let all = self.members.values().filter(in_flight).count();
+        let allowed = count(self.settings.max_unavailable, self.members.len());
+        let free = allowed.max(1).saturating_sub(all);
+        let mut nodes: Vec<Named<'_>> = match wave {
+            Wave::Canary => self.first(self.candidates()),
+            wave => {
+                let nodes = self.members.iter();
+                let nodes = nodes.filter(|(node, member)| self.wave(node, member) == *wave);
+                nodes
+                    .filter(|(_, member)| Self::is_queued(member))
+                    .collect()
+            }
+        };
+        nodes.truncate(free);
+        nodes.into_iter().map(|(node, _)| node.clone()).collect()
+    }
+}
