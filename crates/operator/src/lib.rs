@@ -15,6 +15,7 @@ mod leases;
 mod pass;
 mod publish;
 mod resource;
+mod rollout;
 mod run;
 mod status;
 mod watch;

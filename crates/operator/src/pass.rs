@@ -1,28 +1,16 @@
 //! One pass without the API server: what must be written, given all objects.
 
-use std::collections::BTreeMap;
+use compiler::{Compiler, Writes, rollout::waves::Time};
 
-use api::tcaas::NetworkConfigRevisionStatus;
-use compiler::{
-    Compiler, Snapshot, Writes, revision,
-    rollout::{
-        Progress, stored,
-        waves::{self, Decision, Member, Time},
-    },
-    snapshot::Key,
-};
+use crate::rollout::{Cluster, Step};
 
 /// What a pass has to write.
 #[derive(Debug)]
 pub(crate) struct Pass {
     /// What differs from what is stored.
     pub(crate) writes: Writes,
-    /// The nodes whose config is written now, in this order.
-    pub(crate) next: Vec<String>,
-    /// How far the rollout is: the status of the newest revision.
-    pub(crate) rollout: NetworkConfigRevisionStatus,
-    /// When the next pass is due, if nothing changes before.
-    pub(crate) again_at: Option<Time>,
+    /// What is done about nodes.
+    pub(crate) step: Step,
 }
 
 impl Pass {
@@ -33,67 +21,36 @@ impl Pass {
         now: Time,
     ) -> Self {
         let writes = compiler.writes().clone();
-        let mut progress = compiler.progress().clone();
-        for (node, _) in writes.nodes.iter().filter(|(_, is_direct)| **is_direct) {
-            // It forwards as it must; what differs waits for no wave.
-            progress.insert(node.clone(), Progress::Ready);
-        }
+        let progress = compiler.progress().clone();
         let (snapshot, compilation) = compiler.compile();
-        let fingerprint = &compilation.revision.fingerprint;
-        let key = Key::named(&revision::object_name(fingerprint));
-        let stored = snapshot.network_config_revisions.get(&key);
-        let before = stored.and_then(|stored| stored.status.as_deref().cloned());
-        let before = before.unwrap_or_default();
-        let settings = snapshot.settings().rollout;
-        let state = stored::state(&before);
-        let of_revision = (fingerprint.as_str(), &state);
-        let members = stored::members(snapshot, &settings, &progress, of_revision, is_alive);
-        let Decision {
-            publish,
-            phase,
-            state,
-            again_at,
-        } = waves::decide(&settings, &members, &state, now);
-        let error_message = |node: &str| error_message(snapshot, node);
-        let mut rollout = stored::status(&state, phase, &members, &before, error_message);
-        let removal = compilation.removals.first_key_value();
-        rollout.unapproved_message = removal
-            .map(|(node, removal)| format!("the new config of node {node} would remove {removal}"));
-        Self {
-            next: next(&writes, &members, publish),
-            writes,
-            rollout,
-            again_at,
-        }
+        let cluster = Cluster {
+            snapshot,
+            compilation,
+            writes: &writes,
+            progress: &progress,
+            now,
+        };
+        let step = cluster.step(is_alive);
+        Self { writes, step }
     }
-}
-
-/// The nodes whose configs are written now. Configs that differ in mirrors only do not change forwarding: they wait for no wave.
-fn next(writes: &Writes, members: &BTreeMap<String, Member>, publish: Vec<String>) -> Vec<String> {
-    let is_held = |node: &String| members.get(node).is_some_and(|member| member.is_held);
-    let direct = writes.nodes.iter().filter(|(_, is_direct)| **is_direct);
-    let direct = direct.map(|(node, _)| node.clone());
-    let mut next: Vec<String> = direct.filter(|node| !is_held(node)).collect();
-    for node in publish {
-        if writes.nodes.get(&node) == Some(&false) {
-            next.push(node);
-        }
-    }
-    next
-}
-
-/// Why a node could not apply its config.
-fn error_message(snapshot: &Snapshot, node: &str) -> Option<String> {
-    let config = snapshot.node_network_configs.get(&Key::named(node))?;
-    config.status.as_ref()?.error_message.clone()
 }
 
 #[cfg(test)]
 mod tests {
-    use compiler::{Kind, ObjectRef};
+    use compiler::snapshot::Key;
+    use compiler::{Kind, ObjectRef, revision, rollout::stored};
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::rollout::Publication;
+
+    impl Pass {
+        /// The nodes whose config is written now, in this order.
+        fn nodes(&self) -> Vec<&str> {
+            let publish = self.step.publish.iter();
+            publish.map(|one| one.node.as_str()).collect()
+        }
+    }
 
     fn put(compiler: &mut Compiler, kind: Kind, name: &str, parts: &Value) {
         let mut document = json!({
@@ -130,7 +87,7 @@ mod tests {
         let revision = &compilation.revision;
         let name = revision::object_name(&revision.fingerprint);
         let spec = revision.spec(&compilation.objects);
-        let parts = json!({"spec": spec, "status": pass.rollout});
+        let parts = json!({"spec": spec, "status": pass.step.status});
         put(compiler, Kind::NetworkConfigRevision, &name, &parts);
         pass
     }
@@ -147,36 +104,36 @@ mod tests {
     fn a_canary_confirms_and_soaks_before_others_follow_until_one_fails() {
         let mut compiler = three_nodes();
         let pass = pass_at(&mut compiler, 100);
-        assert_eq!(pass.next, ["a"]);
-        assert_eq!((pass.rollout.queued, pass.rollout.total), (3, 3));
-        assert_eq!(pass.rollout.wave.as_deref(), Some("canary"));
+        assert_eq!(pass.nodes(), ["a"]);
+        assert_eq!((pass.step.status.queued, pass.step.status.total), (3, 3));
+        assert_eq!(pass.step.status.wave.as_deref(), Some("canary"));
 
         store_at(&mut compiler, "a", 100, "provisioning");
         let pass = pass_at(&mut compiler, 101);
-        assert!(pass.next.is_empty(), "{:?}", pass.next);
-        assert_eq!((pass.rollout.ongoing, pass.rollout.queued), (1, 2));
-        assert_eq!(pass.again_at, Some(400), "then it is late");
+        assert!(pass.nodes().is_empty(), "{:?}", pass.nodes());
+        assert_eq!((pass.step.status.ongoing, pass.step.status.queued), (1, 2));
+        assert_eq!(pass.step.again_at, Some(400), "then it is late");
 
         store_at(&mut compiler, "a", 100, "provisioned");
         let pass = pass_at(&mut compiler, 105);
-        assert!(pass.next.is_empty(), "{:?}", pass.next);
-        assert_eq!(pass.rollout.phase.as_deref(), Some("Soaking"));
-        assert_eq!(pass.again_at, Some(115));
+        assert!(pass.nodes().is_empty(), "{:?}", pass.nodes());
+        assert_eq!(pass.step.status.phase.as_deref(), Some("Soaking"));
+        assert_eq!(pass.step.again_at, Some(115));
         let pass = pass_at(&mut compiler, 115);
-        assert_eq!(pass.next, ["b"]);
-        assert_eq!((pass.rollout.ready, pass.rollout.queued), (1, 2));
+        assert_eq!(pass.nodes(), ["b"]);
+        assert_eq!((pass.step.status.ready, pass.step.status.queued), (1, 2));
 
         store_at(&mut compiler, "b", 115, "invalid");
         let pass = pass_at(&mut compiler, 116);
-        assert!(pass.next.is_empty(), "{:?}", pass.next);
-        assert!(pass.rollout.is_invalid);
-        assert_eq!(pass.rollout.failed_node.as_deref(), Some("b"));
-        assert_eq!(pass.rollout.failed_message.as_deref(), Some("invalid"));
+        assert!(pass.nodes().is_empty(), "{:?}", pass.nodes());
+        assert!(pass.step.status.is_invalid);
+        assert_eq!(pass.step.status.failed_node.as_deref(), Some("b"));
+        assert_eq!(pass.step.status.failed_message.as_deref(), Some("invalid"));
         // The same input is not tried again, whatever the node says later.
         store_at(&mut compiler, "b", 115, "provisioned");
         let pass = pass_at(&mut compiler, 200);
-        assert!(pass.rollout.is_invalid && pass.next.is_empty());
-        assert_eq!(pass.rollout.failed_message.as_deref(), Some("invalid"));
+        assert!(pass.step.status.is_invalid && pass.nodes().is_empty());
+        assert_eq!(pass.step.status.failed_message.as_deref(), Some("invalid"));
     }
 
     #[test]
@@ -184,10 +141,10 @@ mod tests {
         let mut compiler = three_nodes();
         pass_at(&mut compiler, 100);
         store_at(&mut compiler, "a", 100, "provisioning");
-        assert!(!pass_at(&mut compiler, 399).rollout.is_invalid);
+        assert!(!pass_at(&mut compiler, 399).step.status.is_invalid);
         let pass = pass_at(&mut compiler, 400);
-        assert!(pass.rollout.is_invalid);
-        let message = pass.rollout.failed_message.expect("a message");
+        assert!(pass.step.status.is_invalid);
+        let message = pass.step.status.failed_message.expect("a message");
         assert!(message.contains("progressDeadline"), "{message}");
     }
 
@@ -199,11 +156,142 @@ mod tests {
             store_at(&mut compiler, node, time, "provisioned");
         }
         let pass = pass_at(&mut compiler, 150);
-        assert_eq!(pass.rollout.phase.as_deref(), Some("Complete"));
+        assert_eq!(pass.step.status.phase.as_deref(), Some("Complete"));
         store_at(&mut compiler, "c", 140, "invalid");
         let pass = pass_at(&mut compiler, 1000);
-        assert!(!pass.rollout.is_invalid);
-        assert_eq!((pass.rollout.ready, pass.rollout.failed), (2, 1));
+        assert!(!pass.step.status.is_invalid);
+        assert_eq!((pass.step.status.ready, pass.step.status.failed), (2, 1));
+    }
+
+    /// An Underlay of all nodes with this AS number.
+    fn underlay(compiler: &mut Compiler, asn: u32) {
+        let spec = json!({
+            "asn": asn, "nics": ["eth1"], "evpn": {"vtepcidr": "100.65.0.0/24"},
+            "neighbors": [{"asn": 64512, "address": "192.168.11.2"}],
+        });
+        let metadata = json!({"name": "fabric", "namespace": "default"});
+        let parts = json!({"metadata": metadata, "spec": spec});
+        put(compiler, Kind::Underlay, "fabric", &parts);
+    }
+
+    /// Stores what a pass publishes, with what each node reports about it.
+    fn publish(compiler: &mut Compiler, pass: &Pass, now: Time, report: &str) {
+        for Publication { node, spec, lane } in &pass.step.publish {
+            let status = json!({
+                "configStatus": report, "observedRevision": spec.revision, "errorMessage": report,
+            });
+            let annotations = json!({
+                stored::PUBLISHED_AT: stored::text(now), stored::LANE: lane.to_string(),
+            });
+            let metadata = json!({"name": node, "annotations": annotations});
+            let parts = json!({"metadata": metadata, "spec": spec, "status": status});
+            put(compiler, Kind::NodeNetworkConfig, node, &parts);
+        }
+    }
+
+    /// Passes until nothing is left to do, on nodes that all take what they get.
+    fn complete(compiler: &mut Compiler, now: &mut Time) {
+        for _ in 0..20 {
+            *now += 20;
+            let pass = pass_at(compiler, *now);
+            if pass.step.status.phase.as_deref() == Some("Complete") {
+                return;
+            }
+            publish(compiler, &pass, *now, "provisioned");
+        }
+        panic!("the rollout does not end");
+    }
+
+    /// The AS number in each node's config.
+    fn asns(compiler: &Compiler) -> Vec<(String, u32)> {
+        let configs = compiler.snapshot().node_network_configs.iter();
+        let asn = |(key, config): (&Key, &stored::NodeNetworkConfig)| {
+            let underlay = config.spec.underlay.as_ref().expect("an Underlay");
+            (key.name.to_string(), underlay.asn.get())
+        };
+        configs.map(asn).collect()
+    }
+
+    fn all(asn: u32) -> Vec<(String, u32)> {
+        ["a", "b", "c"].map(|node| (node.to_owned(), asn)).into()
+    }
+
+    #[test]
+    fn a_failed_revision_is_rolled_back_kept_from_joining_nodes_and_tried_again_on_request() {
+        let (mut compiler, mut now) = (three_nodes(), 100);
+        underlay(&mut compiler, 64514);
+        complete(&mut compiler, &mut now);
+        assert_eq!(asns(&compiler), all(64514));
+
+        underlay(&mut compiler, 64999);
+        now += 20;
+        let pass = pass_at(&mut compiler, now);
+        assert_eq!(pass.nodes(), ["a"]);
+        publish(&mut compiler, &pass, now, "invalid");
+        let pass = pass_at(&mut compiler, now + 1);
+        assert!(pass.step.status.is_invalid);
+        assert_eq!(pass.nodes(), ["a"], "it goes back");
+        publish(&mut compiler, &pass, now + 1, "provisioned");
+        assert_eq!(asns(&compiler), all(64514));
+        assert!(pass_at(&mut compiler, now + 2).nodes().is_empty());
+
+        // A node that joins gets the last valid revision at once.
+        put(&mut compiler, Kind::Node, "d", &json!({}));
+        let pass = pass_at(&mut compiler, now + 3);
+        assert_eq!(pass.nodes(), ["d"]);
+        publish(&mut compiler, &pass, now + 3, "provisioned");
+        assert_eq!(asns(&compiler).last(), Some(&("d".to_owned(), 64514)));
+        assert!(pass_at(&mut compiler, now + 4).nodes().is_empty());
+
+        // On request the same revision is tried again, from its canary.
+        let pass = pass_at(&mut compiler, now + 5);
+        let (_, compilation) = compiler.compile();
+        let revision = &compilation.revision;
+        let name = revision::object_name(&revision.fingerprint);
+        let annotations = json!({stored::RETRY: stored::text(now + 5)});
+        let parts = json!({
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": revision.spec(&compilation.objects), "status": pass.step.status,
+        });
+        put(&mut compiler, Kind::NetworkConfigRevision, &name, &parts);
+        let pass = Pass::compute(&mut compiler, |_| true, now + 6);
+        assert_eq!(pass.nodes(), ["a"]);
+        assert!(!pass.step.status.is_invalid);
+    }
+
+    #[test]
+    fn a_halted_revision_stays_where_it_is() {
+        let (mut compiler, mut now) = (three_nodes(), 100);
+        let halt = json!({"spec": {"rollout": {"onFailure": "halt"}}});
+        put(&mut compiler, Kind::Settings, "default", &halt);
+        underlay(&mut compiler, 64514);
+        complete(&mut compiler, &mut now);
+        underlay(&mut compiler, 64999);
+        let pass = pass_at(&mut compiler, now + 20);
+        publish(&mut compiler, &pass, now + 20, "invalid");
+        let pass = pass_at(&mut compiler, now + 21);
+        assert!(pass.step.status.is_invalid && pass.nodes().is_empty());
+    }
+
+    #[test]
+    fn going_back_to_an_earlier_input_uses_its_revision_and_old_ones_are_deleted() {
+        let (mut compiler, mut now) = (three_nodes(), 100);
+        let few = json!({"spec": {"rollout": {"historyLimit": 2}}});
+        put(&mut compiler, Kind::Settings, "default", &few);
+        for asn in [64514, 64515, 64514, 64516] {
+            underlay(&mut compiler, asn);
+            complete(&mut compiler, &mut now);
+            assert_eq!(asns(&compiler), all(asn));
+        }
+        let pass = pass_at(&mut compiler, now + 1);
+        let revisions = &compiler.snapshot().network_config_revisions;
+        let sequence = |key: &Key| revisions[key].status.as_ref().map(|status| status.sequence);
+        let mut sequences: Vec<_> = revisions.keys().filter_map(sequence).collect();
+        sequences.sort_unstable();
+        assert_eq!(sequences, [2, 3, 4], "three inputs, one of them twice");
+        let outdated = pass.step.outdated.iter();
+        let outdated: Vec<_> = outdated.filter_map(|one| sequence(&one.key)).collect();
+        assert_eq!(outdated, [2]);
     }
 
     #[test]
@@ -228,7 +316,7 @@ mod tests {
         put(&mut compiler, Kind::Node, "a", &labels);
         put_underlay(&mut compiler, "1");
         store(&mut compiler, "a", "provisioned");
-        assert!(pass_at(&mut compiler, 100).next.is_empty());
+        assert!(pass_at(&mut compiler, 100).nodes().is_empty());
 
         // The selector is edited, and a new node comes.
         put_underlay(&mut compiler, "2");
@@ -236,14 +324,17 @@ mod tests {
         put(&mut compiler, Kind::Node, "b", &labels);
         let pass = pass_at(&mut compiler, 100);
         assert_eq!(
-            pass.next,
+            pass.nodes(),
             ["b"],
             "a keeps its config, and b does not wait for it"
         );
         assert!(!pass.writes.nodes.contains_key("a"));
-        assert_eq!((pass.rollout.unapproved, pass.rollout.queued), (1, 1));
         assert_eq!(
-            pass.rollout.unapproved_message.as_deref(),
+            (pass.step.status.unapproved, pass.step.status.queued),
+            (1, 1)
+        );
+        assert_eq!(
+            pass.step.status.unapproved_message.as_deref(),
             Some("the new config of node a would remove its Underlay")
         );
 
@@ -251,8 +342,8 @@ mod tests {
         compiler.remove(&ObjectRef::named(Kind::NodeNetworkConfig, "a"));
         let pass = pass_at(&mut compiler, 100);
         assert_eq!(
-            (pass.next, pass.rollout.unapproved),
-            (vec!["a".to_owned()], 0)
+            (pass.nodes(), pass.step.status.unapproved),
+            (vec!["a", "b"], 0)
         );
     }
 

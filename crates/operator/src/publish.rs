@@ -11,7 +11,13 @@ use kube::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{FIELD_MANAGER, pass::Pass, resource, status, watch};
+use crate::{
+    FIELD_MANAGER,
+    pass::Pass,
+    resource,
+    rollout::{Publication, Step},
+    status, watch,
+};
 
 /// Why an object could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -87,10 +93,11 @@ impl<'a> Writer<'a> {
             self.delete(subject.clone(), uid).await?;
         }
         self.revision(snapshot, compilation, pass).await?;
-        for node in &pass.next {
-            let is_direct = pass.writes.nodes.get(node) == Some(&true);
-            self.node(node, snapshot, compilation, (is_direct, now))
-                .await?;
+        for publication in &pass.step.publish {
+            self.node(publication, snapshot, &pass.step, now).await?;
+        }
+        for subject in &pass.step.outdated {
+            self.delete(subject.clone(), None).await?;
         }
         Ok(())
     }
@@ -125,8 +132,8 @@ impl<'a> Writer<'a> {
             self.apply(subject.clone(), &json(&spec), json!({})).await?;
         }
         let status = before.and_then(|before| before.status.as_deref());
-        if status != Some(&pass.rollout) {
-            self.apply_status(subject, &json(&pass.rollout)).await?;
+        if status != Some(&pass.step.status) {
+            self.apply_status(subject, &json(&pass.step.status)).await?;
         }
         Ok(())
     }
@@ -134,27 +141,24 @@ impl<'a> Writer<'a> {
     /// Writes the config of a node.
     async fn node(
         &mut self,
-        node: &str,
+        publication: &Publication,
         snapshot: &Snapshot,
-        compilation: &Compilation,
-        (is_direct, now): (bool, &str),
+        step: &Step,
+        now: &str,
     ) -> Result<(), Error> {
-        let Some(config) = compilation.nodes.get(node) else {
-            return Ok(());
-        };
+        let Publication { node, spec, lane } = publication;
         let object = snapshot.nodes.get(&Key::named(node));
         let uid = object.and_then(|node| node.meta.uid.clone());
         let owner =
             uid.map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}));
-        let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
-        let spec = config.spec(&compilation.revision.fingerprint);
-        let mut annotations = json!({stored::PUBLISHED_AT: now});
-        if is_direct {
-            annotations[stored::LANE] = json!(stored::DIRECT);
+        let mut annotations = json!({stored::PUBLISHED_AT: now, stored::LANE: lane.to_string()});
+        if let Some(retry) = &step.retry {
+            annotations[stored::RETRY] = json!(retry);
         }
         let metadata = json!({"ownerReferences": owner.as_slice(), "annotations": annotations});
-        self.apply(subject, &json(&spec), metadata).await?;
-        self.nodes.push(node.to_owned());
+        let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
+        self.apply(subject, &json(spec), metadata).await?;
+        self.nodes.push(node.clone());
         Ok(())
     }
 

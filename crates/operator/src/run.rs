@@ -66,7 +66,7 @@ pub async fn run(client: Client) -> Result<(), Error> {
         let pass;
         (compiler, cluster.agents, pass) = computed.await.map_err(Error::Compile)?;
         let wait = |at: Time| Duration::from_secs(at.saturating_sub(seconds).max(1));
-        due = pass.again_at.map(wait);
+        due = pass.step.again_at.map(wait);
         let computed_in = start.elapsed();
         let (snapshot, compilation) = compiler.compile();
         let mut writer = Writer::new(&client);
@@ -191,8 +191,8 @@ fn report(compilation: &Compilation, pass: &Pass, writer: &Writer<'_>, computed_
     let errors = problems.filter(|problem| problem.severity() == Severity::Error);
     tracing::info!(
         revision = compiler::revision::object_name(&compilation.revision.fingerprint),
-        nodes = pass.rollout.total,
-        ready = pass.rollout.ready,
+        nodes = pass.step.status.total,
+        ready = pass.step.status.ready,
         errors = errors.count(),
         written = writer.written,
         deleted = writer.deleted,

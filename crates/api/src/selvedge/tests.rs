@@ -86,7 +86,7 @@ fn a_full_object_round_trips() {
         "frrConfigurations": {"namespaces": ["metallb-system"]},
         "rollout": {
             "maxUnavailable": 3, "canary": {"size": "5%", "nodeSelector": {"matchLabels": {"canary": "true"}}},
-            "failureDomainLabel": "rack", "order": ["a", "b"], "pause": true, "progressDeadline": "10m", "onFailure": "halt",
+            "failureDomainLabel": "rack", "order": ["a", "b"], "soakTime": "30s", "pause": true, "progressDeadline": "10m", "onFailure": "halt",
             "historyLimit": 5, "maxRemoval": "50%",
         },
         "health": {

@@ -116,6 +116,9 @@ pub struct NetworkConfigRevisionStatus {
     /// How far the rollout is: `Progressing`, `Soaking`, `Paused`, `Failed` or `Complete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
+    /// Counts revisions in the order in which they became the newest.
+    #[serde(default)]
+    pub sequence: u32,
     /// The wave of nodes that is being changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wave: Option<String>,

@@ -420,7 +420,8 @@ fn network_config_revision_is_full() {
             "underlay": other, "l3vni": other, "l2vni": other, "passthrough": other, "settings": settings,
         },
         "status": {
-            "isInvalid": true, "ready": 1, "ongoing": 2, "queued": 3, "failed": 1, "unapproved": 1, "total": 8, "failedNode": "node-1",
+            "phase": "Failed", "wave": "canary", "sequence": 4, "soakingSince": "2026-02-18T10:29:00Z",
+            "completedAt": "2026-02-18T10:28:00Z", "isInvalid": true, "ready": 1, "ongoing": 2, "queued": 3, "failed": 1, "unapproved": 1, "total": 8, "failedNode": "node-1",
             "failedMessage": "no session came up", "failedAt": "2026-02-18T10:30:00Z", "unapprovedMessage": "n2 would lose its Underlay",
         },
     })]);

@@ -2,14 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use api::{selvedge::Rollout, tcaas::NetworkConfigRevisionStatus};
+use api::{
+    selvedge::Rollout,
+    tcaas::{
+        NetworkConfigRevisionStatus, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
+        node_network_config::RETRY_ANNOTATION,
+    },
+};
 use jiff::Timestamp;
 
 use super::{
     Progress,
     waves::{Failure, Member, Phase, Reason, State, Time},
 };
-use crate::snapshot::{Key, Snapshot};
+use crate::snapshot::{Key, Object, Snapshot};
 
 /// When a node's config was published: an annotation of its `NodeNetworkConfig`.
 pub const PUBLISHED_AT: &str = "selvedge.dev/published-at";
@@ -17,8 +23,36 @@ pub const PUBLISHED_AT: &str = "selvedge.dev/published-at";
 /// How a node's config was published: an annotation of its `NodeNetworkConfig`.
 pub const LANE: &str = "selvedge.dev/lane";
 
-/// The value of [`LANE`] where nothing but mirrors had changed: such a config waited for no wave, and a failure is none of its revision.
-pub const DIRECT: &str = "direct";
+/// Says that a revision is to be tried again: an annotation of its `NetworkConfigRevision`, with the time, and then of the configs that
+/// are published.
+pub const RETRY: &str = RETRY_ANNOTATION;
+
+/// How a config reaches its node. A failure of one that waited for no wave is none of its revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
+pub enum Lane {
+    /// In its wave.
+    Wave,
+    /// At once, because nothing but mirrors has changed.
+    Direct,
+    /// At once, because the node had none.
+    Joining,
+}
+
+/// A stored config.
+pub type NodeNetworkConfig = Object<NodeNetworkConfigSpec, NodeNetworkConfigStatus>;
+
+/// When a stored config was published.
+pub fn published_at(config: &NodeNetworkConfig) -> Option<Time> {
+    time(config.meta.annotations.get(PUBLISHED_AT)?)
+}
+
+/// How a stored config reached its node.
+fn lane(config: &NodeNetworkConfig) -> Lane {
+    let lane = config.meta.annotations.get(LANE);
+    lane.and_then(|lane| lane.parse().ok())
+        .unwrap_or(Lane::Wave)
+}
 
 /// Freezes the config of one node: an annotation of its `Node`.
 pub const HOLD: &str = "selvedge.dev/hold";
@@ -49,17 +83,15 @@ pub fn members(
         let node = snapshot.nodes.get(&key)?;
         let queued = Member::queued(&node.meta.labels, settings);
         let stored = snapshot.node_network_configs.get(&key);
-        let annotation = |name| stored.and_then(|stored| stored.meta.annotations.get(name));
-        let is_direct = annotation(LANE).is_some_and(|lane| lane == DIRECT);
-        let published_at = annotation(PUBLISHED_AT);
-        let published_at = published_at.and_then(|text| time(text));
-        let is_of_revision = stored.is_some_and(|stored| stored.spec.revision == revision);
+        let published_at = stored.and_then(published_at);
+        let is_of_revision = stored
+            .is_some_and(|stored| stored.spec.revision == revision && lane(stored) == Lane::Wave);
         // Of a revision that was complete, only what was published later counts: nodes whose labels have changed.
         let is_newer = |completed_at| published_at.is_some_and(|at| at >= completed_at);
         let member = Member {
             progress: *progress,
             published_at,
-            is_published: is_of_revision && !is_direct && state.completed_at.is_none_or(is_newer),
+            is_published: is_of_revision && state.completed_at.is_none_or(is_newer),
             is_alive: is_alive(name),
             is_held: node.meta.annotations.contains_key(HOLD),
             ..queued
@@ -125,5 +157,6 @@ pub fn status(
         failed_node: failure.map(|one| one.node.clone()),
         failed_message,
         failed_at,
+        sequence: before.sequence,
     }
 }

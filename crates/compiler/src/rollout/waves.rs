@@ -17,6 +17,10 @@ use crate::select;
 pub type Time = u64;
 
 /// A node, as far as it matters to a rollout.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are facts about a node, and each may hold beside every other"
+)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// How far it is with its config.

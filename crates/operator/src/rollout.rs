@@ -1,0 +1,290 @@
+//! What is published to nodes in a pass, and what is stored about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{
+    selvedge::{OnFailure, Rollout},
+    tcaas::{
+        NetworkConfigRevisionStatus, NodeNetworkConfigSpec, node_network_config::ConfigStatus,
+    },
+};
+use compiler::{
+    Compilation, Kind, NodeConfig, ObjectRef, Snapshot, Writes,
+    revision::{self, stored as stored_revision},
+    rollout::{
+        Progress,
+        stored::{self, Lane},
+        waves::{self, Decision, Failure, Member, State, Time},
+    },
+    snapshot::{Key, Object},
+};
+
+type Revision = Object<api::tcaas::NetworkConfigRevisionSpec, NetworkConfigRevisionStatus>;
+
+/// A config that is written now.
+#[derive(Clone, Debug)]
+pub(crate) struct Publication {
+    pub(crate) node: String,
+    pub(crate) spec: NodeNetworkConfigSpec,
+    pub(crate) lane: Lane,
+}
+
+/// What is done about nodes in a pass.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// The configs that are written now, in this order.
+    pub(crate) publish: Vec<Publication>,
+    /// How far the rollout is: the status of the newest revision.
+    pub(crate) status: NetworkConfigRevisionStatus,
+    /// Revisions that are kept no longer.
+    pub(crate) outdated: Vec<ObjectRef>,
+    /// When somebody last said that the revision is to be tried again.
+    pub(crate) retry: Option<String>,
+    /// When the next pass is due, if nothing changes before.
+    pub(crate) again_at: Option<Time>,
+}
+
+/// Everything that a step is decided on.
+pub(crate) struct Cluster<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) compilation: &'a Compilation,
+    pub(crate) writes: &'a Writes,
+    pub(crate) progress: &'a BTreeMap<String, Progress>,
+    pub(crate) now: Time,
+}
+
+impl<'a> Cluster<'a> {
+    /// Decides what is done about nodes now.
+    pub(crate) fn step(&self, is_alive: impl Fn(&str) -> bool) -> Step {
+        let settings = self.snapshot.settings().rollout;
+        let revision = self.newest();
+        let before = revision.and_then(|one| one.status.as_deref().cloned());
+        let before = before.unwrap_or_default();
+        let retry = revision.and_then(|one| one.meta.annotations.get(stored::RETRY));
+        let retry_at = retry.and_then(|text| stored::time(text));
+        let mut state = stored::state(&before);
+        let is_retried = |failure: &Failure| retry_at.is_some_and(|at| at >= failure.at);
+        if state.failure.as_ref().is_some_and(is_retried) {
+            state.failure = None;
+        }
+        let last_valid = self.last_valid();
+        let mut members = self.members(&settings, &state, retry_at, is_alive);
+        let joining = self.joining(&state, last_valid);
+        for node in &joining {
+            members.remove(node);
+        }
+        let decision = waves::decide(&settings, &members, &state, self.now);
+        let mut publish = self.direct(&members);
+        publish.extend(self.newest_configs(&decision.publish, Lane::Wave));
+        let failure = decision.state.failure.as_ref();
+        let is_valid = decision.state.completed_at.is_some();
+        let rolls_back = settings.on_failure == OnFailure::Rollback && !is_valid;
+        let back = match failure.filter(|_| rolls_back) {
+            Some(failure) => self.to_roll_back(&settings, failure),
+            None => Vec::new(),
+        };
+        match last_valid {
+            _ if is_valid => publish.extend(self.newest_configs(&joining, Lane::Joining)),
+            Some(last_valid) if !(joining.is_empty() && back.is_empty()) => {
+                let spec = &*last_valid.spec;
+                let nodes = stored_revision::nodes(spec, self.snapshot, self.compilation);
+                let of = |names: &[String], lane| configs(&nodes, &spec.revision, names, lane);
+                publish.extend(of(&joining, Lane::Joining));
+                publish.extend(of(&back, Lane::Wave));
+            }
+            _ => {}
+        }
+        Step {
+            publish,
+            status: self.status(&decision, &members, &joining, &before),
+            outdated: self.outdated(&settings, last_valid),
+            retry: retry.cloned(),
+            again_at: decision.again_at,
+        }
+    }
+
+    fn fingerprint(&self) -> &'a str {
+        &self.compilation.revision.fingerprint
+    }
+
+    /// The newest revision, as it is stored.
+    fn newest(&self) -> Option<&'a Revision> {
+        let key = Key::named(&revision::object_name(self.fingerprint()));
+        self.snapshot.network_config_revisions.get(&key)
+    }
+
+    fn others(&self) -> impl Iterator<Item = (&'a Key, &'a Revision)> {
+        let revisions = self.snapshot.network_config_revisions.iter();
+        revisions.filter(|(_, one)| one.spec.revision != self.fingerprint())
+    }
+
+    /// The revision before the newest that all nodes had confirmed.
+    fn last_valid(&self) -> Option<&'a Revision> {
+        let valid = self.others().filter(|(_, one)| {
+            let status = one.status.as_ref();
+            status.is_some_and(|status| status.completed_at.is_some() && !status.is_invalid)
+        });
+        let valid = valid.max_by_key(|(key, one)| (sequence(one), *key));
+        valid.map(|(_, one)| one)
+    }
+
+    /// All nodes. One that failed before somebody said to try again is to be tried again.
+    fn members(
+        &self,
+        settings: &Rollout,
+        state: &State,
+        retry_at: Option<Time>,
+        is_alive: impl Fn(&str) -> bool,
+    ) -> BTreeMap<String, Member> {
+        let mut progress = self.progress.clone();
+        for (node, _) in self
+            .writes
+            .nodes
+            .iter()
+            .filter(|(_, is_direct)| **is_direct)
+        {
+            // It forwards as it must; what differs waits for no wave.
+            progress.insert(node.clone(), Progress::Ready);
+        }
+        let of_revision = (self.fingerprint(), state);
+        let mut members =
+            stored::members(self.snapshot, settings, &progress, of_revision, is_alive);
+        for member in members.values_mut() {
+            let is_before_retry = retry_at.is_some_and(|at| member.published_at < Some(at));
+            if member.progress == Progress::Failed && is_before_retry {
+                member.progress = Progress::Queued;
+            }
+        }
+        members
+    }
+
+    /// Nodes without a config that need not wait for a wave: they have nothing to lose, and a valid revision is there.
+    fn joining(&self, state: &State, last_valid: Option<&Revision>) -> Vec<String> {
+        if state.completed_at.is_none() && last_valid.is_none() {
+            return Vec::new();
+        }
+        let configs = &self.snapshot.node_network_configs;
+        let nodes = self.progress.iter();
+        let queued = nodes.filter(|(_, progress)| **progress == Progress::Queued);
+        let names = queued.map(|(node, _)| node);
+        let joining = names.filter(|node| !configs.contains_key(&Key::named(node)));
+        joining.cloned().collect()
+    }
+
+    /// Configs that differ in mirrors only: they do not change forwarding and wait for no wave.
+    fn direct(&self, members: &BTreeMap<String, Member>) -> Vec<Publication> {
+        let is_held = |node: &String| members.get(node).is_some_and(|member| member.is_held);
+        let direct = self
+            .writes
+            .nodes
+            .iter()
+            .filter(|(_, is_direct)| **is_direct);
+        let direct = direct.map(|(node, _)| node.clone());
+        let direct: Vec<String> = direct.filter(|node| !is_held(node)).collect();
+        self.newest_configs(&direct, Lane::Direct)
+    }
+
+    fn newest_configs(&self, nodes: &[String], lane: Lane) -> Vec<Publication> {
+        configs(&self.compilation.nodes, self.fingerprint(), nodes, lane)
+    }
+
+    /// The nodes that go back to the last valid revision now: those that have the failed one, not more at a time than may be changing.
+    fn to_roll_back(&self, settings: &Rollout, failure: &Failure) -> Vec<String> {
+        let configs = &self.snapshot.node_network_configs;
+        let deadline = Time::from(settings.progress_deadline.get());
+        let is_going_back = |config: &&stored::NodeNetworkConfig| {
+            let published_at = stored::published_at(config);
+            let is_recent = |at: Time| at >= failure.at && self.now < at + deadline;
+            let is_confirmed = config.status.as_ref().is_some_and(|status| {
+                status.config_status == ConfigStatus::Provisioned
+                    && status.observed_revision.as_deref() == Some(&config.spec.revision)
+            });
+            published_at.is_some_and(is_recent)
+                && config.spec.revision != self.fingerprint()
+                && !is_confirmed
+        };
+        let allowed = waves::count(settings.max_unavailable, self.progress.len()).max(1);
+        let busy = configs.values().filter(is_going_back).count();
+        let mut nodes: Vec<&str> = (configs.iter())
+            .filter(|(key, config)| {
+                config.spec.revision == self.fingerprint() && self.progress.contains_key(&*key.name)
+            })
+            .map(|(key, _)| &*key.name)
+            .collect();
+        // The one that failed runs the old config already.
+        nodes.sort_by_key(|node| *node != failure.node);
+        nodes.truncate(allowed.saturating_sub(busy));
+        nodes.into_iter().map(str::to_owned).collect()
+    }
+
+    fn status(
+        &self,
+        decision: &Decision,
+        members: &BTreeMap<String, Member>,
+        joining: &[String],
+        before: &NetworkConfigRevisionStatus,
+    ) -> NetworkConfigRevisionStatus {
+        let error_message = |node: &str| error_message(self.snapshot, node);
+        let Decision { state, phase, .. } = decision;
+        let mut status = stored::status(state, *phase, members, before, error_message);
+        let joining = u32::try_from(joining.len()).unwrap_or(u32::MAX);
+        status.queued += joining;
+        status.total += joining;
+        let removal = self.compilation.removals.first_key_value();
+        status.unapproved_message = removal
+            .map(|(node, removal)| format!("the new config of node {node} would remove {removal}"));
+        // The order in which revisions became the newest does not depend on clocks.
+        let newest_other = self.others().map(|(_, one)| sequence(one)).max();
+        let newest_other = newest_other.unwrap_or(0);
+        if before.sequence <= newest_other {
+            status.sequence = newest_other + 1;
+        }
+        status
+    }
+
+    /// Revisions that are more than are kept. The newest, the last valid one, and those that a node has, stay.
+    fn outdated(&self, settings: &Rollout, last_valid: Option<&Revision>) -> Vec<ObjectRef> {
+        let configs = self.snapshot.node_network_configs.values();
+        let mut needed: BTreeSet<&str> = configs.map(|one| one.spec.revision.as_str()).collect();
+        needed.extend(last_valid.map(|one| one.spec.revision.as_str()));
+        let mut others: Vec<(&Key, &Revision)> = self.others().collect();
+        others.sort_by_key(|(key, one)| (sequence(one), *key));
+        let limit = usize::try_from(settings.history_limit).unwrap_or(usize::MAX);
+        let surplus = (others.len() + 1).saturating_sub(limit);
+        let is_needed = |one: &Revision| needed.contains(one.spec.revision.as_str());
+        let surplus = others
+            .into_iter()
+            .filter(|(_, one)| !is_needed(one))
+            .take(surplus);
+        let subject =
+            |(key, _): (&Key, &Revision)| ObjectRef::named(Kind::NetworkConfigRevision, &*key.name);
+        surplus.map(subject).collect()
+    }
+}
+
+fn sequence(revision: &Revision) -> u32 {
+    revision.status.as_ref().map_or(0, |status| status.sequence)
+}
+
+fn configs(
+    nodes: &BTreeMap<String, std::sync::Arc<NodeConfig>>,
+    revision: &str,
+    names: &[String],
+    lane: Lane,
+) -> Vec<Publication> {
+    let publication = |node: &String| {
+        let spec = nodes.get(node)?.spec(revision);
+        Some(Publication {
+            node: node.clone(),
+            spec,
+            lane,
+        })
+    };
+    names.iter().filter_map(publication).collect()
+}
+
+/// Why a node could not apply its config.
+fn error_message(snapshot: &Snapshot, node: &str) -> Option<String> {
+    let config = snapshot.node_network_configs.get(&Key::named(node))?;
+    config.status.as_ref()?.error_message.clone()
+}
