@@ -18,7 +18,7 @@ use tokio::{
 };
 
 /// How long after its last renewal an agent counts as alive. Agents renew every 20 seconds.
-const LIFETIME: Duration = Duration::from_secs(60);
+const LIFETIME: Duration = Duration::from_mins(1);
 
 /// Delay before a failed watch is started again.
 const RETRY: Duration = Duration::from_secs(5);

@@ -1,5 +1,7 @@
 //! The publish step: writes what differs, in an order in which no object references one that does not exist yet.
 
+use std::collections::BTreeMap;
+
 use compiler::{
     Compilation, Kind, ObjectRef, Prepared, Snapshot, lower::LowLevelObject, revision,
     rollout::stored, snapshot::Key,
@@ -114,7 +116,10 @@ impl<'a> Writer<'a> {
             "blockOwnerDeletion": true,
         });
         let subject = ObjectRef::named(object.kind(), object.name());
-        let metadata = json!({"ownerReferences": [owner]});
+        let metadata = Metadata {
+            owner_references: vec![owner],
+            ..Metadata::default()
+        };
         self.apply(subject, &object.spec(), metadata).await
     }
 
@@ -129,7 +134,8 @@ impl<'a> Writer<'a> {
         let before = snapshot.network_config_revisions.get(&subject.key);
         if before.is_none() {
             let spec = compilation.revision.spec(&compilation.objects);
-            self.apply(subject.clone(), &json(&spec), json!({})).await?;
+            self.apply(subject.clone(), &json(&spec), Metadata::default())
+                .await?;
         }
         let status = before.and_then(|before| before.status.as_deref());
         if status != Some(&pass.step.status) {
@@ -151,11 +157,16 @@ impl<'a> Writer<'a> {
         let uid = object.and_then(|node| node.meta.uid.clone());
         let owner =
             uid.map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}));
-        let mut annotations = json!({stored::PUBLISHED_AT: now, stored::LANE: lane.to_string()});
-        if let Some(retry) = &step.retry {
-            annotations[stored::RETRY] = json!(retry);
-        }
-        let metadata = json!({"ownerReferences": owner.as_slice(), "annotations": annotations});
+        let mut annotations = BTreeMap::from([
+            (stored::PUBLISHED_AT, now.to_owned()),
+            (stored::LANE, lane.to_string()),
+        ]);
+        annotations.extend(step.retry.clone().map(|retry| (stored::RETRY, retry)));
+        let metadata = Metadata {
+            owner_references: owner.into_iter().collect(),
+            annotations,
+            ..Metadata::default()
+        };
         let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
         self.apply(subject, &json(spec), metadata).await?;
         self.nodes.push(node.clone());
@@ -166,7 +177,7 @@ impl<'a> Writer<'a> {
         &mut self,
         subject: ObjectRef,
         spec: &Value,
-        metadata: Value,
+        metadata: Metadata<'_>,
     ) -> Result<(), Error> {
         let patch = Patch::Apply(document(&subject, "spec", spec, metadata));
         let params = PatchParams::apply(FIELD_MANAGER).force();
@@ -181,7 +192,7 @@ impl<'a> Writer<'a> {
 
     /// Writes a status; false if the object does not exist any more.
     async fn apply_status(&mut self, subject: ObjectRef, status: &Value) -> Result<bool, Error> {
-        let patch = Patch::Apply(document(&subject, "status", status, json!({})));
+        let patch = Patch::Apply(document(&subject, "status", status, Metadata::default()));
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let api = resource::at(self.client, subject.kind, &subject.key);
         match api.patch_status(&subject.key.name, &params, &patch).await {
@@ -222,12 +233,23 @@ fn json(part: &impl Serialize) -> Value {
         .unwrap_or_else(|error| unreachable!("a part of an object is JSON: {error}"))
 }
 
-fn document(subject: &ObjectRef, part: &str, value: &Value, mut metadata: Value) -> Value {
-    metadata["name"] = json!(subject.key.name);
+/// Metadata that is written with an object. What is empty is left out: an empty list would take away what is there.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    owner_references: Vec<Value>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<&'static str, String>,
+}
+
+fn document(subject: &ObjectRef, part: &str, value: &Value, metadata: Metadata<'_>) -> Value {
+    let name = &subject.key.name;
     json!({
         "apiVersion": subject.kind.api_version(),
         "kind": subject.kind.to_string(),
-        "metadata": metadata,
+        "metadata": Metadata { name, ..metadata },
         part: value,
     })
 }

@@ -109,7 +109,7 @@ impl<'a> Cluster<'a> {
 
     /// The newest revision, as it is stored.
     fn newest(&self) -> Option<&'a Revision> {
-        let key = Key::named(&revision::object_name(self.fingerprint()));
+        let key = Key::named(revision::object_name(self.fingerprint()));
         self.snapshot.network_config_revisions.get(&key)
     }
 

@@ -219,7 +219,7 @@ impl Complaints {
         let is_cluster = spec
             .cluster_vrf
             .as_ref()
-            .is_some_and(|one| std::ptr::eq(&**one, vrf));
+            .is_some_and(|one| std::ptr::eq(std::sync::Arc::as_ptr(one), vrf));
         let near = self.near(spec, name, vrf, is_cluster);
         for import in &vrf.vrf_imports {
             let from = import.from_vrf.as_str();
