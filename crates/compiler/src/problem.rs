@@ -77,6 +77,19 @@ pub enum Kind {
     /// A selector is not well formed.
     #[error("{0}")]
     InvalidSelector(InvalidSelector),
+    /// An edit would stop an object of another author that runs.
+    #[error(
+        "this edit would stop {victim}{}, so the spec before it stays in effect: {why}",
+        and_more(*.others)
+    )]
+    BreaksAnother {
+        /// The first of the objects.
+        victim: Box<ObjectRef>,
+        /// How many more there are.
+        others: usize,
+        /// What would be wrong with it.
+        why: String,
+    },
     /// Two lines of a filter match the same prefixes.
     #[error("matches the same prefixes as {other}: one of the two lines has no effect")]
     LineTwice {
@@ -617,6 +630,13 @@ fn and_others(others: usize) -> String {
     match others {
         0 => String::new(),
         others => format!(" (nor have {others} more)"),
+    }
+}
+
+fn and_more(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        others => format!(" and {others} more"),
     }
 }
 

@@ -91,7 +91,7 @@ pub(super) fn is_attached(view: &View<'_>, name: &str, network: &NetworkSpec) ->
     let subnets = subnets(network);
     let is_in = |gateway: &HostCidr| {
         let mut subnets = subnets.iter();
-        subnets.any(|subnet| subnet.net().contains(&gateway.addr()))
+        subnets.any(|subnet| subnet.net() == gateway.net().trunc())
     };
     let keeps = |vlan: VlanId| {
         let kept = view.who::<ServedAttachments>(&Served::Kept(vlan));

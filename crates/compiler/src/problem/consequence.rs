@@ -88,6 +88,7 @@ impl Kind {
             | Self::MatchesNothing { .. }
             | Self::TunnelTaken { .. }
             | Self::NameTaken { .. }
+            | Self::BreaksAnother { .. }
             | Self::LineTwice { .. }
             | Self::SeqTwice { .. }
             | Self::NeighborInVtepPool { .. }

@@ -26,6 +26,9 @@ impl Kind {
             Self::UnreadableReference { target } | Self::ReferenceNotInEffect { target } => {
                 format!("correct {target}").into()
             }
+            Self::BreaksAnother { victim, .. } => {
+                format!("take the edit back, or change {victim} first").into()
+            }
             Self::InvalidSelector(_) => "correct the requirement".into(),
             Self::LineTwice { other } => {
                 format!("remove this line or {other}, or let them differ in cidr, ge or le").into()

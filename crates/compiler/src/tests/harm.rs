@@ -44,10 +44,10 @@ proptest! {
         for (node, config) in &cluster.compiler.compile().1.nodes {
             let text = |config: &Arc<NodeConfig>| serde_json::to_string_pretty(&config.content()).expect("a config is JSON");
             let (now, then) = (text(config), before.get(node).map(text).unwrap_or_default());
-            let lost: Vec<&str> = then.lines().filter(|line| !now.contains(line)).collect();
-            let new: Vec<&str> = now.lines().filter(|line| !then.contains(line)).collect();
+            let differs = then.lines().zip(now.lines()).position(|(then, now)| then != now).unwrap_or_default();
+            let around = |text: &str| text.lines().skip(differs.saturating_sub(8)).take(20).map(str::to_owned).collect::<Vec<_>>();
             let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-            prop_assert!(now == then, "{} changed {}: {:?} became {:?}, though {:?}; it is {}", subject, node, lost, new, mistakes, new_spec);
+            prop_assert!(now == then, "{} changed {}: {:#?} became {:#?}, though {:?}; it is {}", subject, node, around(&then), around(&now), mistakes, new_spec);
         }
     }
 }
