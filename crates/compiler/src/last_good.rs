@@ -304,7 +304,9 @@ pub(crate) fn edited_field(sources: Sources<'_>, subject: &ObjectRef) -> String 
     });
     while let (Value::Object(mut fields), Value::Object(mut others)) = (one, other) {
         let names: BTreeSet<String> = fields.keys().chain(others.keys()).cloned().collect();
-        let mut differing = names.into_iter().filter(|name| fields.get(name) != others.get(name));
+        let mut differing = names
+            .into_iter()
+            .filter(|name| fields.get(name) != others.get(name));
         let (Some(name), None) = (differing.next(), differing.next()) else {
             break;
         };

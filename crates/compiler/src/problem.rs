@@ -184,6 +184,14 @@ pub enum Kind {
         /// A node where both meet.
         node: Option<String>,
     },
+    /// An interface would have the name of a device that is not ours to make.
+    #[error("{name:?} is {what}, and an interface needs a name of its own")]
+    DeviceNameReserved {
+        /// The name.
+        name: String,
+        /// What has it.
+        what: String,
+    },
     /// Two segments have overlapping networks where one table routes both.
     #[error("{network} overlaps {other} of {by}, and {} routes both{}", table(.vrf.as_ref()), on(.node.as_ref()))]
     NetworksOverlap {
@@ -298,10 +306,15 @@ pub enum Kind {
     #[error("no VNI is left in Settings.spec.l2VniRange for this Network")]
     NoVniLeft,
     /// A segment has packets that its devices do not carry.
-    #[error("packets of {mtu} bytes do not fit {device:?} of node {node:?}, which carries {most}")]
+    #[error(
+        "packets of {mtu} bytes do not fit {device:?} of node {node:?}, which has an MTU of {device_mtu}{}",
+        after_vxlan(*.device_mtu, *.most)
+    )]
     MtuTooLarge {
         /// The segment's MTU.
         mtu: Mtu,
+        /// The device's MTU.
+        device_mtu: u32,
         /// What fits, without what the fabric adds.
         most: u32,
         /// The narrowest device.
@@ -630,6 +643,13 @@ fn and_others(others: usize) -> String {
     match others {
         0 => String::new(),
         others => format!(" (nor have {others} more)"),
+    }
+}
+
+fn after_vxlan(device_mtu: u32, most: u32) -> String {
+    match device_mtu.saturating_sub(most) {
+        0 => String::new(),
+        added => format!(" and carries {most}: VXLAN adds {added} bytes"),
     }
 }
 

@@ -337,13 +337,10 @@ impl World {
         Kept { objects, intents }
     }
 
-    /// Objects that run as they are and that something is wrong with all the same. A Destination that was taken away breaks nothing.
+    /// Objects that run as they are and that something is wrong with all the same.
     fn victims(&self, last: Sources<'_>, kept: &Kept) -> Victims {
         let view = self.memo.view();
-        let is_harm = |problem: &&Problem| {
-            let is_revoked = matches!(problem.kind, problem::Kind::NoDestination);
-            problem.severity() == Severity::Error && !is_revoked
-        };
+        let is_harm = |problem: &&Problem| problem.kind.is_harm();
         let subjects = view.all_keys::<Problems>();
         let found = subjects.iter().filter_map(|subject| {
             let problems = view.who::<Problems>(subject);

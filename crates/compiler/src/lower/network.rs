@@ -245,7 +245,7 @@ fn from_range(
     vnis: &mut BTreeMap<String, Vni>,
     problems: &mut Vec<Problem>,
 ) {
-    let names: BTreeSet<&str> = wanted.keys().copied().collect();
+    let mut names: BTreeSet<&str> = wanted.keys().copied().collect();
     let known = wanted.iter();
     let known = known.filter_map(|(name, vni)| Some(((*name).to_owned(), vni.as_ref()?.get())));
     let mut before: BTreeMap<String, u32> = known.collect();
@@ -253,9 +253,33 @@ fn from_range(
         recall(view, &names, &mut before);
     }
     let as_vni = |number: u32| Vni::try_from(i64::from(number)).ok();
-    let free = |number: &u32| as_vni(*number).is_some_and(|vni| !holders.contains_key(&vni));
     let settings = view.settings();
     let range = settings.l2_vni_range.as_ref();
+    // A segment that runs is never renumbered: what it was given stays, also where the range moves away.
+    let mut outside: BTreeSet<Vni> = BTreeSet::new();
+    let is_inside = |vni: &Vni| range.is_some_and(|range| (range.first..=range.last).contains(vni));
+    for (name, vni) in wanted
+        .iter()
+        .filter_map(|(name, vni)| Some((*name, (*vni)?)))
+    {
+        if is_inside(&vni) || holders.contains_key(&vni) || !outside.insert(vni) {
+            continue;
+        }
+        names.remove(name);
+        vnis.insert(name.to_owned(), vni);
+        let what = format!(
+            "it keeps VNI {vni}, which nodes have and which is outside Settings.spec.l2VniRange: set spec.vni to {vni}"
+        );
+        let subject = ObjectRef::named(Kind::Network, name);
+        problems.push(Problem::new(
+            subject,
+            "spec.vni",
+            problem::Kind::NoEffect { what },
+        ));
+    }
+    let free = |number: &u32| {
+        as_vni(*number).is_some_and(|vni| !holders.contains_key(&vni) && !outside.contains(&vni))
+    };
     let numbers = range.map_or_else(BTreeMap::new, |range| {
         allocate::numbers((range.first.get(), range.last.get()), &names, &before, free)
     });

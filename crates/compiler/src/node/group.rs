@@ -61,7 +61,7 @@ impl Members {
         segment.map(|one| &**one)
     }
 
-    fn of(view: &View<'_>, objects: impl Iterator<Item = LowLevelObject>) -> Self {
+    fn of(view: &View<'_>, objects: impl Iterator<Item = LowLevelObject>, nodes: &[Key]) -> Self {
         let mut members = Self::default();
         for object in objects {
             match object {
@@ -73,7 +73,7 @@ impl Members {
             }
         }
         // Whoever runs something is served before another that wants it.
-        let last = layer2::challengers(view, &members.layer2);
+        let last = layer2::challengers(view, &members.layer2, nodes);
         members.layer2.sort_by(|a, b| {
             (last.contains(&a.name), a.order()).cmp(&(last.contains(&b.name), b.order()))
         });
@@ -124,7 +124,9 @@ impl Query for MembersOf {
     type Value = Arc<Members>;
     fn compute(view: &View<'_>, signature: &Signature) -> Arc<Members> {
         let objects = selection::selected(view, signature, |one| one.object().cloned());
-        let mut members = Members::of(view, objects.into_iter());
+        let nodes = view.who::<NodesBySignature>(signature);
+        let nodes: Vec<Key> = nodes.iter().map(|node| Key::named(&*node.name)).collect();
+        let mut members = Members::of(view, objects.into_iter(), &nodes);
         let is_sound = |one: &Arc<LowLevel<_>>| view.get::<WrongWithPeering>(&one.name).is_empty();
         members.bgp.retain(is_sound);
         Arc::new(members)
@@ -366,7 +368,7 @@ pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
     let generated = intents.flat_map(|one| view.get::<merge::Merged>(one).objects.clone());
     let written = low_level::hand_written(view);
     let written = written.iter().filter_map(|one| merge::in_effect(view, one));
-    let members = Members::of(view, generated.chain(written));
+    let members = Members::of(view, generated.chain(written), &[]);
     let group = members.group(None, false);
     let numbers = &view.get::<NumbersOfAll>(&()).numbers;
     layer2::claims(&view.settings(), &group, &numbers.holders, &mut problems);

@@ -45,9 +45,9 @@ impl Kind {
             Self::VrfIncomplete { vrf, what } => {
                 format!("add spec.{what}, or an entry for {vrf:?} to Settings.spec.vrfs").into()
             }
-            Self::VrfNameTaken { .. } | Self::DeviceNameTaken { .. } => {
-                "choose another name".into()
-            }
+            Self::VrfNameTaken { .. }
+            | Self::DeviceNameTaken { .. }
+            | Self::DeviceNameReserved { .. } => "choose another name".into(),
             Self::VrfNotOnNode { vrf, .. } => {
                 format!("let a VRFRouteConfiguration of VRF {vrf:?} select the node too").into()
             }
