@@ -619,6 +619,40 @@ pub enum Kind {
         /// Where it would end.
         destination: IpAddr,
     },
+    /// A tunnel would end where it starts.
+    #[error(
+        "{address} is the address that the tunnel starts at on node {node:?}: the copies would never leave it"
+    )]
+    TunnelToItself {
+        /// The address.
+        address: IpAddr,
+        /// The node.
+        node: String,
+    },
+    /// Two VRFs that are not one have the same route target.
+    #[error(
+        "{other} has route target {target} too: each of the two VRFs takes in what the other announces"
+    )]
+    RouteTargetShared {
+        /// The route target.
+        target: String,
+        /// The older object.
+        other: ObjectRef,
+    },
+    /// A service's network is a part of a segment's, in one VRF.
+    #[error(
+        "{network} is a part of {other} of {by}, and VRF {vrf:?} has both: packets to workloads of that segment with an address of {network} are dropped"
+    )]
+    PartOfASegment {
+        /// The service's network.
+        network: Prefix,
+        /// The segment's.
+        other: String,
+        /// Whose segment it is.
+        by: Box<ObjectRef>,
+        /// The VRF.
+        vrf: String,
+    },
     /// Somebody's object has the name of one we would generate.
     #[error("{name:?} exists and is not generated from this object")]
     NameTaken {
@@ -678,7 +712,10 @@ impl Kind {
     /// How much it matters.
     pub fn severity(&self) -> Severity {
         match self {
-            Self::NotCompiledYet { .. } | Self::NoEffect { .. } => Severity::Warning,
+            Self::NotCompiledYet { .. }
+            | Self::NoEffect { .. }
+            | Self::RouteTargetShared { .. }
+            | Self::PartOfASegment { .. } => Severity::Warning,
             _ => Severity::Error,
         }
     }

@@ -436,15 +436,22 @@ fn gre(
         return Err(Lacking::wrong(problem));
     }
     let destination = spec.destination_ip;
-    if address.is_ipv4() != destination.is_ipv4() {
+    let wrong = if address == destination {
+        let node = node.name.to_string();
+        Some(problem::Kind::TunnelToItself { address, node })
+    } else if address.is_ipv4() != destination.is_ipv4() {
+        Some(problem::Kind::TunnelFamilies {
+            source_address: address,
+            destination,
+        })
+    } else {
+        None
+    };
+    if let Some(kind) = wrong {
         let field = if tunnel.object.is_generated() {
             "spec.address"
         } else {
             "spec.destinationIP"
-        };
-        let kind = problem::Kind::TunnelFamilies {
-            source_address: address,
-            destination,
         };
         let source = tunnel.object.source.clone();
         return Err(Lacking::wrong(Problem::new(source, field, kind)));

@@ -9,7 +9,7 @@ use api::{
     selvedge::{Health, SettingsSpec},
     tcaas::{
         BgpPeeringSpec, Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec,
-        node_network_config::HostVlan,
+        node_network_config::{HostVlan, Layer2},
     },
     value::IfName,
 };
@@ -460,6 +460,7 @@ fn shared(
         .filter(|(_, _, segment)| segment.irb.as_ref().is_some_and(|irb| irb.vrf == cluster))
         .map(|(name, source, segment)| (*name, *source, segment))
         .collect();
+    problems.extend(parts_of_segments(group, &segments));
     cluster_vrf.policy_routes = steering.policy_routes(&in_cluster, problems);
     let vrfs = peers::Vrfs {
         cluster_name: cluster,
@@ -495,6 +496,38 @@ fn shared(
     };
     shared.host_interfaces(group, vlans, problems);
     shared
+}
+
+/// Says where the network of a service is a part of a segment's in one VRF: its aggregate is the longer prefix, and drops what it has no host
+/// route for.
+fn parts_of_segments(group: &Group<'_>, segments: &[(&str, &ObjectRef, Layer2)]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (_, object) in &group.vrf {
+        let vrf = object.spec.vrf.as_str();
+        for aggregate in &object.spec.aggregate {
+            let around = segments.iter().find_map(|(_, source, segment)| {
+                let irb = segment.irb.as_ref().filter(|irb| irb.vrf == vrf)?;
+                let mut gateways = irb.ip_addresses.iter().map(|gateway| gateway.prefix());
+                let other = gateways
+                    .find(|other| other != aggregate && other.net().contains(&aggregate.net()))?;
+                Some((other, *source))
+            });
+            let Some((other, by)) = around else { continue };
+            let kind = problem::Kind::PartOfASegment {
+                network: *aggregate,
+                other: other.to_string(),
+                by: Box::new(by.clone()),
+                vrf: vrf.to_owned(),
+            };
+            let field = if object.is_generated() {
+                "spec.networkRef"
+            } else {
+                "spec.aggregate"
+            };
+            problems.push(Problem::new(object.source.clone(), field, kind));
+        }
+    }
+    problems
 }
 
 /// Says which overlay objects are for nodes of which none has an overlay.

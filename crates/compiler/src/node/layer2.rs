@@ -72,7 +72,8 @@ pub(super) fn claims<'a>(
             problems.push(Problem::new(object.source.clone(), field, kind));
             continue;
         }
-        if let Some(problem) = networks.taken(object, node.as_ref(), meet) {
+        let taken = networks.is_trunks(object, node.as_ref(), group.has_overlay);
+        if let Some(problem) = taken.or_else(|| networks.taken(object, node.as_ref(), meet)) {
             problems.push(problem);
             continue;
         }
@@ -353,7 +354,12 @@ pub(super) fn build<'a>(
                 vrf: vrf.to_string(),
                 node,
             };
-            problems.push(Problem::new(object.source.clone(), "spec.vrf", kind));
+            let field = if object.is_generated() {
+                "spec.destinations"
+            } else {
+                "spec.vrf"
+            };
+            problems.push(Problem::new(object.source.clone(), field, kind));
             continue;
         }
         note_what_has_no_effect(settings, object, problems);

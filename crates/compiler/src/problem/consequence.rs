@@ -114,6 +114,9 @@ impl Kind {
             | Self::LoopbackNotOnNode { .. }
             | Self::AddressGivenTwice { .. }
             | Self::TunnelFamilies { .. }
+            | Self::TunnelToItself { .. }
+            | Self::RouteTargetShared { .. }
+            | Self::PartOfASegment { .. }
             | Self::NotCompiledYet { .. }
             | Self::NoEffect { .. } => false,
         }

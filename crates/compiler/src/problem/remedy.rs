@@ -15,7 +15,6 @@ impl Kind {
             // The message says what is to be done, or nothing is.
             Self::Unreadable { .. }
             | Self::RuleBroken { .. }
-            | Self::VrfDisagrees { .. }
             | Self::NotCompiledYet { .. }
             | Self::NoEffect { .. } => return None,
             Self::UnknownField => "remove it, or check its spelling and place".into(),
@@ -44,6 +43,15 @@ impl Kind {
             Self::NetworkLacks { network, what } => format!("add spec.{what} to {network}").into(),
             Self::VrfIncomplete { vrf, what } => {
                 format!("add spec.{what}, or an entry for {vrf:?} to Settings.spec.vrfs").into()
+            }
+            Self::VrfDisagrees { what, other, .. } => {
+                format!("let {what} be the same as in {other}").into()
+            }
+            Self::RouteTargetShared { other, .. } => {
+                format!("choose another, or leave it if this VRF and {other} are meant to meet").into()
+            }
+            Self::PartOfASegment { .. } => {
+                "use a Network outside of the segment's, or set spec.disableAggregation".into()
             }
             Self::VrfNameTaken { .. }
             | Self::DeviceNameTaken { .. }
@@ -174,6 +182,7 @@ impl Kind {
                 "delete one of the two claims, so that its node gets another address".into()
             }
             Self::TunnelTaken { .. } => "use that one, or another key".into(),
+            Self::TunnelToItself { .. } => "correct the address of the collector".into(),
             Self::TunnelFamilies { .. } => "use a pool of the destination's family".into(),
         };
         Some(text.into_owned())
