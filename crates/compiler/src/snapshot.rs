@@ -445,9 +445,9 @@ impl Snapshot {
             Lookup::Foreign => Insertion::Foreign(format!("{api_version}/{kind}")),
             Lookup::Misplaced(message) => Insertion::Misplaced {
                 kind: format!("{api_version}/{kind}"),
-                message,
+                message: of_object(kind, document, message),
             },
-            Lookup::Unknown(message) => Insertion::Unknown(message),
+            Lookup::Unknown(message) => Insertion::Unknown(of_object(kind, document, message)),
         }
     }
 
@@ -457,5 +457,13 @@ impl Snapshot {
             .get(&Key::named("default"))
             .map(|object| (*object.spec).clone())
             .unwrap_or_default()
+    }
+}
+
+/// A message about a document, with the name that the document gives itself.
+fn of_object(kind: &str, document: &Value, message: String) -> String {
+    match document["metadata"]["name"].as_str() {
+        Some(name) => format!("{kind} {name}: {message}"),
+        None => message,
     }
 }

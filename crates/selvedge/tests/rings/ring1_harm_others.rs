@@ -16,6 +16,21 @@ metadata: {name: ips}
 spec: {networkRef: ips-net, interfaceName: ips, nodeIPs: {enabled: true}, destinations: {matchLabels: {zone: red}}}
 ---
 apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Destination
+metadata: {name: hop, labels: {zone: hop}}
+spec: {nextHop: {ipv4: 10.20.7.9}, prefixes: [10.60.0.0/16]}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Network
+metadata: {name: hop-net}
+spec: {ipv4: {cidr: 10.20.7.0/24}, vlan: 107}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Layer2Attachment
+metadata: {name: hop}
+spec: {networkRef: hop-net, interfaceRef: bond1, interfaceName: hop, nodeIPs: {enabled: true}, destinations: {matchLabels: {zone: hop}}}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
 kind: Network
 metadata: {name: lb}
 spec: {ipv4: {cidr: 10.30.0.0/24}}
@@ -85,7 +100,10 @@ fn without(text: &str, part: &str) -> anyhow::Result<String> {
         .copied()
         .filter(|one| !one.contains(part))
         .collect();
-    anyhow::ensure!(rest.len() + 1 == documents.len(), "{part} is in one document");
+    anyhow::ensure!(
+        rest.len() + 1 == documents.len(),
+        "{part} is in one document"
+    );
     Ok(rest.join("\n---\n"))
 }
 
@@ -134,6 +152,12 @@ fn an_edit_that_would_stop_what_another_author_runs_is_not_taken() -> anyhow::Re
             "cidr: 10.30.0.0/24",
             "cidr: 10.30.0.0/26",
             "Network lb spec.ipv4.cidr: this edit would stop Inbound b",
+        ),
+        // It is the address of a node.
+        (
+            "nextHop: {ipv4: 10.20.7.9}",
+            "nextHop: {ipv4: 10.20.7.2}",
+            "Destination hop spec.nextHop.ipv4: this edit would stop Layer2Attachment hop",
         ),
         (
             "{vrf: hand, vni: 1700",
@@ -188,8 +212,8 @@ fn a_label_without_a_value_and_one_that_cannot_be_are_refused() -> anyhow::Resul
 fn addresses_that_leave_nothing_or_lead_back_are_refused() -> anyhow::Result<()> {
     changes_nothing(&[
         (
-            "nodeIPs: {enabled: true}",
-            "nodeIPs: {enabled: true, reservedForPods: 300}",
+            "interfaceName: ips, nodeIPs: {enabled: true}",
+            "interfaceName: ips, nodeIPs: {enabled: true, reservedForPods: 300}",
             "Layer2Attachment ips spec.nodeIPs.reservedForPods: 300 addresses are kept for pods, which leaves none of 10.20.8.0/24",
         ),
         (
@@ -229,7 +253,11 @@ fn a_mirror_stays_while_its_claim_is_open_or_its_collector_is_gone() -> anyhow::
 
 #[test]
 fn a_relabelled_node_keeps_what_it_runs() -> anyhow::Result<()> {
-    let running = edited(RUNNING, "{matchLabels: {rack: r2}}", "{matchLabels: {b: x}}")?;
+    let running = edited(
+        RUNNING,
+        "{matchLabels: {rack: r2}}",
+        "{matchLabels: {b: x}}",
+    )?;
     let running = edited(&running, "labels: {rack: r2}", "labels: {rack: r2, b: x}")?;
     // Blue is older, and comes to the node on which red runs the VLAN.
     let new = edited(&running, "labels: {rack: r1}", "labels: {rack: r1, b: x}")?;
@@ -249,11 +277,17 @@ fn a_moved_range_of_vnis_renumbers_nothing_that_runs() -> anyhow::Result<()> {
         "routeTables: {first: 5000, last: 5099}",
         "l2VniRange: {first: 50000, last: 50010}",
     )?;
-    for to in ["l2VniRange: {first: 51000, last: 51010}", "importMatch: Exact"] {
+    for to in [
+        "l2VniRange: {first: 51000, last: 51010}",
+        "importMatch: Exact",
+    ] {
         let new = edited(&running, "l2VniRange: {first: 50000, last: 50010}", to)?;
         let plan = plan(&running, &new)?;
         assert!(plan.contains("warning: "), "{plan}");
-        assert!(plan.contains("Network red-net spec.vni: it keeps VNI 500"), "{plan}");
+        assert!(
+            plan.contains("Network red-net spec.vni: it keeps VNI 500"),
+            "{plan}"
+        );
         assert!(plan.ends_with("nothing changes on any node\n"), "{plan}");
     }
     Ok(())
