@@ -462,7 +462,8 @@ impl Snapshot {
 
 /// A message about a document, with the name that the document gives itself.
 fn of_object(kind: &str, document: &Value, message: String) -> String {
-    match document["metadata"]["name"].as_str() {
+    let name = document.pointer("/metadata/name").and_then(Value::as_str);
+    match name {
         Some(name) => format!("{kind} {name}: {message}"),
         None => message,
     }

@@ -114,7 +114,7 @@ impl Worlds {
         };
         let own = self.as_written.to_keep(last);
         let mut kept = self.settle(&mut restored, last, own);
-        let mut broken = self.settled(&restored, &kept).victims(last, &kept);
+        let mut broken = self.settled(restored.as_ref(), &kept).victims(last, &kept);
         if !broken.is_empty() {
             let guilty = self.guilty(&mut restored, last, &kept, &mut broken);
             kept = self.settle(&mut restored, last, guilty);
@@ -126,8 +126,8 @@ impl Worlds {
     }
 
     /// What is left of a world in which these are kept.
-    fn settled<'a>(&'a self, restored: &'a Option<Restoration>, kept: &Kept) -> &'a World {
-        let restored = restored.as_ref().filter(|_| !kept.is_empty());
+    fn settled<'a>(&'a self, restored: Option<&'a Restoration>, kept: &Kept) -> &'a World {
+        let restored = restored.filter(|_| !kept.is_empty());
         restored.map_or(&self.as_written, |restored| &restored.world)
     }
 
@@ -197,7 +197,8 @@ impl Worlds {
         };
         let without_edits = |restored: &mut Option<Restoration>, edits: &BTreeSet<ObjectRef>| {
             let settled = self.settle(restored, last, with(edits));
-            self.settled(restored, &settled).victims(last, &settled)
+            self.settled(restored.as_ref(), &settled)
+                .victims(last, &settled)
         };
         let mut edits = last_good::edited(last);
         edits.retain(|edit| !kept.objects.contains(edit));

@@ -115,14 +115,15 @@ pub(super) fn challengers(
         }
         _ => one == other,
     };
-    let segments = segments.iter().map(|one| &**one);
     let is_here = |spec: &Layer2NetworkConfigurationSpec| {
         let configs = nodes.iter();
         let mut configs = configs.filter_map(|node| view.spec::<kinds::NodeNetworkConfig>(node));
         configs.any(|config| has_segment(&config, spec))
     };
-    type Of = kinds::Layer2NetworkConfiguration;
-    scope::challengers::<Of, _>(view, segments, wanted, meet, is_here)
+    let segments = segments.iter().map(|one| &**one);
+    scope::challengers::<kinds::Layer2NetworkConfiguration, _>(
+        view, segments, wanted, meet, is_here,
+    )
 }
 
 /// Whether a config has the segment of an object.
