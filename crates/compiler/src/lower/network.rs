@@ -5,12 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use api::{
-    tcaas::NetworkSpec,
-    value::{HostCidr, VlanId, Vni},
-};
+use api::{tcaas::NetworkSpec, value::Vni};
 
-use super::{intent::Lower, is_over_the_fabric, low_level::StoredByOwner, routing::subnets};
+use super::{intent::Lower, is_over_the_fabric, low_level::StoredByOwner};
 use crate::{
     allocate,
     memo::{Index, Query},
@@ -48,57 +45,37 @@ impl Index for AttachmentsByNetwork {
     }
 }
 
-/// Where attachments that are in effect have a Network.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Served {
-    /// The Network that an attachment refers to.
-    Network(String),
-    /// The VLAN that an attachment keeps while something is wrong with it. Its Network may be another now.
-    Kept(VlanId),
-}
-
-/// The attachments in effect that are not on a device of the node, each with the gateways that it keeps.
+/// The attachments in effect that are not on a device of the node, by their Network. One that keeps what it was has the Network that it had.
 pub(crate) struct ServedAttachments;
 impl Index for ServedAttachments {
     type Source = Key;
-    type Key = Served;
-    type Item = Vec<HostCidr>;
+    type Key = String;
+    type Item = ();
     fn sources(view: &View<'_>) -> Vec<Key> {
         view.keys::<kinds::Layer2Attachment>().to_vec()
     }
-    fn entries(view: &View<'_>, key: &Key) -> Vec<(Served, Vec<HostCidr>)> {
+    fn entries(view: &View<'_>, key: &Key) -> Vec<(String, ())> {
         let subject = reference(Kind::Layer2Attachment, key);
         let is_well = view.get::<Lower>(&subject).lowered.is_some();
-        if is_well && !problems::waits(view, &subject) {
-            let spec = view.spec::<kinds::Layer2Attachment>(key);
-            let spec = spec.filter(|spec| spec.interface_ref.is_none());
-            let entry = spec.map(|spec| (Served::Network(spec.network_ref.clone()), Vec::new()));
-            return entry.into_iter().collect();
-        }
-        let stored = view.who::<StoredByOwner>(&Some(subject));
-        let kept = stored.iter().filter_map(|stored| {
-            let segment = view.spec::<kinds::Layer2NetworkConfiguration>(&stored.key);
-            let segment = segment.filter(|_| stored.kind == Kind::Layer2NetworkConfiguration)?;
-            let is_over_the_fabric = segment.interface_ref.is_none();
-            is_over_the_fabric.then(|| (Served::Kept(segment.id), segment.anycast_gateways.clone()))
-        });
-        kept.collect()
+        let now = view.spec::<kinds::Layer2Attachment>(key);
+        let served = if is_well && !problems::waits(view, &subject) {
+            now
+        } else if view.has::<StoredByOwner>(&Some(subject)) {
+            let status = view.status::<kinds::Layer2Attachment>(key);
+            let last = status.and_then(|status| status.in_effect.clone());
+            last.or(now)
+        } else {
+            None
+        };
+        let served = served.filter(|spec| spec.interface_ref.is_none());
+        let entry = served.map(|spec| (spec.network_ref.clone(), ()));
+        entry.into_iter().collect()
     }
 }
 
 /// Whether an attachment in effect has a Network on nodes over the fabric.
 pub(super) fn is_attached(view: &View<'_>, name: &str, network: &NetworkSpec) -> bool {
-    let subnets = subnets(network);
-    let is_in = |gateway: &HostCidr| {
-        let mut subnets = subnets.iter();
-        subnets.any(|subnet| subnet.net() == gateway.net().trunc())
-    };
-    let keeps = |vlan: VlanId| {
-        let kept = view.who::<ServedAttachments>(&Served::Kept(vlan));
-        kept.iter().any(|gateways| gateways.iter().all(is_in))
-    };
-    let attachments = view.who::<ServedAttachments>(&Served::Network(name.to_owned()));
-    network.managed && (!attachments.is_empty() || network.vlan.is_some_and(keeps))
+    network.managed && view.has::<ServedAttachments>(&name.to_owned())
 }
 
 /// What a Network wants of the VNIs.
