@@ -117,7 +117,9 @@ impl Worlds {
         let mut broken = self.settled(restored.as_ref(), &kept).victims(last, &kept);
         if !broken.is_empty() {
             let guilty = self.guilty(&mut restored, last, &kept, &mut broken);
-            kept = self.settle(&mut restored, last, guilty);
+            if let Some(guilty) = guilty {
+                kept = self.settle(&mut restored, last, guilty);
+            }
         }
         let mut restored = restored.filter(|_| !kept.is_empty())?;
         restored.carry_problems(&self.as_written, last, &broken);
@@ -183,14 +185,14 @@ impl Worlds {
     }
 
     /// What is to stay as it last was, so that an edit stops no object of another author that runs as it is: what is kept already, and the
-    /// edits but for which some of these objects would be well. Leaves those objects in `broken`.
+    /// edits but for which some of these objects would be well. Leaves those objects in `broken`. Nothing where nothing was edited.
     fn guilty(
         &self,
         restored: &mut Option<Restoration>,
         last: Sources<'_>,
         kept: &Kept,
         broken: &mut Victims,
-    ) -> Kept {
+    ) -> Option<Kept> {
         let with = |edits: &BTreeSet<ObjectRef>| Kept {
             objects: kept.objects.union(edits).cloned().collect(),
             intents: BTreeMap::new(),
@@ -204,23 +206,29 @@ impl Worlds {
         edits.retain(|edit| !kept.objects.contains(edit));
         if edits.is_empty() {
             broken.clear();
-            return kept.clone();
+            return None;
         }
         let still = without_edits(restored, &edits);
         broken.retain(|victim, problem| !is_broken(&still, victim, problem));
         if broken.is_empty() {
-            return kept.clone();
+            return Some(kept.clone());
         }
-        // An edit without which nothing is the better for it stays in effect.
-        for edit in edits.clone() {
-            edits.remove(&edit);
+        // Edits that stop nothing are taken. Of many that were made at once few do: they are found by halves.
+        let mut suspects = vec![edits.iter().cloned().collect::<Vec<_>>()];
+        while let Some(mut some) = suspects.pop() {
+            let taken: BTreeSet<ObjectRef> = some.iter().cloned().collect();
+            edits.retain(|edit| !taken.contains(edit));
             let still = without_edits(restored, &edits);
             let mut victims = broken.iter();
             if victims.any(|(victim, problem)| is_broken(&still, victim, problem)) {
-                edits.insert(edit);
+                edits.extend(taken);
+                if some.len() > 1 {
+                    let half = some.split_off(some.len() / 2);
+                    suspects.extend([half, some]);
+                }
             }
         }
-        with(&edits)
+        Some(with(&edits))
     }
 }
 
@@ -438,7 +446,8 @@ pub(crate) fn compile_once(snapshot: &Snapshot) -> Compilation {
         revision: revision.as_deref(),
     };
     let kept = world.to_keep(last);
-    if kept.is_empty() && world.victims(last, &kept).is_empty() {
+    let is_settled = world.victims(last, &kept).is_empty() || last_good::edited(last).is_empty();
+    if kept.is_empty() && is_settled {
         return world.compilation;
     }
     // Objects are put back as they were before they broke: those do change.

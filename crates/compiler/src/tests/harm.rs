@@ -3,6 +3,7 @@
 use worlds::{edit, edited, varied};
 
 use super::{changes::Cluster, *};
+use crate::last_good::is_stored;
 
 /// The cluster of these objects, in which everything is published and nothing is left to write.
 fn running(world: &[Value]) -> Cluster {
@@ -50,4 +51,35 @@ proptest! {
             prop_assert!(now == then, "{} changed {}: {:#?} became {:#?}, though {:?}; it is {}", subject, node, around(&then), around(&now), mistakes, new_spec);
         }
     }
+
+    /// What runs goes on: whatever an object that was well is edited into, no other object that was well is stopped by it. Nothing is said
+    /// of Destinations that are no longer selected, which are withdrawn on purpose, and of hand-written mirrors, which are in no revision.
+    #[test]
+    fn an_edit_stops_no_object_of_another_author(world in varied(), other in varied(), edit in edit()) {
+        let mut cluster = running(&world);
+        let written: Vec<Value> = world.iter().filter_map(|one| cluster.document_like(one)).collect();
+        let Some(new) = edited(&edit, &written, &other) else { return Ok(()) };
+        let Insertion::Object(subject) = Snapshot::default().insert(&new) else { return Ok(()) };
+        let before = stopped(&mut cluster);
+        let is_there = cluster.compiler.snapshot().meta(&subject).is_some();
+        let is_unread = !snapshot(std::slice::from_ref(&new)).unread.is_empty();
+        if !is_there || is_unread || before.contains_key(&subject) {
+            return Ok(());
+        }
+        let new_spec = new["spec"].to_string();
+        cluster.put(&new);
+        for (victim, problem) in stopped(&mut cluster) {
+            let is_harmed = victim != subject && !before.contains_key(&victim);
+            prop_assert!(!is_harmed, "{} stopped {}; it is {}", subject, problem, new_spec);
+        }
+    }
+}
+
+/// The objects that something keeps from running, each with what it is.
+fn stopped(cluster: &mut Cluster) -> BTreeMap<ObjectRef, String> {
+    let (_, compilation) = cluster.compiler.compile();
+    let problems = compilation.problems.iter();
+    let harm = problems.filter(|problem| problem.kind.is_harm() && is_stored(problem.subject.kind));
+    let entry = |problem: &Problem| (problem.subject.clone(), problem.to_string());
+    harm.map(entry).collect()
 }
