@@ -126,7 +126,7 @@ fn an_edit_that_would_stop_what_another_author_runs_is_not_taken() -> anyhow::Re
         (
             "routeTables: {first: 5000, last: 5099}",
             "routeTables: {first: 5000, last: 5099}, trunk: {name: bond1}",
-            "Settings default spec.trunk.name: this edit would stop Layer2Attachment store, so the spec before it stays in effect: \"bond1\" is the trunk",
+            "Settings default spec.trunk.name: this edit would stop Layer2Attachment hop and 1 more, so the spec before it stays in effect: \"bond1\" is the trunk",
         ),
         (
             "routeTables: {first: 5000, last: 5099}",
