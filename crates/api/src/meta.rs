@@ -80,11 +80,76 @@ pub enum InvalidSelector {
         /// The operator that takes no values.
         operator: LabelOperator,
     },
+    /// A key that no label can have.
+    #[error(
+        "{key:?} is not the key of a label: at most 63 letters, digits, '-', '_' and '.', and a letter or digit at both ends; \
+         before it, if anything, a DNS name and '/'"
+    )]
+    ImpossibleKey {
+        /// The key.
+        key: String,
+    },
+    /// A value that no label can have.
+    #[error(
+        "{value:?}, the value for {key:?}, is not the value of a label: at most 63 letters, digits, '-', '_' and '.', \
+         and a letter or digit at both ends"
+    )]
+    ImpossibleValue {
+        /// The label's key.
+        key: String,
+        /// The value.
+        value: String,
+    },
+}
+
+/// Whether a label or an annotation can have this key.
+pub fn is_label_key(key: &str) -> bool {
+    match key.split_once('/') {
+        Some((prefix, name)) => is_dns_name(prefix) && is_label_name(name),
+        None => is_label_name(key),
+    }
+}
+
+/// Whether a label can have this value.
+pub fn is_label_value(value: &str) -> bool {
+    value.is_empty() || is_label_name(value)
+}
+
+/// Whether it is a DNS name as of RFC 1123; its parts have no limit of their own.
+pub fn is_dns_name(text: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    text.len() <= 253 && text.split('.').all(|part| is_framed(part, is_inner))
+}
+
+fn is_label_name(text: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    text.len() <= 63 && is_framed(text, is_inner)
+}
+
+/// Some characters, the first and the last of which are letters or digits.
+pub fn is_framed(text: &str, is_inner: impl Fn(u8) -> bool) -> bool {
+    let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    is_end(bytes.first()) && is_end(bytes.last()) && bytes.iter().all(|byte| is_inner(*byte))
 }
 
 impl LabelSelector {
     /// Whether the selector is well formed; one that is not must be reported, not taken for "nothing".
     pub fn check(&self) -> Result<(), InvalidSelector> {
+        let labels = self.match_labels.iter();
+        let labels = labels.map(|(key, value)| (key, std::slice::from_ref(value)));
+        let expressions = self.match_expressions.iter();
+        let expressions = expressions.map(|one| (&one.key, one.values.as_slice()));
+        for (key, values) in labels.chain(expressions) {
+            let key = key.clone();
+            if !is_label_key(&key) {
+                return Err(InvalidSelector::ImpossibleKey { key });
+            }
+            if let Some(value) = values.iter().find(|value| !is_label_value(value)) {
+                let value = value.clone();
+                return Err(InvalidSelector::ImpossibleValue { key, value });
+            }
+        }
         for LabelRequirement {
             key,
             operator,

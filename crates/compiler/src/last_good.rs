@@ -17,6 +17,7 @@ use api::{
     },
 };
 use serde::Deserialize as _;
+use serde_json::Value;
 
 use crate::{
     memo::{Memo, Query, Registered},
@@ -83,6 +84,13 @@ macro_rules! last_good {
                 }
             }
         )+
+        /// All objects that were last in effect with another spec.
+        pub(crate) fn edited(sources: Sources<'_>) -> BTreeSet<ObjectRef> {
+            let mut edited = BTreeSet::new();
+            $(edited_of::<kinds::$of_revision>(sources, &mut edited);)+
+            $(edited_of::<kinds::$of_status>(sources, &mut edited);)+
+            edited
+        }
         $(
             impl InStatus for kinds::$of_status {
                 fn in_effect(status: &Self::Status) -> Option<Arc<Self::Spec>> {
@@ -262,6 +270,51 @@ impl Query for LastRevision {
         let spec = view.spec::<kinds::NetworkConfigRevision>(youngest)?;
         Some(Arc::new(Last::new(&spec)))
     }
+}
+
+/// Adds the objects of a kind that authors wrote and that were last in effect with another spec.
+fn edited_of<R: LastGood>(sources: Sources<'_>, edited: &mut BTreeSet<ObjectRef>) {
+    let objects = R::objects(sources.snapshot).iter();
+    let written = objects.filter(|(_, object)| object.meta.owner.is_none());
+    let is_other = |(key, object): &(&Key, &Object<R::Spec, R::Status>)| {
+        R::last(sources, key).is_some_and(|last| last != object.spec)
+    };
+    let keys = written.filter(is_other).map(|(key, _)| key);
+    edited.extend(keys.map(|key| reference(R::KIND, key)));
+}
+
+/// Whether an object was last in effect with the spec that it has.
+pub(crate) fn is_as_it_was(sources: Sources<'_>, subject: &ObjectRef) -> bool {
+    with_last_good!(subject, Of => {
+        let object = <Of as Resource>::objects(sources.snapshot).get(&subject.key);
+        let last = <Of as LastGood>::last(sources, &subject.key);
+        object.is_some_and(|object| last.is_some_and(|last| last == object.spec))
+    })
+}
+
+/// The field in which an object differs from what was last in effect; the narrowest that holds all differences.
+pub(crate) fn edited_field(sources: Sources<'_>, subject: &ObjectRef) -> String {
+    let mut field = "spec".to_owned();
+    let (mut one, mut other) = with_last_good!(subject, Of => {
+        let object = <Of as Resource>::objects(sources.snapshot).get(&subject.key);
+        let last = <Of as LastGood>::last(sources, &subject.key);
+        let now = object.and_then(|object| serde_json::to_value(&*object.spec).ok());
+        let last = last.and_then(|last| serde_json::to_value(&*last).ok());
+        (now.unwrap_or_default(), last.unwrap_or_default())
+    });
+    while let (Value::Object(mut fields), Value::Object(mut others)) = (one, other) {
+        let names: BTreeSet<String> = fields.keys().chain(others.keys()).cloned().collect();
+        let mut differing = names
+            .into_iter()
+            .filter(|name| fields.get(name) != others.get(name));
+        let (Some(name), None) = (differing.next(), differing.next()) else {
+            break;
+        };
+        field.extend([".", &name]);
+        one = fields.remove(&name).unwrap_or_default();
+        other = others.remove(&name).unwrap_or_default();
+    }
+    field
 }
 
 /// Those of these objects that were last in effect with another spec.

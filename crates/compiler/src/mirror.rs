@@ -25,7 +25,7 @@ use self::loopback::{Loopbacks, loopbacks};
 pub(crate) use self::place::{GivenByAddress, MirrorsOf, of_node, without};
 pub use self::place::{NodeMirrors, Place, Rule};
 use crate::{
-    lower::{LowLevel, LowLevelSpec, check_traffic, object, scope::runs_tunnel},
+    lower::{LowLevel, LowLevelSpec, check_traffic, merge::Merged, object, scope::runs_tunnel},
     memo::Query,
     names,
     node::{Facet, Facets},
@@ -107,14 +107,27 @@ impl Query for AllMirrors {
                         by_source.entry(source).or_default().push(mirror);
                     }
                 }
+                // What an intent keeps from before is not its author's to mend: the intent says itself what is wrong with it now.
+                Err(_) if object.is_generated() && is_held_back(view, &object.source) => {}
                 Err(found) => {
-                    let problem = |(field, kind)| Problem::new(object.source.clone(), field, kind);
+                    let problem = |(field, kind)| {
+                        let field = match field {
+                            "spec.mirrorTarget" if object.is_generated() => "spec.collector",
+                            "spec.mirrorSource" if object.is_generated() => "spec.source.name",
+                            field => field,
+                        };
+                        Problem::new(object.source.clone(), field, kind)
+                    };
                     mirrors.problems.extend(found.into_iter().map(problem));
                 }
             }
         }
         Arc::new(mirrors)
     }
+}
+
+fn is_held_back(view: &View<'_>, intent: &ObjectRef) -> bool {
+    view.get::<Merged>(intent).is_held_back
 }
 
 fn on_all_nodes(loopbacks: Loopbacks) -> Vec<PooledLoopback> {

@@ -77,6 +77,19 @@ pub enum Kind {
     /// A selector is not well formed.
     #[error("{0}")]
     InvalidSelector(InvalidSelector),
+    /// An edit would stop an object of another author that runs.
+    #[error(
+        "this edit would stop {victim}{}, so the spec before it stays in effect: {why}",
+        and_more(*.others)
+    )]
+    BreaksAnother {
+        /// The first of the objects.
+        victim: Box<ObjectRef>,
+        /// How many more there are.
+        others: usize,
+        /// What would be wrong with it.
+        why: String,
+    },
     /// Two lines of a filter match the same prefixes.
     #[error("matches the same prefixes as {other}: one of the two lines has no effect")]
     LineTwice {
@@ -170,6 +183,14 @@ pub enum Kind {
         by: ObjectRef,
         /// A node where both meet.
         node: Option<String>,
+    },
+    /// An interface would have the name of a device that is not ours to make.
+    #[error("{name:?} is {what}, and an interface needs a name of its own")]
+    DeviceNameReserved {
+        /// The name.
+        name: String,
+        /// What has it.
+        what: String,
     },
     /// Two segments have overlapping networks where one table routes both.
     #[error("{network} overlaps {other} of {by}, and {} routes both{}", table(.vrf.as_ref()), on(.node.as_ref()))]
@@ -285,10 +306,15 @@ pub enum Kind {
     #[error("no VNI is left in Settings.spec.l2VniRange for this Network")]
     NoVniLeft,
     /// A segment has packets that its devices do not carry.
-    #[error("packets of {mtu} bytes do not fit {device:?} of node {node:?}, which carries {most}")]
+    #[error(
+        "packets of {mtu} bytes do not fit {device:?} of node {node:?}, which has an MTU of {device_mtu}{}",
+        after_vxlan(*.device_mtu, *.most)
+    )]
     MtuTooLarge {
         /// The segment's MTU.
         mtu: Mtu,
+        /// The device's MTU.
+        device_mtu: u32,
         /// What fits, without what the fabric adds.
         most: u32,
         /// The narrowest device.
@@ -593,6 +619,40 @@ pub enum Kind {
         /// Where it would end.
         destination: IpAddr,
     },
+    /// A tunnel would end where it starts.
+    #[error(
+        "{address} is the address that the tunnel starts at on node {node:?}: the copies would never leave it"
+    )]
+    TunnelToItself {
+        /// The address.
+        address: IpAddr,
+        /// The node.
+        node: String,
+    },
+    /// Two VRFs that are not one have the same route target.
+    #[error(
+        "{other} has route target {target} too: each of the two VRFs takes in what the other announces"
+    )]
+    RouteTargetShared {
+        /// The route target.
+        target: String,
+        /// The older object.
+        other: ObjectRef,
+    },
+    /// A service's network is a part of a segment's, in one VRF.
+    #[error(
+        "{network} is a part of {other} of {by}, and VRF {vrf:?} has both: packets to workloads of that segment with an address of {network} are dropped"
+    )]
+    PartOfASegment {
+        /// The service's network.
+        network: Prefix,
+        /// The segment's.
+        other: String,
+        /// Whose segment it is.
+        by: Box<ObjectRef>,
+        /// The VRF.
+        vrf: String,
+    },
     /// Somebody's object has the name of one we would generate.
     #[error("{name:?} exists and is not generated from this object")]
     NameTaken {
@@ -620,6 +680,20 @@ fn and_others(others: usize) -> String {
     }
 }
 
+fn after_vxlan(device_mtu: u32, most: u32) -> String {
+    match device_mtu.saturating_sub(most) {
+        0 => String::new(),
+        added => format!(" and carries {most}: VXLAN adds {added} bytes"),
+    }
+}
+
+fn and_more(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    }
+}
+
 fn table(vrf: Option<&String>) -> String {
     vrf.map_or_else(|| "the host".to_owned(), |vrf| format!("VRF {vrf:?}"))
 }
@@ -638,7 +712,10 @@ impl Kind {
     /// How much it matters.
     pub fn severity(&self) -> Severity {
         match self {
-            Self::NotCompiledYet { .. } | Self::NoEffect { .. } => Severity::Warning,
+            Self::NotCompiledYet { .. }
+            | Self::NoEffect { .. }
+            | Self::RouteTargetShared { .. }
+            | Self::PartOfASegment { .. } => Severity::Warning,
             _ => Severity::Error,
         }
     }

@@ -450,9 +450,9 @@ impl Snapshot {
             Lookup::Foreign => Insertion::Foreign(format!("{api_version}/{kind}")),
             Lookup::Misplaced(message) => Insertion::Misplaced {
                 kind: format!("{api_version}/{kind}"),
-                message,
+                message: of_object(kind, document, message),
             },
-            Lookup::Unknown(message) => Insertion::Unknown(message),
+            Lookup::Unknown(message) => Insertion::Unknown(of_object(kind, document, message)),
         }
     }
 
@@ -462,5 +462,14 @@ impl Snapshot {
             .get(&Key::named("default"))
             .map(|object| (*object.spec).clone())
             .unwrap_or_default()
+    }
+}
+
+/// A message about a document, with the name that the document gives itself.
+fn of_object(kind: &str, document: &Value, message: String) -> String {
+    let name = document.pointer("/metadata/name").and_then(Value::as_str);
+    match name {
+        Some(name) => format!("{kind} {name}: {message}"),
+        None => message,
     }
 }

@@ -105,7 +105,10 @@ impl Query for AllUnread {
     fn compute(view: &View<'_>, (): &()) -> Arc<Vec<ObjectRef>> {
         let subjects = view.keys::<Unreadable>();
         let unread = subjects.iter();
-        let unread = unread.filter(|subject| view.unread_meta(subject).is_some());
+        // One that is in effect as it last was is there for all others.
+        let unread = unread.filter(|subject| {
+            view.unread_meta(subject).is_some() && view.meta_of(subject).is_none()
+        });
         Arc::new(unread.cloned().collect())
     }
 }

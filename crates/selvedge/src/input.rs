@@ -208,13 +208,19 @@ impl World {
     }
 }
 
+/// A document as the API server stores it: a field that is null is not there. A label without a value is left to be refused: without it,
+/// a selector would select everything.
 fn without_null_fields(value: &Value) -> Value {
+    let is_map_of_strings = |name: &str| matches!(name, "labels" | "annotations" | "matchLabels");
     match value {
         Value::Object(fields) => Value::Object(
             fields
                 .iter()
                 .filter(|(_, field)| !field.is_null())
-                .map(|(name, field)| (name.clone(), without_null_fields(field)))
+                .map(|(name, field)| match field {
+                    Value::Object(_) if is_map_of_strings(name) => (name.clone(), field.clone()),
+                    _ => (name.clone(), without_null_fields(field)),
+                })
                 .collect(),
         ),
         Value::Array(items) => Value::Array(items.iter().map(without_null_fields).collect()),

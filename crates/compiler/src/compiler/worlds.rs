@@ -15,7 +15,7 @@ use crate::{
         merge,
     },
     memo::{Memo, Registered},
-    problem::{Problem, Severity},
+    problem::{self, Problem, Severity},
     problems::{self, Now, Problems, ProblemsNow, ProblemsOf},
     snapshot::{Key, Kind, ObjectRef, Resource, Snapshot, Visitor, visit},
     stages,
@@ -112,7 +112,35 @@ impl Worlds {
             snapshot,
             revision: revision.as_deref(),
         };
-        let mut kept = self.as_written.to_keep(last);
+        let own = self.as_written.to_keep(last);
+        let mut kept = self.settle(&mut restored, last, own);
+        let mut broken = self.settled(restored.as_ref(), &kept).victims(last, &kept);
+        if !broken.is_empty() {
+            let guilty = self.guilty(&mut restored, last, &kept, &mut broken);
+            if let Some(guilty) = guilty {
+                kept = self.settle(&mut restored, last, guilty);
+            }
+        }
+        let mut restored = restored.filter(|_| !kept.is_empty())?;
+        restored.carry_problems(&self.as_written, last, &broken);
+        restored.world.update();
+        Some(restored)
+    }
+
+    /// What is left of a world in which these are kept.
+    fn settled<'a>(&'a self, restored: Option<&'a Restoration>, kept: &Kept) -> &'a World {
+        let restored = restored.filter(|_| !kept.is_empty());
+        restored.map_or(&self.as_written, |restored| &restored.world)
+    }
+
+    /// Lets objects be as they last were, as far as they were well then, and lets those wait that cannot stand beside them; returns what is
+    /// kept then.
+    fn settle(
+        &self,
+        restored: &mut Option<Restoration>,
+        last: Sources<'_>,
+        mut kept: Kept,
+    ) -> Kept {
         let mistaken = self
             .as_written
             .broken(|problem| problem.kind.is_mistake() || problem.subject.kind == Kind::Underlay);
@@ -124,7 +152,7 @@ impl Worlds {
             now.keep(&self.changed, last, kept.clone());
             // What was not well either stays as its author wants it. What its document says is wrong with it is so as it is now. An edit that
             // ends in what nodes lack, and in no mistake, is taken back only if nodes lacked nothing before.
-            let is_document = |problem: &Problem| snapshot.unreadable.contains(problem);
+            let is_document = |problem: &Problem| last.snapshot.unreadable.contains(problem);
             let still_wrong = now
                 .world
                 .broken(|problem| problem.kind.is_mistake() && !is_document(problem));
@@ -149,14 +177,67 @@ impl Worlds {
             // What cannot stand beside what is kept waits as well.
             let waiting = now.world.must_wait();
             if waiting.is_empty() {
-                now.carry_problems(&self.as_written);
-                now.world.update();
-                return restored;
+                break;
             }
             kept.intents.extend(waiting);
         }
-        None
+        kept
     }
+
+    /// What is to stay as it last was, so that an edit stops no object of another author that runs as it is: what is kept already, and the
+    /// edits but for which some of these objects would be well. Leaves those objects in `broken`. Nothing where nothing was edited.
+    fn guilty(
+        &self,
+        restored: &mut Option<Restoration>,
+        last: Sources<'_>,
+        kept: &Kept,
+        broken: &mut Victims,
+    ) -> Option<Kept> {
+        let with = |edits: &BTreeSet<ObjectRef>| Kept {
+            objects: kept.objects.union(edits).cloned().collect(),
+            intents: BTreeMap::new(),
+        };
+        let without_edits = |restored: &mut Option<Restoration>, edits: &BTreeSet<ObjectRef>| {
+            let settled = self.settle(restored, last, with(edits));
+            self.settled(restored.as_ref(), &settled)
+                .victims(last, &settled)
+        };
+        let mut edits = last_good::edited(last);
+        edits.retain(|edit| !kept.objects.contains(edit));
+        if edits.is_empty() {
+            broken.clear();
+            return None;
+        }
+        let still = without_edits(restored, &edits);
+        broken.retain(|victim, problem| !is_broken(&still, victim, problem));
+        if broken.is_empty() {
+            return Some(kept.clone());
+        }
+        // Edits that stop nothing are taken. Of many that were made at once few do: they are found by halves.
+        let mut suspects = vec![edits.iter().cloned().collect::<Vec<_>>()];
+        while let Some(mut some) = suspects.pop() {
+            let taken: BTreeSet<ObjectRef> = some.iter().cloned().collect();
+            edits.retain(|edit| !taken.contains(edit));
+            let still = without_edits(restored, &edits);
+            let mut victims = broken.iter();
+            if victims.any(|(victim, problem)| is_broken(&still, victim, problem)) {
+                edits.extend(taken);
+                if some.len() > 1 {
+                    let half = some.split_off(some.len() / 2);
+                    suspects.extend([half, some]);
+                }
+            }
+        }
+        Some(with(&edits))
+    }
+}
+
+/// Objects that run as they are and that something is wrong with all the same, each with what it is.
+type Victims = BTreeMap<ObjectRef, Problem>;
+
+fn is_broken(victims: &Victims, victim: &ObjectRef, problem: &Problem) -> bool {
+    let still = victims.get(victim);
+    still.is_some_and(|still| still.kind.reason() == problem.kind.reason())
 }
 
 impl Restoration {
@@ -198,11 +279,22 @@ impl Restoration {
         self.kept = kept;
     }
 
-    /// Lets objects that are as they were carry the problems of what they are now.
-    fn carry_problems(&mut self, as_written: &World) {
+    /// Lets objects that are as they were carry the problems of what they are now, or say what they would break.
+    fn carry_problems(&mut self, as_written: &World, last: Sources<'_>, broken: &Victims) {
         for subject in &self.kept.objects {
+            let mut problems = as_written.memo.view().get::<ProblemsOf>(subject);
+            let is_wrong = problems.iter().any(|one| one.severity() == Severity::Error);
+            if let Some((victim, problem)) = broken.iter().next().filter(|_| !is_wrong) {
+                let kind = problem::Kind::BreaksAnother {
+                    victim: Box::new(victim.clone()),
+                    others: broken.len() - 1,
+                    why: problem.kind.to_string(),
+                };
+                let field = last_good::edited_field(last, subject);
+                Arc::make_mut(&mut problems).push(Problem::new(subject.clone(), field, kind));
+            }
             let now = Now {
-                problems: as_written.memo.view().get::<ProblemsOf>(subject),
+                problems,
                 waits: self.kept.intents.contains_key(subject),
             };
             self.world.memo.set::<ProblemsNow>(subject, Some(now));
@@ -252,6 +344,28 @@ impl World {
             BTreeMap::new()
         };
         Kept { objects, intents }
+    }
+
+    /// Objects that run as they are and that something is wrong with all the same.
+    fn victims(&self, last: Sources<'_>, kept: &Kept) -> Victims {
+        let view = self.memo.view();
+        let is_harm = |problem: &&Problem| problem.kind.is_harm();
+        let subjects = view.all_keys::<Problems>();
+        let found = subjects.iter().filter_map(|subject| {
+            let problems = view.who::<Problems>(subject);
+            let problem = problems.iter().filter(is_harm).min()?.clone();
+            Some((subject.clone(), problem))
+        });
+        let waiting = kept.intents.iter().filter_map(|(subject, problems)| {
+            let problem = problems.iter().find(is_harm)?.clone();
+            Some((subject.clone(), problem))
+        });
+        let mut victims: Victims = found.chain(waiting).collect();
+        victims.retain(|subject, _| {
+            last_good::is_as_it_was(last, subject)
+                && merge::generated(&view, subject.kind, &subject.key.name).is_none()
+        });
+        victims
     }
 
     /// Objects whose last good spec is stored and that something is wrong with.
@@ -331,7 +445,9 @@ pub(crate) fn compile_once(snapshot: &Snapshot) -> Compilation {
         snapshot,
         revision: revision.as_deref(),
     };
-    if world.to_keep(last).is_empty() {
+    let kept = world.to_keep(last);
+    let is_settled = world.victims(last, &kept).is_empty() || last_good::edited(last).is_empty();
+    if kept.is_empty() && is_settled {
         return world.compilation;
     }
     // Objects are put back as they were before they broke: those do change.

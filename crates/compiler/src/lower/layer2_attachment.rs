@@ -308,11 +308,30 @@ pub(super) fn node_ips(
         let problem = Problem::new(subject.clone(), "spec.nodeIPs", kind);
         return Err(Box::new(problem));
     }
+    let reserved = wanted.reserved_for_pods.unwrap_or_default();
+    if let Some(net) = networks
+        .iter()
+        .find(|net| hosts(**net) <= u128::from(reserved))
+    {
+        let message = format!(
+            "{reserved} addresses are kept for pods, which leaves none of {net} to the nodes: keep fewer, or use a larger Network"
+        );
+        let kind = problem::Kind::RuleBroken { message };
+        let problem = Problem::new(subject.clone(), "spec.nodeIPs.reservedForPods", kind);
+        return Err(Box::new(problem));
+    }
     Ok(Some(NodeIps {
         enabled: true,
         networks,
         reserved_for_pods: wanted.reserved_for_pods,
     }))
+}
+
+/// How many hosts a network has room for.
+fn hosts(net: Prefix) -> u128 {
+    let bits = u32::from(net.net().max_prefix_len() - net.net().prefix_len());
+    let all = 1_u128.checked_shl(bits).unwrap_or(u128::MAX);
+    if bits < 2 { all } else { all - 2 }
 }
 
 /// Routes of a node with an address on the segment: what is reached from the segment is reached by its gateway.

@@ -21,7 +21,7 @@ use crate::{
     memo::{Index, Query, Registered},
     problem::{self, Problem},
     problems,
-    snapshot::{IntentKind, Kind, Meta, ObjectRef},
+    snapshot::{IntentKind, Kind, Meta, ObjectRef, kinds},
     view::View,
 };
 
@@ -47,10 +47,26 @@ fn for_wanted_names(view: &View<'_>, subject: &ObjectRef, mut look: impl FnMut(K
         look(object.kind(), object.name());
     }
     if outcome.lowered.is_none() || !low_level::hand_written(view).is_empty() {
-        for stored in view.who::<StoredByOwner>(&Some(subject.clone())).iter() {
+        for stored in last(view, subject) {
             look(stored.kind, &stored.key.name);
         }
     }
+}
+
+/// What an intent became last: the objects that were generated from it, and those of a Collector that vanished under a TrafficMirror. Those
+/// become the TrafficMirror's, since Kubernetes deletes what has no owner.
+fn last(view: &View<'_>, subject: &ObjectRef) -> Vec<ObjectRef> {
+    let mut stored = view.who::<StoredByOwner>(&Some(subject.clone())).to_vec();
+    if subject.kind == Kind::TrafficMirror
+        && let Some(spec) = view.spec::<kinds::TrafficMirror>(&subject.key)
+    {
+        let collector = ObjectRef::named(Kind::Collector, &spec.collector);
+        if view.stored_meta(&collector).is_none() {
+            let orphans = view.who::<StoredByOwner>(&Some(collector));
+            stored.extend(orphans.iter().cloned());
+        }
+    }
+    stored
 }
 
 fn hash(kind: Kind, name: &str) -> u64 {
@@ -182,9 +198,8 @@ impl MergedIntent {
 
     /// Keeps what an intent became last, but for names that another has.
     fn keep(&mut self, view: &View<'_>, subject: &ObjectRef, meta: &Meta) {
-        let stored = view.who::<StoredByOwner>(&Some(subject.clone()));
-        let stored = stored.iter();
-        let mut kept: Vec<LowLevelObject> = stored
+        let mut kept: Vec<LowLevelObject> = last(view, subject)
+            .iter()
             .filter_map(|stored| low_level::stored(view, stored, subject))
             .collect();
         if self.may_have(view, subject, meta, &kept) {

@@ -5,12 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use api::{
-    tcaas::NetworkSpec,
-    value::{HostCidr, VlanId, Vni},
-};
+use api::{tcaas::NetworkSpec, value::Vni};
 
-use super::{intent::Lower, is_over_the_fabric, low_level::StoredByOwner, routing::subnets};
+use super::{intent::Lower, is_over_the_fabric, low_level::StoredByOwner};
 use crate::{
     allocate,
     memo::{Index, Query},
@@ -48,57 +45,37 @@ impl Index for AttachmentsByNetwork {
     }
 }
 
-/// Where attachments that are in effect have a Network.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Served {
-    /// The Network that an attachment refers to.
-    Network(String),
-    /// The VLAN that an attachment keeps while something is wrong with it. Its Network may be another now.
-    Kept(VlanId),
-}
-
-/// The attachments in effect that are not on a device of the node, each with the gateways that it keeps.
+/// The attachments in effect that are not on a device of the node, by their Network. One that keeps what it was has the Network that it had.
 pub(crate) struct ServedAttachments;
 impl Index for ServedAttachments {
     type Source = Key;
-    type Key = Served;
-    type Item = Vec<HostCidr>;
+    type Key = String;
+    type Item = ();
     fn sources(view: &View<'_>) -> Vec<Key> {
         view.keys::<kinds::Layer2Attachment>().to_vec()
     }
-    fn entries(view: &View<'_>, key: &Key) -> Vec<(Served, Vec<HostCidr>)> {
+    fn entries(view: &View<'_>, key: &Key) -> Vec<(String, ())> {
         let subject = reference(Kind::Layer2Attachment, key);
         let is_well = view.get::<Lower>(&subject).lowered.is_some();
-        if is_well && !problems::waits(view, &subject) {
-            let spec = view.spec::<kinds::Layer2Attachment>(key);
-            let spec = spec.filter(|spec| spec.interface_ref.is_none());
-            let entry = spec.map(|spec| (Served::Network(spec.network_ref.clone()), Vec::new()));
-            return entry.into_iter().collect();
-        }
-        let stored = view.who::<StoredByOwner>(&Some(subject));
-        let kept = stored.iter().filter_map(|stored| {
-            let segment = view.spec::<kinds::Layer2NetworkConfiguration>(&stored.key);
-            let segment = segment.filter(|_| stored.kind == Kind::Layer2NetworkConfiguration)?;
-            let is_over_the_fabric = segment.interface_ref.is_none();
-            is_over_the_fabric.then(|| (Served::Kept(segment.id), segment.anycast_gateways.clone()))
-        });
-        kept.collect()
+        let now = view.spec::<kinds::Layer2Attachment>(key);
+        let served = if is_well && !problems::waits(view, &subject) {
+            now
+        } else if view.has::<StoredByOwner>(&Some(subject)) {
+            let status = view.status::<kinds::Layer2Attachment>(key);
+            let last = status.and_then(|status| status.in_effect.clone());
+            last.or(now)
+        } else {
+            None
+        };
+        let served = served.filter(|spec| spec.interface_ref.is_none());
+        let entry = served.map(|spec| (spec.network_ref.clone(), ()));
+        entry.into_iter().collect()
     }
 }
 
 /// Whether an attachment in effect has a Network on nodes over the fabric.
 pub(super) fn is_attached(view: &View<'_>, name: &str, network: &NetworkSpec) -> bool {
-    let subnets = subnets(network);
-    let is_in = |gateway: &HostCidr| {
-        let mut subnets = subnets.iter();
-        subnets.any(|subnet| subnet.net().contains(&gateway.addr()))
-    };
-    let keeps = |vlan: VlanId| {
-        let kept = view.who::<ServedAttachments>(&Served::Kept(vlan));
-        kept.iter().any(|gateways| gateways.iter().all(is_in))
-    };
-    let attachments = view.who::<ServedAttachments>(&Served::Network(name.to_owned()));
-    network.managed && (!attachments.is_empty() || network.vlan.is_some_and(keeps))
+    network.managed && view.has::<ServedAttachments>(&name.to_owned())
 }
 
 /// What a Network wants of the VNIs.
@@ -245,7 +222,7 @@ fn from_range(
     vnis: &mut BTreeMap<String, Vni>,
     problems: &mut Vec<Problem>,
 ) {
-    let names: BTreeSet<&str> = wanted.keys().copied().collect();
+    let mut names: BTreeSet<&str> = wanted.keys().copied().collect();
     let known = wanted.iter();
     let known = known.filter_map(|(name, vni)| Some(((*name).to_owned(), vni.as_ref()?.get())));
     let mut before: BTreeMap<String, u32> = known.collect();
@@ -253,9 +230,33 @@ fn from_range(
         recall(view, &names, &mut before);
     }
     let as_vni = |number: u32| Vni::try_from(i64::from(number)).ok();
-    let free = |number: &u32| as_vni(*number).is_some_and(|vni| !holders.contains_key(&vni));
     let settings = view.settings();
     let range = settings.l2_vni_range.as_ref();
+    // A segment that runs is never renumbered: what it was given stays, also where the range moves away.
+    let mut outside: BTreeSet<Vni> = BTreeSet::new();
+    let is_inside = |vni: &Vni| range.is_some_and(|range| (range.first..=range.last).contains(vni));
+    for (name, vni) in wanted
+        .iter()
+        .filter_map(|(name, vni)| Some((*name, (*vni)?)))
+    {
+        if is_inside(&vni) || holders.contains_key(&vni) || !outside.insert(vni) {
+            continue;
+        }
+        names.remove(name);
+        vnis.insert(name.to_owned(), vni);
+        let what = format!(
+            "it keeps VNI {vni}, which nodes have and which is outside Settings.spec.l2VniRange: set spec.vni to {vni}"
+        );
+        let subject = ObjectRef::named(Kind::Network, name);
+        problems.push(Problem::new(
+            subject,
+            "spec.vni",
+            problem::Kind::NoEffect { what },
+        ));
+    }
+    let free = |number: &u32| {
+        as_vni(*number).is_some_and(|vni| !holders.contains_key(&vni) && !outside.contains(&vni))
+    };
     let numbers = range.map_or_else(BTreeMap::new, |range| {
         allocate::numbers((range.first.get(), range.last.get()), &names, &before, free)
     });

@@ -53,6 +53,7 @@ impl Query for Resolved {
         let mut problems = Vec::new();
         let mut names: BTreeMap<VrfName, (ResolvedVrf, ObjectRef)> = BTreeMap::new();
         let mut vnis: BTreeMap<Vni, (VrfName, ObjectRef)> = BTreeMap::new();
+        let mut targets: BTreeMap<RouteTarget, (VrfName, ObjectRef)> = BTreeMap::new();
         let mut objects = view.by_age::<kinds::Vrf>();
         let runs = |object: &Aged<kinds::Vrf>| {
             let status = view.status::<kinds::Vrf>(&object.key);
@@ -98,6 +99,16 @@ impl Query for Resolved {
             });
             match checked {
                 Ok(vrf) => {
+                    let holder = targets.entry(vrf.route_target);
+                    let (name, other) =
+                        holder.or_insert_with(|| (vrf.name.clone(), subject.clone()));
+                    if *name != vrf.name {
+                        let kind = problem::Kind::RouteTargetShared {
+                            target: vrf.route_target.to_string(),
+                            other: other.clone(),
+                        };
+                        problems.push(Problem::new(subject, "spec.routeTarget", kind));
+                    }
                     resolved.insert(Key::clone(&object.key), Arc::new(vrf));
                 }
                 Err((field, kind)) => problems.push(Problem::new(subject, field, kind)),

@@ -65,7 +65,10 @@ pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbac
                 Some(("poolRef", kind))
             } else {
                 entry.objects.insert(object.name.clone());
-                if object.source.kind != Kind::Collector {
+                // A TrafficMirror has it from a Collector that is gone.
+                let is_for_tunnels =
+                    matches!(object.source.kind, Kind::Collector | Kind::TrafficMirror);
+                if !is_for_tunnels {
                     entry.on_all_nodes.insert(object.name.clone());
                 }
                 None
@@ -96,6 +99,9 @@ fn origin(
     }
     if object.source.kind == Kind::Collector {
         return (object.source.clone(), "spec.mirrorVRF.name".to_owned());
+    }
+    if object.source.kind == Kind::TrafficMirror {
+        return (object.source.clone(), "spec.collector".to_owned());
     }
     let loopback = object.spec.loopbacks.get(place);
     let vrfs = view.by_age::<kinds::Vrf>();

@@ -199,13 +199,15 @@ impl Query for MirrorsOf {
         for loopback in pooled(&mirrors, &config) {
             let (vrf, name) = (loopback.vrf.as_str(), loopback.name.as_str());
             let claim = AddressClaim::new(&view.settings(), &loopback.pool, vrf, name, &node.name);
+            let place = (vrf.to_owned(), name.to_owned());
             if let Some((by, address)) = ipam::given(view, &claim) {
                 let problem = given_to_another(view, node, vrf, by, address);
                 if problem.is_none() {
-                    let place = (vrf.to_owned(), name.to_owned());
                     all.loopbacks.insert(place, address);
                 }
                 placed.problems.extend(problem);
+            } else if let Some(address) = address_in_use(view, node, vrf, name) {
+                all.loopbacks.insert(place, address);
             }
             claimed.insert(claim.key.clone());
             all.claims.push(claim);
@@ -233,6 +235,18 @@ impl Query for MirrorsOf {
                     all.missing.insert(name.clone(), waits_for);
                     if claimed.insert(claim.key.clone()) {
                         all.claims.push(claim);
+                    }
+                    let in_use = tunnel_in_use(view, node, &config, tunnel);
+                    if let Some((vrf, loopback, gre)) = in_use {
+                        let held = ipam::held(view, node, &vrf, &loopback);
+                        let held = held.into_iter();
+                        let held = held.filter(|held| claimed.insert(held.key.clone()));
+                        all.claims.extend(held);
+                        let place = (vrf.clone(), loopback);
+                        all.loopbacks.insert(place, gre.source_address);
+                        let made = (mirror.target().to_owned(), gre);
+                        all.tunnels.insert((vrf, tunnel.device.to_string()), made);
+                        all.rules.push(rule(mirror, tunnel));
                     }
                 }
                 Err(Lacking::Wrong(problem)) => {
@@ -275,6 +289,36 @@ fn given_to_another(
         };
         Problem::new(by, "spec.address", kind)
     })
+}
+
+/// The address that a node has on a loopback, unless it was given to another node since. It stays while the claim for it is open: a provider
+/// that starts again, or another pool, takes no mirror away.
+fn address_in_use(view: &View<'_>, node: &Key, vrf: &str, loopback: &str) -> Option<IpAddr> {
+    let config = view.spec::<kinds::NodeNetworkConfig>(node)?;
+    let loopback = config.fabric_vrfs.get(vrf)?.loopbacks.get(loopback)?;
+    let address = loopback.ip_addresses.first()?.addr();
+    let given = view.who::<GivenByAddress>(&(vrf.to_owned(), address));
+    let is_own = given.iter().all(|(holder, _)| **holder == *node.name);
+    is_own.then_some(address)
+}
+
+/// The tunnel that a node has for a target, with its VRF and loopback. It stays while the claim for its new source is open.
+fn tunnel_in_use(
+    view: &View<'_>,
+    node: &Key,
+    config: &NodeConfig,
+    tunnel: &Tunnel,
+) -> Option<(String, String, Gre)> {
+    let stored = view.spec::<kinds::NodeNetworkConfig>(node)?;
+    let mut vrfs = stored.fabric_vrfs.iter();
+    let (vrf, gre) = vrfs.find_map(|(name, vrf)| {
+        let gre = vrf.gres.get(tunnel.device.as_str())?;
+        Some((name.clone(), gre.clone()))
+    })?;
+    let loopback = gre.source_interface.as_ref()?.to_string();
+    let is_there = config.shared.fabric_vrfs.contains_key(&vrf)
+        && address_in_use(view, node, &vrf, &loopback) == Some(gre.source_address);
+    is_there.then_some((vrf, loopback, gre))
 }
 
 /// The mirrors whose source a node has, by name.
@@ -396,15 +440,22 @@ fn gre(
         return Err(Lacking::wrong(problem));
     }
     let destination = spec.destination_ip;
-    if address.is_ipv4() != destination.is_ipv4() {
+    let wrong = if address == destination {
+        let node = node.name.to_string();
+        Some(problem::Kind::TunnelToItself { address, node })
+    } else if address.is_ipv4() != destination.is_ipv4() {
+        Some(problem::Kind::TunnelFamilies {
+            source_address: address,
+            destination,
+        })
+    } else {
+        None
+    };
+    if let Some(kind) = wrong {
         let field = if tunnel.object.is_generated() {
             "spec.address"
         } else {
             "spec.destinationIP"
-        };
-        let kind = problem::Kind::TunnelFamilies {
-            source_address: address,
-            destination,
         };
         let source = tunnel.object.source.clone();
         return Err(Lacking::wrong(Problem::new(source, field, kind)));

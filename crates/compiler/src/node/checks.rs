@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use api::{
     meta::LabelSelector,
-    tcaas::{BgpPeeringSpec, Layer2NetworkConfigurationSpec},
+    tcaas::{BgpPeeringSpec, InterfaceType, Layer2NetworkConfigurationSpec},
+    value::IfName,
 };
 
 use super::{
@@ -13,7 +14,7 @@ use super::{
     mtu::{self, Narrowest},
     peers::WrongWithPeering,
     selection::{Facet, Facets, NodesBySignature, SelectsNoNode, Signature},
-    underlay::{place, second_underlays},
+    underlay::{NodeUnderlay, place, second_underlays},
 };
 use crate::{
     lower::{LowLevelObject, object},
@@ -37,6 +38,7 @@ impl Query for ProblemsOfGroup {
         for node in nodes.iter() {
             let place = place(view, signature, &node.name);
             let is_inside = place.has_vtep();
+            problems.extend(nics_it_lacks(view, &node.name, place.underlay.as_ref()));
             problems.extend(place.problem);
             if notes_nodes_outside && !is_inside {
                 problems.push(outside(&node.name));
@@ -71,6 +73,29 @@ impl Query for NotesNodesOutside {
         let signatures = || view.all_keys::<NodesBySignature>();
         objects.any(is_for_all) && signatures().iter().any(|one| view.get::<HasOverlay>(one))
     }
+}
+
+/// Says which network card of its Underlay a node does not have, where the node has reported its interfaces. The Underlay is in effect all the
+/// same: the card may come later.
+fn nics_it_lacks(view: &View<'_>, node: &str, underlay: Option<&NodeUnderlay>) -> Option<Problem> {
+    let underlay = underlay?;
+    let report = view.status::<kinds::NodeNetworkStatus>(&Key::named(node))?;
+    let is_reported = |nic: &IfName| {
+        let mut interfaces = report.interfaces.iter();
+        interfaces.any(|one| one.name == nic.as_str())
+    };
+    let mut nics = underlay.fabric.nics.iter();
+    let nic = nics.find(|nic| !is_reported(nic))?;
+    let what = format!(
+        "node {node:?} has no interface {:?}: correct the name, or add the card",
+        nic.as_str()
+    );
+    let kind = problem::Kind::NoEffect { what };
+    Some(Problem::new(
+        underlay.fabric.source.clone(),
+        "spec.nics",
+        kind,
+    ))
 }
 
 fn outside(node: &str) -> Problem {
@@ -122,6 +147,8 @@ pub(crate) enum InterfaceFault {
     IsUplink(String, String),
     /// The node does not report it.
     IsMissing(String, String),
+    /// The VLAN would have its name: the object's name, the device, and whether it is an uplink.
+    HasName(String, String, bool),
 }
 
 /// The nodes on which something is wrong with a device that an object's VLAN is on.
@@ -157,10 +184,23 @@ impl Index for InterfaceFaults {
                 continue;
             };
             let (object, parent) = (object.clone(), vlan.parent.to_string());
-            let is_reported = |name: &str| {
-                let report = report.as_ref();
-                report.is_none_or(|report| report.interfaces.iter().any(|one| one.name == name))
+            let reported = |name: &str| {
+                let mut interfaces = report.iter().flat_map(|report| &report.interfaces);
+                interfaces.find(|one| one.name == name)
             };
+            let is_reported = |name: &str| report.is_none() || reported(name).is_some();
+            // A network card or a bond; a VLAN may well be this one.
+            let is_other = reported(device).is_some_and(|one| {
+                let kind = one.kind;
+                kind == Some(InterfaceType::Physical) || kind == Some(InterfaceType::Bond)
+            });
+            let uplinks = config.underlay.iter();
+            let mut uplinks = uplinks.flat_map(|underlay| &underlay.fabric.nics);
+            let is_uplink = uplinks.any(|nic| nic.as_str() == device);
+            if is_uplink || is_other {
+                let fault = InterfaceFault::HasName(object.clone(), device.clone(), is_uplink);
+                faults.push((fault, node.name.to_string()));
+            }
             if config.is_uplink(&vlan.parent) {
                 faults.push((
                     InterfaceFault::IsUplink(object, parent),
@@ -181,13 +221,21 @@ impl Index for InterfaceFaults {
 pub(crate) fn interface_problem(view: &View<'_>, fault: &InterfaceFault) -> Option<Problem> {
     let nodes = view.who::<InterfaceFaults>(fault);
     let node = nodes.first()?.clone();
-    let (name, kind) = match fault {
+    let (name, field, kind) = match fault {
+        InterfaceFault::HasName(object, device, is_uplink) => {
+            let what = if *is_uplink { "an uplink" } else { "a device" };
+            let kind = problem::Kind::DeviceNameReserved {
+                name: device.clone(),
+                what: format!("{what} of node {node:?}"),
+            };
+            (object, "spec.interfaceName", kind)
+        }
         InterfaceFault::IsUplink(object, interface) => {
             let kind = problem::Kind::InterfaceInUse {
                 interface: interface.clone(),
                 why: format!("is an uplink of node {node:?}"),
             };
-            (object, kind)
+            (object, "spec.interfaceRef", kind)
         }
         InterfaceFault::IsMissing(object, interface) => {
             let kind = problem::Kind::InterfaceNotFound {
@@ -195,15 +243,11 @@ pub(crate) fn interface_problem(view: &View<'_>, fault: &InterfaceFault) -> Opti
                 node,
                 others: nodes.len() - 1,
             };
-            (object, kind)
+            (object, "spec.interfaceRef", kind)
         }
     };
     let object = object::<Layer2NetworkConfigurationSpec>(view, name)?;
-    Some(Problem::new(
-        object.source.clone(),
-        "spec.interfaceRef",
-        kind,
-    ))
+    Some(Problem::new(object.source.clone(), field, kind))
 }
 
 /// The peerings that are in effect on some node.

@@ -9,7 +9,7 @@ use api::{
     selvedge::{Health, SettingsSpec},
     tcaas::{
         BgpPeeringSpec, Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec,
-        node_network_config::HostVlan,
+        node_network_config::{HostVlan, Layer2},
     },
     value::IfName,
 };
@@ -61,7 +61,7 @@ impl Members {
         segment.map(|one| &**one)
     }
 
-    fn of(view: &View<'_>, objects: impl Iterator<Item = LowLevelObject>) -> Self {
+    fn of(view: &View<'_>, objects: impl Iterator<Item = LowLevelObject>, nodes: &[Key]) -> Self {
         let mut members = Self::default();
         for object in objects {
             match object {
@@ -73,7 +73,7 @@ impl Members {
             }
         }
         // Whoever runs something is served before another that wants it.
-        let last = layer2::challengers(view, &members.layer2);
+        let last = layer2::challengers(view, &members.layer2, nodes);
         members.layer2.sort_by(|a, b| {
             (last.contains(&a.name), a.order()).cmp(&(last.contains(&b.name), b.order()))
         });
@@ -124,7 +124,9 @@ impl Query for MembersOf {
     type Value = Arc<Members>;
     fn compute(view: &View<'_>, signature: &Signature) -> Arc<Members> {
         let objects = selection::selected(view, signature, |one| one.object().cloned());
-        let mut members = Members::of(view, objects.into_iter());
+        let nodes = view.who::<NodesBySignature>(signature);
+        let nodes: Vec<Key> = nodes.iter().map(|node| Key::named(&*node.name)).collect();
+        let mut members = Members::of(view, objects.into_iter(), &nodes);
         let is_sound = |one: &Arc<LowLevel<_>>| view.get::<WrongWithPeering>(&one.name).is_empty();
         members.bgp.retain(is_sound);
         Arc::new(members)
@@ -364,7 +366,7 @@ pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
     let generated = intents.flat_map(|one| view.get::<merge::Merged>(one).objects.clone());
     let written = low_level::hand_written(view);
     let written = written.iter().filter_map(|one| merge::in_effect(view, one));
-    let members = Members::of(view, generated.chain(written));
+    let members = Members::of(view, generated.chain(written), &[]);
     let group = members.group(None, false);
     let numbers = &view.get::<NumbersOfAll>(&()).numbers;
     layer2::claims(&view.settings(), &group, &numbers.holders, &mut problems);
@@ -456,6 +458,7 @@ fn shared(
         .filter(|(_, _, segment)| segment.irb.as_ref().is_some_and(|irb| irb.vrf == cluster))
         .map(|(name, source, segment)| (*name, *source, segment))
         .collect();
+    problems.extend(parts_of_segments(group, &segments));
     cluster_vrf.policy_routes = steering.policy_routes(&in_cluster, problems);
     let vrfs = peers::Vrfs {
         cluster_name: cluster,
@@ -493,6 +496,38 @@ fn shared(
     };
     shared.host_interfaces(group, vlans, problems);
     shared
+}
+
+/// Says where the network of a service is a part of a segment's in one VRF: its aggregate is the longer prefix, and drops what it has no host
+/// route for.
+fn parts_of_segments(group: &Group<'_>, segments: &[(&str, &ObjectRef, Layer2)]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (_, object) in &group.vrf {
+        let vrf = object.spec.vrf.as_str();
+        for aggregate in &object.spec.aggregate {
+            let around = segments.iter().find_map(|(_, source, segment)| {
+                let irb = segment.irb.as_ref().filter(|irb| irb.vrf == vrf)?;
+                let mut gateways = irb.ip_addresses.iter().map(|gateway| gateway.prefix());
+                let other = gateways
+                    .find(|other| other != aggregate && other.net().contains(&aggregate.net()))?;
+                Some((other, *source))
+            });
+            let Some((other, by)) = around else { continue };
+            let kind = problem::Kind::PartOfASegment {
+                network: *aggregate,
+                other: other.to_string(),
+                by: Box::new(by.clone()),
+                vrf: vrf.to_owned(),
+            };
+            let field = if object.is_generated() {
+                "spec.networkRef"
+            } else {
+                "spec.aggregate"
+            };
+            problems.push(Problem::new(object.source.clone(), field, kind));
+        }
+    }
+    problems
 }
 
 /// Says which overlay objects are for nodes of which none has an overlay.

@@ -10,7 +10,7 @@ use std::{
 use api::{
     selvedge::SettingsSpec,
     tcaas::{
-        Layer2NetworkConfigurationSpec,
+        Layer2NetworkConfigurationSpec, NodeNetworkConfigSpec,
         node_network_config::{
             HostInterface, HostVlan, Irb, Layer2, Layer2Devices, NextHop, StaticRoute,
         },
@@ -25,7 +25,7 @@ use crate::{
     names,
     problem::{self, Problem},
     select::may_meet,
-    snapshot::{ObjectRef, kinds},
+    snapshot::{Key, ObjectRef, kinds},
     view::View,
 };
 
@@ -72,7 +72,8 @@ pub(super) fn claims<'a>(
             problems.push(Problem::new(object.source.clone(), field, kind));
             continue;
         }
-        if let Some(problem) = networks.taken(object, node.as_ref(), meet) {
+        let taken = networks.is_trunks(object, node.as_ref(), group.has_overlay);
+        if let Some(problem) = taken.or_else(|| networks.taken(object, node.as_ref(), meet)) {
             problems.push(problem);
             continue;
         }
@@ -94,7 +95,11 @@ enum Contested {
 }
 
 /// Segments that want what another runs and do not run it themselves.
-pub(super) fn challengers(view: &View<'_>, segments: &[Arc<Segment>]) -> BTreeSet<String> {
+pub(super) fn challengers(
+    view: &View<'_>,
+    segments: &[Arc<Segment>],
+    nodes: &[Key],
+) -> BTreeSet<String> {
     let settings = view.settings();
     let wanted = |spec: &Layer2NetworkConfigurationSpec| {
         let exclusive = wanted(spec).into_iter().map(Contested::Exclusive);
@@ -110,8 +115,32 @@ pub(super) fn challengers(view: &View<'_>, segments: &[Arc<Segment>]) -> BTreeSe
         }
         _ => one == other,
     };
+    let is_here = |spec: &Layer2NetworkConfigurationSpec| {
+        let configs = nodes.iter();
+        let mut configs = configs.filter_map(|node| view.spec::<kinds::NodeNetworkConfig>(node));
+        configs.any(|config| has_segment(&config, spec))
+    };
     let segments = segments.iter().map(|one| &**one);
-    scope::challengers::<kinds::Layer2NetworkConfiguration, _>(view, segments, wanted, meet)
+    scope::challengers::<kinds::Layer2NetworkConfiguration, _>(
+        view, segments, wanted, meet, is_here,
+    )
+}
+
+/// Whether a config has the segment of an object.
+fn has_segment(config: &NodeNetworkConfigSpec, spec: &Layer2NetworkConfigurationSpec) -> bool {
+    let device = host_device(spec);
+    if let Some(parent) = &spec.interface_ref {
+        let vlan = device.and_then(|device| config.host_vlans.get(device.as_str()));
+        return vlan.is_some_and(|vlan| vlan.parent == *parent && vlan.vlan == spec.id);
+    }
+    let segment = config.layer2s.get(&spec.id.to_string());
+    segment.is_some_and(|segment| {
+        let gateways = segment.irb.iter().flat_map(|irb| &irb.ip_addresses);
+        let interface = segment.host_interface.as_ref();
+        Some(segment.vni) == spec.vni
+            && gateways.eq(&spec.anycast_gateways)
+            && interface.map(|interface| &interface.name) == device.as_ref()
+    })
 }
 
 /// Something that two segments on one node cannot share.
@@ -207,7 +236,19 @@ pub(super) fn host_vlans<'a>(
         let mut report = |field: &str, kind| {
             problems.push(Problem::new(object.source.clone(), field, kind));
         };
-        if group.has_overlay && *parent == settings.trunk.name {
+        let trunk = &settings.trunk.name;
+        let reserved = match device.as_str() {
+            "lo" => Some("the loopback of every node"),
+            name if group.has_overlay && name == trunk.as_str() => Some("the trunk to the router"),
+            _ => None,
+        };
+        if let Some(what) = reserved {
+            let (name, what) = (device.to_string(), what.to_owned());
+            let kind = problem::Kind::DeviceNameReserved { name, what };
+            report("spec.interfaceName", kind);
+            continue;
+        }
+        if group.has_overlay && parent == trunk {
             let kind = problem::Kind::InterfaceInUse {
                 interface: parent.to_string(),
                 why: "is the trunk to the router".to_owned(),
@@ -314,7 +355,12 @@ pub(super) fn build<'a>(
                 vrf: vrf.to_string(),
                 node,
             };
-            problems.push(Problem::new(object.source.clone(), "spec.vrf", kind));
+            let field = if object.is_generated() {
+                "spec.destinations"
+            } else {
+                "spec.vrf"
+            };
+            problems.push(Problem::new(object.source.clone(), field, kind));
             continue;
         }
         note_what_has_no_effect(settings, object, problems);

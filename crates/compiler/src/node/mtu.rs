@@ -25,6 +25,7 @@ const IPV6_LEAST: u32 = 1280;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Carrier {
     most: u32,
+    mtu: u32,
     node: String,
     device: String,
 }
@@ -41,8 +42,10 @@ fn carrier(
 ) -> Option<Carrier> {
     let mut interfaces = report.interfaces.iter();
     let seen = interfaces.find(|seen| seen.name == device)?;
+    let mtu = seen.mtu?;
     Some(Carrier {
-        most: seen.mtu?.saturating_sub(added),
+        most: mtu.saturating_sub(added),
+        mtu,
         node: node.to_owned(),
         device: device.to_owned(),
     })
@@ -131,6 +134,7 @@ pub(super) fn problems(narrowest: &Narrowest, members: &Members, shared: &Shared
             let kind = problem::Kind::MtuTooLarge {
                 mtu,
                 most: carrier.most,
+                device_mtu: carrier.mtu,
                 device: carrier.device.clone(),
                 node: carrier.node.clone(),
             };

@@ -46,7 +46,9 @@ const LOOPBACK_HOPS: u8 = 2;
 pub(super) fn challengers(view: &View<'_>, peerings: &[Arc<Peering>]) -> BTreeSet<String> {
     let peerings = peerings.iter().map(|one| &**one);
     let meet = |one: &Scope, other: &Scope| one == other;
-    scope::challengers::<kinds::BgpPeering, _>(view, peerings, Scoped::scopes, meet)
+    // A session is on a segment, and goes with it.
+    let is_here = |_: &BgpPeeringSpec| false;
+    scope::challengers::<kinds::BgpPeering, _>(view, peerings, Scoped::scopes, meet, is_here)
 }
 
 /// The VRFs of a group that get sessions.

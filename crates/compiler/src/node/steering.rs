@@ -16,7 +16,7 @@ use api::{
             ActionType, Filter, Layer2, NextHop, PolicyRoute, Redistribute, Vrf, VrfImport,
         },
     },
-    value::Prefix,
+    value::{Prefix, Vni},
 };
 
 use super::{
@@ -93,6 +93,27 @@ pub struct Consumer<'a> {
     objects: BTreeSet<&'a ObjectRef>,
 }
 
+/// What all authors say about all VRFs.
+type Consumers<'a> = BTreeMap<(&'a str, Option<&'a ObjectRef>), Consumer<'a>>;
+
+/// An attachment whose network is a source.
+struct Owner<'c, 'a> {
+    vrf: &'a str,
+    author: &'a ObjectRef,
+    segment: Option<Vni>,
+    /// What it reaches.
+    imports: &'c BTreeSet<Prefix>,
+}
+
+fn ambiguous(traffic: String, vrf: &str, other_vrf: &str, by: &ObjectRef) -> problem::Kind {
+    problem::Kind::SourceAmbiguous {
+        traffic,
+        vrf: vrf.to_owned(),
+        other_vrf: other_vrf.to_owned(),
+        by: Box::new(by.clone()),
+    }
+}
+
 type Routing<'a> = Named<'a, VrfRouteConfigurationSpec>;
 
 impl Steering {
@@ -116,19 +137,25 @@ impl Steering {
             imports.map(move |prefix| (*prefix, (*vrf, prefix.is_ipv4())))
         });
         let overlaps = prefixes::overlaps(imports);
-        let mut steering = Self::default();
-        let written = steering.written(&routing);
-        if overlaps.is_empty() {
-            return steering;
-        }
         let mut ranks = BTreeMap::new();
         for (rank, (_, object)) in routing.iter().enumerate() {
             ranks.entry(&object.source).or_insert(rank);
         }
         let precedence = Precedence { ranks, runs };
+        let mut steering = Self::default();
+        let written = steering.written(&routing, &consumers, &precedence);
+        if overlaps.is_empty() {
+            return steering;
+        }
+        let steered =
+            |vrf: &'a str, source: &Prefix| overlaps.contains_key(&(vrf, source.is_ipv4()));
+        let refused = steering.one_network_of_two(group, &consumers, &steered, &precedence);
         let mut sources: BTreeMap<Prefix, Reached<'a>> = BTreeMap::new();
-        for ((vrf, _), consumer) in &consumers {
+        for ((vrf, author), consumer) in &consumers {
             for source in consumer.sources.difference(&written) {
+                if refused.contains(&(*source, *author)) {
+                    continue;
+                }
                 let family = |prefix: &&Prefix| prefix.is_ipv4() == source.is_ipv4();
                 for prefix in consumer.imports.iter().filter(family) {
                     let reached = sources.entry(*source).or_default().entry(*vrf).or_default();
@@ -144,21 +171,48 @@ impl Steering {
     }
 
     /// What people have written in `sbrPrefixes`; gives back the sources they speak of.
-    fn written(&mut self, routing: &[Routing<'_>]) -> BTreeSet<Prefix> {
+    fn written<'a>(
+        &mut self,
+        routing: &[Routing<'a>],
+        consumers: &Consumers<'a>,
+        precedence: &Precedence<'_, 'a>,
+    ) -> BTreeSet<Prefix> {
         let mut holders: BTreeMap<Prefix, (&str, &ObjectRef)> = BTreeMap::new();
         for (_, object) in routing {
             let vrf = object.spec.vrf.as_str();
             for source in &object.spec.sbr_prefixes {
+                let mut report = |loser: &ObjectRef, vrf: &str, holder: &str, by: &ObjectRef| {
+                    let field = if *loser == object.source {
+                        "spec.sbrPrefixes"
+                    } else {
+                        "spec.networkRef"
+                    };
+                    let kind = ambiguous(format!("from {source}"), vrf, holder, by);
+                    self.problems.push(Problem::new(loser.clone(), field, kind));
+                };
+                // Part of a network that an intent has in another VRF: the one that runs keeps it, then the older.
+                let of_others = consumers.iter().filter_map(|((other, author), consumer)| {
+                    let mut sources = consumer.sources.iter();
+                    let is_inside = sources.any(|own| own.net().contains(&source.net()));
+                    let author = (*author)?;
+                    (is_inside && *other != vrf).then_some((*other, author))
+                });
+                let of_others: Vec<_> = of_others.collect();
+                let runs = !of_others.is_empty() && (precedence.runs)(*source, *source, vrf);
+                let is_first = |(_, author): &(&str, &ObjectRef)| {
+                    let ranks = &precedence.ranks;
+                    !runs && ranks.get(author) < ranks.get(&object.source)
+                };
+                if let Some((other, author)) = of_others.iter().find(|other| is_first(other)) {
+                    report(&object.source, vrf, other, author);
+                    continue;
+                }
+                for (other, author) in of_others {
+                    report(author, other, vrf, &object.source);
+                }
                 let (holder, other) = *holders.entry(*source).or_insert((vrf, &object.source));
                 if holder != vrf {
-                    let kind = problem::Kind::SourceAmbiguous {
-                        traffic: format!("from {source}"),
-                        vrf: vrf.to_owned(),
-                        other_vrf: holder.to_owned(),
-                        by: Box::new(other.clone()),
-                    };
-                    let problem = Problem::new(object.source.clone(), "spec.sbrPrefixes", kind);
-                    self.problems.push(problem);
+                    report(&object.source, vrf, holder, other);
                     continue;
                 }
                 self.rule(*source, None, vrf, [&object.source].into());
@@ -170,6 +224,60 @@ impl Steering {
             }
         }
         holders.into_keys().collect()
+    }
+
+    /// Attachments whose network another segment has too, each in a VRF of its own: by the source, nothing tells the packets of the one from
+    /// those of the other. The one that runs keeps it, then the older; gives back the others, by source.
+    fn one_network_of_two<'a>(
+        &mut self,
+        group: &Group<'a>,
+        consumers: &Consumers<'a>,
+        is_steered: &dyn Fn(&'a str, &Prefix) -> bool,
+        precedence: &Precedence<'_, 'a>,
+    ) -> BTreeSet<(Prefix, Option<&'a ObjectRef>)> {
+        let over_the_fabric = group
+            .layer2
+            .iter()
+            .filter(|(_, object)| object.is_generated() && object.spec.interface_ref.is_none());
+        let segments: BTreeMap<&ObjectRef, Option<Vni>> = over_the_fabric
+            .map(|(_, object)| (&object.source, object.spec.vni))
+            .collect();
+        let mut by_source: BTreeMap<Prefix, Vec<Owner<'_, 'a>>> = BTreeMap::new();
+        for ((vrf, author), consumer) in consumers {
+            let Some((author, segment)) = author.and_then(|one| segments.get_key_value(one)) else {
+                continue;
+            };
+            for source in consumer.sources.iter().filter(|one| is_steered(vrf, one)) {
+                by_source.entry(*source).or_default().push(Owner {
+                    vrf,
+                    author,
+                    segment: *segment,
+                    imports: &consumer.imports,
+                });
+            }
+        }
+        let mut refused = BTreeSet::new();
+        for (source, owners) in by_source.into_iter().filter(|(_, owners)| owners.len() > 1) {
+            let order = |owner: &&Owner<'_, 'a>| {
+                let mut imports = owner.imports.iter();
+                let runs = imports.any(|prefix| (precedence.runs)(source, *prefix, owner.vrf));
+                (!runs, precedence.ranks.get(owner.author))
+            };
+            let Some(first) = owners.iter().min_by_key(order) else {
+                continue;
+            };
+            let others = owners
+                .iter()
+                .filter(|owner| owner.segment != first.segment && owner.vrf != first.vrf);
+            for owner in others {
+                let traffic = format!("from {source}");
+                let kind = ambiguous(traffic, owner.vrf, first.vrf, first.author);
+                let problem = Problem::new(owner.author.clone(), "spec.networkRef", kind);
+                self.problems.push(problem);
+                refused.insert((source, Some(owner.author)));
+            }
+        }
+        refused
     }
 
     /// Steers one source: to its VRF, or, where it reaches several, to each by what lies behind it.
@@ -234,12 +342,8 @@ impl Steering {
         let Some(other) = oldest(by) else { return };
         for (vrf, by) in contenders.iter().filter(|(vrf, _)| vrf != holder) {
             let Some(first) = oldest(by) else { continue };
-            let kind = problem::Kind::SourceAmbiguous {
-                traffic: format!("from {source} to {prefix}"),
-                vrf: (*vrf).to_owned(),
-                other_vrf: (*holder).to_owned(),
-                by: Box::new(other.clone()),
-            };
+            let traffic = format!("from {source} to {prefix}");
+            let kind = ambiguous(traffic, vrf, holder, other);
             let field = if crate::lower::is_low_level(first.kind) {
                 "spec.import"
             } else {
@@ -403,7 +507,7 @@ pub(super) fn runs(
 /// What each author says about each VRF.
 pub fn consumers<'a>(
     routing: impl Iterator<Item = &'a LowLevel<VrfRouteConfigurationSpec>>,
-) -> BTreeMap<(&'a str, Option<&'a ObjectRef>), Consumer<'a>> {
+) -> Consumers<'a> {
     let mut consumers: BTreeMap<_, Consumer<'a>> = BTreeMap::new();
     for object in routing {
         let author = object.is_generated().then_some(&object.source);

@@ -27,7 +27,7 @@ use crate::{
     memo::{Index, Query},
     names,
     problem::{self, Problem},
-    snapshot::{Kind, ObjectRef, kinds},
+    snapshot::{IntentKind, Kind, ObjectRef, kinds},
     view::View,
 };
 
@@ -111,7 +111,7 @@ impl Query for SaidOf {
                     what,
                     other: other.clone(),
                 };
-                let field = format!("spec.{what}");
+                let field = field(&object.source, &format!("spec.{what}"));
                 let problem = Problem::new(object.source.clone(), field, kind);
                 said.problems.push(problem);
             };
@@ -139,6 +139,22 @@ impl Query for SaidOf {
         said.vni = first_vni.map(|(vni, _)| vni);
         said.target = first_target.map(|(target, _)| target);
         Arc::new(said)
+    }
+}
+
+/// The field of an object that says something about a VRF: its own, or the one by which an intent has the VRF.
+fn field(source: &ObjectRef, own: &str) -> String {
+    match source.kind.intent() {
+        None => own.to_owned(),
+        Some(IntentKind::Collector) => "spec.mirrorVRF.name".to_owned(),
+        Some(IntentKind::TrafficMirror) => "spec.collector".to_owned(),
+        Some(
+            IntentKind::Layer2Attachment
+            | IntentKind::Inbound
+            | IntentKind::Outbound
+            | IntentKind::BgpNeighbor
+            | IntentKind::PodNetwork,
+        ) => "spec.destinations".to_owned(),
     }
 }
 
@@ -185,8 +201,9 @@ impl Query for NumbersOfAll {
                 }
                 Err(kind) => {
                     let objects = said.objects.iter();
-                    let problem =
-                        |source: &ObjectRef| Problem::new(source.clone(), "spec.vrf", kind.clone());
+                    let problem = |source: &ObjectRef| {
+                        Problem::new(source.clone(), field(source, "spec.vrf"), kind.clone())
+                    };
                     all.problems
                         .extend(objects.map(|(.., source)| problem(source)));
                 }

@@ -168,6 +168,15 @@ impl Index for ClaimsByNode {
     }
 }
 
+/// The claim that stands for a node's address on a VRF's loopback.
+pub(crate) fn held(view: &View<'_>, node: &Key, vrf: &str, loopback: &str) -> Option<AddressClaim> {
+    let name = names::claim(vrf, loopback, &node.name);
+    let claims = view.who::<ClaimsByNode>(&node.name.to_string());
+    let key = claims.iter().find(|key| *key.name == *name)?.clone();
+    let pool = view.spec::<kinds::IpAddressClaim>(&key)?.pool_ref.clone();
+    Some(AddressClaim { key, pool })
+}
+
 /// The claims of a node.
 ///
 /// A claim that is needed no longer stays until its node has said that it runs without the address: until then nobody else may have it.

@@ -1,6 +1,6 @@
 //! What follows from a problem: which object it conflicts with, and whether the object stays as it last was.
 
-use super::Kind;
+use super::{Kind, Severity};
 use crate::snapshot::ObjectRef;
 
 impl Kind {
@@ -26,8 +26,19 @@ impl Kind {
         }
     }
 
+    /// Whether it stops an object that runs. A Destination that was taken away is withdrawn on purpose, and a node that would lose its overlay
+    /// waits for an approval.
+    pub(crate) fn is_harm(&self) -> bool {
+        let is_on_purpose = matches!(self, Self::NoDestination | Self::NoUnderlay { .. });
+        self.severity() == Severity::Error && !is_on_purpose
+    }
+
     /// Whether an object with this problem stays as it last was: its author has asked for what cannot be. What nodes lack is no mistake of
     /// an author, and stops an object only there.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "a table with one entry for each kind; in parts it would need a catch-all, which a new kind falls into"
+    )]
     pub fn is_mistake(&self) -> bool {
         match self {
             Self::Unreadable { .. }
@@ -44,6 +55,7 @@ impl Kind {
             | Self::VlanTaken { .. }
             | Self::VniTaken { .. }
             | Self::DeviceNameTaken { .. }
+            | Self::DeviceNameReserved { .. }
             | Self::NetworksOverlap { .. }
             | Self::NameTooLong { .. }
             | Self::AddressTaken { .. }
@@ -88,6 +100,7 @@ impl Kind {
             | Self::MatchesNothing { .. }
             | Self::TunnelTaken { .. }
             | Self::NameTaken { .. }
+            | Self::BreaksAnother { .. }
             | Self::LineTwice { .. }
             | Self::SeqTwice { .. }
             | Self::NeighborInVtepPool { .. }
@@ -105,6 +118,9 @@ impl Kind {
             | Self::LoopbackNotOnNode { .. }
             | Self::AddressGivenTwice { .. }
             | Self::TunnelFamilies { .. }
+            | Self::TunnelToItself { .. }
+            | Self::RouteTargetShared { .. }
+            | Self::PartOfASegment { .. }
             | Self::NotCompiledYet { .. }
             | Self::NoEffect { .. } => false,
         }

@@ -15,7 +15,6 @@ impl Kind {
             // The message says what is to be done, or nothing is.
             Self::Unreadable { .. }
             | Self::RuleBroken { .. }
-            | Self::VrfDisagrees { .. }
             | Self::NotCompiledYet { .. }
             | Self::NoEffect { .. } => return None,
             Self::UnknownField => "remove it, or check its spelling and place".into(),
@@ -25,6 +24,9 @@ impl Kind {
             }
             Self::UnreadableReference { target } | Self::ReferenceNotInEffect { target } => {
                 format!("correct {target}").into()
+            }
+            Self::BreaksAnother { victim, .. } => {
+                format!("take the edit back, or change {victim} first").into()
             }
             Self::InvalidSelector(_) => "correct the requirement".into(),
             Self::LineTwice { other } => {
@@ -42,9 +44,18 @@ impl Kind {
             Self::VrfIncomplete { vrf, what } => {
                 format!("add spec.{what}, or an entry for {vrf:?} to Settings.spec.vrfs").into()
             }
-            Self::VrfNameTaken { .. } | Self::DeviceNameTaken { .. } => {
-                "choose another name".into()
+            Self::VrfDisagrees { what, other, .. } => {
+                format!("let {what} be the same as in {other}").into()
             }
+            Self::RouteTargetShared { other, .. } => {
+                format!("choose another, or leave it if this VRF and {other} are meant to meet").into()
+            }
+            Self::PartOfASegment { .. } => {
+                "use a Network outside of the segment's, or set spec.disableAggregation".into()
+            }
+            Self::VrfNameTaken { .. }
+            | Self::DeviceNameTaken { .. }
+            | Self::DeviceNameReserved { .. } => "choose another name".into(),
             Self::VrfNotOnNode { vrf, .. } => {
                 format!("let a VRFRouteConfiguration of VRF {vrf:?} select the node too").into()
             }
@@ -171,6 +182,7 @@ impl Kind {
                 "delete one of the two claims, so that its node gets another address".into()
             }
             Self::TunnelTaken { .. } => "use that one, or another key".into(),
+            Self::TunnelToItself { .. } => "correct the address of the collector".into(),
             Self::TunnelFamilies { .. } => "use a pool of the destination's family".into(),
         };
         Some(text.into_owned())

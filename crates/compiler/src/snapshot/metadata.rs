@@ -1,6 +1,6 @@
 //! The metadata of a document, checked as the API server checks it: a file is read by the same rules as a cluster.
 
-use api::meta::Labels;
+use api::meta::{Labels, is_dns_name, is_framed, is_label_key, is_label_value};
 use serde_json::{Map, Value};
 
 use super::{Kind, Lookup, Meta, ObjectRef};
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
 
     fn names(&mut self, kind: Kind) {
         let name = self.text("name").unwrap_or_default();
-        if !is_subdomain(&name) {
+        if !is_dns_name(&name) {
             let message = format!(
                 "{name:?} is not the name of an object: at most 253 lower-case letters, digits, '-' and '.', \
                  and a letter or digit at both ends of each part"
@@ -94,7 +94,10 @@ impl<'a> Reader<'a> {
         for (key, value) in entries {
             match value {
                 Value::String(text) => read.push((key, text.as_str())),
-                Value::Null => {}
+                Value::Null => {
+                    let message = "has no value: write one, or remove the line";
+                    self.fault(&entry(name, key), message);
+                }
                 other => {
                     let message = format!("{other} must be a string: put it in quotes");
                     self.fault(&entry(name, key), message);
@@ -107,9 +110,9 @@ impl<'a> Reader<'a> {
     fn labels(&mut self) -> Labels {
         let entries = self.entries("labels");
         for (key, value) in &entries {
-            if !is_qualified(key) {
+            if !is_label_key(key) {
                 self.fault(&entry("labels", key), not_qualified(key));
-            } else if !value.is_empty() && !is_name(value) {
+            } else if !is_label_value(value) {
                 let message = format!(
                     "{value:?} is not the value of a label: at most 63 letters, digits, '-', '_' and '.', \
                      and a letter or digit at both ends"
@@ -128,7 +131,7 @@ impl<'a> Reader<'a> {
         let mut ours = Labels::new();
         for (key, value) in self.entries("annotations") {
             // The API server compares keys of annotations in lower case.
-            if !is_qualified(&key.to_lowercase()) {
+            if !is_label_key(&key.to_lowercase()) {
                 self.fault(&entry("annotations", key), not_qualified(key));
             }
             if key.starts_with(OUR_ANNOTATIONS) {
@@ -200,33 +203,6 @@ fn not_qualified(key: &str) -> String {
 fn is_label(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     text.len() <= 63 && is_framed(text, is_inner)
-}
-
-/// A DNS name as of RFC 1123; its parts have no limit of their own.
-fn is_subdomain(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    text.len() <= 253 && text.split('.').all(|part| is_framed(part, is_inner))
-}
-
-/// What may stand after the `/` of a key, and as the value of a label.
-fn is_name(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    text.len() <= 63 && is_framed(text, is_inner)
-}
-
-/// Some characters, the first and the last of which are letters or digits.
-fn is_framed(text: &str, is_inner: impl Fn(u8) -> bool) -> bool {
-    let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = text.as_bytes();
-    is_end(bytes.first()) && is_end(bytes.last()) && bytes.iter().all(|byte| is_inner(*byte))
-}
-
-/// The key of a label or an annotation.
-fn is_qualified(key: &str) -> bool {
-    match key.split_once('/') {
-        Some((prefix, name)) => is_subdomain(prefix) && is_name(name),
-        None => is_name(key),
-    }
 }
 
 /// Whether a text has the form of a time as of RFC 3339.

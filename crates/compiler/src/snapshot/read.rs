@@ -148,10 +148,28 @@ fn parse<T: DeserializeOwned>(part: &str, value: &Value) -> Parsed<T> {
                 field_path(part, &format!("{path}.{name}")),
                 REQUIRED.to_owned(),
             ),
+            None if message.starts_with("invalid IP") => {
+                let written = at(value, &path)
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                let message =
+                    format!("{written} is not an IP address, such as 192.0.2.1 or 2001:db8::1");
+                (field_path(part, &path), message)
+            }
             None => (field_path(part, &path), message),
         }
     });
     Parsed { value, unknown }
+}
+
+/// The value at a path such as `neighbors[0].address`.
+fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    let path = path.replace('[', ".").replace(']', "");
+    let mut steps = path.split('.').filter(|step| !step.is_empty());
+    steps.try_fold(value, |value, step| match value {
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        other => other.get(step),
+    })
 }
 
 /// `spec` and `neighbors.0.asn` as `spec.neighbors[0].asn`; the two readers write paths in two ways.

@@ -62,6 +62,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     } else {
         output::documents(args.output, &[&plan])?;
     }
+    if let Some(line) = after.passed_over() {
+        output::note(&line);
+    }
     Ok(if has_errors {
         Verdict::Problems
     } else {

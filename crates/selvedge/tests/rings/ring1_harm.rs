@@ -2,7 +2,7 @@
 
 use crate::ring1_plan;
 
-const RUNNING: &str = r#"
+pub(crate) const RUNNING: &str = r#"
 apiVersion: v1
 kind: Node
 metadata: {name: n1, labels: {rack: r1}}

@@ -1,6 +1,6 @@
 //! What all consumers want of a pool, and what they have of it already.
 
-use std::{borrow::Borrow, net::IpAddr, sync::Arc};
+use std::{borrow::Borrow, collections::BTreeSet, net::IpAddr, sync::Arc};
 
 use api::{
     tcaas::{AddressLists, Layer2AttachmentSpec, NetworkSpec},
@@ -199,10 +199,38 @@ fn attachment(view: &View<'_>, key: &Key) -> Option<Claim> {
     let held = anycast
         .into_iter()
         .flat_map(|anycast| [anycast.gatewayv4, anycast.gateway]);
+    let held = held.flatten().map(HostCidr::addr);
+    let mut wanted = anycast_gateways(&spec, &network);
+    wanted.extend(next_hops(view, &spec, &network));
     Some(Claim {
-        want: Want::Together(anycast_gateways(&spec, &network)),
-        held: held.flatten().map(HostCidr::addr).collect(),
+        want: Want::Together(wanted),
+        held: held.collect(),
     })
+}
+
+/// The routers on the segment of an attachment to a device of the node: their addresses are no node's.
+fn next_hops(
+    view: &View<'_>,
+    spec: &Layer2AttachmentSpec,
+    network: &NetworkSpec,
+) -> BTreeSet<IpAddr> {
+    let selector = spec.destinations.as_ref();
+    let selector = selector.filter(|_| spec.interface_ref.is_some() && network.managed);
+    let Some(selector) = selector.filter(|selector| selector.check().is_ok()) else {
+        return BTreeSet::new();
+    };
+    let destinations = view.destinations(selector);
+    let destinations = destinations.iter();
+    let specs = destinations.filter_map(|key| view.spec::<kinds::Destination>(key));
+    let next_hops = specs.filter_map(|spec| spec.next_hop.clone());
+    let addresses = next_hops.flat_map(|next_hop| {
+        let ipv4 = next_hop.ipv4.map(IpAddr::V4);
+        let ipv6 = next_hop.ipv6.map(IpAddr::V6);
+        [ipv4, ipv6].into_iter().flatten()
+    });
+    let subnets = subnets(network);
+    let is_inside = |address: &IpAddr| subnets.iter().any(|one| one.net().contains(address));
+    addresses.filter(is_inside).collect()
 }
 
 /// The gateways that an attachment really makes.

@@ -97,17 +97,20 @@ enum Claim {
     New,
     /// It runs it, and was edited since: it may run it on other nodes than it wants it on now.
     RunsOtherwise,
-    /// It runs it as it is.
+    /// It runs it as it is, on whichever nodes.
     Runs,
+    /// The nodes at hand have it from this object.
+    RunsHere,
 }
 
-/// Those of some objects that want what another of them runs, and do not run it themselves, or not as they are now: they are served after
-/// all others.
+/// Those of some objects that want what another of them runs, and do not run it themselves, or not as they are now, or not on the nodes at
+/// hand: they are served after all others. `is_here` says whether these nodes have what an object was.
 pub(crate) fn challengers<'a, R, T>(
     view: &View<'_>,
     objects: impl Iterator<Item = &'a LowLevel<R::Spec>> + Clone,
     wanted: impl Fn(&R::Spec) -> Vec<T>,
     meet: impl Fn(&T, &T) -> bool,
+    is_here: impl Fn(&R::Spec) -> bool,
 ) -> BTreeSet<String>
 where
     R: InRevision,
@@ -130,6 +133,7 @@ where
     let claim = |object: &LowLevel<R::Spec>, item: &T| {
         let before = running::<R>(view, object);
         match before.filter(|before| wanted(before).contains(item)) {
+            Some(before) if is_here(&before) => Claim::RunsHere,
             Some(before) if *before == object.spec => Claim::Runs,
             Some(_) => Claim::RunsOtherwise,
             None => Claim::New,

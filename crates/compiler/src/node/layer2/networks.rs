@@ -10,7 +10,7 @@ use super::{Segment, gateway_vrf};
 use crate::{
     lower,
     problem::{self, Problem},
-    snapshot::ObjectRef,
+    snapshot::{Kind, ObjectRef},
 };
 
 /// Whose table routes a network.
@@ -68,22 +68,25 @@ impl<'a> Networks<'a> {
             })?;
             Some((wanted.0, wanted.1, *other, &by.source))
         })?;
-        let field = match table {
-            _ if object.is_generated() => "spec.networkRef",
-            Table::Host => "spec.nodeIPs",
-            Table::Vrf(_) => "spec.anycastGateways",
-        };
-        let kind = problem::Kind::NetworksOverlap {
-            network,
-            other,
-            by: Box::new(ObjectRef::clone(by)),
-            vrf: match table {
-                Table::Host => None,
-                Table::Vrf(vrf) => Some(vrf.to_string()),
-            },
-            node: node.cloned(),
-        };
-        Some(Problem::new(object.source.clone(), field, kind))
+        Some(overlaps(object, (table, network), other, by, node))
+    }
+
+    /// What is wrong with a segment that has addresses of the link between node and router: the host reaches every VRF over that link.
+    pub(super) fn is_trunks(
+        &self,
+        object: &Segment,
+        node: Option<&String>,
+        has_overlay: bool,
+    ) -> Option<Problem> {
+        let trunk = &self.settings.trunk.addresses;
+        let trunk = trunk.iter().filter(|_| has_overlay);
+        let settings = ObjectRef::named(Kind::Settings, "default");
+        trunk.into_iter().find_map(|end| {
+            let mut own = of(self.settings, &object.spec).into_iter();
+            let (_, network) = own.find(|(_, network)| overlap(*network, end.prefix()))?;
+            let wanted = (Table::Host, network);
+            Some(overlaps(object, wanted, end.prefix(), &settings, node))
+        })
     }
 
     /// Notes what a segment has.
@@ -92,4 +95,29 @@ impl<'a> Networks<'a> {
         self.held
             .extend(own.map(|(table, prefix)| (table, prefix, object)));
     }
+}
+
+fn overlaps(
+    object: &Segment,
+    (table, network): (Table, Prefix),
+    other: Prefix,
+    by: &ObjectRef,
+    node: Option<&String>,
+) -> Problem {
+    let field = match table {
+        _ if object.is_generated() => "spec.networkRef",
+        Table::Host => "spec.nodeIPs",
+        Table::Vrf(_) => "spec.anycastGateways",
+    };
+    let kind = problem::Kind::NetworksOverlap {
+        network,
+        other,
+        by: Box::new(by.clone()),
+        vrf: match table {
+            Table::Host => None,
+            Table::Vrf(vrf) => Some(vrf.to_string()),
+        },
+        node: node.cloned(),
+    };
+    Problem::new(object.source.clone(), field, kind)
 }
