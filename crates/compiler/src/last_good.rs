@@ -10,7 +10,7 @@ use std::{
 
 use api::{
     openperouter::UnderlaySpec,
-    selvedge::SettingsSpec,
+    selvedge::{Rollout, SettingsSpec},
     tcaas::{
         BgpPeeringSpec, Layer2NetworkConfigurationSpec, NetworkConfigRevisionSpec,
         VrfRouteConfigurationSpec,
@@ -66,6 +66,10 @@ pub(crate) trait LastGood: Resource + Registered {
 pub(crate) trait InRevision: Resource + Registered {
     /// The object as a revision has it.
     fn last(last: &Last, key: &Key) -> Option<Self::Spec>;
+    /// The same with what revisions leave out, which is as it is now.
+    fn completed(last: Self::Spec, _now: Option<&Self::Spec>) -> Self::Spec {
+        last
+    }
 }
 
 /// A kind of object whose status has the spec in effect.
@@ -79,8 +83,10 @@ macro_rules! last_good {
         $(
             impl LastGood for kinds::$of_revision {
                 fn last(sources: Sources<'_>, key: &Key) -> Option<Arc<Self::Spec>> {
-                    let last = <Self as InRevision>::last(sources.revision?, key);
-                    last.map(Arc::new)
+                    let last = <Self as InRevision>::last(sources.revision?, key)?;
+                    let now = Self::objects(sources.snapshot).get(key);
+                    let now = now.map(|object| &*object.spec);
+                    Some(Arc::new(Self::completed(last, now)))
                 }
             }
         )+
@@ -146,6 +152,12 @@ impl InRevision for kinds::Underlay {
 impl InRevision for kinds::Settings {
     fn last(last: &Last, _: &Key) -> Option<SettingsSpec> {
         last.spec.settings.clone()
+    }
+    fn completed(last: SettingsSpec, now: Option<&SettingsSpec>) -> SettingsSpec {
+        SettingsSpec {
+            rollout: now.map_or_else(Rollout::default, |now| now.rollout.clone()),
+            ..last
+        }
     }
 }
 
@@ -250,24 +262,24 @@ pub(crate) fn is_stored(kind: Kind) -> bool {
     with_last_good!(Subject { kind }, _Of => true)
 }
 
-/// The youngest revision that no node refused.
+/// The last revision that no node refused.
 pub(crate) struct LastRevision;
 impl Query for LastRevision {
     type Key = ();
     type Value = Option<Arc<Last>>;
     fn compute(view: &View<'_>, (): &()) -> Option<Arc<Last>> {
         let keys = view.keys::<kinds::NetworkConfigRevision>();
-        let valid = keys.iter().filter(|key| {
-            let status = view.status::<kinds::NetworkConfigRevision>(key);
-            !status.is_some_and(|status| status.is_invalid)
-        });
-        let aged = valid.filter_map(|key| {
+        let valid = keys.iter().filter_map(|key| {
             let meta = view.meta::<kinds::NetworkConfigRevision>(key)?;
-            Some((meta, key))
+            let status = view.status::<kinds::NetworkConfigRevision>(key);
+            let (is_invalid, sequence) =
+                status.map_or((false, 0), |status| (status.is_invalid, status.sequence));
+            (!is_invalid).then_some((sequence, meta, key))
         });
-        let (_, youngest) =
-            aged.max_by(|(a, a_key), (b, b_key)| (age(a), a_key).cmp(&(age(b), b_key)))?;
-        let spec = view.spec::<kinds::NetworkConfigRevision>(youngest)?;
+        let (.., last) = valid.max_by(|(a_place, a, a_key), (b_place, b, b_key)| {
+            (a_place, age(a), a_key).cmp(&(b_place, age(b), b_key))
+        })?;
+        let spec = view.spec::<kinds::NetworkConfigRevision>(last)?;
         Some(Arc::new(Last::new(&spec)))
     }
 }
