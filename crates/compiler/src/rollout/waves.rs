@@ -155,6 +155,7 @@ pub fn decide(
     let rollout = Waves {
         settings,
         members,
+        is_valid: before.completed_at.is_some(),
         now,
     };
     let mut state = before.clone();
@@ -211,6 +212,7 @@ pub fn planned(
     let rollout = Waves {
         settings,
         members,
+        is_valid: false,
         now: 0,
     };
     let allowed = count(settings.max_unavailable, nodes).max(1);
@@ -243,6 +245,8 @@ pub fn count(setting: CountOrPercent, of: usize) -> usize {
 struct Waves<'a> {
     settings: &'a Rollout,
     members: &'a BTreeMap<String, Member>,
+    /// Whether the revision was complete once.
+    is_valid: bool,
     now: Time,
 }
 
@@ -305,7 +309,7 @@ impl<'a> Waves<'a> {
 
     /// Whether a node is part of the rollout: its config is of it, or it waits for one.
     fn is_in(member: &Member) -> bool {
-        member.is_published || Self::is_queued(member)
+        member.is_published || member.progress == Progress::Queued
     }
 
     fn is_confirmed(member: &Member) -> bool {
@@ -356,10 +360,15 @@ impl<'a> Waves<'a> {
     fn current(&self) -> Option<Wave> {
         let is_open = |member: &Member| Self::is_queued(member) || self.is_in_flight(member);
         let open = self.members.iter().filter(|(_, member)| is_open(member));
-        let first = open.map(|(node, member)| self.wave(node, member)).min()?;
+        let first = open.map(|(node, member)| self.wave(node, member)).min();
         let candidates = self.candidates();
-        let is_canary = self.lacking(&candidates) > 0;
-        Some(if is_canary { Wave::Canary } else { first })
+        // What no node has confirmed is not complete, even if no answer is expected any more.
+        let is_unconfirmed = |(_, member): &Named<'_>| !Self::is_confirmed(member);
+        let is_open = first.is_some() || (!self.is_valid && candidates.iter().any(is_unconfirmed));
+        if is_open && self.lacking(&candidates) > 0 {
+            return Some(Wave::Canary);
+        }
+        first
     }
 
     /// The candidates that are still to become canaries, in the order of their waves.
