@@ -21,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 use self::trial::{confirm_deadline, confirmed};
 pub use self::{
     event::{Action, Event, Fault, Means, Outcome, Told},
-    status::{Drift, State, Status},
+    status::{Drift, State, Status, Timings},
 };
 use crate::{
     config::{Config, Time},
@@ -51,6 +51,10 @@ struct Trial {
     fingerprint: String,
     baseline: Health,
     deadline: Time,
+    /// When the journal named it.
+    announced: Time,
+    /// How long its apply took.
+    applied: Duration,
     healthy_since: Option<Time>,
     /// Why it is not confirmed yet.
     problem: Option<String>,
@@ -104,6 +108,7 @@ pub struct Machine {
     /// FRR was started anew during the present restore; once is enough.
     frr_restarted: bool,
     outcome: Outcome,
+    timings: Option<Timings>,
     /// The latest error of a step, and the checks that the running config fails.
     error: Option<String>,
     unhealthy: Vec<String>,
@@ -123,6 +128,7 @@ impl Machine {
             failures: 0,
             frr_restarted: false,
             outcome: Outcome::default(),
+            timings: None,
             error: None,
             unhealthy: Vec::new(),
         }
@@ -135,7 +141,7 @@ impl Machine {
                 has_objects,
                 rebooted,
             } => return self.started(has_objects, rebooted, now),
-            Event::Told(told) => self.told = Some(told),
+            Event::Told(told) => self.told = Some(self.with_known_passwords(told)),
             Event::Drifted => self.drifted = true,
             Event::Woken => {}
             Event::Saved(outcome) => return self.saved(outcome, now),
@@ -143,6 +149,22 @@ impl Machine {
             Event::Applied(outcome) => return self.applied(outcome, now),
         }
         self.proceed(now)
+    }
+
+    /// A Secret that cannot be read at the moment closes no session: the password that was confirmed last stays.
+    fn with_known_passwords(&self, mut told: Told) -> Told {
+        if let Some(confirmed) = &self.journal.confirmed {
+            let missing = told.config.unresolved();
+            let known = confirmed.secrets.iter();
+            let known: Vec<_> = known
+                .filter(|secret| missing.contains(&secret.reference))
+                .cloned()
+                .collect();
+            if !known.is_empty() {
+                Arc::make_mut(&mut told.config).secrets.extend(known);
+            }
+        }
+        told
     }
 
     /// Decides while nothing is under way.
@@ -230,10 +252,7 @@ impl Machine {
 
     /// The config to be tried: what was told, unless it runs, cannot be used, or was taken back.
     fn wanted(&mut self) -> Option<Told> {
-        let told = self.told.clone()?;
-        if told.refusal.is_some() {
-            return None;
-        }
+        let told = self.told.clone().filter(Told::is_usable)?;
         let fingerprint = told.config.fingerprint();
         let confirmed = self.journal.confirmed.clone();
         if let Some(confirmed) = confirmed.filter(|it| it.fingerprint() == fingerprint) {
@@ -265,6 +284,7 @@ impl Machine {
                 self.journal.trying = Some(Arc::clone(&trial.config));
                 self.unsaved = false;
                 trial.deadline = now + confirm_deadline(&trial.config);
+                trial.announced = now;
                 self.apply(trial)
             }
             (Phase::Announce { .. }, Err(error)) => {
@@ -280,6 +300,10 @@ impl Machine {
             }
             (Phase::Confirm { trial }, Ok(())) => {
                 self.journal = confirmed(&self.journal, &trial);
+                self.timings = Some(Timings {
+                    apply: trial.applied,
+                    confirm: now.saturating_sub(trial.announced),
+                });
                 self.unsaved = false;
                 self.failures = 0;
                 self.error = None;
@@ -354,6 +378,7 @@ impl Machine {
             (Phase::Apply { mut trial }, Ok(outcome)) => {
                 self.outcome = outcome;
                 self.running = Some(Arc::clone(&trial.config));
+                trial.applied = now.saturating_sub(trial.announced);
                 // An apply that took long still leaves time to become healthy.
                 let least = now + confirm_deadline(&trial.config) / 2;
                 trial.deadline = trial.deadline.max(least);

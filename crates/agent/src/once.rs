@@ -54,12 +54,12 @@ pub async fn apply(
     let (mut node, started) = Node::open(reconciler, None).await?;
     let told = Event::Told(Told {
         refusal: refusal(&spec),
-        config: Arc::new(Config {
+        // The user who runs the command wants it to be tried.
+        retry: Some(format!("{:?}", std::time::SystemTime::now())),
+        ..Told::new(Arc::new(Config {
             spec,
             ..Config::empty()
-        }),
-        // Who runs the command wants it to be tried.
-        retry: Some(format!("{:?}", std::time::SystemTime::now())),
+        }))
     });
     let mut action = node.step(started);
     let mut pending = Some(told);

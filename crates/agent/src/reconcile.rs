@@ -127,6 +127,7 @@ impl Reconciler {
         let plan = self.plan_kernel(&kernel).await?;
         let mut applied = Applied {
             kernel_steps: plan.len(),
+            notes: config.without_held_back().1,
             ..Applied::default()
         };
         take_notes(&plan, &mut applied);

@@ -4,6 +4,7 @@ use super::*;
 use crate::health::Check;
 
 mod law;
+mod withheld;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -18,11 +19,7 @@ pub(super) fn config(content: u32) -> Arc<Config> {
 }
 
 pub(super) fn told(content: u32) -> Event {
-    Event::Told(Told {
-        config: config(content),
-        retry: None,
-        refusal: None,
-    })
+    Event::Told(Told::new(config(content)))
 }
 
 pub(super) fn health(good: bool) -> Health {
@@ -334,14 +331,7 @@ fn the_same_content_under_a_new_revision_is_confirmed_without_a_trial() {
     let mut renamed = Config::clone(&config(1));
     renamed.spec.revision = "r9".to_owned();
     renamed.generation = 9;
-    let action = machine.step(
-        Event::Told(Told {
-            config: Arc::new(renamed.clone()),
-            retry: None,
-            refusal: None,
-        }),
-        SECOND,
-    );
+    let action = machine.step(Event::Told(Told::new(Arc::new(renamed.clone()))), SECOND);
     assert!(matches!(action, Action::Wait(_)), "{action:?}");
     let status = machine.status();
     assert_eq!(status.state, State::Confirmed);

@@ -1,4 +1,4 @@
-//! FRR's half of an apply: its daemons, its lines, and lines that nobody asked for.
+//! FRR's half of an apply: its daemons, its lines, and unmanaged lines.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,8 @@ impl Reconciler {
     /// The configuration that FRR should have.
     pub(super) async fn desired_frr(&self, config: &Config) -> Result<frr::FrrConfig, Failure> {
         let version = self.version_for(config).await?;
-        frr::desired(&config.spec, &config.secrets(), version)
-            .map_err(|refused| unsupported(&refused))
+        let (spec, _held_back) = config.without_held_back();
+        frr::desired(&spec, &config.secrets(), version).map_err(|refused| unsupported(&refused))
     }
 
     /// The version to write for. A node without an underlay needs no FRR, and may have none.
