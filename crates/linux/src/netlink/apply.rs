@@ -160,6 +160,11 @@ impl Executor<'_> {
                     gone(route::delete(connection, id, route, device).await),
                 )
             }
+            Step::RestoreRoute(route) => {
+                let device = self.index(&LinkId::host(&route.device)).await?;
+                let restored = route::restore(&self.kernel.host, route, device).await;
+                changed(Domain::Host, there(restored))
+            }
             Step::AddRule(rule) => {
                 let connection = self.connection(rule.domain)?;
                 changed(rule.domain, rule::add(connection, rule).await)
@@ -339,6 +344,17 @@ const NOT_THERE: [i32; 4] = [2, 3, 19, 99];
 fn gone(result: Result<(), RequestError>) -> Result<(), RequestError> {
     match result {
         Err(error) if error.errno().is_some_and(|it| NOT_THERE.contains(&it)) => Ok(()),
+        result => result,
+    }
+}
+
+/// What the kernel says of a route that is there already.
+const EXISTS: i32 = 17;
+
+/// The result of giving something back: what another program has made again meanwhile is there.
+fn there(result: Result<(), RequestError>) -> Result<(), RequestError> {
+    match result {
+        Err(error) if error.errno() == Some(EXISTS) => Ok(()),
         result => result,
     }
 }

@@ -9,8 +9,9 @@ use netlink_packet_route::link::State;
 use super::{
     Connection, Error, Kernel, address, observe,
     read::{self, RawKind, RawLink},
+    route,
 };
-use crate::{Domain, LinkId, object::Kind, owned::Owner};
+use crate::{Domain, HostRoute, LinkId, object::Kind, owned::Owner};
 
 /// An interface of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +59,16 @@ pub(super) async fn interfaces(kernel: &Kernel) -> Result<Vec<Interface>, Error>
         interfaces.extend(domain(connection, &router_links, &host_links).await?);
     }
     Ok(interfaces)
+}
+
+pub(super) async fn host_routes(kernel: &Kernel) -> Result<Vec<HostRoute>, Error> {
+    let names = read::names(&links(&kernel.host).await?);
+    let routes = route::dump_host(&kernel.host, &names).await;
+    routes.map_err(|source| Error::Read {
+        what: "routes",
+        domain: Domain::Host,
+        source,
+    })
 }
 
 async fn links(connection: &Connection) -> Result<Vec<RawLink>, Error> {
@@ -111,7 +122,7 @@ async fn domain(
     Ok(shown.map(interface).collect())
 }
 
-/// Whether a link is the host's end of a pod: a veth of somebody else whose other end is in another namespace.
+/// Whether a link is the host's end of a pod: a veth that Selvedge did not make, whose other end is in another namespace.
 fn is_pod_end(domain: Domain, link: &RawLink) -> bool {
     domain == Domain::Host
         && matches!(link.kind, RawKind::Veth)
