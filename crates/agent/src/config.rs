@@ -133,7 +133,7 @@ impl Config {
             false
         };
         let mut spec = self.spec.clone();
-        for underlay in &mut spec.underlay {
+        if let Some(underlay) = &mut spec.underlay {
             underlay.neighbors.retain(|neighbor| {
                 let session = || neighbor.peer().unwrap_or_default();
                 keep(neighbor.password_secret.as_ref(), &session)

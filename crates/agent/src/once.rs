@@ -7,6 +7,7 @@ use api::tcaas::{NodeNetworkConfigSpec, node_network_config::CONTRACT_VERSION};
 use crate::{
     config::Config,
     daemons::Paths,
+    file,
     journal::{self, Store},
     lock::{self, Lock},
     machine::{Action, Event, Means, State, Told},
@@ -125,12 +126,7 @@ pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
         .reconcile(&Config::empty(), Means::LeastChange)
         .await?;
     store.remove()?;
-    match std::fs::remove_file(&frr_conf) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!(%error, "failed to remove {}", frr_conf.display());
-        }
-        _ => {}
-    }
+    file::remove(&frr_conf).map_err(journal::Error::File)?;
     Ok(applied.to_string())
 }
 
