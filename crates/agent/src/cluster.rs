@@ -1,5 +1,7 @@
 //! The API server: the node's config as it comes, passwords, and the probe.
 
+mod node;
+
 use std::{fmt, sync::Arc, time::Duration};
 
 use api::{
@@ -33,6 +35,7 @@ use crate::{
     once::refusal,
     probe::ApiServer,
     report::{chain, write_all},
+    run::Options,
 };
 
 /// How long a connection may take to come up, and an answer to come.
@@ -59,6 +62,8 @@ pub(crate) struct Cluster {
     node: String,
     /// Where Secrets are whose reference names no namespace.
     secrets: String,
+    /// Keys of taints that are removed when the first config is confirmed.
+    startup_taints: Vec<String>,
 }
 
 impl fmt::Debug for Cluster {
@@ -70,11 +75,12 @@ impl fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    pub(crate) fn new(connect: Connect, node: &str, secrets: &str) -> Self {
+    pub(crate) fn new(connect: Connect, options: &Options) -> Self {
         Self {
             connect,
-            node: node.to_owned(),
-            secrets: secrets.to_owned(),
+            node: options.node.clone(),
+            secrets: options.secrets_namespace.clone(),
+            startup_taints: options.startup_taints.clone(),
         }
     }
 
@@ -91,6 +97,7 @@ impl Cluster {
         self,
         told: mpsc::Sender<Told>,
         reports: watch::Receiver<Option<NodeNetworkConfigStatus>>,
+        options: Options,
     ) {
         let client = loop {
             match self.client().await {
@@ -102,12 +109,19 @@ impl Cluster {
             }
         };
         let api: Api<NodeNetworkConfig> = Api::all(client.clone());
-        let node = self.node.clone();
-        let reports = write_all(api, node, reports);
-        futures::join!(self.watch(client, told), reports);
+        let (hold, holds) = watch::channel(None);
+        let (config, configs) = mpsc::channel(1);
+        futures::join!(
+            self.watch(client.clone(), config),
+            self.watch_hold(client.clone(), hold),
+            node::with_hold(configs, holds, told),
+            self.remove_taints(client.clone(), reports.clone()),
+            self.report_inventory(client, options.paths, options.namespace),
+            write_all(api, self.node.clone(), reports),
+        );
     }
 
-    /// Sends on each config of the node as it comes, for as long as somebody listens.
+    /// Sends on each config of the node as it comes, for as long as the receiver lives.
     async fn watch(&self, client: Client, told: mpsc::Sender<Told>) {
         let resource = ApiResource::erase::<NodeNetworkConfig>(&());
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);

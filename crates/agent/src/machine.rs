@@ -21,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 use self::trial::{confirm_deadline, confirmed};
 pub use self::{
     event::{Action, Event, Fault, Means, Outcome, Told},
-    status::{Drift, State, Status, Timings},
+    status::{Counters, Drift, State, Status, Timings},
 };
 use crate::{
     config::{Config, Time},
@@ -109,6 +109,7 @@ pub struct Machine {
     frr_restarted: bool,
     outcome: Outcome,
     timings: Option<Timings>,
+    counters: Counters,
     /// The latest error of a step, and the checks that the running config fails.
     error: Option<String>,
     unhealthy: Vec<String>,
@@ -129,6 +130,7 @@ impl Machine {
             frr_restarted: false,
             outcome: Outcome::default(),
             timings: None,
+            counters: Counters::default(),
             error: None,
             unhealthy: Vec::new(),
         }
@@ -300,6 +302,7 @@ impl Machine {
             }
             (Phase::Confirm { trial }, Ok(())) => {
                 self.journal = confirmed(&self.journal, &trial);
+                self.counters.confirmed += 1;
                 self.timings = Some(Timings {
                     apply: trial.applied,
                     confirm: now.saturating_sub(trial.announced),
@@ -374,6 +377,7 @@ impl Machine {
     }
 
     fn applied(&mut self, outcome: Result<Outcome, Fault>, now: Time) -> Action {
+        self.counters.failed += u64::from(outcome.is_err());
         match (self.phase.clone(), outcome) {
             (Phase::Apply { mut trial }, Ok(outcome)) => {
                 self.outcome = outcome;
@@ -397,6 +401,7 @@ impl Machine {
                 self.proceed(now)
             }
             (Phase::Restore { .. }, Ok(outcome)) => {
+                self.counters.restored += 1;
                 self.outcome = outcome;
                 self.failures = 0;
                 self.frr_restarted = false;
@@ -417,6 +422,7 @@ impl Machine {
             (Phase::Repair, Ok(outcome)) => {
                 if outcome.changed {
                     self.repairs.push(now);
+                    self.counters.repaired += 1;
                 }
                 self.repairs.retain(|at| *at + REPAIR_MEMORY > now);
                 self.outcome = outcome;

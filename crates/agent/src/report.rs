@@ -22,7 +22,7 @@ use tokio::{sync::watch, time};
 use crate::machine::{self, State, Status};
 
 /// Who we are to the API server: the owner of the fields that an agent writes.
-const FIELD_MANAGER: &str = "selvedge-agent";
+pub(crate) const FIELD_MANAGER: &str = "selvedge-agent";
 
 /// How long one write may take.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);

@@ -22,6 +22,21 @@ pub enum State {
     Held,
 }
 
+/// How often something happened since the agent started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Configs that were confirmed by health.
+    pub confirmed: u64,
+    /// Configs that were taken back.
+    pub taken_back: u64,
+    /// Restores of the confirmed config that succeeded.
+    pub restored: u64,
+    /// Repairs of drift.
+    pub repaired: u64,
+    /// Applies that failed.
+    pub failed: u64,
+}
+
 /// How long the config that was confirmed last has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timings {
@@ -65,6 +80,8 @@ pub struct Status {
     pub hold: Option<String>,
     /// How long the last confirmed config has taken; unknown after a restart of the agent.
     pub timings: Option<Timings>,
+    /// How often something happened.
+    pub counters: Counters,
 }
 
 impl Machine {
@@ -87,6 +104,7 @@ impl Machine {
             drift: (drift.repairs > 0).then_some(drift),
             hold: told.and_then(|told| told.hold.clone()),
             timings: self.timings,
+            counters: self.counters,
         }
     }
 

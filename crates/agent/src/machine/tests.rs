@@ -323,6 +323,10 @@ fn drift_is_repaired_at_once_and_backed_off_when_it_keeps_coming() {
     // It is repaired all the same, later.
     let action = machine.step(Event::Woken, now + 3 * SECOND);
     assert!(matches!(action, Action::Apply { .. }), "{action:?}");
+    assert_eq!(
+        machine.status().counters.repaired,
+        machine.repairs.len() as u64
+    );
 }
 
 #[test]

@@ -114,6 +114,7 @@ impl Machine {
     }
 
     pub(super) fn take_back(&mut self, trial: &Trial, reason: String) -> Action {
+        self.counters.taken_back += 1;
         self.reject(trial.fingerprint.clone(), reason);
         self.restore(Means::LeastChange)
     }
