@@ -73,10 +73,20 @@ pub(crate) fn status(inventory: &Inventory, namespace: &str) -> NodeNetworkStatu
     }
 }
 
+/// Links that the kernel makes with the module of a tunnel; they say nothing about the node as long as they are down.
+const FALLBACK_TUNNELS: [&str; 9] = [
+    "erspan0", "gre0", "gretap0", "ip6_vti0", "ip6gre0", "ip6tnl0", "ip_vti0", "sit0", "tunl0",
+];
+
 /// The host's own interfaces, and uplinks that the router has. What Selvedge made in the router follows from the config.
 fn is_of_node(interface: &Interface) -> bool {
     match interface.id.domain {
-        Domain::Host => !POD_BRIDGES.contains(&interface.id.name.as_str()),
+        Domain::Host => {
+            let name = interface.id.name.as_str();
+            let is_fallback = FALLBACK_TUNNELS.contains(&name);
+            !POD_BRIDGES.contains(&name)
+                && !(is_fallback && interface.state == InterfaceState::Down)
+        }
         Domain::Router => interface.owner == Owner::Moved,
     }
 }
@@ -251,6 +261,14 @@ mod tests {
                 seen(LinkId::host("ens5"), ether(), Owner::Foreign),
                 seen(LinkId::host("ens6"), ether(), Owner::Foreign),
                 seen(LinkId::host("cni0"), Kind::Bridge, Owner::Foreign),
+                Interface {
+                    state: InterfaceState::Down,
+                    ..seen(
+                        LinkId::host("gre0"),
+                        Kind::Other("gre".to_owned()),
+                        Owner::Foreign,
+                    )
+                },
             ],
             routes: vec![
                 to("0.0.0.0/0", "bond0", Some("10.0.0.254")),

@@ -42,3 +42,5 @@ mod ring6;
 mod ring6_cut_off;
 #[path = "rings/ring6_no_harm.rs"]
 mod ring6_no_harm;
+#[path = "rings/ring6_reports.rs"]
+mod ring6_reports;

@@ -64,7 +64,16 @@ impl Cluster {
                     hold.send_if_modified(|known| known.get_or_insert_default().is_none());
                 }
                 Ok(Event::Init | Event::Delete(_)) => {}
-                Err(error) => tracing::warn!(%error, "the Node cannot be watched"),
+                Err(error) => {
+                    tracing::warn!(%error, "the Node cannot be watched");
+                    // The API server has answered: an agent without the right to read Nodes need not wait.
+                    if matches!(
+                        &error,
+                        watcher::Error::InitialListFailed(kube::Error::Api(_))
+                    ) {
+                        hold.send_if_modified(|known| known.get_or_insert_default().is_none());
+                    }
+                }
             }
         }
     }

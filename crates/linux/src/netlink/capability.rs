@@ -1,6 +1,9 @@
 //! What this kernel can do, found out by doing it in a namespace that vanishes afterwards.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    error::Error as _,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
 use super::{Connection, Error, Kernel, RequestError, filter, link, namespace::Namespace, read};
 use crate::{
@@ -18,12 +21,22 @@ pub struct Capability {
     pub missing: Option<String>,
 }
 
+impl Capability {
+    fn new(name: &'static str, outcome: Result<(), RequestError>) -> Self {
+        let missing = outcome.err().map(|error| match error.source() {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        });
+        Self { name, missing }
+    }
+}
+
 /// A small number that is free in an empty namespace, for tables, VNIs and VLANs.
 const ANY: u16 = 42;
 /// The VXLAN port of the data plane.
 const VXLAN_PORT: u16 = 4789;
 /// The link that others are made on.
-const CARRIER: &str = "bridge0";
+const CARRIER: &str = "try-bridge";
 
 fn kinds() -> [(&'static str, Kind); 10] {
     let gre = |payload, local: IpAddr, remote: IpAddr| {
@@ -49,7 +62,7 @@ fn kinds() -> [(&'static str, Kind); 10] {
         id: ANY,
     };
     let veth = Kind::Veth {
-        peer: Some(LinkId::router("veth1")),
+        peer: Some(LinkId::router("try-peer")),
     };
     [
         ("bridge", Kind::Bridge),
@@ -77,16 +90,10 @@ impl Kernel {
         let mut capabilities = Vec::new();
         for (name, kind) in kinds() {
             let outcome = make(&connection, name, kind).await;
-            capabilities.push(Capability {
-                name,
-                missing: outcome.err().map(|error| error.to_string()),
-            });
+            capabilities.push(Capability::new(name, outcome));
         }
         let outcome = mirror(&connection).await;
-        capabilities.push(Capability {
-            name: "flower",
-            missing: outcome.err().map(|error| error.to_string()),
-        });
+        capabilities.push(Capability::new("flower", outcome));
         Ok(capabilities)
     }
 }
@@ -97,17 +104,18 @@ async fn make(connection: &Connection, name: &str, kind: Kind) -> Result<(), Req
         _ => None,
     };
     let desired = DesiredLink::probe(kind);
-    let name = format!("{name}0");
+    // The kernel itself makes links such as gre0.
+    let name = format!("try-{name}");
     link::create(connection, &name, &desired, link::Below { parent }, None).await
 }
 
 /// Copies what one link receives into another.
 async fn mirror(connection: &Connection) -> Result<(), RequestError> {
     let index = async |name| Ok(read::link(connection, name).await?.map_or(0, |it| it.index));
-    let (from, to) = (index("veth0").await?, index(CARRIER).await?);
+    let (from, to) = (index("try-veth").await?, index(CARRIER).await?);
     filter::add_hook(connection, from).await?;
     let copy = Filter {
-        link: LinkId::router("veth0"),
+        link: LinkId::router("try-veth"),
         hook: Hook::Ingress,
         family: Family::V4,
         src: None,

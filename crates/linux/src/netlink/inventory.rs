@@ -96,7 +96,11 @@ async fn domain(
     for (index, address) in address::dump(connection).await.map_err(failed)? {
         addresses.entry(index).or_default().insert(address);
     }
-    let shown = own.iter().filter(|link| !is_pod_end(domain, link));
+    let none = BTreeSet::new();
+    let shown = own.iter().filter(|link| {
+        let addresses = addresses.get(&link.index).unwrap_or(&none);
+        !is_pod_end(domain, link, addresses)
+    });
     let interface = |raw: &RawLink| Interface {
         id: LinkId {
             domain,
@@ -123,9 +127,17 @@ async fn domain(
 }
 
 /// Whether a link is the host's end of a pod: a veth that Selvedge did not make, whose other end is in another namespace.
-fn is_pod_end(domain: Domain, link: &RawLink) -> bool {
+///
+/// A node that is itself a container has such a link for its NIC. That one is in a network; the end of a pod has no address,
+/// or one of its own for the pod to use as a gateway.
+fn is_pod_end(domain: Domain, link: &RawLink, addresses: &BTreeSet<IpNet>) -> bool {
+    let in_network = addresses
+        .iter()
+        .filter(|address| !crate::owned::is_automatic(address))
+        .any(|address| address.prefix_len() < address.max_prefix_len());
     domain == Domain::Host
         && matches!(link.kind, RawKind::Veth)
         && link.owner == Owner::Foreign
         && link.link_elsewhere
+        && !in_network
 }

@@ -11,7 +11,7 @@ use lab::{
     topology::LeafVrf,
 };
 
-use crate::support::{Daemon, SELVEDGE, install_crds, progress};
+use crate::support::{Daemon, SELVEDGE, agent_role, install_crds, progress};
 
 /// How long anything may take that involves guests.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -97,23 +97,8 @@ spec:
   nics: [{nic}]
   evpn: {{vtepcidr: 100.65.0.0/24}}
   neighbors: [{{type: external, address: {peer}, connectTime: 1s}}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {{name: agent-{node}}}
-rules:
-- apiGroups: [network.t-caas.telekom.com]
-  resources: [nodenetworkconfigs, nodenetworkconfigs/status]
-  resourceNames: [{node}]
-  verbs: [get, list, watch, patch]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {{name: agent-{node}}}
-roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: agent-{node}}}
-subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]
-",
-            user = agent_user(node),
+---{}",
+            agent_role(node, &agent_user(node), &["none"]),
         ))?;
         let agent = self.agent(node)?;
         self.agents.push(agent);

@@ -50,6 +50,41 @@ pub(crate) fn install_crds(plane: &ControlPlane) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What the agent of a node may do, and no more: its own objects, and Secrets of these names in the namespace default.
+pub(crate) fn agent_role(node: &str, user: &str, secrets: &[&str]) -> String {
+    let secrets = secrets.join(", ");
+    format!(
+        "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: agent-{node}}}
+rules:
+- apiGroups: [network.t-caas.telekom.com]
+  resources: [nodenetworkconfigs, nodenetworkconfigs/status]
+  resourceNames: [{node}]
+  verbs: [get, list, watch, patch]
+- apiGroups: [network.t-caas.telekom.com]
+  resources: [nodenetworkstatuses, nodenetworkstatuses/status]
+  resourceNames: [{node}]
+  verbs: [get, create, patch]
+- apiGroups: ['']
+  resources: [nodes]
+  resourceNames: [{node}]
+  verbs: [get, list, watch, patch]
+- apiGroups: ['']
+  resources: [secrets]
+  resourceNames: [{secrets}]
+  verbs: [get]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: agent-{node}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: agent-{node}}}
+subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]
+"
+    )
+}
+
 /// A program of ours that runs beside the control plane; dropping it ends it, and a failing test shows its log.
 pub(crate) struct Daemon {
     child: std::process::Child,
