@@ -44,3 +44,5 @@ mod ring6_cut_off;
 mod ring6_no_harm;
 #[path = "rings/ring6_reports.rs"]
 mod ring6_reports;
+#[path = "rings/ring6_restarts.rs"]
+mod ring6_restarts;

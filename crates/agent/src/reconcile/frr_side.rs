@@ -49,7 +49,10 @@ impl Reconciler {
             daemons::stop(&self.paths).await.map_err(Failure::Daemons)?;
         }
         self.start_frr(namespace, applied).await?;
-        if means == Means::FreshFrr && self.paths.frr_conf().exists() {
+        // A bgpd that is given its configuration line by line opens its sessions before it has all of it, and then announces
+        // nothing for as long as graceful restart lets it wait. Loaded from a file, it begins when the file is read.
+        let is_fresh = applied.started.contains(&"bgpd");
+        if is_fresh && self.paths.frr_conf().exists() {
             vtysh::load(&self.paths.frr_conf())
                 .await
                 .map_err(Failure::Frr)?;

@@ -10,7 +10,7 @@ use crate::ring4::{Node, config};
 
 /// How long a restore may take in a guest.
 const PATIENCE: Duration = Duration::from_mins(1);
-const NODE: &str = "worker-3";
+pub(crate) const NODE: &str = "worker-3";
 
 /// The example's config, plugged into the lab's leaf, so that its session comes up.
 pub(crate) fn plugged(fabric: &Fabric, without: &[&str]) -> anyhow::Result<Value> {
@@ -391,7 +391,7 @@ fn a_node_that_lost_its_power_has_its_confirmed_config_before_there_is_an_api_se
         .context("the power went before the trial was over")?;
 
     let start = Instant::now();
-    let agent = agent_in_a_group_of_its_own(&node)?;
+    let agent = agent_in_a_group_of_its_own(&node.fabric)?;
     is_at(&node, &good).with_context(|| format!("the agent says: {}", agent.stderr()))?;
     eprintln!(
         "as confirmed {:.1} s after the agent started",
@@ -418,8 +418,8 @@ fn a_node_that_lost_its_power_has_its_confirmed_config_before_there_is_an_api_se
 }
 
 /// An agent without an API server, in a control group that holds nothing else.
-fn agent_in_a_group_of_its_own(node: &Node) -> anyhow::Result<Running> {
-    let space = node.fabric.at(NODE)?;
+pub(crate) fn agent_in_a_group_of_its_own(fabric: &Fabric) -> anyhow::Result<Running> {
+    let space = fabric.at(NODE)?;
     space.write("/run/kubeconfig", "no kubeconfig at all")?;
     let script = format!(
         "mount -t cgroup2 cgroup2 /sys/fs/cgroup
