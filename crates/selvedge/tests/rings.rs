@@ -10,6 +10,8 @@ mod support;
 
 #[path = "rings/architecture.rs"]
 mod architecture;
+#[path = "rings/bench_node.rs"]
+mod bench_node;
 #[path = "rings/data.rs"]
 mod data;
 #[path = "rings/ring1_cases.rs"]

@@ -10,6 +10,11 @@ use lab::{control_plane::ControlPlane, namespace::Namespace};
 /// The program under test.
 pub(crate) const SELVEDGE: &str = env!("CARGO_BIN_EXE_selvedge");
 
+/// The program that nodes run: the one under test, or another build of it, for measurements.
+pub(crate) fn program() -> std::path::PathBuf {
+    std::env::var_os("SELVEDGE_PROGRAM").map_or_else(|| SELVEDGE.into(), Into::into)
+}
+
 /// Progress of the parts, shown with `--nocapture` and with failures.
 pub(crate) fn progress(line: &str) {
     eprintln!("{line}");
