@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::{base, desired_of, fabric_vrf, host, layer2, parse, plan, settle, texts};
 use crate::{
-    Conflict, Desired, Disruption, HostRoute, LinkId, NicMemory, Observed, ObservedLink, Step,
-    Unsupported,
+    Conflict, Desired, Disruption, LinkId, Observed, ObservedLink, Step, Unsupported,
     desired::desired,
     diff::diff,
     model::apply_to_model,
@@ -321,60 +320,6 @@ fn a_nic_keeps_its_addresses_through_a_crash_between_move_and_return() {
             nic.addresses,
             BTreeSet::from(["192.0.2.11/24".parse().unwrap()])
         );
-    }
-}
-
-#[test]
-fn a_nic_gets_its_routes_alias_and_mtu_back_also_after_a_crash() {
-    let desired = desired_of(base());
-    let route = |destination: &str, gateway: Option<&str>| HostRoute {
-        gateway: gateway.map(|gateway| gateway.parse().unwrap()),
-        destination: destination.parse().unwrap(),
-        device: "eth1".to_owned(),
-        table: 254,
-        metric: 100,
-        protocol: 4,
-        source: None,
-        on_link: false,
-    };
-    let memory = NicMemory {
-        alias: Some("uplink to leaf1".to_owned()),
-        mtu: 9000,
-        routes: vec![
-            route("203.0.113.0/24", None),
-            route("0.0.0.0/0", Some("192.0.2.1")),
-        ],
-    };
-    let mut built = host();
-    settle(&desired, &mut built);
-    built.nic_memory.insert("eth1".to_owned(), memory);
-    assert_eq!(texts(&plan(&desired, &built)), Vec::<String>::new());
-
-    let return_it = plan(&Desired::default(), &built);
-    let last: Vec<String> = return_it
-        .nic_restore()
-        .iter()
-        .map(Step::to_string)
-        .collect();
-    assert_eq!(
-        last,
-        [
-            "set link host/eth1 alias \"uplink to leaf1\"",
-            "set link host/eth1 mtu 9000",
-            "restore route 203.0.113.0/24 dev eth1 table 254",
-            "restore route 0.0.0.0/0 via 192.0.2.1 dev eth1 table 254",
-        ]
-    );
-    for cut in 0..return_it.len() {
-        let mut now = built.clone();
-        for step in return_it.steps().take(cut) {
-            apply_to_model(&mut now, step).unwrap();
-        }
-        settle(&Desired::default(), &mut now);
-        let nic = &now.links[&LinkId::host("eth1")];
-        assert_eq!(nic.alias.as_deref(), Some("uplink to leaf1"));
-        assert_eq!(nic.mtu, 9000);
-        assert!(now.nic_memory["eth1"].routes.is_empty());
     }
 }
 
