@@ -83,9 +83,9 @@ fn is_of_node(interface: &Interface) -> bool {
     match interface.id.domain {
         Domain::Host => {
             let name = interface.id.name.as_str();
-            let is_fallback = FALLBACK_TUNNELS.contains(&name);
-            !POD_BRIDGES.contains(&name)
-                && !(is_fallback && interface.state == InterfaceState::Down)
+            let is_unused =
+                FALLBACK_TUNNELS.contains(&name) && interface.state == InterfaceState::Down;
+            !is_unused && !POD_BRIDGES.contains(&name)
         }
         Domain::Router => interface.owner == Owner::Moved,
     }

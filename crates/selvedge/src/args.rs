@@ -34,7 +34,7 @@ pub(crate) enum Command {
     /// Runs the control plane
     Operator(Cluster),
     /// Runs on a node: applies the node's own NodeNetworkConfig to kernel and FRR
-    Agent(Agent),
+    Agent(Box<Agent>),
     /// Prints the version
     Version,
 }

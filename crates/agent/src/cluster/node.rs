@@ -18,7 +18,7 @@ use kube::{
     },
 };
 use linux::netlink::{Capability, Kernel};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, watch},
     time,
@@ -151,19 +151,8 @@ impl Cluster {
                 let is_due = written
                     .as_ref()
                     .is_none_or(|(known, at)| *known != latest || at.elapsed() >= HEARTBEAT);
-                if is_due {
-                    match time::timeout(REQUEST_PATIENCE, write(&api, &self.node, &latest)).await {
-                        Ok(Ok(())) => written = Some((latest, time::Instant::now())),
-                        Ok(Err(error)) => {
-                            tracing::warn!(
-                                error = chain(&error),
-                                "the NodeNetworkStatus is not written"
-                            );
-                        }
-                        Err(_elapsed) => {
-                            tracing::warn!("the NodeNetworkStatus is not written: no answer")
-                        }
-                    }
+                if is_due && self.write_inventory(&api, &latest).await {
+                    written = Some((latest, time::Instant::now()));
                 }
             }
             let announced = async {
@@ -176,6 +165,21 @@ impl Cluster {
                 time::sleep(DEBOUNCE).await;
             }
         }
+    }
+
+    /// Writes the report; whether the API server took it.
+    async fn write_inventory(
+        &self,
+        api: &Api<NodeNetworkStatus>,
+        latest: &NodeNetworkStatusStatus,
+    ) -> bool {
+        let why = match time::timeout(REQUEST_PATIENCE, write(api, &self.node, latest)).await {
+            Ok(Ok(())) => return true,
+            Ok(Err(error)) => chain(&error),
+            Err(_elapsed) => "no answer".to_owned(),
+        };
+        tracing::warn!(error = why, "the NodeNetworkStatus is not written");
+        false
     }
 }
 
@@ -222,20 +226,21 @@ async fn write(
     let now = Timestamp::now();
     let mut status = status.clone();
     status.last_updated = Some(now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-    let object = json!({
-        "apiVersion": "network.t-caas.telekom.com/v1alpha1",
-        "kind": "NodeNetworkStatus",
-        "metadata": {"name": node},
-    });
-    let mut reported = object.clone();
-    reported["status"] = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
+    let object = |part: &str, content: Value| {
+        json!({
+            "apiVersion": "network.t-caas.telekom.com/v1alpha1",
+            "kind": "NodeNetworkStatus",
+            "metadata": {"name": node},
+            part: content,
+        })
+    };
+    let status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let reported = Patch::Apply(reported);
+    let reported = Patch::Apply(object("status", status));
     match api.patch_status(node, &params, &reported).await {
         Err(kube::Error::Api(answer)) if answer.code == 404 => {
-            let mut fresh = object;
-            fresh["spec"] = json!({});
-            api.patch(node, &params, &Patch::Apply(fresh)).await?;
+            let fresh = Patch::Apply(object("spec", json!({})));
+            api.patch(node, &params, &fresh).await?;
             api.patch_status(node, &params, &reported).await.map(drop)
         }
         outcome => outcome.map(drop),

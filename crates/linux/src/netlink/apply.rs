@@ -8,7 +8,7 @@ use super::{
     read, route, rule, sysctl,
 };
 use crate::{
-    Domain, Filter, FilterId, LinkId, Step,
+    Domain, Filter, FilterId, HostRoute, LinkId, Step,
     desired::DesiredLink,
     object::{Family, Kind, Route},
     owned::{GROUP_MOVED, NAMESPACE_ALIAS, Owner},
@@ -160,11 +160,7 @@ impl Executor<'_> {
                     gone(route::delete(connection, id, route, device).await),
                 )
             }
-            Step::RestoreRoute(route) => {
-                let device = self.index(&LinkId::host(&route.device)).await?;
-                let restored = route::restore(&self.kernel.host, route, device).await;
-                changed(Domain::Host, there(restored))
-            }
+            Step::RestoreRoute(route) => self.restore_route(route).await,
             Step::AddRule(rule) => {
                 let connection = self.connection(rule.domain)?;
                 changed(rule.domain, rule::add(connection, rule).await)
@@ -182,6 +178,12 @@ impl Executor<'_> {
             Step::AddFilter { priority, filter } => self.add_filter(*priority, filter).await,
             Step::DeleteFilter { id, family } => self.delete_filter(id, *family).await,
         }
+    }
+
+    async fn restore_route(&mut self, route: &HostRoute) -> Result<(), Error> {
+        let device = self.index(&LinkId::host(&route.device)).await?;
+        let restored = route::restore(&self.kernel.host, route, device).await;
+        changed(Domain::Host, there(restored))
     }
 
     async fn set_sysctl(&self, id: &SysctlId, value: &str) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! `cargo xtask bench node`: what a node costs and how fast it is whole again, beside the budgets.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{
     ring4_safety::{NODE, repair_time},
@@ -44,7 +44,8 @@ impl Line {
 
 fn drift(world: &World) -> anyhow::Result<Vec<Line>> {
     let seconds = |breaking: &str, whole: &str| {
-        repair_time(&world.fabric, breaking, whole).map(|milliseconds| milliseconds as f64 / 1000.0)
+        let milliseconds = repair_time(&world.fabric, breaking, whole)?;
+        anyhow::Ok(Duration::from_millis(milliseconds).as_secs_f64())
     };
     let link = seconds(
         "ip -n selvedge link delete vx.10234",

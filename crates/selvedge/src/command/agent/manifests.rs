@@ -161,7 +161,7 @@ impl Manifests {
     fn password(&self, documents: &[Value], wanted: &SecretReference) -> Result<String, String> {
         let namespace = wanted.namespace.as_ref();
         let namespace = namespace.unwrap_or(&self.secrets_namespace);
-        let secrets = documents.iter().filter(|it| it["kind"] == "Secret");
+        let secrets = documents.iter().filter(|it| is_kind(it, "Secret"));
         let mut secrets =
             secrets.filter_map(|it| serde_json::from_value::<Secret>(it.clone()).ok());
         let found = secrets.find(|secret| {
@@ -183,12 +183,21 @@ impl Manifests {
     }
 
     fn hold(&self, documents: &[Value]) -> Option<String> {
-        let own = documents
+        let is_own = |it: &&Value| {
+            let name = it.pointer("/metadata/name").and_then(Value::as_str);
+            is_kind(it, "Node") && name == Some(&self.node)
+        };
+        let annotations = documents
             .iter()
-            .find(|it| it["kind"] == "Node" && it["metadata"]["name"] == *self.node)?;
-        let value = &own["metadata"]["annotations"][HOLD_ANNOTATION];
+            .find(is_own)?
+            .pointer("/metadata/annotations")?;
+        let value = annotations.get(HOLD_ANNOTATION)?;
         value.as_str().map(ToOwned::to_owned)
     }
+}
+
+fn is_kind(document: &Value, kind: &str) -> bool {
+    document.get("kind").and_then(Value::as_str) == Some(kind)
 }
 
 #[cfg(test)]
