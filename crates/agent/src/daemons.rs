@@ -74,7 +74,7 @@ impl Paths {
         self.state.join("frr.conf")
     }
 
-    /// The commands that staticd was given: they tell when somebody configures FRR by hand.
+    /// The commands that staticd was given: they show when a user configures FRR by hand.
     pub(crate) fn command_log(&self) -> PathBuf {
         self.runtime.join("frr-commands.log")
     }

@@ -2,7 +2,7 @@
 //!
 //! The order, and why: kernel objects that FRR refers to come first and stay down; FRR learns of them; then they come up,
 //! and what is no longer wanted goes, when FRR has let go of it (see [`linux::plan`]). After that both plans must be
-//! empty, or the apply has failed. Mirrors stand apart: one that cannot be made is told of, and fails nothing.
+//! empty, or the apply has failed. Mirrors stand apart: one that cannot be made is reported, and fails nothing.
 
 mod failure;
 mod frr_side;

@@ -123,7 +123,7 @@ fn without_health_the_confirmed_config_is_back_at_the_deadline_and_the_other_is_
         (State::Rejected, Some("API server: no answer"))
     );
 
-    // Not even after a restart; but when somebody says so.
+    // Not even after a restart; but when the annotation asks for it.
     let mut again = Machine::new(journal);
     again.step(started(), Time::ZERO);
     again.step(applied(), Time::ZERO);
