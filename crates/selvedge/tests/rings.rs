@@ -34,6 +34,8 @@ mod ring1_seeds;
 mod ring3;
 #[path = "rings/ring4.rs"]
 mod ring4;
+#[path = "rings/ring4_files.rs"]
+mod ring4_files;
 #[path = "rings/ring4_safety.rs"]
 mod ring4_safety;
 #[path = "rings/ring5.rs"]

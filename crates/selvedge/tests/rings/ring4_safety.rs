@@ -57,7 +57,7 @@ fn preview(node: &Node, config: &Value) -> anyhow::Result<String> {
 }
 
 /// Waits until the node has exactly this config.
-fn is_at(node: &Node, config: &Value) -> anyhow::Result<()> {
+pub(crate) fn is_at(node: &Node, config: &Value) -> anyhow::Result<()> {
     let mut last = String::new();
     let there = Fabric::eventually(PATIENCE, || {
         last = preview(node, config).unwrap_or_else(|error| format!("{error:#}"));
