@@ -62,7 +62,12 @@ fn drift(world: &World) -> anyhow::Result<Vec<Line>> {
     Ok(vec![
         Line::new("drift: a deleted link is back", link, "s", Some(1.0)),
         Line::new("drift: a deleted address is back", address, "s", Some(1.0)),
-        Line::new("drift: a deleted line of FRR is back", line, "s", Some(1.0)),
+        Line::new(
+            "drift: a deleted route map of FRR is back",
+            line,
+            "s",
+            Some(1.0),
+        ),
     ])
 }
 
