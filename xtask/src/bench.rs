@@ -1,11 +1,12 @@
 //! `cargo xtask bench`: measurements, each a table. A missed budget is an error.
 
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use anyhow::Context as _;
 
-/// The benchmarks of the compiler.
-const NAMES: [&str; 2] = ["compile", "pass"];
+/// The benchmarks: two of the compiler, one of a node.
+const NAMES: [&str; 3] = ["compile", "pass", NODE];
+const NODE: &str = "node";
 
 /// Runs a benchmark by its name; further arguments are the benchmark's.
 pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
@@ -17,6 +18,9 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
         NAMES.contains(&name.as_str()),
         "no benchmark {name}; there are: {known}"
     );
+    if name == NODE {
+        return node();
+    }
     let status = Command::new(env!("CARGO"))
         .args(["bench", "--quiet", "--package", "selvedge-compiler"])
         .args(["--bench", &name, "--"])
@@ -28,4 +32,45 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
         "the benchmark failed, or a budget is missed"
     );
     Ok(())
+}
+
+/// Measures a node in a guest, with a release build of the program.
+fn node() -> anyhow::Result<()> {
+    let cargo = |arguments: &[&str], program: Option<&Path>| {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(arguments);
+        if let Some(program) = program {
+            command.env("SELVEDGE_PROGRAM", program);
+        }
+        let status = command.status().context("failed to run cargo")?;
+        anyhow::ensure!(
+            status.success(),
+            "the benchmark failed, or a budget is missed"
+        );
+        Ok(())
+    };
+    let build = [
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "selvedge",
+        "--bin",
+        "selvedge",
+    ];
+    cargo(&build, None)?;
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/selvedge");
+    let measure = [
+        "test",
+        "--quiet",
+        "--package",
+        "selvedge",
+        "--test",
+        "rings",
+        "--",
+        "--ignored",
+        "--nocapture",
+        "bench_node",
+    ];
+    cargo(&measure, Some(&program))
 }

@@ -136,6 +136,13 @@ struct Outcome {
     took: Duration,
 }
 
+impl Outcome {
+    /// How many tests were run.
+    fn ran(&self) -> u32 {
+        self.passed + self.failed
+    }
+}
+
 /// Prepares all parts, runs every ring, and prints how each went.
 pub(crate) fn run() -> anyhow::Result<()> {
     let start = Instant::now();
@@ -159,7 +166,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
             (false, 0) => "done",
             (false, _) => "passed",
         };
-        let counts = match outcome.passed + outcome.failed {
+        let counts = match outcome.ran() {
             0 => String::new(),
             _ => format!("{} tests", outcome.passed),
         };
@@ -213,6 +220,7 @@ fn cargo(arguments: &[&str], outcome: &mut Outcome) -> anyhow::Result<()> {
         .stdout(Stdio::piped())
         .spawn()
         .context("failed to run cargo")?;
+    let before = outcome.ran();
     let stdout = child.stdout.take().context("cargo has no output")?;
     for text in BufReader::new(stdout).lines() {
         let text = text.context("failed to read cargo's output")?;
@@ -229,8 +237,20 @@ fn cargo(arguments: &[&str], outcome: &mut Outcome) -> anyhow::Result<()> {
         }
     }
     let status = child.wait().context("failed to wait for cargo")?;
-    outcome.broken |= !status.success();
+    outcome.broken |= !status.success() || ran_nothing(arguments, outcome.ran() - before);
     Ok(())
+}
+
+/// Whether a command that should have run tests ran none: a filter that matches nothing proves nothing.
+fn ran_nothing(arguments: &[&str], ran: u32) -> bool {
+    let is_empty = arguments.first() == Some(&"test") && ran == 0;
+    if is_empty {
+        line(&format!(
+            "no test was run by: cargo {}",
+            arguments.join(" ")
+        ));
+    }
+    is_empty
 }
 
 /// The numbers in `test result: ok. 3 passed; 0 failed; …`.
@@ -256,5 +276,12 @@ mod tests {
         let line = "test result: ok. 17 passed; 2 failed; 0 ignored; 0 measured; 4 filtered out; finished in 0.52s";
         assert_eq!(counts(line), Some((17, 2)));
         assert_eq!(counts("running 3 tests"), None);
+    }
+
+    #[test]
+    fn a_ring_that_ran_no_test_fails() {
+        assert!(ran_nothing(&["test", "--", "ring7"], 0));
+        assert!(!ran_nothing(&["test", "--", "ring6"], 3));
+        assert!(!ran_nothing(&["fmt", "--all"], 0));
     }
 }

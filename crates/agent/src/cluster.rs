@@ -1,12 +1,14 @@
 //! The API server: the node's config as it comes, passwords, and the probe.
 
-use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+mod node;
+
+use std::{fmt, sync::Arc, time::Duration};
 
 use api::{
     meta::SecretReference,
     tcaas::{
         NodeNetworkConfig, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
-        node_network_config::RETRY_ANNOTATION,
+        node_network_config::{HOLD_ANNOTATION, RETRY_ANNOTATION},
     },
 };
 use futures::{
@@ -33,6 +35,7 @@ use crate::{
     once::refusal,
     probe::ApiServer,
     report::{chain, write_all},
+    run::Options,
 };
 
 /// How long a connection may take to come up, and an answer to come.
@@ -59,6 +62,8 @@ pub(crate) struct Cluster {
     node: String,
     /// Where Secrets are whose reference names no namespace.
     secrets: String,
+    /// Keys of taints that are removed when the first config is confirmed.
+    startup_taints: Vec<String>,
 }
 
 impl fmt::Debug for Cluster {
@@ -70,11 +75,12 @@ impl fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    pub(crate) fn new(connect: Connect, node: &str, secrets: &str) -> Self {
+    pub(crate) fn new(connect: Connect, options: &Options) -> Self {
         Self {
             connect,
-            node: node.to_owned(),
-            secrets: secrets.to_owned(),
+            node: options.node.clone(),
+            secrets: options.secrets_namespace.clone(),
+            startup_taints: options.startup_taints.clone(),
         }
     }
 
@@ -91,6 +97,7 @@ impl Cluster {
         self,
         told: mpsc::Sender<Told>,
         reports: watch::Receiver<Option<NodeNetworkConfigStatus>>,
+        options: Options,
     ) {
         let client = loop {
             match self.client().await {
@@ -102,12 +109,19 @@ impl Cluster {
             }
         };
         let api: Api<NodeNetworkConfig> = Api::all(client.clone());
-        let node = self.node.clone();
-        let reports = write_all(api, node, reports);
-        futures::join!(self.watch(client, told), reports);
+        let (hold, holds) = watch::channel(None);
+        let (config, configs) = mpsc::channel(1);
+        futures::join!(
+            self.watch(client.clone(), config),
+            self.watch_hold(client.clone(), hold),
+            node::with_hold(configs, holds, told),
+            self.remove_taints(client.clone(), reports.clone()),
+            self.report_inventory(client, options.paths, options.namespace),
+            write_all(api, self.node.clone(), reports),
+        );
     }
 
-    /// Sends on each config of the node as it comes, for as long as somebody listens.
+    /// Sends on each config of the node as it comes, for as long as the receiver lives.
     async fn watch(&self, client: Client, told: mpsc::Sender<Told>) {
         let resource = ApiResource::erase::<NodeNetworkConfig>(&());
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
@@ -138,15 +152,15 @@ impl Cluster {
             }
             let Some(object) = &latest else { continue };
             let config = self.decode(&client, object).await;
-            incomplete = config.1;
-            if told.send(config.0).await.is_err() {
+            incomplete = !config.unread.is_empty();
+            if told.send(config).await.is_err() {
                 return;
             }
         }
     }
 
-    /// The config in an object, with its passwords; and whether some of those are still missing.
-    async fn decode(&self, client: &Client, object: &DynamicObject) -> (Told, bool) {
+    /// The config in an object, with the passwords that can be read.
+    async fn decode(&self, client: &Client, object: &DynamicObject) -> Told {
         let text = object.data.get("spec").cloned().unwrap_or_default();
         let version = text
             .get("contractVersion")
@@ -164,30 +178,29 @@ impl Cluster {
                 ..NodeNetworkConfigSpec::default()
             }
         });
-        let mut resolved = Vec::new();
-        let mut missing = Vec::new();
-        for reference in references(&spec) {
+        let mut unread = Vec::new();
+        let mut config = Config {
+            uid: object.uid().unwrap_or_default(),
+            generation: object.metadata.generation.unwrap_or_default(),
+            spec,
+            secrets: Vec::new(),
+        };
+        for reference in config.references() {
             match self.password(client, &reference).await {
-                Ok(password) => resolved.push(ResolvedSecret {
+                Ok(password) => config.secrets.push(ResolvedSecret {
                     reference,
                     password,
                 }),
-                Err(error) => missing.push(error),
+                Err(error) => unread.push(error),
             }
         }
-        let incomplete = !missing.is_empty();
-        let unread = incomplete.then(|| missing.join("; "));
-        let told = Told {
-            refusal: refusal(&spec).or(refused).or(unread),
+        Told {
+            refusal: refusal(&config.spec).or(refused),
             retry: object.annotations().get(RETRY_ANNOTATION).cloned(),
-            config: Arc::new(Config {
-                uid: object.uid().unwrap_or_default(),
-                generation: object.metadata.generation.unwrap_or_default(),
-                spec,
-                secrets: resolved,
-            }),
-        };
-        (told, incomplete)
+            hold: object.annotations().get(HOLD_ANNOTATION).cloned(),
+            unread,
+            config: Arc::new(config),
+        }
     }
 
     /// The password in a Secret. An error names the Secret and nothing of its content.
@@ -220,15 +233,6 @@ impl Cluster {
             .map(|text| text.trim_end_matches('\n').to_owned())
             .ok_or_else(|| format!("Secret {namespace}/{name} has no text under the key password"))
     }
-}
-
-/// The Secrets that a config refers to.
-fn references(spec: &NodeNetworkConfigSpec) -> BTreeSet<SecretReference> {
-    let fabric = spec.underlay.iter().flat_map(|it| &it.neighbors);
-    let fabric = fabric.filter_map(|neighbor| neighbor.password_secret.clone());
-    let peers = spec.vrfs().flat_map(|vrf| &vrf.bgp_peers);
-    let peers = peers.filter_map(|peer| peer.password_secret.clone());
-    fabric.chain(peers).collect()
 }
 
 impl ApiServer for Cluster {

@@ -1,7 +1,7 @@
-//! Tells when somebody changes FRR's configuration by hand.
+//! Notices when a user or another program changes FRR's configuration.
 //!
 //! vtysh announces to every daemon that it enters and leaves its configuration mode. One daemon writes down the commands
-//! it is given: staticd, which is given few, and never a password. While somebody is in configuration mode, lines may
+//! it is given: staticd, which is given few, and never a password. While a user is in configuration mode, lines may
 //! come at any time that only other daemons hear of; FRR is then looked at every second.
 
 use std::{
@@ -18,9 +18,9 @@ use tokio::{
     time::{self, Instant},
 };
 
-/// Between two looks while somebody is in configuration mode.
+/// Between two looks while a user is in configuration mode.
 const LOOK: Duration = Duration::from_secs(1);
-/// After this long, a configuration mode that nobody left is taken for forgotten.
+/// After this long, a configuration mode that no user has left is taken for forgotten.
 const FORGOTTEN: Duration = Duration::from_mins(2);
 /// The log is emptied when it has become longer than this.
 const LONGEST: u64 = 1 << 20;
@@ -30,7 +30,7 @@ const LONGEST: u64 = 1 << 20;
 pub(crate) struct CommandLog {
     file: File,
     notify: AsyncFd<OwnedFd>,
-    /// Until when somebody is taken to be in configuration mode.
+    /// Until when a user is taken to be in configuration mode.
     configuring: Option<Instant>,
 }
 

@@ -1,6 +1,11 @@
 //! What the agent is told to run: a node's config with the passwords it needs.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
 
 use api::{
     meta::SecretReference,
@@ -88,6 +93,60 @@ impl Config {
         // Maps of the contract have text for keys, so this cannot fail.
         let bytes = serde_json::to_vec(&(content, secrets)).unwrap_or_default();
         hex(&Sha256::digest(bytes))
+    }
+
+    /// The Secrets that the config refers to.
+    pub fn references(&self) -> BTreeSet<SecretReference> {
+        let fabric = self.spec.underlay.iter().flat_map(|it| &it.neighbors);
+        let fabric = fabric.filter_map(|neighbor| neighbor.password_secret.clone());
+        let peers = self.spec.vrfs().flat_map(|vrf| &vrf.bgp_peers);
+        let peers = peers.filter_map(|peer| peer.password_secret.clone());
+        fabric.chain(peers).collect()
+    }
+
+    /// The Secrets whose password is not known.
+    pub fn unresolved(&self) -> BTreeSet<SecretReference> {
+        let mut references = self.references();
+        for secret in &self.secrets {
+            references.remove(&secret.reference);
+        }
+        references
+    }
+
+    /// The config as it can be applied: without the sessions whose password is not known, and which those are.
+    ///
+    /// A session is never configured without the password it should have; all others are configured.
+    pub fn without_held_back(&self) -> (Cow<'_, NodeNetworkConfigSpec>, Vec<String>) {
+        let known = self.secrets();
+        if self.references().iter().all(|it| known.contains_key(it)) {
+            return (Cow::Borrowed(&self.spec), Vec::new());
+        }
+        let mut held_back = Vec::new();
+        let mut keep = |secret: Option<&SecretReference>, session: &dyn Fn() -> String| {
+            let Some(secret) = secret.filter(|secret| !known.contains_key(secret)) else {
+                return true;
+            };
+            held_back.push(format!(
+                "the BGP session with {} is not configured: Secret {secret} has no usable password",
+                session()
+            ));
+            false
+        };
+        let mut spec = self.spec.clone();
+        if let Some(underlay) = &mut spec.underlay {
+            underlay.neighbors.retain(|neighbor| {
+                let session = || neighbor.peer().unwrap_or_default();
+                keep(neighbor.password_secret.as_ref(), &session)
+            });
+        }
+        for vrf in spec.vrfs_mut() {
+            let device = vrf.devices.vrf.clone();
+            vrf.bgp_peers.retain(|peer| {
+                let session = || format!("{} in VRF {device}", peer.peer().unwrap_or_default());
+                keep(peer.password_secret.as_ref(), &session)
+            });
+        }
+        (Cow::Owned(spec), held_back)
     }
 
     /// The passwords in the form that `frr` takes. A text that cannot be a password is left out, and refused there.

@@ -8,7 +8,6 @@
 mod process;
 
 use std::{
-    io,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::Stdio,
@@ -20,7 +19,7 @@ use rustix::process::Signal;
 use tokio::{net::UnixStream, process::Command, time};
 
 pub(crate) use self::process::{Daemon, exits, namespace_inode};
-use crate::{program, vtysh};
+use crate::{file, program, vtysh};
 
 /// Name of the FRR instance that routes for the router domain.
 pub(crate) const INSTANCE: &str = "router";
@@ -75,7 +74,7 @@ impl Paths {
         self.state.join("frr.conf")
     }
 
-    /// The commands that staticd was given: they tell when somebody configures FRR by hand.
+    /// The commands that staticd was given: they show when a user configures FRR by hand.
     pub(crate) fn command_log(&self) -> PathBuf {
         self.runtime.join("frr-commands.log")
     }
@@ -85,16 +84,8 @@ impl Paths {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or directory could not be used.
-    #[error("failed to {operation} {}", path.display())]
-    Io {
-        /// What was attempted.
-        operation: &'static str,
-        /// The file or directory.
-        path: PathBuf,
-        /// The error of the system.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] file::Error),
     /// The router's namespace has gone.
     #[error("there is no network namespace {name}")]
     NoNamespace {
@@ -218,27 +209,19 @@ async fn prepare(paths: &Paths) -> Result<(), Error> {
         .recursive(true)
         .mode(0o711)
         .create(&paths.runtime)
-        .map_err(|source| Error::Io {
-            operation: "make",
-            path: paths.runtime.clone(),
-            source,
-        })?;
+        .map_err(file::failed("make", &paths.runtime))?;
     let log = paths.command_log();
-    let failed = |source| Error::Io {
-        operation: "make",
-        path: log.clone(),
-        source,
-    };
     // A file of root's, in a directory of root's, that FRR's group may write.
     let file = std::fs::OpenOptions::new()
         .append(true)
         .create(true)
         .mode(0o620)
         .open(&log)
-        .map_err(failed)?;
-    std::os::unix::fs::fchown(&file, None, Some(gid)).map_err(failed)?;
-    file.set_permissions(std::fs::Permissions::from_mode(0o620))
-        .map_err(failed)
+        .map_err(file::failed("make", &log))?;
+    std::os::unix::fs::fchown(&file, None, Some(gid))
+        .and_then(|()| file.set_permissions(std::fs::Permissions::from_mode(0o620)))
+        .map_err(file::failed("set the rights of", &log))?;
+    Ok(())
 }
 
 /// Starts a daemon, which leaves its parent. What it prints goes into a file: a pipe would stay open as long as it lives.
@@ -250,13 +233,8 @@ async fn start(
 ) -> Result<(), Error> {
     let run = paths.run.join(INSTANCE);
     let log = paths.runtime.join(format!("{name}.log"));
-    let io = |source| Error::Io {
-        operation: "create",
-        path: log.clone(),
-        source,
-    };
-    let file = std::fs::File::create(&log).map_err(io)?;
-    let copy = file.try_clone().map_err(io)?;
+    let file = std::fs::File::create(&log).map_err(file::failed("create", &log))?;
+    let copy = file.try_clone().map_err(file::failed("open", &log))?;
     let mut command = Command::new("nsenter");
     command
         .arg(format!("--net=/run/netns/{namespace}"))

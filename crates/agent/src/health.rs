@@ -5,10 +5,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use api::{
-    tcaas::NodeNetworkConfigSpec,
-    tcaas::node_network_config::{Neighbor, Underlay},
-};
+use api::tcaas::{NodeNetworkConfigSpec, node_network_config::Neighbor};
 
 /// One property of a node that is looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,15 +107,8 @@ pub fn regressions(baseline: &Health, now: &Health) -> Vec<String> {
 
 /// The names under which FRR knows the uplink neighbors of a config.
 pub fn uplink_neighbors(spec: &NodeNetworkConfigSpec) -> Vec<String> {
-    let name = |neighbor: &Neighbor| match (&neighbor.address, &neighbor.interface) {
-        (Some(address), _) => Some(address.to_string()),
-        (None, interface) => interface.as_ref().map(ToString::to_string),
-    };
-    let neighbors = spec
-        .underlay
-        .iter()
-        .flat_map(|underlay: &Underlay| &underlay.neighbors);
-    neighbors.filter_map(name).collect()
+    let neighbors = spec.underlay.iter().flat_map(|it| &it.neighbors);
+    neighbors.filter_map(Neighbor::peer).collect()
 }
 
 #[cfg(test)]

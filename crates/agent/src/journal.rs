@@ -1,12 +1,10 @@
 //! The journal: what the node returns to, written before anything is changed.
 //!
-//! One file, replaced as a whole: temporary file, fsync, rename, fsync of the directory. Its first line carries the format
-//! and the SHA-256 of the rest. It holds passwords, so only root can read it.
+//! One file, replaced as a whole ([`file::replace`]). Its first line carries the format and the SHA-256 of the rest. It
+//! holds passwords, so only root can read it.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -14,7 +12,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::config::{Config, hex};
+use crate::{
+    config::{Config, hex},
+    file,
+};
 
 /// Name and format version in the first line.
 const MAGIC: &str = "selvedge-journal 1";
@@ -98,16 +99,8 @@ struct Body {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or directory could not be used.
-    #[error("failed to {operation} {}", path.display())]
-    Io {
-        /// What was attempted.
-        operation: &'static str,
-        /// The file or directory.
-        path: PathBuf,
-        /// The error of the system.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] file::Error),
     /// The file is not a journal of a format that this version reads.
     #[error("{} is not a journal in the format {MAGIC:?}", path.display())]
     Format {
@@ -150,7 +143,7 @@ impl Store {
     /// The boot id of the running kernel.
     pub fn boot_id() -> Result<String, Error> {
         let path = Path::new("/proc/sys/kernel/random/boot_id");
-        let text = fs::read_to_string(path).map_err(failed("read", path))?;
+        let text = fs::read_to_string(path).map_err(file::failed("read", path))?;
         Ok(text.trim().to_owned())
     }
 
@@ -161,10 +154,8 @@ impl Store {
     /// Reads the journal; `None` if there is none.
     pub fn load(&self) -> Result<Option<Found>, Error> {
         let path = self.file();
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(failed("read", &path)(source)),
+        let Some(bytes) = file::read(&path)? else {
+            return Ok(None);
         };
         let format = || Error::Format { path: path.clone() };
         let end = bytes.iter().position(|byte| *byte == b'\n');
@@ -185,7 +176,7 @@ impl Store {
 
     /// Replaces the journal. When this returns, it is on disk; when it fails, the old one or the new one is.
     pub fn save(&self, journal: &Journal) -> Result<(), Error> {
-        let (path, new) = (self.file(), self.directory.join("journal.new"));
+        let path = self.file();
         let body = Body {
             boot_id: self.boot_id.clone(),
             journal: journal.clone(),
@@ -195,58 +186,19 @@ impl Store {
             source,
         })?;
         let head = format!("{MAGIC} {}\n", hex(&Sha256::digest(&body)));
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.directory)
-            .map_err(failed("make", &self.directory))?;
-        // An older file may have other rights; a new one has these from its first byte.
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(failed("remove", &new)(error));
-            }
-            _ => {}
-        }
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&new)
-            .map_err(failed("create", &new))?;
-        file.write_all(head.as_bytes())
-            .and_then(|()| file.write_all(&body))
-            .and_then(|()| file.sync_all())
-            .map_err(failed("write", &new))?;
-        fs::rename(&new, &path).map_err(failed("replace", &path))?;
-        File::open(&self.directory)
-            .and_then(|directory| directory.sync_all())
-            .map_err(failed("sync", &self.directory))
+        Ok(file::replace(&path, &[head.as_bytes(), &body].concat())?)
     }
 
     /// Moves a journal aside that cannot be read, so that it can be examined and a new one be begun.
     pub fn set_aside(&self) -> Result<(), Error> {
         let path = self.file();
-        fs::rename(&path, self.directory.join("journal.damaged")).map_err(failed("move", &path))
+        let aside = self.directory.join("journal.damaged");
+        Ok(fs::rename(&path, aside).map_err(file::failed("move", &path))?)
     }
 
     /// Removes the journal: the node has been given back.
     pub fn remove(&self) -> Result<(), Error> {
-        let path = self.file();
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(failed("remove", &path)(error))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
-    let path = path.to_owned();
-    move |source| Error::Io {
-        operation,
-        path,
-        source,
+        Ok(file::remove(&self.file())?)
     }
 }
 

@@ -21,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 use self::trial::{confirm_deadline, confirmed};
 pub use self::{
     event::{Action, Event, Fault, Means, Outcome, Told},
-    status::{Drift, State, Status},
+    status::{Counters, Drift, State, Status, Timings},
 };
 use crate::{
     config::{Config, Time},
@@ -51,6 +51,10 @@ struct Trial {
     fingerprint: String,
     baseline: Health,
     deadline: Time,
+    /// When the journal named it.
+    announced: Time,
+    /// How long its apply took.
+    applied: Duration,
     healthy_since: Option<Time>,
     /// Why it is not confirmed yet.
     problem: Option<String>,
@@ -104,6 +108,8 @@ pub struct Machine {
     /// FRR was started anew during the present restore; once is enough.
     frr_restarted: bool,
     outcome: Outcome,
+    timings: Option<Timings>,
+    counters: Counters,
     /// The latest error of a step, and the checks that the running config fails.
     error: Option<String>,
     unhealthy: Vec<String>,
@@ -123,6 +129,8 @@ impl Machine {
             failures: 0,
             frr_restarted: false,
             outcome: Outcome::default(),
+            timings: None,
+            counters: Counters::default(),
             error: None,
             unhealthy: Vec::new(),
         }
@@ -135,7 +143,7 @@ impl Machine {
                 has_objects,
                 rebooted,
             } => return self.started(has_objects, rebooted, now),
-            Event::Told(told) => self.told = Some(told),
+            Event::Told(told) => self.told = Some(self.with_known_passwords(told)),
             Event::Drifted => self.drifted = true,
             Event::Woken => {}
             Event::Saved(outcome) => return self.saved(outcome, now),
@@ -143,6 +151,22 @@ impl Machine {
             Event::Applied(outcome) => return self.applied(outcome, now),
         }
         self.proceed(now)
+    }
+
+    /// A Secret that cannot be read at the moment closes no session: the password that was confirmed last stays.
+    fn with_known_passwords(&self, mut told: Told) -> Told {
+        if let Some(confirmed) = &self.journal.confirmed {
+            let missing = told.config.unresolved();
+            let known = confirmed.secrets.iter();
+            let known: Vec<_> = known
+                .filter(|secret| missing.contains(&secret.reference))
+                .cloned()
+                .collect();
+            if !known.is_empty() {
+                Arc::make_mut(&mut told.config).secrets.extend(known);
+            }
+        }
+        told
     }
 
     /// Decides while nothing is under way.
@@ -230,10 +254,7 @@ impl Machine {
 
     /// The config to be tried: what was told, unless it runs, cannot be used, or was taken back.
     fn wanted(&mut self) -> Option<Told> {
-        let told = self.told.clone()?;
-        if told.refusal.is_some() {
-            return None;
-        }
+        let told = self.told.clone().filter(Told::is_usable)?;
         let fingerprint = told.config.fingerprint();
         let confirmed = self.journal.confirmed.clone();
         if let Some(confirmed) = confirmed.filter(|it| it.fingerprint() == fingerprint) {
@@ -265,6 +286,7 @@ impl Machine {
                 self.journal.trying = Some(Arc::clone(&trial.config));
                 self.unsaved = false;
                 trial.deadline = now + confirm_deadline(&trial.config);
+                trial.announced = now;
                 self.apply(trial)
             }
             (Phase::Announce { .. }, Err(error)) => {
@@ -280,6 +302,11 @@ impl Machine {
             }
             (Phase::Confirm { trial }, Ok(())) => {
                 self.journal = confirmed(&self.journal, &trial);
+                self.counters.confirmed += 1;
+                self.timings = Some(Timings {
+                    apply: trial.applied,
+                    confirm: now.saturating_sub(trial.announced),
+                });
                 self.unsaved = false;
                 self.failures = 0;
                 self.error = None;
@@ -350,10 +377,12 @@ impl Machine {
     }
 
     fn applied(&mut self, outcome: Result<Outcome, Fault>, now: Time) -> Action {
+        self.counters.failed += u64::from(outcome.is_err());
         match (self.phase.clone(), outcome) {
             (Phase::Apply { mut trial }, Ok(outcome)) => {
                 self.outcome = outcome;
                 self.running = Some(Arc::clone(&trial.config));
+                trial.applied = now.saturating_sub(trial.announced);
                 // An apply that took long still leaves time to become healthy.
                 let least = now + confirm_deadline(&trial.config) / 2;
                 trial.deadline = trial.deadline.max(least);
@@ -372,6 +401,7 @@ impl Machine {
                 self.proceed(now)
             }
             (Phase::Restore { .. }, Ok(outcome)) => {
+                self.counters.restored += 1;
                 self.outcome = outcome;
                 self.failures = 0;
                 self.frr_restarted = false;
@@ -392,6 +422,7 @@ impl Machine {
             (Phase::Repair, Ok(outcome)) => {
                 if outcome.changed {
                     self.repairs.push(now);
+                    self.counters.repaired += 1;
                 }
                 self.repairs.retain(|at| *at + REPAIR_MEMORY > now);
                 self.outcome = outcome;

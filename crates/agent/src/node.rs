@@ -1,9 +1,10 @@
 //! This node: performs the actions of the state machine.
 
-use std::{io, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use crate::{
     config::{Config, Time},
+    file,
     health::Health,
     journal::{self, Journal, Store},
     machine::{Action, Event, Machine, Means, Outcome},
@@ -45,7 +46,7 @@ impl Node {
         let store = Store::new(&reconciler.paths().state, &boot_id);
         let found = match store.load() {
             Ok(found) => found,
-            Err(error @ journal::Error::Io { .. }) => return Err(OpenError::Journal(error)),
+            Err(error @ journal::Error::File(_)) => return Err(OpenError::Journal(error)),
             Err(error) => {
                 // Without it, nothing is known of the past; what runs is kept.
                 tracing::error!(%error, "the journal cannot be used and is set aside");
@@ -119,12 +120,14 @@ impl Node {
 
     /// Keeps the `frr.conf` that a fresh FRR is given: it holds the confirmed config and nothing else.
     async fn write_frr_conf(&self, config: &Config) {
+        let path = self.reconciler.paths().frr_conf();
         let written = match self.reconciler.frr_conf(config).await {
-            Ok(text) => write(&self.reconciler.paths().frr_conf(), &text),
-            Err(failure) => Err(io::Error::other(report::chain(&failure))),
+            Ok(text) if std::fs::read(&path).is_ok_and(|old| old == text.as_bytes()) => Ok(()),
+            Ok(text) => file::replace(&path, text.as_bytes()).map_err(|it| report::chain(&it)),
+            Err(failure) => Err(report::chain(&failure)),
         };
         if let Err(error) = written {
-            tracing::warn!(%error, "failed to write the confirmed frr.conf");
+            tracing::warn!(error, "failed to write the confirmed frr.conf");
         }
     }
 
@@ -168,25 +171,4 @@ impl Node {
             }
         }
     }
-}
-
-/// Replaces a file that only root can read, in a directory of root's.
-fn write(path: &std::path::Path, text: &str) -> io::Result<()> {
-    use std::{fs, io::Write as _, os::unix::fs::OpenOptionsExt as _};
-    if fs::read_to_string(path).is_ok_and(|old| old == text) {
-        return Ok(());
-    }
-    let new = path.with_extension("new");
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)
 }

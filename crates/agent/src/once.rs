@@ -7,6 +7,7 @@ use api::tcaas::{NodeNetworkConfigSpec, node_network_config::CONTRACT_VERSION};
 use crate::{
     config::Config,
     daemons::Paths,
+    file,
     journal::{self, Store},
     lock::{self, Lock},
     machine::{Action, Event, Means, State, Told},
@@ -54,12 +55,12 @@ pub async fn apply(
     let (mut node, started) = Node::open(reconciler, None).await?;
     let told = Event::Told(Told {
         refusal: refusal(&spec),
-        config: Arc::new(Config {
+        // The user who runs the command wants it to be tried.
+        retry: Some(format!("{:?}", std::time::SystemTime::now())),
+        ..Told::new(Arc::new(Config {
             spec,
             ..Config::empty()
-        }),
-        // Who runs the command wants it to be tried.
-        retry: Some(format!("{:?}", std::time::SystemTime::now())),
+        }))
     });
     let mut action = node.step(started);
     let mut pending = Some(told);
@@ -125,12 +126,7 @@ pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
         .reconcile(&Config::empty(), Means::LeastChange)
         .await?;
     store.remove()?;
-    match std::fs::remove_file(&frr_conf) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!(%error, "failed to remove {}", frr_conf.display());
-        }
-        _ => {}
-    }
+    file::remove(&frr_conf).map_err(journal::Error::File)?;
     Ok(applied.to_string())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The order, and why: kernel objects that FRR refers to come first and stay down; FRR learns of them; then they come up,
 //! and what is no longer wanted goes, when FRR has let go of it (see [`linux::plan`]). After that both plans must be
-//! empty, or the apply has failed. Mirrors stand apart: one that cannot be made is told of, and fails nothing.
+//! empty, or the apply has failed. Mirrors stand apart: one that cannot be made is reported, and fails nothing.
 
 mod failure;
 mod frr_side;
@@ -15,7 +15,7 @@ use linux::{Observed, Plan, Step, netlink::Kernel};
 
 pub use self::failure::Failure;
 use self::failure::{unsupported, within};
-use crate::{config::Config, daemons, machine::Means, report};
+use crate::{config::Config, daemons, machine::Means, nics, report};
 
 /// How long the kernel may take to tell what it holds.
 const OBSERVE_PATIENCE: Duration = Duration::from_secs(10);
@@ -75,6 +75,7 @@ impl fmt::Display for Applied {
 #[derive(Debug)]
 pub struct Reconciler {
     kernel: Kernel,
+    nics: nics::Store,
     paths: daemons::Paths,
     /// Lines of FRR that the config does not have are reported and kept, instead of removed.
     report_only: bool,
@@ -89,6 +90,7 @@ impl Reconciler {
     ) -> Result<Self, Failure> {
         Ok(Self {
             kernel: Kernel::open(namespace).map_err(Failure::Observe)?,
+            nics: nics::Store::new(&paths.state),
             paths,
             report_only,
         })
@@ -125,8 +127,10 @@ impl Reconciler {
         // What FRR cannot do is found out before anything is changed.
         self.desired_frr(config).await?;
         let plan = self.plan_kernel(&kernel).await?;
+        self.remember_nics(&plan).await?;
         let mut applied = Applied {
             kernel_steps: plan.len(),
+            notes: config.without_held_back().1,
             ..Applied::default()
         };
         take_notes(&plan, &mut applied);
@@ -141,6 +145,7 @@ impl Reconciler {
         };
         self.change_kernel(plan.after_frr()).await?;
         self.mirrors(plan.mirror_setup(), &mut applied).await;
+        self.restore_nics(plan.nic_restore(), &mut applied).await?;
         if spec.underlay.is_some() {
             self.finish_frr(config, &change).await?;
         }
@@ -225,7 +230,39 @@ impl Reconciler {
 
     async fn observe(&self) -> Result<Observed, Failure> {
         let observe = async { self.kernel.observe().await.map_err(Failure::Observe) };
-        within("observe the kernel", OBSERVE_PATIENCE, observe).await
+        let mut observed = within("observe the kernel", OBSERVE_PATIENCE, observe).await?;
+        observed.nic_memory = self.nics.load().map_err(Failure::Remember)?;
+        Ok(observed)
+    }
+
+    /// Stores what the host knows of NICs that are about to be moved.
+    async fn remember_nics(&self, plan: &Plan) -> Result<(), Failure> {
+        if plan.taken_nics().next().is_none() {
+            return Ok(());
+        }
+        let routes = async { self.kernel.host_routes().await.map_err(Failure::Observe) };
+        let routes = within("read the host's routes", OBSERVE_PATIENCE, routes).await?;
+        let observed = self.observe().await?;
+        let memories =
+            nics::before_move(&observed.nic_memory, plan.taken_nics(), &observed, &routes);
+        self.nics.save(&memories).map_err(Failure::Remember)
+    }
+
+    /// Gives NICs back what the host knew of them. A route that cannot be made is noted: the network may be another now.
+    async fn restore_nics(&self, steps: &[Step], applied: &mut Applied) -> Result<(), Failure> {
+        let known = self.nics.load().map_err(Failure::Remember)?;
+        if known.is_empty() {
+            return Ok(());
+        }
+        let attempt = async { Ok::<_, Failure>(self.kernel.attempt(steps).await) };
+        let failures = within("restore NICs", patience(steps), attempt).await?;
+        let notes = failures.iter().map(|it| report::chain(it));
+        applied.notes.extend(notes);
+        let left = nics::after_return(&known, &self.observe().await?);
+        if left == known {
+            return Ok(());
+        }
+        self.nics.save(&left).map_err(Failure::Remember)
     }
 
     async fn plan_kernel(&self, desired: &linux::Desired) -> Result<Plan, Failure> {

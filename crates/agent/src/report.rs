@@ -6,7 +6,10 @@ use api::{
     meta::{Condition, ConditionStatus, Conditions},
     tcaas::{
         NodeNetworkConfig, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
-        node_network_config::{ConfigStatus, DEGRADED, DRIFTING, HEALTHY, MIRRORS_APPLIED},
+        node_network_config::{
+            ConfigStatus, DEGRADED, DRIFTING, HEALTHY, HELD, HOLD_ANNOTATION, MIRRORS_APPLIED,
+            Timings,
+        },
     },
 };
 use kube::{
@@ -16,10 +19,10 @@ use kube::{
 use serde_json::json;
 use tokio::{sync::watch, time};
 
-use crate::machine::{State, Status};
+use crate::machine::{self, State, Status};
 
 /// Who we are to the API server: the owner of the fields that an agent writes.
-const FIELD_MANAGER: &str = "selvedge-agent";
+pub(crate) const FIELD_MANAGER: &str = "selvedge-agent";
 
 /// How long one write may take.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
@@ -46,9 +49,18 @@ pub(crate) fn status(status: &Status, frr_version: Option<String>) -> NodeNetwor
         running_revision: status.running.as_ref().map(|it| it.spec.revision.clone()),
         confirmed_revision: status.confirmed.as_ref().map(|it| it.spec.revision.clone()),
         error_message: status.error.clone(),
+        timings: status.timings.map(timings),
         as_number: underlay.map(|underlay| underlay.asn.get().into()),
         frr_version,
         conditions: Conditions(conditions(status)),
+    }
+}
+
+fn timings(timings: machine::Timings) -> Timings {
+    let milliseconds = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    Timings {
+        apply_milliseconds: milliseconds(timings.apply),
+        confirm_milliseconds: milliseconds(timings.confirm),
     }
 }
 
@@ -56,7 +68,9 @@ fn config_status(status: &Status) -> ConfigStatus {
     match status.state {
         State::Untold => ConfigStatus::Untouched,
         State::Confirmed if status.running.is_some() => ConfigStatus::Provisioned,
-        State::Trying | State::Confirmed | State::Restoring => ConfigStatus::Provisioning,
+        State::Trying | State::Confirmed | State::Restoring | State::Held => {
+            ConfigStatus::Provisioning
+        }
         State::Rejected => ConfigStatus::Invalid,
     }
 }
@@ -89,6 +103,10 @@ fn conditions(status: &Status) -> Vec<Condition> {
             status.notes.join("; "),
         ),
     ];
+    if let Some(why) = &status.hold {
+        let message = format!("{HOLD_ANNOTATION}: {why}; configuration unchanged");
+        conditions.push(condition(HELD, true, ("Annotated", ""), message));
+    }
     if let Some(drift) = status.drift {
         let message = format!("repaired {} times within five minutes", drift.repairs);
         let reasons = ("RepairsPutOff", "Repaired");

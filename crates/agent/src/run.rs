@@ -1,11 +1,12 @@
 //! The loop of the daemon: what the state machine decides is done, and what happens in between is told to it.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use api::tcaas::NodeNetworkConfigStatus;
 use linux::netlink::Changes;
 use tokio::{
     sync::{mpsc, watch},
+    task::JoinSet,
     time,
 };
 
@@ -13,9 +14,12 @@ use crate::{
     cluster::{Cluster, Connect},
     command_log::CommandLog,
     daemons::{self, Daemon, Paths},
+    endpoint,
     lock::{self, Lock},
     machine::{Action, Event, Told},
+    metrics::Metrics,
     node::{Node, OpenError},
+    probe::ApiServer,
     reconcile::{Failure, Reconciler},
     report,
     watchdog::Watchdog,
@@ -39,6 +43,18 @@ pub struct Options {
     pub secrets_namespace: String,
     /// Lines of FRR that the config does not have are reported and kept.
     pub report_only: bool,
+    /// Keys of taints that are removed from the Node when the first config is confirmed.
+    pub startup_taints: Vec<String>,
+    /// Where metrics and health are served, if anywhere.
+    pub listen: Option<SocketAddr>,
+}
+
+/// Where the node's configs come from.
+pub enum Source {
+    /// The API server, which also gets the reports.
+    Cluster(Connect),
+    /// Files that were compiled on this node.
+    Files(mpsc::Receiver<Told>),
 }
 
 /// Why the agent ended.
@@ -63,38 +79,50 @@ pub enum Error {
 
 /// Keeps this node what its config says, until `stop` is done. A change that is under way is brought to its end first.
 pub async fn run(
-    connect: Connect,
+    source: Source,
     options: Options,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let _lock = lock(&options.paths).await?;
     let watchdog = Watchdog::start().map_err(Error::Thread)?;
-    let cluster = Cluster::new(connect, &options.node, &options.secrets_namespace);
     let reconciler = Reconciler::open(
         options.paths.clone(),
         &options.namespace,
         options.report_only,
     )
     .map_err(Error::Kernel)?;
-    let (node, started) = Node::open(reconciler, Some(Box::new(cluster.clone()))).await?;
-
-    let (tell, told) = mpsc::channel(1);
     let (statuses, reports) = watch::channel(None);
-    let task = tokio::spawn(cluster.serve(tell, reports));
+    let mut tasks = JoinSet::new();
+    let (told, api) = match source {
+        Source::Files(told) => (told, None),
+        Source::Cluster(connect) => {
+            let cluster = Cluster::new(connect, &options);
+            let (tell, told) = mpsc::channel(1);
+            let api: Box<dyn ApiServer> = Box::new(cluster.clone());
+            tasks.spawn(cluster.serve(tell, reports, options.clone()));
+            (told, Some(api))
+        }
+    };
+    let metrics = Metrics::default();
+    if let Some(address) = options.listen {
+        let serve = endpoint::serve(address, metrics.clone(), watchdog.clone());
+        tasks.spawn(serve);
+    }
+    let (node, started) = Node::open(reconciler, api).await?;
     let mut agent = Agent {
         node,
         options,
         told,
         statuses,
         watchdog,
+        metrics,
         frr_version: None,
         changes: None,
         commands: None,
         inode: None,
     };
-    let ended = agent.run(started, stop).await;
-    task.abort();
-    ended
+    // The tasks end with their set.
+    agent.run(started, stop).await
 }
 
 async fn lock(paths: &Paths) -> Result<Lock, Error> {
@@ -117,6 +145,7 @@ struct Agent {
     told: mpsc::Receiver<Told>,
     statuses: watch::Sender<Option<NodeNetworkConfigStatus>>,
     watchdog: Watchdog,
+    metrics: Metrics,
     frr_version: Option<String>,
     changes: Option<Changes>,
     commands: Option<CommandLog>,
@@ -186,6 +215,7 @@ impl Agent {
 
     fn report(&self) {
         let status = self.node.machine().status();
+        self.metrics.show(status.clone(), self.frr_version.clone());
         if status.told.is_none() {
             return;
         }

@@ -35,7 +35,7 @@ const PASSING: [&str; 2] = [
 /// Words after which a line of FRR holds a secret.
 const SECRET_WORDS: [&str; 4] = ["password", "key", "key-string", "secret"];
 
-/// Why FRR did not do what it was told.
+/// Why FRR rejected a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The shell failed, or FRR refused a line.

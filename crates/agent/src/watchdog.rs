@@ -34,6 +34,20 @@ impl Watchdog {
         *state = (Instant::now(), what.to_owned());
     }
 
+    /// Whether the loop moves on; or since when it stands still.
+    pub(crate) fn liveness(&self) -> Result<(), String> {
+        let (since, what) = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let standing = since.elapsed();
+        if standing <= WARN_AFTER {
+            return Ok(());
+        }
+        Err(format!("no step for {} s: {what}", standing.as_secs()))
+    }
+
     fn watch(&self) {
         let mut warned = None;
         // Ends with the process: the loop holds the other end as long as it runs.

@@ -1,6 +1,6 @@
 //! What kinds of every group share: selectors, references, conditions.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -233,6 +233,19 @@ pub struct SecretReference {
     /// Namespace of the Secret; absent means the operator's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+}
+
+impl fmt::Display for SecretReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let namespace = self.namespace.as_deref();
+        let name = self.name.as_deref();
+        write!(
+            f,
+            "{}/{}",
+            namespace.unwrap_or("<operator's namespace>"),
+            name.unwrap_or("<no name>")
+        )
+    }
 }
 
 /// One observed aspect of an object's state.

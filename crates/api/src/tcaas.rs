@@ -15,7 +15,7 @@ mod mirror_target;
 mod network;
 mod network_config_revision;
 pub mod node_network_config;
-mod node_network_status;
+pub mod node_network_status;
 mod outbound;
 mod pod_network;
 mod prefix_item;

@@ -238,6 +238,7 @@ fn command_line(
             format!("mem={}M", config.memory),
             "init=/lab/init".to_owned(),
             format!("share={}", share.display()),
+            format!("modules={}", tree.modules().display()),
             format!("name={}", config.name),
             format!("address={}/16", config.address),
             format!("port={PORT}"),

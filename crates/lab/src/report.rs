@@ -1,20 +1,10 @@
 //! What the lab shows by itself: the logs, when a test that owns it fails.
 
-use std::error::Error;
 use std::fs;
 use std::path::Path;
 use std::thread;
 
 use crate::process::tail;
-
-/// An error with everything that led to it, in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let causes = std::iter::successors(Some(error), |&error| error.source());
-    causes
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
-}
 
 /// Prints the end of every log in a folder if the thread is panicking: the folder is about to go.
 pub(crate) fn logs_if_panicking(folder: &Path) {

@@ -91,6 +91,12 @@ pub enum Timing {
 }
 
 impl DesiredLink {
+    /// A link that is made to see whether it can be made.
+    #[cfg(feature = "netlink")]
+    pub(crate) fn probe(kind: Kind) -> Self {
+        Self::new(kind, "probe", Timing::Before)
+    }
+
     fn new(kind: Kind, what: &str, timing: Timing) -> Self {
         Self {
             kind,

@@ -94,6 +94,8 @@ pub fn diff(desired: &Desired, observed: &Observed) -> Result<Plan, Vec<Conflict
     differ.after_frr();
     differ.stage = Stage::MirrorSetup;
     differ.mirror_setup();
+    differ.stage = Stage::NicRestore;
+    differ.nic_restore();
     Ok(differ.plan)
 }
 

@@ -16,6 +16,7 @@ pub mod filter;
 pub mod model;
 #[cfg(feature = "netlink")]
 pub mod netlink;
+pub mod nic;
 pub mod object;
 pub mod observed;
 pub mod owned;
@@ -28,6 +29,7 @@ pub use self::{
     desired::{Desired, DesiredLink, Unsupported, desired},
     diff::{Conflict, diff},
     filter::{Filter, FilterId, Hook, ObservedFilter},
+    nic::{HostRoute, NicMemory},
     object::{Domain, Kind, LinkId},
     observed::{Observed, ObservedLink},
     plan::{Disruption, Note, Plan, Step},

@@ -84,6 +84,9 @@ fn refusal(now: &Observed, step: &Step) -> Option<&'static str> {
             }
             _ => None,
         },
+        Step::RestoreRoute(route) => link(&LinkId::host(&route.device))
+            .is_none_or(|nic| !nic.up)
+            .then_some("its link is not there or down"),
         Step::DeleteLink { id } => link(id)
             .is_none_or(|link| link.owner != Owner::Ours)
             .then_some("it is not ours to delete"),
@@ -204,6 +207,12 @@ pub(crate) fn effect(now: &mut Observed, step: &Step) {
         }
         Step::DeleteRoute { id, .. } => {
             now.routes.remove(id);
+        }
+        // Routes that are not ours are no part of the model, but that this one is back is.
+        Step::RestoreRoute(route) => {
+            if let Some(memory) = now.nic_memory.get_mut(&route.device) {
+                memory.routes.retain(|other| other != route);
+            }
         }
         Step::AddRule(rule) => {
             now.rules.insert(rule.clone(), Owner::Ours);

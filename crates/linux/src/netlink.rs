@@ -6,6 +6,7 @@
 
 mod address;
 mod apply;
+mod capability;
 mod connection;
 mod filter;
 mod inventory;
@@ -21,13 +22,14 @@ mod sysctl;
 
 use std::io;
 
-use self::{connection::Connection, namespace::Namespace};
 pub use self::{
+    capability::Capability,
     connection::RequestError,
     inventory::{Interface, InterfaceState},
     notify::Changes,
 };
-use crate::{Domain, LinkId, Observed, Step};
+use self::{connection::Connection, namespace::Namespace};
+use crate::{Domain, HostRoute, LinkId, Observed, Step};
 
 /// Both namespaces of this node.
 ///
@@ -164,6 +166,11 @@ impl Kernel {
     /// The interfaces of both namespaces, for people and for the control plane; pods' ends are left out.
     pub async fn interfaces(&self) -> Result<Vec<Interface>, Error> {
         inventory::interfaces(self).await
+    }
+
+    /// The unicast routes of the host, of any protocol, without those to its own addresses.
+    pub async fn host_routes(&self) -> Result<Vec<HostRoute>, Error> {
+        inventory::host_routes(self).await
     }
 
     /// The router's namespace and a socket in it, if it exists.

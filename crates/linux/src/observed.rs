@@ -7,6 +7,7 @@ use ipnet::IpNet;
 
 use crate::{
     filter::{FilterId, ObservedFilter},
+    nic::NicMemory,
     object::{AddrGen, BridgePort, Domain, Kind, LinkId, Route, RouteId, Rule},
     owned::Owner,
     sysctl::SysctlId,
@@ -32,6 +33,8 @@ pub struct Observed {
     pub hooks: BTreeSet<LinkId>,
     /// All filters of the router's links, by their places.
     pub filters: BTreeMap<FilterId, ObservedFilter>,
+    /// What NICs had before they were moved, by name. The kernel does not know it: the agent does.
+    pub nic_memory: BTreeMap<String, NicMemory>,
 }
 
 /// A namespace that exists.
@@ -39,7 +42,7 @@ pub struct Observed {
 pub struct ObservedNamespace {
     /// Its name below `/run/netns`.
     pub name: String,
-    /// Who made it. Somebody else's is used but never removed.
+    /// Who made it. One that Selvedge did not make is used but never removed.
     pub owner: Owner,
 }
 

@@ -18,6 +18,7 @@
 //!
 //! Around all this, **mirrors**: filters and tunnels that are no longer wanted go before anything else, filters first; tunnels and then
 //! filters come at the end, when the links they need are there. These steps stand apart, because one that fails fails nothing else.
+//! The same holds for what a NIC gets back in the host besides its addresses: alias, MTU and routes come last of all.
 //!
 //! Within a link, stale addresses go before new ones come: removing the first IPv4 address of a network takes the others of that
 //! network with it. A MAC address that is already right is never written again: FRR would withdraw and send again
@@ -31,6 +32,7 @@ use ipnet::IpNet;
 use crate::{
     desired::{DesiredLink, Unsupported},
     filter::{Filter, FilterId},
+    nic::HostRoute,
     object::{AddrGen, BridgePort, Family, Kind, LinkId, Route, RouteId, Rule},
     sysctl::SysctlId,
 };
@@ -42,6 +44,7 @@ pub struct Plan {
     before: Vec<Step>,
     after: Vec<Step>,
     mirror_setup: Vec<Step>,
+    nic_restore: Vec<Step>,
     notes: Vec<Note>,
 }
 
@@ -56,6 +59,8 @@ pub enum Stage {
     AfterFrr,
     /// After everything: mirrors.
     MirrorSetup,
+    /// After that: what NICs of the host had before they were moved.
+    NicRestore,
 }
 
 impl Plan {
@@ -79,6 +84,20 @@ impl Plan {
         &self.mirror_setup
     }
 
+    /// The steps that give NICs back what the host knows of them. One that fails fails nothing else: the network around the
+    /// node may have changed since.
+    pub fn nic_restore(&self) -> &[Step] {
+        &self.nic_restore
+    }
+
+    /// The NICs that are moved into the router's namespace.
+    pub fn taken_nics(&self) -> impl Iterator<Item = &str> {
+        self.before.iter().filter_map(|step| match step {
+            Step::TakeNic { name, .. } => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
     /// The steps of mirrors.
     pub fn mirrors(&self) -> impl Iterator<Item = &Step> {
         self.mirror_teardown.iter().chain(&self.mirror_setup)
@@ -95,6 +114,7 @@ impl Plan {
             .iter()
             .chain(self.essential())
             .chain(&self.mirror_setup)
+            .chain(&self.nic_restore)
     }
 
     /// How many steps there are.
@@ -126,6 +146,7 @@ impl Plan {
             Stage::BeforeFrr => self.before.push(step),
             Stage::AfterFrr => self.after.push(step),
             Stage::MirrorSetup => self.mirror_setup.push(step),
+            Stage::NicRestore => self.nic_restore.push(step),
         }
     }
 
@@ -293,6 +314,8 @@ pub enum Step {
         /// What it does.
         route: Route,
     },
+    /// Add a route of the host that went with its NIC. It is not ours.
+    RestoreRoute(HostRoute),
     /// Add a rule.
     AddRule(Rule),
     /// Remove a rule.
@@ -366,6 +389,7 @@ impl Step {
             | Self::CreateLink { .. }
             | Self::AddAddress { .. }
             | Self::AddRoute { .. }
+            | Self::RestoreRoute(_)
             | Self::AddRule(_) => Disruption::Additive,
             Self::DeleteNamespace { .. }
             | Self::TakeNic { .. }
@@ -401,6 +425,7 @@ impl fmt::Display for Step {
             }
             Self::AddRoute { id, route } => write!(f, "add route {id}: {route}"),
             Self::DeleteRoute { id, route } => write!(f, "delete route {id}: {route}"),
+            Self::RestoreRoute(route) => write!(f, "restore route {route}"),
             Self::AddRule(rule) => write!(f, "add rule {rule}"),
             Self::DeleteRule(rule) => write!(f, "delete rule {rule}"),
             Self::SetSysctl { id, value } => write!(f, "set {id} to {value}"),

@@ -2,6 +2,7 @@
 
 mod laws;
 mod mirrors;
+mod regressions;
 mod stories;
 
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ use crate::{
     model::apply_to_model, object::Kind, owned::Owner,
 };
 
-/// A host with two NICs and somebody else's bridge.
+/// A host with two NICs and a bridge of another program.
 pub(crate) fn host() -> Observed {
     let mut host = Observed::default();
     for (name, address) in [("eth1", "192.0.2.11/24"), ("eth2", "2001:db8:2::11/64")] {

@@ -1,6 +1,6 @@
 //! What can be asked of the program.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 use clap::{Args as Flags, Parser, Subcommand, ValueEnum};
 
@@ -34,7 +34,7 @@ pub(crate) enum Command {
     /// Runs the control plane
     Operator(Cluster),
     /// Runs on a node: applies the node's own NodeNetworkConfig to kernel and FRR
-    Agent(Agent),
+    Agent(Box<Agent>),
     /// Prints the version
     Version,
 }
@@ -141,6 +141,9 @@ pub(crate) struct Agent {
     /// Applies the NodeNetworkConfig in this file once, without a cluster, and ends when it is confirmed or taken back
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
+    /// Keeps the node at what these manifests say, without a cluster: file or directory; may be given many times
+    #[arg(long, value_name = "PATH", conflicts_with = "config")]
+    pub(crate) manifests: Vec<PathBuf>,
     /// Prints what applying the file would change, and changes nothing
     #[arg(long, requires = "config")]
     pub(crate) dry_run: bool,
@@ -155,8 +158,35 @@ pub(crate) struct Agent {
         default_value = "selvedge-system"
     )]
     pub(crate) secrets_namespace: String,
+    /// Key of a taint that is removed from the Node when the first config is confirmed; may be given many times
+    #[arg(
+        long = "startup-taint",
+        value_name = "KEY",
+        default_value = "selvedge.dev/not-ready"
+    )]
+    pub(crate) startup_taints: Vec<String>,
+    /// Address and port of /metrics, /healthz and /readyz, or "none"
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9717")]
+    pub(crate) listen: Listen,
     #[command(flatten)]
     pub(crate) places: Places,
+}
+
+/// Where metrics and health are served.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listen(pub(crate) Option<SocketAddr>);
+
+impl FromStr for Listen {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self(None));
+        }
+        let parsed = text.parse().map(|address| Self(Some(address)));
+        parsed.map_err(|_invalid| {
+            "expected an IP address with a port, such as 127.0.0.1:9717, or none".to_owned()
+        })
+    }
 }
 
 /// Where things are on a node.

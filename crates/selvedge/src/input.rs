@@ -82,8 +82,27 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<World> {
     Ok(world)
 }
 
+/// The documents of files and directories as they are, lists taken apart; for kinds that are no input of the compiler.
+pub(crate) fn documents(paths: &[PathBuf]) -> anyhow::Result<Vec<Value>> {
+    let mut found = Vec::new();
+    for path in paths {
+        for file in files(path)? {
+            let text = fs::read_to_string(&file)
+                .with_context(|| format!("failed to read {}", file.display()))?;
+            // What is no YAML is an error of `read`.
+            for document in yaml::documents(&text).unwrap_or_default() {
+                match document.get("items").and_then(Value::as_array) {
+                    Some(items) => found.extend(items.iter().cloned()),
+                    None => found.push(document),
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// The manifests below a path, in order of their names.
-fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let kind = fs::metadata(path).with_context(|| format!("failed to read {}", path.display()))?;
     if !kind.is_dir() {
         return Ok(vec![path.to_owned()]);

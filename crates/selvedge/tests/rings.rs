@@ -10,6 +10,8 @@ mod support;
 
 #[path = "rings/architecture.rs"]
 mod architecture;
+#[path = "rings/bench_node.rs"]
+mod bench_node;
 #[path = "rings/data.rs"]
 mod data;
 #[path = "rings/ring1_cases.rs"]
@@ -34,6 +36,8 @@ mod ring1_seeds;
 mod ring3;
 #[path = "rings/ring4.rs"]
 mod ring4;
+#[path = "rings/ring4_files.rs"]
+mod ring4_files;
 #[path = "rings/ring4_safety.rs"]
 mod ring4_safety;
 #[path = "rings/ring5.rs"]
@@ -44,3 +48,7 @@ mod ring6;
 mod ring6_cut_off;
 #[path = "rings/ring6_no_harm.rs"]
 mod ring6_no_harm;
+#[path = "rings/ring6_reports.rs"]
+mod ring6_reports;
+#[path = "rings/ring6_restarts.rs"]
+mod ring6_restarts;

@@ -22,7 +22,7 @@ pub enum Event {
     Told(Told),
     /// The time to wait for has come.
     Woken,
-    /// Somebody changed the kernel or FRR.
+    /// The kernel or FRR was changed, by the agent itself or by another program.
     Drifted,
     /// The journal was written, or why not.
     Saved(Result<(), String>),
@@ -41,6 +41,28 @@ pub struct Told {
     pub retry: Option<String>,
     /// Why the config cannot be used at all, such as a newer contract.
     pub refusal: Option<String>,
+    /// Value of the hold annotation: nothing new is applied while it is there.
+    pub hold: Option<String>,
+    /// Secrets of the config that cannot be read, and why. Their content is not part of it.
+    pub unread: Vec<String>,
+}
+
+impl Told {
+    /// A config that is to be tried as it is.
+    pub fn new(config: Arc<Config>) -> Self {
+        Self {
+            config,
+            retry: None,
+            refusal: None,
+            hold: None,
+            unread: Vec::new(),
+        }
+    }
+
+    /// Whether nothing forbids that the config is tried.
+    pub(super) fn is_usable(&self) -> bool {
+        self.refusal.is_none() && self.hold.is_none()
+    }
 }
 
 /// A successful apply.

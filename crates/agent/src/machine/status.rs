@@ -1,6 +1,6 @@
 //! What the machine says about itself.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{Machine, Phase};
 use crate::config::Config;
@@ -18,6 +18,32 @@ pub enum State {
     Rejected,
     /// The confirmed config is being brought back, or could not be brought back yet.
     Restoring,
+    /// The told config is not tried, because the node is held.
+    Held,
+}
+
+/// How often something happened since the agent started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Configs that were confirmed by health.
+    pub confirmed: u64,
+    /// Configs that were taken back.
+    pub taken_back: u64,
+    /// Restores of the confirmed config that succeeded.
+    pub restored: u64,
+    /// Repairs of drift.
+    pub repaired: u64,
+    /// Applies that failed.
+    pub failed: u64,
+}
+
+/// How long the config that was confirmed last has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timings {
+    /// From the journal to an applied and verified config.
+    pub apply: Duration,
+    /// From the journal to the confirmation.
+    pub confirm: Duration,
 }
 
 /// Repairs that were needed lately.
@@ -50,6 +76,12 @@ pub struct Status {
     pub unhealthy: Vec<String>,
     /// Repairs that were needed lately, if any.
     pub drift: Option<Drift>,
+    /// Why the node is held, if it is.
+    pub hold: Option<String>,
+    /// How long the last confirmed config has taken; unknown after a restart of the agent.
+    pub timings: Option<Timings>,
+    /// How often something happened.
+    pub counters: Counters,
 }
 
 impl Machine {
@@ -66,16 +98,45 @@ impl Machine {
             running: self.running.clone(),
             confirmed: self.journal.confirmed.clone(),
             error: self.reason(),
-            notes: self.outcome.notes.clone(),
+            notes: self.notes(),
             mirror_failures: self.outcome.mirror_failures.clone(),
             unhealthy: self.unhealthy.clone(),
             drift: (drift.repairs > 0).then_some(drift),
+            hold: told.and_then(|told| told.hold.clone()),
+            timings: self.timings,
+            counters: self.counters,
         }
+    }
+
+    /// What the node lacks: by the last apply, and Secrets that cannot be read.
+    fn notes(&self) -> Vec<String> {
+        let unread = self.told.iter().flat_map(|told| &told.unread);
+        let unread = unread.map(|why| format!("{why}; the last known password is kept, if any"));
+        self.outcome.notes.iter().cloned().chain(unread).collect()
     }
 
     /// Whether nothing is under way: the agent may end without leaving anything half done.
     pub fn is_at_rest(&self) -> bool {
         matches!(self.phase, Phase::Idle { .. } | Phase::RestoreLater { .. })
+    }
+
+    /// Whether a config is being tried.
+    fn is_under_way(&self) -> bool {
+        match self.phase {
+            Phase::Baseline { .. }
+            | Phase::Announce { .. }
+            | Phase::Apply { .. }
+            | Phase::Retry { .. }
+            | Phase::Probe { .. }
+            | Phase::Settle { .. }
+            | Phase::Confirm { .. } => true,
+            Phase::Idle { .. }
+            | Phase::Restore { .. }
+            | Phase::RestoreLater { .. }
+            | Phase::Record
+            | Phase::ProbeRestored
+            | Phase::Repair => false,
+        }
     }
 
     fn state(&self) -> State {
@@ -95,6 +156,8 @@ impl Machine {
             State::Rejected
         } else if confirmed.is_some_and(|it| it.fingerprint() == fingerprint) {
             State::Confirmed
+        } else if told.hold.is_some() && !self.is_under_way() {
+            State::Held
         } else {
             State::Trying
         }

@@ -4,6 +4,7 @@ use super::*;
 use crate::health::Check;
 
 mod law;
+mod withheld;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -18,11 +19,7 @@ pub(super) fn config(content: u32) -> Arc<Config> {
 }
 
 pub(super) fn told(content: u32) -> Event {
-    Event::Told(Told {
-        config: config(content),
-        retry: None,
-        refusal: None,
-    })
+    Event::Told(Told::new(config(content)))
 }
 
 pub(super) fn health(good: bool) -> Health {
@@ -126,7 +123,7 @@ fn without_health_the_confirmed_config_is_back_at_the_deadline_and_the_other_is_
         (State::Rejected, Some("API server: no answer"))
     );
 
-    // Not even after a restart; but when somebody says so.
+    // Not even after a restart; but when the annotation asks for it.
     let mut again = Machine::new(journal);
     again.step(started(), Time::ZERO);
     again.step(applied(), Time::ZERO);
@@ -326,6 +323,10 @@ fn drift_is_repaired_at_once_and_backed_off_when_it_keeps_coming() {
     // It is repaired all the same, later.
     let action = machine.step(Event::Woken, now + 3 * SECOND);
     assert!(matches!(action, Action::Apply { .. }), "{action:?}");
+    assert_eq!(
+        machine.status().counters.repaired,
+        machine.repairs.len() as u64
+    );
 }
 
 #[test]
@@ -334,14 +335,7 @@ fn the_same_content_under_a_new_revision_is_confirmed_without_a_trial() {
     let mut renamed = Config::clone(&config(1));
     renamed.spec.revision = "r9".to_owned();
     renamed.generation = 9;
-    let action = machine.step(
-        Event::Told(Told {
-            config: Arc::new(renamed.clone()),
-            retry: None,
-            refusal: None,
-        }),
-        SECOND,
-    );
+    let action = machine.step(Event::Told(Told::new(Arc::new(renamed.clone()))), SECOND);
     assert!(matches!(action, Action::Wait(_)), "{action:?}");
     let status = machine.status();
     assert_eq!(status.state, State::Confirmed);

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Action, Machine, Means, PROBE_INTERVAL, Phase, RESYNC, SETTLE, Trial};
+use super::{Action, Machine, Means, PROBE_INTERVAL, Phase, RESYNC, SETTLE, Told, Trial};
 use crate::{
     config::{Config, Time},
     health::{self, Health},
@@ -11,7 +11,7 @@ use crate::{
 
 impl Machine {
     pub(super) fn is_superseded(&mut self, trial: &Trial) -> bool {
-        let Some(told) = self.told.clone().filter(|told| told.refusal.is_none()) else {
+        let Some(told) = self.told.clone().filter(Told::is_usable) else {
             return false;
         };
         let fingerprint = told.config.fingerprint();
@@ -34,6 +34,8 @@ impl Machine {
         let trial = Trial {
             fingerprint: config.fingerprint(),
             deadline: now + confirm_deadline(&config),
+            announced: now,
+            applied: Duration::ZERO,
             config: Arc::clone(&config),
             baseline,
             healthy_since: None,
@@ -112,6 +114,7 @@ impl Machine {
     }
 
     pub(super) fn take_back(&mut self, trial: &Trial, reason: String) -> Action {
+        self.counters.taken_back += 1;
         self.reject(trial.fingerprint.clone(), reason);
         self.restore(Means::LeastChange)
     }

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use tokio::time;
 
-use crate::{daemons, machine::Fault, report, vtysh};
+use crate::{daemons, file, machine::Fault, report, vtysh};
 
 /// Why a config could not be applied.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,9 @@ pub enum Failure {
     /// The kernel could not be observed.
     #[error("failed to observe the kernel")]
     Observe(#[source] linux::netlink::Error),
+    /// What NICs had before they were moved could not be stored or read.
+    #[error("failed to remember what NICs had before they were moved")]
+    Remember(#[source] file::Error),
     /// The kernel refused a step.
     #[error("failed to change the kernel")]
     Kernel(#[source] linux::netlink::ApplyError),
@@ -51,7 +54,12 @@ impl Failure {
         let of_frr = match self {
             Self::Daemons(_) | Self::Frr(_) => true,
             Self::Verify { of_frr, .. } => *of_frr,
-            _ => false,
+            Self::Unsupported(_)
+            | Self::Conflict(_)
+            | Self::Observe(_)
+            | Self::Remember(_)
+            | Self::Kernel(_)
+            | Self::Deadline { .. } => false,
         };
         Fault {
             message: report::chain(self),

@@ -1,4 +1,4 @@
-//! FRR's half of an apply: its daemons, its lines, and lines that nobody asked for.
+//! FRR's half of an apply: its daemons, its lines, and unmanaged lines.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,8 @@ impl Reconciler {
     /// The configuration that FRR should have.
     pub(super) async fn desired_frr(&self, config: &Config) -> Result<frr::FrrConfig, Failure> {
         let version = self.version_for(config).await?;
-        frr::desired(&config.spec, &config.secrets(), version)
-            .map_err(|refused| unsupported(&refused))
+        let (spec, _held_back) = config.without_held_back();
+        frr::desired(&spec, &config.secrets(), version).map_err(|refused| unsupported(&refused))
     }
 
     /// The version to write for. A node without an underlay needs no FRR, and may have none.
@@ -49,7 +49,10 @@ impl Reconciler {
             daemons::stop(&self.paths).await.map_err(Failure::Daemons)?;
         }
         self.start_frr(namespace, applied).await?;
-        if means == Means::FreshFrr && self.paths.frr_conf().exists() {
+        // A bgpd that is given its configuration line by line opens its sessions before it has all of it, and then announces
+        // nothing for as long as graceful restart lets it wait. Loaded from a file, it begins when the file is read.
+        let is_fresh = applied.started.contains(&"bgpd");
+        if is_fresh && self.paths.frr_conf().exists() {
             vtysh::load(&self.paths.frr_conf())
                 .await
                 .map_err(Failure::Frr)?;

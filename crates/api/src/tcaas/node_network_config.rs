@@ -53,6 +53,13 @@ pub const DRIFTING: &str = "Drifting";
 /// Annotation that makes a node try a config again that it has taken back; each new value counts once.
 pub const RETRY_ANNOTATION: &str = "selvedge.dev/retry";
 
+/// Annotation of a Node, or of its NodeNetworkConfig, that freezes the node: the agent applies no new config while it is there. Its
+/// value says why.
+pub const HOLD_ANNOTATION: &str = "selvedge.dev/hold";
+
+/// Type of the condition that says whether the node is frozen by [`HOLD_ANNOTATION`].
+pub const HELD: &str = "Held";
+
 /// Everything one node must do. Written by the operator, one object for each node, named after it.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
@@ -173,6 +180,9 @@ pub struct NodeNetworkConfigStatus {
     /// Why the config could not be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
+    /// How long the confirmed config took on this node; absent after a restart of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timings: Option<Timings>,
     /// The AS number of the node's router.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_number: Option<i64>,
@@ -182,6 +192,16 @@ pub struct NodeNetworkConfigStatus {
     /// Observed aspects of the node's state.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
+}
+
+/// How long a config took on a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Timings {
+    /// Milliseconds from the journal entry to the applied and verified config.
+    pub apply_milliseconds: i64,
+    /// Milliseconds from the journal entry to the confirmation.
+    pub confirm_milliseconds: i64,
 }
 
 /// How far a node is with its config.

@@ -42,6 +42,9 @@ pub struct NodeNetworkStatusStatus {
     /// The node's routes, without those of single pods and link-local ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<NodeRoute>,
+    /// What the kernel and FRR of the node can do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Capabilities>,
     /// When the agent last looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
@@ -51,12 +54,43 @@ pub struct NodeNetworkStatusStatus {
     pub conditions: Conditions,
 }
 
+/// What the kernel and FRR of a node can do, found out before a config needs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Capabilities {
+    /// Release of the running kernel, such as `6.12.41`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_version: Option<String>,
+    /// Version of FRR: of the running daemons, or of those that would be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frr_version: Option<String>,
+    /// Kinds of links and filters that the kernel can make, by the names of `ip link` and `tc`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernel: Vec<String>,
+    /// What the node cannot do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingCapability>,
+}
+
+/// Something that a node cannot do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MissingCapability {
+    /// Kind of link or filter, or `frr`.
+    pub name: String,
+    /// Error of the attempt.
+    pub message: String,
+}
+
 /// An interface of a node. Its names are the node's own and need not be names that Selvedge would give.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeInterface {
     /// Its name, such as `bond0`.
     pub name: String,
+    /// Network namespace of the interface; absent for the host's. Uplinks of the router are in the router's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// Its MAC address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<MacAddress>,

@@ -450,7 +450,12 @@ fn node_network_status_is_full() {
                     "members": ["ens5f0np0", "ens5f1np1"], "addresses": ["10.0.0.1/24"],
                 },
                 {"name": "vlan.234", "state": "down", "type": "vlan", "parent": "bond0", "vlanID": 234},
+                {"name": "ens6", "namespace": "selvedge", "state": "up", "type": "physical"},
             ],
+            "capabilities": {
+                "kernelVersion": "6.12.41", "frrVersion": "10.3", "kernel": ["vrf", "vxlan"],
+                "missing": [{"name": "flower", "message": "No such file or directory"}],
+            },
             "routes": [{"destination": "0.0.0.0/0", "gateway": "192.168.1.1", "interface": "eth0", "table": "main"}],
             "lastUpdated": "2026-02-18T10:30:00Z", "conditions": conditions(),
         },

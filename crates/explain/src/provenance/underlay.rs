@@ -43,6 +43,9 @@ impl OnNode<'_> {
         if self.trace.sets(|settings| &settings.trunk) {
             draft.own(Trace::setting("spec.trunk"));
         }
+        if self.trace.sets(|settings| &settings.bgp.workload_cidrs) {
+            draft.own(Trace::setting("spec.bgp.workloadCIDRs"));
+        }
         vec![draft.build()]
     }
 

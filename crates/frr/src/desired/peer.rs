@@ -158,12 +158,8 @@ impl Build<'_> {
         let reference = reference?;
         let password = self.secrets.get(reference).cloned();
         if password.is_none() {
-            let SecretReference { name, namespace } = reference;
-            let (name, namespace) = (name.as_deref(), namespace.as_deref());
             let why = format!(
-                "the Secret {}/{} has not been read, or its key password is no BGP password",
-                namespace.unwrap_or("<operator's namespace>"),
-                name.unwrap_or("<no name>"),
+                "the Secret {reference} has not been read, or its key password is no BGP password"
             );
             self.refuse(&format_args!("{path}.passwordSecret"), why);
         }

@@ -14,7 +14,6 @@ use super::cache::{self, Cache};
 use super::packages::{self, Needed};
 use crate::Progress;
 use crate::process::{self, line, run};
-use crate::report;
 
 /// What a tree is made with. A change here makes new trees.
 const PROGRAMS: [Needed; 2] = [("debootstrap", "debootstrap"), ("patchelf", "patchelf")];
@@ -45,9 +44,9 @@ const MOUNT_POINTS: [&str; 6] = [
 /// A release of Debian, and with it a version of FRR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Release {
-    /// FRR 8.4, the oldest supported; for grammar checks.
+    /// FRR 8.4, the oldest supported; without a kernel of its own.
     Bookworm,
-    /// FRR 10.3, and user-mode-linux 6.12 as the fallback.
+    /// FRR 10.3, and user-mode-linux 6.12.
     Trixie,
     /// FRR 10.7, user-mode-linux 7.2 and containerd: what guests run.
     Forky,
@@ -141,6 +140,8 @@ pub enum Error {
 pub struct Tree {
     release: Release,
     root: PathBuf,
+    /// The tree that has the guest kernel: this one, or another.
+    kernel: PathBuf,
 }
 
 impl Tree {
@@ -152,19 +153,34 @@ impl Tree {
             Cache::of_user()?.entry(&format!("tree-{release}"), &recipe, |folder, place| {
                 make(release, folder, place, progress)
             })?;
-        Ok(Self { release, root })
+        let kernel = root.clone();
+        Ok(Self {
+            release,
+            root,
+            kernel,
+        })
     }
 
-    /// The tree that guests boot from: forky's, or trixie's where that cannot be had.
+    /// The tree of a release as guests boot it: one without a kernel gets that of the newest. There is no fallback: a test
+    /// names the version of FRR that it is about.
+    pub fn for_guests_of(release: Release, progress: Progress<'_>) -> Result<Self, Error> {
+        let tree = Self::prepare(release, progress)?;
+        match release {
+            Release::Trixie | Release::Forky => Ok(tree),
+            Release::Bookworm => {
+                let Self { kernel, .. } = Self::prepare(Release::Forky, progress)?;
+                // Places for the kernel's modules, and for what newer versions of FRR keep.
+                for place in ["usr/lib/modules", "var/lib/frr"] {
+                    create_dir(&tree.root.join(place))?;
+                }
+                Ok(Self { kernel, ..tree })
+            }
+        }
+    }
+
+    /// The tree that guests boot from, with the newest FRR.
     pub fn for_guests(progress: Progress<'_>) -> Result<Self, Error> {
-        Self::prepare(Release::Forky, progress).or_else(|error| {
-            progress(&format!(
-                "{}; falling back to {}",
-                report::chain(&error),
-                Release::Trixie
-            ));
-            Self::prepare(Release::Trixie, progress)
-        })
+        Self::for_guests_of(Release::Forky, progress)
     }
 
     /// Where the tree is.
@@ -179,7 +195,12 @@ impl Tree {
 
     /// The guest kernel, made runnable from outside the tree.
     pub fn kernel(&self) -> PathBuf {
-        self.root.join("lab/linux")
+        self.kernel.join("lab/linux")
+    }
+
+    /// The modules of the guest kernel.
+    pub fn modules(&self) -> PathBuf {
+        self.kernel.join("usr/lib/uml/modules")
     }
 
     /// Asks this version of FRR whether it takes a configuration: its complaints, none when it does.

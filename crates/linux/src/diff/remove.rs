@@ -8,7 +8,7 @@ use crate::{
     object::{Domain, LinkId, TABLE_LOCAL},
     observed::ObservedLink,
     owned::{self, Owner},
-    plan::Step,
+    plan::{LinkChange, Step},
 };
 
 impl Differ<'_> {
@@ -129,6 +129,31 @@ impl Differ<'_> {
         for name in moved(self, Domain::Host) {
             self.bring_back(&LinkId::host(&name));
             self.push(Step::ReleaseNic { name });
+        }
+    }
+
+    /// Gives NICs that are in the host again what they had there.
+    pub(super) fn nic_restore(&mut self) {
+        for (name, memory) in self.now.nic_memory.clone() {
+            let id = LinkId::host(&name);
+            let Some(nic) = self.now.links.get(&id) else {
+                continue;
+            };
+            if self.desired.nics.contains(&name) {
+                continue;
+            }
+            let alias = memory
+                .alias
+                .filter(|alias| nic.alias.as_ref() != Some(alias));
+            let mtu = (memory.mtu != nic.mtu).then_some(memory.mtu);
+            let changes = alias.map(LinkChange::Alias).into_iter();
+            for change in changes.chain(mtu.map(LinkChange::Mtu)) {
+                let id = id.clone();
+                self.push(Step::SetLink { id, change });
+            }
+            for route in memory.routes {
+                self.push(Step::RestoreRoute(route));
+            }
         }
     }
 

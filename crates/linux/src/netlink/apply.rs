@@ -8,7 +8,7 @@ use super::{
     read, route, rule, sysctl,
 };
 use crate::{
-    Domain, Filter, FilterId, LinkId, Step,
+    Domain, Filter, FilterId, HostRoute, LinkId, Step,
     desired::DesiredLink,
     object::{Family, Kind, Route},
     owned::{GROUP_MOVED, NAMESPACE_ALIAS, Owner},
@@ -160,6 +160,7 @@ impl Executor<'_> {
                     gone(route::delete(connection, id, route, device).await),
                 )
             }
+            Step::RestoreRoute(route) => self.restore_route(route).await,
             Step::AddRule(rule) => {
                 let connection = self.connection(rule.domain)?;
                 changed(rule.domain, rule::add(connection, rule).await)
@@ -177,6 +178,12 @@ impl Executor<'_> {
             Step::AddFilter { priority, filter } => self.add_filter(*priority, filter).await,
             Step::DeleteFilter { id, family } => self.delete_filter(id, *family).await,
         }
+    }
+
+    async fn restore_route(&mut self, route: &HostRoute) -> Result<(), Error> {
+        let device = self.index(&LinkId::host(&route.device)).await?;
+        let restored = route::restore(&self.kernel.host, route, device).await;
+        changed(Domain::Host, there(restored))
     }
 
     async fn set_sysctl(&self, id: &SysctlId, value: &str) -> Result<(), Error> {
@@ -339,6 +346,17 @@ const NOT_THERE: [i32; 4] = [2, 3, 19, 99];
 fn gone(result: Result<(), RequestError>) -> Result<(), RequestError> {
     match result {
         Err(error) if error.errno().is_some_and(|it| NOT_THERE.contains(&it)) => Ok(()),
+        result => result,
+    }
+}
+
+/// What the kernel says of a route that is there already.
+const EXISTS: i32 = 17;
+
+/// The result of giving something back: what another program has made again meanwhile is there.
+fn there(result: Result<(), RequestError>) -> Result<(), RequestError> {
+    match result {
+        Err(error) if error.errno() == Some(EXISTS) => Ok(()),
         result => result,
     }
 }

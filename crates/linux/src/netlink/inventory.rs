@@ -9,8 +9,9 @@ use netlink_packet_route::link::State;
 use super::{
     Connection, Error, Kernel, address, observe,
     read::{self, RawKind, RawLink},
+    route,
 };
-use crate::{Domain, LinkId, object::Kind, owned::Owner};
+use crate::{Domain, HostRoute, LinkId, object::Kind, owned::Owner};
 
 /// An interface of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,16 @@ pub(super) async fn interfaces(kernel: &Kernel) -> Result<Vec<Interface>, Error>
     Ok(interfaces)
 }
 
+pub(super) async fn host_routes(kernel: &Kernel) -> Result<Vec<HostRoute>, Error> {
+    let names = read::names(&links(&kernel.host).await?);
+    let routes = route::dump_host(&kernel.host, &names).await;
+    routes.map_err(|source| Error::Read {
+        what: "routes",
+        domain: Domain::Host,
+        source,
+    })
+}
+
 async fn links(connection: &Connection) -> Result<Vec<RawLink>, Error> {
     let failed = |source| Error::Read {
         what: "links",
@@ -85,7 +96,11 @@ async fn domain(
     for (index, address) in address::dump(connection).await.map_err(failed)? {
         addresses.entry(index).or_default().insert(address);
     }
-    let shown = own.iter().filter(|link| !is_pod_end(domain, link));
+    let none = BTreeSet::new();
+    let shown = own.iter().filter(|link| {
+        let addresses = addresses.get(&link.index).unwrap_or(&none);
+        !is_pod_end(domain, link, addresses)
+    });
     let interface = |raw: &RawLink| Interface {
         id: LinkId {
             domain,
@@ -111,10 +126,18 @@ async fn domain(
     Ok(shown.map(interface).collect())
 }
 
-/// Whether a link is the host's end of a pod: a veth of somebody else whose other end is in another namespace.
-fn is_pod_end(domain: Domain, link: &RawLink) -> bool {
+/// Whether a link is the host's end of a pod: a veth that Selvedge did not make, whose other end is in another namespace.
+///
+/// A node that is itself a container has such a link for its NIC. That one is in a network; the end of a pod has no address,
+/// or one of its own for the pod to use as a gateway.
+fn is_pod_end(domain: Domain, link: &RawLink, addresses: &BTreeSet<IpNet>) -> bool {
+    let in_network = addresses
+        .iter()
+        .filter(|address| !crate::owned::is_automatic(address))
+        .any(|address| address.prefix_len() < address.max_prefix_len());
     domain == Domain::Host
         && matches!(link.kind, RawKind::Veth)
         && link.owner == Owner::Foreign
         && link.link_elsewhere
+        && !in_network
 }

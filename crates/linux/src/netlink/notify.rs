@@ -21,7 +21,7 @@ use crate::{Domain, owned::Owner};
 /// Multicast groups as bits: links, IPv4 addresses, IPv4 routes, IPv4 rules, IPv6 addresses, IPv6 routes, traffic control, IPv6 rules.
 const GROUPS: u32 = 1 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 3 | 1 << 18;
 
-/// A standing order to be told of changes. It ends with this value.
+/// Announcements of changes, until this value is dropped.
 #[derive(Debug)]
 pub struct Changes {
     notify: Arc<Notify>,
@@ -44,7 +44,16 @@ impl Drop for Changes {
 }
 
 impl Kernel {
-    /// Asks to be told of changes in both namespaces, as far as they exist now.
+    /// Announces every change in the host's namespace, also of links, addresses and routes that are not ours.
+    pub fn changes_of_host(&self) -> Result<Changes, Error> {
+        let socket = open().map_err(Error::OpenHost)?;
+        let notify = Arc::new(Notify::new());
+        let listen = listen(socket, |_| true, Arc::clone(&notify));
+        let tasks = vec![tokio::spawn(listen)];
+        Ok(Changes { notify, tasks })
+    }
+
+    /// Announces changes in both namespaces, as far as they exist now and concern what is ours.
     pub async fn changes(&self) -> Result<Changes, Error> {
         let notify = Arc::new(Notify::new());
         let mut tasks = Vec::new();
@@ -65,7 +74,8 @@ impl Kernel {
                 open()
             });
             let socket = socket.await.and_then(|socket| socket).map_err(failed)?;
-            tasks.push(tokio::spawn(listen(socket, domain, Arc::clone(&notify))));
+            let concerns = move |bytes: &[u8]| concerns_us(bytes, domain);
+            tasks.push(tokio::spawn(listen(socket, concerns, Arc::clone(&notify))));
         }
         Ok(Changes { notify, tasks })
     }
@@ -77,11 +87,11 @@ fn open() -> io::Result<TokioSocket> {
     Ok(socket)
 }
 
-async fn listen(socket: TokioSocket, domain: Domain, notify: Arc<Notify>) {
+async fn listen(socket: TokioSocket, concerns: impl Fn(&[u8]) -> bool, notify: Arc<Notify>) {
     loop {
         match socket.recv_from_full().await {
             Ok((bytes, _)) => {
-                if concerns_us(&bytes, domain) {
+                if concerns(&bytes) {
                     notify.notify_one();
                 }
             }

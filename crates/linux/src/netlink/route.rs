@@ -1,16 +1,20 @@
-//! Routes of our protocol.
+//! Routes of our protocol, and those of the host that go with a NIC.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netlink_packet_route::{
     AddressFamily, RouteNetlinkMessage,
-    route::{RouteAddress, RouteAttribute, RouteMessage, RouteProtocol, RouteType},
+    route::{
+        RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteNextHop, RouteNextHopFlags,
+        RouteProtocol, RouteScope, RouteType, RouteVia,
+    },
 };
 use rtnetlink::packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 
 use super::{Connection, RequestError, address::family};
 use crate::{
+    HostRoute,
     object::{Route, RouteId},
     owned::PROTOCOL,
 };
@@ -48,13 +52,62 @@ fn read(
     if u8::from(message.header.protocol) != PROTOCOL {
         return None;
     }
+    let Attributes {
+        prefix,
+        table,
+        metric,
+        hops,
+        ..
+    } = attributes(&message, names)?;
+    let hop = hops.into_iter().next();
+    let route = match message.header.kind {
+        RouteType::Unreachable => Route::Unreachable,
+        RouteType::BlackHole => Route::Blackhole,
+        _ => {
+            let Hop {
+                gateway, device, ..
+            } = hop?;
+            Route::Via {
+                gateway: gateway?,
+                device,
+            }
+        }
+    };
+    let id = RouteId {
+        domain: connection.domain,
+        table,
+        prefix,
+        metric,
+    };
+    Some((id, route))
+}
+
+/// What the attributes of a route say.
+struct Attributes {
+    prefix: IpNet,
+    table: u32,
+    metric: u32,
+    source: Option<IpAddr>,
+    /// The ways it takes, as far as their devices have names.
+    hops: Vec<Hop>,
+}
+
+/// One of the ways that a route takes.
+struct Hop {
+    gateway: Option<IpAddr>,
+    device: String,
+    on_link: bool,
+}
+
+fn attributes(message: &RouteMessage, names: &BTreeMap<u32, String>) -> Option<Attributes> {
     let mut table = u32::from(message.header.table);
     let mut prefix = match message.header.address_family {
         AddressFamily::Inet => IpNet::V4(Ipv4Net::default()),
         _ => IpNet::V6(Ipv6Net::default()),
     };
-    let mut metric = 0;
+    let (mut metric, mut source) = (0, None);
     let (mut gateway, mut device) = (None, None);
+    let mut hops = Vec::new();
     for attribute in &message.attributes {
         match attribute {
             RouteAttribute::Table(id) => table = *id,
@@ -64,25 +117,132 @@ fn read(
                 prefix = IpNet::new(address(destination)?, length).ok()?;
             }
             RouteAttribute::Gateway(via) => gateway = address(via),
+            RouteAttribute::Via(RouteVia::Inet6(via)) => gateway = Some(IpAddr::V6(*via)),
+            RouteAttribute::PrefSource(from) => source = address(from),
             RouteAttribute::Oif(index) => device = names.get(index).cloned(),
+            RouteAttribute::MultiPath(paths) => {
+                hops.extend(paths.iter().filter_map(|path| hop(path, names)));
+            }
             _ => {}
         }
     }
-    let route = match message.header.kind {
-        RouteType::Unreachable => Route::Unreachable,
-        RouteType::BlackHole => Route::Blackhole,
-        _ => Route::Via {
-            gateway: gateway?,
-            device: device?,
-        },
-    };
-    let id = RouteId {
-        domain: connection.domain,
-        table,
+    hops.extend(device.map(|device| Hop {
+        gateway,
+        device,
+        on_link: message.header.flags.contains(RouteFlags::Onlink),
+    }));
+    Some(Attributes {
         prefix,
+        table,
         metric,
+        source,
+        hops,
+    })
+}
+
+fn hop(path: &RouteNextHop, names: &BTreeMap<u32, String>) -> Option<Hop> {
+    let gateway = path
+        .attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            RouteAttribute::Gateway(via) => address(via),
+            RouteAttribute::Via(RouteVia::Inet6(via)) => Some(IpAddr::V6(*via)),
+            _ => None,
+        });
+    Some(Hop {
+        gateway,
+        device: names.get(&path.interface_index)?.clone(),
+        on_link: path.flags.contains(RouteNextHopFlags::Onlink),
+    })
+}
+
+/// The unicast routes of the host, of any protocol. A route that takes several ways is one for each.
+pub(super) async fn dump_host(
+    connection: &Connection,
+    names: &BTreeMap<u32, String>,
+) -> Result<Vec<HostRoute>, RequestError> {
+    let mut routes = Vec::new();
+    for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+        let mut request = RouteMessage::default();
+        request.header.address_family = family;
+        let objects = connection
+            .dump(RouteNetlinkMessage::GetRoute(request))
+            .await?;
+        routes.extend(objects.iter().flat_map(|object| host(object, names)));
+    }
+    routes.sort();
+    Ok(routes)
+}
+
+fn host(object: &RouteNetlinkMessage, names: &BTreeMap<u32, String>) -> Vec<HostRoute> {
+    let RouteNetlinkMessage::NewRoute(message) = object else {
+        return Vec::new();
     };
-    Some((id, route))
+    let read = attributes(message, names).filter(|it| {
+        message.header.kind == RouteType::Unicast && it.table != crate::object::TABLE_LOCAL
+    });
+    let Some(read) = read else { return Vec::new() };
+    let route = |hop: Hop| HostRoute {
+        gateway: hop.gateway,
+        destination: read.prefix,
+        device: hop.device,
+        table: read.table,
+        metric: read.metric,
+        protocol: message.header.protocol.into(),
+        source: read.source,
+        on_link: hop.on_link,
+    };
+    read.hops.into_iter().map(route).collect()
+}
+
+/// Makes a route of the host again, as it was.
+pub(super) async fn restore(
+    connection: &Connection,
+    route: &HostRoute,
+    device: u32,
+) -> Result<(), RequestError> {
+    let mut message = RouteMessage::default();
+    message.header.address_family = family(route.destination.addr());
+    message.header.destination_prefix_length = route.destination.prefix_len();
+    message.header.protocol = RouteProtocol::from(route.protocol);
+    message.header.table = u8::try_from(route.table).unwrap_or_default();
+    message.header.kind = RouteType::Unicast;
+    message.header.scope = match route.gateway {
+        Some(_) => RouteScope::Universe,
+        None => RouteScope::Link,
+    };
+    if route.on_link {
+        message.header.flags = RouteFlags::Onlink;
+    }
+    message.attributes = vec![
+        RouteAttribute::Table(route.table),
+        RouteAttribute::Priority(route.metric),
+        RouteAttribute::Oif(device),
+    ];
+    if route.destination.prefix_len() > 0 {
+        let destination = RouteAttribute::Destination(value(route.destination.addr()));
+        message.attributes.push(destination);
+    }
+    let gateway = route
+        .gateway
+        .map(|gateway| match (route.destination, gateway) {
+            (IpNet::V4(_), IpAddr::V6(via)) => RouteAttribute::Via(RouteVia::Inet6(via)),
+            (_, gateway) => RouteAttribute::Gateway(value(gateway)),
+        });
+    message.attributes.extend(gateway);
+    let source = route
+        .source
+        .map(|source| RouteAttribute::PrefSource(value(source)));
+    message.attributes.extend(source);
+    let request = RouteNetlinkMessage::NewRoute(message);
+    connection.change(request, NLM_F_CREATE | NLM_F_EXCL).await
+}
+
+fn value(address: IpAddr) -> RouteAddress {
+    match address {
+        IpAddr::V4(address) => RouteAddress::Inet(address),
+        IpAddr::V6(address) => RouteAddress::Inet6(address),
+    }
 }
 
 fn address(address: &RouteAddress) -> Option<IpAddr> {
@@ -116,10 +276,6 @@ pub(super) async fn delete(
 }
 
 fn message(id: &RouteId, route: &Route, device: Option<u32>) -> RouteMessage {
-    let value = |address: IpAddr| match address {
-        IpAddr::V4(address) => RouteAddress::Inet(address),
-        IpAddr::V6(address) => RouteAddress::Inet6(address),
-    };
     let mut message = RouteMessage::default();
     message.header.address_family = family(id.prefix.addr());
     message.header.destination_prefix_length = id.prefix.prefix_len();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{base, desired_of, fabric_vrf, host, layer2, parse, plan, settle, texts};
 use crate::{
-    Conflict, Desired, Disruption, LinkId, Observed, ObservedLink, Unsupported,
+    Conflict, Desired, Disruption, LinkId, Observed, ObservedLink, Step, Unsupported,
     desired::desired,
     diff::diff,
     model::apply_to_model,
@@ -255,7 +255,7 @@ fn a_namespace_of_somebody_else_is_used_and_left_standing() {
     let mut now = host();
     apply_to_model(
         &mut now,
-        &crate::Step::CreateNamespace {
+        &Step::CreateNamespace {
             name: "selvedge".into(),
         },
     )

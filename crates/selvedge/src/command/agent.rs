@@ -1,12 +1,16 @@
 //! `selvedge agent`
 
+mod manifests;
+
 use std::{path::Path, sync::Arc};
 
-use agent::{Connect, Options, Paths};
+use agent::{Connect, Options, Paths, Source, machine::Told};
 use anyhow::Context;
 use api::tcaas::{NodeNetworkConfig, NodeNetworkConfigSpec};
 use compiler::names::ROUTER_NAMESPACE;
+use tokio::sync::mpsc;
 
+use self::manifests::Manifests;
 use crate::{
     args::{Agent, AgentCommand, Places},
     output::{self, Verdict},
@@ -23,27 +27,46 @@ pub(super) fn run(args: &Agent) -> anyhow::Result<Verdict> {
     let node = args.node.as_deref().context("--node is needed")?;
     crate::telemetry::init();
     super::runtime()?.block_on(async {
-        let cluster = args.cluster.clone();
-        let connect: Connect = Arc::new(move || {
-            let cluster = cluster.clone();
-            Box::pin(async move {
-                let config = super::configuration(&cluster).await;
-                config.map_err(|error| format!("{error:#}"))
-            })
-        });
+        let source = if args.manifests.is_empty() {
+            Source::Cluster(connect(args))
+        } else {
+            Source::Files(manifests(args, node))
+        };
         let options = Options {
             node: node.to_owned(),
             paths: paths(&args.places),
             namespace: ROUTER_NAMESPACE.to_owned(),
             secrets_namespace: args.secrets_namespace.clone(),
             report_only: args.report_unmanaged_lines,
+            startup_taints: args.startup_taints.clone(),
+            listen: args.listen.0,
         };
         tracing::info!(version = env!("CARGO_PKG_VERSION"), node, "agent starts");
-        agent::run(connect, options, super::stop_signal()?)
+        agent::run(source, options, super::stop_signal()?)
             .await
             .map_err(anyhow::Error::from)
     })?;
     Ok(Verdict::Fine)
+}
+
+fn connect(args: &Agent) -> Connect {
+    let cluster = args.cluster.clone();
+    Arc::new(move || {
+        let cluster = cluster.clone();
+        Box::pin(async move {
+            let config = super::configuration(&cluster).await;
+            config.map_err(|error| format!("{error:#}"))
+        })
+    })
+}
+
+/// Starts to watch files; their configs come out of the channel.
+fn manifests(args: &Agent, node: &str) -> mpsc::Receiver<Told> {
+    let state = args.places.state_directory.clone();
+    let manifests = Manifests::new(&args.manifests, node, &args.secrets_namespace, state);
+    let (tell, told) = mpsc::channel(1);
+    tokio::spawn(manifests.watch(tell));
+    told
 }
 
 fn paths(places: &Places) -> Paths {

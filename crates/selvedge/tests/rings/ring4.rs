@@ -5,11 +5,14 @@ use std::time::Duration;
 use lab::{
     fabric::{Builder, Fabric},
     host::Output,
-    parts::{self, Tree},
+    parts::{self, Release, Tree},
 };
 use serde_json::{Value, json};
 
-use crate::support::{SELVEDGE, progress, repository, selvedge};
+use crate::{
+    ring4_safety::plugged,
+    support::{SELVEDGE, progress, repository, selvedge},
+};
 
 /// A node that is plugged into a leaf, without any cluster.
 pub(crate) struct Node {
@@ -18,17 +21,22 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn start() -> anyhow::Result<Self> {
-        Self::start_with(|plan| plan)
+        Self::start_with(Release::Forky, |plan| plan)
+    }
+
+    /// A node with the FRR of a release of Debian.
+    fn start_on(release: Release) -> anyhow::Result<Self> {
+        Self::start_with(release, |plan| plan)
     }
 
     /// A node that can lose its power alone.
     pub(crate) fn start_in_a_guest_of_its_own() -> anyhow::Result<Self> {
-        Self::start_with(Builder::guest_per_node)
+        Self::start_with(Release::Forky, Builder::guest_per_node)
     }
 
-    fn start_with(more: impl FnOnce(Builder) -> Builder) -> anyhow::Result<Self> {
+    fn start_with(release: Release, more: impl FnOnce(Builder) -> Builder) -> anyhow::Result<Self> {
         parts::prepare_machine(&progress)?;
-        let tree = Tree::for_guests(&progress)?;
+        let tree = Tree::for_guests_of(release, &progress)?;
         let plan = Fabric::builder()
             .leaf("leaf1", 64512)
             .node("worker-3", &["leaf1"]);
@@ -106,6 +114,31 @@ pub(crate) fn config(without: &[&str]) -> anyhow::Result<Value> {
     // The example's neighbor is not the lab's leaf: sessions are for the tests that are about them.
     config["spec"]["health"] = json!({"sessions": false, "confirmDeadline": "5s"});
     Ok(config)
+}
+
+#[test]
+fn every_supported_version_of_frr_is_configured_by_least_change() -> anyhow::Result<()> {
+    for release in Release::ALL {
+        let node = Node::start_on(release)?;
+        let version = node.script("/usr/lib/frr/bgpd -v | head -1")?;
+        let is_it = version.contains(&format!("version {}", release.frr_version()));
+        assert!(is_it, "{release} has {version}");
+        let (mut all, mut less) = (
+            plugged(&node.fabric, &[])?,
+            plugged(&node.fabric, &["shop"])?,
+        );
+        // A leaf of FRR 10.3 with BFD opens no session to a node without.
+        for config in [&mut all, &mut less] {
+            config["spec"]["underlay"]["neighbors"][0]["bfd"] = json!({});
+        }
+        for (what, config) in [("first", &less), ("more", &all), ("less", &less)] {
+            eprintln!("{}: {what}: {}", version.trim(), node.becomes(config)?);
+        }
+        let session = node.fabric.frr_json("leaf1", "show bgp summary json")?;
+        let session = session["ipv4Unicast"]["peers"].to_string();
+        assert!(session.contains("Established"), "{release}: {session}");
+    }
+    Ok(())
 }
 
 #[test]

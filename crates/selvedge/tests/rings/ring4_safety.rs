@@ -10,7 +10,7 @@ use crate::ring4::{Node, config};
 
 /// How long a restore may take in a guest.
 const PATIENCE: Duration = Duration::from_mins(1);
-const NODE: &str = "worker-3";
+pub(crate) const NODE: &str = "worker-3";
 
 /// The example's config, plugged into the lab's leaf, so that its session comes up.
 pub(crate) fn plugged(fabric: &Fabric, without: &[&str]) -> anyhow::Result<Value> {
@@ -57,7 +57,7 @@ fn preview(node: &Node, config: &Value) -> anyhow::Result<String> {
 }
 
 /// Waits until the node has exactly this config.
-fn is_at(node: &Node, config: &Value) -> anyhow::Result<()> {
+pub(crate) fn is_at(node: &Node, config: &Value) -> anyhow::Result<()> {
     let mut last = String::new();
     let there = Fabric::eventually(PATIENCE, || {
         last = preview(node, config).unwrap_or_else(|error| format!("{error:#}"));
@@ -176,6 +176,7 @@ fn an_agent_killed_anywhere_in_a_change_leaves_a_node_that_returns_by_itself() -
 fn an_unhealthy_config_is_taken_back_in_time_and_a_healthy_one_is_kept() -> anyhow::Result<()> {
     let node = Node::start()?;
     let good = plugged(&node.fabric, &[])?;
+    give_the_nic_a_life_of_its_own(&node)?;
     node.apply(&good)?.ok()?;
 
     let mut dead = good.clone();
@@ -289,8 +290,36 @@ fn nobody_else_is_let_in(node: &Node, good: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What the host knows of the uplink besides its addresses.
+const OF_THE_NIC: &str =
+    "ip route show 198.18.1.0/24; ip route show 198.18.2.0/24; ip -6 route show 2001:db8:77::/48
+    cat /sys/class/net/eth1/ifalias /sys/class/net/eth1/mtu";
+
+fn give_the_nic_a_life_of_its_own(node: &Node) -> anyhow::Result<()> {
+    let link = node.fabric.link(NODE, "leaf1")?;
+    let (_, far) = link.seen_from(NODE).expect("the link has two ends");
+    node.script(&format!(
+        "ip link set eth1 alias 'uplink to leaf1' mtu 8900
+        ip route add 198.18.1.0/24 via {} metric 7; ip route add 198.18.2.0/24 dev eth1 proto static
+        ip -6 route add 2001:db8:77::/48 via {} metric 9",
+        far.ipv4.addr(),
+        far.ipv6.addr(),
+    ))?;
+    let known = node.script(OF_THE_NIC)?;
+    assert_eq!(known.lines().count(), 5, "{known}");
+    node.script(&format!("{{ {OF_THE_NIC}; }} > /run/of-the-nic"))?;
+    Ok(())
+}
+
 fn a_node_is_given_back(node: &Node) -> anyhow::Result<()> {
+    let gone = node.script("ip route; ip -6 route")?;
+    assert!(!gone.contains("198.18.1.0"), "{gone}");
     node.script("/share/selvedge agent cleanup")?;
+    let (before, after) = (
+        node.script("cat /run/of-the-nic")?,
+        node.script(OF_THE_NIC)?,
+    );
+    assert_eq!(after, before, "the NIC is back with all it had");
     assert_eq!(node.daemons()?, "");
     let left = node.script(
         "ip netns list; ls /var/lib/selvedge; ip -br link | grep -E 'hbn|l2\\.' || true; ip -br address show eth1",
@@ -300,6 +329,17 @@ fn a_node_is_given_back(node: &Node) -> anyhow::Result<()> {
     assert!(left.contains(&near.ipv4.to_string()), "{left}");
     assert_eq!(left.trim().lines().count(), 1, "{left}");
     Ok(())
+}
+
+/// How many milliseconds pass from a breaking command until another succeeds again.
+pub(crate) fn repair_time(fabric: &Fabric, breaking: &str, whole: &str) -> anyhow::Result<u64> {
+    let script = format!(
+        "{breaking}
+start=$(date +%s%N)
+until {whole} > /dev/null 2>&1; do [ $(( $(date +%s%N) - start )) -lt 20000000000 ]; done
+echo $(( ($(date +%s%N) - start) / 1000000 ))"
+    );
+    Ok(fabric.at(NODE)?.script(&script)?.trim().parse()?)
 }
 
 #[test]
@@ -313,6 +353,8 @@ fn drift_is_repaired_as_it_happens_and_a_dead_daemon_comes_back() -> anyhow::Res
 
     let link = node.fabric.link(NODE, "leaf1")?;
     let (_, far) = link.seen_from(NODE).expect("the link has two ends");
+    // A guest is one emulated CPU and shares the machine with other tests: once, it may be busy.
+    let mut second_chance = Some(());
     let shutdown = format!(
         "vtysh -N router -c 'configure terminal' -c 'router bgp 64514' -c 'neighbor {} shutdown'",
         far.ipv4.addr()
@@ -339,17 +381,15 @@ fn drift_is_repaired_as_it_happens_and_a_dead_daemon_comes_back() -> anyhow::Res
             "ip -n selvedge rule | grep 32765",
         ),
     ] {
-        let script = format!(
-            "{breaking}
-start=$(date +%s%N)
-until {whole} > /dev/null 2>&1; do [ $(( $(date +%s%N) - start )) -lt 20000000000 ]; done
-echo $(( ($(date +%s%N) - start) / 1000000 ))"
-        );
-        let milliseconds: u64 = node.script(&script)?.trim().parse()?;
+        let mut milliseconds = repair_time(&node.fabric, breaking, whole)?;
         eprintln!("{what} repaired after {milliseconds} ms");
-        // A guest is one emulated CPU, several times slower than a node, and shares the machine with other tests.
-        assert!(milliseconds <= 3000, "{what}: {milliseconds} ms");
         is_at(&node, &good)?;
+        if milliseconds > 1000 && second_chance.take().is_some() {
+            milliseconds = repair_time(&node.fabric, breaking, whole)?;
+            eprintln!("{what} repaired after {milliseconds} ms the second time");
+            is_at(&node, &good)?;
+        }
+        assert!(milliseconds <= 1000, "{what}: {milliseconds} ms");
     }
 
     let resident = node.script("awk '/VmRSS/ {print $2}' /proc/$(pidof -s selvedge)/status")?;
@@ -391,7 +431,7 @@ fn a_node_that_lost_its_power_has_its_confirmed_config_before_there_is_an_api_se
         .context("the power went before the trial was over")?;
 
     let start = Instant::now();
-    let agent = agent_in_a_group_of_its_own(&node)?;
+    let agent = agent_in_a_group_of_its_own(&node.fabric)?;
     is_at(&node, &good).with_context(|| format!("the agent says: {}", agent.stderr()))?;
     eprintln!(
         "as confirmed {:.1} s after the agent started",
@@ -418,8 +458,8 @@ fn a_node_that_lost_its_power_has_its_confirmed_config_before_there_is_an_api_se
 }
 
 /// An agent without an API server, in a control group that holds nothing else.
-fn agent_in_a_group_of_its_own(node: &Node) -> anyhow::Result<Running> {
-    let space = node.fabric.at(NODE)?;
+pub(crate) fn agent_in_a_group_of_its_own(fabric: &Fabric) -> anyhow::Result<Running> {
+    let space = fabric.at(NODE)?;
     space.write("/run/kubeconfig", "no kubeconfig at all")?;
     let script = format!(
         "mount -t cgroup2 cgroup2 /sys/fs/cgroup

@@ -13,21 +13,25 @@ use serde_json::{Value, json};
 
 use crate::{
     ring4_safety::plugged,
-    support::{SELVEDGE, install_crds, progress},
+    support::{SELVEDGE, agent_role, install_crds, progress},
 };
 
-const NODE: &str = "worker-3";
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const NODE: &str = "worker-3";
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// Taints of the Node when the agent starts: that of Selvedge, and another.
+const TAINTS: &str =
+    "[{key: selvedge.dev/not-ready, effect: NoSchedule}, {key: other, effect: NoSchedule}]";
 /// What a config is given to be confirmed.
 const DEADLINE: Duration = Duration::from_secs(8);
 
-struct World {
-    plane: ControlPlane,
-    fabric: Fabric,
+/// A node behind a leaf, in a cluster without an operator: the test itself writes the node's config.
+pub(crate) struct World {
+    pub(crate) plane: ControlPlane,
+    pub(crate) fabric: Fabric,
 }
 
 impl World {
-    fn start() -> anyhow::Result<Self> {
+    pub(crate) fn start() -> anyhow::Result<Self> {
         parts::prepare_machine(&progress)?;
         let tree = Tree::for_guests(&progress)?;
         let kubernetes = Kubernetes::prepare(&progress)?;
@@ -36,21 +40,26 @@ impl World {
             .node(NODE, &["leaf1"])
             .start(&tree, &progress)?;
         let plane = ControlPlane::builder(&kubernetes)
-            .user(User::new("agent", &["system:masters"]))
+            .user(User::new("agent", &[]))
             .inside(fabric.namespace(), fabric.control_plane_address())
             .start()?;
         install_crds(&plane)?;
+        let role = agent_role(NODE, "agent", &["leaf", "other"]);
+        let node = format!(
+            "{{apiVersion: v1, kind: Node, metadata: {{name: {NODE}}}, spec: {{taints: {TAINTS}}}}}"
+        );
+        plane.kubectl(&["apply", "-f", "-"], &format!("{node}\n---{role}"))?;
         fabric.hand_in(SELVEDGE.as_ref())?;
         Ok(Self { plane, fabric })
     }
 
-    fn tell(&self, config: &Value) -> anyhow::Result<()> {
+    pub(crate) fn tell(&self, config: &Value) -> anyhow::Result<()> {
         self.plane
             .kubectl(&["apply", "-f", "-"], &config.to_string())?;
         Ok(())
     }
 
-    fn status(&self) -> anyhow::Result<Value> {
+    pub(crate) fn status(&self) -> anyhow::Result<Value> {
         let text = self
             .plane
             .kubectl(&["get", "nodenetworkconfig", NODE, "--output=json"], "")?;
@@ -59,7 +68,7 @@ impl World {
     }
 
     /// Waits until the node has answered this revision in this way.
-    fn answered(&self, revision: &str, how: &str) -> anyhow::Result<Value> {
+    pub(crate) fn answered(&self, revision: &str, how: &str) -> anyhow::Result<Value> {
         let mut last = Value::Null;
         let answer = Fabric::eventually(PATIENCE, || {
             last = self.status().ok()?;
@@ -69,39 +78,53 @@ impl World {
         answer.with_context(|| format!("the node says {last}"))
     }
 
-    /// Whether a packet to the API server would leave the node.
-    fn has_a_way_out(&self) -> anyhow::Result<bool> {
-        let address = self.fabric.control_plane_address();
-        let route = self
+    /// The config that the node runs in these tests, with the agent that keeps it there.
+    pub(crate) fn confirmed(&self) -> anyhow::Result<(Value, Running)> {
+        let mut good = plugged(&self.fabric, &[])?;
+        good["metadata"] = json!({"name": NODE});
+        good["spec"]["revision"] = "good".into();
+        good["spec"]["health"] = json!({"confirmDeadline": format!("{}s", DEADLINE.as_secs())});
+        self.tell(&good)?;
+        let kubeconfig = self.fabric.hand_in(&self.plane.kubeconfig("agent")?)?;
+        let agent = self.fabric.at(NODE)?.start(&[
+            "/share/selvedge",
+            "agent",
+            "--node",
+            NODE,
+            "--kubeconfig",
+            &kubeconfig,
+        ])?;
+        let status = self
+            .answered("good", "provisioned")
+            .with_context(|| agent.stderr())?;
+        assert_eq!(status["confirmedRevision"], "good");
+        assert_eq!(status["runningRevision"], "good");
+        Ok((good, agent))
+    }
+
+    /// Whether packets pass between the API server's machine and the node: a connection is answered, if only by a refusal.
+    fn packets_pass(&self) -> anyhow::Result<bool> {
+        let address = self.fabric.management_address(NODE)?;
+        let refused = |error: lab::namespace::Error| {
+            let lab::namespace::Error::Connect { source, .. } = &error else {
+                return Err(error);
+            };
+            Ok(source.kind() == std::io::ErrorKind::ConnectionRefused)
+        };
+        let patience = Duration::from_millis(300);
+        let attempt = self
             .fabric
-            .at(NODE)?
-            .script(&format!("ip route get {address}"))?;
-        Ok(!route.starts_with("local"))
+            .namespace()
+            .connect((address, 9).into(), patience);
+        Ok(attempt.map(|_open| true).or_else(refused)?)
     }
 }
 
 #[test]
 fn a_change_that_takes_the_api_server_away_is_taken_back_without_it() -> anyhow::Result<()> {
     let world = World::start()?;
-    let mut good = plugged(&world.fabric, &[])?;
-    good["metadata"] = json!({"name": NODE});
-    good["spec"]["revision"] = "good".into();
-    good["spec"]["health"] = json!({"confirmDeadline": format!("{}s", DEADLINE.as_secs())});
-    world.tell(&good)?;
-    let kubeconfig = world.fabric.hand_in(&world.plane.kubeconfig("agent")?)?;
-    let agent = world.fabric.at(NODE)?.start(&[
-        "/share/selvedge",
-        "agent",
-        "--node",
-        NODE,
-        "--kubeconfig",
-        &kubeconfig,
-    ])?;
-    let status = world
-        .answered("good", "provisioned")
-        .with_context(|| agent.stderr())?;
-    assert_eq!(status["confirmedRevision"], "good");
-    assert_eq!(status["runningRevision"], "good");
+    let (good, agent) = world.confirmed()?;
+    assert!(world.packets_pass()?, "packets pass before the change");
 
     // The address of the API server, on the node itself.
     let mut cut = good.clone();
@@ -110,9 +133,9 @@ fn a_change_that_takes_the_api_server_away_is_taken_back_without_it() -> anyhow:
     cut["spec"]["hostLoopbacks"]["bgp.01234567"] = json!({"addresses": [address]});
     let start = Instant::now();
     world.tell(&cut)?;
-    let gone = Fabric::eventually(PATIENCE, || world.has_a_way_out().ok().filter(|out| !out));
+    let gone = Fabric::eventually(PATIENCE, || world.packets_pass().ok().filter(|pass| !pass));
     assert!(gone.is_some(), "the node was never cut off");
-    let back = Fabric::eventually(PATIENCE, || world.has_a_way_out().ok().filter(|out| *out));
+    let back = Fabric::eventually(PATIENCE, || world.packets_pass().ok().filter(|pass| *pass));
     let took = start.elapsed();
     assert!(back.is_some(), "{}", agent.stderr());
     eprintln!("back after {:.1} s", took.as_secs_f64());
@@ -133,13 +156,14 @@ fn a_change_that_takes_the_api_server_away_is_taken_back_without_it() -> anyhow:
     let status = world.answered("harmless", "provisioned")?;
     assert_eq!(status["confirmedRevision"], "harmless");
     a_newer_contract_is_answered(&world, &harmless)?;
-    a_session_with_a_password_comes_back_without_the_api_server(world, &good, &agent)
+    a_session_with_a_password_comes_back_without_the_api_server(world, &good, &cut, &agent)
 }
 
 /// The password is read from its Secret once; after that the node does not need the API server for it, nor shows it.
 fn a_session_with_a_password_comes_back_without_the_api_server(
     world: World,
     good: &Value,
+    cut: &Value,
     agent: &Running,
 ) -> anyhow::Result<()> {
     let mut secured = good.clone();
@@ -195,6 +219,28 @@ fn a_session_with_a_password_comes_back_without_the_api_server(
         (text.contains("password hunter2") && peer["state"] == "Established").then_some(())
     });
     assert!(protected.is_some(), "{}", again.stderr());
+
+    // The change that took the API server away is confirmed where health is measured elsewhere: without a cluster, the
+    // uplink session decides.
+    again.signal(lab::host::Signal::TERM);
+    node.script("flock --timeout 30 /run/selvedge/agent.lock true")?;
+    let mut elsewhere = cut.clone();
+    elsewhere["spec"]["underlay"] = secured["spec"]["underlay"].clone();
+    elsewhere["spec"]["underlay"]["neighbors"][0]["passwordSecret"].take();
+    elsewhere["spec"]["health"]["confirmDeadline"] = "40s".into();
+    fabric.at("leaf1")?.script(&format!(
+        "vtysh -N router -c 'configure terminal' -c 'router bgp 64512' -c 'no neighbor {} password hunter2'",
+        near.ipv4.addr()
+    ))?;
+    node.write("/run/config.json", &elsewhere.to_string())?;
+    let said = node.output(
+        &["/share/selvedge", "agent", "--config", "/run/config.json"],
+        "",
+    )?;
+    assert_eq!(said.status, 0, "{}", said.stderr);
+    let address = fabric.control_plane_address();
+    let route = node.script(&format!("ip route get {address}"))?;
+    assert!(route.starts_with("local"), "{route}");
     Ok(())
 }
 

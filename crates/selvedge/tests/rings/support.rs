@@ -10,6 +10,11 @@ use lab::{control_plane::ControlPlane, namespace::Namespace};
 /// The program under test.
 pub(crate) const SELVEDGE: &str = env!("CARGO_BIN_EXE_selvedge");
 
+/// The program that nodes run: the one under test, or another build of it, for measurements.
+pub(crate) fn program() -> std::path::PathBuf {
+    std::env::var_os("SELVEDGE_PROGRAM").map_or_else(|| SELVEDGE.into(), Into::into)
+}
+
 /// Progress of the parts, shown with `--nocapture` and with failures.
 pub(crate) fn progress(line: &str) {
     eprintln!("{line}");
@@ -48,6 +53,41 @@ pub(crate) fn install_crds(plane: &ControlPlane) -> anyhow::Result<()> {
         "",
     )?;
     Ok(())
+}
+
+/// What the agent of a node may do, and no more: its own objects, and Secrets of these names in the namespace default.
+pub(crate) fn agent_role(node: &str, user: &str, secrets: &[&str]) -> String {
+    let secrets = secrets.join(", ");
+    format!(
+        "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: agent-{node}}}
+rules:
+- apiGroups: [network.t-caas.telekom.com]
+  resources: [nodenetworkconfigs, nodenetworkconfigs/status]
+  resourceNames: [{node}]
+  verbs: [get, list, watch, patch]
+- apiGroups: [network.t-caas.telekom.com]
+  resources: [nodenetworkstatuses, nodenetworkstatuses/status]
+  resourceNames: [{node}]
+  verbs: [get, create, patch]
+- apiGroups: ['']
+  resources: [nodes]
+  resourceNames: [{node}]
+  verbs: [get, list, watch, patch]
+- apiGroups: ['']
+  resources: [secrets]
+  resourceNames: [{secrets}]
+  verbs: [get]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: agent-{node}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: agent-{node}}}
+subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]
+"
+    )
 }
 
 /// A program of ours that runs beside the control plane; dropping it ends it, and a failing test shows its log.

@@ -71,11 +71,7 @@ impl World {
             disk,
             node,
             now: Time::ZERO,
-            published: Told {
-                config: config(1),
-                retry: None,
-                refusal: None,
-            },
+            published: Told::new(config(1)),
             healthy: vec![config(1)],
             baseline: true,
         }
@@ -182,9 +178,8 @@ impl World {
             }
             Luck::Told(content, retry) => {
                 self.published = Told {
-                    config: config(*content),
                     retry: retry.then(|| format!("{:?}", self.now)),
-                    refusal: None,
+                    ..Told::new(config(*content))
                 };
                 let event = self.act(action, &Luck::Good);
                 self.machine.step(event, self.now)

@@ -50,6 +50,14 @@ pub struct BgpPeer {
     pub update_source: Option<IfName>,
 }
 
+impl BgpPeer {
+    /// The peer's address, or the range of addresses that peers may dial from.
+    pub fn peer(&self) -> Option<String> {
+        let address = self.address.map(|address| address.to_string());
+        address.or_else(|| self.listen_range.map(|range| range.to_string()))
+    }
+}
+
 /// One address family of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -111,6 +111,14 @@ pub struct Neighbor {
     pub address_families: Vec<AddressFamilyName>,
 }
 
+impl Neighbor {
+    /// What FRR calls the peer: its address, or the device of an unnumbered session.
+    pub fn peer(&self) -> Option<String> {
+        let address = self.address.map(|address| address.to_string());
+        address.or_else(|| self.interface.as_ref().map(ToString::to_string))
+    }
+}
+
 /// The AS a peer must have: a number, or only whether it is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

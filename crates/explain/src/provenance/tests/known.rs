@@ -146,3 +146,21 @@ fn an_intent_that_waits_for_the_network_does_not_disprove_a_claim() -> Result<()
     assert_eq!(by, [Kind::Inbound, Kind::Outbound]);
     holds(&world)
 }
+
+#[test]
+fn networks_of_workloads_come_from_the_settings() -> Result<(), TestCaseError> {
+    let settings = json!({"bgp": {"workloadCIDRs": ["169.254.200.0/24"]}});
+    let mut world = node();
+    world.push(object(
+        SETTINGS,
+        "Settings",
+        json!({"name": "default"}),
+        settings,
+    ));
+    let snapshot = snapshot(&world);
+    let compilation = compile(&snapshot);
+    let claims = Trace::new(&snapshot, &compilation).claims("n0", &Element::Underlay);
+    let fields = format!("{claims:?}");
+    prop_assert!(fields.contains("spec.bgp.workloadCIDRs"), "{}", fields);
+    holds(&world)
+}

@@ -1,0 +1,304 @@
+//! `selvedge agent --manifests`: a node that is kept at what files say, without a cluster.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use agent::{Config, ResolvedSecret, journal::Store, machine::Told};
+use api::{meta::SecretReference, tcaas::node_network_config::HOLD_ANNOTATION};
+use compiler::{Kind, Severity};
+use explain::running::Running;
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::{Value, json};
+use tokio::{sync::mpsc, time};
+
+use crate::{command::problems, input};
+
+/// Between two looks at the files.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Files, and the node that is to be what they say.
+pub(super) struct Manifests {
+    pub(super) paths: Vec<PathBuf>,
+    pub(super) node: String,
+    /// Namespace of Secrets whose reference names none.
+    pub(super) secrets_namespace: String,
+    /// Directory of the agent's journal: what the node runs keeps its numbers.
+    pub(super) state: PathBuf,
+    /// What the files compiled into when they were last without an error.
+    running: Option<Running>,
+}
+
+/// What is looked at to see whether files have changed: name, time, size.
+type Fingerprint = Vec<(PathBuf, Option<SystemTime>, u64)>;
+
+impl Manifests {
+    pub(super) fn new(
+        paths: &[PathBuf],
+        node: &str,
+        secrets_namespace: &str,
+        state: PathBuf,
+    ) -> Self {
+        Self {
+            paths: paths.to_vec(),
+            node: node.to_owned(),
+            secrets_namespace: secrets_namespace.to_owned(),
+            state,
+            running: None,
+        }
+    }
+
+    /// Sends a config when the files have changed and have then been left alone for one look, for as long as the agent
+    /// lives.
+    pub(super) async fn watch(mut self, told: mpsc::Sender<Told>) {
+        let (mut sent, mut seen) = (None, None);
+        loop {
+            let now = self.fingerprint();
+            if Some(&now) == seen.as_ref() && sent != seen {
+                if told.send(self.config()).await.is_err() {
+                    return;
+                }
+                sent.clone_from(&seen);
+            }
+            seen = Some(now);
+            time::sleep(LOOK).await;
+        }
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        let files = self.paths.iter().flat_map(|path| {
+            // A path that cannot be read is one without files; reading it says why.
+            input::files(path).unwrap_or_default()
+        });
+        let look = |file: PathBuf| {
+            let metadata = fs::metadata(&file).ok();
+            let time = metadata.as_ref().and_then(|it| it.modified().ok());
+            (file, time, metadata.map_or(0, |it| it.len()))
+        };
+        files.map(look).collect()
+    }
+
+    /// The node's config, or why the files give none. Files are one author: with any error in them the node stays as it is.
+    pub(super) fn config(&mut self) -> Told {
+        let refused = |refusal: String| Told {
+            refusal: Some(format!("{refusal}; configuration unchanged")),
+            ..Told::new(Arc::new(Config::empty()))
+        };
+        match self.compile() {
+            Ok(told) => told,
+            Err(error) => {
+                tracing::error!("{error:#}");
+                refused(format!("{error:#}"))
+            }
+        }
+    }
+
+    fn compile(&mut self) -> anyhow::Result<Told> {
+        let documents = input::documents(&self.paths)?;
+        let mut world = input::read(&self.paths)?;
+        let has_config = world
+            .snapshot
+            .subjects()
+            .any(|it| it.kind == Kind::NodeNetworkConfig && *it.key.name == *self.node);
+        if let Some(config) = self.confirmed().filter(|_| !has_config) {
+            world.snapshot.insert(&config);
+        }
+        if let Some((origin, message)) = world.unknown.first() {
+            anyhow::bail!("{origin}: {message}");
+        }
+        let running = match &self.running {
+            Some(running) => running.after(&world.snapshot),
+            None => Running::new(&world.snapshot),
+        };
+        let problems = running.compilation.problems.iter();
+        let errors: Vec<String> = problems
+            .filter(|problem| problem.severity() == Severity::Error)
+            .map(|problem| problems::line(&world, problem))
+            .collect();
+        anyhow::ensure!(errors.is_empty(), "{}", errors.join("; "));
+        let Some(config) = running.compilation.nodes.get(&self.node) else {
+            anyhow::bail!(
+                "the files define no Node {:?}; add one with its labels",
+                self.node
+            );
+        };
+        let spec = config.spec(&running.compilation.revision.fingerprint);
+        let mut config = Config {
+            spec,
+            ..Config::empty()
+        };
+        let mut unread = Vec::new();
+        for reference in config.references() {
+            match self.password(&documents, &reference) {
+                Ok(password) => config.secrets.push(ResolvedSecret {
+                    reference,
+                    password,
+                }),
+                Err(why) => unread.push(why),
+            }
+        }
+        self.running = Some(Running::new(&running.snapshot));
+        Ok(Told {
+            hold: self.hold(&documents),
+            unread,
+            ..Told::new(Arc::new(config))
+        })
+    }
+
+    /// The config that the node runs, as the object that a cluster would have.
+    fn confirmed(&self) -> Option<Value> {
+        let found = Store::new(&self.state, "").load().ok().flatten()?;
+        let confirmed = found.journal.confirmed?;
+        Some(json!({
+            "apiVersion": Kind::NodeNetworkConfig.api_version(), "kind": "NodeNetworkConfig",
+            "metadata": {"name": self.node}, "spec": confirmed.spec,
+        }))
+    }
+
+    fn password(&self, documents: &[Value], wanted: &SecretReference) -> Result<String, String> {
+        let namespace = wanted.namespace.as_ref();
+        let namespace = namespace.unwrap_or(&self.secrets_namespace);
+        let secrets = documents.iter().filter(|it| is_kind(it, "Secret"));
+        let mut secrets =
+            secrets.filter_map(|it| serde_json::from_value::<Secret>(it.clone()).ok());
+        let found = secrets.find(|secret| {
+            let own = secret.metadata.namespace.as_ref();
+            secret.metadata.name == wanted.name
+                && own.unwrap_or(&self.secrets_namespace) == namespace
+        });
+        let secret = found.ok_or_else(|| format!("the files define no Secret {wanted}"))?;
+        let text = secret.string_data.unwrap_or_default();
+        let bytes = secret.data.unwrap_or_default();
+        let bytes = bytes
+            .get("password")
+            .and_then(|bytes| std::str::from_utf8(&bytes.0).ok());
+        text.get("password")
+            .map(String::as_str)
+            .or(bytes)
+            .map(|text| text.trim_end_matches('\n').to_owned())
+            .ok_or_else(|| format!("Secret {wanted} has no text under the key password"))
+    }
+
+    fn hold(&self, documents: &[Value]) -> Option<String> {
+        let is_own = |it: &&Value| {
+            let name = it.pointer("/metadata/name").and_then(Value::as_str);
+            is_kind(it, "Node") && name == Some(&self.node)
+        };
+        let annotations = documents
+            .iter()
+            .find(is_own)?
+            .pointer("/metadata/annotations")?;
+        let value = annotations.get(HOLD_ANNOTATION)?;
+        value.as_str().map(ToOwned::to_owned)
+    }
+}
+
+fn is_kind(document: &Value, kind: &str) -> bool {
+    document.get("kind").and_then(Value::as_str) == Some(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const NODE: &str = "
+apiVersion: v1
+kind: Node
+metadata: {name: worker-1}
+";
+
+    fn manifests(directory: &Path) -> Manifests {
+        Manifests::new(
+            &[directory.join("files")],
+            "worker-1",
+            "selvedge-system",
+            directory.join("state"),
+        )
+    }
+
+    fn write(directory: &Path, name: &str, text: &str) {
+        fs::create_dir_all(directory.join("files")).unwrap();
+        fs::write(directory.join("files").join(name), text).unwrap();
+    }
+
+    #[test]
+    fn files_become_the_config_of_the_node_with_its_hold() {
+        let directory = tempfile::TempDir::new().unwrap();
+        write(directory.path(), "node.yaml", NODE);
+        let mut manifests = manifests(directory.path());
+        let told = manifests.config();
+        assert_eq!(told.refusal, None);
+        assert_eq!(told.hold, None);
+        let held = NODE.replace(
+            "{name: worker-1}",
+            "{name: worker-1, annotations: {selvedge.dev/hold: maintenance}}",
+        );
+        write(directory.path(), "node.yaml", &held);
+        assert_eq!(manifests.config().hold.as_deref(), Some("maintenance"));
+    }
+
+    #[test]
+    fn a_mistake_in_any_file_leaves_the_node_as_it_is() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let mut manifests = manifests(directory.path());
+        let refusal = manifests.config().refusal.unwrap();
+        assert!(refusal.contains("failed to read"), "{refusal}");
+        write(directory.path(), "node.yaml", NODE);
+        write(directory.path(), "network.yaml", "kind: [");
+        let refusal = manifests.config().refusal.unwrap();
+        assert!(refusal.contains("network.yaml"), "{refusal}");
+        assert!(refusal.contains("configuration unchanged"), "{refusal}");
+        let network = "
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Network
+metadata: {name: blue}
+spec: {vlan: 9999}
+";
+        write(directory.path(), "network.yaml", network);
+        let refusal = manifests.config().refusal.unwrap();
+        assert!(refusal.contains("9999"), "{refusal}");
+        fs::remove_file(directory.path().join("files/network.yaml")).unwrap();
+        assert_eq!(manifests.config().refusal, None);
+        write(
+            directory.path(),
+            "node.yaml",
+            &NODE.replace("worker-1", "worker-2"),
+        );
+        let refusal = manifests.config().refusal.unwrap();
+        assert!(refusal.contains("no Node \"worker-1\""), "{refusal}");
+    }
+
+    #[test]
+    fn passwords_are_read_from_secrets_among_the_files() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let manifests = manifests(directory.path());
+        let reference = |name: &str| SecretReference {
+            name: Some(name.to_owned()),
+            namespace: None,
+        };
+        let secret = |name: &str, data: Value| {
+            let mut secret =
+                json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
+            secret
+                .as_object_mut()
+                .unwrap()
+                .extend(data.as_object().unwrap().clone());
+            secret
+        };
+        let documents = [
+            secret("plain", json!({"stringData": {"password": "hunter2"}})),
+            secret("coded", json!({"data": {"password": "aHVudGVyMgo="}})),
+            secret("empty", json!({})),
+        ];
+        let password = |name: &str| manifests.password(&documents, &reference(name));
+        assert_eq!(password("plain").unwrap(), "hunter2");
+        assert_eq!(password("coded").unwrap(), "hunter2");
+        assert!(password("empty").unwrap_err().contains("key password"));
+        assert!(password("none").unwrap_err().contains("no Secret"));
+    }
+}
