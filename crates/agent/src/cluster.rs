@@ -1,5 +1,6 @@
 //! The API server: the node's config as it comes, passwords, and the probe.
 
+mod lease;
 mod node;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -116,6 +117,7 @@ impl Cluster {
             self.watch_hold(client.clone(), hold),
             node::with_hold(configs, holds, told),
             self.remove_taints(client.clone(), reports.clone()),
+            self.renew_lease(client.clone()),
             self.report_inventory(client, options.paths, options.namespace),
             write_all(api, self.node.clone(), reports),
         );

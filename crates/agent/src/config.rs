@@ -4,6 +4,7 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt,
+    sync::Arc,
     time::Duration,
 };
 
@@ -141,7 +142,7 @@ impl Config {
         }
         for vrf in spec.vrfs_mut() {
             let device = vrf.devices.vrf.clone();
-            vrf.bgp_peers.retain(|peer| {
+            Arc::make_mut(vrf).bgp_peers.retain(|peer| {
                 let session = || format!("{} in VRF {device}", peer.peer().unwrap_or_default());
                 keep(peer.password_secret.as_ref(), &session)
             });

@@ -6,7 +6,7 @@ use api::{
     selvedge::Rollout,
     tcaas::{
         NetworkConfigRevisionStatus, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
-        node_network_config::RETRY_ANNOTATION,
+        node_network_config::{HOLD_ANNOTATION, RETRY_ANNOTATION},
     },
 };
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ use super::{
     Progress,
     waves::{Failure, Member, Phase, Reason, State, Time},
 };
-use crate::snapshot::{Key, Object, Snapshot};
+use crate::snapshot::{Key, Meta, Object, Snapshot};
 
 /// When a node's config was published: an annotation of its `NodeNetworkConfig`.
 pub const PUBLISHED_AT: &str = "selvedge.dev/published-at";
@@ -54,9 +54,6 @@ fn lane(config: &NodeNetworkConfig) -> Lane {
         .unwrap_or(Lane::Wave)
 }
 
-/// Freezes the config of one node: an annotation of its `Node`.
-pub const HOLD: &str = "selvedge.dev/hold";
-
 /// A time as statuses have it.
 pub fn text(time: Time) -> String {
     let seconds = i64::try_from(time).unwrap_or(i64::MAX);
@@ -68,6 +65,11 @@ pub fn text(time: Time) -> String {
 pub fn time(text: &str) -> Option<Time> {
     let time: Timestamp = text.parse().ok()?;
     Time::try_from(time.as_second()).ok()
+}
+
+/// Whether a node is frozen, by an annotation of its `Node` or of its `NodeNetworkConfig`.
+fn is_held(meta: &Meta) -> bool {
+    meta.annotations.contains_key(HOLD_ANNOTATION)
 }
 
 /// All nodes, as far as they matter to the rollout of a revision.
@@ -93,7 +95,7 @@ pub fn members(
             published_at,
             is_published: is_of_revision && state.completed_at.is_none_or(is_newer),
             is_alive: is_alive(name),
-            is_held: node.meta.annotations.contains_key(HOLD),
+            is_held: is_held(&node.meta) || stored.is_some_and(|stored| is_held(&stored.meta)),
             ..queued
         };
         Some((name.clone(), member))
