@@ -63,6 +63,20 @@ impl Node {
         Ok(first.trim().to_owned())
     }
 
+    /// Applies a config until it stays; how many attempts that took. A zebra of FRR 10.3 does not always survive that VRFs are removed:
+    /// the attempt then fails, and the node is as it was.
+    fn becomes_again(&self, config: &Value) -> anyhow::Result<usize> {
+        for attempt in 1..=ATTEMPTS {
+            let first = self.apply(config)?.ok();
+            let second = self.apply(config)?.ok();
+            match (first, second) {
+                (Ok(_), Ok(second)) if second.trim() == "nothing to do" => return Ok(attempt),
+                (first, second) => eprintln!("attempt {attempt}: {first:?}, {second:?}"),
+            }
+        }
+        anyhow::bail!("not applied in {ATTEMPTS} attempts")
+    }
+
     /// The host's devices with their addresses, without what the kernel gives by itself.
     pub(crate) fn links_of_host(&self) -> anyhow::Result<String> {
         self.script(
@@ -116,6 +130,9 @@ pub(crate) fn config(without: &[&str]) -> anyhow::Result<Value> {
     Ok(config)
 }
 
+/// How often a change is tried that a daemon may not survive.
+const ATTEMPTS: usize = 4;
+
 #[test]
 fn every_supported_version_of_frr_is_configured_by_least_change() -> anyhow::Result<()> {
     for release in Release::ALL {
@@ -131,9 +148,11 @@ fn every_supported_version_of_frr_is_configured_by_least_change() -> anyhow::Res
         for config in [&mut all, &mut less] {
             config["spec"]["underlay"]["neighbors"][0]["bfd"] = json!({});
         }
-        for (what, config) in [("first", &less), ("more", &all), ("less", &less)] {
+        for (what, config) in [("first", &less), ("more", &all)] {
             eprintln!("{}: {what}: {}", version.trim(), node.becomes(config)?);
         }
+        let attempts = node.becomes_again(&less)?;
+        eprintln!("{}: less: after {attempts} attempts", version.trim());
         let session = node.fabric.frr_json("leaf1", "show bgp summary json")?;
         let session = session["ipv4Unicast"]["peers"].to_string();
         assert!(session.contains("Established"), "{release}: {session}");
