@@ -63,8 +63,8 @@ impl Node {
         Ok(first.trim().to_owned())
     }
 
-    /// Applies a config until it stays; how many attempts that took. A zebra of FRR 10.3 does not always survive that VRFs are removed:
-    /// the attempt then fails, and the node is as it was.
+    /// Applies a config until it stays; how many attempts that took. A zebra of FRR 10.3 does not always survive that VRFs come and
+    /// go: the attempt then fails, and the node is as it was.
     fn becomes_again(&self, config: &Value) -> anyhow::Result<usize> {
         for attempt in 1..=ATTEMPTS {
             let first = self.apply(config)?.ok();
@@ -148,11 +148,10 @@ fn every_supported_version_of_frr_is_configured_by_least_change() -> anyhow::Res
         for config in [&mut all, &mut less] {
             config["spec"]["underlay"]["neighbors"][0]["bfd"] = json!({});
         }
-        for (what, config) in [("first", &less), ("more", &all)] {
-            eprintln!("{}: {what}: {}", version.trim(), node.becomes(config)?);
+        for (what, config) in [("first", &less), ("more", &all), ("less", &less)] {
+            let attempts = node.becomes_again(config)?;
+            eprintln!("{}: {what}: attempts: {attempts}", version.trim());
         }
-        let attempts = node.becomes_again(&less)?;
-        eprintln!("{}: less: after {attempts} attempts", version.trim());
         let session = node.fabric.frr_json("leaf1", "show bgp summary json")?;
         let session = session["ipv4Unicast"]["peers"].to_string();
         assert!(session.contains("Established"), "{release}: {session}");
