@@ -65,10 +65,11 @@ fn node() -> anyhow::Result<()> {
         "--quiet",
         "--package",
         "selvedge",
+        "--features",
+        "bench-node",
         "--test",
         "rings",
         "--",
-        "--ignored",
         "--nocapture",
         "bench_node",
     ];

@@ -26,6 +26,7 @@ const RINGS: [Ring; 7] = [
                 "--quiet",
                 "--workspace",
                 "--all-targets",
+                "--all-features",
                 "--",
                 "-D",
                 "warnings",

@@ -1,4 +1,4 @@
-//! Who is told next. Pure: the operator only obeys.
+//! How configs reach nodes: how far each node is, what needs an approval, and which nodes are next. Pure: the operator carries it out.
 
 #[cfg(test)]
 mod laws;
@@ -11,28 +11,23 @@ use api::tcaas::{
 
 use serde::Serialize;
 
-use crate::{mirror, snapshot::Object};
-
-/// What a node was told, and what it answered.
-pub type Told = Object<NodeNetworkConfigSpec, NodeNetworkConfigStatus>;
-
 /// What is known about one node of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It runs what it shall run, and has said so.
+    /// Its config is published and confirmed.
     Ready,
-    /// It was told and has not answered yet.
+    /// Its config is published and not answered yet.
     Ongoing,
-    /// It was told and could not do it.
+    /// Its config is published, and the node could not apply it.
     Failed,
-    /// It has not been told yet.
+    /// Its config is not published yet.
     Queued,
-    /// It is not told before somebody approves what its config would take away.
+    /// Its config is not published before an approval: it would take away too much.
     Unapproved,
 }
 
-/// What a config would take away from its node. Such a config is not published before somebody approves it: a mistake that no other check
-/// finds must not cut a node off.
+/// What a config would take away from its node. Such a config is not published without an approval: a mistake that no other check finds must
+/// not cut a node off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
 #[serde(rename_all = "camelCase")]
 pub enum Removal {
@@ -44,31 +39,19 @@ pub enum Removal {
     AllVrfs,
 }
 
-/// What a config would take away from a node that was told another one, if that needs an approval.
-pub fn removal(wanted: &NodeNetworkConfigSpec, told: &NodeNetworkConfigSpec) -> Option<Removal> {
-    if told.underlay.is_some() && wanted.underlay.is_none() {
+/// What a config would take away from a node with this stored config, if that needs an approval.
+pub fn removal(wanted: &NodeNetworkConfigSpec, stored: &NodeNetworkConfigSpec) -> Option<Removal> {
+    if stored.underlay.is_some() && wanted.underlay.is_none() {
         return Some(Removal::Underlay);
     }
     let has_vrfs = |spec: &NodeNetworkConfigSpec| spec.vrfs().next().is_some();
-    (has_vrfs(told) && !has_vrfs(wanted)).then_some(Removal::AllVrfs)
+    (has_vrfs(stored) && !has_vrfs(wanted)).then_some(Removal::AllVrfs)
 }
 
-/// How far a node is.
+/// How far a node is whose stored config is the wanted one, by its answer.
 ///
-/// A status counts only when it is about the config that the node was told: an answer to an older one is no answer. Mirrors change
-/// the config and not its revision; the generation tells such configs apart.
-pub fn progress(wanted: &NodeNetworkConfigSpec, told: Option<&Told>) -> Progress {
-    match told.filter(|told| *told.spec == *wanted) {
-        Some(told) => answered(
-            &wanted.revision,
-            told.meta.generation,
-            told.status.as_deref(),
-        ),
-        None => Progress::Queued,
-    }
-}
-
-/// How far a node is that was told what it must have: by its answer to the config of a revision and a generation.
+/// A status counts only if it is about this revision and this generation: an answer to an older config is no answer. Mirrors change the
+/// config and not its revision; the generation tells such configs apart.
 pub(crate) fn answered(
     revision: &str,
     generation: Option<i64>,
@@ -86,26 +69,11 @@ pub(crate) fn answered(
     }
 }
 
-/// Whether a node runs the wanted revision and lacks only changes of mirrors, which wait for nobody: they change no forwarding.
-pub fn is_direct(wanted: &NodeNetworkConfigSpec, told: &NodeNetworkConfigSpec) -> bool {
-    let same = wanted.revision == told.revision && wanted != told;
-    same && mirror::without(wanted) == mirror::without(told)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::snapshot::Meta;
+    use crate::mirror;
     use serde_json::json;
-
-    fn spec(revision: &str) -> NodeNetworkConfigSpec {
-        NodeNetworkConfigSpec {
-            revision: revision.to_owned(),
-            ..NodeNetworkConfigSpec::default()
-        }
-    }
 
     fn status(config_status: ConfigStatus, observed: &str) -> NodeNetworkConfigStatus {
         let observed_revision = Some(observed.to_owned());
@@ -117,30 +85,20 @@ mod tests {
         }
     }
 
-    fn told(revision: &str, status: Option<NodeNetworkConfigStatus>) -> Told {
-        Told {
-            meta: Arc::new(Meta {
-                generation: Some(2),
-                ..Meta::default()
-            }),
-            spec: Arc::new(spec(revision)),
-            status: status.map(Arc::new),
-        }
-    }
-
     #[test]
     fn an_answer_to_an_older_revision_is_no_answer() {
-        let new = spec("new");
-        let of = |told: Told| progress(&new, Some(&told));
+        let of =
+            |status: Option<NodeNetworkConfigStatus>| answered("new", Some(2), status.as_ref());
         let answer = |config_status, observed| Some(status(config_status, observed));
-        let stale = || answer(ConfigStatus::Provisioned, "old");
-        assert_eq!(of(told("old", stale())), Progress::Queued);
-        assert_eq!(of(told("new", stale())), Progress::Ongoing);
+        let stale = answer(ConfigStatus::Provisioned, "old");
+        assert_eq!(of(stale), Progress::Ongoing);
+        let stale = answer(ConfigStatus::Invalid, "old");
+        assert_eq!(of(stale), Progress::Ongoing);
         let ready = answer(ConfigStatus::Provisioned, "new");
-        assert_eq!(of(told("new", ready)), Progress::Ready);
+        assert_eq!(of(ready), Progress::Ready);
         let failed = answer(ConfigStatus::Invalid, "new");
-        assert_eq!(of(told("new", failed)), Progress::Failed);
-        assert_eq!(of(told("new", None)), Progress::Ongoing);
+        assert_eq!(of(failed), Progress::Failed);
+        assert_eq!(of(None), Progress::Ongoing);
     }
 
     #[test]
@@ -149,12 +107,11 @@ mod tests {
             observed_generation: Some(1),
             ..status(ConfigStatus::Provisioned, "new")
         };
-        let told = told("new", Some(answer));
-        assert_eq!(progress(&spec("new"), Some(&told)), Progress::Ongoing);
+        assert_eq!(answered("new", Some(2), Some(&answer)), Progress::Ongoing);
     }
 
     #[test]
-    fn mirrors_alone_wait_for_nobody() {
+    fn a_config_without_its_mirrors_is_what_changes_forwarding() {
         let vrf = |export: &str, mirrors: bool| {
             let accept = |prefix: &str| json!({"matcher": {"prefix": {"prefix": prefix}}, "action": {"type": "accept"}});
             let mut items = vec![accept(export)];
@@ -173,17 +130,10 @@ mod tests {
             serde_json::from_value::<NodeNetworkConfigSpec>(spec).expect("a spec")
         };
         let plain = vrf("10.0.0.0/8", false);
-        assert!(is_direct(&vrf("10.0.0.0/8", true), &plain));
-        assert!(is_direct(&plain, &vrf("10.0.0.0/8", true)));
-        assert!(
-            !is_direct(&vrf("10.1.0.0/16", true), &plain),
-            "forwarding changes too"
-        );
-        assert!(!is_direct(&plain, &plain), "nothing to tell");
-        let other = NodeNetworkConfigSpec {
-            revision: "s".to_owned(),
-            ..vrf("10.0.0.0/8", true)
-        };
-        assert!(!is_direct(&other, &plain), "another revision has its turn");
+        let mirrored = vrf("10.0.0.0/8", true);
+        assert_ne!(mirrored, plain);
+        assert_eq!(*mirror::without(&mirrored), plain);
+        let other = vrf("10.1.0.0/16", true);
+        assert_ne!(*mirror::without(&other), plain, "forwarding changes too");
     }
 }

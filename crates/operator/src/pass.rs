@@ -235,8 +235,11 @@ mod tests {
         assert_eq!(asns(&compiler), all(64514));
         assert!(pass_at(&mut compiler, now + 2).nodes().is_empty());
 
-        // A node that joins gets the last valid revision at once.
+        // A node that joins gets the last valid revision at once, unless it is held.
         put(&mut compiler, Kind::Node, "d", &json!({}));
+        let hold = json!({"selvedge.dev/hold": "being repaired"});
+        let held = json!({"metadata": {"name": "e", "annotations": hold}});
+        put(&mut compiler, Kind::Node, "e", &held);
         let pass = pass_at(&mut compiler, now + 3);
         assert_eq!(pass.nodes(), ["d"]);
         publish(&mut compiler, &pass, now + 3, "provisioned");
@@ -338,7 +341,7 @@ mod tests {
             Some("the new config of node a would remove its Underlay")
         );
 
-        // Deleting the stored config is how somebody approves it.
+        // Deleting the stored config approves it.
         compiler.remove(&ObjectRef::named(Kind::NodeNetworkConfig, "a"));
         let pass = pass_at(&mut compiler, 100);
         assert_eq!(

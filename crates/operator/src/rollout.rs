@@ -38,7 +38,7 @@ pub(crate) struct Step {
     pub(crate) status: NetworkConfigRevisionStatus,
     /// Revisions that are kept no longer.
     pub(crate) outdated: Vec<ObjectRef>,
-    /// When somebody last said that the revision is to be tried again.
+    /// When the last retry of the revision was requested.
     pub(crate) retry: Option<String>,
     /// When the next pass is due, if nothing changes before.
     pub(crate) again_at: Option<Time>,
@@ -69,7 +69,8 @@ impl<'a> Cluster<'a> {
         }
         let last_valid = self.last_valid();
         let mut members = self.members(&settings, &state, retry_at, is_alive);
-        let joining = self.joining(&state, last_valid);
+        let mut joining = self.joining(&state, last_valid);
+        joining.retain(|node| members.get(node).is_some_and(|member| !member.is_held));
         for node in &joining {
             members.remove(node);
         }
@@ -128,7 +129,7 @@ impl<'a> Cluster<'a> {
         valid.map(|(_, one)| one)
     }
 
-    /// All nodes. One that failed before somebody said to try again is to be tried again.
+    /// All nodes. One that failed before a retry was requested is queued again.
     fn members(
         &self,
         settings: &Rollout,

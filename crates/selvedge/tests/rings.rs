@@ -10,6 +10,7 @@ mod support;
 
 #[path = "rings/architecture.rs"]
 mod architecture;
+#[cfg(feature = "bench-node")]
 #[path = "rings/bench_node.rs"]
 mod bench_node;
 #[path = "rings/data.rs"]

@@ -72,7 +72,6 @@ fn drift(world: &World) -> anyhow::Result<Vec<Line>> {
 }
 
 #[test]
-#[ignore = "a measurement with a release build: cargo xtask bench node"]
 fn bench_node() -> anyhow::Result<()> {
     let world = World::start(false)?;
     let node = world.fabric.at(NODE)?;

@@ -84,16 +84,29 @@ metadata: {name: store}
 spec: {networkRef: store-net, interfaceName: store, interfaceRef: bond1, mtu: 1500}
 "#;
 
-/// What `plan` says, errors first, when the cluster that runs everything above is edited.
-fn plan(new: &str) -> anyhow::Result<String> {
-    let output = ring1_plan::plan(RUNNING, new, &[])?;
+/// What `plan` says, errors first, about the way from one set of documents to another.
+pub(crate) fn plan(old: &str, new: &str) -> anyhow::Result<String> {
+    let output = ring1_plan::plan(old, new, &[])?;
     let text = [output.stderr, output.stdout].concat();
     Ok(String::from_utf8(text)?)
 }
 
-fn edited(from: &str, to: &str) -> anyhow::Result<String> {
-    anyhow::ensure!(RUNNING.matches(from).count() == 1, "{from} is there once");
-    Ok(RUNNING.replace(from, to))
+pub(crate) fn edited(text: &str, from: &str, to: &str) -> anyhow::Result<String> {
+    anyhow::ensure!(text.matches(from).count() == 1, "{from} is there once");
+    Ok(text.replace(from, to))
+}
+
+/// Each edit ends in its message and changes nothing.
+pub(crate) fn changes_nothing(running: &str, edits: &[(&str, &str, &str)]) -> anyhow::Result<()> {
+    for (from, to, said) in edits {
+        let plan = plan(running, &edited(running, from, to)?)?;
+        assert!(plan.contains(said), "{from} → {to}: {plan}");
+        assert!(
+            plan.ends_with("nothing changes on any node\n"),
+            "{from} → {to}: {plan}"
+        );
+    }
+    Ok(())
 }
 
 /// Mistakes in objects of tenants and of the fabric: the text, what it is replaced by, and the expected message.
@@ -183,26 +196,20 @@ const OF_SETTINGS: &[(&str, &str, &str)] = &[
 
 #[test]
 fn an_edit_with_an_error_changes_no_node_and_is_named() -> anyhow::Result<()> {
-    for (from, to, said) in OF_TENANTS.iter().chain(OF_SETTINGS) {
-        let plan = plan(&edited(from, to)?)?;
-        assert!(plan.contains(said), "{from} → {to}: {plan}");
-        assert!(
-            plan.ends_with("nothing changes on any node\n"),
-            "{from} → {to}: {plan}"
-        );
-    }
-    Ok(())
+    changes_nothing(RUNNING, OF_TENANTS)?;
+    changes_nothing(RUNNING, OF_SETTINGS)
 }
 
 #[test]
 fn a_destination_that_is_relabelled_is_withdrawn_even_beside_a_mistake() -> anyhow::Result<()> {
     let relabelled = edited(
+        RUNNING,
         "name: red-dc, labels: {zone: red}",
         "name: red-dc, labels: {zone: gone}",
     )?;
     let both = relabelled.replace("interfaceName: red,", "interfaceName: red, mtu: 99999,");
     for new in [relabelled, both] {
-        let plan = plan(&new)?;
+        let plan = plan(RUNNING, &new)?;
         assert!(
             plan.contains("- VRF cluster takes 10.101.0.0/16 from red"),
             "{plan}"
@@ -214,22 +221,25 @@ fn a_destination_that_is_relabelled_is_withdrawn_even_beside_a_mistake() -> anyh
 
 #[test]
 fn no_plan_is_made_of_documents_that_cannot_be_read_or_of_none() -> anyhow::Result<()> {
-    let broken = plan(&edited("vlan: 106}", "vlan: 106")?)?;
+    let broken = plan(RUNNING, &edited(RUNNING, "vlan: 106}", "vlan: 106")?)?;
     assert!(
         broken.ends_with("no plan: some documents cannot be read; correct the errors above\n"),
         "{broken}"
     );
-    let other_version = plan(&RUNNING.replacen(
-        "openpe.openperouter.github.io/v1alpha1",
-        "openpe.openperouter.github.io/v1",
-        1,
-    ))?;
+    let other_version = plan(
+        RUNNING,
+        &RUNNING.replacen(
+            "openpe.openperouter.github.io/v1alpha1",
+            "openpe.openperouter.github.io/v1",
+            1,
+        ),
+    )?;
     assert!(
         other_version
             .ends_with("no plan: some documents cannot be read; correct the errors above\n"),
         "{other_version}"
     );
-    let empty = plan("")?;
+    let empty = plan(RUNNING, "")?;
     assert!(
         empty.contains("a plan to remove everything is not made"),
         "{empty}"

@@ -1,6 +1,6 @@
 //! Ring 1: what an edit in a running cluster costs objects of other authors, as a plan shows it: nothing.
 
-use crate::{ring1_harm::RUNNING, ring1_plan};
+use crate::ring1_harm::{RUNNING, changes_nothing, edited, plan};
 
 /// What runs beside the objects of [`RUNNING`].
 const BESIDE: &str = r#"
@@ -80,18 +80,6 @@ fn running() -> String {
     [RUNNING, BESIDE].concat()
 }
 
-/// What `plan` says, errors first, about the way from one set of documents to another.
-fn plan(old: &str, new: &str) -> anyhow::Result<String> {
-    let output = ring1_plan::plan(old, new, &[])?;
-    let text = [output.stderr, output.stdout].concat();
-    Ok(String::from_utf8(text)?)
-}
-
-fn edited(text: &str, from: &str, to: &str) -> anyhow::Result<String> {
-    anyhow::ensure!(text.matches(from).count() == 1, "{from} is there once");
-    Ok(text.replace(from, to))
-}
-
 /// The documents without the one that has this text.
 fn without(text: &str, part: &str) -> anyhow::Result<String> {
     let documents: Vec<&str> = text.split("\n---\n").collect();
@@ -107,64 +95,54 @@ fn without(text: &str, part: &str) -> anyhow::Result<String> {
     Ok(rest.join("\n---\n"))
 }
 
-fn changes_nothing(edits: &[(&str, &str, &str)]) -> anyhow::Result<()> {
-    let running = running();
-    for (from, to, said) in edits {
-        let plan = plan(&running, &edited(&running, from, to)?)?;
-        assert!(plan.contains(said), "{from} → {to}: {plan}");
-        assert!(
-            plan.ends_with("nothing changes on any node\n"),
-            "{from} → {to}: {plan}"
-        );
-    }
-    Ok(())
-}
-
 #[test]
 fn an_edit_that_would_stop_what_another_author_runs_is_not_taken() -> anyhow::Result<()> {
-    changes_nothing(&[
-        (
-            "routeTables: {first: 5000, last: 5099}",
-            "routeTables: {first: 5000, last: 5099}, trunk: {name: bond1}",
-            "Settings default spec.trunk.name: this edit would stop Layer2Attachment hop and 1 more, so the spec before it stays in effect: \"bond1\" is the trunk",
-        ),
-        (
-            "routeTables: {first: 5000, last: 5099}",
-            "routeTables: {first: 5000, last: 5099}, trunk: {name: store}",
-            "Settings default spec.trunk.name: this edit would stop Layer2Attachment store",
-        ),
-        (
-            "routeTables: {first: 5000, last: 5099}",
-            "routeTables: {first: 5000, last: 5099}, trunk: {addresses: [10.20.8.1/31]}",
-            "Settings default spec.trunk.addresses: this edit would stop Layer2Attachment ips",
-        ),
-        (
-            "nics: [eth1]",
-            "nics: [bond1]",
-            "Underlay selvedge-system/fabric spec.nics: this edit would stop ",
-        ),
-        (
-            "cidr: 10.20.8.0/24",
-            "cidr: 10.20.8.0/30",
-            "Network ips-net spec.ipv4.cidr: this edit would stop Layer2Attachment ips",
-        ),
-        (
-            "cidr: 10.30.0.0/24",
-            "cidr: 10.30.0.0/26",
-            "Network lb spec.ipv4.cidr: this edit would stop Inbound b",
-        ),
-        // It is the address of a node.
-        (
-            "nextHop: {ipv4: 10.20.7.9}",
-            "nextHop: {ipv4: 10.20.7.2}",
-            "Destination hop spec.nextHop.ipv4: this edit would stop Layer2Attachment hop",
-        ),
-        (
-            "{vrf: hand, vni: 1700",
-            "{vrf: hnad, vni: 1700",
-            "VRFRouteConfiguration h spec.vrf: this edit would stop Layer2NetworkConfiguration hl",
-        ),
-    ])
+    changes_nothing(
+        &running(),
+        &[
+            (
+                "routeTables: {first: 5000, last: 5099}",
+                "routeTables: {first: 5000, last: 5099}, trunk: {name: bond1}",
+                "Settings default spec.trunk.name: this edit would stop Layer2Attachment hop and 1 more, so the spec before it stays in effect: \"bond1\" is the trunk",
+            ),
+            (
+                "routeTables: {first: 5000, last: 5099}",
+                "routeTables: {first: 5000, last: 5099}, trunk: {name: store}",
+                "Settings default spec.trunk.name: this edit would stop Layer2Attachment store",
+            ),
+            (
+                "routeTables: {first: 5000, last: 5099}",
+                "routeTables: {first: 5000, last: 5099}, trunk: {addresses: [10.20.8.1/31]}",
+                "Settings default spec.trunk.addresses: this edit would stop Layer2Attachment ips",
+            ),
+            (
+                "nics: [eth1]",
+                "nics: [bond1]",
+                "Underlay selvedge-system/fabric spec.nics: this edit would stop ",
+            ),
+            (
+                "cidr: 10.20.8.0/24",
+                "cidr: 10.20.8.0/30",
+                "Network ips-net spec.ipv4.cidr: this edit would stop Layer2Attachment ips",
+            ),
+            (
+                "cidr: 10.30.0.0/24",
+                "cidr: 10.30.0.0/26",
+                "Network lb spec.ipv4.cidr: this edit would stop Inbound b",
+            ),
+            // It is the address of a node.
+            (
+                "nextHop: {ipv4: 10.20.7.9}",
+                "nextHop: {ipv4: 10.20.7.2}",
+                "Destination hop spec.nextHop.ipv4: this edit would stop Layer2Attachment hop",
+            ),
+            (
+                "{vrf: hand, vni: 1700",
+                "{vrf: hnad, vni: 1700",
+                "VRFRouteConfiguration h spec.vrf: this edit would stop Layer2NetworkConfiguration hl",
+            ),
+        ],
+    )
 }
 
 #[test]
@@ -177,56 +155,62 @@ fn an_interface_has_no_name_of_a_device_that_is_there() -> anyhow::Result<()> {
         ("bond1", "\"bond1\" is a device of node \"n1\""),
     ] {
         let to = format!("interfaceName: {name},");
-        changes_nothing(&[("interfaceName: store,", &to, &said(what))])?;
+        changes_nothing(&running(), &[("interfaceName: store,", &to, &said(what))])?;
     }
     Ok(())
 }
 
 #[test]
 fn a_label_without_a_value_and_one_that_cannot_be_are_refused() -> anyhow::Result<()> {
-    changes_nothing(&[
-        (
-            "nodeSelector: {matchLabels: {rack: r1}}",
-            "nodeSelector: {matchLabels: {rack: null}}",
-            "Layer2Attachment red spec.nodeSelector.matchLabels.rack: invalid type: null",
-        ),
-        (
-            "nodeSelector: {matchLabels: {rack: r1}}",
-            "nodeSelector: {matchLabels: {a b: r1}}",
-            "Layer2Attachment red spec.nodeSelector: \"a b\" is not the key of a label",
-        ),
-        (
-            "nodeSelector: {matchLabels: {rack: r1}}",
-            "nodeSelector: {matchLabels: {rack: r 1}}",
-            "Layer2Attachment red spec.nodeSelector: \"r 1\", the value for \"rack\", is not the value of a label",
-        ),
-        (
-            "name: red-dc, labels: {zone: red}",
-            "name: red-dc, labels: {zone: null}",
-            "Destination red-dc metadata.labels[\"zone\"]: has no value",
-        ),
-    ])
+    changes_nothing(
+        &running(),
+        &[
+            (
+                "nodeSelector: {matchLabels: {rack: r1}}",
+                "nodeSelector: {matchLabels: {rack: null}}",
+                "Layer2Attachment red spec.nodeSelector.matchLabels.rack: invalid type: null",
+            ),
+            (
+                "nodeSelector: {matchLabels: {rack: r1}}",
+                "nodeSelector: {matchLabels: {a b: r1}}",
+                "Layer2Attachment red spec.nodeSelector: \"a b\" is not the key of a label",
+            ),
+            (
+                "nodeSelector: {matchLabels: {rack: r1}}",
+                "nodeSelector: {matchLabels: {rack: r 1}}",
+                "Layer2Attachment red spec.nodeSelector: \"r 1\", the value for \"rack\", is not the value of a label",
+            ),
+            (
+                "name: red-dc, labels: {zone: red}",
+                "name: red-dc, labels: {zone: null}",
+                "Destination red-dc metadata.labels[\"zone\"]: has no value",
+            ),
+        ],
+    )
 }
 
 #[test]
 fn addresses_that_leave_nothing_or_lead_back_are_refused() -> anyhow::Result<()> {
-    changes_nothing(&[
-        (
-            "interfaceName: ips, nodeIPs: {enabled: true}",
-            "interfaceName: ips, nodeIPs: {enabled: true, reservedForPods: 300}",
-            "Layer2Attachment ips spec.nodeIPs.reservedForPods: 300 addresses are kept for pods, which leaves none of 10.20.8.0/24",
-        ),
-        (
-            "address: 10.250.0.10",
-            "address: 10.99.0.1",
-            "Collector tap spec.address: 10.99.0.1 is the address that the tunnel starts at on node \"n1\"",
-        ),
-        (
-            "address: 10.250.0.10",
-            "address: nowhere",
-            "Collector tap spec.address: \"nowhere\" is not an IP address",
-        ),
-    ])
+    changes_nothing(
+        &running(),
+        &[
+            (
+                "interfaceName: ips, nodeIPs: {enabled: true}",
+                "interfaceName: ips, nodeIPs: {enabled: true, reservedForPods: 300}",
+                "Layer2Attachment ips spec.nodeIPs.reservedForPods: 300 addresses are kept for pods, which leaves none of 10.20.8.0/24",
+            ),
+            (
+                "address: 10.250.0.10",
+                "address: 10.99.0.1",
+                "Collector tap spec.address: 10.99.0.1 is the address that the tunnel starts at on node \"n1\"",
+            ),
+            (
+                "address: 10.250.0.10",
+                "address: nowhere",
+                "Collector tap spec.address: \"nowhere\" is not an IP address",
+            ),
+        ],
+    )
 }
 
 #[test]
