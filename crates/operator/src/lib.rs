@@ -8,7 +8,7 @@
 //!
 //! One loop serves the whole cluster. Each watch task reads its objects into the compiler's types and queues them; their JSON is
 //! dropped. The loop applies the queue to one incremental compiler and runs a debounced pass, which writes exactly what differs from
-//! what is stored. Which nodes get their configs is decided by `compiler::rollout`; [`rollout`] gives it what is stored, and [`leases`]
+//! what is stored. Which nodes get their configs is decided by `compiler::rollout`; `rollout` gives it what is stored, and `leases`
 //! which agents are alive. If the operator stops, the nodes keep their configuration.
 
 mod kinds;
