@@ -1,6 +1,6 @@
 //! What kinds of every group share: selectors, references, conditions.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -19,8 +19,9 @@ pub type Labels = BTreeMap<String, String>;
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
     /// Labels that must have exactly these values.
+    // Shared: each object that an intent becomes has the selector of the intent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub match_labels: Labels,
+    pub match_labels: Arc<Labels>,
     /// Conditions on labels that must all hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]

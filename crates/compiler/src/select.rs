@@ -15,7 +15,7 @@ pub fn selects(selector: Option<&LabelSelector>, labels: &Labels) -> bool {
 pub fn may_meet(one: Option<&LabelSelector>, other: Option<&LabelSelector>) -> bool {
     let mut wanted: BTreeMap<&str, Wanted<'_>> = BTreeMap::new();
     for selector in [one, other].into_iter().flatten() {
-        for (key, value) in &selector.match_labels {
+        for (key, value) in &*selector.match_labels {
             wanted
                 .entry(key)
                 .or_default()
@@ -74,13 +74,15 @@ pub fn destinations<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use api::meta::LabelRequirement;
 
     use super::*;
 
     fn labels(key: &str, value: &str) -> LabelSelector {
         LabelSelector {
-            match_labels: [(key.to_owned(), value.to_owned())].into(),
+            match_labels: Arc::new([(key.to_owned(), value.to_owned())].into()),
             ..LabelSelector::default()
         }
     }

@@ -18,6 +18,8 @@ use api::{
     value::{IfName, Prefix, VlanId, Vni, VrfName},
 };
 
+use rustc_hash::FxHashMap;
+
 use self::networks::Networks;
 use super::Group;
 use crate::{
@@ -46,8 +48,9 @@ pub(super) fn claims<'a>(
         node.is_some() || may_meet(a.spec.node_selector.as_ref(), b.spec.node_selector.as_ref())
     };
     let mut claimed = BTreeSet::new();
-    let mut holders: BTreeMap<Exclusive, Vec<&Segment>> = BTreeMap::new();
-    let mut networks = Networks::new(settings);
+    let mut holders: FxHashMap<Exclusive, Vec<&Segment>> = FxHashMap::default();
+    holders.reserve(3 * group.layer2.len());
+    let mut networks = Networks::new(settings, group.node);
     for (name, object) in &group.layer2 {
         if let Err(kind) = mtu::check(&object.spec) {
             problems.push(Problem::new(object.source.clone(), "spec.mtu", kind));
@@ -72,12 +75,13 @@ pub(super) fn claims<'a>(
             problems.push(Problem::new(object.source.clone(), field, kind));
             continue;
         }
-        let taken = networks.is_trunks(object, node.as_ref(), group.has_overlay);
-        if let Some(problem) = taken.or_else(|| networks.taken(object, node.as_ref(), meet)) {
+        let own = networks::of(settings, &object.spec);
+        let taken = networks.is_trunks(object, &own, group.has_overlay);
+        if let Some(problem) = taken.or_else(|| networks.taken(object, &own, meet)) {
             problems.push(problem);
             continue;
         }
-        networks.insert(object);
+        networks.insert(object, own);
         for claim in wanted {
             holders.entry(claim).or_default().push(object);
         }
@@ -144,7 +148,7 @@ fn has_segment(config: &NodeNetworkConfigSpec, spec: &Layer2NetworkConfiguration
 }
 
 /// Something that two segments on one node cannot share.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Exclusive {
     Vlan(VlanId),
     Vni(Vni),

@@ -8,6 +8,7 @@ use std::{
 };
 
 use api::value::Prefix;
+use litemap::LiteMap;
 
 use super::{
     NodeShare, Share,
@@ -25,13 +26,13 @@ use crate::{
     view::View,
 };
 
-/// What comes of the claims on an island.
+/// What comes of the claims on an island. Most islands have one claimant: a map with room for eleven would be most of the memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
-    pub(super) consumers: BTreeMap<ObjectRef, Arc<Share>>,
-    pub(super) nodes: BTreeMap<ObjectRef, Arc<NodeShare>>,
-    /// The addresses of each Network that somebody has for itself.
-    pub(super) taken: BTreeMap<String, Arc<BTreeSet<IpAddr>>>,
+    pub(super) consumers: LiteMap<ObjectRef, Arc<Share>>,
+    pub(super) nodes: LiteMap<ObjectRef, Arc<NodeShare>>,
+    /// The addresses of each Network that one object has for itself.
+    pub(super) taken: LiteMap<String, Arc<BTreeSet<IpAddr>>>,
 }
 
 /// What comes of the claims on an island.

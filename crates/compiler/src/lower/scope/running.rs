@@ -117,18 +117,23 @@ where
     R::Spec: 'a,
     T: Ord + Clone,
 {
-    let mut by_item: BTreeMap<T, Vec<&'a LowLevel<R::Spec>>> = BTreeMap::new();
-    for object in objects {
-        for item in wanted(&object.spec) {
-            by_item.entry(item).or_default().push(object);
-        }
-    }
+    let items = |object: &'a LowLevel<R::Spec>| {
+        let items = wanted(&object.spec).into_iter();
+        items.map(move |item| (item, object))
+    };
+    let mut items: Vec<(T, &'a LowLevel<R::Spec>)> = objects.flat_map(items).collect();
+    items.sort_by(|(one, _), (other, _)| one.cmp(other));
     // Hardly ever do two want the same. Where prefixes overlap, some two that are next to each other do.
-    let neighbors = by_item.keys().zip(by_item.keys().skip(1));
-    let is_contested = by_item.values().any(|objects| objects.len() > 1)
-        || neighbors.into_iter().any(|(one, next)| meet(one, next));
+    let is_contested = items.windows(2).any(|pair| match pair {
+        [(one, _), (next, _)] => one == next || meet(one, next),
+        _ => false,
+    });
     if !is_contested {
         return BTreeSet::new();
+    }
+    let mut by_item: BTreeMap<T, Vec<&'a LowLevel<R::Spec>>> = BTreeMap::new();
+    for (item, object) in items {
+        by_item.entry(item).or_default().push(object);
     }
     let claim = |object: &LowLevel<R::Spec>, item: &T| {
         let before = running::<R>(view, object);

@@ -5,6 +5,7 @@ use api::{
     tcaas::Layer2NetworkConfigurationSpec,
     value::{Prefix, VrfName},
 };
+use rustc_hash::FxHashMap;
 
 use super::{Segment, gateway_vrf};
 use crate::{
@@ -14,16 +15,17 @@ use crate::{
 };
 
 /// Whose table routes a network.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Table {
     Host,
     Vrf(VrfName),
 }
 
-/// The networks that segments have so far.
+/// The networks that segments of a node have so far.
 pub(super) struct Networks<'a> {
     settings: &'a SettingsSpec,
-    held: Vec<(Table, Prefix, &'a Segment)>,
+    node: Option<&'a str>,
+    held: FxHashMap<Table, Vec<(Prefix, &'a Segment)>>,
 }
 
 /// The networks that a segment has, each with whose table routes it.
@@ -48,76 +50,76 @@ pub(super) fn overlap(one: Prefix, other: Prefix) -> bool {
 }
 
 impl<'a> Networks<'a> {
-    pub(super) fn new(settings: &'a SettingsSpec) -> Self {
-        let held = Vec::new();
-        Self { settings, held }
+    pub(super) fn new(settings: &'a SettingsSpec, node: Option<&'a str>) -> Self {
+        Self {
+            settings,
+            node,
+            held: FxHashMap::default(),
+        }
     }
 
     /// What is wrong with a segment that has a network of an older one which it meets.
     pub(super) fn taken(
         &self,
         object: &Segment,
-        node: Option<&String>,
+        own: &[(Table, Prefix)],
         meet: impl Fn(&Segment, &Segment) -> bool,
     ) -> Option<Problem> {
-        let wanted = of(self.settings, &object.spec).into_iter();
-        let (table, network, other, by) = wanted.into_iter().find_map(|wanted| {
-            let mut held = self.held.iter();
-            let (_, other, by) = held.find(|(table, prefix, by)| {
-                *table == wanted.0 && overlap(wanted.1, *prefix) && meet(by, object)
-            })?;
-            Some((wanted.0, wanted.1, *other, &by.source))
-        })?;
-        Some(overlaps(object, (table, network), other, by, node))
+        own.iter().find_map(|(table, network)| {
+            let mut held = self.held.get(table)?.iter();
+            let (other, by) =
+                held.find(|(prefix, by)| overlap(*network, *prefix) && meet(by, object))?;
+            Some(self.overlaps(object, (table, *network), *other, &by.source))
+        })
     }
 
     /// What is wrong with a segment that has addresses of the link between node and router: the host reaches every VRF over that link.
     pub(super) fn is_trunks(
         &self,
         object: &Segment,
-        node: Option<&String>,
+        own: &[(Table, Prefix)],
         has_overlay: bool,
     ) -> Option<Problem> {
         let trunk = &self.settings.trunk.addresses;
         let trunk = trunk.iter().filter(|_| has_overlay);
         let settings = ObjectRef::named(Kind::Settings, "default");
         trunk.into_iter().find_map(|end| {
-            let mut own = of(self.settings, &object.spec).into_iter();
+            let mut own = own.iter();
             let (_, network) = own.find(|(_, network)| overlap(*network, end.prefix()))?;
-            let wanted = (Table::Host, network);
-            Some(overlaps(object, wanted, end.prefix(), &settings, node))
+            let wanted = (&Table::Host, *network);
+            Some(self.overlaps(object, wanted, end.prefix(), &settings))
         })
     }
 
     /// Notes what a segment has.
-    pub(super) fn insert(&mut self, object: &'a Segment) {
-        let own = of(self.settings, &object.spec).into_iter();
-        self.held
-            .extend(own.map(|(table, prefix)| (table, prefix, object)));
+    pub(super) fn insert(&mut self, object: &'a Segment, own: Vec<(Table, Prefix)>) {
+        for (table, prefix) in own {
+            self.held.entry(table).or_default().push((prefix, object));
+        }
     }
-}
 
-fn overlaps(
-    object: &Segment,
-    (table, network): (Table, Prefix),
-    other: Prefix,
-    by: &ObjectRef,
-    node: Option<&String>,
-) -> Problem {
-    let field = match table {
-        _ if object.is_generated() => "spec.networkRef",
-        Table::Host => "spec.nodeIPs",
-        Table::Vrf(_) => "spec.anycastGateways",
-    };
-    let kind = problem::Kind::NetworksOverlap {
-        network,
-        other,
-        by: Box::new(by.clone()),
-        vrf: match table {
-            Table::Host => None,
-            Table::Vrf(vrf) => Some(vrf.to_string()),
-        },
-        node: node.cloned(),
-    };
-    Problem::new(object.source.clone(), field, kind)
+    fn overlaps(
+        &self,
+        object: &Segment,
+        (table, network): (&Table, Prefix),
+        other: Prefix,
+        by: &ObjectRef,
+    ) -> Problem {
+        let field = match table {
+            _ if object.is_generated() => "spec.networkRef",
+            Table::Host => "spec.nodeIPs",
+            Table::Vrf(_) => "spec.anycastGateways",
+        };
+        let kind = problem::Kind::NetworksOverlap {
+            network,
+            other,
+            by: Box::new(by.clone()),
+            vrf: match table {
+                Table::Host => None,
+                Table::Vrf(vrf) => Some(vrf.to_string()),
+            },
+            node: self.node.map(str::to_owned),
+        };
+        Problem::new(object.source.clone(), field, kind)
+    }
 }
