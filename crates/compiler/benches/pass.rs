@@ -201,7 +201,7 @@ fn pass<'a>(compiler: &'a mut Compiler, event: &Value) -> Option<&'a Writes> {
     let (settings, state) = (snapshot.settings().rollout, State::default());
     let revision = (compilation.revision.fingerprint.as_str(), &state);
     let members = stored::members(snapshot, &settings, &progress, revision, |_| true);
-    let decision = waves::decide(&settings, &members, &state, 0);
+    let decision = waves::decide(&settings, &members, &state, 0, false);
     assert!(decision.publish.len() <= 1, "the canary is one node");
     Some(compiler.writes())
 }

@@ -1,5 +1,6 @@
 //! How configs reach nodes: how far each node is, what needs an approval, and which nodes are next. Pure: the operator carries it out.
 
+pub mod guard;
 #[cfg(test)]
 mod laws;
 pub mod stored;

@@ -341,13 +341,117 @@ mod tests {
             Some("the new config of node a would remove its Underlay")
         );
 
-        // Deleting the stored config approves it.
-        compiler.remove(&ObjectRef::named(Kind::NodeNetworkConfig, "a"));
-        let pass = pass_at(&mut compiler, 100);
+        approve(&mut compiler, &pass);
+        let pass = Pass::compute(&mut compiler, |_| true, 100);
         assert_eq!(
             (pass.nodes(), pass.step.status.unapproved),
             (vec!["a", "b"], 0)
         );
+        assert_eq!(pass.step.status.unapproved_message, None);
+    }
+
+    /// Approves the newest revision.
+    fn approve(compiler: &mut Compiler, pass: &Pass) {
+        let (_, compilation) = compiler.compile();
+        let revision = &compilation.revision;
+        let name = revision::object_name(&revision.fingerprint);
+        let annotations = json!({stored::APPROVED: "2026-01-01T00:00:00Z"});
+        let parts = json!({
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": revision.spec(&compilation.objects), "status": pass.step.status,
+        });
+        put(compiler, Kind::NetworkConfigRevision, &name, &parts);
+    }
+
+    #[test]
+    fn a_revision_that_no_node_may_have_without_an_approval_is_not_complete() {
+        let (mut compiler, mut now) = (three_nodes(), 100);
+        underlay(&mut compiler, 64514);
+        complete(&mut compiler, &mut now);
+        let mut fabric = ObjectRef::named(Kind::Underlay, "fabric");
+        fabric.key.namespace = Some("default".into());
+        compiler.remove(&fabric);
+        let pass = pass_at(&mut compiler, now + 1);
+        assert!(pass.nodes().is_empty(), "{:?}", pass.nodes());
+        assert_eq!(pass.step.status.phase.as_deref(), Some("Unapproved"));
+        assert_eq!(pass.step.status.completed_at, None);
+        assert_eq!(pass.step.status.unapproved, 3);
+        // It stays so, and a node that joins gets what the others have.
+        put(&mut compiler, Kind::Node, "d", &json!({}));
+        let pass = pass_at(&mut compiler, now + 1000);
+        assert_eq!(pass.nodes(), ["d"]);
+        assert!(pass.step.publish[0].spec.underlay.is_some());
+
+        approve(&mut compiler, &pass);
+        now += 1001;
+        let pass = Pass::compute(&mut compiler, |_| true, now);
+        assert_eq!(pass.nodes().first(), Some(&"a"));
+    }
+
+    /// A segment of all nodes.
+    fn segment(compiler: &mut Compiler, vlan: u32) {
+        let spec = json!({"id": vlan, "vni": 10_000 + vlan, "mtu": 1500});
+        let name = format!("vlan{vlan}");
+        let parts = json!({"spec": spec});
+        put(compiler, Kind::Layer2NetworkConfiguration, &name, &parts);
+    }
+
+    #[test]
+    fn a_revision_that_removes_more_than_max_removal_reaches_no_node_before_it_is_approved() {
+        let (mut compiler, mut now) = (three_nodes(), 100);
+        underlay(&mut compiler, 64514);
+        for vlan in 1..=10 {
+            segment(&mut compiler, vlan);
+        }
+        complete(&mut compiler, &mut now);
+        let remove = |compiler: &mut Compiler, vlan: u32| {
+            let name = format!("vlan{vlan}");
+            compiler.remove(&ObjectRef::named(Kind::Layer2NetworkConfiguration, name));
+        };
+        for vlan in 1..=3 {
+            remove(&mut compiler, vlan);
+        }
+        assert_eq!(pass_at(&mut compiler, now + 1).nodes(), ["a"], "30 % of 10");
+        remove(&mut compiler, 4);
+        let pass = pass_at(&mut compiler, now + 2);
+        assert!(pass.nodes().is_empty(), "{:?}", pass.nodes());
+        assert_eq!(pass.step.status.phase.as_deref(), Some("Unapproved"));
+        assert_eq!(
+            pass.step.status.unapproved_message.as_deref(),
+            Some("it removes 4 of 10 layer 2 segments; rollout.maxRemoval allows 3")
+        );
+        // What is approved is this revision, and no other.
+        approve(&mut compiler, &pass);
+        let pass = Pass::compute(&mut compiler, |_| true, now + 3);
+        assert_eq!(pass.nodes(), ["a"]);
+        remove(&mut compiler, 5);
+        assert!(pass_at(&mut compiler, now + 4).nodes().is_empty());
+
+        let generous = json!({"spec": {"rollout": {"maxRemoval": 5}}});
+        put(&mut compiler, Kind::Settings, "default", &generous);
+        assert_eq!(pass_at(&mut compiler, now + 5).nodes(), ["a"]);
+    }
+
+    #[test]
+    fn the_last_of_a_few_is_removed_without_an_approval_unless_none_is_allowed() {
+        for (allowed, expected) in [
+            (json!("30%"), &["a"][..]),
+            (json!("0%"), &[]),
+            (json!(0), &[]),
+        ] {
+            let (mut compiler, mut now) = (three_nodes(), 100);
+            let settings = json!({"spec": {"rollout": {"maxRemoval": allowed}}});
+            put(&mut compiler, Kind::Settings, "default", &settings);
+            underlay(&mut compiler, 64514);
+            segment(&mut compiler, 1);
+            complete(&mut compiler, &mut now);
+            compiler.remove(&ObjectRef::named(Kind::Layer2NetworkConfiguration, "vlan1"));
+            assert_eq!(
+                pass_at(&mut compiler, now + 1).nodes(),
+                expected,
+                "{allowed}"
+            );
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use compiler::{
     Compilation, Kind, NodeConfig, ObjectRef, Snapshot, Writes,
     revision::{self, stored as stored_revision},
     rollout::{
-        Progress,
+        Progress, guard,
         stored::{self, Lane},
         waves::{self, Decision, Failure, Member, State, Time},
     },
@@ -68,13 +68,30 @@ impl<'a> Cluster<'a> {
             state.failure = None;
         }
         let last_valid = self.last_valid();
+        let is_approved =
+            revision.is_some_and(|one| one.meta.annotations.contains_key(stored::APPROVED));
+        let too_much = last_valid.filter(|_| !is_approved && state.completed_at.is_none());
+        let too_much = too_much.and_then(|last_valid| {
+            guard::too_much(
+                settings.max_removal,
+                &last_valid.spec,
+                &self.compilation.objects,
+            )
+        });
         let mut members = self.members(&settings, &state, retry_at, is_alive);
+        if is_approved {
+            for member in members.values_mut() {
+                if member.progress == Progress::Unapproved {
+                    member.progress = Progress::Queued;
+                }
+            }
+        }
         let mut joining = self.joining(&state, last_valid);
         joining.retain(|node| members.get(node).is_some_and(|member| !member.is_held));
         for node in &joining {
             members.remove(node);
         }
-        let decision = waves::decide(&settings, &members, &state, self.now);
+        let decision = waves::decide(&settings, &members, &state, self.now, too_much.is_some());
         let mut publish = self.direct(&members);
         publish.extend(self.newest_configs(&decision.publish, Lane::Wave));
         let failure = decision.state.failure.as_ref();
@@ -95,9 +112,14 @@ impl<'a> Cluster<'a> {
             }
             _ => {}
         }
+        let removal = self.compilation.removals.first_key_value();
+        let removal = removal
+            .filter(|_| !is_approved)
+            .map(|(node, removal)| format!("the new config of node {node} would remove {removal}"));
+        let unapproved = too_much.map(|too_much| too_much.to_string()).or(removal);
         Step {
             publish,
-            status: self.status(&decision, &members, &joining, &before),
+            status: self.status(&decision, &members, &joining, &before, unapproved),
             outdated: self.outdated(&settings, last_valid),
             retry: retry.cloned(),
             again_at: decision.again_at,
@@ -224,6 +246,7 @@ impl<'a> Cluster<'a> {
         members: &BTreeMap<String, Member>,
         joining: &[String],
         before: &NetworkConfigRevisionStatus,
+        unapproved: Option<String>,
     ) -> NetworkConfigRevisionStatus {
         let error_message = |node: &str| error_message(self.snapshot, node);
         let Decision { state, phase, .. } = decision;
@@ -231,9 +254,7 @@ impl<'a> Cluster<'a> {
         let joining = u32::try_from(joining.len()).unwrap_or(u32::MAX);
         status.queued += joining;
         status.total += joining;
-        let removal = self.compilation.removals.first_key_value();
-        status.unapproved_message = removal
-            .map(|(node, removal)| format!("the new config of node {node} would remove {removal}"));
+        status.unapproved_message = unapproved;
         // The order in which revisions became the newest does not depend on clocks.
         let newest_other = self.others().map(|(_, one)| sequence(one)).max();
         let newest_other = newest_other.unwrap_or(0);

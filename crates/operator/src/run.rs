@@ -184,7 +184,7 @@ fn report(compilation: &Compilation, pass: &Pass, writer: &Writer<'_>, computed_
     for (node, removal) in &compilation.removals {
         tracing::warn!(
             node,
-            "config not published: it would remove {removal}; delete the NodeNetworkConfig to approve it"
+            "config not published: it would remove {removal}; `selvedge rollout approve` approves it"
         );
     }
     let problems = compilation.problems.iter();

@@ -20,7 +20,6 @@ use crate::{
 ///
 /// Every field of `Settings` is listed here, as implemented (`_`) or not, so that a new field does not compile before that is decided.
 pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
-    let default = SettingsSpec::default();
     let SettingsSpec {
         cluster_vrf:
             ClusterVrf {
@@ -47,7 +46,23 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
         import_match: _,
         hbn_flavour: _,
         frr_configurations: FrrConfigurations { namespaces },
-        rollout,
+        rollout:
+            Rollout {
+                max_unavailable: _,
+                canary:
+                    Canary {
+                        size: _,
+                        node_selector: _,
+                    },
+                failure_domain_label: _,
+                order: _,
+                soak_time: _,
+                pause: _,
+                progress_deadline: _,
+                on_failure: _,
+                history_limit: _,
+                max_removal: _,
+            },
         // Nodes get it as it is.
         health: _,
         platform:
@@ -70,13 +85,12 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
             },
         ipam_namespace: _,
     } = settings;
-    let mut asked = vec![
+    let asked = [
         (management_vrf.is_some(), "managementVRF"),
         (!cluster_neighbors.is_empty(), "clusterNeighbors"),
         (!cidrs.is_empty(), "hostSessions.cidrs"),
         (!namespaces.is_empty(), "frrConfigurations.namespaces"),
     ];
-    asked.extend(of_rollout(rollout, &default.rollout));
     let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
     let note = |(_, what)| {
         let subject = ObjectRef::named(Kind::Settings, "default");
@@ -84,26 +98,6 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
         Problem::new(subject, format!("spec.{what}"), kind)
     };
     asked.map(note).collect()
-}
-
-/// Fields of `Settings.rollout`. The operator reads all others.
-fn of_rollout(rollout: &Rollout, default: &Rollout) -> [(bool, &'static str); 1] {
-    let Rollout {
-        max_unavailable: _,
-        canary: Canary {
-            size: _,
-            node_selector: _,
-        },
-        failure_domain_label: _,
-        order: _,
-        soak_time: _,
-        pause: _,
-        progress_deadline: _,
-        on_failure: _,
-        history_limit: _,
-        max_removal,
-    } = rollout;
-    [(*max_removal != default.max_removal, "rollout.maxRemoval")]
 }
 
 /// Fields of a Network of which nothing is made by this version.

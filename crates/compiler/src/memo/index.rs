@@ -80,6 +80,17 @@ struct Range<X: Index> {
     keys: Option<Arc<Vec<X::Key>>>,
 }
 
+impl<X: Index> Posting<X> {
+    /// The items, without a copy for each reader.
+    fn shared(&mut self) -> Arc<Vec<X::Item>> {
+        let items = self.shared.get_or_insert_with(|| {
+            let items = self.items.iter().map(|(_, item)| item.clone());
+            Arc::new(items.collect())
+        });
+        Arc::clone(items)
+    }
+}
+
 impl<X: Index> Default for Posting<X> {
     fn default() -> Self {
         Self {
@@ -113,8 +124,12 @@ impl<X: Index> IndexTable<X> {
     pub(super) fn who(&self, memo: &Memo, key: &X::Key) -> (SlotId, Arc<Vec<X::Item>>) {
         self.update(memo);
         let mut rows = self.0.borrow_mut();
-        if !memo.records && !rows.postings.contains_key(key) {
-            return (SlotId::NONE, Arc::default());
+        if !memo.records {
+            let posting = rows.postings.get_mut(key);
+            return (
+                SlotId::NONE,
+                posting.map_or_else(Arc::default, Posting::shared),
+            );
         }
         let slot = match rows.postings.get(key).and_then(|posting| posting.slot) {
             Some(slot) => slot,
@@ -122,12 +137,7 @@ impl<X: Index> IndexTable<X> {
         };
         let posting = rows.posting(key);
         posting.slot = Some(slot);
-        let items = posting.shared.get_or_insert_with(|| {
-            let items = posting.items.iter().map(|(_, item)| item.clone());
-            Arc::new(items.collect())
-        });
-        let items = Arc::clone(items);
-        (slot, items)
+        (slot, posting.shared())
     }
 
     pub(super) fn has(&self, memo: &Memo, key: &X::Key) -> (SlotId, bool) {
@@ -228,7 +238,8 @@ impl<X: Index> IndexTable<X> {
         for source in sorted(X::sources(&view)) {
             for (key, item) in once(X::entries(&view, &source)) {
                 let mut rows = self.0.borrow_mut();
-                rows.posting(&key).items.push((source.clone(), item));
+                let posting = rows.postings.entry(key).or_default();
+                posting.items.push((source.clone(), item));
             }
         }
         let mut rows = self.0.borrow_mut();

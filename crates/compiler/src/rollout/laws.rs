@@ -146,7 +146,7 @@ impl Cluster {
         let members = self.members();
         let canary = count(self.settings.canary.size, members.len()).max(1);
         self.canary = self.canary.max(canary);
-        let decision = decide(&self.settings, &members, &self.state, self.now);
+        let decision = decide(&self.settings, &members, &self.state, self.now, false);
         for node in &decision.publish {
             let member = &members[node];
             prop_assert_eq!(member.progress, Progress::Queued, "{} needs nothing", node);

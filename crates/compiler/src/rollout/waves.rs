@@ -139,18 +139,21 @@ pub enum Phase {
     Soaking,
     /// A person has paused it.
     Paused,
+    /// It removes so much that a person must approve it.
+    Unapproved,
     /// A node did not take it.
     Failed,
     /// Every node that can have it has confirmed it.
     Complete,
 }
 
-/// Decides what is published.
+/// Decides what is published. Nothing of a revision that needs an approval.
 pub fn decide(
     settings: &Rollout,
     members: &BTreeMap<String, Member>,
     before: &State,
     now: Time,
+    needs_approval: bool,
 ) -> Decision {
     let rollout = Waves {
         settings,
@@ -174,6 +177,12 @@ pub fn decide(
     }
     let has_begun = members.values().any(|member| member.is_published);
     let Some(wave) = rollout.current() else {
+        // What no node has got is not complete, even if all that would get it wait for an approval.
+        let mut members = members.values();
+        let is_unapproved = members.any(|member| member.progress == Progress::Unapproved);
+        if is_unapproved && !has_begun && before.completed_at.is_none() {
+            return held(Phase::Unapproved, state);
+        }
         let completed_at = before.completed_at.filter(|_| !has_begun);
         let state = State {
             completed_at: completed_at.or(Some(now)),
@@ -183,6 +192,9 @@ pub fn decide(
     };
     if settings.pause {
         return held(Phase::Paused, state);
+    }
+    if needs_approval {
+        return held(Phase::Unapproved, state);
     }
     let name = wave.to_string();
     if has_begun && state.wave.as_ref() != Some(&name) {
