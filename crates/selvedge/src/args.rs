@@ -31,6 +31,9 @@ pub(crate) enum Command {
     Explain(Ask),
     /// Says what stands in the way of something that is not on a node
     WhyNot(Ask),
+    /// Shows how far the newest change is on its way to the nodes, and controls it
+    #[command(subcommand)]
+    Rollout(Rollout),
     /// Runs the control plane
     Operator(Cluster),
     /// Runs on a node: applies the node's own NodeNetworkConfig to kernel and FRR
@@ -126,6 +129,55 @@ pub(crate) struct Cluster {
     /// Context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Rollout {
+    /// Shows how far the newest revision is, and which nodes it waits for
+    Status(RolloutStatus),
+    /// Stops the rollout: no further node gets anything new
+    Pause(Cluster),
+    /// Goes on with a paused rollout
+    Resume(Cluster),
+    /// Tries a failed revision again
+    Retry(Cluster),
+    /// Lets a revision remove what it removes
+    Approve(Approve),
+    /// Lists the revisions that are kept, the newest first
+    History(History),
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct RolloutStatus {
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+    /// Shows changes as they happen, and ends with the rollout: exit code 0 if it is complete, 1 if not
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+    /// Names all nodes
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Form of the output
+    #[arg(short, long, default_value = "table", conflicts_with = "watch")]
+    pub(crate) output: Format,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Approve {
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+    /// Name of the revision; it must be the newest [default: the newest]
+    #[arg(value_name = "REVISION")]
+    pub(crate) revision: Option<String>,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct History {
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub(crate) output: Format,
 }
 
 #[derive(Debug, Flags)]

@@ -11,6 +11,7 @@ mod operator;
 mod plan;
 mod problems;
 mod render;
+mod rollout;
 mod validate;
 mod version;
 mod why_not;
@@ -37,6 +38,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Plan(args) => plan::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::WhyNot(args) => why_not::run(&args),
+        Command::Rollout(args) => rollout::run(args),
         Command::Operator(args) => operator::run(&args),
         Command::Agent(args) => agent::run(&args),
         Command::Version => Ok(version::run()),

@@ -20,13 +20,15 @@ use crate::{schema::Kept, selvedge::SettingsSpec};
     derive = "PartialEq",
     shortname = "ncr",
     category = "selvedge",
-    printcolumn = r#"{"name":"Invalid","type":"boolean","jsonPath":".status.isInvalid"}"#,
+    printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
+    printcolumn = r#"{"name":"Wave","type":"string","jsonPath":".status.wave"}"#,
     printcolumn = r#"{"name":"Queued","type":"integer","jsonPath":".status.queued"}"#,
     printcolumn = r#"{"name":"Ongoing","type":"integer","jsonPath":".status.ongoing"}"#,
     printcolumn = r#"{"name":"Ready","type":"integer","jsonPath":".status.ready"}"#,
     printcolumn = r#"{"name":"Failed","type":"integer","jsonPath":".status.failed","priority":1}"#,
     printcolumn = r#"{"name":"Total","type":"integer","jsonPath":".status.total"}"#,
     printcolumn = r#"{"name":"FailedNode","type":"string","jsonPath":".status.failedNode","priority":1}"#,
+    printcolumn = r#"{"name":"Sequence","type":"integer","jsonPath":".status.sequence","priority":1}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -113,7 +115,7 @@ pub struct RevisionEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkConfigRevisionStatus {
-    /// How far the rollout is: `Progressing`, `Soaking`, `Paused`, `Failed` or `Complete`.
+    /// How far the rollout is: `Progressing`, `Soaking`, `Paused`, `Unapproved`, `Failed` or `Complete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
     /// Counts revisions in the order in which they became the newest.
@@ -145,11 +147,11 @@ pub struct NetworkConfigRevisionStatus {
     /// How many nodes could not take the revision.
     #[serde(default)]
     pub failed: u32,
-    /// How many nodes keep the config that they have, because the new one removes their Underlay or all their VRFs and is not
+    /// How many nodes keep the config that they have, because the new one removes their Underlay or all their VRFs and its revision is not
     /// approved yet.
     #[serde(default)]
     pub unapproved: u32,
-    /// The first of them, and what it would lose.
+    /// Why the revision, or the config of the first of these nodes, needs an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unapproved_message: Option<String>,
     /// How many nodes there are.

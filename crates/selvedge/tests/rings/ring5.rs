@@ -9,6 +9,9 @@ mod examples;
 #[path = "ring5/operator.rs"]
 mod operator;
 
+#[path = "ring5/rollout.rs"]
+mod rollout;
+
 #[path = "ring5/rules.rs"]
 mod rules;
 

@@ -69,13 +69,15 @@ spec: {ipv4: {cidr: 198.51.100.0/26}, vlan: 235, vni: 10235}
 ";
 
 /// The cluster, with the operator running.
-struct Cluster<'a> {
-    server: &'a Server,
+pub(super) struct Cluster<'a> {
+    pub(super) server: &'a Server,
     _operator: Daemon,
 }
 
 /// Gives a test a cluster in which the world is declared and the operator runs.
-fn with_cluster(test: impl FnOnce(&Cluster<'_>) -> anyhow::Result<()>) -> anyhow::Result<()> {
+pub(super) fn with_cluster(
+    test: impl FnOnce(&Cluster<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     with_server(|server| {
         server.apply(WORLD)?;
         let kubeconfig = server.plane.kubeconfig("admin")?;
@@ -95,7 +97,7 @@ impl Cluster<'_> {
         self.server.list(TCAAS, kind)
     }
 
-    fn names(&self, kind: &str) -> anyhow::Result<Vec<String>> {
+    pub(super) fn names(&self, kind: &str) -> anyhow::Result<Vec<String>> {
         let names = self.all(kind)?;
         Ok(names
             .iter()
@@ -126,20 +128,20 @@ impl Cluster<'_> {
     }
 
     /// Waits until these nodes and no others were told something.
-    fn until_told(&self, wanted: &[&str]) -> anyhow::Result<()> {
+    pub(super) fn until_told(&self, wanted: &[&str]) -> anyhow::Result<()> {
         eventually(&format!("{wanted:?} are told"), || {
             Ok((self.names("NodeNetworkConfig")? == wanted).then_some(()))
         })
     }
 
     /// The revision that a node was told.
-    fn revision(&self, node: &str) -> anyhow::Result<String> {
+    pub(super) fn revision(&self, node: &str) -> anyhow::Result<String> {
         let config = self.get("NodeNetworkConfig", node)?;
         Ok(text(&config, "/spec/revision").to_owned())
     }
 
     /// Answers for a node that it runs a revision.
-    fn answer(&self, node: &str, revision: &str) -> anyhow::Result<()> {
+    pub(super) fn answer(&self, node: &str, revision: &str) -> anyhow::Result<()> {
         let mut config = self.get("NodeNetworkConfig", node)?;
         config["status"] = json!({
             "configStatus": "provisioned",

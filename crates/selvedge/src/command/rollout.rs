@@ -1,0 +1,332 @@
+//! `selvedge rollout`
+
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
+
+use anyhow::{Context, anyhow, bail};
+use api::{
+    selvedge::Settings,
+    tcaas::{NetworkConfigRevision, NetworkConfigRevisionStatus, NodeNetworkConfig},
+};
+use compiler::rollout::stored;
+use k8s_openapi::jiff::Timestamp;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{
+    args::{Approve, Cluster, Format, History, Rollout, RolloutStatus},
+    output::{self, Style, Verdict, counted, styled, table},
+};
+
+/// Whose changes these are, for the API server.
+const FIELD_MANAGER: &str = "selvedge-cli";
+
+/// How often a rollout that is watched is looked at.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many nodes are named where not all are asked for.
+const NODES: usize = 10;
+
+/// Width of the progress bar.
+const WIDTH: usize = 30;
+
+pub(super) fn run(args: Rollout) -> anyhow::Result<Verdict> {
+    let runtime = super::runtime()?;
+    match args {
+        Rollout::Status(args) => runtime.block_on(status(&args)),
+        Rollout::Pause(cluster) => runtime.block_on(pause(&cluster, true)),
+        Rollout::Resume(cluster) => runtime.block_on(pause(&cluster, false)),
+        Rollout::Retry(cluster) => runtime.block_on(retry(&cluster)),
+        Rollout::Approve(args) => runtime.block_on(approve(&args)),
+        Rollout::History(args) => runtime.block_on(history(&args)),
+    }
+}
+
+/// A revision, with how far its rollout is.
+#[derive(Debug, Serialize)]
+struct Shown {
+    revision: String,
+    #[serde(flatten)]
+    status: NetworkConfigRevisionStatus,
+}
+
+impl From<NetworkConfigRevision> for Shown {
+    fn from(revision: NetworkConfigRevision) -> Self {
+        Self {
+            revision: revision.name_any(),
+            status: revision.status.unwrap_or_default(),
+        }
+    }
+}
+
+/// All revisions, the newest first.
+async fn revisions(client: &Client) -> anyhow::Result<Vec<Shown>> {
+    let api: Api<NetworkConfigRevision> = Api::all(client.clone());
+    let list = api.list(&ListParams::default()).await;
+    let list = list.context("failed to list NetworkConfigRevisions")?;
+    let mut revisions: Vec<Shown> = list.into_iter().map(Shown::from).collect();
+    revisions.sort_by_key(|one| Reverse(one.status.sequence));
+    Ok(revisions)
+}
+
+async fn newest(client: &Client) -> anyhow::Result<Shown> {
+    let newest = revisions(client).await?.into_iter().next();
+    newest.ok_or_else(|| {
+        anyhow!("there is no NetworkConfigRevision: has the operator run in this cluster?")
+    })
+}
+
+async fn status(args: &RolloutStatus) -> anyhow::Result<Verdict> {
+    let client = super::client(&args.cluster).await?;
+    let mut last = String::new();
+    loop {
+        let shown = newest(&client).await?;
+        match args.output {
+            Format::Table => {}
+            Format::Yaml | Format::Json => {
+                output::documents(args.output, &[&shown])?;
+                return Ok(verdict(&shown.status));
+            }
+        }
+        let nodes = waiting_nodes(&client).await?;
+        let text = screen(&shown, &nodes, args.all);
+        if text != last {
+            output::text(&text);
+        }
+        let phase = shown.status.phase.as_deref();
+        let has_ended = matches!(phase, Some("Complete" | "Failed" | "Unapproved"));
+        if !args.watch || has_ended {
+            return Ok(verdict(&shown.status));
+        }
+        last = text;
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+fn verdict(status: &NetworkConfigRevisionStatus) -> Verdict {
+    match status.phase.as_deref() {
+        Some("Failed" | "Unapproved") => Verdict::Problems,
+        _ => Verdict::Fine,
+    }
+}
+
+/// A list as the API server prints it for `kubectl get`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Printed {
+    column_definitions: Vec<Column>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Column {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    cells: Vec<Value>,
+}
+
+/// The nodes that do not run their config, by what they do with it. Read as `kubectl get` does: whole configs of many nodes would be large.
+async fn waiting_nodes(client: &Client) -> anyhow::Result<BTreeMap<String, Vec<String>>> {
+    let request = http::Request::get(NodeNetworkConfig::url_path(&(), None))
+        .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(Vec::new())
+        .context("failed to ask for NodeNetworkConfigs")?;
+    let nodes: Printed = client
+        .request(request)
+        .await
+        .context("failed to list NodeNetworkConfigs")?;
+    let place = |wanted: &str| {
+        let mut columns = nodes.column_definitions.iter();
+        columns.position(|column| column.name == wanted)
+    };
+    let (Some(name), Some(status)) = (place("Name"), place("Status")) else {
+        bail!(
+            "the NodeNetworkConfig of this cluster has no column Status; are its definitions old?"
+        );
+    };
+    let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for row in &nodes.rows {
+        let cell = |place: usize| row.cells.get(place).and_then(Value::as_str);
+        let status = cell(status).unwrap_or("not answered");
+        if status != "provisioned" {
+            let name = cell(name).unwrap_or_default().to_owned();
+            waiting.entry(status.to_owned()).or_default().push(name);
+        }
+    }
+    Ok(waiting)
+}
+
+fn screen(shown: &Shown, nodes: &BTreeMap<String, Vec<String>>, all: bool) -> String {
+    let Shown { revision, status } = shown;
+    let phase = status.phase.as_deref().unwrap_or("Pending");
+    let style = match phase {
+        "Complete" => Style::Green,
+        "Failed" => Style::Red,
+        "Paused" | "Unapproved" => Style::Yellow,
+        _ => Style::Bold,
+    };
+    let wave = status.wave.as_ref();
+    let wave = wave.map(|wave| format!(", wave: {wave}"));
+    let (wave, phase_text) = (wave.unwrap_or_default(), styled(style, phase));
+    let (ready, total) = (as_usize(status.ready), as_usize(status.total));
+    let mut lines = vec![
+        format!("revision {revision}  {phase_text}{wave}"),
+        format!(
+            "{}  {ready} of {}",
+            bar(ready, total),
+            counted(total, "node")
+        ),
+    ];
+    let others = [
+        (status.ongoing, "changing"),
+        (status.queued, "waiting"),
+        (status.failed, "failed"),
+        (status.unapproved, "unapproved"),
+    ];
+    let others = others.into_iter().filter(|(count, _)| *count > 0);
+    let others: Vec<String> = others
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if !others.is_empty() {
+        lines.push(others.join(", "));
+    }
+    for (status, nodes) in nodes {
+        let shown = if all { nodes.len() } else { NODES };
+        let names: Vec<&str> = nodes.iter().take(shown).map(String::as_str).collect();
+        let more = match nodes.len().saturating_sub(shown) {
+            0 => String::new(),
+            more => format!(" and {more} more (--all names them)"),
+        };
+        lines.push(format!("  {status}: {}{more}", names.join(", ")));
+    }
+    if let Some(node) = status.failed_node.as_ref().filter(|_| status.is_invalid) {
+        let message = status.failed_message.as_deref();
+        let message = message.unwrap_or("it gave no reason");
+        lines.push(format!("node {node} did not take it: {message}"));
+        lines.push(
+            "correct the change or the node; `selvedge rollout retry` tries it again as it is"
+                .to_owned(),
+        );
+    }
+    if let Some(message) = &status.unapproved_message {
+        lines.push(message.clone());
+        lines.push(format!(
+            "`selvedge rollout approve {revision}` lets it do so"
+        ));
+    }
+    if phase == "Paused" {
+        lines.push("`selvedge rollout resume` goes on".to_owned());
+    }
+    lines.join("\n") + "\n"
+}
+
+fn as_usize(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// How much is done, as a bar.
+fn bar(done: usize, of: usize) -> String {
+    let filled = (done * WIDTH).checked_div(of).unwrap_or(WIDTH).min(WIDTH);
+    let (full, empty) = if output::is_for_people() {
+        ("━", "─")
+    } else {
+        ("#", "-")
+    };
+    format!("[{}{}]", full.repeat(filled), empty.repeat(WIDTH - filled))
+}
+
+async fn pause(cluster: &Cluster, pause: bool) -> anyhow::Result<Verdict> {
+    let client = super::client(cluster).await?;
+    let api: Api<Settings> = Api::all(client);
+    let settings = json!({
+        "apiVersion": Settings::api_version(&()), "kind": Settings::kind(&()),
+        "metadata": {"name": "default"}, "spec": {"rollout": {"pause": pause}},
+    });
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let written = api.patch("default", &params, &Patch::Apply(settings)).await;
+    written.context("failed to write Settings default")?;
+    output::text(if pause {
+        "paused: no further node gets anything new; `selvedge rollout resume` goes on\n"
+    } else {
+        "resumed\n"
+    });
+    Ok(Verdict::Fine)
+}
+
+async fn retry(cluster: &Cluster) -> anyhow::Result<Verdict> {
+    let client = super::client(cluster).await?;
+    let Shown { revision, status } = newest(&client).await?;
+    if !status.is_invalid {
+        output::text(&format!("revision {revision} has not failed\n"));
+        return Ok(Verdict::Problems);
+    }
+    annotate(&client, &revision, stored::RETRY).await?;
+    output::text(&format!("revision {revision} is tried again\n"));
+    Ok(Verdict::Fine)
+}
+
+async fn approve(args: &Approve) -> anyhow::Result<Verdict> {
+    let client = super::client(&args.cluster).await?;
+    let Shown { revision, status } = newest(&client).await?;
+    if let Some(wanted) = args.revision.as_ref().filter(|wanted| **wanted != revision) {
+        bail!("revision {wanted} is not the newest; that is {revision}");
+    }
+    let Some(message) = status.unapproved_message else {
+        output::text(&format!("revision {revision} needs no approval\n"));
+        return Ok(Verdict::Problems);
+    };
+    annotate(&client, &revision, stored::APPROVED).await?;
+    output::text(&format!("approved revision {revision}: {message}\n"));
+    Ok(Verdict::Fine)
+}
+
+/// Writes the time into an annotation of a revision.
+async fn annotate(client: &Client, revision: &str, annotation: &str) -> anyhow::Result<()> {
+    let api: Api<NetworkConfigRevision> = Api::all(client.clone());
+    let seconds = u64::try_from(Timestamp::now().as_second()).unwrap_or(0);
+    let annotations = json!({annotation: stored::text(seconds)});
+    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+    let params = PatchParams::default();
+    let written = api.patch_metadata(revision, &params, &patch).await;
+    written.with_context(|| format!("failed to write NetworkConfigRevision {revision}"))?;
+    Ok(())
+}
+
+async fn history(args: &History) -> anyhow::Result<Verdict> {
+    let client = super::client(&args.cluster).await?;
+    let revisions = revisions(&client).await?;
+    match args.output {
+        Format::Table => {}
+        Format::Yaml | Format::Json => {
+            output::documents(args.output, &revisions)?;
+            return Ok(Verdict::Fine);
+        }
+    }
+    let rows = revisions.iter().map(|Shown { revision, status }| {
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        vec![
+            status.sequence.to_string(),
+            revision.clone(),
+            text(&status.phase),
+            format!("{}/{}", status.ready, status.total),
+            text(&status.completed_at),
+            text(&status.failed_node),
+        ]
+    });
+    let head = [
+        "NUMBER",
+        "REVISION",
+        "PHASE",
+        "READY",
+        "COMPLETED",
+        "FAILED NODE",
+    ];
+    output::text(&table(&head, &rows.collect::<Vec<_>>()));
+    Ok(Verdict::Fine)
+}

@@ -1,0 +1,131 @@
+//! `selvedge rollout` against a real API server and the operator. No agent runs: the test answers for the nodes.
+
+use std::process::Output;
+
+use serde_json::json;
+
+use super::{
+    operator::{Cluster, with_cluster},
+    server::eventually,
+};
+use crate::support;
+
+/// What a command came to: its exit code and its output.
+type Answer = (Option<i32>, String);
+
+fn rollout(cluster: &Cluster<'_>, arguments: &[&str]) -> anyhow::Result<Answer> {
+    let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
+    let kubeconfig = kubeconfig.display().to_string();
+    let mut all = vec!["rollout"];
+    all.extend(arguments);
+    all.extend(["--kubeconfig", &kubeconfig]);
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = support::selvedge(&all, "")?;
+    let text = [stdout, stderr].concat();
+    Ok((status.code(), String::from_utf8(text)?))
+}
+
+/// Waits until `rollout status` says all of this.
+fn until_status(cluster: &Cluster<'_>, code: i32, wanted: &[&str]) -> anyhow::Result<String> {
+    let mut last = (None, String::new());
+    let found = eventually(&format!("the status says {wanted:?}"), || {
+        last = rollout(cluster, &["status"])?;
+        let says_all = wanted.iter().all(|text| last.1.contains(text));
+        Ok((says_all && last.0 == Some(code)).then(|| last.1.clone()))
+    });
+    found.map_err(|error| error.context(format!("it says {last:?}")))
+}
+
+#[test]
+fn people_see_pause_resume_and_approve_a_rollout_from_the_command_line() -> anyhow::Result<()> {
+    with_cluster(|cluster| {
+        cluster.until_told(&["n1"])?;
+        let wanted = [
+            "Progressing, wave: canary",
+            "0 of 2 nodes",
+            "1 changing, 1 waiting",
+            "not answered: n1",
+        ];
+        let text = until_status(cluster, 0, &wanted)?;
+        assert!(
+            text.contains("[------------------------------]"),
+            "no colours and plain characters where no person reads: {text}"
+        );
+
+        let (code, text) = rollout(cluster, &["pause"])?;
+        assert_eq!(code, Some(0), "{text}");
+        cluster.answer("n1", &cluster.revision("n1")?)?;
+        until_status(cluster, 0, &["Paused", "1 of 2 nodes", "rollout resume"])?;
+        assert_eq!(cluster.names("NodeNetworkConfig")?, ["n1"]);
+        let (code, text) = rollout(cluster, &["resume"])?;
+        assert_eq!(code, Some(0), "{text}");
+        cluster.until_told(&["n1", "n2"])?;
+        cluster.answer("n2", &cluster.revision("n2")?)?;
+        let (code, text) = rollout(cluster, &["status", "--watch"])?;
+        assert_eq!(code, Some(0), "{text}");
+        assert!(
+            text.contains("Complete") && text.contains("2 of 2 nodes"),
+            "{text}"
+        );
+
+        for (command, answer) in [
+            ("retry", "has not failed"),
+            ("approve", "needs no approval"),
+        ] {
+            let (code, text) = rollout(cluster, &[command])?;
+            assert_eq!(code, Some(1), "{text}");
+            assert!(text.contains(answer), "{text}");
+        }
+
+        let underlay = json!({
+            "apiVersion": "openpe.openperouter.github.io/v1alpha1", "kind": "Underlay",
+            "metadata": {"name": "all", "namespace": "default"},
+        });
+        let before = cluster.revision("n1")?;
+        cluster.server.delete(&underlay)?;
+        let text = until_status(cluster, 1, &["Unapproved", "2 unapproved"])?;
+        assert!(
+            text.contains("the new config of node n1 would remove its Underlay"),
+            "{text}"
+        );
+        assert_eq!(cluster.revision("n1")?, before, "nothing is published");
+        let (code, text) = rollout(cluster, &["approve", "0000000000"])?;
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains("is not the newest"), "{text}");
+        let (code, text) = rollout(cluster, &["approve"])?;
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains("would remove its Underlay"), "{text}");
+        eventually("the first node gets it", || {
+            Ok((cluster.revision("n1")? != before).then_some(()))
+        })?;
+        assert_eq!(cluster.revision("n2")?, before, "one after another");
+
+        let (code, text) = rollout(cluster, &["history", "-o", "json"])?;
+        assert_eq!(code, Some(0), "{text}");
+        let history: Vec<serde_json::Value> = serde_json::from_str(&text)?;
+        let phases: Vec<_> = history.iter().map(|one| &one["phase"]).collect();
+        assert_eq!(phases.first(), Some(&&json!("Progressing")), "{text}");
+        assert!(phases.contains(&&json!("Complete")), "{text}");
+        Ok(())
+    })
+}
+
+#[test]
+fn without_an_operator_the_command_says_so() -> anyhow::Result<()> {
+    super::server::with_server(|server| {
+        let kubeconfig = server.plane.kubeconfig("admin")?;
+        let kubeconfig = kubeconfig.display().to_string();
+        let arguments = ["rollout", "status", "--kubeconfig", &kubeconfig];
+        let Output { status, stderr, .. } = support::selvedge(&arguments, "")?;
+        let text = String::from_utf8(stderr)?;
+        assert_eq!(status.code(), Some(2), "{text}");
+        assert!(
+            text.contains("has the operator run in this cluster?"),
+            "{text}"
+        );
+        Ok(())
+    })
+}
