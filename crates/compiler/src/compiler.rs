@@ -4,7 +4,7 @@
 mod world;
 mod worlds;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, mem, sync::Arc};
 
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ pub(crate) use self::worlds::compile_once;
 use crate::{
     Compilation,
     lower::LowLevelObject,
+    platform::state::Absent,
     problem::Problem,
     rollout::Progress,
     snapshot::{Insertion, ObjectRef, Snapshot, VrfPool},
@@ -25,6 +26,8 @@ pub struct Compiler {
     snapshot: Snapshot,
     vrfs: VrfPool,
     worlds: Worlds,
+    /// What objects lack on the platform.
+    absent: BTreeMap<ObjectRef, Arc<Vec<Absent>>>,
 }
 
 /// An object that was read and is not yet among the others.
@@ -80,6 +83,7 @@ impl Compiler {
             snapshot,
             vrfs: VrfPool::default(),
             worlds,
+            absent: BTreeMap::new(),
         }
     }
 
@@ -123,6 +127,17 @@ impl Compiler {
     pub fn remove(&mut self, subject: &ObjectRef) {
         if self.snapshot.remove(subject) {
             self.worlds.note(&self.snapshot, subject);
+        }
+    }
+
+    /// Says what objects lack on the platform: what is not named lacks nothing.
+    pub fn set_absent(&mut self, absent: BTreeMap<ObjectRef, Arc<Vec<Absent>>>) {
+        let before = mem::replace(&mut self.absent, absent);
+        for subject in before.keys().chain(self.absent.keys()) {
+            let now = self.absent.get(subject);
+            if before.get(subject) != now {
+                self.worlds.note_absent(subject, now);
+            }
         }
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod coil;
 pub mod ipam;
 pub(crate) mod metallb;
 mod sriov;
+pub mod state;
 
 use std::sync::Arc;
 
@@ -78,6 +79,11 @@ impl PlatformObject {
 pub type Identity = (&'static str, &'static str, Option<String>, String);
 
 impl PlatformObject {
+    /// Its kind.
+    pub fn platform_kind(&self) -> Option<PlatformKind> {
+        kinds().find(|kind| (kind.api_version, kind.kind) == (self.api_version, self.kind))
+    }
+
     /// Group and version, kind, namespace and name.
     pub fn identity(&self) -> Identity {
         let Self {
@@ -90,6 +96,35 @@ impl PlatformObject {
         (api_version, kind, namespace.clone(), name.clone())
     }
 }
+
+/// A kind of another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlatformKind {
+    /// Group and version.
+    pub api_version: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// The name of its objects in the API.
+    pub plural: &'static str,
+}
+
+/// All kinds of other programs that objects are written of.
+pub fn kinds() -> impl Iterator<Item = PlatformKind> {
+    [metallb::KINDS, coil::KINDS, ipam::KINDS]
+        .into_iter()
+        .chain(sriov::KINDS)
+        .chain(calico::KINDS)
+        .flat_map(|(api_version, kinds)| {
+            kinds.iter().map(move |(kind, plural)| PlatformKind {
+                api_version,
+                kind,
+                plural,
+            })
+        })
+}
+
+/// The kinds of a program under one group and version, each with its plural.
+type Kinds = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// Objects of other programs.
 pub(crate) type PlatformObjects = Arc<Vec<Arc<PlatformObject>>>;

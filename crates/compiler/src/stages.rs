@@ -21,7 +21,8 @@ use crate::{
 /// The places of inputs that are no objects come after those of the kinds.
 const UNREADABLE: usize = Kind::COUNT;
 const PROBLEMS_NOW: usize = Kind::COUNT + 1;
-const FIRST: usize = Kind::COUNT + 2;
+const ABSENT_FOR: usize = Kind::COUNT + 2;
+const FIRST: usize = Kind::COUNT + 3;
 
 impl Registered for Unreadable {
     const PLACE: usize = UNREADABLE;
@@ -33,11 +34,17 @@ impl Registered for problems::ProblemsNow {
     const NAME: &'static str = "ProblemsNow";
 }
 
+impl Registered for platform::state::AbsentFor {
+    const PLACE: usize = ABSENT_FOR;
+    const NAME: &'static str = "AbsentFor";
+}
+
 memo::tables! {
     from FIRST;
     queries {
         Settings: Settings,
         AllUnread: AllUnread,
+        AnyAbsent: platform::state::AnyAbsent,
         // What references resolve to.
         ResolvedVrfs: vrf::Resolved,
         ResolvedVrf: vrf::ResolvedOf,
@@ -159,6 +166,7 @@ pub(crate) fn all_tables() -> Vec<Box<dyn memo::Table>> {
     let mut all = snapshot::input_tables();
     all.push(memo::input_table::<Unreadable>());
     all.push(memo::input_table::<problems::ProblemsNow>());
+    all.push(memo::input_table::<platform::state::AbsentFor>());
     all.extend(tables());
     all
 }

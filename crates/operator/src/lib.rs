@@ -14,6 +14,7 @@
 mod kinds;
 mod leases;
 mod pass;
+mod platform;
 mod publish;
 mod resource;
 mod rollout;

@@ -151,7 +151,7 @@ fn failure(kind: Kind, error: &watcher::Error) -> Change {
 }
 
 /// Whether the API server does not serve the kind.
-fn is_not_served(error: &watcher::Error) -> bool {
+pub(crate) fn is_not_served(error: &watcher::Error) -> bool {
     let (watcher::Error::InitialListFailed(source)
     | watcher::Error::WatchStartFailed(source)
     | watcher::Error::WatchFailed(source)) = error

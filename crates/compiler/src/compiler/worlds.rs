@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     sync::Arc,
 };
 
@@ -15,6 +16,7 @@ use crate::{
         merge,
     },
     memo::{Memo, Registered},
+    platform::state::{Absent, AbsentFor},
     problem::{self, Problem, Severity},
     problems::{self, Now, Problems, ProblemsNow, ProblemsOf},
     snapshot::{Key, Kind, ObjectRef, Resource, Snapshot, Visitor, visit},
@@ -74,6 +76,18 @@ impl Worlds {
         }
         set(&mut self.as_written.memo, snapshot, subject);
         self.changed.insert(subject.clone());
+        self.is_current = false;
+    }
+
+    /// Notes what an object lacks on the platform.
+    pub(super) fn note_absent(&mut self, subject: &ObjectRef, absent: Option<&Arc<Vec<Absent>>>) {
+        let restored = self.restored.as_mut().map(|restored| &mut restored.world);
+        for world in iter::once(&mut self.as_written).chain(restored) {
+            if self.is_current {
+                world.memo.sweep();
+            }
+            world.memo.set::<AbsentFor>(subject, absent.cloned());
+        }
         self.is_current = false;
     }
 

@@ -24,6 +24,16 @@ use crate::{
 const API_VERSION: &str = "projectcalico.org/v3";
 const STORED_API_VERSION: &str = "crd.projectcalico.org/v1";
 
+const OWN_KINDS: &[(&str, &str)] = &[
+    ("IPPool", "ippools"),
+    ("IPReservation", "ipreservations"),
+    ("NetworkPolicy", "networkpolicies"),
+    ("GlobalNetworkPolicy", "globalnetworkpolicies"),
+];
+
+pub(super) const KINDS: [super::Kinds; 2] =
+    [(API_VERSION, OWN_KINDS), (STORED_API_VERSION, OWN_KINDS)];
+
 /// The tier of policies that name none.
 const DEFAULT_TIER: &str = "default";
 

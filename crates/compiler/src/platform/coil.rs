@@ -11,6 +11,8 @@ use crate::{lower::Service, names, snapshot::ObjectRef};
 
 const API_VERSION: &str = "coil.cybozu.com/v2";
 
+pub(super) const KINDS: super::Kinds = (API_VERSION, &[("Egress", "egresses")]);
+
 /// UDP port on which a gateway and its clients send each other packets.
 pub(super) const TUNNEL_PORT: u16 = 5555;
 

@@ -22,6 +22,8 @@ pub(crate) const GROUP: &str = "ipam.cluster.x-k8s.io";
 pub(crate) const VERSION: &str = "v1beta2";
 const API_VERSION: &str = "ipam.cluster.x-k8s.io/v1beta2";
 
+pub(super) const KINDS: super::Kinds = (API_VERSION, &[("IPAddressClaim", "ipaddressclaims")]);
+
 /// A claim of one address.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]

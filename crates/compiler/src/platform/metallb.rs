@@ -17,6 +17,15 @@ use crate::{
 
 const API_VERSION: &str = "metallb.io/v1beta1";
 
+pub(super) const KINDS: super::Kinds = (
+    API_VERSION,
+    &[
+        ("IPAddressPool", "ipaddresspools"),
+        ("BGPAdvertisement", "bgpadvertisements"),
+        ("L2Advertisement", "l2advertisements"),
+    ],
+);
+
 /// What a `BGPAdvertisement` and an `L2Advertisement` have in common.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

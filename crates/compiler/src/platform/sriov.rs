@@ -12,6 +12,20 @@ use serde_json::json;
 use super::PlatformObject;
 use crate::snapshot::ObjectRef;
 
+const OPERATOR_API_VERSION: &str = "sriovnetwork.openshift.io/v1";
+const MULTUS_API_VERSION: &str = "k8s.cni.cncf.io/v1";
+
+pub(super) const KINDS: [super::Kinds; 2] = [
+    (OPERATOR_API_VERSION, &[("SriovNetwork", "sriovnetworks")]),
+    (
+        MULTUS_API_VERSION,
+        &[(
+            "NetworkAttachmentDefinition",
+            "network-attachment-definitions",
+        )],
+    ),
+];
+
 /// What the SR-IOV network operator makes a `NetworkAttachmentDefinition` of.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,7 +63,7 @@ pub(super) fn attachment(
                 vlan,
             };
             PlatformObject {
-                api_version: "sriovnetwork.openshift.io/v1",
+                api_version: OPERATOR_API_VERSION,
                 kind: "SriovNetwork",
                 namespace: Some(settings.namespace.clone()),
                 body: json!({ "spec": network }),
@@ -69,7 +83,7 @@ pub(super) fn attachment(
             let config = json!(plugin).to_string();
             let resource = format!("{}/{}", settings.resource_prefix, settings.resource_name);
             PlatformObject {
-                api_version: "k8s.cni.cncf.io/v1",
+                api_version: MULTUS_API_VERSION,
                 kind: "NetworkAttachmentDefinition",
                 namespace: Some(settings.network_namespace.clone()),
                 body: json!({"spec": {"config": config}}),

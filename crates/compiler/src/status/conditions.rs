@@ -9,6 +9,7 @@ use super::{
 use crate::{
     lower::intent,
     node::Shared,
+    platform::state,
     problem::{self, Problem, Severity},
     problems::ProblemsOf,
     snapshot::{Meta, ObjectRef, Role},
@@ -18,9 +19,40 @@ use crate::{
 /// Conditions of an object that is only referred to: it is ready when nothing is wrong with it.
 pub(super) fn validity(view: &View<'_>, subject: &Subject<'_>) -> Conditions {
     let resolved = resolved(view, subject.object, subject.meta);
-    let mut ready = resolved.clone();
+    let platform = platform_ready(view, subject);
+    let mut ready = first_unmet([Some(&resolved), platform.as_ref()], &resolved).clone();
     "Ready".clone_into(&mut ready.kind);
-    Conditions(vec![ready, resolved])
+    let mut conditions = vec![ready, resolved];
+    conditions.extend(platform);
+    Conditions(conditions)
+}
+
+/// The first condition that does not hold, or else this one.
+fn first_unmet<'a, const N: usize>(
+    conditions: [Option<&'a Condition>; N],
+    holding: &'a Condition,
+) -> &'a Condition {
+    let mut conditions = conditions.into_iter().flatten();
+    let unmet = conditions.find(|one| one.status != ConditionStatus::True);
+    unmet.unwrap_or(holding)
+}
+
+/// That an intent lacks something on the platform, where it does.
+fn platform_ready(view: &View<'_>, subject: &Subject<'_>) -> Option<Condition> {
+    let absent = state::absent(view, subject.object)?;
+    let first = absent.first()?;
+    let message = match absent.len() - 1 {
+        0 => first.to_string(),
+        more => format!("{first}; and {more} more"),
+    };
+    let (status, reason) = (ConditionStatus::False, first.why.reason());
+    Some(condition(
+        "PlatformReady",
+        status,
+        reason,
+        message,
+        subject.meta,
+    ))
 }
 
 /// Conditions of an object that becomes config of nodes: it is ready when nothing is wrong with it and it is applied.
@@ -31,13 +63,12 @@ pub(super) fn application(
     applied: Condition,
 ) -> Conditions {
     let resolved = resolved(view, source, subject.meta);
-    let mut overall = if resolved.status == ConditionStatus::True {
-        applied.clone()
-    } else {
-        resolved.clone()
-    };
+    let platform = platform_ready(view, subject);
+    let unmet = [Some(&resolved), Some(&applied), platform.as_ref()];
+    let mut overall = first_unmet(unmet, &applied).clone();
     "Ready".clone_into(&mut overall.kind);
     let mut conditions = vec![applied, overall, resolved];
+    conditions.extend(platform);
     conditions.extend(steering(view, source, subject.meta));
     conditions.extend(interface_not_found(view, source, subject.meta));
     Conditions(conditions)
