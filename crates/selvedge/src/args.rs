@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
+use api::value::Seconds;
 use clap::{Args as Flags, Parser, Subcommand, ValueEnum};
 
 /// Selvedge compiles what people declare into one exact Linux and FRR configuration for every node.
@@ -32,7 +33,7 @@ pub(crate) enum Command {
     /// Says what stands in the way of something that is not on a node
     WhyNot(Ask),
     /// Runs the control plane
-    Operator(Cluster),
+    Operator(Operator),
     /// Runs on a node: applies the node's own NodeNetworkConfig to kernel and FRR
     Agent(Box<Agent>),
     /// Prints the version
@@ -126,6 +127,21 @@ pub(crate) struct Cluster {
     /// Context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Operator {
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+    /// How long an operator that does not answer keeps the Lease; another one takes over after that
+    #[arg(long, value_name = "TIME", default_value = "15s")]
+    pub(crate) lease_duration: Seconds,
+    /// How long the leading operator goes on writing when it cannot renew the Lease
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub(crate) renew_deadline: Seconds,
+    /// Time between two attempts to renew or to get the Lease
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    pub(crate) retry_period: Seconds,
 }
 
 #[derive(Debug, Flags)]

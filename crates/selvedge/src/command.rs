@@ -17,7 +17,7 @@ mod why_not;
 
 use anyhow::Context;
 use kube::{
-    Client, Config,
+    Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
 
@@ -43,11 +43,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
     }
 }
 
-/// A client of the cluster that was named, or of the one we run in.
-async fn client(cluster: &Cluster) -> anyhow::Result<Client> {
-    Client::try_from(configuration(cluster).await?).context("failed to make a client")
-}
-
 /// How the cluster that was named, or the one we run in, is reached.
 async fn configuration(cluster: &Cluster) -> anyhow::Result<Config> {
     let options = KubeConfigOptions {
@@ -68,22 +63,6 @@ async fn configuration(cluster: &Cluster) -> anyhow::Result<Config> {
         None => Config::infer()
             .await
             .context("found no cluster; name one with --kubeconfig")?,
-    })
-}
-
-/// Runs a daemon until it ends or is told to.
-fn daemon<F, E>(work: impl FnOnce() -> F) -> anyhow::Result<()>
-where
-    F: Future<Output = Result<(), E>>,
-    E: Into<anyhow::Error>,
-{
-    crate::telemetry::init();
-    runtime()?.block_on(async {
-        let stop = stop_signal()?;
-        tokio::select! {
-            ended = work() => ended.map_err(Into::into),
-            () = stop => Ok(()),
-        }
     })
 }
 
