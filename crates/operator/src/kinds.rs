@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt, mem,
+    time::{Duration, Instant},
 };
 
 use compiler::{Compiler, Kind, ObjectRef, Prepared};
@@ -59,7 +60,14 @@ struct Known {
     objects: BTreeMap<ObjectRef, Version>,
     /// The objects of the list that has begun and is not complete.
     listing: BTreeMap<ObjectRef, Version>,
+    /// Whether the definition of the kind was deleted since the last list.
+    has_vanished: bool,
+    /// Objects that were deleted with the definition of their kind, and until when they stay in effect.
+    lost: BTreeMap<ObjectRef, Instant>,
 }
+
+/// How long objects stay in effect after the definition of their kind, which was deleted, is back.
+const RETURN: Duration = Duration::from_mins(10);
 
 /// Why nothing can be published now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,7 +99,15 @@ impl Kinds {
             Change::ListCompleted => {
                 let listed = mem::take(&mut known.listing);
                 for gone in known.objects.keys().filter(|one| !listed.contains_key(one)) {
-                    compiler.remove(gone);
+                    if known.has_vanished {
+                        known.lost.insert(gone.clone(), Instant::now() + RETURN);
+                    } else {
+                        compiler.remove(gone);
+                    }
+                }
+                if mem::take(&mut known.has_vanished) && !known.lost.is_empty() {
+                    let (lost, stay) = (known.lost.len(), RETURN);
+                    tracing::warn!(%kind, lost, ?stay, "objects went with the definition of their kind: they stay in effect for a while");
                 }
                 known.objects = listed;
                 known.is_listed = true;
@@ -112,6 +128,10 @@ impl Kinds {
                 known.failing = None;
             }
             Change::Failed(reason) => known.failing = Some(reason),
+            Change::Vanished(reason) => {
+                known.failing = Some(reason);
+                known.has_vanished = true;
+            }
             Change::NotServed(reason) => known.not_served(kind, reason),
             Change::Outdated => known.is_listed = false,
         }
@@ -121,6 +141,25 @@ impl Kinds {
     pub(crate) fn put(&mut self, seen: Seen, compiler: &mut Compiler) {
         let known = self.0.entry(seen.prepared.subject().kind).or_default();
         known.put(seen, compiler);
+    }
+
+    /// Gives up objects that were deleted with the definition of their kind and did not come back in time.
+    pub(crate) fn give_up(&mut self, now: Instant, compiler: &mut Compiler) {
+        for known in self.0.values_mut() {
+            known.lost.retain(|subject, until| {
+                let stays = now < *until;
+                if !stays {
+                    compiler.remove(subject);
+                }
+                stays
+            });
+        }
+    }
+
+    /// When the next object is given up.
+    pub(crate) fn next_given_up(&self) -> Option<Instant> {
+        let lost = self.0.values().flat_map(|known| known.lost.values());
+        lost.min().copied()
     }
 
     /// The version of an object, if it is there.
@@ -144,16 +183,18 @@ impl Kinds {
         Ok(())
     }
 
-    /// The kinds whose objects are not known as they are now.
+    /// The kinds whose objects are not known as they are now, or are kept though they are not there.
     pub(crate) fn frozen(&self) -> BTreeSet<Kind> {
-        let failing = self.0.iter().filter(|(_, known)| known.failing.is_some());
-        failing.map(|(&kind, _)| kind).collect()
+        let is_frozen = |known: &Known| known.failing.is_some() || !known.lost.is_empty();
+        let frozen = self.0.iter().filter(|(_, known)| is_frozen(known));
+        frozen.map(|(&kind, _)| kind).collect()
     }
 }
 
 impl Known {
     fn put(&mut self, seen: Seen, compiler: &mut Compiler) {
         let subject = seen.prepared.subject().clone();
+        self.lost.remove(&subject);
         self.objects.insert(subject, seen.version);
         compiler.put(*seen.prepared);
     }
@@ -332,6 +373,25 @@ mod tests {
         let deleted = Change::Deleted(ObjectRef::named(Kind::Node, "a"), version(8));
         cluster.apply(Kind::Node, deleted);
         assert!(cluster.kinds.frozen().is_empty());
+    }
+
+    #[test]
+    fn objects_that_went_with_their_definition_stay_until_they_are_back_or_time_is_over() {
+        let mut cluster = Cluster::of(&[Kind::Node]);
+        cluster.list(Kind::Node, &["a", "b", "c"]);
+        cluster.apply(Kind::Node, Change::Vanished("deleted".to_owned()));
+        assert_eq!(cluster.nodes(), ["a", "b", "c"]);
+        cluster.list(Kind::Node, &["a"]);
+        assert_eq!(cluster.nodes(), ["a", "b", "c"], "the definition is back");
+        assert_eq!(cluster.kinds.frozen(), [Kind::Node].into());
+        cluster.apply(Kind::Node, Change::Applied(object(Kind::Node, "b")));
+        let over = cluster.kinds.next_given_up().expect("c is not back");
+        cluster.kinds.give_up(over, &mut cluster.compiler);
+        assert_eq!(cluster.nodes(), ["a", "b"]);
+        assert!(cluster.kinds.frozen().is_empty());
+        // An object that is deleted now is gone at once.
+        cluster.list(Kind::Node, &["a"]);
+        assert_eq!(cluster.nodes(), ["a"]);
     }
 
     #[test]

@@ -124,8 +124,9 @@ impl Operator {
         let mut due = None;
         loop {
             let next = self.memory.next().filter(|_| self.sender.is_leading());
+            let next = next.into_iter().chain(self.cluster.kinds.next_given_up());
             let next = next.map(|at| at.saturating_duration_since(Instant::now()));
-            let delay = next.into_iter().chain(due).min();
+            let delay = next.chain(due).min();
             let ending = is_set(self.ending.clone());
             tokio::select! {
                 waited = self.cluster.wait(&mut self.compiler, delay) => waited?,
@@ -157,11 +158,11 @@ impl Operator {
             return Ok(None);
         }
         let (snapshot, compilation) = self.compiler.compile();
-        let frozen = self.cluster.kinds.frozen();
+        let frozen = &self.cluster.frozen;
         let mut writer = Writer {
             sender: &self.sender,
             memory: &mut self.memory,
-            frozen: &frozen,
+            frozen,
             written: Written::default(),
         };
         let now = stored::text(seconds);
@@ -170,7 +171,7 @@ impl Operator {
             .publish(snapshot, kinds, compilation, &pass, &now)
             .await;
         let written = writer.written;
-        report(compilation, &pass, &written, &frozen, computed_in);
+        report(compilation, &pass, &written, frozen, computed_in);
         self.cluster.stored(written, &mut self.compiler);
         let wait = |at: Time| Duration::from_secs(at.saturating_sub(seconds).max(1));
         Ok(pass.step.again_at.map(wait))
@@ -190,6 +191,8 @@ struct Cluster {
     agents: Agents,
     renewals: UnboundedReceiver<Renewal>,
     leadership: Leadership,
+    /// The kinds that were frozen in the last pass.
+    frozen: BTreeSet<Kind>,
     /// Why nothing is published, as it was logged last.
     incomplete: Option<Incomplete>,
 }
@@ -207,6 +210,7 @@ impl Cluster {
             agents: Agents::default(),
             renewals,
             leadership,
+            frozen: BTreeSet::new(),
             incomplete: None,
         }
     }
@@ -224,7 +228,7 @@ impl Cluster {
             }
         };
         let mut is_due = std::pin::pin!(is_due);
-        while !compiler.has_changed() {
+        while !compiler.has_changed() && self.kinds.frozen() == self.frozen {
             tokio::select! {
                 received = self.receive(compiler) => if received? { break },
                 () = &mut is_due => break,
@@ -235,7 +239,9 @@ impl Cluster {
             while let Ok((kind, change)) = self.changes.try_recv() {
                 self.kinds.apply(kind, change, compiler);
             }
+            self.kinds.give_up(Instant::now(), compiler);
             let Err(incomplete) = self.kinds.complete() else {
+                self.frozen = self.kinds.frozen();
                 self.incomplete = None;
                 return Ok(());
             };

@@ -48,6 +48,8 @@ pub(crate) enum Change {
     Deleted(ObjectRef, Version),
     /// The watch failed, with the reason. A list follows once it works again.
     Failed(String),
+    /// The definition of the kind is being deleted, with all objects of the kind, or is gone.
+    Vanished(String),
     /// The API server does not serve the kind, with what it answers.
     NotServed(String),
     /// The API server's store has gone back: what is known of the kind says nothing any more. A list follows.
@@ -103,8 +105,10 @@ struct Follower {
 /// Why a watch ended.
 enum Ended {
     Failed(watcher::Error),
-    /// The definition of the kind is being deleted, or cannot be read.
+    /// The definition of the kind is being deleted, or is gone.
     Vanished(String),
+    /// The definition of the kind cannot be read.
+    Unknown(String),
     /// The API server's store has gone back.
     Restored,
     /// The queue is closed, or the watch ended without an error.
@@ -133,7 +137,11 @@ impl Follower {
                 Ended::Closed => return,
                 Ended::Restored => Change::Outdated,
                 Ended::Vanished(reason) => {
-                    tracing::warn!(kind = %self.kind, reason, "watch stopped");
+                    tracing::warn!(kind = %self.kind, reason, "the objects of this kind stay in effect");
+                    Change::Vanished(reason)
+                }
+                Ended::Unknown(reason) => {
+                    tracing::warn!(kind = %self.kind, reason, "watch failed");
                     Change::Failed(reason)
                 }
                 Ended::Failed(error) => failure(self.kind, &error),
@@ -179,8 +187,10 @@ impl Follower {
                     }
                 }
                 () = passed_on => {
-                    if let Err(reason) = self.definition.check().await {
-                        return Ended::Vanished(reason);
+                    match self.definition.check().await {
+                        Ok(()) => {}
+                        Err(Doubt::Vanishes(reason)) => return Ended::Vanished(reason),
+                        Err(Doubt::Unknown(reason)) => return Ended::Unknown(reason),
                     }
                     due = None;
                 }
@@ -209,19 +219,27 @@ impl Definition {
         }))
     }
 
-    /// Whether the kind is here to stay, or why that is not so.
-    async fn check(&self) -> Result<(), String> {
+    /// Whether the kind is here to stay, or why not.
+    async fn check(&self) -> Result<(), Doubt> {
         let Some((api, name)) = &self.0 else {
             return Ok(());
         };
+        let unknown = |why: String| Err(Doubt::Unknown(format!("failed to read {name}: {why}")));
         match timeout(LAST_RETRY, api.get_metadata_opt(name)).await {
             Ok(Ok(Some(definition))) if definition.metadata.deletion_timestamp.is_none() => Ok(()),
-            Ok(Ok(Some(_))) => Err(format!("the definition {name} is being deleted")),
-            Ok(Ok(None)) => Err(format!("the definition {name} is gone")),
-            Ok(Err(error)) => Err(format!("failed to read {name}: {}", chain(&error))),
-            Err(_elapsed) => Err(format!("failed to read {name}: no answer")),
+            Ok(Ok(Some(_) | None)) => Err(Doubt::Vanishes(format!(
+                "the definition {name} was deleted"
+            ))),
+            Ok(Err(error)) => unknown(chain(&error)),
+            Err(_elapsed) => unknown("no answer".to_owned()),
         }
     }
+}
+
+/// Why it is not sure that a kind is here to stay.
+enum Doubt {
+    Vanishes(String),
+    Unknown(String),
 }
 
 /// The change that an event means; nothing if its object cannot be attributed to the kind.

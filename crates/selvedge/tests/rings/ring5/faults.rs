@@ -232,7 +232,7 @@ fn a_definition_that_is_deleted_and_created_again_changes_no_node() -> anyhow::R
         })?;
         let check = || -> anyhow::Result<()> {
             eventually("the operator notices", || {
-                Ok(operator.log()?.contains("watch stopped").then_some(()))
+                Ok(operator.log()?.contains("stay in effect").then_some(()))
             })?;
             // Other kinds are served as before.
             cluster.server.apply(

@@ -222,7 +222,7 @@ async fn serve(mut stream: TcpStream, client: Client, shared: &Shared) -> anyhow
     note(answer.status().as_u16());
     let (parts, mut body) = answer.into_parts();
     let mut head = format!(
-        "HTTP/1.1 {} Passed\r\nConnection: close\r\n",
+        "HTTP/1.1 {} Passed\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n",
         parts.status.as_u16()
     );
     for name in ["content-type", "retry-after"] {
@@ -231,11 +231,14 @@ async fn serve(mut stream: TcpStream, client: Client, shared: &Shared) -> anyhow
         }
     }
     stream.write_all(format!("{head}\r\n").as_bytes()).await?;
-    // Without a length, the answer ends with the connection.
     while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame?.into_data() {
-            stream.write_all(&data).await?;
+        if let Ok(data) = frame?.into_data().map(|data| data.to_vec()) {
+            let mut chunk = format!("{:x}\r\n", data.len()).into_bytes();
+            chunk.extend(data);
+            chunk.extend(b"\r\n");
+            stream.write_all(&chunk).await?;
         }
     }
+    stream.write_all(b"0\r\n\r\n").await?;
     Ok(stream.shutdown().await?)
 }
