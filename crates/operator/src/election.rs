@@ -78,6 +78,15 @@ pub(crate) struct Leadership {
 }
 
 impl Leadership {
+    /// That of a process that never leads.
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self {
+            until: watch::channel(None).1,
+            was_leading: false,
+        }
+    }
+
     /// Until when this process may write; nothing if it may not.
     pub(crate) fn until(&self) -> Option<Moment> {
         let until = *self.until.borrow();

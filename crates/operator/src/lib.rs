@@ -17,6 +17,8 @@ mod election;
 mod errors;
 mod kinds;
 mod leases;
+mod metrics;
+mod pages;
 mod pass;
 mod publish;
 mod request;

@@ -15,6 +15,8 @@ pub(crate) struct Pass {
     pub(crate) step: Step,
     /// Intents that have something that could not be written before, each with what and why.
     pub(crate) unwritten: BTreeMap<ObjectRef, String>,
+    /// How many nodes have an agent that is not alive.
+    pub(crate) silent_nodes: usize,
 }
 
 impl Pass {
@@ -41,11 +43,13 @@ impl Pass {
             progress: &progress,
             now,
         };
+        let silent_nodes = progress.keys().filter(|node| !is_alive(node)).count();
         let step = cluster.step(is_alive);
         Self {
             writes,
             step,
             unwritten,
+            silent_nodes,
         }
     }
 }

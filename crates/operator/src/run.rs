@@ -3,11 +3,12 @@
 use std::{
     collections::BTreeSet,
     future, mem,
+    net::SocketAddr,
     time::{Duration, Instant},
 };
 
 use compiler::{
-    Compilation, Compiler, Kind, Severity,
+    Compilation, Compiler, Kind, Severity, Snapshot,
     rollout::{stored, waves::Time},
 };
 use k8s_openapi::jiff::Timestamp;
@@ -15,7 +16,7 @@ use kube::Client;
 use strum::IntoEnumIterator;
 use tokio::{
     sync::{
-        mpsc::{UnboundedReceiver, unbounded_channel},
+        mpsc::{self, UnboundedReceiver, unbounded_channel},
         watch as latest,
     },
     task::{JoinSet, spawn_blocking},
@@ -26,6 +27,8 @@ use crate::{
     election::{Candidate, Election, Leadership},
     kinds::{Incomplete, Kinds},
     leases::{self, Agents, Renewal},
+    metrics::Metrics,
+    pages::{Shown, SnapshotRequest},
     pass::Pass,
     publish::{Memory, Writer, Written},
     request::Sender,
@@ -40,6 +43,8 @@ const DEBOUNCE: Duration = Duration::from_millis(100);
 pub struct Options {
     /// How operators agree on which of them writes.
     pub election: Election,
+    /// Where metrics and health are served, if anywhere.
+    pub listen: Option<SocketAddr>,
 }
 
 /// Why the operator stopped.
@@ -65,8 +70,27 @@ pub async fn run(
     let (release, released) = latest::channel(false);
     let (candidate, leadership, restored) = Candidate::new(client.clone(), options.election);
     let candidate = candidate.run(is_set(released));
+    let metrics = Metrics::new(leadership.clone());
+    let (snapshots, requests) = mpsc::channel(1);
+    let mut tasks = JoinSet::new();
+    if let Some(address) = options.listen {
+        let shown = Shown {
+            client: client.clone(),
+            metrics: metrics.clone(),
+            snapshots: snapshots.clone(),
+        };
+        tasks.spawn(endpoint::serve(address, shown));
+    }
     let operator = async {
-        let mut operator = Operator::new(client, leadership, ending, restored);
+        let cluster = Cluster::watch(&client, leadership.clone(), restored, requests);
+        let mut operator = Operator {
+            cluster,
+            compiler: Compiler::default(),
+            sender: Sender::new(client, leadership, ending.clone()),
+            memory: Memory::default(),
+            metrics,
+            ending,
+        };
         let ended = operator.run().await;
         // The Lease is given back when nothing is written any more.
         release.send_replace(true);
@@ -85,6 +109,7 @@ pub async fn run(
         }
     };
     let (ended, (), ()) = tokio::join!(operator, candidate, stop);
+    drop(snapshots);
     ended
 }
 
@@ -100,26 +125,11 @@ struct Operator {
     compiler: Compiler,
     sender: Sender,
     memory: Memory,
+    metrics: Metrics,
     ending: latest::Receiver<bool>,
 }
 
 impl Operator {
-    fn new(
-        client: Client,
-        leadership: Leadership,
-        ending: latest::Receiver<bool>,
-        restored: latest::Receiver<u64>,
-    ) -> Self {
-        let cluster = Cluster::watch(&client, leadership.clone(), restored);
-        Self {
-            cluster,
-            compiler: Compiler::default(),
-            sender: Sender::new(client, leadership, ending.clone()),
-            memory: Memory::default(),
-            ending,
-        }
-    }
-
     async fn run(&mut self) -> Result<(), Error> {
         let mut due = None;
         loop {
@@ -129,7 +139,7 @@ impl Operator {
             let delay = next.chain(due).min();
             let ending = is_set(self.ending.clone());
             tokio::select! {
-                waited = self.cluster.wait(&mut self.compiler, delay) => waited?,
+                waited = self.cluster.wait(&mut self.compiler, &self.metrics, delay) => waited?,
                 () = ending => return Ok(()),
             }
             due = self.pass().await?;
@@ -138,6 +148,7 @@ impl Operator {
 
     /// Compiles, and writes what differs if this operator leads. When the next pass is due, if nothing changes before.
     async fn pass(&mut self) -> Result<Option<Duration>, Error> {
+        self.metrics.pass_begins();
         let start = Instant::now();
         let time = Timestamp::now();
         let seconds = u64::try_from(time.as_second()).unwrap_or(0);
@@ -153,12 +164,14 @@ impl Operator {
         let pass;
         (self.compiler, self.cluster.agents, pass) = computed.await.map_err(Error::Compile)?;
         let computed_in = start.elapsed();
+        let (snapshot, compilation) = self.compiler.compile();
+        self.metrics.compiled(compilation, &pass, computed_in);
+        let frozen = &self.cluster.frozen;
         // An operator that does not lead compiles all the same: when it does, it can write at once.
         if !self.sender.is_leading() {
+            self.metrics.pass_ends(&self.memory, frozen);
             return Ok(None);
         }
-        let (snapshot, compilation) = self.compiler.compile();
-        let frozen = &self.cluster.frozen;
         let mut writer = Writer {
             sender: &self.sender,
             memory: &mut self.memory,
@@ -172,6 +185,7 @@ impl Operator {
             .await;
         let written = writer.written;
         report(compilation, &pass, &written, frozen, computed_in);
+        self.metrics.pass_ends(&self.memory, frozen);
         self.cluster.stored(written, &mut self.compiler);
         let wait = |at: Time| Duration::from_secs(at.saturating_sub(seconds).max(1));
         Ok(pass.step.again_at.map(wait))
@@ -191,6 +205,7 @@ struct Cluster {
     agents: Agents,
     renewals: UnboundedReceiver<Renewal>,
     leadership: Leadership,
+    requests: mpsc::Receiver<SnapshotRequest>,
     /// The kinds that were frozen in the last pass.
     frozen: BTreeSet<Kind>,
     /// Why nothing is published, as it was logged last.
@@ -198,7 +213,12 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn watch(client: &Client, leadership: Leadership, restored: latest::Receiver<u64>) -> Self {
+    fn watch(
+        client: &Client,
+        leadership: Leadership,
+        restored: latest::Receiver<u64>,
+        requests: mpsc::Receiver<SnapshotRequest>,
+    ) -> Self {
         let (queue, changes) = unbounded_channel();
         let mut tasks = JoinSet::new();
         watch::start(client, watched(), &queue, &restored, &mut tasks);
@@ -210,6 +230,7 @@ impl Cluster {
             agents: Agents::default(),
             renewals,
             leadership,
+            requests,
             frozen: BTreeSet::new(),
             incomplete: None,
         }
@@ -219,6 +240,7 @@ impl Cluster {
     async fn wait(
         &mut self,
         compiler: &mut Compiler,
+        metrics: &Metrics,
         delay: Option<Duration>,
     ) -> Result<(), Error> {
         let is_due = async {
@@ -247,6 +269,7 @@ impl Cluster {
             };
             if self.incomplete.as_ref() != Some(&incomplete) {
                 tracing::info!(reason = %incomplete, "nothing is published");
+                metrics.is_incomplete(incomplete.to_string());
                 self.incomplete = Some(incomplete);
             }
             self.receive(compiler).await?;
@@ -261,6 +284,11 @@ impl Cluster {
                 return Ok(self.agents.seen(renewal, Instant::now()));
             }
             is_leading = self.leadership.changed() => return Ok(is_leading),
+            Some(request) = self.requests.recv() => {
+                // A client that has gone away needs no answer.
+                let _answered = request.send(documents(compiler.snapshot()));
+                return Ok(false);
+            }
             _ = self.tasks.join_next() => None,
         };
         let (kind, change) = change.ok_or(Error::WatchEnded)?;
@@ -274,6 +302,14 @@ impl Cluster {
             self.kinds.put(seen, compiler);
         }
     }
+}
+
+/// All objects as documents of YAML, each of which is JSON on one line.
+fn documents(snapshot: &Snapshot) -> String {
+    let documents = snapshot
+        .documents()
+        .map(|document| format!("---\n{document}\n"));
+    documents.collect()
 }
 
 fn report(

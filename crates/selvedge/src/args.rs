@@ -142,6 +142,9 @@ pub(crate) struct Operator {
     /// Time between two attempts to renew or to get the Lease
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub(crate) retry_period: Seconds,
+    /// Address and port of /metrics, /healthz, /readyz and /debug/snapshot, or "none"
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9718")]
+    pub(crate) listen: Listen,
 }
 
 #[derive(Debug, Flags)]

@@ -25,7 +25,10 @@ pub(super) fn run(args: &Operator) -> anyhow::Result<Verdict> {
         config.default_retry = false;
         let client = Client::try_from(config).context("failed to make a client")?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "operator starts");
-        let options = Options { election };
+        let options = Options {
+            election,
+            listen: args.listen.0,
+        };
         operator::run(client, options, super::stop_signal()?)
             .await
             .map_err(anyhow::Error::from)

@@ -15,6 +15,9 @@ mod faults;
 #[path = "ring5/leader.rs"]
 mod leader;
 
+#[path = "ring5/operations.rs"]
+mod operations;
+
 #[path = "ring5/operator.rs"]
 mod operator;
 

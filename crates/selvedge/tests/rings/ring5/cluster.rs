@@ -102,6 +102,9 @@ impl Cluster<'_> {
     pub(super) fn operator(&self, kubeconfig: &Path, flags: &[&str]) -> anyhow::Result<Daemon> {
         let kubeconfig = kubeconfig.display().to_string();
         let mut arguments = vec!["operator", "--kubeconfig", &kubeconfig];
+        if !flags.contains(&"--listen") {
+            arguments.extend(["--listen", "none"]);
+        }
         arguments.extend(flags);
         Daemon::start_here(&arguments)
     }

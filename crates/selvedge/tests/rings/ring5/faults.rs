@@ -151,11 +151,15 @@ fn watches_that_break_are_trusted_again_without_an_event() -> anyhow::Result<()>
             .roll_out(&["n1", "n2"])
             .expect("both nodes are told");
         let first = cluster.revision("n1")?;
+        proxy.fail("/apis/network.t-caas.telekom.com", 503);
         proxy.cut();
         eventually("the operator notices", || {
             let log = operator.log()?;
-            Ok(log.contains("watch failed").then_some(()))
+            Ok(log
+                .contains("watch failed kind=NetworkConfigRevision")
+                .then_some(()))
         })?;
+        proxy.heal();
         // One kind has an event; all others are as quiet as before.
         let billing = object("Layer2Attachment", "billing");
         cluster
