@@ -15,6 +15,7 @@ mod backoff;
 mod clock;
 mod election;
 mod errors;
+mod events;
 mod kinds;
 mod leases;
 mod metrics;

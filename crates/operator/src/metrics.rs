@@ -7,8 +7,9 @@ use std::{
 };
 
 use api::tcaas::NetworkConfigRevisionStatus;
-use compiler::{Compilation, Kind, Severity, revision};
+use compiler::{Compilation, Kind, Severity, revision, rollout::waves::Phase};
 use endpoint::Exposition;
+use strum::IntoEnumIterator;
 
 use crate::{
     election::Leadership,
@@ -18,9 +19,6 @@ use crate::{
 
 /// A pass that takes longer than this hangs.
 const LONGEST_PASS: Duration = Duration::from_mins(10);
-
-/// All phases of a rollout.
-const PHASES: [&str; 5] = ["Progressing", "Soaking", "Paused", "Failed", "Complete"];
 
 /// What is known about the operator's work, shared with the endpoint that shows it.
 #[derive(Clone, Debug)]
@@ -221,9 +219,9 @@ impl Compiled {
         text.value("revision_bytes", "gauge", help, self.revision_bytes);
         let help = "1 for the phase of the newest revision's rollout, 0 for all others.";
         text.head("rollout_phase", "gauge", help);
-        for phase in PHASES {
-            let is_it = u8::from(rollout.phase.as_deref() == Some(phase));
-            text.labelled("rollout_phase", &[("phase", phase)], is_it);
+        for phase in Phase::iter().map(|phase| phase.to_string()) {
+            let is_it = u8::from(rollout.phase.as_ref() == Some(&phase));
+            text.labelled("rollout_phase", &[("phase", &phase)], is_it);
         }
         text.head("nodes", "gauge", "Nodes by how far they are.");
         for (state, count) in [

@@ -74,8 +74,8 @@ pub(crate) struct Written {
     pub(crate) stored: Vec<Seen>,
     /// How many objects were written.
     pub(crate) objects: usize,
-    /// How many statuses were written.
-    pub(crate) statuses: usize,
+    /// The objects whose status was written.
+    pub(crate) reported: BTreeSet<ObjectRef>,
     /// How many objects were deleted.
     pub(crate) deleted: usize,
     /// How many writes failed or wait.
@@ -88,6 +88,13 @@ pub(crate) struct Written {
     wanted: BTreeSet<(ObjectRef, Part)>,
     /// The versions that objects got in this pass.
     versions: BTreeMap<ObjectRef, Version>,
+}
+
+impl Written {
+    /// Whether the status of an object was written.
+    pub(crate) fn has_status_of(&self, subject: &ObjectRef) -> bool {
+        self.reported.contains(subject)
+    }
 }
 
 /// Objects that are not as they are wanted after a step.
@@ -237,7 +244,9 @@ impl Writer<'_> {
         *self.memory.totals.written.entry(kind).or_default() += 1;
         match (&write.operation, write.part) {
             (Operation::Delete(_), _) => self.written.deleted += 1,
-            (_, Part::Status) => self.written.statuses += 1,
+            (_, Part::Status) => {
+                self.written.reported.insert(write.subject.clone());
+            }
             (_, Part::Object) => {
                 self.written.objects += 1;
                 if kind == Kind::NodeNetworkConfig {

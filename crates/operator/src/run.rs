@@ -25,6 +25,7 @@ use tokio::{
 
 use crate::{
     election::{Candidate, Election, Leadership},
+    events::Events,
     kinds::{Incomplete, Kinds},
     leases::{self, Agents, Renewal},
     metrics::Metrics,
@@ -68,6 +69,7 @@ pub async fn run(
 ) -> Result<(), Error> {
     let (end, ending) = latest::channel(false);
     let (release, released) = latest::channel(false);
+    let events = Events::new(client.clone(), &options.election.identity);
     let (candidate, leadership, restored) = Candidate::new(client.clone(), options.election);
     let candidate = candidate.run(is_set(released));
     let metrics = Metrics::new(leadership.clone());
@@ -89,6 +91,7 @@ pub async fn run(
             sender: Sender::new(client, leadership, ending.clone()),
             memory: Memory::default(),
             metrics,
+            events,
             ending,
         };
         let ended = operator.run().await;
@@ -126,6 +129,7 @@ struct Operator {
     sender: Sender,
     memory: Memory,
     metrics: Metrics,
+    events: Events,
     ending: latest::Receiver<bool>,
 }
 
@@ -185,6 +189,8 @@ impl Operator {
             .await;
         let written = writer.written;
         report(compilation, &pass, &written, frozen, computed_in);
+        self.events
+            .revision_written(snapshot, compilation, &pass, &written);
         self.metrics.pass_ends(&self.memory, frozen);
         self.cluster.stored(written, &mut self.compiler);
         let wait = |at: Time| Duration::from_secs(at.saturating_sub(seconds).max(1));
@@ -335,7 +341,7 @@ fn report(
         errors = errors.count(),
         written = written.objects,
         deleted = written.deleted,
-        reported = written.statuses,
+        reported = written.reported.len(),
         failed = written.failed,
         published = ?written.nodes,
         ?frozen,

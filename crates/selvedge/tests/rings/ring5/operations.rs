@@ -116,6 +116,52 @@ fn health_is_shown_to_all_and_metrics_to_those_who_may_and_a_snapshot_compiles_i
     })
 }
 
+#[test]
+fn a_rollout_that_starts_and_fails_is_reported_as_events() -> anyhow::Result<()> {
+    without_operator(|cluster| {
+        let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
+        let _operator = cluster.operator(&kubeconfig, &[])?;
+        cluster.until_told(&["n1"]).expect("the canary is told");
+        let mut config = cluster.get("NodeNetworkConfig", "n1")?;
+        let revision = text(&config, "/spec/revision").to_owned();
+        config["status"] = json!({
+            "configStatus": "invalid", "observedRevision": revision,
+            "observedGeneration": config["metadata"]["generation"], "errorMessage": "bgpd is down",
+        });
+        let answer = cluster.server.replace_status(&config)?;
+        answer.map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
+        let revisions = cluster.names("NetworkConfigRevision")?;
+        let events = |kind: &str, name: &str| -> anyhow::Result<Vec<(String, String)>> {
+            let events = cluster.server.list("events.k8s.io/v1", "Event")?;
+            let events = events.iter().filter(|event| {
+                event["regarding"]["kind"] == kind && event["regarding"]["name"] == name
+            });
+            let of = |event: &Value| {
+                (
+                    text(event, "/reason").to_owned(),
+                    text(event, "/note").to_owned(),
+                )
+            };
+            Ok(events.map(of).collect())
+        };
+        let failure = ("RolloutFailed".to_owned(), "n1: bgpd is down".to_owned());
+        let seen = eventually("the failure is reported", || {
+            let seen = events("NetworkConfigRevision", &revisions[0])?;
+            Ok(seen.contains(&failure).then_some(seen))
+        })
+        .expect("events on the revision");
+        assert!(
+            seen.iter().any(|(reason, _)| reason == "RolloutStarted"),
+            "{seen:?}"
+        );
+        eventually("the node has the event", || {
+            Ok(events("Node", "n1")?.contains(&failure).then_some(()))
+        })
+        .expect("an event on the node");
+        Ok(())
+    })
+}
+
 /// The spec of a node's config in what `selvedge compile` prints.
 fn found<'a>(compiled: &'a Value, node: &str) -> Option<&'a Value> {
     let named = json!(node);
