@@ -19,7 +19,7 @@ pub use exposition::Exposition;
 /// How long a client may take for its request.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the answer may take, with the client's reading it.
-const LONGEST_ANSWER: Duration = Duration::from_secs(60);
+const LONGEST_ANSWER: Duration = Duration::from_mins(1);
 /// How many bytes a request may have.
 const MOST_BYTES: usize = 8192;
 /// How many clients are served at a time.

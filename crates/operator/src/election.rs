@@ -357,8 +357,9 @@ impl Observer {
 
     /// Notes a version; true if the store has gone back: versions only ever grow, unless etcd was restored from a backup.
     fn has_gone_back(&mut self, version: Version) -> bool {
-        let before = self.version.replace(version.clone());
-        before.is_some_and(|before| version.is_before(&before))
+        let has_gone_back = (self.version.as_ref()).is_some_and(|before| version.is_before(before));
+        self.version = Some(version);
+        has_gone_back
     }
 }
 

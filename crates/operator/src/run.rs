@@ -84,7 +84,7 @@ pub async fn run(
         tasks.spawn(endpoint::serve(address, shown));
     }
     let operator = async {
-        let cluster = Cluster::watch(&client, leadership.clone(), restored, requests);
+        let cluster = Cluster::watch(&client, leadership.clone(), &restored, requests);
         let mut operator = Operator {
             cluster,
             compiler: Compiler::default(),
@@ -222,12 +222,12 @@ impl Cluster {
     fn watch(
         client: &Client,
         leadership: Leadership,
-        restored: latest::Receiver<u64>,
+        restored: &latest::Receiver<u64>,
         requests: mpsc::Receiver<SnapshotRequest>,
     ) -> Self {
         let (queue, changes) = unbounded_channel();
         let mut tasks = JoinSet::new();
-        watch::start(client, watched(), &queue, &restored, &mut tasks);
+        watch::start(client, watched(), &queue, restored, &mut tasks);
         let renewals = leases::watch(client, &mut tasks);
         Self {
             kinds: Kinds::new(watched()),

@@ -50,11 +50,11 @@ pub(crate) fn difference(status: &Value, stored: &Value) -> Difference {
     let empty = serde_json::Map::new();
     let fields = |value: &'_ Value| value.as_object().unwrap_or(&empty).clone();
     let (mut status, mut stored) = (fields(status), fields(stored));
-    let mut take = |name: &str| {
+    let take = |name: &str| {
         let (new, old) = (status.remove(name), stored.remove(name));
         (new.unwrap_or_default(), old.unwrap_or_default())
     };
-    let reports = REPORTS.map(|name| take(name));
+    let reports = REPORTS.map(take);
     if status != stored {
         return Difference::Allocations;
     }

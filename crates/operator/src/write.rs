@@ -181,8 +181,21 @@ impl Writes<'_> {
             "apiVersion": subject.kind.api_version(),
             "kind": subject.kind.to_string(),
             "metadata": metadata,
-            part: value,
+            part: without_nulls(value),
         })
+    }
+}
+
+/// The same without fields that are null: such a field would say that something is taken away.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(_, value)| !value.is_null());
+            let fields = fields.map(|(name, value)| (name.clone(), without_nulls(value)));
+            Value::Object(fields.collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 
@@ -204,4 +217,54 @@ struct Metadata<'a> {
     owner_references: Vec<Value>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     annotations: BTreeMap<&'static str, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        kinds::{Seen, Version},
+        watch::Change,
+    };
+
+    #[test]
+    fn a_write_names_the_object_and_the_version_that_it_was_computed_from() {
+        let mut compiler = compiler::Compiler::default();
+        let mut kinds = Kinds::new([Kind::Vrf].into_iter());
+        let vrf = json!({
+            "apiVersion": Kind::Vrf.api_version(), "kind": "VRF",
+            "metadata": {"name": "a", "uid": "u"}, "spec": {"vrf": "a", "vni": 7},
+        });
+        let prepared = compiler::Prepared::read(&vrf).expect("an object");
+        let seen = Seen {
+            prepared: Box::new(prepared),
+            version: Version::new("12".to_owned()),
+        };
+        kinds.apply(Kind::Vrf, Change::Applied(seen), &mut compiler);
+        let writes = Writes {
+            snapshot: compiler.snapshot(),
+            kinds: &kinds,
+            now: "now",
+        };
+        let document = |name: &str| {
+            let subject = ObjectRef::named(Kind::Vrf, name);
+            let status = json!({"vni": 7, "nothing": null, "list": [{"nothing": null}]});
+            match writes.status(&subject, status).operation {
+                Operation::ApplyStatus(document) => document,
+                other @ (Operation::Apply(_) | Operation::Delete(_)) => panic!("{other:?}"),
+            }
+        };
+        let stored = document("a");
+        let metadata = json!({"name": "a", "uid": "u", "resourceVersion": "12"});
+        assert_eq!(stored["metadata"], metadata);
+        assert_eq!(stored["status"], json!({"vni": 7, "list": [{}]}));
+        let absent = json!({"name": "b", "resourceVersion": ABSENT});
+        assert_eq!(document("b")["metadata"], absent);
+        let deletion = writes.deletion(&ObjectRef::named(Kind::Vrf, "a"));
+        let Operation::Delete(preconditions) = deletion.operation else {
+            panic!("a deletion");
+        };
+        assert_eq!(preconditions.uid.as_deref(), Some("u"));
+        assert_eq!(preconditions.resource_version.as_deref(), Some("12"));
+    }
 }

@@ -44,19 +44,20 @@ fn document(
     spec: Option<Value>,
     status: Option<Value>,
 ) -> Value {
-    let mut document = json!({
-        "apiVersion": kind.api_version(),
-        "kind": kind.to_string(),
-        "metadata": metadata(key, meta),
-    });
     // A Node is read for its metadata alone.
     let spec = spec.filter(|_| *kind != Kind::Node);
-    for (part, value) in [("spec", spec), ("status", status)] {
-        if let Some(value) = value.filter(|value| !value.is_null()) {
-            document[part] = value;
-        }
-    }
-    document
+    let parts = [
+        ("apiVersion", Some(kind.api_version().into())),
+        ("kind", Some(kind.to_string().into())),
+        ("metadata", Some(metadata(key, meta))),
+        ("spec", spec),
+        ("status", status),
+    ];
+    let parts = parts.into_iter().filter_map(|(part, value)| {
+        let value = value.filter(|value| !value.is_null())?;
+        Some((part.to_owned(), value))
+    });
+    Value::Object(parts.collect())
 }
 
 fn metadata(key: &Key, meta: &Meta) -> Value {

@@ -80,7 +80,7 @@ pub(super) fn with_cluster(
     with_server(|server| {
         let cluster = Cluster { server };
         server.apply(WORLD)?;
-        let _operator = cluster.operator(&server.plane.kubeconfig("admin")?, &[])?;
+        let _operator = start_operator(&server.plane.kubeconfig("admin")?, &[])?;
         // Not handed on as an error: the operator shows its log where a test panics.
         test(&cluster).expect("the operator does what it should");
         Ok(())
@@ -98,17 +98,6 @@ pub(super) fn without_operator(
 }
 
 impl Cluster<'_> {
-    /// Starts an operator that reaches the API server as a kubeconfig says.
-    pub(super) fn operator(&self, kubeconfig: &Path, flags: &[&str]) -> anyhow::Result<Daemon> {
-        let kubeconfig = kubeconfig.display().to_string();
-        let mut arguments = vec!["operator", "--kubeconfig", &kubeconfig];
-        if !flags.contains(&"--listen") {
-            arguments.extend(["--listen", "none"]);
-        }
-        arguments.extend(flags);
-        Daemon::start_here(&arguments)
-    }
-
     pub(super) fn all(&self, kind: &str) -> anyhow::Result<Vec<Value>> {
         self.server.list(TCAAS, kind)
     }
@@ -220,6 +209,17 @@ impl Cluster<'_> {
         })
         .with_context(|| format!("it has {last}"))
     }
+}
+
+/// Starts an operator that reaches the API server as a kubeconfig says.
+pub(super) fn start_operator(kubeconfig: &Path, flags: &[&str]) -> anyhow::Result<Daemon> {
+    let kubeconfig = kubeconfig.display().to_string();
+    let mut arguments = vec!["operator", "--kubeconfig", &kubeconfig];
+    if !flags.contains(&"--listen") {
+        arguments.extend(["--listen", "none"]);
+    }
+    arguments.extend(flags);
+    Daemon::start_here(&arguments)
 }
 
 /// Makes sure that for a while something stays as it is.

@@ -5,11 +5,17 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{
-    cluster::{BILLING, Cluster, SENSORS, SENSORS_NET, for_a_while, object, without_operator},
+    cluster::{
+        BILLING, Cluster, SENSORS, SENSORS_NET, for_a_while, object, start_operator,
+        without_operator,
+    },
     proxy::Proxy,
     server::eventually,
 };
-use crate::data::{self, text};
+use crate::{
+    data::{self, text},
+    support::selvedge,
+};
 
 const SENSORS_GENERATED: [&str; 2] = [
     "Layer2NetworkConfiguration/layer2attachment-sensors-235",
@@ -60,7 +66,7 @@ fn a_refused_object_holds_up_no_other_and_its_intent_says_why() -> anyhow::Resul
             Ok(refuses(cluster)?.then_some(()))
         })?;
         let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
-        let operator = cluster.operator(&kubeconfig, &[])?;
+        let operator = start_operator(&kubeconfig, &[])?;
         let check = || -> anyhow::Result<()> {
             cluster.server.apply(SENSORS)?;
             cluster.server.apply(SENSORS_NET)?;
@@ -109,7 +115,7 @@ fn a_refused_object_holds_up_no_other_and_its_intent_says_why() -> anyhow::Resul
 fn an_api_server_that_fails_for_one_kind_harms_only_that_kind() -> anyhow::Result<()> {
     without_operator(|cluster| {
         let proxy = Proxy::start(cluster.server)?;
-        let _operator = cluster.operator(proxy.kubeconfig(), &[])?;
+        let _operator = start_operator(proxy.kubeconfig(), &[])?;
         cluster.until_generated(&BILLING)?;
         cluster.until_told(&["n1"])?;
         proxy.fail("/layer2networkconfigurations", 503);
@@ -146,7 +152,7 @@ fn an_api_server_that_fails_for_one_kind_harms_only_that_kind() -> anyhow::Resul
 fn watches_that_break_are_trusted_again_without_an_event() -> anyhow::Result<()> {
     without_operator(|cluster| {
         let proxy = Proxy::start(cluster.server)?;
-        let operator = cluster.operator(proxy.kubeconfig(), &[])?;
+        let operator = start_operator(proxy.kubeconfig(), &[])?;
         cluster
             .roll_out(&["n1", "n2"])
             .expect("both nodes are told");
@@ -185,11 +191,11 @@ fn an_operator_restarted_in_the_middle_of_a_rollout_goes_on_with_it() -> anyhow:
             "--retry-period",
             "1s",
         ];
-        let operator = cluster.operator(&kubeconfig, &quick)?;
+        let operator = start_operator(&kubeconfig, &quick)?;
         cluster.until_told(&["n1"])?;
         let told = cluster.get("NodeNetworkConfig", "n1")?;
         operator.signal(Signal::KILL)?;
-        let _restarted = cluster.operator(&kubeconfig, &quick)?;
+        let _restarted = start_operator(&kubeconfig, &quick)?;
         let version = |config: &Value| text(config, "/metadata/resourceVersion").to_owned();
         for_a_while("n1 keeps its config, and n2 waits", || {
             let config = cluster.get("NodeNetworkConfig", "n1")?;
@@ -208,11 +214,55 @@ fn an_operator_restarted_in_the_middle_of_a_rollout_goes_on_with_it() -> anyhow:
 }
 
 #[test]
+fn a_definition_that_is_older_than_the_operator_is_named_and_harms_only_its_kind()
+-> anyhow::Result<()> {
+    const NAME: &str = "vrfs.network.t-caas.telekom.com";
+    const FIELD: &str =
+        "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/referenceCount";
+    without_operator(|cluster| {
+        let kubectl =
+            |arguments: &[&str], stdin: &str| cluster.server.plane.kubectl(arguments, stdin);
+        let older = json!([{"op": "remove", "path": FIELD}]).to_string();
+        kubectl(&["patch", "crd", NAME, "--type=json", "-p", &older], "")?;
+        let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
+        let operator = start_operator(&kubeconfig, &[])?;
+        let check = || -> anyhow::Result<()> {
+            eventually("the operator names the field", || {
+                let log = operator.log()?;
+                let mut lines = log.lines().filter(|line| line.contains("VRF m2m"));
+                Ok(lines
+                    .any(|line| line.contains("lacks status.referenceCount"))
+                    .then_some(()))
+            })?;
+            cluster.until_condition(("Network", "billing-net"), ["Ready", "True", ""])?;
+            cluster.until_generated(&BILLING)?;
+            cluster.until_told(&["n1"])?;
+            for_a_while("it is not tried all the time", || {
+                let attempts = operator
+                    .log()?
+                    .matches("lacks status.referenceCount")
+                    .count();
+                Ok(attempts < 12)
+            })
+        };
+        let checked = check();
+        let definitions = String::from_utf8(selvedge(&["crds"], "")?.stdout)?;
+        let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+        kubectl(&apply, &definitions)?;
+        checked.expect("only VRFs suffer");
+        cluster
+            .until_condition(("VRF", "m2m"), ["Ready", "True", ""])
+            .expect("its status is written once the definition is as new");
+        Ok(())
+    })
+}
+
+#[test]
 fn a_definition_that_is_deleted_and_created_again_changes_no_node() -> anyhow::Result<()> {
     const NAME: &str = "destinations.network.t-caas.telekom.com";
     without_operator(|cluster| {
         let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
-        let operator = cluster.operator(&kubeconfig, &[])?;
+        let operator = start_operator(&kubeconfig, &[])?;
         cluster
             .roll_out(&["n1", "n2"])
             .expect("both nodes are told");

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{
-    cluster::{Cluster, for_a_while, object, without_operator},
+    cluster::{Cluster, for_a_while, object, start_operator, without_operator},
     proxy::{Passed, Proxy},
     server::eventually,
 };
@@ -63,12 +63,12 @@ fn to(writes: &[Passed], path: &str) -> usize {
 fn a_leader_that_was_stopped_past_its_lease_lands_no_write() -> anyhow::Result<()> {
     without_operator(|cluster| {
         let (first, second) = (Proxy::start(cluster.server)?, Proxy::start(cluster.server)?);
-        let old = cluster.operator(first.kubeconfig(), &QUICK)?;
+        let old = start_operator(first.kubeconfig(), &QUICK)?;
         let leader = until_another_leads(cluster, "")?;
         cluster
             .roll_out(&["n1", "n2"])
             .expect("both nodes are told");
-        let new = cluster.operator(second.kubeconfig(), &QUICK)?;
+        let new = start_operator(second.kubeconfig(), &QUICK)?;
 
         // The leader has sent the config of a node, which is on its way, and is stopped.
         first.hold("/nodenetworkconfigs/n1");
@@ -119,9 +119,9 @@ fn a_leader_that_is_killed_is_followed_within_the_lease_time_and_nothing_is_writ
 -> anyhow::Result<()> {
     without_operator(|cluster| {
         let (first, second) = (Proxy::start(cluster.server)?, Proxy::start(cluster.server)?);
-        let old = cluster.operator(first.kubeconfig(), &QUICK)?;
+        let old = start_operator(first.kubeconfig(), &QUICK)?;
         let leader = until_another_leads(cluster, "")?;
-        let new = cluster.operator(second.kubeconfig(), &QUICK)?;
+        let new = start_operator(second.kubeconfig(), &QUICK)?;
         cluster.until_told(&["n1"])?;
         cluster.until_condition(("Layer2Attachment", "billing"), ["Resolved", "True", ""])?;
         for_a_while("only the leader writes", || Ok(second.writes().is_empty()))
@@ -165,9 +165,9 @@ fn a_leader_that_is_killed_is_followed_within_the_lease_time_and_nothing_is_writ
 fn an_operator_that_ends_gives_the_lease_back() -> anyhow::Result<()> {
     without_operator(|cluster| {
         let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
-        let mut old = cluster.operator(&kubeconfig, &[])?;
+        let mut old = start_operator(&kubeconfig, &[])?;
         let leader = until_another_leads(cluster, "")?;
-        let new = cluster.operator(&kubeconfig, &[])?;
+        let new = start_operator(&kubeconfig, &[])?;
         cluster.until_told(&["n1"])?;
         let asked = Instant::now();
         old.signal(Signal::TERM)?;

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::{
-    cluster::{Cluster, without_operator},
+    cluster::{Cluster, start_operator, without_operator},
     server::eventually,
 };
 use crate::{data::text, support::selvedge};
@@ -55,7 +55,7 @@ fn health_is_shown_to_all_and_metrics_to_those_who_may_and_a_snapshot_compiles_i
         let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
         let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
         let flags = ["--listen", &address.to_string()];
-        let _operator = cluster.operator(&kubeconfig, &flags)?;
+        let _operator = start_operator(&kubeconfig, &flags)?;
         eventually("the operator is ready", || {
             let ready = get(address, "/readyz", None);
             Ok(ready.is_ok_and(|(status, _)| status == 200).then_some(()))
@@ -120,7 +120,7 @@ fn health_is_shown_to_all_and_metrics_to_those_who_may_and_a_snapshot_compiles_i
 fn a_rollout_that_starts_and_fails_is_reported_as_events() -> anyhow::Result<()> {
     without_operator(|cluster| {
         let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
-        let _operator = cluster.operator(&kubeconfig, &[])?;
+        let _operator = start_operator(&kubeconfig, &[])?;
         cluster.until_told(&["n1"]).expect("the canary is told");
         let mut config = cluster.get("NodeNetworkConfig", "n1")?;
         let revision = text(&config, "/spec/revision").to_owned();

@@ -1,6 +1,7 @@
 //! A proxy between an operator and the API server: it notes requests, fails some, holds some, and cuts connections.
 
 use std::{
+    fmt::Write as _,
     io::Write as _,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -227,7 +228,7 @@ async fn serve(mut stream: TcpStream, client: Client, shared: &Shared) -> anyhow
     );
     for name in ["content-type", "retry-after"] {
         if let Some(value) = parts.headers.get(name) {
-            head.push_str(&format!("{name}: {}\r\n", value.to_str()?));
+            write!(head, "{name}: {}\r\n", value.to_str()?)?;
         }
     }
     stream.write_all(format!("{head}\r\n").as_bytes()).await?;
