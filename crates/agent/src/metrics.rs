@@ -1,11 +1,12 @@
 //! What the agent counts and measures, in the text format of Prometheus.
 
 use std::{
-    fmt::{self, Write as _},
+    fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use api::tcaas::NodeNetworkConfigSpec;
+use endpoint::Exposition;
 
 use crate::{
     config::Config,
@@ -61,7 +62,7 @@ impl Metrics {
 
     /// All metrics as text.
     pub(crate) fn text(&self) -> String {
-        let mut text = Text::default();
+        let mut text = Text(Exposition::new("selvedge_agent_"));
         if let Some(Shown {
             status,
             frr_version,
@@ -71,7 +72,7 @@ impl Metrics {
             text.counters(&status);
             text.gauges(&status);
         }
-        text.0
+        text.0.into_text()
     }
 }
 
@@ -80,57 +81,46 @@ fn name(state: State) -> &'static str {
     found.map_or("unknown", |(_, name)| name)
 }
 
-#[derive(Default)]
-struct Text(String);
+struct Text(Exposition);
 
 impl Text {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        self.line(format_args!("# HELP selvedge_agent_{name} {help}"));
-        self.line(format_args!("# TYPE selvedge_agent_{name} {kind}"));
-    }
-
-    fn line(&mut self, line: fmt::Arguments<'_>) {
-        // Writing to a String cannot fail.
-        writeln!(self.0, "{line}").unwrap_or_default();
-    }
-
     fn value(&mut self, name: &str, kind: &str, help: &str, value: impl fmt::Display) {
-        self.head(name, kind, help);
-        self.line(format_args!("selvedge_agent_{name} {value}"));
+        self.0.value(name, kind, help, value);
     }
 
     fn info(&mut self, status: &Status, frr_version: Option<&str>) {
-        self.head("info", "gauge", "Versions of the agent and of FRR.");
-        self.line(format_args!(
-            "selvedge_agent_info{{version={:?},frr_version={:?}}} 1",
-            env!("CARGO_PKG_VERSION"),
-            frr_version.unwrap_or_default()
-        ));
+        let text = &mut self.0;
+        text.head("info", "gauge", "Versions of the agent and of FRR.");
+        let versions = [
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("frr_version", frr_version.unwrap_or_default()),
+        ];
+        text.labelled("info", &versions, 1);
         let revision = |config: &Option<Arc<Config>>| {
             let spec: Option<&NodeNetworkConfigSpec> = config.as_ref().map(|it| &it.spec);
             spec.map(|spec| spec.revision.clone()).unwrap_or_default()
         };
-        self.head(
+        text.head(
             "revision_info",
             "gauge",
             "Revision of the node's config, of the running and of the confirmed one.",
         );
-        self.line(format_args!(
-            "selvedge_agent_revision_info{{observed={:?},running={:?},confirmed={:?}}} 1",
-            revision(&status.told),
-            revision(&status.running),
-            revision(&status.confirmed)
-        ));
-        self.head(
+        let [observed, running, confirmed] =
+            [&status.told, &status.running, &status.confirmed].map(revision);
+        let revisions = [
+            ("observed", observed.as_str()),
+            ("running", &running),
+            ("confirmed", &confirmed),
+        ];
+        text.labelled("revision_info", &revisions, 1);
+        text.head(
             "state",
             "gauge",
             "1 for the state of the node, 0 for all others.",
         );
         for (state, name) in STATES {
             let is_it = u8::from(state == status.state);
-            self.line(format_args!(
-                "selvedge_agent_state{{state=\"{name}\"}} {is_it}"
-            ));
+            text.labelled("state", &[("state", name)], is_it);
         }
     }
 

@@ -14,11 +14,11 @@ use crate::{
     cluster::{Cluster, Connect},
     command_log::CommandLog,
     daemons::{self, Daemon, Paths},
-    endpoint,
     lock::{self, Lock},
     machine::{Action, Event, Told},
     metrics::Metrics,
     node::{Node, OpenError},
+    pages::Shown,
     probe::ApiServer,
     reconcile::{Failure, Reconciler},
     report,
@@ -105,8 +105,11 @@ pub async fn run(
     };
     let metrics = Metrics::default();
     if let Some(address) = options.listen {
-        let serve = endpoint::serve(address, metrics.clone(), watchdog.clone());
-        tasks.spawn(serve);
+        let shown = Shown {
+            metrics: metrics.clone(),
+            watchdog: watchdog.clone(),
+        };
+        tasks.spawn(endpoint::serve(address, shown));
     }
     let (node, started) = Node::open(reconciler, api).await?;
     let mut agent = Agent {

@@ -3,6 +3,7 @@
 //! Objects come in as JSON and are parsed here, so that the cluster and a file are read by the same code. An object that
 //! cannot be read becomes a [`Problem`] of its own and harms no other.
 
+mod documents;
 mod kind;
 mod metadata;
 mod pool;
@@ -117,9 +118,9 @@ pub trait Resource: 'static {
     /// The kind.
     const KIND: Kind;
     /// What authors write.
-    type Spec: PartialEq + fmt::Debug + Send + Sync + 'static;
+    type Spec: Serialize + PartialEq + fmt::Debug + Send + Sync + 'static;
     /// What is reported.
-    type Status: DeserializeOwned + PartialEq + fmt::Debug + Send + Sync + 'static;
+    type Status: Serialize + DeserializeOwned + PartialEq + fmt::Debug + Send + Sync + 'static;
     /// All objects of the kind.
     fn objects(snapshot: &Snapshot) -> &Objects<Self::Spec, Self::Status>;
 }
@@ -174,7 +175,7 @@ pub fn age(meta: &Meta) -> (bool, Option<&str>) {
 }
 
 /// What a Kubernetes Node is to the compiler: a name with labels.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize, Serialize)]
 pub struct NodeSpec {}
 
 macro_rules! snapshot {

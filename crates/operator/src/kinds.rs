@@ -1,13 +1,47 @@
-//! What is known about each watched kind. Nothing is published while the objects of a kind are not known completely.
+//! What is known about each watched kind. Nothing is published before the objects of every kind were known completely, and no object of a
+//! kind is written while that kind cannot be watched.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    mem,
+    fmt, mem,
+    time::{Duration, Instant},
 };
 
 use compiler::{Compiler, Kind, ObjectRef, Prepared};
 
 use crate::watch::Change;
+
+/// The version of an object, as the API server counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Version(Box<str>);
+
+impl Version {
+    pub(crate) fn new(version: String) -> Self {
+        Self(version.into())
+    }
+
+    /// Whether this is an older version than another.
+    pub(crate) fn is_before(&self, other: &Self) -> bool {
+        let number = |version: &Self| version.0.parse::<u64>().ok();
+        // A version that is no number can only be compared for equality.
+        number(self)
+            .zip(number(other))
+            .is_some_and(|(this, other)| this < other)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An object as the API server has it.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) prepared: Box<Prepared>,
+    pub(crate) version: Version,
+}
 
 /// The watched kinds.
 #[derive(Debug)]
@@ -23,10 +57,17 @@ struct Known {
     /// Whether the API server does not serve the kind, and has not served it before.
     is_absent: bool,
     /// The objects that the compiler has.
-    objects: BTreeSet<ObjectRef>,
+    objects: BTreeMap<ObjectRef, Version>,
     /// The objects of the list that has begun and is not complete.
-    listing: BTreeSet<ObjectRef>,
+    listing: BTreeMap<ObjectRef, Version>,
+    /// Whether the definition of the kind was deleted since the last list.
+    has_vanished: bool,
+    /// Objects that were deleted with the definition of their kind, and until when they stay in effect.
+    lost: BTreeMap<ObjectRef, Instant>,
 }
+
+/// How long objects stay in effect after the definition of their kind, which was deleted, is back.
+const RETURN: Duration = Duration::from_mins(10);
 
 /// Why nothing can be published now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,58 +91,118 @@ impl Kinds {
         let known = self.0.entry(kind).or_default();
         match change {
             Change::ListStarted => known.listing.clear(),
-            Change::Listed(prepared) => {
-                known.listing.insert(prepared.subject().clone());
-                known.put(*prepared, compiler);
+            Change::Listed(seen) => {
+                let subject = seen.prepared.subject().clone();
+                known.listing.insert(subject, seen.version.clone());
+                known.put(seen, compiler);
             }
             Change::ListCompleted => {
                 let listed = mem::take(&mut known.listing);
-                for gone in known.objects.difference(&listed) {
-                    compiler.remove(gone);
+                for gone in known.objects.keys().filter(|one| !listed.contains_key(one)) {
+                    if known.has_vanished {
+                        known.lost.insert(gone.clone(), Instant::now() + RETURN);
+                    } else {
+                        compiler.remove(gone);
+                    }
+                }
+                if mem::take(&mut known.has_vanished) && !known.lost.is_empty() {
+                    let (lost, stay) = (known.lost.len(), RETURN);
+                    tracing::warn!(%kind, lost, ?stay, "objects went with the definition of their kind: they stay in effect for a while");
                 }
                 known.objects = listed;
                 known.is_listed = true;
                 known.is_absent = false;
                 known.failing = None;
             }
-            Change::Applied(prepared) => {
-                known.put(*prepared, compiler);
+            Change::Applied(seen) => {
+                if !known.has_newer(seen.prepared.subject(), &seen.version) {
+                    known.put(seen, compiler);
+                }
                 known.failing = None;
             }
-            Change::Deleted(subject) => {
-                compiler.remove(&subject);
-                known.objects.remove(&subject);
+            Change::Deleted(subject, version) => {
+                if !known.has_newer(&subject, &version) {
+                    compiler.remove(&subject);
+                    known.objects.remove(&subject);
+                }
                 known.failing = None;
             }
             Change::Failed(reason) => known.failing = Some(reason),
+            Change::Vanished(reason) => {
+                known.failing = Some(reason);
+                known.has_vanished = true;
+            }
             Change::NotServed(reason) => known.not_served(kind, reason),
+            Change::Outdated => known.is_listed = false,
         }
     }
 
     /// Gives the compiler an object as the API server stored it, before the watch reports it.
-    pub(crate) fn put(&mut self, prepared: Prepared, compiler: &mut Compiler) {
-        let known = self.0.entry(prepared.subject().kind).or_default();
-        known.put(prepared, compiler);
+    pub(crate) fn put(&mut self, seen: Seen, compiler: &mut Compiler) {
+        let known = self.0.entry(seen.prepared.subject().kind).or_default();
+        known.put(seen, compiler);
+    }
+
+    /// Gives up objects that were deleted with the definition of their kind and did not come back in time.
+    pub(crate) fn give_up(&mut self, now: Instant, compiler: &mut Compiler) {
+        for known in self.0.values_mut() {
+            known.lost.retain(|subject, until| {
+                let stays = now < *until;
+                if !stays {
+                    compiler.remove(subject);
+                }
+                stays
+            });
+        }
+    }
+
+    /// When the next object is given up.
+    pub(crate) fn next_given_up(&self) -> Option<Instant> {
+        let lost = self.0.values().flat_map(|known| known.lost.values());
+        lost.min().copied()
+    }
+
+    /// The version of an object, if it is there.
+    pub(crate) fn version(&self, subject: &ObjectRef) -> Option<&Version> {
+        self.0.get(&subject.kind)?.objects.get(subject)
     }
 
     /// Whether all objects are known, or why not.
+    ///
+    /// A kind that was listed and cannot be watched at the moment is known as it was: its objects stay what they were, and none is written.
     pub(crate) fn complete(&self) -> Result<(), Incomplete> {
         for (&kind, known) in &self.0 {
-            if let Some(reason) = known.failing.clone() {
-                return Err(Incomplete::Failing { kind, reason });
+            if known.is_listed {
+                continue;
             }
-            if !known.is_listed {
-                return Err(Incomplete::NotListed { kind });
-            }
+            return Err(match known.failing.clone() {
+                Some(reason) => Incomplete::Failing { kind, reason },
+                None => Incomplete::NotListed { kind },
+            });
         }
         Ok(())
+    }
+
+    /// The kinds whose objects are not known as they are now, or are kept though they are not there.
+    pub(crate) fn frozen(&self) -> BTreeSet<Kind> {
+        let is_frozen = |known: &Known| known.failing.is_some() || !known.lost.is_empty();
+        let frozen = self.0.iter().filter(|(_, known)| is_frozen(known));
+        frozen.map(|(&kind, _)| kind).collect()
     }
 }
 
 impl Known {
-    fn put(&mut self, prepared: Prepared, compiler: &mut Compiler) {
-        self.objects.insert(prepared.subject().clone());
-        compiler.put(prepared);
+    fn put(&mut self, seen: Seen, compiler: &mut Compiler) {
+        let subject = seen.prepared.subject().clone();
+        self.lost.remove(&subject);
+        self.objects.insert(subject, seen.version);
+        compiler.put(*seen.prepared);
+    }
+
+    /// Whether a newer version of an object is known: the answer to a write comes before the event of the watch about an earlier one.
+    fn has_newer(&self, subject: &ObjectRef, version: &Version) -> bool {
+        let known = self.objects.get(subject);
+        known.is_some_and(|known| version.is_before(known))
     }
 
     /// A kind that is not served has no objects, unless it was served before.
@@ -157,11 +258,22 @@ mod tests {
         }
     }
 
-    fn object(kind: Kind, name: &str) -> Box<Prepared> {
+    fn version(number: u64) -> Version {
+        Version::new(number.to_string())
+    }
+
+    fn object(kind: Kind, name: &str) -> Seen {
+        object_at(kind, name, 7)
+    }
+
+    fn object_at(kind: Kind, name: &str, number: u64) -> Seen {
         let document = json!({
             "apiVersion": kind.api_version(), "kind": kind.to_string(), "metadata": {"name": name},
         });
-        Box::new(Prepared::read(&document).expect("an object"))
+        Seen {
+            prepared: Box::new(Prepared::read(&document).expect("an object")),
+            version: version(number),
+        }
     }
 
     #[test]
@@ -191,7 +303,7 @@ mod tests {
         assert_eq!(cluster.nodes(), ["c"]);
         cluster.apply(
             Kind::Node,
-            Change::Deleted(ObjectRef::named(Kind::Node, "c")),
+            Change::Deleted(ObjectRef::named(Kind::Node, "c"), version(8)),
         );
         assert!(cluster.nodes().is_empty());
     }
@@ -200,7 +312,7 @@ mod tests {
     fn an_object_that_was_stored_and_is_not_listed_is_removed() {
         let mut cluster = Cluster::of(&[Kind::Node]);
         cluster.list(Kind::Node, &["a"]);
-        let stored = *object(Kind::Node, "b");
+        let stored = object(Kind::Node, "b");
         cluster.kinds.put(stored, &mut cluster.compiler);
         cluster.list(Kind::Node, &["a"]);
         assert_eq!(cluster.nodes(), ["a"]);
@@ -215,42 +327,88 @@ mod tests {
         cluster.list(Kind::Node, &["a"]);
         cluster.apply(Kind::Node, not_served());
         assert_eq!(cluster.nodes(), ["a"]);
-        assert!(matches!(
-            cluster.kinds.complete(),
-            Err(Incomplete::Failing { .. })
-        ));
+        assert_eq!(cluster.kinds.frozen(), [Kind::Node].into());
     }
 
     #[test]
-    fn nothing_is_complete_before_every_kind_is_listed_and_while_one_fails() {
+    fn nothing_is_complete_before_every_kind_was_listed() {
         let mut cluster = Cluster::of(&[Kind::Node, Kind::Vrf]);
         cluster.list(Kind::Node, &[]);
         let not_listed = Err(Incomplete::NotListed { kind: Kind::Vrf });
         assert_eq!(cluster.kinds.complete(), not_listed);
+        let reason = "gone".to_owned();
+        cluster.apply(Kind::Vrf, Change::Failed(reason.clone()));
+        let kind = Kind::Vrf;
+        let failing = Err(Incomplete::Failing { kind, reason });
+        assert_eq!(cluster.kinds.complete(), failing);
         cluster.list(Kind::Vrf, &[]);
         assert_eq!(cluster.kinds.complete(), Ok(()));
+        // A store that has gone back makes what is known worth nothing.
+        cluster.apply(Kind::Vrf, Change::Outdated);
+        assert_eq!(cluster.kinds.complete(), not_listed);
+    }
+
+    #[test]
+    fn a_kind_whose_watch_fails_is_frozen_until_the_api_server_answers_again() {
+        let mut cluster = Cluster::of(&[Kind::Node, Kind::Vrf]);
+        cluster.list(Kind::Node, &["a"]);
+        cluster.list(Kind::Vrf, &[]);
         let fail = |cluster: &mut Cluster| {
             cluster.apply(Kind::Node, Change::Failed("gone".to_owned()));
-            let failing = Incomplete::Failing {
-                kind: Kind::Node,
-                reason: "gone".to_owned(),
-            };
-            assert_eq!(cluster.kinds.complete(), Err(failing));
+            assert_eq!(cluster.kinds.frozen(), [Kind::Node].into());
+            assert_eq!(cluster.kinds.complete(), Ok(()));
+            assert_eq!(cluster.nodes(), ["a"], "its objects stay");
         };
-        // A list that begins is no answer of the API server; one that is complete is, even without objects.
+        // A list that begins is no answer of the API server; one that is complete is.
         fail(&mut cluster);
         cluster.apply(Kind::Node, Change::ListStarted);
-        assert!(cluster.kinds.complete().is_err());
-        cluster.apply(Kind::Node, Change::ListCompleted);
-        assert_eq!(cluster.kinds.complete(), Ok(()));
+        assert!(!cluster.kinds.frozen().is_empty());
+        cluster.list(Kind::Node, &["a"]);
+        assert!(cluster.kinds.frozen().is_empty());
         // So is every event of the watch.
         fail(&mut cluster);
         cluster.apply(Kind::Node, Change::Applied(object(Kind::Node, "a")));
-        assert_eq!(cluster.kinds.complete(), Ok(()));
+        assert!(cluster.kinds.frozen().is_empty());
         fail(&mut cluster);
-        let deleted = Change::Deleted(ObjectRef::named(Kind::Node, "a"));
+        let deleted = Change::Deleted(ObjectRef::named(Kind::Node, "a"), version(8));
         cluster.apply(Kind::Node, deleted);
-        assert_eq!(cluster.kinds.complete(), Ok(()));
+        assert!(cluster.kinds.frozen().is_empty());
+    }
+
+    #[test]
+    fn objects_that_went_with_their_definition_stay_until_they_are_back_or_time_is_over() {
+        let mut cluster = Cluster::of(&[Kind::Node]);
+        cluster.list(Kind::Node, &["a", "b", "c"]);
+        cluster.apply(Kind::Node, Change::Vanished("deleted".to_owned()));
+        assert_eq!(cluster.nodes(), ["a", "b", "c"]);
+        cluster.list(Kind::Node, &["a"]);
+        assert_eq!(cluster.nodes(), ["a", "b", "c"], "the definition is back");
+        assert_eq!(cluster.kinds.frozen(), [Kind::Node].into());
+        cluster.apply(Kind::Node, Change::Applied(object(Kind::Node, "b")));
+        let over = cluster.kinds.next_given_up().expect("c is not back");
+        cluster.kinds.give_up(over, &mut cluster.compiler);
+        assert_eq!(cluster.nodes(), ["a", "b"]);
+        assert!(cluster.kinds.frozen().is_empty());
+        // An object that is deleted now is gone at once.
+        cluster.list(Kind::Node, &["a"]);
+        assert_eq!(cluster.nodes(), ["a"]);
+    }
+
+    #[test]
+    fn an_event_about_an_older_version_than_is_known_is_ignored() {
+        let mut cluster = Cluster::of(&[Kind::Node]);
+        cluster.list(Kind::Node, &["a"]);
+        let node = ObjectRef::named(Kind::Node, "a");
+        let stored = object_at(Kind::Node, "a", 10);
+        cluster.kinds.put(stored, &mut cluster.compiler);
+        // It was deleted and created anew: the deletion is reported after the answer to the creation.
+        cluster.apply(Kind::Node, Change::Deleted(node.clone(), version(9)));
+        assert_eq!(cluster.nodes(), ["a"]);
+        cluster.apply(Kind::Node, Change::Applied(object_at(Kind::Node, "a", 8)));
+        assert_eq!(cluster.kinds.version(&node), Some(&version(10)));
+        // Versions are numbers: 9 is older than 10.
+        cluster.apply(Kind::Node, Change::Deleted(node, version(11)));
+        assert!(cluster.nodes().is_empty());
     }
 
     #[test]

@@ -11,18 +11,28 @@
 //! what is stored. Which nodes get their configs is decided by `compiler::rollout`; `rollout` gives it what is stored, and `leases`
 //! which agents are alive. If the operator stops, the nodes keep their configuration.
 
+mod backoff;
+mod clock;
+mod election;
+mod errors;
+mod events;
 mod kinds;
 mod leases;
+mod metrics;
+mod pages;
 mod pass;
 mod platform;
 mod publish;
+mod request;
 mod resource;
 mod rollout;
 mod run;
 mod status;
 mod watch;
+mod write;
 
-pub use run::{Error, run};
+pub use election::{Election, InvalidElection};
+pub use run::{Error, Options, run};
 
 /// Field manager of server-side apply: the owner of every field that the operator writes.
 const FIELD_MANAGER: &str = "selvedge";

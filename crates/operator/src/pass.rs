@@ -1,6 +1,8 @@
 //! One pass without the API server: what must be written, given all objects.
 
-use compiler::{Compiler, Writes, rollout::waves::Time};
+use std::{collections::BTreeMap, sync::Arc};
+
+use compiler::{Compiler, ObjectRef, Writes, rollout::waves::Time};
 
 use crate::rollout::{Cluster, Step};
 
@@ -11,6 +13,10 @@ pub(crate) struct Pass {
     pub(crate) writes: Writes,
     /// What is done about nodes.
     pub(crate) step: Step,
+    /// Intents that have something that could not be written before, each with what and why.
+    pub(crate) unwritten: BTreeMap<ObjectRef, String>,
+    /// How many nodes have an agent that is not alive.
+    pub(crate) silent_nodes: usize,
 }
 
 impl Pass {
@@ -18,9 +24,16 @@ impl Pass {
     pub(crate) fn compute(
         compiler: &mut Compiler,
         is_alive: impl Fn(&str) -> bool,
+        unwritten: BTreeMap<ObjectRef, String>,
         now: Time,
     ) -> Self {
-        let writes = compiler.writes().clone();
+        let mut writes = compiler.writes().clone();
+        let statuses = compiler.statuses();
+        for subject in unwritten.keys() {
+            let status = statuses.get(subject).map(Arc::clone);
+            let status = status.map(|status| (subject.clone(), status));
+            writes.statuses.extend(status);
+        }
         let progress = compiler.progress().clone();
         let (snapshot, compilation) = compiler.compile();
         let cluster = Cluster {
@@ -30,8 +43,14 @@ impl Pass {
             progress: &progress,
             now,
         };
+        let silent_nodes = progress.keys().filter(|node| !is_alive(node)).count();
         let step = cluster.step(is_alive);
-        Self { writes, step }
+        Self {
+            writes,
+            step,
+            unwritten,
+            silent_nodes,
+        }
     }
 }
 
@@ -82,7 +101,7 @@ mod tests {
 
     /// A pass at this time, with the revision and its status stored.
     fn pass_at(compiler: &mut Compiler, now: Time) -> Pass {
-        let pass = Pass::compute(compiler, |_| true, now);
+        let pass = Pass::compute(compiler, |_| true, BTreeMap::new(), now);
         let (_, compilation) = compiler.compile();
         let revision = &compilation.revision;
         let name = revision::object_name(&revision.fingerprint);
@@ -257,7 +276,7 @@ mod tests {
             "spec": revision.spec(&compilation.objects), "status": pass.step.status,
         });
         put(&mut compiler, Kind::NetworkConfigRevision, &name, &parts);
-        let pass = Pass::compute(&mut compiler, |_| true, now + 6);
+        let pass = Pass::compute(&mut compiler, |_| true, BTreeMap::new(), now + 6);
         assert_eq!(pass.nodes(), ["a"]);
         assert!(!pass.step.status.is_invalid);
     }
@@ -342,7 +361,7 @@ mod tests {
         );
 
         approve(&mut compiler, &pass);
-        let pass = Pass::compute(&mut compiler, |_| true, 100);
+        let pass = Pass::compute(&mut compiler, |_| true, BTreeMap::new(), 100);
         assert_eq!(
             (pass.nodes(), pass.step.status.unapproved),
             (vec!["a", "b"], 0)
@@ -384,7 +403,7 @@ mod tests {
 
         approve(&mut compiler, &pass);
         now += 1001;
-        let pass = Pass::compute(&mut compiler, |_| true, now);
+        let pass = Pass::compute(&mut compiler, |_| true, BTreeMap::new(), now);
         assert_eq!(pass.nodes().first(), Some(&"a"));
     }
 
@@ -422,7 +441,7 @@ mod tests {
         );
         // What is approved is this revision, and no other.
         approve(&mut compiler, &pass);
-        let pass = Pass::compute(&mut compiler, |_| true, now + 3);
+        let pass = Pass::compute(&mut compiler, |_| true, BTreeMap::new(), now + 3);
         assert_eq!(pass.nodes(), ["a"]);
         remove(&mut compiler, 5);
         assert!(pass_at(&mut compiler, now + 4).nodes().is_empty());

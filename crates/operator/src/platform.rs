@@ -13,12 +13,14 @@ use std::{
 use compiler::{
     Compilation, ObjectRef,
     platform::{
-        self, Identity, PlatformKind, PlatformObject,
+        Identity, PlatformKind, PlatformObject,
         state::{Absent, Why},
     },
 };
 use kube::api::{DynamicObject, Preconditions};
 use serde_json::{Value, json};
+
+use crate::request::Failure;
 
 /// The label of our objects.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -254,13 +256,28 @@ impl Platform {
         }
     }
 
-    /// Takes in what came of a write.
-    pub(crate) fn written(
+    /// Takes in the answer of the API server to a write.
+    pub(crate) fn answered(
         &mut self,
         write: &Write,
-        result: Result<Option<DynamicObject>, Why>,
+        answer: Result<Option<DynamicObject>, Failure>,
         now: Instant,
     ) {
+        let is_new = matches!(write.operation, Operation::Create(_));
+        let result = match answer {
+            Ok(stored) => Ok(stored),
+            // The next leader, or the next start, does it.
+            Err(failure) if failure.ends_pass() => return,
+            // It is gone already, or will be seen as it is now.
+            Err(Failure::NotFound | Failure::Conflict(_)) if !is_new => return,
+            Err(Failure::Conflict(_)) => Err(Why::NameTaken),
+            Err(failure) => Err(Why::Refused(failure.to_string())),
+        };
+        self.written(write, result, now);
+    }
+
+    /// Takes in what came of a write.
+    fn written(&mut self, write: &Write, result: Result<Option<DynamicObject>, Why>, now: Instant) {
         let Write {
             identity,
             kind,
@@ -354,7 +371,7 @@ fn generated_from(object: &DynamicObject) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use compiler::{Compiler, Kind};
+    use compiler::{Compiler, Kind, platform};
 
     use super::*;
 

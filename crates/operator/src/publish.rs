@@ -1,255 +1,395 @@
-//! The publish step: writes what differs, in an order in which no object references one that does not exist yet.
+//! The publish step: writes what differs, in an order in which nothing is used before it is stored.
+//!
+//! Allocations are in statuses and come first; then generated objects; the revision; the configs of nodes; all other statuses. A write that
+//! fails is tried again later on its own, and only what depends on it waits.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 
-use compiler::{
-    Compilation, Kind, ObjectRef, Prepared, Snapshot, lower::LowLevelObject, revision,
-    rollout::stored, snapshot::Key,
-};
-use kube::{
-    Client,
-    api::{DeleteParams, Patch, PatchParams, Preconditions},
-};
-use serde::Serialize;
-use serde_json::{Value, json};
+use compiler::{Compilation, Kind, ObjectRef, Snapshot, revision};
+use futures::{StreamExt, stream};
+use kube::api::DynamicObject;
+use serde_json::Value;
 
 use crate::{
-    FIELD_MANAGER,
+    backoff::{Backoffs, Part},
+    kinds::{Kinds, Seen, Version},
     pass::Pass,
-    resource,
-    rollout::{Publication, Step},
+    request::{Failure, Operation, Sender},
+    rollout::Publication,
     status, watch,
+    write::{Write, Writes, json},
 };
 
-/// Why an object could not be written.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    #[error("failed to write {subject}")]
-    Apply {
-        subject: ObjectRef,
-        #[source]
-        source: kube::Error,
-    },
-    #[error("failed to write the status of {subject}")]
-    ApplyStatus {
-        subject: ObjectRef,
-        #[source]
-        source: kube::Error,
-    },
-    #[error("failed to delete {subject}")]
-    Delete {
-        subject: ObjectRef,
-        #[source]
-        source: kube::Error,
-    },
+/// How many requests are under way at the same time.
+pub(crate) const CONCURRENCY: usize = 16;
+
+/// Statuses in which no condition changes are written together, this often: while a change is rolled out, the counts of nodes in them change
+/// with every node.
+const COALESCE: Duration = Duration::from_secs(3);
+
+/// What is remembered about writes from pass to pass.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) backoffs: Backoffs,
+    /// When statuses in which no condition changes may be written again.
+    counts_at: Option<Instant>,
+    /// Whether such statuses wait.
+    has_counts: bool,
+    pub(crate) totals: Totals,
+}
+
+/// What was written since the start, by kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) written: BTreeMap<Kind, u64>,
+    pub(crate) failed: BTreeMap<Kind, u64>,
+    /// Fields that answers of the API server lacked.
+    pub(crate) dropped: BTreeSet<(Kind, String)>,
+}
+
+impl Memory {
+    /// When something is to be written that waits now.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        let counts = self.counts_at.filter(|_| self.has_counts);
+        self.backoffs.next().into_iter().chain(counts).min()
+    }
 }
 
 /// Writes objects, and counts what it wrote.
 pub(crate) struct Writer<'a> {
-    client: &'a Client,
-    /// The objects that were written, as the API server stored them.
-    pub(crate) stored: Vec<Prepared>,
-    /// How many objects were written.
-    pub(crate) written: usize,
-    /// How many statuses of intents and low-level objects were written.
-    pub(crate) reported: usize,
-    /// How many objects were deleted.
-    pub(crate) deleted: usize,
-    /// The nodes whose config was written.
-    pub(crate) nodes: Vec<String>,
+    pub(crate) sender: &'a Sender,
+    pub(crate) memory: &'a mut Memory,
+    /// Kinds whose objects are not known as they are now: none of them is written.
+    pub(crate) frozen: &'a BTreeSet<Kind>,
+    pub(crate) written: Written,
 }
 
-impl<'a> Writer<'a> {
-    pub(crate) fn new(client: &'a Client) -> Self {
-        Self {
-            client,
-            stored: Vec::new(),
-            written: 0,
-            reported: 0,
-            deleted: 0,
-            nodes: Vec::new(),
-        }
-    }
+/// What was written in a pass.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// The objects that were written, as the API server stored them.
+    pub(crate) stored: Vec<Seen>,
+    /// How many objects were written.
+    pub(crate) objects: usize,
+    /// The objects whose status was written.
+    pub(crate) reported: BTreeSet<ObjectRef>,
+    /// How many objects were deleted.
+    pub(crate) deleted: usize,
+    /// How many writes failed or wait.
+    pub(crate) failed: usize,
+    /// The nodes whose config was written.
+    pub(crate) nodes: Vec<String>,
+    /// Whether this operator stopped leading, or ends.
+    pub(crate) is_cut_short: bool,
+    /// Everything that was wanted.
+    wanted: BTreeSet<(ObjectRef, Part)>,
+    /// The versions that objects got in this pass.
+    versions: BTreeMap<ObjectRef, Version>,
+}
 
-    /// Writes everything that a pass found: statuses, low-level objects, the revision, and the configs of the next nodes.
+impl Written {
+    /// Whether the status of an object was written.
+    pub(crate) fn has_status_of(&self, subject: &ObjectRef) -> bool {
+        self.reported.contains(subject)
+    }
+}
+
+/// Objects that are not as they are wanted after a step.
+type Unwritten = BTreeSet<ObjectRef>;
+
+impl Writer<'_> {
+    /// Writes everything that a pass found.
     pub(crate) async fn publish(
         &mut self,
         snapshot: &Snapshot,
+        kinds: &Kinds,
         compilation: &Compilation,
         pass: &Pass,
         now: &str,
-    ) -> Result<(), Error> {
-        // Allocations are stored in statuses: they are written before anything that uses them.
-        for (subject, status) in &pass.writes.statuses {
-            let stored = snapshot.stored_status(subject);
-            let before = stored.map(|(_, status)| status).unwrap_or_default();
-            let status = status::timed(status.to_value(), &before, now);
-            self.reported += usize::from(self.apply_status(subject.clone(), &status).await?);
-        }
-        for object in pass.writes.objects.values().flat_map(|objects| &**objects) {
-            self.generated(object).await?;
-        }
-        for subject in pass.writes.stale.values().flat_map(|stale| &**stale) {
-            let stored = snapshot.stored_status(subject);
-            let uid = stored.and_then(|(meta, _)| meta.uid.clone());
-            self.delete(subject.clone(), uid).await?;
-        }
-        self.revision(snapshot, compilation, pass).await?;
-        for publication in &pass.step.publish {
-            self.node(publication, snapshot, &pass.step, now).await?;
-        }
-        for subject in &pass.step.outdated {
-            self.delete(subject.clone(), None).await?;
-        }
-        Ok(())
-    }
-
-    /// Writes an object that was generated from an intent.
-    async fn generated(&mut self, object: &LowLevelObject) -> Result<(), Error> {
-        let source = object.source();
-        let owner = json!({
-            "apiVersion": source.kind.api_version(),
-            "kind": source.kind.to_string(),
-            "name": source.key.name,
-            "uid": object.uid(),
-            "controller": true,
-            "blockOwnerDeletion": true,
-        });
-        let subject = ObjectRef::named(object.kind(), object.name());
-        let metadata = Metadata {
-            owner_references: vec![owner],
-            ..Metadata::default()
+    ) {
+        let writes = Writes {
+            snapshot,
+            kinds,
+            now,
         };
-        self.apply(subject, &object.spec(), metadata).await
+        let (allocations, others, counts) = statuses(&writes, pass);
+        let unallocated = self.step(allocations).await;
+        let objects = pass.writes.objects.iter();
+        let objects = objects.filter(|(intent, _)| !unallocated.contains(*intent));
+        let objects = objects.flat_map(|(_, objects)| &**objects);
+        self.step(objects.map(|object| writes.generated(object)).collect())
+            .await;
+        let stale = pass.writes.stale.values().flat_map(|stale| &**stale);
+        self.step(stale.map(|one| writes.deletion(one)).collect())
+            .await;
+        let is_stored = self.revision(&writes, compilation, pass).await;
+        // A node never has a config whose revision is nowhere.
+        let newest = &compilation.revision.fingerprint;
+        let is_possible = |one: &&Publication| is_stored || one.spec.revision != *newest;
+        let nodes = pass.step.publish.iter().filter(is_possible);
+        let nodes = nodes.map(|one| writes.node(one, &pass.step)).collect();
+        self.step(nodes).await;
+        self.step(others).await;
+        self.counts(counts).await;
+        let outdated = pass.step.outdated.iter();
+        self.step(outdated.map(|one| writes.deletion(one)).collect())
+            .await;
+        if !self.written.is_cut_short {
+            let wanted = &self.written.wanted;
+            self.memory.backoffs.retain(|write| wanted.contains(write));
+        }
     }
 
+    /// Stores the newest revision with its status; whether it is stored.
     async fn revision(
         &mut self,
-        snapshot: &Snapshot,
+        writes: &Writes<'_>,
         compilation: &Compilation,
         pass: &Pass,
-    ) -> Result<(), Error> {
+    ) -> bool {
         let name = revision::object_name(&compilation.revision.fingerprint);
         let subject = ObjectRef::named(Kind::NetworkConfigRevision, name);
-        let before = snapshot.network_config_revisions.get(&subject.key);
-        if before.is_none() {
-            let spec = compilation.revision.spec(&compilation.objects);
-            self.apply(subject.clone(), &json(&spec), Metadata::default())
-                .await?;
-        }
+        let before = writes.snapshot.network_config_revisions.get(&subject.key);
         let status = before.and_then(|before| before.status.as_deref());
-        if status != Some(&pass.step.status) {
-            self.apply_status(subject, &json(&pass.step.status)).await?;
+        let mut unwritten = Unwritten::new();
+        if before.is_none() {
+            unwritten = self.step(vec![writes.revision(compilation)]).await;
         }
-        Ok(())
+        if unwritten.is_empty() && status != Some(&pass.step.status) {
+            let status = json(&pass.step.status);
+            let write = writes.untimed_status(&subject, status.clone(), &status);
+            unwritten = self.step(vec![write]).await;
+        }
+        unwritten.is_empty()
     }
 
-    /// Writes the config of a node.
-    async fn node(
-        &mut self,
-        publication: &Publication,
-        snapshot: &Snapshot,
-        step: &Step,
-        now: &str,
-    ) -> Result<(), Error> {
-        let Publication { node, spec, lane } = publication;
-        let object = snapshot.nodes.get(&Key::named(node));
-        let uid = object.and_then(|node| node.meta.uid.clone());
-        let owner =
-            uid.map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}));
-        let mut annotations = BTreeMap::from([
-            (stored::PUBLISHED_AT, now.to_owned()),
-            (stored::LANE, lane.to_string()),
-        ]);
-        annotations.extend(step.retry.clone().map(|retry| (stored::RETRY, retry)));
-        let metadata = Metadata {
-            owner_references: owner.into_iter().collect(),
-            annotations,
-            ..Metadata::default()
+    /// Writes statuses in which no condition changes, unless that was done a moment ago.
+    async fn counts(&mut self, counts: Vec<Write>) {
+        let now = Instant::now();
+        self.memory.has_counts = !counts.is_empty();
+        if self.memory.has_counts && self.memory.counts_at.is_none_or(|at| at <= now) {
+            self.memory.counts_at = Some(now + COALESCE);
+            self.memory.has_counts = false;
+            self.step(counts).await;
+        } else {
+            self.written.wanted.extend(counts.iter().map(Write::key));
+        }
+    }
+
+    /// Does writes that do not depend on each other, and says which objects are not as they are wanted.
+    async fn step(&mut self, writes: Vec<Write>) -> Unwritten {
+        let now = Instant::now();
+        let mut unwritten = Unwritten::new();
+        let mut due = Vec::new();
+        for mut write in writes {
+            if let Some(version) = self.written.versions.get(&write.subject) {
+                write.operation.replace_version(version);
+            }
+            let key = write.key();
+            let is_waiting = self.memory.backoffs.is_waiting(&key, &write.content, now)
+                || self.is_frozen(&write)
+                || self.written.is_cut_short;
+            self.written.wanted.insert(key);
+            if is_waiting {
+                self.written.failed += 1;
+                unwritten.insert(write.subject);
+            } else {
+                due.push(write);
+            }
+        }
+        let sender = self.sender;
+        let sent = due.into_iter().map(|write| async move {
+            let Write {
+                subject, operation, ..
+            } = &write;
+            let answer = sender.send(subject.kind, &subject.key, operation).await;
+            (write, answer)
+        });
+        let mut sent = stream::iter(sent).buffer_unordered(CONCURRENCY);
+        while let Some((write, answer)) = sent.next().await {
+            let subject = write.subject.clone();
+            if !self.note(write, answer) {
+                unwritten.insert(subject);
+            }
+        }
+        unwritten
+    }
+
+    /// Whether an object, or what it was made from, is not known as it is now.
+    fn is_frozen(&self, write: &Write) -> bool {
+        let kinds = [Some(&write.subject), write.source.as_ref()];
+        let mut kinds = kinds.into_iter().flatten().map(|object| object.kind);
+        kinds.any(|kind| self.frozen.contains(&kind))
+    }
+
+    /// Takes in the answer to a write; whether the object is as it was wanted.
+    fn note(&mut self, write: Write, answer: Result<Option<DynamicObject>, Failure>) -> bool {
+        let kind = write.subject.kind;
+        let stored = match answer {
+            Ok(stored) => stored,
+            // What is to be deleted is not there, or what a status is for: its watch reports that.
+            Err(Failure::NotFound) => {
+                self.memory.backoffs.succeeded(&write.key());
+                return true;
+            }
+            Err(failure) => {
+                self.failed(write, failure);
+                return false;
+            }
         };
-        let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
-        self.apply(subject, &json(spec), metadata).await?;
-        self.nodes.push(node.clone());
-        Ok(())
-    }
-
-    async fn apply(
-        &mut self,
-        subject: ObjectRef,
-        spec: &Value,
-        metadata: Metadata<'_>,
-    ) -> Result<(), Error> {
-        let patch = Patch::Apply(document(&subject, "spec", spec, metadata));
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let api = resource::at(self.client, subject.kind, &subject.key);
-        match api.patch(&subject.key.name, &params, &patch).await {
-            Ok(stored) => self.keep(subject.kind, stored),
-            Err(source) => return Err(Error::Apply { subject, source }),
+        self.memory.backoffs.succeeded(&write.key());
+        *self.memory.totals.written.entry(kind).or_default() += 1;
+        match (&write.operation, write.part) {
+            (Operation::Delete(_), _) => self.written.deleted += 1,
+            (_, Part::Status) => {
+                self.written.reported.insert(write.subject.clone());
+            }
+            (_, Part::Object) => {
+                self.written.objects += 1;
+                if kind == Kind::NodeNetworkConfig {
+                    self.written.nodes.push(write.subject.key.name.to_string());
+                }
+            }
         }
-        self.written += 1;
-        Ok(())
-    }
-
-    /// Writes a status; false if the object does not exist any more.
-    async fn apply_status(&mut self, subject: ObjectRef, status: &Value) -> Result<bool, Error> {
-        let patch = Patch::Apply(document(&subject, "status", status, Metadata::default()));
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let api = resource::at(self.client, subject.kind, &subject.key);
-        match api.patch_status(&subject.key.name, &params, &patch).await {
-            Ok(stored) => self.keep(subject.kind, stored),
-            // Its watch reports the deletion.
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
-            Err(source) => return Err(Error::ApplyStatus { subject, source }),
-        }
-        Ok(true)
-    }
-
-    async fn delete(&mut self, subject: ObjectRef, uid: Option<String>) -> Result<(), Error> {
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid,
-                resource_version: None,
-            }),
-            ..DeleteParams::default()
+        let Some(stored) = stored else {
+            return true;
         };
-        let api = resource::at(self.client, subject.kind, &subject.key);
-        match api.delete(&subject.key.name, &params).await {
-            Ok(_) => self.deleted += 1,
-            // It was deleted already, or replaced by another object of the same name.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-            Err(source) => return Err(Error::Delete { subject, source }),
+        let dropped = write.dropped(&stored);
+        let seen = watch::prepare(kind, stored);
+        if let Some(seen) = seen {
+            let subject = write.subject.clone();
+            self.written.versions.insert(subject, seen.version.clone());
+            self.written.stored.push(seen);
         }
-        Ok(())
+        if dropped.is_empty() {
+            return true;
+        }
+        let known = &mut self.memory.totals.dropped;
+        known.extend(dropped.iter().map(|field| (kind, field.clone())));
+        self.failed(write, Failure::UnknownFields(dropped));
+        false
     }
 
-    fn keep(&mut self, kind: Kind, stored: kube::api::DynamicObject) {
-        let prepared = watch::prepare(kind, stored);
-        self.stored.extend(prepared.map(|prepared| *prepared));
+    fn failed(&mut self, write: Write, failure: Failure) {
+        self.written.failed += 1;
+        if failure.ends_pass() {
+            self.written.is_cut_short = true;
+            return;
+        }
+        let subject = write.subject.clone();
+        *self.memory.totals.failed.entry(subject.kind).or_default() += 1;
+        let (is_conflict, error) = (matches!(failure, Failure::Conflict(_)), failure.to_string());
+        let (key, now) = (write.key(), Instant::now());
+        let backoffs = &mut self.memory.backoffs;
+        let retry_in = backoffs.failed(key, write.content, write.source, failure, now);
+        if is_conflict {
+            tracing::debug!(%subject, error, ?retry_in, "write refused: the object has changed");
+        } else {
+            tracing::warn!(%subject, error, ?retry_in, "write failed");
+        }
     }
 }
 
-fn json(part: &impl Serialize) -> Value {
-    serde_json::to_value(part)
-        .unwrap_or_else(|error| unreachable!("a part of an object is JSON: {error}"))
+impl Write {
+    /// The fields that the API server has dropped: they are in what was sent and not in what was stored.
+    fn dropped(&self, stored: &DynamicObject) -> Vec<String> {
+        let (document, part) = match &self.operation {
+            Operation::Apply(document) => (document, "spec"),
+            Operation::ApplyStatus(document) => (document, "status"),
+            Operation::Delete(_) => return Vec::new(),
+        };
+        let mut dropped = Vec::new();
+        let null = Value::Null;
+        let wanted = document.get(part).unwrap_or(&null);
+        let stored = stored.data.get(part).unwrap_or(&null);
+        missing(part, wanted, stored, &mut dropped);
+        dropped.sort();
+        dropped.dedup();
+        dropped
+    }
 }
 
-/// Metadata that is written with an object. What is empty is left out: an empty list would take away what is there.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    owner_references: Vec<Value>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    annotations: BTreeMap<&'static str, String>,
+/// Collects the fields that something stored lacks. Values that differ are none: somebody else may have changed them since.
+fn missing(path: &str, wanted: &Value, stored: &Value, dropped: &mut Vec<String>) {
+    match (wanted, stored) {
+        (Value::Object(wanted), Value::Object(stored)) => {
+            for (name, wanted) in wanted {
+                let path = format!("{path}.{name}");
+                match stored.get(name) {
+                    Some(stored) => missing(&path, wanted, stored, dropped),
+                    None if is_nothing(wanted) => {}
+                    None => dropped.push(path),
+                }
+            }
+        }
+        (Value::Array(wanted), Value::Array(stored)) if wanted.len() == stored.len() => {
+            let path = format!("{path}[]");
+            for (wanted, stored) in wanted.iter().zip(stored) {
+                missing(&path, wanted, stored, dropped);
+            }
+        }
+        (Value::Object(wanted), Value::Null) if !wanted.is_empty() => {
+            dropped.push(path.to_owned());
+        }
+        _ => {}
+    }
 }
 
-fn document(subject: &ObjectRef, part: &str, value: &Value, metadata: Metadata<'_>) -> Value {
-    let name = &subject.key.name;
-    json!({
-        "apiVersion": subject.kind.api_version(),
-        "kind": subject.kind.to_string(),
-        "metadata": Metadata { name, ..metadata },
-        part: value,
-    })
+/// Whether a field that is not stored is as good as one with this value.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// The statuses that are written: those with allocations, which come first; those in which a condition changes; and the rest.
+fn statuses(writes: &Writes<'_>, pass: &Pass) -> (Vec<Write>, Vec<Write>, Vec<Write>) {
+    let (mut allocations, mut others, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    for (subject, status) in &pass.writes.statuses {
+        let stored = writes.snapshot.stored_status(subject);
+        let before = stored.map(|(_, status)| status).unwrap_or_default();
+        let mut status = status.to_value();
+        if let Some(message) = pass.unwritten.get(subject) {
+            status::not_written(&mut status, message);
+        }
+        let place = match status::difference(&status, &before) {
+            status::Difference::None => continue,
+            status::Difference::Allocations => &mut allocations,
+            status::Difference::Conditions => &mut others,
+            status::Difference::Counts => &mut counts,
+        };
+        place.push(writes.status(subject, status));
+    }
+    (allocations, others, counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_field_that_the_api_server_dropped_is_named_and_a_value_that_differs_is_not() {
+        let wanted = json!({
+            "vrf": "a", "kept": {"x": 1}, "gone": {"y": 2}, "empty": [], "null": null,
+            "list": [{"a": 1, "b": 2}, {"a": 1, "b": 3}],
+        });
+        let stored = json!({
+            "vrf": "b", "kept": {"x": 1, "default": true}, "list": [{"a": 1}, {"a": 1}],
+        });
+        let mut dropped = Vec::new();
+        missing("spec", &wanted, &stored, &mut dropped);
+        dropped.dedup();
+        assert_eq!(dropped, ["spec.gone", "spec.list[].b"]);
+        let mut dropped = Vec::new();
+        missing("spec", &stored, &stored, &mut dropped);
+        assert!(dropped.is_empty());
+    }
 }

@@ -1,38 +1,55 @@
 //! The loop: applies what changed to the compiler, runs one debounced pass and writes what differs.
 
 use std::{
-    error::Error as _,
+    collections::BTreeSet,
     future, mem,
+    net::SocketAddr,
     time::{Duration, Instant},
 };
 
 use compiler::{
-    Compilation, Compiler, Kind, Severity,
+    Compilation, Compiler, Kind, Severity, Snapshot,
+    platform::PlatformKind,
     rollout::{stored, waves::Time},
 };
+use futures::{StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use strum::IntoEnumIterator;
 use tokio::{
-    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    sync::{
+        mpsc::{self, UnboundedReceiver, unbounded_channel},
+        watch as latest,
+    },
     task::{JoinSet, spawn_blocking},
     time::sleep,
 };
 
 use crate::{
+    election::{Candidate, Election, Leadership},
+    events::Events,
     kinds::{Incomplete, Kinds},
     leases::{self, Agents, Renewal},
+    metrics::Metrics,
+    pages::{Shown, SnapshotRequest},
     pass::Pass,
-    publish::Writer,
+    platform::{self, Platform},
+    publish::{CONCURRENCY, Memory, Writer, Written},
+    request::Sender,
     watch::{self, Change},
 };
 
 /// Delay between the first change and the pass: a `kubectl apply` of many objects causes one pass.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// Delay before a failed pass is repeated; it doubles each time.
-const FIRST_RETRY: Duration = Duration::from_millis(500);
-const LAST_RETRY: Duration = Duration::from_secs(30);
+/// How the operator works.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How operators agree on which of them writes.
+    pub election: Election,
+    /// Where metrics and health are served, if anywhere.
+    pub listen: Option<SocketAddr>,
+}
 
 /// Why the operator stopped.
 #[derive(Debug, thiserror::Error)]
@@ -45,48 +62,168 @@ pub enum Error {
     Compile(#[source] tokio::task::JoinError),
 }
 
-/// Runs the control plane until the process ends.
-pub async fn run(client: Client) -> Result<(), Error> {
-    let mut cluster = Cluster::watch(&client);
-    let mut compiler = Compiler::default();
-    let (mut retry, mut due) = (None, None);
-    loop {
-        let delay = retry.into_iter().chain(due).min();
-        cluster.wait(&mut compiler, delay).await?;
+/// Runs the control plane until `stop` is done. Writes that are under way are brought to their end, and the Lease is given back.
+///
+/// The client must not repeat requests by itself: the operator may no longer lead when it does.
+pub async fn run(
+    client: Client,
+    options: Options,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    let (end, ending) = latest::channel(false);
+    let (release, released) = latest::channel(false);
+    let events = Events::new(client.clone(), &options.election.identity);
+    let (candidate, leadership, restored) = Candidate::new(client.clone(), options.election);
+    let candidate = candidate.run(is_set(released));
+    let metrics = Metrics::new(leadership.clone());
+    let (snapshots, requests) = mpsc::channel(1);
+    let mut tasks = JoinSet::new();
+    if let Some(address) = options.listen {
+        let shown = Shown {
+            client: client.clone(),
+            metrics: metrics.clone(),
+            snapshots: snapshots.clone(),
+        };
+        tasks.spawn(endpoint::serve(address, shown));
+    }
+    let operator = async {
+        let cluster = Cluster::watch(&client, leadership.clone(), &restored, requests);
+        let mut operator = Operator {
+            cluster,
+            compiler: Compiler::default(),
+            sender: Sender::new(client, leadership, ending.clone()),
+            memory: Memory::default(),
+            metrics,
+            events,
+            ending,
+        };
+        let ended = operator.run().await;
+        // The Lease is given back when nothing is written any more.
+        release.send_replace(true);
+        ended
+    };
+    let stop = async {
+        stop.await;
+        tracing::info!("the operator ends");
+        end.send_replace(true);
+    };
+    let is_over = is_set(release.subscribe());
+    let stop = async {
+        tokio::select! {
+            () = stop => {}
+            () = is_over => {}
+        }
+    };
+    let (ended, (), ()) = tokio::join!(operator, candidate, stop);
+    drop(snapshots);
+    ended
+}
+
+/// Done when a flag is set.
+async fn is_set(mut flag: latest::Receiver<bool>) {
+    // A sender that is gone sets it as well.
+    let _set = flag.wait_for(|is_set| *is_set).await;
+}
+
+/// The loop, and what it remembers.
+struct Operator {
+    cluster: Cluster,
+    compiler: Compiler,
+    sender: Sender,
+    memory: Memory,
+    metrics: Metrics,
+    events: Events,
+    ending: latest::Receiver<bool>,
+}
+
+impl Operator {
+    async fn run(&mut self) -> Result<(), Error> {
+        let mut due = None;
+        loop {
+            let next = self.memory.next().into_iter();
+            let next = next.chain(self.cluster.platform.next());
+            let next = next.filter(|_| self.sender.is_leading());
+            let next = next.chain(self.cluster.kinds.next_given_up());
+            let next = next.map(|at| at.saturating_duration_since(Instant::now()));
+            let delay = next.chain(due).min();
+            let ending = is_set(self.ending.clone());
+            tokio::select! {
+                waited = self.cluster.wait(&mut self.compiler, &self.metrics, delay) => waited?,
+                () = ending => return Ok(()),
+            }
+            due = self.pass().await?;
+        }
+    }
+
+    /// Compiles, and writes what differs if this operator leads. When the next pass is due, if nothing changes before.
+    async fn pass(&mut self) -> Result<Option<Duration>, Error> {
+        self.metrics.pass_begins();
         let start = Instant::now();
         let time = Timestamp::now();
         let seconds = u64::try_from(time.as_second()).unwrap_or(0);
-        let agents = mem::take(&mut cluster.agents);
+        let mut compiler = mem::take(&mut self.compiler);
+        let agents = mem::take(&mut self.cluster.agents);
+        let unwritten = self.memory.backoffs.by_source();
         // A full compile takes longer than the watches may wait.
         let computed = spawn_blocking(move || {
             let is_alive = |node: &str| agents.is_alive(node, start);
-            let pass = Pass::compute(&mut compiler, is_alive, seconds);
+            let pass = Pass::compute(&mut compiler, is_alive, unwritten, seconds);
             (compiler, agents, pass)
         });
         let pass;
-        (compiler, cluster.agents, pass) = computed.await.map_err(Error::Compile)?;
-        let wait = |at: Time| Duration::from_secs(at.saturating_sub(seconds).max(1));
-        due = pass.step.again_at.map(wait);
+        (self.compiler, self.cluster.agents, pass) = computed.await.map_err(Error::Compile)?;
         let computed_in = start.elapsed();
-        let (snapshot, compilation) = compiler.compile();
-        let mut writer = Writer::new(&client);
-        let result = writer
-            .publish(snapshot, compilation, &pass, &stored::text(seconds))
-            .await;
-        retry = match result {
-            Ok(()) => {
-                report(compilation, &pass, &writer, computed_in);
-                None
-            }
-            Err(error) => {
-                let source = error.source().map(ToString::to_string);
-                let source = source.unwrap_or_default();
-                let delay = retry.map_or(FIRST_RETRY, |last: Duration| (last * 2).min(LAST_RETRY));
-                tracing::warn!(%error, source, retry_in = ?delay, "pass failed");
-                Some(delay)
-            }
+        let (snapshot, compilation) = self.compiler.compile();
+        self.metrics.compiled(compilation, &pass, computed_in);
+        let frozen = &self.cluster.frozen;
+        // An operator that does not lead compiles all the same: when it does, it can write at once.
+        if !self.sender.is_leading() {
+            self.metrics.pass_ends(&self.memory, frozen);
+            return Ok(None);
+        }
+        let mut writer = Writer {
+            sender: &self.sender,
+            memory: &mut self.memory,
+            frozen,
+            written: Written::default(),
         };
-        cluster.stored(writer, &mut compiler);
+        let now = stored::text(seconds);
+        let kinds = &self.cluster.kinds;
+        writer
+            .publish(snapshot, kinds, compilation, &pass, &now)
+            .await;
+        let written = writer.written;
+        report(compilation, &pass, &written, frozen, computed_in);
+        self.events
+            .revision_written(snapshot, compilation, &pass, &written);
+        self.metrics.pass_ends(&self.memory, frozen);
+        self.cluster.stored(written, &mut self.compiler);
+        self.write_platform().await;
+        let wait = |at: Time| Duration::from_secs(at.saturating_sub(seconds).max(1));
+        Ok(pass.step.again_at.map(wait))
+    }
+}
+
+impl Operator {
+    /// Writes what intents need of other programs, and says what is not there yet.
+    async fn write_platform(&mut self) {
+        let platform = &mut self.cluster.platform;
+        let (_, compilation) = self.compiler.compile();
+        let mut step = platform.step(compilation, Instant::now());
+        let has_written = !step.writes.is_empty();
+        let sender = &self.sender;
+        let sent = step.writes.into_iter().map(|write| async move {
+            let answer = sender.send_platform(&write).await;
+            (write, answer)
+        });
+        let mut sent = stream::iter(sent).buffer_unordered(CONCURRENCY);
+        while let Some((write, answer)) = sent.next().await {
+            platform.answered(&write, answer, Instant::now());
+        }
+        if has_written {
+            step = platform.step(compilation, Instant::now());
+        }
+        self.compiler.set_absent(step.absent);
     }
 }
 
@@ -99,33 +236,52 @@ fn watched() -> impl Iterator<Item = Kind> {
 struct Cluster {
     kinds: Kinds,
     changes: UnboundedReceiver<(Kind, Change)>,
+    /// The objects of other programs that are ours.
+    platform: Platform,
+    platform_changes: UnboundedReceiver<(PlatformKind, platform::Change)>,
     tasks: JoinSet<()>,
     agents: Agents,
     renewals: UnboundedReceiver<Renewal>,
+    leadership: Leadership,
+    requests: mpsc::Receiver<SnapshotRequest>,
+    /// The kinds that were frozen in the last pass.
+    frozen: BTreeSet<Kind>,
     /// Why nothing is published, as it was logged last.
     incomplete: Option<Incomplete>,
 }
 
 impl Cluster {
-    fn watch(client: &Client) -> Self {
+    fn watch(
+        client: &Client,
+        leadership: Leadership,
+        restored: &latest::Receiver<u64>,
+        requests: mpsc::Receiver<SnapshotRequest>,
+    ) -> Self {
         let (queue, changes) = unbounded_channel();
         let mut tasks = JoinSet::new();
-        watch::start(client, watched(), &queue, &mut tasks);
+        watch::start(client, watched(), &queue, restored, &mut tasks);
         let renewals = leases::watch(client, &mut tasks);
+        let platform_changes = platform::watch::start(client, &mut tasks);
         Self {
             kinds: Kinds::new(watched()),
             changes,
+            platform: Platform::default(),
+            platform_changes,
             tasks,
             agents: Agents::default(),
             renewals,
+            leadership,
+            requests,
+            frozen: BTreeSet::new(),
             incomplete: None,
         }
     }
 
-    /// Waits until objects have changed, an agent is alive again, or so much time has passed, and all objects are known.
+    /// Waits until objects have changed, an agent is alive again, this operator leads, or so much time has passed, and all objects are known.
     async fn wait(
         &mut self,
         compiler: &mut Compiler,
+        metrics: &Metrics,
         delay: Option<Duration>,
     ) -> Result<(), Error> {
         let is_due = async {
@@ -135,7 +291,7 @@ impl Cluster {
             }
         };
         let mut is_due = std::pin::pin!(is_due);
-        while !compiler.has_changed() {
+        while !compiler.has_changed() && self.kinds.frozen() == self.frozen {
             tokio::select! {
                 received = self.receive(compiler) => if received? { break },
                 () = &mut is_due => break,
@@ -146,24 +302,41 @@ impl Cluster {
             while let Ok((kind, change)) = self.changes.try_recv() {
                 self.kinds.apply(kind, change, compiler);
             }
+            while let Ok((kind, change)) = self.platform_changes.try_recv() {
+                self.platform.apply(kind, change);
+            }
+            self.kinds.give_up(Instant::now(), compiler);
             let Err(incomplete) = self.kinds.complete() else {
+                self.frozen = self.kinds.frozen();
                 self.incomplete = None;
                 return Ok(());
             };
             if self.incomplete.as_ref() != Some(&incomplete) {
                 tracing::info!(reason = %incomplete, "nothing is published");
+                metrics.is_incomplete(incomplete.to_string());
                 self.incomplete = Some(incomplete);
             }
             self.receive(compiler).await?;
         }
     }
 
-    /// Waits for a change and applies it. True if an agent is alive again.
+    /// Waits for a change and applies it. True if a pass is due that no change of an object causes: an agent is alive again, this operator
+    /// leads now, or something of another program has changed.
     async fn receive(&mut self, compiler: &mut Compiler) -> Result<bool, Error> {
         let change = tokio::select! {
             change = self.changes.recv() => change,
             Some(renewal) = self.renewals.recv() => {
                 return Ok(self.agents.seen(renewal, Instant::now()));
+            }
+            is_leading = self.leadership.changed() => return Ok(is_leading),
+            Some((kind, change)) = self.platform_changes.recv() => {
+                self.platform.apply(kind, change);
+                return Ok(true);
+            }
+            Some(request) = self.requests.recv() => {
+                // A client that has gone away needs no answer.
+                let _answered = request.send(documents(compiler.snapshot()));
+                return Ok(false);
             }
             _ = self.tasks.join_next() => None,
         };
@@ -173,14 +346,28 @@ impl Cluster {
     }
 
     /// Gives the compiler what was written, so that the events of the watches about it change nothing.
-    fn stored(&mut self, writer: Writer<'_>, compiler: &mut Compiler) {
-        for prepared in writer.stored {
-            self.kinds.put(prepared, compiler);
+    fn stored(&mut self, written: Written, compiler: &mut Compiler) {
+        for seen in written.stored {
+            self.kinds.put(seen, compiler);
         }
     }
 }
 
-fn report(compilation: &Compilation, pass: &Pass, writer: &Writer<'_>, computed_in: Duration) {
+/// All objects as documents of YAML, each of which is JSON on one line.
+fn documents(snapshot: &Snapshot) -> String {
+    let documents = snapshot
+        .documents()
+        .map(|document| format!("---\n{document}\n"));
+    documents.collect()
+}
+
+fn report(
+    compilation: &Compilation,
+    pass: &Pass,
+    written: &Written,
+    frozen: &BTreeSet<Kind>,
+    computed_in: Duration,
+) {
     for (node, removal) in &compilation.removals {
         tracing::warn!(
             node,
@@ -189,15 +376,19 @@ fn report(compilation: &Compilation, pass: &Pass, writer: &Writer<'_>, computed_
     }
     let problems = compilation.problems.iter();
     let errors = problems.filter(|problem| problem.severity() == Severity::Error);
+    let frozen: Vec<String> = frozen.iter().map(ToString::to_string).collect();
     tracing::info!(
         revision = compiler::revision::object_name(&compilation.revision.fingerprint),
         nodes = pass.step.status.total,
         ready = pass.step.status.ready,
         errors = errors.count(),
-        written = writer.written,
-        deleted = writer.deleted,
-        reported = writer.reported,
-        published = ?writer.nodes,
+        written = written.objects,
+        deleted = written.deleted,
+        reported = written.reported.len(),
+        failed = written.failed,
+        published = ?written.nodes,
+        ?frozen,
+        is_cut_short = written.is_cut_short,
         computed_in = ?computed_in,
         "pass"
     );

@@ -29,6 +29,72 @@ pub(crate) fn timed(mut status: Value, before: &Value, now: &str) -> Value {
     status
 }
 
+/// How a status differs from the one that is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Difference {
+    /// Not at all.
+    None,
+    /// In what the object holds, or has in effect: it is read by the next compile.
+    Allocations,
+    /// In a condition.
+    Conditions,
+    /// In numbers and messages only.
+    Counts,
+}
+
+/// The parts of a status that are computed from other objects and read by nothing.
+const REPORTS: [&str; 3] = ["conditions", "observedGeneration", "referenceCount"];
+
+/// How a status without times differs from the one that is stored.
+pub(crate) fn difference(status: &Value, stored: &Value) -> Difference {
+    let empty = serde_json::Map::new();
+    let fields = |value: &'_ Value| value.as_object().unwrap_or(&empty).clone();
+    let (mut status, mut stored) = (fields(status), fields(stored));
+    let take = |name: &str| {
+        let (new, old) = (status.remove(name), stored.remove(name));
+        (new.unwrap_or_default(), old.unwrap_or_default())
+    };
+    let reports = REPORTS.map(take);
+    if status != stored {
+        return Difference::Allocations;
+    }
+    let [(new, old), others @ ..] = reports;
+    let conditions = |list: &Value, fields: &[&str]| -> Vec<Value> {
+        let of = |condition: &Value| {
+            let of = |field: &&str| condition.get(field).cloned().unwrap_or_default();
+            fields.iter().map(of).collect()
+        };
+        list.as_array().into_iter().flatten().map(of).collect()
+    };
+    let outcome = ["type", "status", "reason"];
+    if conditions(&new, &outcome) != conditions(&old, &outcome) {
+        return Difference::Conditions;
+    }
+    let rest = ["message", "observedGeneration"];
+    let is_same = conditions(&new, &rest) == conditions(&old, &rest)
+        && others.iter().all(|(new, old)| new == old);
+    if is_same {
+        return Difference::None;
+    }
+    Difference::Counts
+}
+
+/// Says in a status that something which is made from the object could not be written.
+pub(crate) fn not_written(status: &mut Value, message: &str) {
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    let mut conditions = conditions.into_iter().flatten();
+    let ready = conditions.find(|condition| condition["type"] == "Ready");
+    if let Some(fields) = ready.and_then(Value::as_object_mut) {
+        for (field, value) in [
+            ("status", "False"),
+            ("reason", "WriteFailed"),
+            ("message", message),
+        ] {
+            fields.insert(field.to_owned(), json!(value));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use compiler::{Kind, ObjectRef, Snapshot};
@@ -47,6 +113,26 @@ mod tests {
             timed,
             "nothing to write the second time"
         );
+    }
+
+    #[test]
+    fn allocations_come_before_conditions_and_those_before_counts() {
+        let status = |address: &str, ready: &str, message: &str| {
+            let ready =
+                json!({"type": "Ready", "status": ready, "reason": "R", "message": message});
+            json!({"addresses": [address], "referenceCount": 1, "conditions": [ready]})
+        };
+        let stored = timed(status("a", "False", "1 of 2"), &Value::Null, "now");
+        let of = |status: Value| difference(&status, &stored);
+        assert_eq!(of(status("a", "False", "1 of 2")), Difference::None);
+        assert_eq!(of(status("b", "True", "2 of 2")), Difference::Allocations);
+        assert_eq!(of(status("a", "True", "2 of 2")), Difference::Conditions);
+        assert_eq!(of(status("a", "False", "0 of 2")), Difference::Counts);
+        let mut refused = status("a", "True", "2 of 2");
+        not_written(&mut refused, "because");
+        assert_eq!(of(refused.clone()), Difference::Conditions);
+        let ready = json!({"type": "Ready", "status": "False", "reason": "WriteFailed", "message": "because"});
+        assert_eq!(refused["conditions"], json!([ready]));
     }
 
     #[test]

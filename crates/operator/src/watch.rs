@@ -1,10 +1,13 @@
 //! Watches: one task for each kind, which reads objects and queues what changed.
 
-use std::time::Duration;
+use std::{future, time::Duration};
 
 use compiler::{Insertion, Kind, ObjectRef, Prepared, snapshot::Key};
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::{
+    api::core::v1::Node,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, Client, ResourceExt,
     api::{DynamicObject, PartialObjectMeta},
@@ -12,12 +15,16 @@ use kube::{
 };
 use serde_json::Value;
 use tokio::{
-    sync::mpsc::UnboundedSender,
+    sync::{mpsc::UnboundedSender, watch as latest},
     task::JoinSet,
-    time::{Instant, sleep},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
-use crate::resource;
+use crate::{
+    errors::chain,
+    kinds::{Seen, Version},
+    resource,
+};
 
 /// Delay before a failed watch is started again; it doubles each time.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
@@ -32,97 +39,207 @@ pub(crate) enum Change {
     /// A list begins. The API server has not answered yet.
     ListStarted,
     /// An object of the list.
-    Listed(Box<Prepared>),
+    Listed(Seen),
     /// All objects of the list have been reported.
     ListCompleted,
     /// An object was created or changed.
-    Applied(Box<Prepared>),
+    Applied(Seen),
     /// An object was deleted.
-    Deleted(ObjectRef),
+    Deleted(ObjectRef, Version),
     /// The watch failed, with the reason. A list follows once it works again.
     Failed(String),
+    /// The definition of the kind is being deleted, with all objects of the kind, or is gone.
+    Vanished(String),
     /// The API server does not serve the kind, with what it answers.
     NotServed(String),
+    /// The API server's store has gone back: what is known of the kind says nothing any more. A list follows.
+    Outdated,
 }
 
 /// Where watches queue what changed.
 pub(crate) type Queue = UnboundedSender<(Kind, Change)>;
 
-/// Starts a watch for each of these kinds.
+/// How long deletions wait for more of them, before it is looked up once why there are any.
+const DELETIONS: Duration = Duration::from_millis(100);
+
+/// Starts a watch for each of these kinds. When `restored` changes, all of them are listed again.
 pub(crate) fn start(
     client: &Client,
     kinds: impl Iterator<Item = Kind>,
     queue: &Queue,
+    restored: &latest::Receiver<u64>,
     tasks: &mut JoinSet<()>,
 ) {
     for kind in kinds {
-        let (client, queue) = (client.clone(), queue.clone());
+        let follower = Follower {
+            kind,
+            queue: queue.clone(),
+            definition: Definition::of(client, kind),
+            restored: restored.clone(),
+        };
+        let client = client.clone();
         let config = watcher::Config::default().page_size(PAGE_SIZE);
         // Only the metadata of a Node is read, and the rest is large.
         if kind == Kind::Node {
-            tasks.spawn(follow(kind, queue, move || {
+            tasks.spawn(follower.follow(move || {
                 let api = Api::<PartialObjectMeta<Node>>::all(client.clone());
                 watcher::watcher(api, config.clone()).map(|event| event.map(without_spec))
             }));
         } else {
-            tasks.spawn(follow(kind, queue, move || {
-                watcher::watcher(resource::all(&client, kind), config.clone())
-            }));
+            tasks
+                .spawn(follower.follow(move || {
+                    watcher::watcher(resource::all(&client, kind), config.clone())
+                }));
         }
     }
 }
 
-/// Follows a kind until the queue is closed.
-///
-/// A watch that failed is replaced by a new one, which begins with a list: a watch that is only resumed reports nothing before the
-/// next change, so that a kind without changes would count as failing for ever.
-async fn follow<S>(kind: Kind, queue: Queue, watch: impl Fn() -> S)
-where
-    S: Stream<Item = watcher::Result<Event<DynamicObject>>>,
-{
-    let mut delay = FIRST_RETRY;
-    loop {
-        let started = Instant::now();
-        let change = match until_failure(kind, &queue, watch()).await {
-            Ended::Closed => return,
-            Ended::Failed(error) => failure(kind, &error),
-        };
-        if started.elapsed() > LAST_RETRY {
-            delay = FIRST_RETRY;
-        }
-        if queue.send((kind, change)).is_err() {
-            return;
-        }
-        sleep(delay).await;
-        delay = (delay * 2).min(LAST_RETRY);
-    }
+/// Follows one kind.
+struct Follower {
+    kind: Kind,
+    queue: Queue,
+    definition: Definition,
+    restored: latest::Receiver<u64>,
 }
 
 /// Why a watch ended.
 enum Ended {
     Failed(watcher::Error),
+    /// The definition of the kind is being deleted, or is gone.
+    Vanished(String),
+    /// The definition of the kind cannot be read.
+    Unknown(String),
+    /// The API server's store has gone back.
+    Restored,
     /// The queue is closed, or the watch ended without an error.
     Closed,
 }
 
-async fn until_failure(
-    kind: Kind,
-    queue: &Queue,
-    events: impl Stream<Item = watcher::Result<Event<DynamicObject>>>,
-) -> Ended {
-    let mut events = std::pin::pin!(events);
-    while let Some(event) = events.next().await {
-        let change = match event {
-            Ok(event) => read(kind, event),
-            Err(error) => return Ended::Failed(error),
-        };
-        if let Some(change) = change
-            && queue.send((kind, change)).is_err()
-        {
-            return Ended::Closed;
+impl Follower {
+    /// Follows the kind until the queue is closed.
+    ///
+    /// A watch that failed is replaced by a new one, which begins with a list: a watch that is only resumed reports nothing before the
+    /// next change, so that a kind without changes would count as failing for ever.
+    async fn follow<S>(mut self, watch: impl Fn() -> S)
+    where
+        S: Stream<Item = watcher::Result<Event<DynamicObject>>>,
+    {
+        let mut delay = FIRST_RETRY;
+        loop {
+            let started = Instant::now();
+            let mut restored = self.restored.clone();
+            let ended = tokio::select! {
+                ended = self.until_failure(watch()) => ended,
+                Ok(()) = restored.changed() => Ended::Restored,
+            };
+            self.restored = restored;
+            let change = match ended {
+                Ended::Closed => return,
+                Ended::Restored => Change::Outdated,
+                Ended::Vanished(reason) => {
+                    tracing::warn!(kind = %self.kind, reason, "the objects of this kind stay in effect");
+                    Change::Vanished(reason)
+                }
+                Ended::Unknown(reason) => {
+                    tracing::warn!(kind = %self.kind, reason, "watch failed");
+                    Change::Failed(reason)
+                }
+                Ended::Failed(error) => failure(self.kind, &error),
+            };
+            if started.elapsed() > LAST_RETRY || matches!(change, Change::Outdated) {
+                delay = FIRST_RETRY;
+            }
+            if self.queue.send((self.kind, change)).is_err() {
+                return;
+            }
+            sleep(delay).await;
+            delay = (delay * 2).min(LAST_RETRY);
         }
     }
-    Ended::Closed
+
+    async fn until_failure(
+        &self,
+        events: impl Stream<Item = watcher::Result<Event<DynamicObject>>>,
+    ) -> Ended {
+        let mut events = std::pin::pin!(events);
+        // What was reported since an object was missing, and when it is passed on.
+        let (mut held, mut due): (Vec<Change>, Option<Instant>) = (Vec::new(), None);
+        loop {
+            let passed_on = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => future::pending().await,
+                }
+            };
+            tokio::select! {
+                event = events.next() => {
+                    let change = match event {
+                        None => return Ended::Closed,
+                        Some(Err(error)) => return Ended::Failed(error),
+                        Some(Ok(event)) => read(self.kind, event),
+                    };
+                    if matches!(change, Some(Change::Deleted(..) | Change::ListCompleted)) {
+                        due = due.or_else(|| Some(Instant::now() + DELETIONS));
+                    }
+                    held.extend(change);
+                    if due.is_some() {
+                        continue;
+                    }
+                }
+                () = passed_on => {
+                    match self.definition.check().await {
+                        Ok(()) => {}
+                        Err(Doubt::Vanishes(reason)) => return Ended::Vanished(reason),
+                        Err(Doubt::Unknown(reason)) => return Ended::Unknown(reason),
+                    }
+                    due = None;
+                }
+            }
+            for change in held.drain(..) {
+                if self.queue.send((self.kind, change)).is_err() {
+                    return Ended::Closed;
+                }
+            }
+        }
+    }
+}
+
+/// Where the definition of a kind is. Nothing for a kind that is always there.
+///
+/// When a definition is deleted, the API server deletes its objects first. Those are no deletions that anybody wanted: a kind whose
+/// definition goes keeps its objects here.
+struct Definition(Option<(Api<PartialObjectMeta<CustomResourceDefinition>>, String)>);
+
+impl Definition {
+    fn of(client: &Client, kind: Kind) -> Self {
+        let resource = resource::of(kind);
+        Self((!resource.group.is_empty()).then(|| {
+            let name = format!("{}.{}", resource.plural, resource.group);
+            (Api::all(client.clone()), name)
+        }))
+    }
+
+    /// Whether the kind is here to stay, or why not.
+    async fn check(&self) -> Result<(), Doubt> {
+        let Some((api, name)) = &self.0 else {
+            return Ok(());
+        };
+        let unknown = |why: String| Err(Doubt::Unknown(format!("failed to read {name}: {why}")));
+        match timeout(LAST_RETRY, api.get_metadata_opt(name)).await {
+            Ok(Ok(Some(definition))) if definition.metadata.deletion_timestamp.is_none() => Ok(()),
+            Ok(Ok(Some(_) | None)) => Err(Doubt::Vanishes(format!(
+                "the definition {name} was deleted"
+            ))),
+            Ok(Err(error)) => unknown(chain(&error)),
+            Err(_elapsed) => unknown("no answer".to_owned()),
+        }
+    }
+}
+
+/// Why it is not sure that a kind is here to stay.
+enum Doubt {
+    Vanishes(String),
+    Unknown(String),
 }
 
 /// The change that an event means; nothing if its object cannot be attributed to the kind.
@@ -137,7 +254,8 @@ fn read(kind: Kind, event: Event<DynamicObject>) -> Option<Change> {
                 namespace: object.namespace().map(Into::into),
                 name: object.name_any().into(),
             };
-            Change::Deleted(ObjectRef { kind, key })
+            let version = Version::new(object.resource_version().unwrap_or_default());
+            Change::Deleted(ObjectRef { kind, key }, version)
         }
     })
 }
@@ -146,8 +264,9 @@ fn failure(kind: Kind, error: &watcher::Error) -> Change {
     if kind.is_optional() && is_not_served(error) {
         return Change::NotServed(error.to_string());
     }
-    tracing::warn!(%kind, %error, "watch failed");
-    Change::Failed(error.to_string())
+    let error = chain(error);
+    tracing::warn!(%kind, error, "watch failed");
+    Change::Failed(error)
 }
 
 /// Whether the API server does not serve the kind.
@@ -162,9 +281,13 @@ pub(crate) fn is_not_served(error: &watcher::Error) -> bool {
 }
 
 /// Reads an object that the API server sent. Its JSON is dropped.
-pub(crate) fn prepare(kind: Kind, object: DynamicObject) -> Option<Box<Prepared>> {
+pub(crate) fn prepare(kind: Kind, object: DynamicObject) -> Option<Seen> {
+    let version = Version::new(object.resource_version().unwrap_or_default());
     match Prepared::read(&document(kind, object)) {
-        Ok(prepared) => Some(Box::new(prepared)),
+        Ok(prepared) => Some(Seen {
+            prepared: Box::new(prepared),
+            version,
+        }),
         Err(Insertion::Object(subject)) => unreachable!("{subject} is an object"),
         Err(
             Insertion::Unknown(message)
@@ -231,10 +354,10 @@ mod tests {
     #[test]
     fn an_object_of_a_list_is_read_as_one_of_the_kind() {
         let change = read(Kind::Vrf, Event::InitApply(vrf("a")));
-        let Some(Change::Listed(prepared)) = change else {
+        let Some(Change::Listed(seen)) = change else {
             panic!("{change:?}")
         };
-        assert_eq!(*prepared.subject(), ObjectRef::named(Kind::Vrf, "a"));
+        assert_eq!(*seen.prepared.subject(), ObjectRef::named(Kind::Vrf, "a"));
     }
 
     #[test]
@@ -257,16 +380,27 @@ mod tests {
             [Ok(Event::Init), Ok(Event::InitDone)].into(),
         ];
         let watches = Cell::new(watches.into_iter());
-        follow(Kind::Vrf, queue, || {
+        let follower = Follower {
+            kind: Kind::Vrf,
+            queue,
+            definition: Definition(None),
+            restored: latest::channel(0).1,
+        };
+        let follow = follower.follow(|| {
             let mut left = watches.take();
             let events = left.next().unwrap_or_default();
             watches.set(left);
-            stream::iter(events)
-        })
-        .await;
+            stream::iter(events).chain(stream::pending())
+        });
         let mut seen = Vec::new();
-        while let Ok((_, change)) = changes.try_recv() {
-            seen.push(change);
+        let receive = async {
+            while seen.len() < 4 {
+                seen.extend(changes.recv().await.map(|(_, change)| change));
+            }
+        };
+        tokio::select! {
+            () = follow => panic!("it ended"),
+            () = receive => {}
         }
         assert!(
             matches!(

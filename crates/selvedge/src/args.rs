@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
+use api::value::Seconds;
 use clap::{Args as Flags, Parser, Subcommand, ValueEnum};
 
 /// Selvedge compiles what people declare into one exact Linux and FRR configuration for every node.
@@ -35,7 +36,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Rollout(Rollout),
     /// Runs the control plane
-    Operator(Cluster),
+    Operator(Operator),
     /// Runs on a node: applies the node's own NodeNetworkConfig to kernel and FRR
     Agent(Box<Agent>),
     /// Prints the version
@@ -178,6 +179,24 @@ pub(crate) struct History {
     /// Form of the output
     #[arg(short, long, default_value = "table")]
     pub(crate) output: Format,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Operator {
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+    /// How long an operator that does not answer keeps the Lease; another one takes over after that
+    #[arg(long, value_name = "TIME", default_value = "15s")]
+    pub(crate) lease_duration: Seconds,
+    /// How long the leading operator goes on writing when it cannot renew the Lease
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub(crate) renew_deadline: Seconds,
+    /// Time between two attempts to renew or to get the Lease
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    pub(crate) retry_period: Seconds,
+    /// Address and port of /metrics, /healthz, /readyz and /debug/snapshot, or "none"
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9718")]
+    pub(crate) listen: Listen,
 }
 
 #[derive(Debug, Flags)]

@@ -73,22 +73,6 @@ async fn configuration(cluster: &Cluster) -> anyhow::Result<Config> {
     })
 }
 
-/// Runs a daemon until it ends or is told to.
-fn daemon<F, E>(work: impl FnOnce() -> F) -> anyhow::Result<()>
-where
-    F: Future<Output = Result<(), E>>,
-    E: Into<anyhow::Error>,
-{
-    crate::telemetry::init();
-    runtime()?.block_on(async {
-        let stop = stop_signal()?;
-        tokio::select! {
-            ended = work() => ended.map_err(Into::into),
-            () = stop => Ok(()),
-        }
-    })
-}
-
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -25,7 +25,7 @@ const API_VERSION: &str = "ipam.cluster.x-k8s.io/v1beta2";
 pub(super) const KINDS: super::Kinds = (API_VERSION, &[("IPAddressClaim", "ipaddressclaims")]);
 
 /// A claim of one address.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IpAddressClaimSpec {
     /// The pool of the address.
@@ -33,7 +33,7 @@ pub struct IpAddressClaimSpec {
 }
 
 /// The address that a claim got.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IpAddressSpec {
     /// The claim, in the same namespace.
@@ -45,7 +45,7 @@ pub struct IpAddressSpec {
 }
 
 /// Names a claim in the same namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimRef {
     /// Its name.
     pub name: String,

@@ -131,7 +131,7 @@ pub struct Decision {
 }
 
 /// How far a rollout is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString, strum::EnumIter)]
 pub enum Phase {
     /// Nodes are being changed.
     Progressing,

@@ -39,6 +39,16 @@ proptest! {
     }
 
     #[test]
+    fn a_snapshot_written_as_documents_is_read_as_the_same(world in everything()) {
+        let original = remembering(&world, &compile(&snapshot(&world)));
+        let documents: Vec<Value> = original.documents().collect();
+        let again = snapshot(&documents);
+        prop_assert_eq!(bytes(&compile(&again)), bytes(&compile(&original)));
+        prop_assert_eq!(statuses(&again), statuses(&original));
+        prop_assert!(original.subjects().eq(again.subjects()));
+    }
+
+    #[test]
     fn an_intent_that_is_not_in_effect_says_why(world in everything()) {
         let snapshot = snapshot(&world);
         let compilation = compile(&snapshot);

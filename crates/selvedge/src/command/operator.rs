@@ -1,12 +1,47 @@
 //! `selvedge operator`
 
-use crate::{args::Cluster, output::Verdict};
+use std::{fs, time::Duration};
 
-pub(super) fn run(cluster: &Cluster) -> anyhow::Result<Verdict> {
-    super::daemon(async || {
-        let client = super::client(cluster).await?;
+use anyhow::Context;
+use api::value::Seconds;
+use kube::Client;
+use operator::{Election, Options};
+
+use crate::{args::Operator, output::Verdict};
+
+pub(super) fn run(args: &Operator) -> anyhow::Result<Verdict> {
+    let duration = |time: Seconds| Duration::from_secs(time.get().into());
+    let election = Election {
+        identity: identity()?,
+        lease_duration: duration(args.lease_duration),
+        renew_deadline: duration(args.renew_deadline),
+        retry_period: duration(args.retry_period),
+    };
+    election.check()?;
+    crate::telemetry::init();
+    super::runtime()?.block_on(async {
+        let mut config = super::configuration(&args.cluster).await?;
+        // Every request is sent only while this operator leads; the operator repeats what failed itself.
+        config.default_retry = false;
+        let client = Client::try_from(config).context("failed to make a client")?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "operator starts");
-        operator::run(client).await.map_err(anyhow::Error::from)
+        let options = Options {
+            election,
+            listen: args.listen.0,
+        };
+        operator::run(client, options, super::stop_signal()?)
+            .await
+            .map_err(anyhow::Error::from)
     })?;
     Ok(Verdict::Fine)
+}
+
+/// A name for this process that no other one has, also after a restart on the same host.
+fn identity() -> anyhow::Result<String> {
+    let read = |path| fs::read_to_string(path).with_context(|| format!("failed to read {path}"));
+    let (host, unique) = (
+        read("/proc/sys/kernel/hostname")?,
+        read("/proc/sys/kernel/random/uuid")?,
+    );
+    Ok(format!("{}_{}", host.trim(), unique.trim()))
 }

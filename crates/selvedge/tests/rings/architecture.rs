@@ -10,7 +10,7 @@ use std::{
 use crate::support::repository;
 
 /// Who may use whom. `selvedge` may use all; everybody may use small value crates.
-const MAY_USE: [(&str, &[&str]); 10] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     ("selvedge-api", &[]),
     ("selvedge-compiler", &["selvedge-api"]),
     ("selvedge-explain", &["selvedge-api", "selvedge-compiler"]),
@@ -18,12 +18,23 @@ const MAY_USE: [(&str, &[&str]); 10] = [
     ("selvedge-linux", &["selvedge-api"]),
     (
         "selvedge-operator",
-        &["selvedge-api", "selvedge-compiler", "selvedge-frr"],
+        &[
+            "selvedge-api",
+            "selvedge-compiler",
+            "selvedge-endpoint",
+            "selvedge-frr",
+        ],
     ),
     (
         "selvedge-agent",
-        &["selvedge-api", "selvedge-frr", "selvedge-linux"],
+        &[
+            "selvedge-api",
+            "selvedge-endpoint",
+            "selvedge-frr",
+            "selvedge-linux",
+        ],
     ),
+    ("selvedge-endpoint", &[]),
     ("selvedge-lab", &["selvedge-api"]),
     // For tests only: no crate but `selvedge` could use it, and none does.
     ("selvedge-worlds", &[]),

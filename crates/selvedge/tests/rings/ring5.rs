@@ -1,13 +1,31 @@
 //! Ring 5, a real API server: what it takes, what it refuses, and what the operator does with it.
 
+#[path = "ring5/cluster.rs"]
+mod cluster;
+
 #[path = "ring5/definitions.rs"]
 mod definitions;
 
 #[path = "ring5/examples.rs"]
 mod examples;
 
+#[path = "ring5/faults.rs"]
+mod faults;
+
+#[path = "ring5/leader.rs"]
+mod leader;
+
+#[path = "ring5/operations.rs"]
+mod operations;
+
 #[path = "ring5/operator.rs"]
 mod operator;
+
+#[path = "ring5/platform.rs"]
+mod platform;
+
+#[path = "ring5/proxy.rs"]
+mod proxy;
 
 #[path = "ring5/rollout.rs"]
 mod rollout;

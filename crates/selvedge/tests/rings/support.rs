@@ -7,6 +7,9 @@ use std::{
 
 use lab::{control_plane::ControlPlane, namespace::Namespace};
 
+/// The namespace that Selvedge runs in.
+pub(crate) const OWN_NAMESPACE: &str = compiler::names::OWN_NAMESPACE;
+
 /// The program under test.
 pub(crate) const SELVEDGE: &str = env!("CARGO_BIN_EXE_selvedge");
 
@@ -35,8 +38,9 @@ pub(crate) fn selvedge(arguments: &[&str], stdin: &str) -> anyhow::Result<Output
     Ok(child.wait_with_output()?)
 }
 
-/// Installs our kinds and waits until they are served.
+/// Installs our kinds and our namespace, and waits until the kinds are served.
 pub(crate) fn install_crds(plane: &ControlPlane) -> anyhow::Result<()> {
+    plane.kubectl(&["create", "namespace", OWN_NAMESPACE], "")?;
     let crds = String::from_utf8(selvedge(&["crds"], "")?.stdout)?;
     plane.kubectl(
         &["apply", "--server-side", "--warnings-as-errors", "-f", "-"],
@@ -124,6 +128,24 @@ impl Daemon {
             name: arguments.first().copied().unwrap_or_default().to_owned(),
             log,
         })
+    }
+}
+
+impl Daemon {
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) -> anyhow::Result<()> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        Ok(rustix::process::kill_process(pid, signal)?)
+    }
+
+    /// Waits until it has ended by itself; how.
+    pub(crate) fn wait(&mut self) -> anyhow::Result<std::process::ExitStatus> {
+        Ok(self.child.wait()?)
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> anyhow::Result<String> {
+        Ok(std::fs::read_to_string(self.log.path())?)
     }
 }
 

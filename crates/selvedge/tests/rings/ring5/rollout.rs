@@ -5,7 +5,7 @@ use std::process::Output;
 use serde_json::json;
 
 use super::{
-    operator::{Cluster, with_cluster},
+    cluster::{Cluster, with_cluster},
     server::eventually,
 };
 use crate::support;

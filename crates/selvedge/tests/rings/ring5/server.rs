@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{
     data::text,
-    support::{install_crds, progress},
+    support::{OWN_NAMESPACE, install_crds, progress},
 };
 
 /// How long anything may take that involves controllers.
@@ -90,15 +90,11 @@ impl Server {
         let seconds = plane.ready_after().as_secs_f64();
         eprintln!("control plane start: {seconds:.1} s");
         install_crds(&plane)?;
-        let kubeconfig = Kubeconfig::read_from(plane.kubeconfig("admin")?)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let client = runtime.block_on(async {
-            let options = KubeConfigOptions::default();
-            let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-            anyhow::Ok(Client::try_from(config)?)
-        })?;
+        let config = runtime.block_on(configuration(&plane))?;
+        let client = runtime.block_on(async { Client::try_from(config) })?;
         let server = Self {
             plane,
             client,
@@ -108,6 +104,11 @@ impl Server {
         };
         server.warm_up()?;
         Ok(server)
+    }
+
+    /// How the administrator reaches it.
+    pub(crate) fn config(&self) -> anyhow::Result<Config> {
+        self.runtime.block_on(configuration(&self.plane))
     }
 
     /// Lists every kind that was defined, all at once: the first list of a kind takes the server most of a second.
@@ -207,12 +208,16 @@ impl Server {
         Ok(())
     }
 
-    /// Removes every object of every kind that was defined, and every Node.
+    /// Removes every object of every kind that was defined, every Node, and every Lease of ours.
     fn clear(&self) -> anyhow::Result<()> {
         let mut kinds = self.defined()?;
         kinds.push(("v1".to_owned(), "Node".to_owned()));
+        kinds.push(("coordination.k8s.io/v1".to_owned(), "Lease".to_owned()));
         for (api_version, kind) in kinds {
             for object in self.list(&api_version, &kind)? {
+                if kind == "Lease" && text(&object, "/metadata/namespace") != OWN_NAMESPACE {
+                    continue;
+                }
                 // The collector of garbage may have been faster.
                 let _gone = self.delete(&object);
             }
@@ -323,6 +328,12 @@ impl Mode {
             Self::Real => "fieldValidation=Strict",
         }
     }
+}
+
+async fn configuration(plane: &ControlPlane) -> anyhow::Result<Config> {
+    let kubeconfig = Kubeconfig::read_from(plane.kubeconfig("admin")?)?;
+    let options = KubeConfigOptions::default();
+    Ok(Config::from_custom_kubeconfig(kubeconfig, &options).await?)
 }
 
 fn root(api_version: &str) -> String {

@@ -1,0 +1,340 @@
+//! Requests that change something: sent only while this operator leads.
+
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{Mutex, PoisonError},
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use compiler::{Kind, snapshot::Key};
+use kube::{
+    Client, Resource as _,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
+    client::Body,
+    core::{Request, Status},
+};
+use serde_json::Value;
+use tokio::{sync::watch, time::sleep};
+
+use crate::{
+    FIELD_MANAGER, clock::Moment, election::Leadership, errors::chain, kinds::Version, platform,
+    resource,
+};
+
+/// The longest time for which the API server's wish to be left alone is followed.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What is changed at an object.
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    /// The object is applied as this document.
+    Apply(Value),
+    /// Its status is applied as this document.
+    ApplyStatus(Value),
+    /// It is deleted, if it is still this one.
+    Delete(Preconditions),
+}
+
+impl Operation {
+    /// Bases the operation on another version: one that this operator has stored since.
+    pub(crate) fn replace_version(&mut self, version: &Version) {
+        match self {
+            Self::Apply(document) | Self::ApplyStatus(document) => {
+                if let Some(old) = document.pointer_mut("/metadata/resourceVersion") {
+                    *old = version.to_string().into();
+                }
+            }
+            Self::Delete(preconditions) => {
+                preconditions.resource_version = Some(version.to_string());
+            }
+        }
+    }
+}
+
+/// Why an object is not as it was wanted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    /// Nothing was sent, because this operator does not lead.
+    #[error("this operator does not lead")]
+    NotLeading,
+    /// Nothing was sent, because this operator ends.
+    #[error("this operator ends")]
+    Ending,
+    /// The object is not the one that the write was computed from.
+    #[error("the object has changed: {0}")]
+    Conflict(String),
+    /// There is no such object.
+    #[error("there is no such object")]
+    NotFound,
+    /// The definition of the kind in the cluster lacks fields that this operator writes.
+    #[error(
+        "the definition of this kind in the cluster lacks {}: install the definitions of this version",
+        .0.join(", ")
+    )]
+    UnknownFields(Vec<String>),
+    /// The API server refuses it.
+    #[error("{message} ({code})")]
+    Refused {
+        code: u16,
+        message: String,
+        retry_after: Option<Duration>,
+    },
+    /// The API server did not answer.
+    #[error("no answer: {0}")]
+    NoAnswer(String),
+}
+
+impl Failure {
+    /// Whether nothing more can be written in this pass.
+    pub(crate) fn ends_pass(&self) -> bool {
+        matches!(self, Self::NotLeading | Self::Ending)
+    }
+}
+
+/// Sends requests.
+pub(crate) struct Sender {
+    client: Client,
+    leadership: Leadership,
+    ending: watch::Receiver<bool>,
+    /// Until when the API server wants no request.
+    pause: Mutex<Option<Instant>>,
+}
+
+impl Sender {
+    pub(crate) fn new(
+        client: Client,
+        leadership: Leadership,
+        ending: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            client,
+            leadership,
+            ending,
+            pause: Mutex::new(None),
+        }
+    }
+
+    /// Whether this operator may write.
+    pub(crate) fn is_leading(&self) -> bool {
+        self.leadership.remaining().is_some() && !*self.ending.borrow()
+    }
+
+    /// Changes an object; what the API server stored, except where it was deleted.
+    pub(crate) async fn send(
+        &self,
+        kind: Kind,
+        key: &Key,
+        operation: &Operation,
+    ) -> Result<Option<DynamicObject>, Failure> {
+        let api = resource::at(&self.client, kind, key);
+        let request = Request::new(api.resource_url());
+        let is_deletion = matches!(operation, Operation::Delete(_));
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let request = match operation {
+            Operation::Apply(document) => {
+                request.patch(&key.name, &params, &Patch::Apply(document))
+            }
+            Operation::ApplyStatus(document) => {
+                request.patch_subresource("status", &key.name, &params, &Patch::Apply(document))
+            }
+            Operation::Delete(preconditions) => {
+                let params = DeleteParams {
+                    preconditions: Some(preconditions.clone()),
+                    ..DeleteParams::default()
+                };
+                request.delete(&key.name, &params)
+            }
+        };
+        let request = request.map_err(|error| Failure::NoAnswer(chain(&error)))?;
+        self.exchange(request, is_deletion).await
+    }
+
+    /// Changes an object of another program; what the API server stored, except where it was deleted.
+    pub(crate) async fn send_platform(
+        &self,
+        write: &platform::Write,
+    ) -> Result<Option<DynamicObject>, Failure> {
+        let (_, _, namespace, name) = &write.identity;
+        let resource = platform::watch::resource(write.kind);
+        let request = Request::new(DynamicObject::url_path(&resource, namespace.as_deref()));
+        let is_deletion = matches!(write.operation, platform::Operation::Delete(_));
+        let request = match &write.operation {
+            platform::Operation::Create(manifest) => {
+                let params = PostParams {
+                    field_manager: Some(FIELD_MANAGER.to_owned()),
+                    ..PostParams::default()
+                };
+                request.create(&params, manifest.to_string().into_bytes())
+            }
+            platform::Operation::Apply(manifest) => {
+                let params = PatchParams::apply(FIELD_MANAGER).force();
+                request.patch(name, &params, &Patch::Apply(manifest))
+            }
+            platform::Operation::Delete(preconditions) => {
+                let params = DeleteParams {
+                    preconditions: Some(preconditions.clone()),
+                    ..DeleteParams::default()
+                };
+                request.delete(name, &params)
+            }
+        };
+        let request = request.map_err(|error| Failure::NoAnswer(chain(&error)))?;
+        self.exchange(request, is_deletion).await
+    }
+
+    async fn exchange(
+        &self,
+        request: http::Request<Vec<u8>>,
+        is_deletion: bool,
+    ) -> Result<Option<DynamicObject>, Failure> {
+        self.wait_for_pause().await;
+        if *self.ending.borrow() {
+            return Err(Failure::Ending);
+        }
+        let until = self.leadership.until().ok_or(Failure::NotLeading)?;
+        let exchange = async {
+            let answer = self.client.send(request.map(Body::from)).await?;
+            let (parts, body) = answer.into_parts();
+            let retry_after = parts.headers.get("retry-after");
+            let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+            let body = body.collect_bytes().await?;
+            Ok::<_, kube::Error>((parts.status.as_u16(), retry_after, body))
+        };
+        let answer = before(until, exchange).await.ok_or(Failure::NotLeading)?;
+        let (code, retry_after, body) = answer.map_err(|error| Failure::NoAnswer(chain(&error)))?;
+        let retry_after = retry_after.map(Duration::from_secs);
+        if !(200..300).contains(&code) {
+            let failure = failure(code, retry_after, &body);
+            self.note_pause(&failure);
+            return Err(failure);
+        }
+        if is_deletion {
+            return Ok(None);
+        }
+        let stored = serde_json::from_slice(&body);
+        stored.map(Some).map_err(|error| {
+            Failure::NoAnswer(format!("the answer cannot be read: {}", chain(&error)))
+        })
+    }
+
+    /// Waits as long as the API server wants no request.
+    async fn wait_for_pause(&self) {
+        let until = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(until) = until {
+            sleep(until.saturating_duration_since(Instant::now())).await;
+        }
+    }
+
+    fn note_pause(&self, failure: &Failure) {
+        if let Failure::Refused {
+            code: 429,
+            retry_after,
+            ..
+        } = failure
+        {
+            let pause = retry_after.unwrap_or(Duration::from_secs(1));
+            let until = Instant::now() + pause.min(LONGEST_PAUSE);
+            *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+        }
+    }
+}
+
+/// Does something as long as a moment has not come. The moment is looked at before every step: a process that was stopped goes on with
+/// nothing when its time is over.
+async fn before<T>(until: Moment, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let mut end = pin!(sleep(until.remaining()?));
+    poll_fn(|context| {
+        if until.remaining().is_none() {
+            return Poll::Ready(None);
+        }
+        if let Poll::Ready(done) = work.as_mut().poll(context) {
+            return Poll::Ready(Some(done));
+        }
+        end.as_mut().poll(context).map(|()| None)
+    })
+    .await
+}
+
+/// What an answer means that is no success.
+fn failure(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Failure {
+    let status: Option<Status> = serde_json::from_slice(body).ok();
+    let message = match &status {
+        Some(status) => status.message.clone(),
+        None => String::from_utf8_lossy(body).trim().to_owned(),
+    };
+    let fields = unknown_fields(&message);
+    if !fields.is_empty() {
+        return Failure::UnknownFields(fields);
+    }
+    let causes = status.iter().filter_map(|status| status.details.as_ref());
+    let mut causes = causes.flat_map(|details| &details.causes);
+    // Version 0 is that of an object that does not exist yet.
+    let is_there_already = causes.any(|cause| cause.field == "metadata.resourceVersion");
+    match code {
+        404 => Failure::NotFound,
+        409 => Failure::Conflict(message),
+        422 if is_there_already => Failure::Conflict("it exists already".to_owned()),
+        code => Failure::Refused {
+            code,
+            message,
+            retry_after,
+        },
+    }
+}
+
+/// The fields that a message of the API server calls unknown to the definition of their kind.
+fn unknown_fields(message: &str) -> Vec<String> {
+    const UNKNOWN: &str = ": field not declared in schema";
+    let mut fields = Vec::new();
+    for (end, _) in message.match_indices(UNKNOWN) {
+        let before = message.get(..end).unwrap_or_default();
+        let field = before.rsplit(char::is_whitespace).next();
+        let field = field.unwrap_or_default().trim_start_matches('.');
+        fields.push(field.to_owned());
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_that_lacks_fields_is_named_with_all_of_them() {
+        let body = br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"failed to create typed patch object (/x; network.t-caas.telekom.com/v1alpha1, Kind=VRF): errors:\n  .spec.bla: field not declared in schema\n  .spec.blub: field not declared in schema","code":500}"#;
+        let failure = failure(500, None, body);
+        let fields = ["spec.bla", "spec.blub"].map(str::to_owned).to_vec();
+        assert_eq!(failure, Failure::UnknownFields(fields));
+        assert!(failure.to_string().contains("lacks spec.bla, spec.blub"));
+    }
+
+    #[test]
+    fn an_object_that_exists_already_is_a_conflict_and_a_rule_that_is_broken_is_none() {
+        let invalid = |field: &str| {
+            format!(
+                r#"{{"message":"m","reason":"Invalid","details":{{"causes":[{{"reason":"FieldValueInvalid","message":"m","field":"{field}"}}]}},"code":422}}"#
+            )
+        };
+        let there = failure(422, None, invalid("metadata.resourceVersion").as_bytes());
+        assert!(matches!(there, Failure::Conflict(_)), "{there:?}");
+        let refused = failure(422, None, invalid("spec.vni").as_bytes());
+        assert!(matches!(refused, Failure::Refused { code: 422, .. }));
+    }
+
+    #[tokio::test]
+    async fn nothing_goes_on_after_its_moment_has_come() {
+        let soon = Moment::now().after(Duration::from_millis(20));
+        assert_eq!(before(soon, async { 7 }).await, Some(7));
+        let work = async {
+            // The whole process is stopped for longer than it may write.
+            std::thread::sleep(Duration::from_millis(30));
+            tokio::task::yield_now().await;
+            panic!("it went on");
+        };
+        assert_eq!(before::<()>(soon, work).await, None);
+        assert_eq!(before(soon, async { 7 }).await, None);
+    }
+}
