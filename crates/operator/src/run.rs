@@ -137,7 +137,8 @@ impl Operator {
     async fn run(&mut self) -> Result<(), Error> {
         let mut due = None;
         loop {
-            let next = self.memory.next().filter(|_| self.sender.is_leading());
+            let next = self.memory.next(&self.cluster.frozen);
+            let next = next.filter(|_| self.sender.is_leading());
             let next = next.into_iter().chain(self.cluster.kinds.next_given_up());
             let next = next.map(|at| at.saturating_duration_since(Instant::now()));
             let delay = next.chain(due).min();
@@ -189,8 +190,10 @@ impl Operator {
             .await;
         let written = writer.written;
         report(compilation, &pass, &written, frozen, computed_in);
-        self.events
-            .revision_written(snapshot, compilation, &pass, &written);
+        if self.sender.is_leading() {
+            let events = &mut self.events;
+            events.revision_written(snapshot, compilation, &pass, &written);
+        }
         self.metrics.pass_ends(&self.memory, frozen);
         self.cluster.stored(written, &mut self.compiler);
         let wait = |at: Time| Duration::from_secs(at.saturating_sub(seconds).max(1));
