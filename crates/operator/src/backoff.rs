@@ -1,7 +1,7 @@
 //! Writes that failed: each waits on its own before it is tried again, whatever else happens.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -89,9 +89,13 @@ impl Backoffs {
         self.0.retain(|write, _| is_wanted(write));
     }
 
-    /// When the next write is due.
-    pub(crate) fn next(&self) -> Option<Instant> {
-        self.0.values().map(|failed| failed.until).min()
+    /// When the next write is due. What is frozen is due when it is frozen no longer.
+    pub(crate) fn next(&self, frozen: &BTreeSet<Kind>) -> Option<Instant> {
+        let is_frozen = |object: &ObjectRef| frozen.contains(&object.kind);
+        let due = self.0.iter().filter(|((subject, _), failed)| {
+            !is_frozen(subject) && !failed.source.as_ref().is_some_and(is_frozen)
+        });
+        due.map(|(_, failed)| failed.until).min()
     }
 
     /// How many writes of each kind have failed and were not done since.
@@ -159,13 +163,15 @@ mod tests {
         let changed = json!({"vni": 8});
         assert!(!backoffs.is_waiting(&write, &changed, start));
         assert_eq!(fail(&mut backoffs, &changed), FIRST_RETRY * 4);
-        assert_eq!(backoffs.next(), Some(start + FIRST_RETRY * 4));
+        let free = BTreeSet::new();
+        assert_eq!(backoffs.next(&free), Some(start + FIRST_RETRY * 4));
+        assert_eq!(backoffs.next(&[Kind::Vrf].into()), None, "it is frozen");
         for _ in 0..40 {
             assert!(fail(&mut backoffs, &changed) <= LAST_RETRY);
         }
         backoffs.succeeded(&write);
         assert!(!backoffs.is_waiting(&write, &changed, start));
-        assert_eq!(backoffs.next(), None);
+        assert_eq!(backoffs.next(&free), None);
     }
 
     #[test]

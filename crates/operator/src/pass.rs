@@ -156,6 +156,22 @@ mod tests {
     }
 
     #[test]
+    fn the_counts_of_nodes_add_up_at_every_moment() {
+        let mut compiler = three_nodes();
+        let check = |pass: &Pass| {
+            let status = &pass.step.status;
+            let parts = [status.ready, status.ongoing, status.queued, status.failed];
+            let sum = parts.iter().sum::<u32>() + status.unapproved;
+            assert_eq!((sum, status.total), (3, 3), "{status:?}");
+        };
+        check(&pass_at(&mut compiler, 100));
+        for (node, report) in [("a", ""), ("a", "provisioned"), ("b", ""), ("b", "invalid")] {
+            store_at(&mut compiler, node, 100, report);
+            check(&pass_at(&mut compiler, 111));
+        }
+    }
+
+    #[test]
     fn a_node_that_never_answers_fails_the_revision_at_the_deadline_and_not_before() {
         let mut compiler = three_nodes();
         pass_at(&mut compiler, 100);

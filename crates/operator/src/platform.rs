@@ -34,7 +34,7 @@ const GENERATED_FROM: &str = "selvedge.dev/generated-from";
 
 /// Delay before a write is repeated that was refused; it doubles each time.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-const LAST_RETRY: Duration = Duration::from_secs(300);
+const LAST_RETRY: Duration = Duration::from_mins(5);
 
 /// What a watch reports about its kind.
 #[derive(Debug)]

@@ -52,9 +52,9 @@ pub(crate) struct Totals {
 
 impl Memory {
     /// When something is to be written that waits now.
-    pub(crate) fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self, frozen: &BTreeSet<Kind>) -> Option<Instant> {
         let counts = self.counts_at.filter(|_| self.has_counts);
-        self.backoffs.next().into_iter().chain(counts).min()
+        self.backoffs.next(frozen).into_iter().chain(counts).min()
     }
 }
 
@@ -231,7 +231,7 @@ impl Writer<'_> {
         let stored = match answer {
             Ok(stored) => stored,
             // What is to be deleted is not there, or what a status is for: its watch reports that.
-            Err(Failure::NotFound) => {
+            Err(Failure::NotFound) if write.may_be_gone() => {
                 self.memory.backoffs.succeeded(&write.key());
                 return true;
             }
@@ -294,6 +294,15 @@ impl Writer<'_> {
 }
 
 impl Write {
+    /// Whether nothing is wrong if the object is not there. Nodes need their revision.
+    fn may_be_gone(&self) -> bool {
+        match self.operation {
+            Operation::Delete(_) => true,
+            Operation::ApplyStatus(_) => self.subject.kind != Kind::NetworkConfigRevision,
+            Operation::Apply(_) => false,
+        }
+    }
+
     /// The fields that the API server has dropped: they are in what was sent and not in what was stored.
     fn dropped(&self, stored: &DynamicObject) -> Vec<String> {
         let (document, part) = match &self.operation {

@@ -140,7 +140,7 @@ impl Operator {
     async fn run(&mut self) -> Result<(), Error> {
         let mut due = None;
         loop {
-            let next = self.memory.next().into_iter();
+            let next = self.memory.next(&self.cluster.frozen).into_iter();
             let next = next.chain(self.cluster.platform.next());
             let next = next.filter(|_| self.sender.is_leading());
             let next = next.chain(self.cluster.kinds.next_given_up());
@@ -194,8 +194,10 @@ impl Operator {
             .await;
         let written = writer.written;
         report(compilation, &pass, &written, frozen, computed_in);
-        self.events
-            .revision_written(snapshot, compilation, &pass, &written);
+        if self.sender.is_leading() {
+            let events = &mut self.events;
+            events.revision_written(snapshot, compilation, &pass, &written);
+        }
         self.metrics.pass_ends(&self.memory, frozen);
         self.cluster.stored(written, &mut self.compiler);
         self.write_platform().await;

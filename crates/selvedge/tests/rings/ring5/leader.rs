@@ -104,10 +104,12 @@ fn a_leader_that_was_stopped_past_its_lease_lands_no_write() -> anyhow::Result<(
         let sent = first.writes().len();
         change(cluster, 1300)?;
         old.signal(Signal::CONT)?;
-        for_a_while("the old leader writes nothing", || {
+        let quiet = for_a_while("the old leader writes nothing", || {
             Ok(first.writes().len() == sent)
-        })
-        .expect("it knows that its time is over");
+        });
+        quiet
+            .with_context(|| format!("{:?}", &first.writes()[sent..]))
+            .expect("it knows that its time is over");
         assert_eq!(holder(cluster)?, follower);
         drop((old, new));
         Ok(())

@@ -158,6 +158,12 @@ fn a_rollout_that_starts_and_fails_is_reported_as_events() -> anyhow::Result<()>
             Ok(events("Node", "n1")?.contains(&failure).then_some(()))
         })
         .expect("an event on the node");
+        cluster
+            .until_condition(
+                ("Layer2Attachment", "billing"),
+                ["Ready", "False", "NodeFailed"],
+            )
+            .expect("the intent says so");
         Ok(())
     })
 }

@@ -1,5 +1,7 @@
 //! The operator against a real API server. No agent runs: the test answers for the nodes.
 
+use std::{cell::Cell, thread, time::Duration};
+
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
@@ -158,5 +160,40 @@ fn a_problem_stays_with_its_object_and_what_worked_keeps_working() -> anyhow::Re
             Ok(cluster.generated()? == BOTH && specs()? == before)
         })?;
         cluster.until_condition(billing, ["Resolved", "True", ""])
+    })
+}
+
+#[test]
+fn a_node_that_is_not_ready_is_told_all_the_same_and_its_heartbeats_cause_no_write()
+-> anyhow::Result<()> {
+    with_cluster(|cluster| {
+        cluster.until_told(&["n1"])?;
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}});
+        let beat = |time: &str| -> anyhow::Result<()> {
+            let mut node = cluster.server.get(&node)?.context("the node")?;
+            node["status"]["conditions"] = json!([{
+                "type": "Ready", "status": "False", "reason": "KubeletNotReady",
+                "message": "the network is not ready", "lastHeartbeatTime": time, "lastTransitionTime": time,
+            }]);
+            let answer = cluster.server.replace_status(&node)?;
+            answer.map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
+            Ok(())
+        };
+        beat("2026-01-01T00:00:00Z")?;
+        cluster.roll_out(&["n1", "n2"])?;
+        cluster.until_condition(("Layer2Attachment", "billing"), ["Ready", "True", ""])?;
+        // Counts in statuses follow within seconds.
+        eventually("all is written", || {
+            let before = cluster.versions()?;
+            thread::sleep(Duration::from_secs(4));
+            Ok((cluster.versions()? == before).then_some(()))
+        })?;
+        let before = cluster.versions()?;
+        let minutes = Cell::new(0);
+        for_a_while("heartbeats cause no write", || {
+            minutes.set(minutes.get() + 1);
+            beat(&format!("2026-01-01T00:{:02}:00Z", minutes.get() % 60))?;
+            Ok(cluster.versions()? == before)
+        })
     })
 }

@@ -74,6 +74,8 @@ impl Drop for Definitions<'_> {
             });
             // One that was never installed need not be deleted.
             let _deleted = self.0.server.delete(&definition);
+            let gone = || Ok(self.0.server.get(&definition)?.is_none().then_some(()));
+            eventually("the definition is gone", gone).expect("an API server that deletes");
         }
     }
 }
