@@ -1,4 +1,4 @@
-//! What the operator shows over HTTP: health to everybody; metrics and objects to those whom the API server lets read them.
+//! What the operator shows over HTTP: health to all; metrics and objects to users who may read them.
 
 use endpoint::{Answer, Pages, Question};
 use k8s_openapi::api::{

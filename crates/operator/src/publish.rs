@@ -321,7 +321,7 @@ impl Write {
     }
 }
 
-/// Collects the fields that something stored lacks. Values that differ are none: somebody else may have changed them since.
+/// Collects the fields that something stored lacks. Values that differ are none: another writer may have changed them since.
 fn missing(path: &str, wanted: &Value, stored: &Value, dropped: &mut Vec<String>) {
     match (wanted, stored) {
         (Value::Object(wanted), Value::Object(stored)) => {

@@ -206,7 +206,7 @@ impl Follower {
 
 /// Where the definition of a kind is. Nothing for a kind that is always there.
 ///
-/// When a definition is deleted, the API server deletes its objects first. Those are no deletions that anybody wanted: a kind whose
+/// When a definition is deleted, the API server deletes its objects first. No user asked for those deletions: a kind whose
 /// definition goes keeps its objects here.
 struct Definition(Option<(Api<PartialObjectMeta<CustomResourceDefinition>>, String)>);
 

@@ -132,14 +132,14 @@ impl Cluster<'_> {
         .with_context(|| format!("there are {last:?}"))
     }
 
-    /// Waits until these nodes and no others were told something.
-    pub(super) fn until_told(&self, wanted: &[&str]) -> anyhow::Result<()> {
-        eventually(&format!("{wanted:?} are told"), || {
+    /// Waits until these nodes and no others have a config.
+    pub(super) fn until_configured(&self, wanted: &[&str]) -> anyhow::Result<()> {
+        eventually(&format!("{wanted:?} have a config"), || {
             Ok((self.names("NodeNetworkConfig")? == wanted).then_some(()))
         })
     }
 
-    /// The revision that a node was told.
+    /// The revision of a node's config.
     pub(super) fn revision(&self, node: &str) -> anyhow::Result<String> {
         let config = self.get("NodeNetworkConfig", node)?;
         Ok(text(&config, "/spec/revision").to_owned())
@@ -158,10 +158,10 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// Answers for every node, as it is told, until all run one revision.
+    /// Answers for every node, as it gets its config, until all run one revision.
     pub(super) fn roll_out(&self, nodes: &[&str]) -> anyhow::Result<()> {
         for (count, node) in (1..).zip(nodes) {
-            eventually(&format!("{node} is told"), || {
+            eventually(&format!("{node} has a config"), || {
                 Ok((self.names("NodeNetworkConfig")?.len() >= count).then_some(()))
             })?;
             self.answer(node, &self.revision(node)?)?;

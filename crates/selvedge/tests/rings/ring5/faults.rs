@@ -22,7 +22,7 @@ const SENSORS_GENERATED: [&str; 2] = [
     "VRFRouteConfiguration/layer2attachment-sensors-m2m",
 ];
 
-/// Refuses one object, whoever writes it.
+/// Refuses one object, by any writer.
 const REFUSAL: &str = "
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -37,7 +37,7 @@ spec:
       resources: [layer2networkconfigurations]
   validations:
   - expression: object.metadata.name != 'layer2attachment-billing-234'
-    message: not on my watch
+    message: refused by policy
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
@@ -70,13 +70,13 @@ fn a_refused_object_holds_up_no_other_and_its_intent_says_why() -> anyhow::Resul
         let check = || -> anyhow::Result<()> {
             cluster.server.apply(SENSORS)?;
             cluster.server.apply(SENSORS_NET)?;
-            // All but the one object is written, and nodes are told.
+            // All but the one object is written, and a node gets its config.
             cluster.until_generated(&[SENSORS_GENERATED[0], BILLING[1], SENSORS_GENERATED[1]])?;
-            cluster.until_told(&["n1"])?;
+            cluster.until_configured(&["n1"])?;
             let billing = ("Layer2Attachment", "billing");
             cluster.until_condition(billing, ["Ready", "False", "WriteFailed"])?;
             let status = cluster.get(billing.0, billing.1)?["status"].to_string();
-            assert!(status.contains("not on my watch"), "{status}");
+            assert!(status.contains("refused by policy"), "{status}");
             let sensors = cluster.get("Layer2Attachment", "sensors")?["status"].to_string();
             assert!(!sensors.contains("WriteFailed"), "{sensors}");
             let log = operator.log()?;
@@ -117,7 +117,7 @@ fn an_api_server_that_fails_for_one_kind_harms_only_that_kind() -> anyhow::Resul
         let proxy = Proxy::start(cluster.server)?;
         let _operator = start_operator(proxy.kubeconfig(), &[])?;
         cluster.until_generated(&BILLING)?;
-        cluster.until_told(&["n1"])?;
+        cluster.until_configured(&["n1"])?;
         proxy.fail("/layer2networkconfigurations", 503);
         proxy.cut();
         // Another intent comes: its other object is written, statuses are, and the rollout goes on.
@@ -126,12 +126,12 @@ fn an_api_server_that_fails_for_one_kind_harms_only_that_kind() -> anyhow::Resul
         let check = || -> anyhow::Result<()> {
             cluster.until_condition(("Layer2Attachment", "sensors"), ["Resolved", "True", ""])?;
             cluster.until_generated(&[BILLING[0], BILLING[1], SENSORS_GENERATED[1]])?;
-            eventually("n1 is told of both", || {
+            eventually("n1 has both", || {
                 let config = cluster.get("NodeNetworkConfig", "n1")?.to_string();
                 Ok(config.contains("10235").then_some(()))
             })?;
             cluster.answer("n1", &cluster.revision("n1")?)?;
-            cluster.until_told(&["n1", "n2"])
+            cluster.until_configured(&["n1", "n2"])
         };
         check().expect("only that kind suffers");
         proxy.heal();
@@ -155,7 +155,7 @@ fn watches_that_break_are_trusted_again_without_an_event() -> anyhow::Result<()>
         let operator = start_operator(proxy.kubeconfig(), &[])?;
         cluster
             .roll_out(&["n1", "n2"])
-            .expect("both nodes are told");
+            .expect("both nodes have a config");
         let first = cluster.revision("n1")?;
         proxy.fail("/apis/network.t-caas.telekom.com", 503);
         proxy.cut();
@@ -192,23 +192,23 @@ fn an_operator_restarted_in_the_middle_of_a_rollout_goes_on_with_it() -> anyhow:
             "1s",
         ];
         let operator = start_operator(&kubeconfig, &quick)?;
-        cluster.until_told(&["n1"])?;
-        let told = cluster.get("NodeNetworkConfig", "n1")?;
+        cluster.until_configured(&["n1"])?;
+        let config = cluster.get("NodeNetworkConfig", "n1")?;
         operator.signal(Signal::KILL)?;
         let _restarted = start_operator(&kubeconfig, &quick)?;
         let version = |config: &Value| text(config, "/metadata/resourceVersion").to_owned();
         for_a_while("n1 keeps its config, and n2 waits", || {
-            let config = cluster.get("NodeNetworkConfig", "n1")?;
-            Ok(version(&config) == version(&told) && cluster.names("NodeNetworkConfig")? == ["n1"])
+            let now = cluster.get("NodeNetworkConfig", "n1")?;
+            Ok(version(&now) == version(&config) && cluster.names("NodeNetworkConfig")? == ["n1"])
         })
         .expect("the rollout is where it was");
-        cluster.answer("n1", text(&told, "/spec/revision"))?;
+        cluster.answer("n1", text(&config, "/spec/revision"))?;
         cluster
-            .until_told(&["n1", "n2"])
+            .until_configured(&["n1", "n2"])
             .expect("the rollout goes on");
         let revisions = cluster.all("NetworkConfigRevision")?;
         assert_eq!(revisions.len(), 1);
-        assert_eq!(cluster.revision("n2")?, text(&told, "/spec/revision"));
+        assert_eq!(cluster.revision("n2")?, text(&config, "/spec/revision"));
         Ok(())
     })
 }
@@ -236,7 +236,7 @@ fn a_definition_that_is_older_than_the_operator_is_named_and_harms_only_its_kind
             })?;
             cluster.until_condition(("Network", "billing-net"), ["Ready", "True", ""])?;
             cluster.until_generated(&BILLING)?;
-            cluster.until_told(&["n1"])?;
+            cluster.until_configured(&["n1"])?;
             for_a_while("it is not tried all the time", || {
                 let attempts = operator
                     .log()?
@@ -265,7 +265,7 @@ fn a_definition_that_is_deleted_and_created_again_changes_no_node() -> anyhow::R
         let operator = start_operator(&kubeconfig, &[])?;
         cluster
             .roll_out(&["n1", "n2"])
-            .expect("both nodes are told");
+            .expect("both nodes have a config");
         let specs = || -> anyhow::Result<Vec<Value>> {
             let configs = cluster.all("NodeNetworkConfig")?;
             Ok(configs

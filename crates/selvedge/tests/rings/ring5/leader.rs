@@ -67,7 +67,7 @@ fn a_leader_that_was_stopped_past_its_lease_lands_no_write() -> anyhow::Result<(
         let leader = until_another_leads(cluster, "")?;
         cluster
             .roll_out(&["n1", "n2"])
-            .expect("both nodes are told");
+            .expect("both nodes have a config");
         let new = start_operator(second.kubeconfig(), &QUICK)?;
 
         // The leader has sent the config of a node, which is on its way, and is stopped.
@@ -124,11 +124,11 @@ fn a_leader_that_is_killed_is_followed_within_the_lease_time_and_nothing_is_writ
         let old = start_operator(first.kubeconfig(), &QUICK)?;
         let leader = until_another_leads(cluster, "")?;
         let new = start_operator(second.kubeconfig(), &QUICK)?;
-        cluster.until_told(&["n1"])?;
+        cluster.until_configured(&["n1"])?;
         cluster.until_condition(("Layer2Attachment", "billing"), ["Resolved", "True", ""])?;
         for_a_while("only the leader writes", || Ok(second.writes().is_empty()))
             .expect("the other one is silent");
-        let told = cluster.get("NodeNetworkConfig", "n1")?;
+        let config = cluster.get("NodeNetworkConfig", "n1")?;
 
         let killed = Instant::now();
         old.signal(Signal::KILL)?;
@@ -139,9 +139,9 @@ fn a_leader_that_is_killed_is_followed_within_the_lease_time_and_nothing_is_writ
         assert!(after <= latest, "taken over after {after:?}");
         eprintln!("taken over {after:?} after the leader was killed");
 
-        cluster.answer("n1", text(&told, "/spec/revision"))?;
+        cluster.answer("n1", text(&config, "/spec/revision"))?;
         cluster
-            .until_told(&["n1", "n2"])
+            .until_configured(&["n1", "n2"])
             .expect("the rollout goes on");
         let writes = second.writes();
         for path in [
@@ -156,7 +156,7 @@ fn a_leader_that_is_killed_is_followed_within_the_lease_time_and_nothing_is_writ
         let now = cluster.get("NodeNetworkConfig", "n1")?;
         assert_eq!(
             now["metadata"]["generation"],
-            told["metadata"]["generation"]
+            config["metadata"]["generation"]
         );
         drop((old, new));
         Ok(())
@@ -170,7 +170,7 @@ fn an_operator_that_ends_gives_the_lease_back() -> anyhow::Result<()> {
         let mut old = start_operator(&kubeconfig, &[])?;
         let leader = until_another_leads(cluster, "")?;
         let new = start_operator(&kubeconfig, &[])?;
-        cluster.until_told(&["n1"])?;
+        cluster.until_configured(&["n1"])?;
         let asked = Instant::now();
         old.signal(Signal::TERM)?;
         assert!(old.wait()?.success(), "{}", old.log()?);

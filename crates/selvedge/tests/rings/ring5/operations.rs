@@ -63,7 +63,7 @@ fn health_is_shown_to_all_and_metrics_to_those_who_may_and_a_snapshot_compiles_i
         .expect("it compiles");
         cluster
             .roll_out(&["n1", "n2"])
-            .expect("both nodes are told");
+            .expect("both nodes have a config");
         assert_eq!(get(address, "/healthz", None)?, (200, "ok\n".to_owned()));
 
         // Metrics need a token that the API server knows, and the right to read them.
@@ -121,7 +121,9 @@ fn a_rollout_that_starts_and_fails_is_reported_as_events() -> anyhow::Result<()>
     without_operator(|cluster| {
         let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
         let _operator = start_operator(&kubeconfig, &[])?;
-        cluster.until_told(&["n1"]).expect("the canary is told");
+        cluster
+            .until_configured(&["n1"])
+            .expect("the canary has a config");
         let mut config = cluster.get("NodeNetworkConfig", "n1")?;
         let revision = text(&config, "/spec/revision").to_owned();
         config["status"] = json!({

@@ -14,7 +14,7 @@ use crate::data::text;
 #[test]
 fn nodes_are_told_one_after_another_and_an_old_answer_does_not_count() -> anyhow::Result<()> {
     with_cluster(|cluster| {
-        cluster.until_told(&["n1"])?;
+        cluster.until_configured(&["n1"])?;
         let one_only = || Ok(cluster.names("NodeNetworkConfig")? == ["n1"]);
         for_a_while("only n1 is told", one_only)?;
 
@@ -29,7 +29,7 @@ fn nodes_are_told_one_after_another_and_an_old_answer_does_not_count() -> anyhow
         cluster.answer("n1", "0000000000000000")?;
         for_a_while("an answer to another revision does not count", one_only)?;
         cluster.answer("n1", &first)?;
-        cluster.until_told(&["n1", "n2"])?;
+        cluster.until_configured(&["n1", "n2"])?;
         assert_eq!(cluster.revision("n2")?, first);
         cluster.until_condition(("Layer2Attachment", "billing"), ["Ready", "False", ""])?;
         cluster.answer("n2", &first)?;
@@ -164,10 +164,10 @@ fn a_problem_stays_with_its_object_and_what_worked_keeps_working() -> anyhow::Re
 }
 
 #[test]
-fn a_node_that_is_not_ready_is_told_all_the_same_and_its_heartbeats_cause_no_write()
--> anyhow::Result<()> {
+fn a_node_that_is_not_ready_gets_its_config_and_its_heartbeats_cause_no_write() -> anyhow::Result<()>
+{
     with_cluster(|cluster| {
-        cluster.until_told(&["n1"])?;
+        cluster.until_configured(&["n1"])?;
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}});
         let beat = |time: &str| -> anyhow::Result<()> {
             let mut node = cluster.server.get(&node)?.context("the node")?;
