@@ -1,7 +1,8 @@
 //! What objects last were, for those that something is wrong with now.
 //!
-//! Low-level objects, Underlays and Settings are as the last revision has them; intents, and what they refer to, as their status says. Where
-//! that is no longer well either, an intent keeps the objects that were generated from it.
+//! Low-level objects, Underlays and Settings are as the last revision has them; intents, what they refer to, and hand-written mirrors, which
+//! are in no revision, as their status says. Where that is no longer well either, an intent keeps the objects that were generated from it. A
+//! hand-written object that the last revision lacks is new: it is not in effect while something is wrong with it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -58,6 +59,8 @@ pub(crate) struct Sources<'a> {
 
 /// A kind of object whose last good spec is stored.
 pub(crate) trait LastGood: Resource + Registered {
+    /// Whether revisions have it. The last good spec of other kinds is in their status.
+    const IN_REVISIONS: bool;
     /// The spec of an object as it was last in effect.
     fn last(sources: Sources<'_>, key: &Key) -> Option<Arc<Self::Spec>>;
 }
@@ -82,6 +85,7 @@ macro_rules! last_good {
     (in revisions: $($of_revision:ident),+; in statuses: $($of_status:ident),+) => {
         $(
             impl LastGood for kinds::$of_revision {
+                const IN_REVISIONS: bool = true;
                 fn last(sources: Sources<'_>, key: &Key) -> Option<Arc<Self::Spec>> {
                     let last = <Self as InRevision>::last(sources.revision?, key)?;
                     let now = Self::objects(sources.snapshot).get(key);
@@ -105,6 +109,7 @@ macro_rules! last_good {
             }
 
             impl LastGood for kinds::$of_status {
+                const IN_REVISIONS: bool = false;
                 fn last(sources: Sources<'_>, key: &Key) -> Option<Arc<Self::Spec>> {
                     Self::in_effect(&*status::<Self>(sources.snapshot, key)?)
                 }
@@ -115,7 +120,8 @@ macro_rules! last_good {
 
 last_good! {
     in revisions: Layer2NetworkConfiguration, VrfRouteConfiguration, BgpPeering, Underlay, Settings;
-    in statuses: Vrf, Network, Destination, Layer2Attachment, Inbound, Outbound, BgpNeighbor, PodNetwork, Collector, TrafficMirror
+    in statuses: Vrf, Network, Destination, Layer2Attachment, Inbound, Outbound, BgpNeighbor, PodNetwork, Collector, TrafficMirror,
+        MirrorTarget, MirrorSelector
 }
 
 impl InRevision for kinds::Layer2NetworkConfiguration {
@@ -235,12 +241,18 @@ macro_rules! with_last_good {
                 type $type = kinds::TrafficMirror;
                 $do
             }
+            Kind::MirrorTarget => {
+                type $type = kinds::MirrorTarget;
+                $do
+            }
+            Kind::MirrorSelector => {
+                type $type = kinds::MirrorSelector;
+                $do
+            }
             Kind::Node
             | Kind::L3Vni
             | Kind::L2Vni
             | Kind::L3Passthrough
-            | Kind::MirrorTarget
-            | Kind::MirrorSelector
             | Kind::NetworkConfigRevision
             | Kind::NodeNetworkConfig
             | Kind::NodeNetworkStatus
@@ -293,6 +305,14 @@ fn edited_of<R: LastGood>(sources: Sources<'_>, edited: &mut BTreeSet<ObjectRef>
     };
     let keys = written.filter(is_other).map(|(key, _)| key);
     edited.extend(keys.map(|key| reference(R::KIND, key)));
+}
+
+/// Whether an object of a kind that revisions have was not in effect before: there is a last revision, which lacks it.
+pub(crate) fn is_new(sources: Sources<'_>, subject: &ObjectRef) -> bool {
+    sources.revision.is_some()
+        && with_last_good!(subject, Of => {
+            Of::IN_REVISIONS && <Of as LastGood>::last(sources, &subject.key).is_none()
+        })
 }
 
 /// Whether an object was last in effect with the spec that it has.

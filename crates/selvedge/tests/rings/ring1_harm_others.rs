@@ -3,7 +3,7 @@
 use crate::ring1_harm::{RUNNING, changes_nothing, edited, plan};
 
 /// What runs beside the objects of [`RUNNING`].
-const BESIDE: &str = r#"
+pub(crate) const BESIDE: &str = r#"
 ---
 apiVersion: network.t-caas.telekom.com/v1alpha1
 kind: Network
