@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::{
     memo::{Memo, Query, Registered},
+    names,
     snapshot::{Key, Kind, Object, ObjectRef, Resource, Snapshot, age, kinds},
     view::{View, reference},
 };
@@ -94,9 +95,9 @@ macro_rules! last_good {
                 }
             }
         )+
-        /// All objects that were last in effect with another spec.
+        /// All objects that were last in effect with another spec, and hand-written ones that were deleted.
         pub(crate) fn edited(sources: Sources<'_>) -> BTreeSet<ObjectRef> {
-            let mut edited = BTreeSet::new();
+            let mut edited = deleted(sources);
             $(edited_of::<kinds::$of_revision>(sources, &mut edited);)+
             $(edited_of::<kinds::$of_status>(sources, &mut edited);)+
             edited
@@ -296,6 +297,29 @@ impl Query for LastRevision {
     }
 }
 
+/// Whether an object that was last in effect is not there any more.
+pub(crate) fn is_deleted(sources: Sources<'_>, subject: &ObjectRef) -> bool {
+    let Snapshot { unread, .. } = sources.snapshot;
+    !sources.snapshot.has(subject) && !unread.contains_key(subject)
+}
+
+/// Hand-written low-level objects that the last revision has and that were deleted. Those that were generated went with their intent.
+fn deleted(sources: Sources<'_>) -> BTreeSet<ObjectRef> {
+    let Some(last) = sources.revision else {
+        return BTreeSet::new();
+    };
+    let named = |kind: Kind, names: &BTreeMap<String, usize>| {
+        let names = names.keys().filter(|name| !names::is_generated(name));
+        let named: Vec<ObjectRef> = names.map(|name| ObjectRef::named(kind, name)).collect();
+        named
+    };
+    let mut before = named(Kind::Layer2NetworkConfiguration, &last.layer2);
+    before.extend(named(Kind::VrfRouteConfiguration, &last.vrf));
+    before.extend(named(Kind::BgpPeering, &last.bgp));
+    before.retain(|subject| is_deleted(sources, subject));
+    before.into_iter().collect()
+}
+
 /// Adds the objects of a kind that authors wrote and that were last in effect with another spec.
 fn edited_of<R: LastGood>(sources: Sources<'_>, edited: &mut BTreeSet<ObjectRef>) {
     let objects = R::objects(sources.snapshot).iter();
@@ -375,7 +399,11 @@ fn as_it_was<R: LastGood>(
             ..object.clone()
         }),
         None => Some(Object {
-            meta: Arc::clone(&sources.snapshot.unread.get(subject)?.meta),
+            // Of one that was deleted nothing is known but its spec.
+            meta: match sources.snapshot.unread.get(subject) {
+                Some(partial) => Arc::clone(&partial.meta),
+                None => Arc::default(),
+            },
             spec,
             status: status::<R>(sources.snapshot, &subject.key),
         }),

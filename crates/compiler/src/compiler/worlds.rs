@@ -46,8 +46,10 @@ struct Restoration {
 struct Kept {
     /// Objects that are as they were last in effect.
     objects: BTreeSet<ObjectRef>,
-    /// Those of them whose edit would stop objects of other authors.
+    /// Those of them whose edit, or deletion, would stop objects of other authors.
     for_others: BTreeSet<ObjectRef>,
+    /// Objects that an object which was deleted stays for: they say what they would lack.
+    needing_deleted: BTreeSet<ObjectRef>,
     /// Intents that keep what they became last, and new hand-written objects that are not in effect, each with what is wrong with what it
     /// would become.
     waiting: BTreeMap<ObjectRef, Arc<Vec<Problem>>>,
@@ -200,6 +202,7 @@ impl Worlds {
         let with = |edits: &BTreeSet<ObjectRef>| Kept {
             objects: kept.objects.union(edits).cloned().collect(),
             for_others: edits.clone(),
+            needing_deleted: BTreeSet::new(),
             waiting: BTreeMap::new(),
         };
         let without_edits = |restored: &mut Option<Restoration>, edits: &BTreeSet<ObjectRef>| {
@@ -257,7 +260,8 @@ impl Restoration {
             }
         }
         // What is wrong with objects as they were is to be seen, not what is wrong with them now.
-        for subject in self.kept.objects.iter().chain(self.kept.waiting.keys()) {
+        let objects = self.kept.objects.iter().chain(&self.kept.needing_deleted);
+        for subject in objects.chain(self.kept.waiting.keys()) {
             if !kept.waiting.contains_key(subject) {
                 memo.set::<ProblemsNow>(subject, None);
             }
@@ -284,9 +288,21 @@ impl Restoration {
         self.kept = kept;
     }
 
-    /// Lets objects that are as they were carry the problems of what they are now, or say what they would break.
+    /// Lets objects that are as they were carry the problems of what they are now, or say what they would break. What one that was deleted
+    /// would break is said by the objects that it stays for.
     fn carry_problems(&mut self, as_written: &World, last: Sources<'_>, broken: &Victims) {
-        for subject in &self.kept.objects {
+        let is_deleted = |subject: &&ObjectRef| last_good::is_deleted(last, subject);
+        if self.kept.objects.iter().any(|subject| is_deleted(&subject)) {
+            self.kept.needing_deleted = broken.keys().cloned().collect();
+        }
+        for subject in &self.kept.needing_deleted {
+            let now = Now {
+                problems: as_written.memo.view().get::<ProblemsOf>(subject),
+                waits: false,
+            };
+            self.world.memo.set::<ProblemsNow>(subject, Some(now));
+        }
+        for subject in self.kept.objects.iter().filter(|one| !is_deleted(one)) {
             let mut problems = as_written.memo.view().get::<ProblemsOf>(subject);
             let stops_others = self.kept.for_others.contains(subject);
             if let Some((victim, problem)) = broken.iter().next().filter(|_| stops_others) {
@@ -351,6 +367,7 @@ impl World {
         Kept {
             objects,
             for_others: BTreeSet::new(),
+            needing_deleted: BTreeSet::new(),
             waiting,
         }
     }

@@ -1,8 +1,9 @@
-//! Ring 1: what new objects with a mistake, and edits of hand-written mirrors, cost in a running cluster, as a plan shows it: nothing.
+//! Ring 1: what new objects with a mistake, edits of hand-written mirrors, and deletions cost in a running cluster, as a plan shows it:
+//! nothing.
 
 use crate::{
     ring1_harm::{RUNNING, changes_nothing, edited, plan},
-    ring1_harm_others::BESIDE,
+    ring1_harm_others::{BESIDE, without},
 };
 
 /// Hand-written mirrors of a hand-written segment.
@@ -115,6 +116,42 @@ fn an_edit_of_a_hand_written_mirror_that_ends_in_an_error_changes_no_copy() -> a
             ),
         ],
     )
+}
+
+#[test]
+fn a_hand_written_object_that_is_deleted_stays_for_the_objects_that_need_it() -> anyhow::Result<()>
+{
+    let running = running();
+    let without_vrf = without(&running, "kind: VRFRouteConfiguration\nmetadata: {name: h}")?;
+    let without_segment = without(
+        &running,
+        "kind: Layer2NetworkConfiguration\nmetadata: {name: hl}",
+    )?;
+    for (new, said) in [
+        (
+            &without_vrf,
+            "Layer2NetworkConfiguration hl spec.vrf: VRF \"hand\" is not on node \"n1\"",
+        ),
+        (
+            &without_segment,
+            "MirrorSelector hand-copies spec.mirrorSource: Layer2NetworkConfiguration hl does not exist",
+        ),
+    ] {
+        let plan = plan(&running, new)?;
+        assert!(plan.contains(said), "{plan}");
+        assert_eq!(plan.matches("error:").count(), 1, "{plan}");
+        assert!(plan.ends_with("nothing changes on any node\n"), "{plan}");
+    }
+    // With what needs it, it goes.
+    let without_both = without(
+        &without(&without_vrf, "metadata: {name: hl}")?,
+        "metadata: {name: hand-copies}",
+    )?;
+    let plan = plan(&running, &without_both)?;
+    assert!(!plan.contains("error:"), "{plan}");
+    assert!(plan.contains("- VRF hand "), "{plan}");
+    assert!(plan.contains("- VLAN 170 "), "{plan}");
+    Ok(())
 }
 
 #[test]

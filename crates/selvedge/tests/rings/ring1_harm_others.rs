@@ -81,7 +81,7 @@ fn running() -> String {
 }
 
 /// The documents without the one that has this text.
-fn without(text: &str, part: &str) -> anyhow::Result<String> {
+pub(crate) fn without(text: &str, part: &str) -> anyhow::Result<String> {
     let documents: Vec<&str> = text.split("\n---\n").collect();
     let rest: Vec<&str> = documents
         .iter()
