@@ -11,7 +11,7 @@ use crate::{
     last_good::{self, LastRevision, Sources},
     lower::{
         intent::{self, Lower},
-        low_level::{StoredByOwner, is_low_level},
+        low_level::{self, StoredByOwner, is_low_level},
         merge,
     },
     memo::{Memo, Registered},
@@ -372,7 +372,7 @@ impl World {
         }
     }
 
-    /// Objects that run as they are and that something is wrong with all the same.
+    /// Objects that run as they are, or are as they last were, and that something is wrong with all the same.
     fn victims(&self, last: Sources<'_>, kept: &Kept) -> Victims {
         let view = self.memo.view();
         let is_harm = |problem: &&Problem| problem.kind.is_harm();
@@ -386,10 +386,22 @@ impl World {
             let problem = problems.iter().find(is_harm)?.clone();
             Some((subject.clone(), problem))
         });
-        let mut victims: Victims = found.chain(waiting).collect();
+        // That none of its nodes has the segment of a session is found last of all.
+        let written = low_level::hand_written(&view);
+        let peerings = written.iter().filter(|one| one.kind == Kind::BgpPeering);
+        let idle = peerings.filter_map(|subject| {
+            let problem = view
+                .get::<ProblemsOf>(subject)
+                .iter()
+                .find(is_harm)?
+                .clone();
+            Some((subject.clone(), problem))
+        });
+        let mut victims: Victims = found.chain(waiting).chain(idle).collect();
         victims.retain(|subject, _| {
-            last_good::is_as_it_was(last, subject)
-                && merge::generated(&view, subject.kind, &subject.key.name).is_none()
+            let is_as_it_was =
+                kept.objects.contains(subject) || last_good::is_as_it_was(last, subject);
+            is_as_it_was && merge::generated(&view, subject.kind, &subject.key.name).is_none()
         });
         victims
     }

@@ -55,7 +55,7 @@ fn running() -> String {
 
 /// A new low-level object of a kind with a spec.
 fn new_object(kind: &str, spec: &str) -> String {
-    let metadata = r#"{name: new, creationTimestamp: "2026-03-01T00:00:00Z"}"#;
+    let metadata = r#"{name: new, creationTimestamp: "2025-03-01T00:00:00Z"}"#;
     format!(
         "\n---\napiVersion: network.t-caas.telekom.com/v1alpha1\nkind: {kind}\nmetadata: {metadata}\nspec: {spec}\n"
     )
@@ -75,6 +75,17 @@ fn a_new_hand_written_object_that_ends_in_an_error_is_on_no_node() -> anyhow::Re
             "Layer2NetworkConfiguration",
             "{id: 171, vni: 1701, mtu: 1500, vrf: hand, anycastGateways: [10.84.0.1/24]}",
             "Layer2NetworkConfiguration new spec.vni: VNI 1701 is already used by Layer2NetworkConfiguration hl",
+        ),
+        // An object that is older than what runs, such as one from a backup, with the VNI of a VRF and of a segment.
+        (
+            "VRFRouteConfiguration",
+            r#"{vrf: tap, vni: 1700, routeTarget: "64500:1801", seq: 1, import: [], export: []}"#,
+            "VRFRouteConfiguration new spec.vrf: VNI 1700 is already used by VRFRouteConfiguration h",
+        ),
+        (
+            "VRFRouteConfiguration",
+            r#"{vrf: tap, vni: 1701, routeTarget: "64500:1801", seq: 1, import: [], export: []}"#,
+            "VRFRouteConfiguration new spec.vrf: VNI 1701 is already used by Layer2NetworkConfiguration hl",
         ),
         (
             "BGPPeering",
