@@ -120,7 +120,7 @@ fn left_in(snapshot: &Snapshot, vrf: &VrfName) -> BTreeSet<Prefix> {
         zone.is_none_or(|zone| zone != "none-selects-it")
     });
     let in_vrf = selected.filter(|one| {
-        let key = one.spec.vrf_ref.as_ref().map(|name| Key::named(name));
+        let key = one.spec.vrf_ref.as_ref().map(Key::named);
         let of = key.and_then(|key| snapshot.vrfs.get(&key));
         of.is_some_and(|of| of.spec.vrf == *vrf)
     });
