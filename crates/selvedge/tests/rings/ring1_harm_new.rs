@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Hand-written mirrors of a hand-written segment.
-const MIRRORS: &str = r#"
+const MIRRORS: &str = r"
 ---
 apiVersion: network.t-caas.telekom.com/v1alpha1
 kind: MirrorTarget
@@ -18,7 +18,7 @@ apiVersion: network.t-caas.telekom.com/v1alpha1
 kind: MirrorSelector
 metadata: {name: hand-copies}
 spec: {direction: ingress, mirrorSource: {kind: Layer2NetworkConfiguration, name: hl}, mirrorTarget: {kind: MirrorTarget, name: hand-target}}
-"#;
+";
 
 /// An attachment that never ran, since its VRF is a hand-written one, and an Inbound on its Network.
 const NEVER_RAN: &str = r#"
