@@ -1,7 +1,8 @@
 //! What objects last were, for those that something is wrong with now.
 //!
-//! Low-level objects, Underlays and Settings are as the last revision has them; intents, and what they refer to, as their status says. Where
-//! that is no longer well either, an intent keeps the objects that were generated from it.
+//! Low-level objects, Underlays and Settings are as the last revision has them; intents, what they refer to, and hand-written mirrors, which
+//! are in no revision, as their status says. Where that is no longer well either, an intent keeps the objects that were generated from it. A
+//! hand-written object that the last revision lacks is new: it is not in effect while something is wrong with it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,6 +22,7 @@ use serde_json::Value;
 
 use crate::{
     memo::{Memo, Query, Registered},
+    names,
     snapshot::{Key, Kind, Object, ObjectRef, Resource, Snapshot, age, kinds},
     view::{View, reference},
 };
@@ -58,6 +60,8 @@ pub(crate) struct Sources<'a> {
 
 /// A kind of object whose last good spec is stored.
 pub(crate) trait LastGood: Resource + Registered {
+    /// Whether revisions have it. The last good spec of other kinds is in their status.
+    const IN_REVISIONS: bool;
     /// The spec of an object as it was last in effect.
     fn last(sources: Sources<'_>, key: &Key) -> Option<Arc<Self::Spec>>;
 }
@@ -82,6 +86,7 @@ macro_rules! last_good {
     (in revisions: $($of_revision:ident),+; in statuses: $($of_status:ident),+) => {
         $(
             impl LastGood for kinds::$of_revision {
+                const IN_REVISIONS: bool = true;
                 fn last(sources: Sources<'_>, key: &Key) -> Option<Arc<Self::Spec>> {
                     let last = <Self as InRevision>::last(sources.revision?, key)?;
                     let now = Self::objects(sources.snapshot).get(key);
@@ -90,9 +95,9 @@ macro_rules! last_good {
                 }
             }
         )+
-        /// All objects that were last in effect with another spec.
+        /// All objects that were last in effect with another spec, and hand-written ones that were deleted.
         pub(crate) fn edited(sources: Sources<'_>) -> BTreeSet<ObjectRef> {
-            let mut edited = BTreeSet::new();
+            let mut edited = deleted(sources);
             $(edited_of::<kinds::$of_revision>(sources, &mut edited);)+
             $(edited_of::<kinds::$of_status>(sources, &mut edited);)+
             edited
@@ -105,6 +110,7 @@ macro_rules! last_good {
             }
 
             impl LastGood for kinds::$of_status {
+                const IN_REVISIONS: bool = false;
                 fn last(sources: Sources<'_>, key: &Key) -> Option<Arc<Self::Spec>> {
                     Self::in_effect(&*status::<Self>(sources.snapshot, key)?)
                 }
@@ -115,7 +121,8 @@ macro_rules! last_good {
 
 last_good! {
     in revisions: Layer2NetworkConfiguration, VrfRouteConfiguration, BgpPeering, Underlay, Settings;
-    in statuses: Vrf, Network, Destination, Layer2Attachment, Inbound, Outbound, BgpNeighbor, PodNetwork, Collector, TrafficMirror
+    in statuses: Vrf, Network, Destination, Layer2Attachment, Inbound, Outbound, BgpNeighbor, PodNetwork, Collector, TrafficMirror,
+        MirrorTarget, MirrorSelector
 }
 
 impl InRevision for kinds::Layer2NetworkConfiguration {
@@ -235,12 +242,18 @@ macro_rules! with_last_good {
                 type $type = kinds::TrafficMirror;
                 $do
             }
+            Kind::MirrorTarget => {
+                type $type = kinds::MirrorTarget;
+                $do
+            }
+            Kind::MirrorSelector => {
+                type $type = kinds::MirrorSelector;
+                $do
+            }
             Kind::Node
             | Kind::L3Vni
             | Kind::L2Vni
             | Kind::L3Passthrough
-            | Kind::MirrorTarget
-            | Kind::MirrorSelector
             | Kind::NetworkConfigRevision
             | Kind::NodeNetworkConfig
             | Kind::NodeNetworkStatus
@@ -284,6 +297,29 @@ impl Query for LastRevision {
     }
 }
 
+/// Whether an object that was last in effect is not there any more.
+pub(crate) fn is_deleted(sources: Sources<'_>, subject: &ObjectRef) -> bool {
+    let Snapshot { unread, .. } = sources.snapshot;
+    !sources.snapshot.has(subject) && !unread.contains_key(subject)
+}
+
+/// Hand-written low-level objects that the last revision has and that were deleted. Those that were generated went with their intent.
+fn deleted(sources: Sources<'_>) -> BTreeSet<ObjectRef> {
+    let Some(last) = sources.revision else {
+        return BTreeSet::new();
+    };
+    let named = |kind: Kind, names: &BTreeMap<String, usize>| {
+        let names = names.keys().filter(|name| !names::is_generated(name));
+        let named: Vec<ObjectRef> = names.map(|name| ObjectRef::named(kind, name)).collect();
+        named
+    };
+    let mut before = named(Kind::Layer2NetworkConfiguration, &last.layer2);
+    before.extend(named(Kind::VrfRouteConfiguration, &last.vrf));
+    before.extend(named(Kind::BgpPeering, &last.bgp));
+    before.retain(|subject| is_deleted(sources, subject));
+    before.into_iter().collect()
+}
+
 /// Adds the objects of a kind that authors wrote and that were last in effect with another spec.
 fn edited_of<R: LastGood>(sources: Sources<'_>, edited: &mut BTreeSet<ObjectRef>) {
     let objects = R::objects(sources.snapshot).iter();
@@ -293,6 +329,14 @@ fn edited_of<R: LastGood>(sources: Sources<'_>, edited: &mut BTreeSet<ObjectRef>
     };
     let keys = written.filter(is_other).map(|(key, _)| key);
     edited.extend(keys.map(|key| reference(R::KIND, key)));
+}
+
+/// Whether an object of a kind that revisions have was not in effect before: there is a last revision, which lacks it.
+pub(crate) fn is_new(sources: Sources<'_>, subject: &ObjectRef) -> bool {
+    sources.revision.is_some()
+        && with_last_good!(subject, Of => {
+            Of::IN_REVISIONS && <Of as LastGood>::last(sources, &subject.key).is_none()
+        })
 }
 
 /// Whether an object was last in effect with the spec that it has.
@@ -355,7 +399,11 @@ fn as_it_was<R: LastGood>(
             ..object.clone()
         }),
         None => Some(Object {
-            meta: Arc::clone(&sources.snapshot.unread.get(subject)?.meta),
+            // Of one that was deleted nothing is known but its spec.
+            meta: match sources.snapshot.unread.get(subject) {
+                Some(partial) => Arc::clone(&partial.meta),
+                None => Arc::default(),
+            },
             spec,
             status: status::<R>(sources.snapshot, &subject.key),
         }),

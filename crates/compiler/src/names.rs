@@ -6,6 +6,9 @@ use api::{
     value::{IfName, VlanId, Vni, VrfName},
 };
 use sha2::{Digest, Sha256};
+use strum::IntoEnumIterator as _;
+
+use crate::snapshot::Kind;
 
 /// How long a name of a Kubernetes object may be.
 const MAX_OBJECT_NAME: usize = 253;
@@ -119,6 +122,16 @@ pub fn generated(intent_kind: &str, intent: &str, scope: &str) -> String {
         "{}-{intent}-{scope}",
         intent_kind.to_ascii_lowercase()
     ))
+}
+
+/// Whether a low-level object has a name as intents give it.
+pub(crate) fn is_generated(name: &str) -> bool {
+    let mut kinds = Kind::iter().filter(|kind| kind.intent().is_some());
+    kinds.any(|kind| {
+        let kind = <&str>::from(kind).to_ascii_lowercase();
+        let rest = name.strip_prefix(&*kind);
+        rest.is_some_and(|rest| rest.starts_with('-'))
+    })
 }
 
 /// The name itself, or, where Kubernetes does not allow it, what it allows of it with a hash of the name.

@@ -244,7 +244,8 @@ impl Input for ProblemsNow {
 pub(crate) struct Now {
     /// What is wrong with what it is now.
     pub(crate) problems: Arc<Vec<Problem>>,
-    /// Whether it is an intent that keeps the objects which were generated from it. All others have the spec that they had.
+    /// Whether it is an intent that keeps the objects which were generated from it, or a new hand-written object that is not in effect. All
+    /// others have the spec that they had.
     pub(crate) waits: bool,
 }
 
@@ -268,7 +269,7 @@ impl Part for WaitsPart {
     }
 }
 
-/// Whether any intent keeps the objects that were generated from it.
+/// Whether any intent keeps the objects that were generated from it, or any hand-written object is not in effect.
 pub(crate) struct AnyWaits;
 impl Query for AnyWaits {
     type Key = ();
@@ -280,7 +281,7 @@ impl Query for AnyWaits {
     }
 }
 
-/// Whether an intent keeps the objects that were generated from it.
+/// Whether an intent keeps the objects that were generated from it, or a hand-written object is not in effect.
 pub(crate) fn waits(view: &View<'_>, subject: &ObjectRef) -> bool {
     view.get::<AnyWaits>(&()) && view.part::<WaitsPart>(subject) == Some(true)
 }

@@ -1,5 +1,7 @@
 //! `MirrorSelector`: which traffic is copied into a tunnel.
 
+use std::sync::Arc;
+
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,6 +69,15 @@ pub struct MirrorSelectorStatus {
     /// On how many nodes the mirror is in effect.
     #[serde(default)]
     pub active_nodes: u32,
+    /// The spec in effect of an object that no intent owns. It differs from `spec` while something is wrong with the object: what was in
+    /// effect before stays.
+    #[serde(
+        default,
+        deserialize_with = "crate::schema::if_readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::schema::Kept>")]
+    pub in_effect: Option<Arc<MirrorSelectorSpec>>,
     /// What holds for the object now: `Resolved` (target and source are known) and `Applied` (in effect on all matching nodes).
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,

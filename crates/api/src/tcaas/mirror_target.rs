@@ -1,6 +1,6 @@
 //! `MirrorTarget`: a GRE tunnel for mirrored traffic.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -72,6 +72,15 @@ pub struct MirrorTargetStatus {
     /// On how many nodes the tunnel is up.
     #[serde(default)]
     pub active_nodes: u32,
+    /// The spec in effect of an object that no intent owns. It differs from `spec` while something is wrong with the object: what was in
+    /// effect before stays.
+    #[serde(
+        default,
+        deserialize_with = "crate::schema::if_readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::schema::Kept>")]
+    pub in_effect: Option<Arc<MirrorTargetSpec>>,
     /// What holds for the object now.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,

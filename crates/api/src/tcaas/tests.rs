@@ -384,17 +384,17 @@ fn bgp_peering_is_full() {
 
 #[test]
 fn mirror_target_is_full() {
-    full::<MirrorTarget>(&[json!({
+    full::<MirrorTarget>(&in_effect(vec![json!({
         "spec": {
             "type": "l2gre", "destinationIP": "10.250.0.100", "key": 1001, "destinationVrf": "mirror", "sourceLoopback": "lo.mir",
         },
         "status": {"observedGeneration": 3, "activeSelectors": 1, "activeNodes": 2, "conditions": conditions()},
-    })]);
+    })]));
 }
 
 #[test]
 fn mirror_selector_is_full() {
-    full::<MirrorSelector>(&[json!({
+    full::<MirrorSelector>(&in_effect(vec![json!({
         "spec": {
             "trafficMatch": {
                 "srcPrefix": "10.100.0.0/16", "dstPrefix": "10.0.0.0/8", "protocol": "udp", "srcPort": 53, "dstPort": 53,
@@ -404,7 +404,7 @@ fn mirror_selector_is_full() {
             "direction": "egress",
         },
         "status": {"observedGeneration": 3, "activeNodes": 2, "conditions": conditions()},
-    })]);
+    })]));
 }
 
 #[test]

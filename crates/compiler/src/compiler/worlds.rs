@@ -12,7 +12,7 @@ use crate::{
     last_good::{self, LastRevision, Sources},
     lower::{
         intent::{self, Lower},
-        low_level::StoredByOwner,
+        low_level::{self, StoredByOwner, is_low_level},
         merge,
     },
     memo::{Memo, Registered},
@@ -48,13 +48,18 @@ struct Restoration {
 struct Kept {
     /// Objects that are as they were last in effect.
     objects: BTreeSet<ObjectRef>,
-    /// Intents that keep what they became last, each with what is wrong with what it would become.
-    intents: BTreeMap<ObjectRef, Arc<Vec<Problem>>>,
+    /// Those of them whose edit, or deletion, would stop objects of other authors.
+    for_others: BTreeSet<ObjectRef>,
+    /// Objects that an object which was deleted stays for: they say what they would lack.
+    needing_deleted: BTreeSet<ObjectRef>,
+    /// Intents that keep what they became last, and new hand-written objects that are not in effect, each with what is wrong with what it
+    /// would become.
+    waiting: BTreeMap<ObjectRef, Arc<Vec<Problem>>>,
 }
 
 impl Kept {
     fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.intents.is_empty()
+        self.objects.is_empty() && self.waiting.is_empty()
     }
 }
 
@@ -165,7 +170,7 @@ impl Worlds {
             });
             now.keep(&self.changed, last, kept.clone());
             // What was not well either stays as its author wants it. What its document says is wrong with it is so as it is now. An edit that
-            // ends in what nodes lack, and in no mistake, is taken back only if nodes lacked nothing before.
+            // ends in what nodes lack, and in no mistake, is taken back only if nodes lacked nothing before, or if it stops others.
             let is_document = |problem: &Problem| last.snapshot.unreadable.contains(problem);
             let still_wrong = now
                 .world
@@ -173,27 +178,28 @@ impl Worlds {
             let still_lacking = now
                 .world
                 .broken(|problem| problem.severity() == Severity::Error && !is_document(problem));
-            let is_well = |subject: &ObjectRef| {
-                let still = if mistaken.contains(subject) {
+            let is_well = |subject: &&ObjectRef| {
+                let still = if mistaken.contains(subject) || kept.for_others.contains(subject) {
                     &still_wrong
                 } else {
                     &still_lacking
                 };
-                !still.contains(subject)
+                !still.contains(*subject)
             };
-            if !kept.objects.iter().all(is_well) {
-                kept.objects.retain(is_well);
+            let well: BTreeSet<ObjectRef> = kept.objects.iter().filter(is_well).cloned().collect();
+            if well != kept.objects {
+                kept.objects = well;
                 if kept.is_empty() {
-                    kept.intents = self.as_written.must_wait();
+                    kept.waiting = self.as_written.must_wait(last);
                 }
                 continue;
             }
             // What cannot stand beside what is kept waits as well.
-            let waiting = now.world.must_wait();
+            let waiting = now.world.must_wait(last);
             if waiting.is_empty() {
                 break;
             }
-            kept.intents.extend(waiting);
+            kept.waiting.extend(waiting);
         }
         kept
     }
@@ -209,7 +215,9 @@ impl Worlds {
     ) -> Option<Kept> {
         let with = |edits: &BTreeSet<ObjectRef>| Kept {
             objects: kept.objects.union(edits).cloned().collect(),
-            intents: BTreeMap::new(),
+            for_others: edits.clone(),
+            needing_deleted: BTreeSet::new(),
+            waiting: BTreeMap::new(),
         };
         let without_edits = |restored: &mut Option<Restoration>, edits: &BTreeSet<ObjectRef>| {
             let settled = self.settle(restored, last, with(edits));
@@ -266,8 +274,9 @@ impl Restoration {
             }
         }
         // What is wrong with objects as they were is to be seen, not what is wrong with them now.
-        for subject in self.kept.objects.iter().chain(self.kept.intents.keys()) {
-            if !kept.intents.contains_key(subject) {
+        let objects = self.kept.objects.iter().chain(&self.kept.needing_deleted);
+        for subject in objects.chain(self.kept.waiting.keys()) {
+            if !kept.waiting.contains_key(subject) {
                 memo.set::<ProblemsNow>(subject, None);
             }
         }
@@ -275,7 +284,7 @@ impl Restoration {
             set_unreadable(memo, snapshot, subject);
             last_good::set(memo, last, subject);
         }
-        for (subject, problems) in &kept.intents {
+        for (subject, problems) in &kept.waiting {
             let now = Now {
                 problems: Arc::clone(problems),
                 waits: true,
@@ -293,12 +302,24 @@ impl Restoration {
         self.kept = kept;
     }
 
-    /// Lets objects that are as they were carry the problems of what they are now, or say what they would break.
+    /// Lets objects that are as they were carry the problems of what they are now, or say what they would break. What one that was deleted
+    /// would break is said by the objects that it stays for.
     fn carry_problems(&mut self, as_written: &World, last: Sources<'_>, broken: &Victims) {
-        for subject in &self.kept.objects {
+        let is_deleted = |subject: &&ObjectRef| last_good::is_deleted(last, subject);
+        if self.kept.objects.iter().any(|subject| is_deleted(&subject)) {
+            self.kept.needing_deleted = broken.keys().cloned().collect();
+        }
+        for subject in &self.kept.needing_deleted {
+            let now = Now {
+                problems: as_written.memo.view().get::<ProblemsOf>(subject),
+                waits: false,
+            };
+            self.world.memo.set::<ProblemsNow>(subject, Some(now));
+        }
+        for subject in self.kept.objects.iter().filter(|one| !is_deleted(one)) {
             let mut problems = as_written.memo.view().get::<ProblemsOf>(subject);
-            let is_wrong = problems.iter().any(|one| one.severity() == Severity::Error);
-            if let Some((victim, problem)) = broken.iter().next().filter(|_| !is_wrong) {
+            let stops_others = self.kept.for_others.contains(subject);
+            if let Some((victim, problem)) = broken.iter().next().filter(|_| stops_others) {
                 let kind = problem::Kind::BreaksAnother {
                     victim: Box::new(victim.clone()),
                     others: broken.len() - 1,
@@ -309,7 +330,7 @@ impl Restoration {
             }
             let now = Now {
                 problems,
-                waits: self.kept.intents.contains_key(subject),
+                waits: self.kept.waiting.contains_key(subject),
             };
             self.world.memo.set::<ProblemsNow>(subject, Some(now));
         }
@@ -352,15 +373,20 @@ impl World {
             .broken(|problem| problem.kind.is_mistake() || problem.severity() == Severity::Error);
         let objects = last_good::otherwise(last, &broken);
         // Beside objects that are as they were, intents may be well that are not beside what those are now.
-        let intents = if objects.is_empty() {
-            self.must_wait()
+        let waiting = if objects.is_empty() {
+            self.must_wait(last)
         } else {
             BTreeMap::new()
         };
-        Kept { objects, intents }
+        Kept {
+            objects,
+            for_others: BTreeSet::new(),
+            needing_deleted: BTreeSet::new(),
+            waiting,
+        }
     }
 
-    /// Objects that run as they are and that something is wrong with all the same.
+    /// Objects that run as they are, or are as they last were, and that something is wrong with all the same.
     fn victims(&self, last: Sources<'_>, kept: &Kept) -> Victims {
         let view = self.memo.view();
         let is_harm = |problem: &&Problem| problem.kind.is_harm();
@@ -370,14 +396,26 @@ impl World {
             let problem = problems.iter().filter(is_harm).min()?.clone();
             Some((subject.clone(), problem))
         });
-        let waiting = kept.intents.iter().filter_map(|(subject, problems)| {
+        let waiting = kept.waiting.iter().filter_map(|(subject, problems)| {
             let problem = problems.iter().find(is_harm)?.clone();
             Some((subject.clone(), problem))
         });
-        let mut victims: Victims = found.chain(waiting).collect();
+        // That none of its nodes has the segment of a session is found last of all.
+        let written = low_level::hand_written(&view);
+        let peerings = written.iter().filter(|one| one.kind == Kind::BgpPeering);
+        let idle = peerings.filter_map(|subject| {
+            let problem = view
+                .get::<ProblemsOf>(subject)
+                .iter()
+                .find(is_harm)?
+                .clone();
+            Some((subject.clone(), problem))
+        });
+        let mut victims: Victims = found.chain(waiting).chain(idle).collect();
         victims.retain(|subject, _| {
-            last_good::is_as_it_was(last, subject)
-                && merge::generated(&view, subject.kind, &subject.key.name).is_none()
+            let is_as_it_was =
+                kept.objects.contains(subject) || last_good::is_as_it_was(last, subject);
+            is_as_it_was && merge::generated(&view, subject.kind, &subject.key.name).is_none()
         });
         victims
     }
@@ -394,22 +432,29 @@ impl World {
         broken.cloned().collect()
     }
 
-    /// Intents that must wait, each with why: they would become something, and something is wrong with that. Those that yield to others
-    /// come first, then those that lose to one which stands: what they let go of may be what others lack. One that runs and was edited waits
-    /// before one that is new.
-    fn must_wait(&self) -> BTreeMap<ObjectRef, Arc<Vec<Problem>>> {
+    /// Intents and new hand-written objects that must wait, each with why: they would become something, and something is wrong with that.
+    /// Those that yield to others come first, then those that lose to one which stands: what they let go of may be what others lack. One
+    /// that runs and was edited waits before one that is new.
+    fn must_wait(&self, last: Sources<'_>) -> BTreeMap<ObjectRef, Arc<Vec<Problem>>> {
         let view = self.memo.view();
         let subjects = view.all_keys::<Problems>();
-        let intents = subjects.iter();
-        let intents = intents.filter(|subject| subject.kind.intent().is_some());
         let (mut yielding, mut wrong) = (BTreeMap::new(), BTreeMap::new());
-        for subject in intents {
+        for subject in subjects.iter() {
+            let is_written = is_low_level(subject.kind);
+            if !is_written && subject.kind.intent().is_none() {
+                continue;
+            }
             let problems = view.get::<ProblemsOf>(subject);
             let is_wrong = problems.iter().any(|problem| problem.kind.is_mistake());
             if !is_wrong || problems::waits(&view, subject) {
                 continue;
             }
-            if view.get::<merge::Merged>(subject).is_held_back {
+            if is_written {
+                let is_in_effect = merge::in_effect(&view, subject).is_some();
+                if is_in_effect && last_good::is_new(last, subject) {
+                    wrong.insert(subject.clone(), problems);
+                }
+            } else if view.get::<merge::Merged>(subject).is_held_back {
                 if view.get::<Lower>(subject).lowered.is_some() {
                     yielding.insert(subject.clone(), problems);
                 }

@@ -19,6 +19,7 @@ use crate::{
     fingerprint::{self, Digest},
     memo::{Index, Query, Registered},
     problem::{self, Problem},
+    problems,
     snapshot::{Key, Kind, Meta, ObjectRef, Resource, kinds},
     view::{AllUnread, View},
 };
@@ -361,7 +362,7 @@ pub(super) fn are_any_hand_written(view: &View<'_>) -> bool {
 }
 
 /// A low-level object that a person wrote, if nothing is wrong with it by itself: a broken node selector would select nothing without
-/// a word.
+/// a word. One that is new and ends in an error waits as a whole.
 pub(crate) struct HandWritten;
 impl Query for HandWritten {
     type Key = ObjectRef;
@@ -369,7 +370,8 @@ impl Query for HandWritten {
     fn compute(view: &View<'_>, subject: &ObjectRef) -> Option<LowLevelObject> {
         let object = stored(view, subject, subject)?;
         let is_own = view.meta_of(subject)?.owner.is_none();
-        (is_own && faults(subject, &object).is_empty()).then_some(object)
+        let is_well = is_own && faults(subject, &object).is_empty();
+        (is_well && !problems::waits(view, subject)).then_some(object)
     }
 }
 

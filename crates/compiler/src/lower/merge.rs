@@ -159,10 +159,10 @@ impl Query for Merged {
         };
         let lowered = outcome.lowered.as_ref();
         let lowered = lowered.filter(|_| !problems::waits(view, subject));
-        merged.is_held_back = lowered.is_none();
         if lowered.is_some_and(|lowered| merged.take_in(view, subject, &meta, lowered)) {
             return Arc::new(merged);
         }
+        merged.is_held_back = true;
         merged.keep(view, subject, &meta);
         Arc::new(merged)
     }

@@ -14,7 +14,9 @@ use api::{
     value::{IfName, VlanId, Vni, VrfName},
 };
 
-pub(crate) use self::running::{RunningRules, RunningTunnels, challengers, running, runs_tunnel};
+pub(crate) use self::running::{
+    RunningRules, RunningTunnels, challengers, last_of, running, runs_tunnel,
+};
 use super::{
     intent,
     low_level::{self, HandWritten, LowLevelObject, LowLevelSpec},

@@ -23,11 +23,15 @@ use super::{
     selection::{Facet, Facets, Selected},
 };
 use crate::{
-    lower::{LowLevel, merge, scope::running},
+    last_good::InRevision,
+    lower::{
+        LowLevel, merge,
+        scope::{last_of, running},
+    },
     memo::{Index, Query},
     names,
     problem::{self, Problem},
-    snapshot::{IntentKind, Kind, ObjectRef, kinds},
+    snapshot::{IntentKind, Key, Kind, ObjectRef, kinds},
     view::View,
 };
 
@@ -230,15 +234,17 @@ fn segment_with(view: &View<'_>, vrf: &str, vni: Vni) -> Option<ObjectRef> {
     }
     let users = view.who::<StoredByVni>(&vni);
     let segments = users.iter().filter(|(_, vrf)| vrf.is_none());
-    let mut wanted =
-        segments.filter_map(|(one, _)| merge::generated(view, one.kind, &one.key.name));
+    let mut wanted = segments.filter_map(|(one, _)| {
+        let written = || merge::in_effect(view, one);
+        merge::generated(view, one.kind, &one.key.name).or_else(written)
+    });
     wanted.find_map(|one| {
         let segment = one.layer2()?;
         (segment.spec.vni == Some(vni)).then(|| segment.source.clone())
     })
 }
 
-/// Stored low-level objects by the VNI that they have, each with its VRF; nothing for a segment.
+/// Low-level objects by the VNI that they run, each with its VRF; nothing for a segment.
 pub(crate) struct StoredByVni;
 impl Index for StoredByVni {
     type Source = ObjectRef;
@@ -250,20 +256,24 @@ impl Index for StoredByVni {
         sources
     }
     fn entries(view: &View<'_>, subject: &ObjectRef) -> Vec<(Vni, Self::Item)> {
-        // An object that a person wrote runs as the last revision has it.
-        let meta = view.meta_of(subject);
-        if meta.is_none_or(|meta| meta.owner.is_none()) {
-            return Vec::new();
-        }
         let entry = if subject.kind == Kind::VrfRouteConfiguration {
-            let spec = view.spec::<kinds::VrfRouteConfiguration>(&subject.key);
+            let spec = stored_or_last::<kinds::VrfRouteConfiguration>(view, &subject.key);
             spec.and_then(|spec| Some((spec.vni?, (subject.clone(), Some(spec.vrf.clone())))))
         } else {
-            let spec = view.spec::<kinds::Layer2NetworkConfiguration>(&subject.key);
+            let spec = stored_or_last::<kinds::Layer2NetworkConfiguration>(view, &subject.key);
             spec.and_then(|spec| Some((spec.vni?, (subject.clone(), None))))
         };
         entry.into_iter().collect()
     }
+}
+
+/// A low-level object as it runs: a generated one as it is stored, one that a person wrote as the last revision has it.
+fn stored_or_last<R: InRevision>(view: &View<'_>, key: &Key) -> Option<Arc<R::Spec>> {
+    let is_written = view.meta::<R>(key)?.owner.is_none();
+    if is_written {
+        return last_of::<R>(view, &key.name).map(Arc::new);
+    }
+    view.spec::<R>(key)
 }
 
 /// The names of all VRFs that objects are for.

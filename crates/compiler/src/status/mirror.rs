@@ -187,6 +187,7 @@ pub(super) fn target(view: &View<'_>, subject: &Subject<'_>) -> Option<MirrorTar
         observed_generation: subject.meta.generation,
         active_selectors: count(selectors),
         active_nodes: nodes.active(),
+        in_effect: own(subject, || in_effect::<kinds::MirrorTarget>(view, subject)),
         conditions: tunnel_conditions(view, &source, subject.meta, &nodes),
     })
 }
@@ -229,8 +230,17 @@ pub(super) fn selector(view: &View<'_>, subject: &Subject<'_>) -> Option<MirrorS
     Some(MirrorSelectorStatus {
         observed_generation: subject.meta.generation,
         active_nodes: nodes.active(),
+        in_effect: own(subject, || {
+            in_effect::<kinds::MirrorSelector>(view, subject)
+        }),
         conditions: rule_conditions(view, &source, target.as_ref(), subject.meta, &nodes, words),
     })
+}
+
+/// The spec in effect of an object that is not generated: the last good state of a generated one is that of its intent.
+fn own<S>(subject: &Subject<'_>, in_effect: impl FnOnce() -> Option<S>) -> Option<S> {
+    let is_own = subject.meta.owner.is_none();
+    is_own.then(in_effect).flatten()
 }
 
 /// Conditions of a tunnel: it is ready when it is up on every node from which something is mirrored.

@@ -52,7 +52,7 @@ impl Cluster {
         }
     }
 
-    fn remove(&mut self, subject: &ObjectRef) {
+    pub(super) fn remove(&mut self, subject: &ObjectRef) {
         self.compiler.remove(subject);
         self.documents.remove(subject);
     }

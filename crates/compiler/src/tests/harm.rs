@@ -1,9 +1,13 @@
 //! Ring 2: what a mistake may cost in a running cluster: nothing.
 
+use api::{
+    tcaas::VrfRouteConfigurationSpec,
+    value::{Prefix, VrfName},
+};
 use worlds::{edit, edited, varied};
 
 use super::{changes::Cluster, *};
-use crate::last_good::is_stored;
+use crate::{last_good::is_stored, snapshot::Key};
 
 /// The cluster of these objects, in which everything is published and nothing is left to write.
 fn running(world: &[Value]) -> Cluster {
@@ -53,7 +57,7 @@ proptest! {
     }
 
     /// What runs goes on: whatever an object that was well is edited into, no other object that was well is stopped by it. Nothing is said
-    /// of Destinations that are no longer selected, which are withdrawn on purpose, and of hand-written mirrors, which are in no revision.
+    /// of Destinations that are no longer selected, which are withdrawn on purpose.
     #[test]
     fn an_edit_stops_no_object_of_another_author(world in varied(), other in varied(), edit in edit()) {
         let mut cluster = running(&world);
@@ -73,6 +77,54 @@ proptest! {
             prop_assert!(!is_harmed, "{} stopped {}; it is {}", subject, problem, new_spec);
         }
     }
+
+    /// Revocation is no mistake: what came from a Destination that is deleted, or that nothing selects any more, is in no routing of an
+    /// intent that was well.
+    #[test]
+    fn a_destination_that_is_taken_away_is_withdrawn(world in varied(), which in any::<prop::sample::Index>(), is_deleted in any::<bool>()) {
+        let mut cluster = running(&world);
+        let written = world.iter().filter_map(|one| cluster.document_like(one));
+        let destinations: Vec<Value> = written.filter(|one| one["kind"] == "Destination").collect();
+        if destinations.is_empty() {
+            return Ok(());
+        }
+        let mut destination = which.get(&destinations).clone();
+        let subjects: Vec<ObjectRef> = cluster.compiler.compile().1.intents.keys().cloned().collect();
+        let well: BTreeSet<ObjectRef> = subjects.into_iter().filter(|one| cluster.mistakes(one).is_empty()).collect();
+        if is_deleted {
+            let name = destination["metadata"]["name"].as_str().expect("a name");
+            cluster.remove(&ObjectRef::named(Kind::Destination, name));
+        } else {
+            destination["metadata"]["labels"] = json!({"zone": "none-selects-it"});
+            cluster.put(&destination);
+        }
+        let (snapshot, compilation) = cluster.compiler.compile();
+        for (_, routing) in compilation.objects.of::<VrfRouteConfigurationSpec>() {
+            let mut left = left_in(snapshot, &routing.spec.vrf);
+            // What is behind its workloads is its own.
+            let terms = lower::intent::terms(snapshot, &routing.source);
+            let own = terms.iter().flat_map(|terms| terms.routes);
+            left.extend(own.flat_map(|route| route.prefixes.clone()));
+            for item in routing.spec.import.iter().filter(|_| well.contains(&routing.source)) {
+                prop_assert!(left.contains(&item.cidr), "{} still imports {}", routing.source, item.cidr);
+            }
+        }
+    }
+}
+
+/// The prefixes of all Destinations in a VRF that something may select.
+fn left_in(snapshot: &Snapshot, vrf: &VrfName) -> BTreeSet<Prefix> {
+    let destinations = snapshot.destinations.values();
+    let selected = destinations.filter(|one| {
+        let zone = one.meta.labels.get("zone");
+        zone.is_none_or(|zone| zone != "none-selects-it")
+    });
+    let in_vrf = selected.filter(|one| {
+        let key = one.spec.vrf_ref.as_ref().map(Key::named);
+        let of = key.and_then(|key| snapshot.vrfs.get(&key));
+        of.is_some_and(|of| of.spec.vrf == *vrf)
+    });
+    in_vrf.flat_map(|one| one.spec.prefixes.clone()).collect()
 }
 
 /// The objects that something keeps from running, each with what it is.

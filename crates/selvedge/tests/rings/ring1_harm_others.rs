@@ -3,7 +3,7 @@
 use crate::ring1_harm::{RUNNING, changes_nothing, edited, plan};
 
 /// What runs beside the objects of [`RUNNING`].
-const BESIDE: &str = r#"
+pub(crate) const BESIDE: &str = r#"
 ---
 apiVersion: network.t-caas.telekom.com/v1alpha1
 kind: Network
@@ -81,7 +81,7 @@ fn running() -> String {
 }
 
 /// The documents without the one that has this text.
-fn without(text: &str, part: &str) -> anyhow::Result<String> {
+pub(crate) fn without(text: &str, part: &str) -> anyhow::Result<String> {
     let documents: Vec<&str> = text.split("\n---\n").collect();
     let rest: Vec<&str> = documents
         .iter()

@@ -165,7 +165,7 @@ where
 }
 
 /// A hand-written object as the last revision has it.
-fn last_of<R: InRevision>(view: &View<'_>, name: &str) -> Option<R::Spec> {
+pub(crate) fn last_of<R: InRevision>(view: &View<'_>, name: &str) -> Option<R::Spec> {
     let last = view.get::<LastRevision>(&())?;
     R::last(&last, &Key::named(name))
 }
