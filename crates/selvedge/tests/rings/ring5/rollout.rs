@@ -42,7 +42,7 @@ fn until_status(cluster: &Cluster<'_>, code: i32, wanted: &[&str]) -> anyhow::Re
 #[test]
 fn people_see_pause_resume_and_approve_a_rollout_from_the_command_line() -> anyhow::Result<()> {
     with_cluster(|cluster| {
-        cluster.until_told(&["n1"])?;
+        cluster.until_configured(&["n1"])?;
         let wanted = [
             "Progressing, wave: canary",
             "0 of 2 nodes",
@@ -62,7 +62,7 @@ fn people_see_pause_resume_and_approve_a_rollout_from_the_command_line() -> anyh
         assert_eq!(cluster.names("NodeNetworkConfig")?, ["n1"]);
         let (code, text) = rollout(cluster, &["resume"])?;
         assert_eq!(code, Some(0), "{text}");
-        cluster.until_told(&["n1", "n2"])?;
+        cluster.until_configured(&["n1", "n2"])?;
         cluster.answer("n2", &cluster.revision("n2")?)?;
         let (code, text) = rollout(cluster, &["status", "--watch"])?;
         assert_eq!(code, Some(0), "{text}");
