@@ -80,7 +80,7 @@ pub(super) fn with_cluster(
     with_server(|server| {
         let cluster = Cluster { server };
         server.apply(WORLD)?;
-        let _operator = start_operator(&server.plane.kubeconfig("admin")?, &[])?;
+        let _operator = start_operator(server.operator_kubeconfig(), &[])?;
         // Not handed on as an error: the operator shows its log where a test panics.
         test(&cluster).expect("the operator does what it should");
         Ok(())

@@ -65,8 +65,8 @@ fn a_refused_object_holds_up_no_other_and_its_intent_says_why() -> anyhow::Resul
         eventually("the policy is in force", || {
             Ok(refuses(cluster)?.then_some(()))
         })?;
-        let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
-        let operator = start_operator(&kubeconfig, &[])?;
+        let kubeconfig = cluster.server.operator_kubeconfig();
+        let operator = start_operator(kubeconfig, &[])?;
         let check = || -> anyhow::Result<()> {
             cluster.server.apply(SENSORS)?;
             cluster.server.apply(SENSORS_NET)?;
@@ -182,7 +182,7 @@ fn watches_that_break_are_trusted_again_without_an_event() -> anyhow::Result<()>
 #[test]
 fn an_operator_restarted_in_the_middle_of_a_rollout_goes_on_with_it() -> anyhow::Result<()> {
     without_operator(|cluster| {
-        let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
+        let kubeconfig = cluster.server.operator_kubeconfig();
         let quick = [
             "--lease-duration",
             "3s",
@@ -191,11 +191,11 @@ fn an_operator_restarted_in_the_middle_of_a_rollout_goes_on_with_it() -> anyhow:
             "--retry-period",
             "1s",
         ];
-        let operator = start_operator(&kubeconfig, &quick)?;
+        let operator = start_operator(kubeconfig, &quick)?;
         cluster.until_configured(&["n1"])?;
         let config = cluster.get("NodeNetworkConfig", "n1")?;
         operator.signal(Signal::KILL)?;
-        let _restarted = start_operator(&kubeconfig, &quick)?;
+        let _restarted = start_operator(kubeconfig, &quick)?;
         let version = |config: &Value| text(config, "/metadata/resourceVersion").to_owned();
         for_a_while("n1 keeps its config, and n2 waits", || {
             let now = cluster.get("NodeNetworkConfig", "n1")?;
@@ -224,8 +224,8 @@ fn a_definition_that_is_older_than_the_operator_is_named_and_harms_only_its_kind
             |arguments: &[&str], stdin: &str| cluster.server.plane.kubectl(arguments, stdin);
         let older = json!([{"op": "remove", "path": FIELD}]).to_string();
         kubectl(&["patch", "crd", NAME, "--type=json", "-p", &older], "")?;
-        let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
-        let operator = start_operator(&kubeconfig, &[])?;
+        let kubeconfig = cluster.server.operator_kubeconfig();
+        let operator = start_operator(kubeconfig, &[])?;
         let check = || -> anyhow::Result<()> {
             eventually("the operator names the field", || {
                 let log = operator.log()?;
@@ -261,8 +261,8 @@ fn a_definition_that_is_older_than_the_operator_is_named_and_harms_only_its_kind
 fn a_definition_that_is_deleted_and_created_again_changes_no_node() -> anyhow::Result<()> {
     const NAME: &str = "destinations.network.t-caas.telekom.com";
     without_operator(|cluster| {
-        let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
-        let operator = start_operator(&kubeconfig, &[])?;
+        let kubeconfig = cluster.server.operator_kubeconfig();
+        let operator = start_operator(kubeconfig, &[])?;
         cluster
             .roll_out(&["n1", "n2"])
             .expect("both nodes have a config");

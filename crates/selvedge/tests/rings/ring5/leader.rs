@@ -166,10 +166,10 @@ fn a_leader_that_is_killed_is_followed_within_the_lease_time_and_nothing_is_writ
 #[test]
 fn an_operator_that_ends_gives_the_lease_back() -> anyhow::Result<()> {
     without_operator(|cluster| {
-        let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
-        let mut old = start_operator(&kubeconfig, &[])?;
+        let kubeconfig = cluster.server.operator_kubeconfig();
+        let mut old = start_operator(kubeconfig, &[])?;
         let leader = until_another_leads(cluster, "")?;
-        let new = start_operator(&kubeconfig, &[])?;
+        let new = start_operator(kubeconfig, &[])?;
         cluster.until_configured(&["n1"])?;
         let asked = Instant::now();
         old.signal(Signal::TERM)?;

@@ -53,9 +53,9 @@ fn health_is_shown_to_all_and_metrics_to_those_who_may_and_a_snapshot_compiles_i
 -> anyhow::Result<()> {
     without_operator(|cluster| {
         let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
-        let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
+        let kubeconfig = cluster.server.operator_kubeconfig();
         let flags = ["--listen", &address.to_string()];
-        let _operator = start_operator(&kubeconfig, &flags)?;
+        let _operator = start_operator(kubeconfig, &flags)?;
         eventually("the operator is ready", || {
             let ready = get(address, "/readyz", None);
             Ok(ready.is_ok_and(|(status, _)| status == 200).then_some(()))
@@ -119,8 +119,8 @@ fn health_is_shown_to_all_and_metrics_to_those_who_may_and_a_snapshot_compiles_i
 #[test]
 fn a_rollout_that_starts_and_fails_is_reported_as_events() -> anyhow::Result<()> {
     without_operator(|cluster| {
-        let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
-        let _operator = start_operator(&kubeconfig, &[])?;
+        let kubeconfig = cluster.server.operator_kubeconfig();
+        let _operator = start_operator(kubeconfig, &[])?;
         cluster
             .until_configured(&["n1"])
             .expect("the canary has a config");

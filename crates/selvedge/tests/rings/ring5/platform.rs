@@ -85,7 +85,7 @@ fn an_inbound_waits_for_metallb_gets_its_objects_and_takes_them_with_it() -> any
     without_operator(|cluster| {
         let definitions = Definitions(cluster);
         cluster.server.apply(INBOUND)?;
-        let _operator = start_operator(&cluster.server.plane.kubeconfig("admin")?, &[])?;
+        let _operator = start_operator(cluster.server.operator_kubeconfig(), &[])?;
         let inbound = ("Inbound", "web");
         cluster.until_condition(inbound, ["PlatformReady", "False", "KindNotServed"])?;
         cluster.until_condition(inbound, ["Ready", "False", "KindNotServed"])?;

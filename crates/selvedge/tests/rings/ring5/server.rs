@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    path::Path,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::{Duration, Instant},
 };
@@ -10,7 +11,7 @@ use anyhow::Context as _;
 use http::{Method, Request, header::CONTENT_TYPE};
 use kube::{
     Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
 use lab::{control_plane::ControlPlane, parts::Kubernetes};
 use serde_json::{Value, json};
@@ -49,6 +50,7 @@ pub(crate) fn with_server(test: impl FnOnce(&Server) -> anyhow::Result<()>) -> a
 /// An API server and a client of it.
 pub(crate) struct Server {
     pub(crate) plane: ControlPlane,
+    operator: tempfile::NamedTempFile,
     client: Client,
     runtime: tokio::runtime::Runtime,
     resources: Mutex<BTreeMap<(String, String), Resource>>,
@@ -90,6 +92,7 @@ impl Server {
         let seconds = plane.ready_after().as_secs_f64();
         eprintln!("control plane start: {seconds:.1} s");
         install_crds(&plane)?;
+        let operator = operator_account(&plane)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -97,6 +100,7 @@ impl Server {
         let client = runtime.block_on(async { Client::try_from(config) })?;
         let server = Self {
             plane,
+            operator,
             client,
             runtime,
             resources: Mutex::default(),
@@ -104,6 +108,11 @@ impl Server {
         };
         server.warm_up()?;
         Ok(server)
+    }
+
+    /// The kubeconfig of an operator, which may do what `deploy/rbac.yaml` says.
+    pub(crate) fn operator_kubeconfig(&self) -> &Path {
+        self.operator.path()
     }
 
     /// How the administrator reaches it.
@@ -328,6 +337,24 @@ impl Mode {
             Self::Real => "fieldValidation=Strict",
         }
     }
+}
+
+/// Makes the roles and the account of the operator; gives a kubeconfig with a token of it.
+fn operator_account(plane: &ControlPlane) -> anyhow::Result<tempfile::NamedTempFile> {
+    const RBAC: &str = include_str!("../../../../../deploy/rbac.yaml");
+    plane.kubectl(&["apply", "--server-side", "-f", "-"], RBAC)?;
+    let token = ["create", "token", "selvedge-operator", "--duration", "24h"];
+    let token = plane.kubectl(&[&token[..], &["-n", OWN_NAMESPACE]].concat(), "")?;
+    let mut config = Kubeconfig::read_from(plane.kubeconfig("admin")?)?;
+    for user in &mut config.auth_infos {
+        user.auth_info = Some(AuthInfo {
+            token: Some(token.trim().to_owned().into()),
+            ..AuthInfo::default()
+        });
+    }
+    let file = tempfile::NamedTempFile::new()?;
+    serde_json::to_writer(file.as_file(), &config)?;
+    Ok(file)
 }
 
 async fn configuration(plane: &ControlPlane) -> anyhow::Result<Config> {
