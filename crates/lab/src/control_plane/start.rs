@@ -170,6 +170,8 @@ impl ControlPlane {
             "--service-account-issuer=https://selvedge.test".to_owned(),
             format!("--token-auth-file={}", tokens.display()),
             "--authorization-mode=RBAC".to_owned(),
+            // As every distribution has it: agents of networks are privileged.
+            "--allow-privileged=true".to_owned(),
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
             "--disable-admission-plugins=ServiceAccount".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),

@@ -15,6 +15,9 @@ mod faults;
 #[path = "ring5/leader.rs"]
 mod leader;
 
+#[path = "ring5/manifests.rs"]
+mod manifests;
+
 #[path = "ring5/operations.rs"]
 mod operations;
 

@@ -69,9 +69,13 @@ kind: ClusterRole
 metadata: {{name: agent-{node}}}
 rules:
 - apiGroups: [network.t-caas.telekom.com]
-  resources: [nodenetworkconfigs, nodenetworkconfigs/status]
+  resources: [nodenetworkconfigs]
   resourceNames: [{node}]
-  verbs: [get, list, watch, patch]
+  verbs: [get, list, watch]
+- apiGroups: [network.t-caas.telekom.com]
+  resources: [nodenetworkconfigs/status]
+  resourceNames: [{node}]
+  verbs: [get, patch]
 - apiGroups: [network.t-caas.telekom.com]
   resources: [nodenetworkstatuses, nodenetworkstatuses/status]
   resourceNames: [{node}]
