@@ -6,10 +6,12 @@ mod intents;
 mod low_level;
 mod mirror;
 mod references;
+mod underlay;
 
 use std::sync::Arc;
 
 use api::{
+    openperouter::OverlayStatus,
     selvedge::SettingsStatus,
     tcaas::{
         BgpNeighborStatus, BgpPeeringStatus, CollectorStatus, DestinationStatus, InboundStatus,
@@ -24,6 +26,7 @@ pub(crate) use self::{
     groups::{GroupProgress, GroupsByObject, SteeringBySubject},
     mirror::MirrorsOnNodes,
     references::{ReferencesByName, SelectionsByDestination, SelectorsInUse},
+    underlay::{SignaturesByUnderlay, UnderlayProgress},
 };
 use crate::{
     last_good::InStatus,
@@ -91,6 +94,7 @@ macro_rules! statuses {
 
 statuses! {
     Settings: SettingsStatus,
+    Underlay: OverlayStatus,
     Vrf: VrfStatus,
     Network: NetworkStatus,
     Destination: DestinationStatus,
@@ -138,6 +142,7 @@ impl Query for StatusOf {
 fn status(view: &View<'_>, subject: &Subject<'_>) -> Option<Status> {
     let status = match subject.object.kind {
         Kind::Settings => settings(view, subject).into(),
+        Kind::Underlay => underlay::underlay(view, subject).into(),
         Kind::Vrf => vrf_status(view, subject).into(),
         Kind::Network => network(view, subject).into(),
         Kind::Destination => destination(view, subject).into(),
@@ -154,7 +159,6 @@ fn status(view: &View<'_>, subject: &Subject<'_>) -> Option<Status> {
         Kind::MirrorTarget => mirror::target(view, subject)?.into(),
         Kind::MirrorSelector => mirror::selector(view, subject)?.into(),
         Kind::Node
-        | Kind::Underlay
         | Kind::L3Vni
         | Kind::L2Vni
         | Kind::L3Passthrough

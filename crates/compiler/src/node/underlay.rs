@@ -379,7 +379,7 @@ pub fn underlay_for<'a>(
 /// An Underlay that makes sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    subject: ObjectRef,
+    pub(crate) subject: ObjectRef,
     router_ids: Prefix,
     /// Whether nobody chose the pool of router ids.
     has_default_router_ids: bool,

@@ -28,7 +28,7 @@ pub(super) fn validity(view: &View<'_>, subject: &Subject<'_>) -> Conditions {
 }
 
 /// The first condition that does not hold, or else this one.
-fn first_unmet<'a, const N: usize>(
+pub(super) fn first_unmet<'a, const N: usize>(
     conditions: [Option<&'a Condition>; N],
     holding: &'a Condition,
 ) -> &'a Condition {
@@ -81,15 +81,21 @@ pub(super) fn applied<'n>(
     is_on: impl Fn(&Shared) -> bool,
     meta: &Meta,
 ) -> Condition {
+    applied_on(&groups::progress(view, names, is_on), meta)
+}
+
+/// Whether all of these nodes have applied something.
+pub(super) fn applied_on(nodes: &groups::Count, meta: &Meta) -> Condition {
     let groups::Count {
         total,
         ready,
+        failures: _,
         failed,
-    } = groups::progress(view, names, is_on);
+    } = nodes;
     let (status, reason, message) = if let Some(node) = failed {
         let message = format!("node {node} could not apply it");
         (ConditionStatus::False, "NodeFailed", message)
-    } else if total == 0 {
+    } else if *total == 0 {
         let message = "no node has it".to_owned();
         (ConditionStatus::False, "NoNode", message)
     } else if ready == total {

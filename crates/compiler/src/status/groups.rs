@@ -62,8 +62,35 @@ impl Index for GroupsByObject {
 pub(crate) struct Count {
     pub(super) total: usize,
     pub(super) ready: usize,
+    /// How many failed.
+    pub(super) failures: usize,
     /// The first that failed, by name.
     pub(super) failed: Option<Arc<str>>,
+}
+
+impl Count {
+    /// Counts a node.
+    pub(super) fn node(&mut self, node: &Arc<str>, progress: Progress) {
+        match progress {
+            Progress::Ready => self.ready += 1,
+            Progress::Failed => {
+                self.failures += 1;
+                self.failed.get_or_insert_with(|| Arc::clone(node));
+            }
+            Progress::Ongoing | Progress::Queued | Progress::Unapproved => {}
+        }
+    }
+
+    /// Adds the nodes of another group.
+    pub(super) fn add(&mut self, other: Self) {
+        self.total += other.total;
+        self.ready += other.ready;
+        self.failures += other.failures;
+        self.failed = [self.failed.take(), other.failed]
+            .into_iter()
+            .flatten()
+            .min();
+    }
 }
 
 /// How far the nodes of each group are.
@@ -75,11 +102,7 @@ impl Query for GroupProgress {
         let mut count = Count::default();
         for node in nodes(view, group) {
             count.total += 1;
-            match view.get::<ProgressOf>(&Key::named(&*node)) {
-                Progress::Ready => count.ready += 1,
-                Progress::Failed => count.failed = count.failed.or(Some(node)),
-                Progress::Ongoing | Progress::Queued | Progress::Unapproved => {}
-            }
+            count.node(&node, view.get::<ProgressOf>(&Key::named(&*node)));
         }
         count
     }
@@ -98,10 +121,7 @@ pub(super) fn progress<'n>(
     let groups: BTreeSet<Group> = groups.collect();
     let mut sum = Count::default();
     for group in groups.iter().filter(|group| is_on(&shared(view, group))) {
-        let count = view.get::<GroupProgress>(group);
-        sum.total += count.total;
-        sum.ready += count.ready;
-        sum.failed = [sum.failed, count.failed].into_iter().flatten().min();
+        sum.add(view.get::<GroupProgress>(group));
     }
     sum
 }

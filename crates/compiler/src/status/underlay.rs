@@ -1,0 +1,84 @@
+//! Statuses of Underlays.
+
+use api::{
+    meta::Conditions,
+    openperouter::{NodeCounts, OverlayStatus},
+};
+
+use super::{
+    Subject,
+    conditions::{self, applied_on, first_unmet},
+    groups::Count,
+};
+use crate::{
+    memo::{Index, Query},
+    node::{NodesBySignature, ProgressOf, SelectedPlans, Signature, plans_of_nodes},
+    snapshot::{Key, ObjectRef},
+    view::View,
+};
+
+/// The signatures of nodes that each Underlay selects.
+pub(crate) struct SignaturesByUnderlay;
+impl Index for SignaturesByUnderlay {
+    type Source = Signature;
+    type Key = ObjectRef;
+    type Item = Signature;
+    fn sources(view: &View<'_>) -> Vec<Signature> {
+        view.all_keys::<NodesBySignature>().to_vec()
+    }
+    fn entries(view: &View<'_>, signature: &Signature) -> Vec<(ObjectRef, Signature)> {
+        let plans = view.get::<SelectedPlans>(signature);
+        let entry = |subject: &ObjectRef| (subject.clone(), signature.clone());
+        plans.iter().map(|plan| entry(&plan.subject)).collect()
+    }
+}
+
+/// How far the nodes of a signature are that an Underlay selects. One that has another Underlay is not ready.
+pub(crate) struct UnderlayProgress;
+impl Query for UnderlayProgress {
+    type Key = (ObjectRef, Signature);
+    type Value = Count;
+    fn compute(view: &View<'_>, (subject, signature): &(ObjectRef, Signature)) -> Count {
+        let mut count = Count {
+            total: view.who::<NodesBySignature>(signature).len(),
+            ..Count::default()
+        };
+        let plans = plans_of_nodes(view, signature).into_iter();
+        for (_, nodes) in plans.filter(|(plan, _)| plan.subject == *subject) {
+            for node in nodes.iter() {
+                let progress = view.get::<ProgressOf>(&Key::named(&*node.name));
+                count.node(&node.name, progress);
+            }
+        }
+        count
+    }
+}
+
+pub(super) fn underlay(view: &View<'_>, subject: &Subject<'_>) -> OverlayStatus {
+    let signatures = view.who::<SignaturesByUnderlay>(subject.object);
+    let counts = signatures.iter().map(|signature| {
+        let key = (subject.object.clone(), signature.clone());
+        view.get::<UnderlayProgress>(&key)
+    });
+    let mut sum = Count::default();
+    for count in counts {
+        sum.add(count);
+    }
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let nodes = NodeCounts {
+        matched: count(sum.total),
+        ready: count(sum.ready),
+        failed: count(sum.failures),
+    };
+    let mut accepted = conditions::resolved(view, subject.object, subject.meta);
+    "Accepted".clone_into(&mut accepted.kind);
+    let applied = applied_on(&sum, subject.meta);
+    let mut ready = first_unmet([Some(&accepted)], &applied).clone();
+    "Ready".clone_into(&mut ready.kind);
+    OverlayStatus {
+        observed_generation: subject.meta.generation,
+        conditions: Conditions(vec![accepted, ready]),
+        nodes: Some(nodes),
+        last_good_generation: None,
+    }
+}
