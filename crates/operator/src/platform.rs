@@ -26,9 +26,6 @@ use crate::request::Failure;
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const OURS: &str = "selvedge";
 
-/// Selects our objects.
-pub(crate) const SELECTOR: &str = "app.kubernetes.io/managed-by=selvedge";
-
 /// The annotation that names the intent an object was made from.
 const GENERATED_FROM: &str = "selvedge.dev/generated-from";
 
@@ -55,11 +52,8 @@ pub(crate) enum Change {
 type Name = (Option<String>, String);
 
 /// What is known about one kind.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 enum Known {
-    /// Nothing has been heard of it.
-    #[default]
-    Nothing,
     NotServed,
     /// Our objects of it.
     Objects(BTreeMap<Name, Box<DynamicObject>>),
@@ -97,12 +91,15 @@ pub(crate) enum Operation {
 /// The objects of other programs that are ours.
 #[derive(Debug, Default)]
 pub(crate) struct Platform {
+    /// The kinds that something has been heard of.
     kinds: BTreeMap<PlatformKind, Known>,
     /// Objects of a list that has begun.
     listing: BTreeMap<PlatformKind, BTreeMap<Name, Box<DynamicObject>>>,
     refused: BTreeMap<Identity, Refused>,
     /// What was found to be there as it must be: the wanted object, and the version that is stored.
     settled: BTreeMap<Identity, (Arc<PlatformObject>, Option<String>)>,
+    /// When the last step was computed: what was due then is dealt with.
+    stepped_at: Option<Instant>,
 }
 
 /// What is to be done, and what is missing until then.
@@ -151,8 +148,12 @@ impl Platform {
     /// What is to be done so that everything that intents need is there, and nothing else of ours.
     pub(crate) fn step(&mut self, compilation: &Compilation, now: Instant) -> Step {
         let wanted = &compilation.platform;
-        self.refused
-            .retain(|identity, _| wanted.contains_key(identity));
+        self.stepped_at = Some(now);
+        let kinds = &self.kinds;
+        self.refused.retain(|identity, refused| {
+            let is_deletion = refused.manifest.is_none();
+            wanted.contains_key(identity) || (is_deletion && is_stored(kinds, identity))
+        });
         self.settled
             .retain(|identity, _| wanted.contains_key(identity));
         let mut writes = Vec::new();
@@ -184,7 +185,7 @@ impl Platform {
     ) -> Option<Why> {
         let kind = object.platform_kind()?;
         let stored = match self.kinds.get(&kind) {
-            None | Some(Known::Nothing) => return Some(Why::Pending),
+            None => return Some(Why::Pending),
             Some(Known::NotServed) => return Some(Why::NotServed(kind.api_version)),
             Some(Known::Objects(objects)) => {
                 objects.get(&(object.namespace.clone(), object.name.clone()))
@@ -269,8 +270,17 @@ impl Platform {
             // The next leader, or the next start, does it.
             Err(failure) if failure.ends_pass() => return,
             // It is gone already, or will be seen as it is now.
-            Err(Failure::NotFound | Failure::Conflict(_)) if !is_new => return,
+            Err(Failure::NotFound | Failure::Conflict(_)) if !is_new => {
+                self.refused.remove(&write.identity);
+                return;
+            }
             Err(Failure::Conflict(_)) => Err(Why::NameTaken),
+            Err(Failure::NotFound) => {
+                let (_, _, namespace, _) = &write.identity;
+                let namespace = namespace.as_deref().unwrap_or_default();
+                let message = format!("there is no namespace {namespace:?}");
+                Err(Why::Refused(message))
+            }
             Err(failure) => Err(Why::Refused(failure.to_string())),
         };
         self.written(write, result, now);
@@ -316,8 +326,27 @@ impl Platform {
 
     /// When something that was refused is tried again.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.refused.values().map(|refused| refused.again_at).min()
+        let times = self.refused.values().map(|refused| refused.again_at);
+        times.filter(|at| Some(*at) > self.stepped_at).min()
     }
+}
+
+/// Whether an object of ours is there.
+fn is_stored(kinds: &BTreeMap<PlatformKind, Known>, identity: &Identity) -> bool {
+    let (api_version, kind, namespace, name) = identity;
+    let mut kinds = kinds.iter();
+    kinds.any(|(known, objects)| match objects {
+        Known::Objects(objects) => {
+            (known.api_version, known.kind) == (*api_version, *kind)
+                && objects.contains_key(&(namespace.clone(), name.clone()))
+        }
+        Known::NotServed => false,
+    })
+}
+
+/// Selects our objects.
+fn selector() -> String {
+    format!("{MANAGED_BY}={OURS}")
 }
 
 /// The object as it is written: with our label.
@@ -558,5 +587,62 @@ mod tests {
         put(&mut compiler, Kind::Inbound, INBOUND, &inbound(2));
         let third = step(&mut platform, &mut compiler, later);
         assert_eq!(done(&third), ["create IPAddressPool web"]);
+    }
+
+    #[test]
+    fn a_refused_deletion_is_tried_again_later_and_what_cannot_be_done_causes_no_pass() {
+        let (mut compiler, mut platform, now) = (world(), all_served(), Instant::now());
+        let first = step(&mut platform, &mut compiler, now);
+        carry_out(&mut platform, &first, 1);
+        compiler.remove(&ObjectRef::named(Kind::Inbound, INBOUND));
+        let refuse = |platform: &mut Platform, step: &Step, now: Instant| {
+            for write in &step.writes {
+                let refused = Failure::NoAnswer("timeout".to_owned());
+                platform.answered(write, Err(refused), now);
+            }
+        };
+        let gone = step(&mut platform, &mut compiler, now);
+        refuse(&mut platform, &gone, now);
+        assert!(step(&mut platform, &mut compiler, now).writes.is_empty());
+        let later = now + FIRST_RETRY;
+        assert_eq!(platform.next(), Some(later));
+        let again = step(&mut platform, &mut compiler, later);
+        assert_eq!(done(&again), done(&gone));
+        for write in &again.writes {
+            platform.answered(write, Err(Failure::NotFound), later);
+            let (_, _, namespace, name) = &write.identity;
+            let metadata = json!({"name": name, "namespace": namespace});
+            let object = json!({"metadata": metadata});
+            let object = serde_json::from_value(object).expect("an object");
+            platform.apply(write.kind, Change::Deleted(Box::new(object)));
+        }
+        assert!(step(&mut platform, &mut compiler, later).writes.is_empty());
+        assert_eq!(platform.next(), None);
+
+        // A kind vanishes while a write of it waits.
+        let (mut compiler, mut platform) = (world(), all_served());
+        let first = step(&mut platform, &mut compiler, now);
+        refuse(&mut platform, &first, now);
+        for kind in platform::kinds() {
+            platform.apply(kind, Change::NotServed);
+        }
+        step(&mut platform, &mut compiler, later);
+        assert_eq!(platform.next(), None, "nothing can be tried");
+    }
+
+    #[test]
+    fn a_missing_namespace_is_named() {
+        let (mut compiler, mut platform, now) = (world(), all_served(), Instant::now());
+        let first = step(&mut platform, &mut compiler, now);
+        for write in &first.writes {
+            platform.answered(write, Err(Failure::NotFound), now);
+        }
+        let second = step(&mut platform, &mut compiler, now);
+        let absent = second.absent.values().next().expect("what is absent");
+        let text = absent.first().expect("one").to_string();
+        assert!(
+            text.contains("there is no namespace \"metallb-system\""),
+            "{text}"
+        );
     }
 }

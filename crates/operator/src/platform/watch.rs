@@ -16,7 +16,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::{Change, SELECTOR};
+use super::{Change, selector};
 use crate::watch::is_not_served;
 
 /// How soon a kind is noticed that was not served.
@@ -50,7 +50,7 @@ pub(crate) fn resource(kind: PlatformKind) -> ApiResource {
 /// Follows a kind until the queue is closed. A watch that failed is replaced by a new one, which begins with a list.
 async fn follow(client: Client, kind: PlatformKind, queue: Queue) {
     let api = Api::<DynamicObject>::all_with(client, &resource(kind));
-    let config = watcher::Config::default().labels(SELECTOR);
+    let config = watcher::Config::default().labels(&selector());
     loop {
         let mut events = std::pin::pin!(watcher::watcher(api.clone(), config.clone()));
         let mut delay = FAILED;
