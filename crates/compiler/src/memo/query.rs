@@ -81,12 +81,13 @@ impl<Q: Query> Default for QueryTable<Q> {
 
 impl<Q: Query> QueryTable<Q> {
     pub(super) fn get(&self, memo: &Memo, key: &Q::Key) -> (SlotId, Q::Value) {
+        let hash = hash(key);
         if !memo.records {
-            return (SlotId::NONE, self.get_once(memo, key));
+            return (SlotId::NONE, self.get_once(memo, key, hash));
         }
         let known = {
             let answers = self.0.borrow();
-            let known = answers.find(key);
+            let known = answers.find(key, hash);
             if let Some((local, entry)) = known
                 && memo.graph.borrow().is_current(entry.slot)
             {
@@ -96,22 +97,22 @@ impl<Q: Query> QueryTable<Q> {
         };
         let (slot, local) = known.unwrap_or_else(|| {
             let mut answers = self.0.borrow_mut();
-            answers.insert(key, |local| memo.new_slot::<Q>(local))
+            answers.insert(key, hash, |local| memo.new_slot::<Q>(local))
         });
         memo.refresh(slot);
         (slot, self.0.borrow().value(local))
     }
 
-    fn get_once(&self, memo: &Memo, key: &Q::Key) -> Q::Value {
+    fn get_once(&self, memo: &Memo, key: &Q::Key, hash: u64) -> Q::Value {
         let known = {
             let answers = self.0.borrow();
-            let known = answers.find(key);
+            let known = answers.find(key, hash);
             known.map(|(_, entry)| entry.value.clone())
         };
         let local = match known {
             Some(Some(value)) => return value,
             Some(None) => unreachable!("{} depends on itself", Q::NAME),
-            None => self.0.borrow_mut().insert(key, |_| SlotId::NONE).1,
+            None => self.0.borrow_mut().insert(key, hash, |_| SlotId::NONE).1,
         };
         let value = Q::compute(&View { memo }, key);
         self.0.borrow_mut().set(local, value.clone());
@@ -137,8 +138,7 @@ impl<Q: Query> Answers<Q> {
         self.entries.get(local).and_then(Option::as_ref)
     }
 
-    fn find(&self, key: &Q::Key) -> Option<(usize, &Entry<Q>)> {
-        let hash = hash(key);
+    fn find(&self, key: &Q::Key, hash: u64) -> Option<(usize, &Entry<Q>)> {
         let is_it = |place: &Place| {
             let has_key = |entry: &Entry<Q>| entry.key == *key;
             place.hash == hash && self.entry(place.local as usize).is_some_and(has_key)
@@ -166,7 +166,12 @@ impl<Q: Query> Answers<Q> {
         }
     }
 
-    fn insert(&mut self, key: &Q::Key, slot: impl FnOnce(usize) -> SlotId) -> (SlotId, usize) {
+    fn insert(
+        &mut self,
+        key: &Q::Key,
+        hash: u64,
+        slot: impl FnOnce(usize) -> SlotId,
+    ) -> (SlotId, usize) {
         let local = self.free.pop().unwrap_or(self.entries.len());
         let Ok(number) = u32::try_from(local) else {
             unreachable!("four billion values do not fit into memory")
@@ -182,7 +187,7 @@ impl<Q: Query> Answers<Q> {
             None => self.entries.push(entry),
         }
         let place = Place {
-            hash: hash(key),
+            hash,
             local: number,
         };
         self.places.insert_unique(place.hash, place, |one| one.hash);

@@ -13,7 +13,7 @@ use super::{
     group::{BuiltFor, HasOverlay, MembersOf},
     mtu::{self, Narrowest},
     peers::WrongWithPeering,
-    selection::{Facet, Facets, NodesBySignature, SelectsNoNode, Signature},
+    selection::{Facet, Facets, Member, NodesBySignature, SelectsNoNode, Signature},
     underlay::{NodeUnderlay, place, second_underlays},
 };
 use crate::{
@@ -36,10 +36,14 @@ impl Query for ProblemsOfGroup {
         let nodes = view.who::<NodesBySignature>(signature);
         let notes_nodes_outside = view.get::<NotesNodesOutside>(&());
         for node in nodes.iter() {
-            let place = place(view, signature, &node.name);
-            let is_inside = place.has_vtep();
-            problems.extend(nics_it_lacks(view, &node.name, place.underlay.as_ref()));
-            problems.extend(place.problem);
+            let node = node.key();
+            let config = view.get::<ForwardingOf>(&node);
+            let underlay = config.as_ref().and_then(|config| config.underlay.as_ref());
+            let is_inside = underlay.is_some_and(|underlay| underlay.vtep.is_some());
+            match underlay {
+                Some(underlay) => problems.extend(nics_it_lacks(view, &node, underlay)),
+                None => problems.extend(place(view, signature, &node.name).problem),
+            }
             if notes_nodes_outside && !is_inside {
                 problems.push(outside(&node.name));
             }
@@ -77,9 +81,8 @@ impl Query for NotesNodesOutside {
 
 /// Says which network card of its Underlay a node does not have, where the node has reported its interfaces. The Underlay is in effect all the
 /// same: the card may come later.
-fn nics_it_lacks(view: &View<'_>, node: &str, underlay: Option<&NodeUnderlay>) -> Option<Problem> {
-    let underlay = underlay?;
-    let report = view.status::<kinds::NodeNetworkStatus>(&Key::named(node))?;
+fn nics_it_lacks(view: &View<'_>, node: &Key, underlay: &NodeUnderlay) -> Option<Problem> {
+    let report = view.status::<kinds::NodeNetworkStatus>(node)?;
     let is_reported = |nic: &IfName| {
         let mut interfaces = report.interfaces.iter();
         interfaces.any(|one| one.name == nic.as_str())
@@ -87,7 +90,8 @@ fn nics_it_lacks(view: &View<'_>, node: &str, underlay: Option<&NodeUnderlay>) -
     let mut nics = underlay.fabric.nics.iter();
     let nic = nics.find(|nic| !is_reported(nic))?;
     let what = format!(
-        "node {node:?} has no interface {:?}: correct the name, or add the card",
+        "node {:?} has no interface {:?}: correct the name, or add the card",
+        node.name,
         nic.as_str()
     );
     let kind = problem::Kind::NoEffect { what };
@@ -118,7 +122,7 @@ impl Query for Carriers {
         }
         let built = view.get::<BuiltFor>(signature);
         for node in view.who::<NodesBySignature>(signature).iter() {
-            let key = Key::named(&*node.name);
+            let key = node.key();
             let Some(report) = view.status::<kinds::NodeNetworkStatus>(&key) else {
                 continue;
             };
@@ -166,10 +170,7 @@ impl Index for InterfaceFaults {
         });
         let nodes = concerned.flat_map(|signature| {
             let nodes = view.who::<NodesBySignature>(signature);
-            nodes
-                .iter()
-                .map(|node| Key::named(&*node.name))
-                .collect::<Vec<_>>()
+            nodes.iter().map(Member::key).collect::<Vec<_>>()
         });
         nodes.collect()
     }

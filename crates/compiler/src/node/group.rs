@@ -17,7 +17,7 @@ use api::{
 use super::{
     Shared, layer2,
     peers::{self, WrongWithPeering},
-    selection::{self, NodesBySignature, Signature},
+    selection::{self, Member, NodesBySignature, Signature},
     steering::{self, Steering},
     underlay,
     vrfs::{self, Numbers, NumbersOfAll},
@@ -125,7 +125,7 @@ impl Query for MembersOf {
     fn compute(view: &View<'_>, signature: &Signature) -> Arc<Members> {
         let objects = selection::selected(view, signature, |one| one.object().cloned());
         let nodes = view.who::<NodesBySignature>(signature);
-        let nodes: Vec<Key> = nodes.iter().map(|node| Key::named(&*node.name)).collect();
+        let nodes: Vec<Key> = nodes.iter().map(Member::key).collect();
         let mut members = Members::of(view, objects.into_iter(), &nodes);
         let is_sound = |one: &Arc<LowLevel<_>>| view.get::<WrongWithPeering>(&one.name).is_empty();
         members.bgp.retain(is_sound);
@@ -196,7 +196,7 @@ impl Query for SteeringFor {
         let runs = |source, prefix, vrf: &str| {
             let mut nodes = nodes.iter();
             nodes.any(|node| {
-                let config = view.spec::<kinds::NodeNetworkConfig>(&Key::named(&*node.name));
+                let config = view.spec::<kinds::NodeNetworkConfig>(&node.key());
                 config.is_some_and(|config| steering::runs(&config, source, prefix, vrf))
             })
         };

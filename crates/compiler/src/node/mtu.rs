@@ -75,12 +75,16 @@ impl Query for VrfMtuOf {
     type Key = Key;
     type Value = Option<Mtu>;
     fn compute(view: &View<'_>, node: &Key) -> Option<Mtu> {
+        let report = view.status::<kinds::NodeNetworkStatus>(node);
+        let config = || view.spec::<kinds::NodeNetworkConfig>(node);
+        if report.is_none() && config().is_none() {
+            return None;
+        }
         let signature = signature(view, node)?;
         let underlay = place(view, &signature, &node.name).underlay?;
-        let report = view.status::<kinds::NodeNetworkStatus>(node);
         let uplink = report.and_then(|report| uplink(&node.name, &report, &underlay));
         let Some(uplink) = uplink else {
-            return in_use(&*view.spec::<kinds::NodeNetworkConfig>(node)?);
+            return in_use(&*config()?);
         };
         let most = uplink.most.clamp(IPV6_LEAST, Mtu::MAX.get().into());
         Mtu::try_from(i64::from(most))

@@ -321,6 +321,16 @@ pub(crate) struct Member {
     pub(crate) name: Arc<str>,
 }
 
+impl Member {
+    /// The key of the node.
+    pub(crate) fn key(&self) -> Key {
+        Key {
+            namespace: None,
+            name: Arc::clone(&self.name),
+        }
+    }
+}
+
 /// The nodes of each signature, by name.
 pub(crate) struct NodesBySignature;
 impl Index for NodesBySignature {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     memo::{Index, Query},
     node::{NodesBySignature, ProgressOf, SelectedPlans, Signature, plans_of_nodes},
-    snapshot::{Key, ObjectRef},
+    snapshot::ObjectRef,
     view::View,
 };
 
@@ -46,7 +46,7 @@ impl Query for UnderlayProgress {
         let plans = plans_of_nodes(view, signature).into_iter();
         for (_, nodes) in plans.filter(|(plan, _)| plan.subject == *subject) {
             for node in nodes.iter() {
-                let progress = view.get::<ProgressOf>(&Key::named(&*node.name));
+                let progress = view.get::<ProgressOf>(&node.key());
                 count.node(&node.name, progress);
             }
         }
