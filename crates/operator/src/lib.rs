@@ -18,6 +18,7 @@ mod errors;
 mod events;
 mod kinds;
 mod leases;
+mod list;
 mod metrics;
 mod pages;
 mod pass;
@@ -32,6 +33,7 @@ mod watch;
 mod write;
 
 pub use election::{Election, InvalidElection};
+pub use list::{NotListed, objects};
 pub use run::{Error, Options, run};
 
 /// Field manager of server-side apply: the owner of every field that the operator writes.

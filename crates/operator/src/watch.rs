@@ -301,7 +301,7 @@ pub(crate) fn prepare(kind: Kind, object: DynamicObject) -> Option<Seen> {
 }
 
 /// The JSON of an object. An object of a list does not name its kind; the list does.
-fn document(kind: Kind, object: DynamicObject) -> Value {
+pub(crate) fn document(kind: Kind, object: DynamicObject) -> Value {
     let DynamicObject { metadata, data, .. } = object;
     let mut document = match data {
         Value::Object(fields) => fields,

@@ -47,8 +47,19 @@ pub(crate) enum Command {
 #[derive(Debug, Flags)]
 pub(crate) struct Input {
     /// File, directory (searched for *.yaml, *.yml, *.json) or - for standard input; may be given many times
-    #[arg(short = 'f', long = "file", required = true, value_name = "PATH")]
+    #[arg(
+        short = 'f',
+        long = "file",
+        required_unless_present_any = ["context", "kubeconfig"],
+        value_name = "PATH"
+    )]
     pub(crate) paths: Vec<PathBuf>,
+    /// Reads the objects of the cluster of this context; files are applied to it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// Reads the objects of the cluster of this kubeconfig file; files are applied to it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 #[derive(Debug, Flags)]
@@ -79,7 +90,8 @@ pub(crate) struct Compile {
 pub(crate) struct Plan {
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Manifests after the change: file, directory or - for standard input; may be given many times
+    /// Manifests after the change: file, directory or - for standard input; may be given many times. Where they are compared with a
+    /// cluster, those that are changed are enough
     #[arg(long = "to", required = true, value_name = "PATH")]
     pub(crate) to: Vec<PathBuf>,
     /// Form of the output

@@ -16,14 +16,20 @@ mod validate;
 mod version;
 mod why_not;
 
+use std::sync::Arc;
+
 use anyhow::Context;
+use compiler::Prepared;
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
 
+use serde_json::Value;
+
 use crate::{
-    args::{Args, Cluster, Command},
+    args::{Args, Cluster, Command, Input},
+    input::{self, Stored, World},
     output::Verdict,
 };
 
@@ -43,6 +49,38 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Agent(args) => agent::run(&args),
         Command::Version => Ok(version::run()),
     }
+}
+
+/// Reads what was named: files, a cluster, or files that are applied to a cluster.
+fn world(input: &Input) -> anyhow::Result<World> {
+    input::read_over(&input.paths, stored(input)?)
+}
+
+/// The objects of the cluster that was named; none where files alone were.
+fn stored(input: &Input) -> anyhow::Result<Stored> {
+    let Input {
+        paths: _,
+        context,
+        kubeconfig,
+    } = input;
+    if context.is_none() && kubeconfig.is_none() {
+        return Ok(Stored::default());
+    }
+    let cluster = Cluster {
+        kubeconfig: kubeconfig.clone(),
+        context: context.clone(),
+    };
+    let documents = runtime()?.block_on(async {
+        let client = client(&cluster).await?;
+        ::operator::objects(&client)
+            .await
+            .map_err(anyhow::Error::from)
+    })?;
+    let named = |document: Value| {
+        let subject = Prepared::read(&document).ok()?.subject().clone();
+        Some((subject, document))
+    };
+    Ok(Arc::new(documents.into_iter().filter_map(named).collect()))
 }
 
 /// A client of the cluster that was named, or of the one we run in.

@@ -7,10 +7,11 @@ use std::{
     fmt, fs,
     io::Read,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::Context;
-use compiler::{Insertion, ObjectRef, Snapshot};
+use compiler::{Insertion, ObjectRef, Prepared, Snapshot};
 use serde_json::Value;
 
 use crate::rules::Rules;
@@ -59,11 +60,24 @@ pub(crate) struct World {
     /// How many objects of somebody else's kinds were passed over, by kind.
     pub(crate) foreign: BTreeMap<String, usize>,
     rules: Rules,
+    /// The objects of the cluster that the documents are applied to.
+    cluster: Stored,
 }
+
+/// The objects of a cluster, as the API server stores them.
+pub(crate) type Stored = Arc<BTreeMap<ObjectRef, Value>>;
 
 /// Reads manifests from files, directories and standard input.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<World> {
-    let mut world = World::default();
+    read_over(paths, Stored::default())
+}
+
+/// Reads manifests that are applied to a cluster: its other objects are there too.
+pub(crate) fn read_over(paths: &[PathBuf], cluster: Stored) -> anyhow::Result<World> {
+    let mut world = World {
+        cluster,
+        ..World::default()
+    };
     for path in paths {
         if path.as_os_str() == "-" {
             let mut text = String::new();
@@ -79,6 +93,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<World> {
             world.add(&file.display().to_string(), &text);
         }
     }
+    world.add_stored();
     Ok(world)
 }
 
@@ -185,7 +200,7 @@ impl World {
             return;
         }
         // Like the API server: a field that is null is not there.
-        let document = without_null_fields(document);
+        let document = self.applied(without_null_fields(document));
         let known = self.snapshot.unreadable.len();
         match self.snapshot.insert(&document) {
             Insertion::Object(object) => {
@@ -201,6 +216,42 @@ impl World {
                 self.misplaced.push((origin, message));
             }
             Insertion::Unknown(message) => self.unknown.push((origin, message)),
+        }
+    }
+
+    /// A document as the API server would store it: an object that is there keeps what its author does not write.
+    fn applied(&self, mut document: Value) -> Value {
+        let Ok(prepared) = Prepared::read(&document) else {
+            return document;
+        };
+        let Some(stored) = self.cluster.get(prepared.subject()) else {
+            return document;
+        };
+        let metadata = document.get_mut("metadata").and_then(Value::as_object_mut);
+        let known = stored.get("metadata");
+        if let (Some(metadata), Some(known)) = (metadata, known) {
+            for field in ["uid", "creationTimestamp", "generation", "ownerReferences"] {
+                let known = known.get(field).cloned();
+                metadata.extend(known.map(|known| (field.to_owned(), known)));
+            }
+        }
+        if let (Some(fields), Some(status)) = (document.as_object_mut(), stored.get("status")) {
+            fields.insert("status".to_owned(), status.clone());
+        }
+        document
+    }
+
+    /// Adds the objects of the cluster that no document stands for. The API server has checked their rules.
+    fn add_stored(&mut self) {
+        for (subject, document) in &*self.cluster {
+            if let Entry::Vacant(place) = self.origins.entry(subject.clone()) {
+                self.snapshot.insert(document);
+                place.insert(Origin {
+                    file: "the cluster".to_owned(),
+                    document: None,
+                    line: None,
+                });
+            }
         }
     }
 

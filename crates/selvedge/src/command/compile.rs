@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use super::problems;
 use crate::{
     args::{Compile, Format, What},
-    input::{self, World},
+    input::World,
     output::{self, Verdict},
 };
 
 pub(super) fn run(args: &Compile) -> anyhow::Result<Verdict> {
-    let world = input::read(&args.input.paths)?;
+    let world = super::world(&args.input)?;
     let mut compilation = compile(&world.snapshot);
     if let Some(node) = &args.node {
         if !compilation.nodes.contains_key(node) {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::compile::unknown_node;
 use crate::{
     args::{Ask, Format},
-    input::{self, World},
+    input::World,
     output::{self, Style, Verdict, styled},
 };
 
@@ -23,7 +23,7 @@ use crate::{
 const EXPLAINED: usize = 12;
 
 pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
-    let world = input::read(&args.input.paths)?;
+    let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
     let asked = match line::asked(args, &world, &compilation)? {
         Some(asked) => asked,
@@ -208,7 +208,7 @@ fn of_claim(world: &World, claim: &Claim) -> String {
     let width = width.unwrap_or_default();
     let with_place = |field: &Field| {
         let origin = world.origins.get(&field.object);
-        let place = origin.map(input::Origin::place).unwrap_or_default();
+        let place = origin.map(crate::input::Origin::place).unwrap_or_default();
         let place = styled(Style::Dim, &place);
         let line = format!("{:width$}  {place}", field.to_string());
         line.trim_end().to_owned()

@@ -1,6 +1,9 @@
 //! `selvedge plan`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use compiler::rollout::Removal;
 use explain::{
@@ -28,7 +31,13 @@ const PARTS: usize = 3;
 const WIDTH: usize = 72;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
-    let (before, after) = (input::read(&args.input.paths)?, input::read(&args.to)?);
+    let stored = super::stored(&args.input)?;
+    anyhow::ensure!(
+        stored.is_empty() || args.input.paths.is_empty(),
+        "a plan starts from files (-f) or from a cluster (--context, --kubeconfig), not from both"
+    );
+    let before = input::read_over(&args.input.paths, Arc::clone(&stored))?;
+    let after = input::read_over(&args.to, stored)?;
     anyhow::ensure!(
         !after.origins.is_empty() || !after.unknown.is_empty(),
         "--to contains no object of Selvedge and no Node: a plan to remove everything is not made; check the path"

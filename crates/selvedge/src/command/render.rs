@@ -8,12 +8,12 @@ use frr::{FrrVersion, Secrets};
 use super::{compile::unknown_node, problems};
 use crate::{
     args::{Domain, Format, Render, Rendering},
-    input::{self, World},
+    input::World,
     output::{self, Verdict},
 };
 
 pub(super) fn run(args: &Render) -> anyhow::Result<Verdict> {
-    let world = input::read(&args.input.paths)?;
+    let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
     let has_errors = problems::show(Format::Table, &world, &compilation)?;
     let Some(config) = compilation.nodes.get(&args.node) else {

@@ -5,12 +5,11 @@ use compiler::{Severity, compile};
 use super::problems;
 use crate::{
     args::{Format, Validate},
-    input,
     output::{self, Style, Verdict, counted, styled},
 };
 
 pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
-    let world = input::read(&args.input.paths)?;
+    let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
     let has_errors = problems::show(args.output, &world, &compilation)?;
     if args.output == Format::Table {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::explain;
 use crate::{
     args::{Ask, Format},
-    input::{self, World},
+    input::World,
     output::{self, Style, Verdict, styled},
 };
 
@@ -20,7 +20,7 @@ use crate::{
 const OTHERS: usize = 5;
 
 pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
-    let world = input::read(&args.input.paths)?;
+    let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
     let trace = Trace::new(&world.snapshot, &compilation);
     let node = &args.node;

@@ -3,6 +3,9 @@
 #[path = "ring5/cluster.rs"]
 mod cluster;
 
+#[path = "ring5/commands.rs"]
+mod commands;
+
 #[path = "ring5/definitions.rs"]
 mod definitions;
 
