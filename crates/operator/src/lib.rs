@@ -34,7 +34,7 @@ mod write;
 
 pub use election::{Election, InvalidElection};
 pub use list::{NotListed, objects};
-pub use run::{Error, Options, run};
+pub use run::{Error, Options, run, watched};
 
 /// Field manager of server-side apply: the owner of every field that the operator writes.
 const FIELD_MANAGER: &str = "selvedge";

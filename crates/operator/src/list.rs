@@ -7,7 +7,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use crate::{resource, run, watch};
+use crate::{resource, watch};
 
 /// Objects per page of a list.
 const PAGE_SIZE: u32 = 500;
@@ -20,11 +20,13 @@ pub struct NotListed {
     source: kube::Error,
 }
 
-/// All objects of the kinds that the operator watches, as documents. A kind that the cluster may do without has none where it is not
-/// served.
-pub async fn objects(client: &Client) -> Result<Vec<Value>, NotListed> {
+/// All objects of these kinds, as documents. A kind that the cluster may do without has none where it is not served.
+pub async fn objects(
+    client: &Client,
+    kinds: impl Iterator<Item = Kind>,
+) -> Result<Vec<Value>, NotListed> {
     let mut objects = Vec::new();
-    for kind in run::watched() {
+    for kind in kinds {
         let listed = of_kind(client, kind).await;
         match listed {
             Ok(listed) => objects.extend(listed),

@@ -230,7 +230,7 @@ impl Operator {
 }
 
 /// The kinds that a compile reads.
-pub(crate) fn watched() -> impl Iterator<Item = Kind> {
+pub fn watched() -> impl Iterator<Item = Kind> {
     Kind::iter().filter(|kind| !matches!(kind, Kind::FrrNodeState | Kind::BgpSessionState))
 }
 

@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Explain(Ask),
     /// Says what stands in the way of something that is not on a node
     WhyNot(Ask),
+    /// Shows the state of a cluster: the newest revision, its nodes, and which objects are not ready
+    Status(Status),
     /// Shows how far the newest change is on its way to the nodes, and controls it
     #[command(subcommand)]
     Rollout(Rollout),
@@ -142,6 +144,18 @@ pub(crate) struct Cluster {
     /// Context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+    /// Shows all nodes and objects
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Form of the output
+    #[arg(short, long, default_value = "table")]
+    pub(crate) output: Format,
 }
 
 #[derive(Debug, Subcommand)]

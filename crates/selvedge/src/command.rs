@@ -12,6 +12,7 @@ mod plan;
 mod problems;
 mod render;
 mod rollout;
+mod status;
 mod validate;
 mod version;
 mod why_not;
@@ -44,6 +45,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Plan(args) => plan::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::WhyNot(args) => why_not::run(&args),
+        Command::Status(args) => status::run(&args),
         Command::Rollout(args) => rollout::run(args),
         Command::Operator(args) => operator::run(&args),
         Command::Agent(args) => agent::run(&args),
@@ -72,7 +74,7 @@ fn stored(input: &Input) -> anyhow::Result<Stored> {
     };
     let documents = runtime()?.block_on(async {
         let client = client(&cluster).await?;
-        ::operator::objects(&client)
+        ::operator::objects(&client, ::operator::watched())
             .await
             .map_err(anyhow::Error::from)
     })?;

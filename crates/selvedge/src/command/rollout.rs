@@ -47,7 +47,7 @@ pub(super) fn run(args: Rollout) -> anyhow::Result<Verdict> {
 
 /// A revision, with how far its rollout is.
 #[derive(Debug, Serialize)]
-struct Shown {
+pub(super) struct Shown {
     revision: String,
     #[serde(flatten)]
     status: NetworkConfigRevisionStatus,
@@ -63,7 +63,7 @@ impl From<NetworkConfigRevision> for Shown {
 }
 
 /// All revisions, the newest first.
-async fn revisions(client: &Client) -> anyhow::Result<Vec<Shown>> {
+pub(super) async fn revisions(client: &Client) -> anyhow::Result<Vec<Shown>> {
     let api: Api<NetworkConfigRevision> = Api::all(client.clone());
     let list = api.list(&ListParams::default()).await;
     let list = list.context("failed to list NetworkConfigRevisions")?;
@@ -88,7 +88,7 @@ async fn status(args: &RolloutStatus) -> anyhow::Result<Verdict> {
             Format::Table => {}
             Format::Yaml | Format::Json => {
                 output::documents(args.output, &[&shown])?;
-                return Ok(verdict(&shown.status));
+                return Ok(verdict(&shown));
             }
         }
         let nodes = waiting_nodes(&client).await?;
@@ -99,15 +99,15 @@ async fn status(args: &RolloutStatus) -> anyhow::Result<Verdict> {
         let phase = shown.status.phase.as_deref();
         let has_ended = matches!(phase, Some("Complete" | "Failed" | "Unapproved"));
         if !args.watch || has_ended {
-            return Ok(verdict(&shown.status));
+            return Ok(verdict(&shown));
         }
         last = text;
         tokio::time::sleep(INTERVAL).await;
     }
 }
 
-fn verdict(status: &NetworkConfigRevisionStatus) -> Verdict {
-    match status.phase.as_deref() {
+pub(super) fn verdict(shown: &Shown) -> Verdict {
+    match shown.status.phase.as_deref() {
         Some("Failed" | "Unapproved") => Verdict::Problems,
         _ => Verdict::Fine,
     }
@@ -132,7 +132,9 @@ struct Row {
 }
 
 /// The nodes that do not run their config, by what they do with it. Read as `kubectl get` does: whole configs of many nodes would be large.
-async fn waiting_nodes(client: &Client) -> anyhow::Result<BTreeMap<String, Vec<String>>> {
+pub(super) async fn waiting_nodes(
+    client: &Client,
+) -> anyhow::Result<BTreeMap<String, Vec<String>>> {
     let request = http::Request::get(NodeNetworkConfig::url_path(&(), None))
         .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
         .body(Vec::new())
@@ -162,7 +164,7 @@ async fn waiting_nodes(client: &Client) -> anyhow::Result<BTreeMap<String, Vec<S
     Ok(waiting)
 }
 
-fn screen(shown: &Shown, nodes: &BTreeMap<String, Vec<String>>, all: bool) -> String {
+pub(super) fn screen(shown: &Shown, nodes: &BTreeMap<String, Vec<String>>, all: bool) -> String {
     let Shown { revision, status } = shown;
     let phase = status.phase.as_deref().unwrap_or("Pending");
     let style = match phase {

@@ -1,6 +1,9 @@
 //! Commands that read a cluster, against a real API server with the operator. No agent runs: the test answers for the nodes.
 
-use super::cluster::{Cluster, SENSORS, SENSORS_NET, with_cluster};
+use super::{
+    cluster::{Cluster, SENSORS, SENSORS_NET, with_cluster},
+    server::eventually,
+};
 use crate::support::selvedge;
 
 /// Runs a command on the cluster; its exit code and all it says.
@@ -54,4 +57,46 @@ spec: {ipv4: {cidr: 198.51.100.128/25}, vlan: VLAN, vni: 10234}
         assert!(text.contains("not from both"), "{text}");
         Ok(())
     })
+}
+
+#[test]
+fn the_status_names_the_revision_and_each_object_that_is_not_ready() -> anyhow::Result<()> {
+    with_cluster(|cluster| {
+        cluster.roll_out(&["n1", "n2"])?;
+        let text = until(cluster, 0, &["Complete", "2 of 2 nodes"])?;
+        assert!(text.contains("Layer2Attachment  1/1"), "{text}");
+        assert!(!text.contains("not ready"), "{text}");
+
+        cluster.server.apply(SENSORS)?;
+        let not_ready = [
+            "Layer2Attachment  1/2",
+            "1 object not ready",
+            "Layer2Attachment sensors  ",
+            "sensors-net",
+        ];
+        until(cluster, 1, &not_ready)?;
+        let before = cluster.revision("n1")?;
+        cluster.server.apply(SENSORS_NET)?;
+        until(cluster, 1, &["3 objects not ready", "0 of 2 nodes"])?;
+        for node in ["n1", "n2"] {
+            let published = eventually("the node gets the new revision", || {
+                let revision = cluster.revision(node)?;
+                Ok((revision != before).then_some(revision))
+            })?;
+            cluster.answer(node, &published)?;
+        }
+        until(cluster, 0, &["Layer2Attachment  2/2"])?;
+        Ok(())
+    })
+}
+
+/// Waits until `status` ends with this code and says all of this.
+fn until(cluster: &Cluster<'_>, code: i32, wanted: &[&str]) -> anyhow::Result<String> {
+    let mut last = (0, String::new());
+    let found = eventually(&format!("the status says {wanted:?}"), || {
+        last = run(cluster, &["status"], "")?;
+        let says_all = wanted.iter().all(|text| last.1.contains(text));
+        Ok((says_all && last.0 == code).then(|| last.1.clone()))
+    });
+    found.map_err(|error| error.context(format!("it says {last:?}")))
 }

@@ -1,0 +1,199 @@
+//! `selvedge status`
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use compiler::Kind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::rollout::{self, Shown};
+use crate::{
+    args::{Format, Status as Args},
+    output::{self, Style, Verdict, counted, styled, table},
+};
+
+/// How many objects that are not ready are shown where not all are asked for.
+const OBJECTS: usize = 20;
+
+/// The state of a cluster.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct State {
+    /// Absent before the operator has published anything.
+    rollout: Option<Shown>,
+    /// The nodes that do not run their config, by what they do with it.
+    nodes: BTreeMap<String, Vec<String>>,
+    kinds: BTreeMap<String, Count>,
+    not_ready: Vec<NotReady>,
+}
+
+/// How many objects of a kind there are, and how many of them are ready.
+#[derive(Debug, Default, Serialize)]
+struct Count {
+    objects: usize,
+    ready: usize,
+}
+
+/// An object that is not ready.
+#[derive(Debug, Serialize)]
+struct NotReady {
+    object: String,
+    reason: String,
+    message: String,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
+    let state = super::runtime()?.block_on(read(args))?;
+    match args.output {
+        Format::Table => output::text(&screen(&state, args.all)),
+        Format::Yaml | Format::Json => output::documents(args.output, &[&state])?,
+    }
+    let has_failed = state.rollout.as_ref().map(rollout::verdict) == Some(Verdict::Problems);
+    Ok(if has_failed || !state.not_ready.is_empty() {
+        Verdict::Problems
+    } else {
+        Verdict::Fine
+    })
+}
+
+/// Whether objects of a kind are written by people and say whether they are ready.
+fn says_ready(kind: Kind) -> bool {
+    match kind {
+        Kind::Node
+        | Kind::NodeNetworkConfig
+        | Kind::NodeNetworkStatus
+        | Kind::NetworkConfigRevision
+        | Kind::FrrNodeState
+        | Kind::BgpSessionState
+        | Kind::IpAddressClaim
+        | Kind::IpAddress => false,
+        Kind::Settings
+        | Kind::Underlay
+        | Kind::L3Vni
+        | Kind::L2Vni
+        | Kind::L3Passthrough
+        | Kind::Vrf
+        | Kind::Network
+        | Kind::Destination
+        | Kind::Layer2Attachment
+        | Kind::Inbound
+        | Kind::Outbound
+        | Kind::BgpNeighbor
+        | Kind::PodNetwork
+        | Kind::Collector
+        | Kind::TrafficMirror
+        | Kind::Layer2NetworkConfiguration
+        | Kind::VrfRouteConfiguration
+        | Kind::BgpPeering
+        | Kind::MirrorTarget
+        | Kind::MirrorSelector
+        | Kind::FrrConfiguration
+        | Kind::MultiPodNetwork => true,
+    }
+}
+
+async fn read(args: &Args) -> anyhow::Result<State> {
+    let client = super::client(&args.cluster).await?;
+    let kinds = operator::watched().filter(|kind| says_ready(*kind));
+    let objects = operator::objects(&client, kinds).await?;
+    let mut state = State {
+        rollout: rollout::revisions(&client).await?.into_iter().next(),
+        nodes: rollout::waiting_nodes(&client).await?,
+        kinds: BTreeMap::new(),
+        not_ready: Vec::new(),
+    };
+    for object in &objects {
+        state.add(object)?;
+    }
+    Ok(state)
+}
+
+impl State {
+    fn add(&mut self, object: &Value) -> anyhow::Result<()> {
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str);
+        // What intents became is part of their own status.
+        if object.pointer("/metadata/ownerReferences").is_some() {
+            return Ok(());
+        }
+        let kind = text("/kind").unwrap_or_default();
+        let name = text("/metadata/name").unwrap_or_default();
+        let name = match text("/metadata/namespace") {
+            Some(namespace) => format!("{kind} {namespace}/{name}"),
+            None => format!("{kind} {name}"),
+        };
+        let conditions = object.pointer("/status/conditions").cloned();
+        let conditions: Vec<Condition> = conditions
+            .map(serde_json::from_value)
+            .transpose()
+            .with_context(|| format!("failed to read the conditions of {name}"))?
+            .unwrap_or_default();
+        let generation = object
+            .pointer("/metadata/generation")
+            .and_then(Value::as_i64);
+        let ready = conditions.into_iter().find(|one| one.type_ == "Ready");
+        let ready = ready.filter(|one| one.observed_generation >= generation);
+        let count = self.kinds.entry(kind.to_owned()).or_default();
+        count.objects += 1;
+        match ready {
+            Some(ready) if ready.status == "True" => count.ready += 1,
+            Some(Condition {
+                reason, message, ..
+            }) => self.not_ready.push(NotReady {
+                object: name,
+                reason,
+                message,
+            }),
+            None => self.not_ready.push(NotReady {
+                object: name,
+                reason: "NotSeen".to_owned(),
+                message:
+                    "it has no status: the operator does not run, or does not serve this kind yet"
+                        .to_owned(),
+            }),
+        }
+        Ok(())
+    }
+}
+
+fn screen(state: &State, all: bool) -> String {
+    let mut text = vec![match &state.rollout {
+        Some(rollout) => rollout::screen(rollout, &state.nodes, all),
+        None => "no revision has been published; does the operator run?\n".to_owned(),
+    }];
+    let rows = state.kinds.iter().map(|(kind, count)| {
+        let Count { objects, ready } = count;
+        let style = if ready == objects {
+            Style::Green
+        } else {
+            Style::Red
+        };
+        let ready = styled(style, &format!("{ready}/{objects}"));
+        vec![kind.clone(), ready]
+    });
+    let rows: Vec<_> = rows.collect();
+    if !rows.is_empty() {
+        text.push(format!("\n{}", table(&["KIND", "READY"], &rows)));
+    }
+    if !state.not_ready.is_empty() {
+        let number = counted(state.not_ready.len(), "object");
+        let head = styled(Style::Red, &format!("{number} not ready"));
+        text.push(format!("\n{head}\n"));
+    }
+    let shown = if all { usize::MAX } else { OBJECTS };
+    let lines = state.not_ready.iter().take(shown).map(|one| {
+        let NotReady {
+            object,
+            reason,
+            message,
+        } = one;
+        format!("  {object}  {reason}: {message}\n")
+    });
+    text.extend(lines);
+    match state.not_ready.len().saturating_sub(shown) {
+        0 => {}
+        more => text.push(format!("  and {more} more (--all shows them)\n")),
+    }
+    text.concat()
+}
