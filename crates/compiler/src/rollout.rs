@@ -66,7 +66,8 @@ pub(crate) fn answered(
     match answer.map(|status| status.config_status) {
         Some(ConfigStatus::Provisioned) => Progress::Ready,
         Some(ConfigStatus::Invalid) => Progress::Failed,
-        Some(ConfigStatus::Untouched | ConfigStatus::Provisioning) | None => Progress::Ongoing,
+        Some(ConfigStatus::Untouched | ConfigStatus::Provisioning | ConfigStatus::Removed)
+        | None => Progress::Ongoing,
     }
 }
 

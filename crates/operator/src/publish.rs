@@ -134,7 +134,7 @@ impl Writer<'_> {
         self.step(nodes).await;
         self.step(others).await;
         self.counts(counts).await;
-        let outdated = pass.step.outdated.iter();
+        let outdated = pass.step.outdated.iter().chain(&pass.step.removed);
         self.step(outdated.map(|one| writes.deletion(one)).collect())
             .await;
         if !self.written.is_cut_short {

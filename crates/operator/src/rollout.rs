@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{
     selvedge::{OnFailure, Rollout},
     tcaas::{
-        NetworkConfigRevisionStatus, NodeNetworkConfigSpec, node_network_config::ConfigStatus,
+        NetworkConfigRevisionStatus, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
+        node_network_config::ConfigStatus,
     },
 };
 use compiler::{
@@ -38,6 +39,8 @@ pub(crate) struct Step {
     pub(crate) status: NetworkConfigRevisionStatus,
     /// Revisions that are kept no longer.
     pub(crate) outdated: Vec<ObjectRef>,
+    /// Configs of machines that were given back, and whose Node is gone: what they held is free.
+    pub(crate) removed: Vec<ObjectRef>,
     /// When the last retry of the revision was requested.
     pub(crate) retry: Option<String>,
     /// When the next pass is due, if nothing changes before.
@@ -121,6 +124,7 @@ impl<'a> Cluster<'a> {
             publish,
             status: self.status(&decision, &members, &joining, &before, unapproved),
             outdated: self.outdated(&settings, last_valid),
+            removed: self.removed(),
             retry: retry.cloned(),
             again_at: decision.again_at,
         }
@@ -262,6 +266,19 @@ impl<'a> Cluster<'a> {
             status.sequence = newest_other + 1;
         }
         status
+    }
+
+    /// Configs that no machine has: its agent has said so, and its Node is gone.
+    fn removed(&self) -> Vec<ObjectRef> {
+        let configs = self.snapshot.node_network_configs.iter();
+        let removed = configs.filter(|(key, config)| {
+            let status = config.status.as_ref();
+            let is_removed =
+                |status: &NodeNetworkConfigStatus| status.config_status == ConfigStatus::Removed;
+            !self.snapshot.nodes.contains_key(key) && status.is_some_and(|one| is_removed(one))
+        });
+        let subject = |(key, _): (&Key, _)| ObjectRef::named(Kind::NodeNetworkConfig, &*key.name);
+        removed.map(subject).collect()
     }
 
     /// Revisions that are more than are kept. The newest, the last valid one, and those that a node has, stay.

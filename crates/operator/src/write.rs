@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use compiler::{
     Compilation, Kind, ObjectRef, Snapshot, lower::LowLevelObject, revision, rollout::stored,
-    snapshot::Key,
 };
 use kube::api::Preconditions;
 use serde::Serialize;
@@ -100,20 +99,15 @@ impl Writes<'_> {
         self.object(subject, spec, Metadata::default(), None)
     }
 
-    /// The config of a node.
+    /// The config of a node. No Node owns it: a machine whose Node is deleted still has its addresses.
     pub(crate) fn node(&self, publication: &Publication, step: &Step) -> Write {
         let Publication { node, spec, lane } = publication;
-        let object = self.snapshot.nodes.get(&Key::named(node));
-        let uid = object.and_then(|node| node.meta.uid.clone());
-        let owner =
-            uid.map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}));
         let mut annotations = BTreeMap::from([
             (stored::PUBLISHED_AT, self.now.to_owned()),
             (stored::LANE, lane.to_string()),
         ]);
         annotations.extend(step.retry.clone().map(|retry| (stored::RETRY, retry)));
         let metadata = Metadata {
-            owner_references: owner.into_iter().collect(),
             annotations,
             ..Metadata::default()
         };

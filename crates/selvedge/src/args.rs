@@ -37,6 +37,9 @@ pub(crate) enum Command {
     /// Shows how far the newest change is on its way to the nodes, and controls it
     #[command(subcommand)]
     Rollout(Rollout),
+    /// Acts on single nodes
+    #[command(subcommand)]
+    Node(Node),
     /// Runs the control plane
     Operator(Operator),
     /// Runs on a node: applies the node's own NodeNetworkConfig to kernel and FRR
@@ -174,6 +177,24 @@ pub(crate) enum Rollout {
     History(History),
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Node {
+    /// Frees the addresses of a machine whose Node was deleted: it must be switched off or cleaned up
+    Forget(Forget),
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Forget {
+    /// Name of the node
+    #[arg(value_name = "NAME")]
+    pub(crate) node: String,
+    /// Also if the agent of the machine still answers
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+}
+
 #[derive(Debug, Flags)]
 pub(crate) struct RolloutStatus {
     #[command(flatten)]
@@ -300,7 +321,18 @@ pub(crate) struct Places {
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
     /// Gives the node back as it was: FRR stopped, NICs returned, nothing of Selvedge left
-    Cleanup(Places),
+    Cleanup(Cleanup),
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Cleanup {
+    #[command(flatten)]
+    pub(crate) places: Places,
+    /// Name of the node: the cluster hears that the node holds no address any more [default: the cluster hears nothing]
+    #[arg(long, env = "NODE_NAME", value_name = "NAME")]
+    pub(crate) node: Option<String>,
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
 }
 
 /// Form of the output.

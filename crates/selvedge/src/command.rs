@@ -7,6 +7,7 @@ mod demo;
 mod explain;
 #[cfg(test)]
 mod fuzz;
+mod node;
 mod operator;
 mod plan;
 mod problems;
@@ -47,6 +48,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::WhyNot(args) => why_not::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Rollout(args) => rollout::run(args),
+        Command::Node(args) => node::run(&args),
         Command::Operator(args) => operator::run(&args),
         Command::Agent(args) => agent::run(&args),
         Command::Version => Ok(version::run()),

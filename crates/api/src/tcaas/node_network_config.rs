@@ -218,4 +218,6 @@ pub enum ConfigStatus {
     Provisioned,
     /// It could not be applied or was taken back; the node runs what was confirmed before.
     Invalid,
+    /// The node was given back as it was, and runs nothing of it.
+    Removed,
 }

@@ -217,7 +217,11 @@ impl World {
         let objects = objects.map(|subject, objects| (subject, Some(objects)));
         let mut changed = differences(&mut self.platform, objects);
         let nodes = if memo.root::<HasClaims>(&()) {
-            view.keys::<kinds::Node>()
+            let nodes = view.keys::<kinds::Node>();
+            let mut all = view.keys::<kinds::NodeNetworkConfig>().to_vec();
+            all.retain(|key| nodes.binary_search(key).is_err());
+            all.extend(nodes.iter().cloned());
+            Arc::new(all)
         } else {
             Arc::default()
         };

@@ -181,17 +181,20 @@ pub(crate) fn held(view: &View<'_>, node: &Key, vrf: &str, loopback: &str) -> Op
 
 /// The claims of a node.
 ///
-/// A claim that is needed no longer stays until its node has said that it runs without the address: until then nobody else may have it.
+/// A claim that is needed no longer stays until its node has said that it runs without the address: until then nobody else may have it. So
+/// it does for a machine whose Node is gone, as long as its config is there.
 pub(super) fn claims(view: &View<'_>, node: &Key) -> Vec<PlatformObject> {
-    let Some(config) = config(view, node) else {
+    let config = config(view, node);
+    if config.is_none() && view.spec::<kinds::NodeNetworkConfig>(node).is_none() {
         return Vec::new();
-    };
+    }
     let mut claims: BTreeMap<Key, PlatformObject> = BTreeMap::new();
-    for claim in &config.mirrors.claims {
+    for claim in config.iter().flat_map(|config| &config.mirrors.claims) {
         claims.insert(claim.key.clone(), claim.object(&node.name));
     }
+    let is_ready = || config.is_some() && view.get::<ProgressOf>(node) == Progress::Ready;
     for key in view.who::<ClaimsByNode>(&node.name.to_string()).iter() {
-        if claims.contains_key(key) || view.get::<ProgressOf>(node) == Progress::Ready {
+        if claims.contains_key(key) || is_ready() {
             continue;
         }
         if let Some(spec) = view.spec::<kinds::IpAddressClaim>(key) {

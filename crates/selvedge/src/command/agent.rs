@@ -12,14 +12,13 @@ use tokio::sync::mpsc;
 
 use self::manifests::Manifests;
 use crate::{
-    args::{Agent, AgentCommand, Places},
+    args::{Agent, AgentCommand, Cleanup, Places},
     output::{self, Verdict},
 };
 
 pub(super) fn run(args: &Agent) -> anyhow::Result<Verdict> {
-    if let Some(AgentCommand::Cleanup(places)) = &args.command {
-        let done = super::runtime()?.block_on(agent::cleanup(paths(places), ROUTER_NAMESPACE));
-        return Ok(said(done.map_err(Into::into)));
+    if let Some(AgentCommand::Cleanup(args)) = &args.command {
+        return cleanup(args);
     }
     if let Some(file) = &args.config {
         return once(&read(file)?, args);
@@ -47,6 +46,18 @@ pub(super) fn run(args: &Agent) -> anyhow::Result<Verdict> {
             .map_err(anyhow::Error::from)
     })?;
     Ok(Verdict::Fine)
+}
+
+/// Gives the node back, then tells the cluster: what was not cleaned up keeps its addresses.
+fn cleanup(args: &Cleanup) -> anyhow::Result<Verdict> {
+    let runtime = super::runtime()?;
+    let done = runtime.block_on(agent::cleanup(paths(&args.places), ROUTER_NAMESPACE));
+    let is_done = done.is_ok();
+    let verdict = said(done.map_err(Into::into));
+    if let Some(node) = args.node.as_ref().filter(|_| is_done) {
+        runtime.block_on(super::node::removed(&args.cluster, node))?;
+    }
+    Ok(verdict)
 }
 
 fn connect(args: &Agent) -> Connect {

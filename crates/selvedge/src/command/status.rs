@@ -1,6 +1,6 @@
 //! `selvedge status`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use compiler::Kind;
@@ -8,7 +8,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::rollout::{self, Shown};
+use super::{
+    node,
+    rollout::{self, Shown},
+};
 use crate::{
     args::{Format, Status as Args},
     output::{self, Style, Verdict, counted, styled, table},
@@ -25,6 +28,8 @@ struct State {
     rollout: Option<Shown>,
     /// The nodes that do not run their config, by what they do with it.
     nodes: BTreeMap<String, Vec<String>>,
+    /// The machines whose Node was deleted, and that still hold their addresses.
+    deleted_nodes: BTreeSet<String>,
     kinds: BTreeMap<String, Count>,
     not_ready: Vec<NotReady>,
 }
@@ -101,6 +106,7 @@ async fn read(args: &Args) -> anyhow::Result<State> {
     let mut state = State {
         rollout: rollout::revisions(&client).await?.into_iter().next(),
         nodes: rollout::waiting_nodes(&client).await?,
+        deleted_nodes: node::deleted(&client).await?,
         kinds: BTreeMap::new(),
         not_ready: Vec::new(),
     };
@@ -162,6 +168,13 @@ fn screen(state: &State, all: bool) -> String {
         Some(rollout) => rollout::screen(rollout, &state.nodes, all),
         None => "no revision has been published; does the operator run?\n".to_owned(),
     }];
+    if !state.deleted_nodes.is_empty() {
+        let names: Vec<&str> = state.deleted_nodes.iter().map(String::as_str).collect();
+        text.push(format!(
+            "deleted, and still holding their addresses: {}\n  `selvedge node forget NAME` frees them, once the machine is off or cleaned up\n",
+            names.join(", ")
+        ));
+    }
     let rows = state.kinds.iter().map(|(kind, count)| {
         let Count { objects, ready } = count;
         let style = if ready == objects {

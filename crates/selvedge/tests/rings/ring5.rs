@@ -21,6 +21,9 @@ mod leader;
 #[path = "ring5/manifests.rs"]
 mod manifests;
 
+#[path = "ring5/nodes.rs"]
+mod nodes;
+
 #[path = "ring5/operations.rs"]
 mod operations;
 

@@ -7,7 +7,11 @@ use super::{
 use crate::support::selvedge;
 
 /// Runs a command on the cluster; its exit code and all it says.
-fn run(cluster: &Cluster<'_>, arguments: &[&str], stdin: &str) -> anyhow::Result<(i32, String)> {
+pub(super) fn run(
+    cluster: &Cluster<'_>,
+    arguments: &[&str],
+    stdin: &str,
+) -> anyhow::Result<(i32, String)> {
     let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
     let kubeconfig = kubeconfig.display().to_string();
     let mut all = arguments.to_vec();
