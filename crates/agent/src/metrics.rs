@@ -181,7 +181,7 @@ mod tests {
     use crate::{journal::Journal, machine::Machine};
 
     #[test]
-    fn every_metric_has_help_and_type_and_the_state_is_one_of_all() {
+    fn metrics_have_help_and_type_alerts_name_them_and_the_state_is_one_of_all() {
         let metrics = Metrics::default();
         assert_eq!(metrics.text(), "");
         assert!(metrics.readiness().is_err());
@@ -194,6 +194,11 @@ mod tests {
             let name = line.split(['{', ' ']).next().unwrap();
             assert!(text.contains(&format!("# HELP {name} ")), "{name}");
             assert!(text.contains(&format!("# TYPE {name} ")), "{name}");
+        }
+        let alerts = include_str!("../../../deploy/alerts.yaml");
+        let words = alerts.split(|it: char| !it.is_ascii_lowercase() && it != '_');
+        for name in words.filter(|word| word.starts_with("selvedge_agent_")) {
+            assert!(text.contains(&format!("# TYPE {name} ")), "{name}: {text}");
         }
         assert!(text.contains("selvedge_agent_state{state=\"unconfigured\"} 1"));
         assert!(text.contains("selvedge_agent_state{state=\"confirmed\"} 0"));

@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_metric_has_help_and_type_and_the_operator_is_ready_once_it_compiles() {
+    fn metrics_have_help_and_type_alerts_name_them_and_the_operator_is_ready_once_it_compiles() {
         let metrics = Metrics::new(Leadership::none());
         assert!(metrics.readiness().is_err());
         metrics.pass_begins();
@@ -268,6 +268,11 @@ mod tests {
             let name = line.split(['{', ' ']).next().unwrap();
             assert!(text.contains(&format!("# HELP {name} ")), "{name}");
             assert!(text.contains(&format!("# TYPE {name} ")), "{name}");
+        }
+        let alerts = include_str!("../../../deploy/alerts.yaml");
+        let words = alerts.split(|it: char| !it.is_ascii_lowercase() && it != '_');
+        for name in words.filter(|word| word.starts_with("selvedge_operator_")) {
+            assert!(text.contains(&format!("# TYPE {name} ")), "{name}: {text}");
         }
         for line in [
             "selvedge_operator_leader 0",
