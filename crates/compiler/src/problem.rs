@@ -90,6 +90,9 @@ pub enum Kind {
         /// What would be wrong with it.
         why: String,
     },
+    /// The settings of the cluster were deleted.
+    #[error("was deleted: what it said last stays in effect, apart from spec.rollout")]
+    SettingsDeleted,
     /// Two lines of a filter match the same prefixes.
     #[error("matches the same prefixes as {other}: one of the two lines has no effect")]
     LineTwice {
@@ -714,6 +717,7 @@ impl Kind {
         match self {
             Self::NotCompiledYet { .. }
             | Self::NoEffect { .. }
+            | Self::SettingsDeleted
             | Self::RouteTargetShared { .. }
             | Self::PartOfASegment { .. } => Severity::Warning,
             _ => Severity::Error,

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
+    last_good,
     lower::{
         LowLevelObject,
         addresses::node_share,
@@ -118,6 +119,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         Finding::Unreadable(subject) => view.unreadable(subject).to_vec(),
         Finding::Settings => {
             let mut problems = notes::of_settings(&view.settings());
+            problems.extend(last_good::settings_deleted(view));
             problems.extend(vrf::cluster_vrf(view));
             problems.extend(node::too_few_tables(view));
             problems

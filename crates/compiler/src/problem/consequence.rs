@@ -108,6 +108,7 @@ impl Kind {
             | Self::SecondUnderlay { .. } => true,
             Self::UnknownField
             | Self::Duplicate
+            | Self::SettingsDeleted
             | Self::NoDestination
             | Self::VrfNotOnNode { .. }
             | Self::NoUnderlay { .. }

@@ -28,6 +28,9 @@ impl Kind {
             Self::BreaksAnother { victim, .. } => {
                 format!("take the edit back, or change {victim} first").into()
             }
+            Self::SettingsDeleted => {
+                "create it again; with \"spec: {}\" it has the defaults".into()
+            }
             Self::InvalidSelector(_) => "correct the requirement".into(),
             Self::LineTwice { other } => {
                 format!("remove this line or {other}, or let them differ in cidr, ge or le").into()
