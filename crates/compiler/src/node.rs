@@ -47,7 +47,7 @@ pub(crate) use self::{
     stored::{ProgressOf, PublishedOf},
     underlay::{
         AddressesOfPool, Contradictions, HoldersByAddress, NodesByUnderlay, PlanOf, PlansFor,
-        Refused, SelectedPlans, place, plans_of_nodes, router_addresses,
+        Refused, SelectedPlans, place, plans_of_nodes, router_addresses, trunk_name,
     },
     vrfs::{NumbersOfAll, SaidOf, StoredByVni},
 };

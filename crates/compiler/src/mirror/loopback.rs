@@ -46,7 +46,8 @@ pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbac
                 on_all_nodes: BTreeSet::new(),
             });
             let is_vrf = || view.has::<Facets>(&Facet::Vrf(device.to_string()));
-            let wrong = if names::is_reserved_device(device) || is_vrf() {
+            let is_trunk = || view.settings().trunk.name == *device;
+            let wrong = if names::is_reserved_device(device) || is_vrf() || is_trunk() {
                 let loopback = device.to_string();
                 Some(("name", problem::Kind::LoopbackNameReserved { loopback }))
             } else if *home != vrf {
