@@ -39,7 +39,7 @@ pub(crate) use self::{
         TablesFor, TablesInUse, problems_without_nodes, too_few_tables, unreached,
     },
     mtu::VrfMtuOf,
-    peers::{WrongWithPeering, maximum_prefixes},
+    peers::{WrongWithPeering, ends_of_trunk, maximum_prefixes},
     selection::{
         AskedKeys, Facet, Facets, NodesBySignature, Requirements, SelectsNoNode, Signature,
         SignatureOf, SignaturesByLabel, signature,

@@ -7,7 +7,7 @@ use crate::{
     lower::{
         LowLevelObject,
         addresses::node_share,
-        intent, low_level,
+        bgp_neighbor, intent, low_level,
         merge::{Merged, in_effect},
         network::NetworkVnis,
         notes, reach, vrf,
@@ -123,6 +123,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
             problems.extend(node::trunk_name(&view.settings()));
             problems.extend(vrf::cluster_vrf(view));
             problems.extend(node::too_few_tables(view));
+            problems.extend(bgp_neighbor::outside_of_settings(view));
             problems
         }
         Finding::Vrfs => view.get::<vrf::Resolved>(&()).problems.to_vec(),
