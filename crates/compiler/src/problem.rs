@@ -606,6 +606,20 @@ pub enum Kind {
         /// The other object that says so.
         by: ObjectRef,
     },
+    /// A node runs an address that its pool does not give it any more.
+    #[error(
+        "node {node:?} keeps {address}, which it runs: {pool} has given nothing for IPAddressClaim {claim}"
+    )]
+    AddressKept {
+        /// The address.
+        address: IpAddr,
+        /// The node.
+        node: String,
+        /// The claim that is open.
+        claim: String,
+        /// The pool.
+        pool: String,
+    },
     /// Two tunnels would be one to the kernel.
     #[error("{by} already has a tunnel with this source, destination and key")]
     TunnelTaken {
@@ -718,6 +732,7 @@ impl Kind {
             Self::NotCompiledYet { .. }
             | Self::NoEffect { .. }
             | Self::SettingsDeleted
+            | Self::AddressKept { .. }
             | Self::RouteTargetShared { .. }
             | Self::PartOfASegment { .. } => Severity::Warning,
             _ => Severity::Error,

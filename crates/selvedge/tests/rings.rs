@@ -21,6 +21,8 @@ mod ring1_cases;
 mod ring1_fuzz;
 #[path = "rings/ring1_harm.rs"]
 mod ring1_harm;
+#[path = "rings/ring1_harm_addresses.rs"]
+mod ring1_harm_addresses;
 #[path = "rings/ring1_harm_new.rs"]
 mod ring1_harm_new;
 #[path = "rings/ring1_harm_others.rs"]

@@ -109,6 +109,7 @@ impl Kind {
             Self::UnknownField
             | Self::Duplicate
             | Self::SettingsDeleted
+            | Self::AddressKept { .. }
             | Self::NoDestination
             | Self::VrfNotOnNode { .. }
             | Self::NoUnderlay { .. }

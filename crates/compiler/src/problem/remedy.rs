@@ -184,6 +184,9 @@ impl Kind {
             Self::AddressGivenTwice { .. } => {
                 "delete one of the two claims, so that its node gets another address".into()
             }
+            Self::AddressKept { .. } => {
+                "correct the pool, or let its provider give an address for the claim".into()
+            }
             Self::TunnelTaken { .. } => "use that one, or another key".into(),
             Self::TunnelToItself { .. } => "correct the address of the collector".into(),
             Self::TunnelFamilies { .. } => "use a pool of the destination's family".into(),

@@ -152,7 +152,8 @@ fn an_interface_has_no_name_of_a_device_that_is_there() -> anyhow::Result<()> {
         ("lo", "\"lo\" is the loopback of every node"),
         ("hbn", "\"hbn\" is the trunk to the router"),
         ("eth1", "\"eth1\" is an uplink of node \"n1\""),
-        ("bond1", "\"bond1\" is a device of node \"n1\""),
+        ("bond1", "\"bond1\" is the device that the VLAN is on"),
+        ("ens9", "\"ens9\" is a device of node \"n1\""),
     ] {
         let to = format!("interfaceName: {name},");
         changes_nothing(&running(), &[("interfaceName: store,", &to, &said(what))])?;
