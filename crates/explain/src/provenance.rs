@@ -127,7 +127,7 @@ impl<'a> Trace<'a> {
 
     /// Whether a person has set a setting to something other than what holds anyway.
     fn sets<T: PartialEq>(&self, of: impl Fn(&SettingsSpec) -> &T) -> bool {
-        of(&*self.settings) != of(&SettingsSpec::default())
+        of(&self.settings) != of(&SettingsSpec::default())
     }
 
     fn setting(path: impl Into<String>) -> Field {

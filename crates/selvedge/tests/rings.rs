@@ -29,6 +29,8 @@ mod ring1_harm_new;
 mod ring1_harm_others;
 #[path = "rings/ring1_plan.rs"]
 mod ring1_plan;
+#[path = "rings/ring1_plan_cluster.rs"]
+mod ring1_plan_cluster;
 #[path = "rings/ring1_questions.rs"]
 mod ring1_questions;
 #[path = "rings/ring1_regressions.rs"]

@@ -117,11 +117,6 @@ fn a_trunk_has_a_name_and_addresses_of_its_own() -> anyhow::Result<()> {
                 "addresses: [169.254.128.0/31]",
                 "Settings default spec.trunk.addresses: this edit would stop BGPNeighbor speaker, so the spec before it stays in effect: 169.254.128.1 is already used by Settings default",
             ),
-            (
-                "interfaceName: store, interfaceRef: bond1",
-                "interfaceName: bond1, interfaceRef: bond1",
-                "Layer2Attachment store spec.interfaceName: \"bond1\" is the device that the VLAN is on",
-            ),
         ],
     )
 }
