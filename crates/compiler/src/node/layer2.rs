@@ -56,11 +56,11 @@ pub(super) fn claims<'a>(
             problems.push(Problem::new(object.source.clone(), "spec.mtu", kind));
             continue;
         }
-        if let Some(problem) = reserved_device(settings, group, object) {
+        let wanted = wanted(&object.spec);
+        if let Some(problem) = reserved_device(settings, group, object, &wanted) {
             problems.push(problem);
             continue;
         }
-        let wanted = wanted(&object.spec);
         let taken = wanted.iter().find_map(|claim| {
             // A VNI is one VRF's or one segment's, wherever the two are.
             if let Exclusive::Vni(vni) = claim
@@ -175,6 +175,13 @@ fn wanted(spec: &Layer2NetworkConfigurationSpec) -> Vec<Exclusive> {
 }
 
 impl Exclusive {
+    fn host_device(&self) -> Option<&IfName> {
+        match self {
+            Self::HostDevice(name) => Some(name),
+            Self::Vlan(_) | Self::Vni(_) | Self::HostVlan(..) => None,
+        }
+    }
+
     fn taken(
         &self,
         object: &Segment,
@@ -229,13 +236,14 @@ fn reserved_device(
     settings: &SettingsSpec,
     group: &Group<'_>,
     object: &Segment,
+    wanted: &[Exclusive],
 ) -> Option<Problem> {
-    let device = host_device(&object.spec)?;
+    let device = wanted.iter().find_map(Exclusive::host_device)?;
     let what = if device.as_str() == "lo" {
         "the loopback of every node"
-    } else if group.has_overlay && device == settings.trunk.name {
+    } else if group.has_overlay && *device == settings.trunk.name {
         "the trunk to the router"
-    } else if Some(&device) == object.spec.interface_ref.as_ref() {
+    } else if Some(device) == object.spec.interface_ref.as_ref() {
         "the device that the VLAN is on"
     } else {
         return None;

@@ -172,6 +172,16 @@ fn what_runs_on_after_an_edit_that_no_longer_asks_for_it_is_said() -> anyhow::Re
         assert!(plan.contains(said), "{plan}");
         assert!(plan.ends_with("nothing changes on any node\n"), "{plan}");
     }
+    // A claim stays as long as a node runs its address.
+    let elsewhere = edited(
+        &running,
+        TRUNK,
+        &format!("{TRUNK}, ipamNamespace: elsewhere"),
+    )?;
+    let claims = plan(&running, &elsewhere)?;
+    let said = "IPAddressClaim elsewhere/pooled-lo.pool-n1";
+    assert!(claims.contains(said), "{claims}");
+    assert!(!claims.contains("to delete"), "{claims}");
     let moved = edited(
         &running,
         TRUNK,
