@@ -375,7 +375,8 @@ impl Query for WorkloadIps {
     }
 }
 
-/// Says which neighbors keep addresses that the settings do not name any more.
+/// What is wrong with settings that leave out a network of which a neighbor has an address: outside of these networks, an address of
+/// workloads would pass exports.
 pub(crate) fn outside_of_settings(view: &View<'_>) -> Option<Problem> {
     let settings = view.settings();
     let cidrs = &settings.bgp.workload_cidrs;
@@ -389,10 +390,10 @@ pub(crate) fn outside_of_settings(view: &View<'_>) -> Option<Problem> {
         0 => String::new(),
         others => format!(" (and {others} more)"),
     };
-    let what = format!(
-        "BGPNeighbor {name}{others} keeps {ip}, which is in none of these networks: it gets another when it is made anew"
+    let message = format!(
+        "BGPNeighbor {name}{others} has {ip}, which is in none of these networks: choose one that holds it, or delete the neighbor first"
     );
     let subject = ObjectRef::named(Kind::Settings, "default");
-    let kind = problem::Kind::NoEffect { what };
+    let kind = problem::Kind::RuleBroken { message };
     Some(Problem::new(subject, "spec.bgp.workloadCIDRs", kind))
 }

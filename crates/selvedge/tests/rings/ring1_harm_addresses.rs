@@ -182,13 +182,25 @@ fn what_runs_on_after_an_edit_that_no_longer_asks_for_it_is_said() -> anyhow::Re
     let said = "IPAddressClaim elsewhere/pooled-lo.pool-n1";
     assert!(claims.contains(said), "{claims}");
     assert!(!claims.contains("to delete"), "{claims}");
-    let moved = edited(
-        &running,
-        TRUNK,
-        &format!("{TRUNK}, bgp: {{workloadCIDRs: [169.254.200.0/24]}}"),
-    )?;
-    let plan = plan(&running, &moved)?;
-    let said = "Settings default spec.bgp.workloadCIDRs: BGPNeighbor speaker keeps 169.254.128.1";
-    assert!(plan.contains(said), "{plan}");
+    Ok(())
+}
+
+#[test]
+fn the_network_of_an_address_that_a_workload_speaks_from_stays() -> anyhow::Result<()> {
+    let running = running()?;
+    let with = |cidrs: &str| {
+        let bgp = format!("{TRUNK}, bgp: {{workloadCIDRs: [{cidrs}]}}");
+        edited(&running, TRUNK, &bgp)
+    };
+    let moved = plan(&running, &with("169.254.200.0/24")?)?;
+    let said = "Settings default spec.bgp.workloadCIDRs: BGPNeighbor speaker has 169.254.128.1, which is in none of these networks";
+    assert!(moved.contains(said), "{moved}");
+    assert!(moved.ends_with("nothing changes on any node\n"), "{moved}");
+    let wider = plan(&running, &with("169.254.128.0/17")?)?;
+    assert!(!wider.contains("error: "), "{wider}");
+    assert!(
+        wider.contains("workloadNetworks -169.254.128.0/24"),
+        "{wider}"
+    );
     Ok(())
 }
