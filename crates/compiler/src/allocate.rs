@@ -85,6 +85,12 @@ impl Pool {
     }
 }
 
+/// Whether an address is among the last host addresses of a network, as many as are reserved.
+pub fn is_among_last(prefix: Prefix, address: IpAddr, reserved: u32) -> bool {
+    let (_, last) = hosts(prefix);
+    prefix.net().contains(&address) && number(address) > last.saturating_sub(u128::from(reserved))
+}
+
 /// The anycast gateway of a network: its first host address. `None` where there is room for one address only.
 pub fn gateway(prefix: Prefix) -> Option<HostCidr> {
     let net = prefix.net();

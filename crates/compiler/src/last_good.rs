@@ -23,6 +23,7 @@ use serde_json::Value;
 use crate::{
     memo::{Memo, Query, Registered},
     names,
+    problem::{self, Problem},
     snapshot::{Key, Kind, Object, ObjectRef, Resource, Snapshot, age, kinds},
     view::{View, reference},
 };
@@ -295,6 +296,22 @@ impl Query for LastRevision {
         let spec = view.spec::<kinds::NetworkConfigRevision>(last)?;
         Some(Arc::new(Last::new(&spec)))
     }
+}
+
+/// The settings as the last revision has them. How changes reach the nodes is in no revision.
+pub(crate) fn settings(view: &View<'_>) -> Option<Arc<SettingsSpec>> {
+    let last = view.get::<LastRevision>(&())?;
+    let settings = <kinds::Settings as InRevision>::last(&last, &Key::named("default"))?;
+    Some(Arc::new(kinds::Settings::completed(settings, None)))
+}
+
+/// Whether Settings that said something were deleted.
+pub(crate) fn settings_deleted(view: &View<'_>) -> Option<Problem> {
+    let subject = ObjectRef::named(Kind::Settings, "default");
+    let is_gone = view.stored_meta(&subject).is_none();
+    let said = settings(view).filter(|_| is_gone);
+    let is_deleted = said.is_some_and(|said| *said != SettingsSpec::default());
+    is_deleted.then(|| Problem::new(subject, "", problem::Kind::SettingsDeleted))
 }
 
 /// Whether an object that was last in effect is not there any more.

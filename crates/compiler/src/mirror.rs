@@ -3,6 +3,7 @@
 //!
 //! They change no forwarding and are part of no revision: what a node has of them is put into its config when that is made.
 
+mod address;
 mod loopback;
 mod place;
 
@@ -21,7 +22,7 @@ use api::{
     value::{IfName, VrfName},
 };
 
-use self::loopback::{Loopbacks, loopbacks};
+use self::loopback::{Loopbacks, WantedBy, loopbacks};
 pub(crate) use self::place::{GivenByAddress, MirrorsOf, of_node, without};
 pub use self::place::{NodeMirrors, Place, Rule};
 use crate::{
@@ -56,6 +57,8 @@ struct Tunnel {
     device: IfName,
     /// Where its source address comes from.
     pool: TypedObjectReference,
+    /// Who says so.
+    wanted_by: WantedBy,
     /// The names of the routing objects that have its loopback.
     loopback_objects: BTreeSet<String>,
 }
@@ -66,6 +69,7 @@ struct PooledLoopback {
     vrf: String,
     name: IfName,
     pool: TypedObjectReference,
+    wanted_by: WantedBy,
     /// The names of the routing objects.
     objects: BTreeSet<String>,
 }
@@ -137,6 +141,7 @@ fn on_all_nodes(loopbacks: Loopbacks) -> Vec<PooledLoopback> {
         vrf,
         name,
         pool: loopback.pool,
+        wanted_by: loopback.first,
         objects: loopback.on_all_nodes,
     });
     loopbacks.collect()
@@ -312,6 +317,7 @@ fn tunnels(
         let tunnel = Tunnel {
             device,
             pool: loopback.pool.clone(),
+            wanted_by: loopback.first.clone(),
             loopback_objects: loopback.objects.clone(),
             object: Arc::clone(object),
         };

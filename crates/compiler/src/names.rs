@@ -30,6 +30,9 @@ pub fn reserved_vrf(settings: &SettingsSpec, name: &VrfName) -> Option<&'static 
     if name.as_str() == FRR_DEFAULT {
         return Some("FRR means the node's main table by it");
     }
+    if name.as_str() == settings.trunk.name.as_str() {
+        return Some("it is the trunk's, which has a device of that name");
+    }
     (*name == settings.cluster_vrf.name).then_some("it is the cluster VRF's")
 }
 
@@ -95,7 +98,7 @@ pub fn mirror_tunnel(target: &str, protocol: GreProtocol) -> IfName {
     device(prefix, &short_hash(target))
 }
 
-/// Whether a loopback of this name would meet a device that is named here, or that every namespace has.
+/// Whether a loopback or trunk of this name would meet a device that is named here, or that every namespace has.
 pub fn is_reserved_device(name: &IfName) -> bool {
     let prefixes = [
         "l2.", "vx.", "vlan.", "br.", "br-", "s-", "bgp.", "gre.", "gretap.", "host-", "pe-",

@@ -39,7 +39,7 @@ pub(crate) use self::{
         TablesFor, TablesInUse, problems_without_nodes, too_few_tables, unreached,
     },
     mtu::VrfMtuOf,
-    peers::{WrongWithPeering, maximum_prefixes},
+    peers::{WrongWithPeering, ends_of_trunk, maximum_prefixes},
     selection::{
         AskedKeys, Facet, Facets, NodesBySignature, Requirements, SelectsNoNode, Signature,
         SignatureOf, SignaturesByLabel, signature,
@@ -47,7 +47,7 @@ pub(crate) use self::{
     stored::{ProgressOf, PublishedOf},
     underlay::{
         AddressesOfPool, Contradictions, HoldersByAddress, NodesByUnderlay, PlanOf, PlansFor,
-        Refused, SelectedPlans, place, plans_of_nodes, router_addresses,
+        Refused, SelectedPlans, place, plans_of_nodes, router_addresses, trunk_name,
     },
     vrfs::{NumbersOfAll, SaidOf, StoredByVni},
 };

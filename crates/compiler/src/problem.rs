@@ -90,6 +90,9 @@ pub enum Kind {
         /// What would be wrong with it.
         why: String,
     },
+    /// The settings of the cluster were deleted.
+    #[error("was deleted: what it said last stays in effect, apart from spec.rollout")]
+    SettingsDeleted,
     /// Two lines of a filter match the same prefixes.
     #[error("matches the same prefixes as {other}: one of the two lines has no effect")]
     LineTwice {
@@ -603,6 +606,20 @@ pub enum Kind {
         /// The other object that says so.
         by: ObjectRef,
     },
+    /// A node runs an address that its pool does not give it any more.
+    #[error(
+        "node {node:?} keeps {address}, which it runs: {pool} has given nothing for IPAddressClaim {claim}"
+    )]
+    AddressKept {
+        /// The address.
+        address: IpAddr,
+        /// The node.
+        node: String,
+        /// The claim that is open.
+        claim: String,
+        /// The pool.
+        pool: String,
+    },
     /// Two tunnels would be one to the kernel.
     #[error("{by} already has a tunnel with this source, destination and key")]
     TunnelTaken {
@@ -714,6 +731,8 @@ impl Kind {
         match self {
             Self::NotCompiledYet { .. }
             | Self::NoEffect { .. }
+            | Self::SettingsDeleted
+            | Self::AddressKept { .. }
             | Self::RouteTargetShared { .. }
             | Self::PartOfASegment { .. } => Severity::Warning,
             _ => Severity::Error,

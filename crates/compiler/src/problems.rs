@@ -3,10 +3,11 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
+    last_good,
     lower::{
         LowLevelObject,
         addresses::node_share,
-        intent, low_level,
+        bgp_neighbor, intent, low_level,
         merge::{Merged, in_effect},
         network::NetworkVnis,
         notes, reach, vrf,
@@ -118,8 +119,11 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         Finding::Unreadable(subject) => view.unreadable(subject).to_vec(),
         Finding::Settings => {
             let mut problems = notes::of_settings(&view.settings());
+            problems.extend(last_good::settings_deleted(view));
+            problems.extend(node::trunk_name(&view.settings()));
             problems.extend(vrf::cluster_vrf(view));
             problems.extend(node::too_few_tables(view));
+            problems.extend(bgp_neighbor::outside_of_settings(view));
             problems
         }
         Finding::Vrfs => view.get::<vrf::Resolved>(&()).problems.to_vec(),

@@ -6,6 +6,7 @@ use api::{meta::LabelSelector, selvedge::SettingsSpec, value::Vni};
 
 pub(crate) use crate::memo::View;
 use crate::{
+    last_good,
     lower::{self, ResolvedVrf},
     memo::{Input, Part, Parts, Query, Registered},
     problem::{self, Problem},
@@ -113,13 +114,15 @@ impl Query for AllUnread {
     }
 }
 
-/// The settings in effect: those of the object named `default`, or the defaults.
+/// The settings in effect: those of the object named `default`. Without one it is what the last revision has: a deletion is no wish for
+/// the defaults. Where there is no revision either, it is the defaults.
 pub(crate) struct Settings;
 impl Query for Settings {
     type Key = ();
     type Value = Arc<SettingsSpec>;
     fn compute(view: &View<'_>, (): &()) -> Arc<SettingsSpec> {
         let spec = view.spec::<kinds::Settings>(&Key::named("default"));
+        let spec = spec.or_else(|| last_good::settings(view));
         spec.unwrap_or_default()
     }
 }

@@ -1,16 +1,18 @@
 //! What changes between two compilations: element by element, with the objects that cause it and those that it affects.
 
+mod platform;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use api::{meta::Labels, tcaas::NodeNetworkConfigSpec, value::HostCidr};
+use api::{meta::Labels, selvedge::Rollout, tcaas::NodeNetworkConfigSpec, value::HostCidr};
 use compiler::{
     NodeConfig,
     mirror::NodeMirrors,
     rollout::{
-        Removal,
+        Removal, guard,
         waves::{self, Member},
     },
     snapshot::{Key, Kind, ObjectRef},
@@ -18,6 +20,7 @@ use compiler::{
 use serde::Serialize;
 use serde_json::Value;
 
+pub use self::platform::{PlatformChanges, PlatformName};
 use crate::{
     element::{Element, Elements, elements, filtered},
     provenance::{Field, Trace},
@@ -43,6 +46,12 @@ pub struct Plan {
     /// The nodes whose config must be approved before it is published, each with what the config would take away: they are in no wave.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub needs_approval: BTreeMap<String, Removal>,
+    /// What the settings of the rollout do to these waves, other than to order them: that they wait, and for what.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What changes beside nodes: objects of other programs.
+    #[serde(skip_serializing_if = "PlatformChanges::is_empty")]
+    pub platform: PlatformChanges,
 }
 
 /// How much changes.
@@ -201,7 +210,38 @@ pub fn plan(before: &Trace<'_>, after: &Trace<'_>) -> Plan {
     let members = gated.into_iter().map(member).collect();
     plan.waves = waves::planned(&settings.rollout, &members, new.len());
     plan.needs_approval.clone_from(removals);
+    plan.notes = notes(&settings.rollout, before, after, &members);
+    plan.platform = PlatformChanges::between(before.compilation, after.compilation);
     plan
+}
+
+/// What the settings of the rollout do to the nodes that wait for it.
+fn notes(
+    settings: &Rollout,
+    before: &Trace<'_>,
+    after: &Trace<'_>,
+    members: &BTreeMap<String, Member>,
+) -> Vec<String> {
+    if members.is_empty() {
+        return Vec::new();
+    }
+    let mut notes = Vec::new();
+    if settings.pause {
+        let note = "paused by Settings.spec.rollout.pause: no node is written before it is resumed";
+        notes.push(note.to_owned());
+    }
+    let last = before.compilation;
+    let last = last.revision.spec(&last.objects);
+    let objects = &after.compilation.objects;
+    if let Some(too_much) = guard::too_much(settings.max_removal, &last, objects) {
+        notes.push(format!("{too_much}: no node is written before approval"));
+    }
+    let has_canary = members.values().any(|member| member.can_be_canary);
+    if !has_canary {
+        let note = "no node that changes matches Settings.spec.rollout.canary.nodeSelector: any of them is the first";
+        notes.push(note.to_owned());
+    }
+    notes
 }
 
 /// Whether two configs of a node differ in nothing but mirrors.

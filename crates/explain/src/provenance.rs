@@ -15,7 +15,7 @@ mod steering;
 pub(crate) mod tests;
 mod underlay;
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use api::{meta::Labels, selvedge::SettingsSpec, value::VrfName};
 use compiler::{
@@ -92,7 +92,8 @@ pub struct Trace<'a> {
     pub snapshot: &'a Snapshot,
     /// What came of it.
     pub compilation: &'a Compilation,
-    settings: SettingsSpec,
+    /// The settings in effect.
+    settings: Arc<SettingsSpec>,
 }
 
 impl<'a> Trace<'a> {
@@ -101,7 +102,7 @@ impl<'a> Trace<'a> {
         Self {
             snapshot,
             compilation,
-            settings: snapshot.settings(),
+            settings: Arc::clone(&compilation.revision.settings),
         }
     }
 

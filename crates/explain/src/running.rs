@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use compiler::{
     Compilation, Compiler, Kind, ObjectRef, Snapshot, Writes,
     lower::LowLevelObject,
+    platform::PlatformObject,
     problem::{Problem, Severity},
     revision,
 };
@@ -45,6 +46,10 @@ impl Running {
         let refused = self.refuse(&mut snapshot);
         for subject in self.snapshot.subjects() {
             let is_ours = is_published(&self.snapshot, &subject);
+            if is_ours && subject.kind == Kind::IpAddressClaim {
+                // What a file says of it is not what the operator has written.
+                snapshot.remove(&subject);
+            }
             if is_ours || snapshot.meta(&subject).is_some() {
                 snapshot.inherit(&self.snapshot, &subject);
             }
@@ -85,7 +90,10 @@ impl Running {
 /// Whether an object is one that the operator or an agent writes.
 fn is_published(snapshot: &Snapshot, subject: &ObjectRef) -> bool {
     let owner = snapshot.meta(subject).and_then(|meta| meta.owner.as_ref());
-    let is_generated = owner.is_some_and(|owner| owner.kind.intent().is_some());
+    let is_generated = owner.is_some_and(|owner| {
+        let is_claim = owner.kind == Kind::NodeNetworkConfig;
+        is_claim || owner.kind.intent().is_some()
+    });
     is_generated
         || matches!(
             subject.kind,
@@ -103,6 +111,12 @@ fn publish(snapshot: &mut Snapshot, writes: &Writes, compilation: &Compilation) 
     }
     for (subject, status) in &writes.statuses {
         snapshot.set_status(subject, &status.to_value());
+    }
+    for object in compilation.platform.values() {
+        // Of all that is written for other programs, claims alone are read again.
+        if object.owner.kind == Kind::NodeNetworkConfig {
+            put(snapshot, &claim(object));
+        }
     }
     let fingerprint = &compilation.revision.fingerprint;
     for node in writes.nodes.keys() {
@@ -145,11 +159,23 @@ fn document(kind: Kind, metadata: &Value, spec: &impl serde::Serialize) -> Value
 
 /// A low-level object that is generated from an intent, as it is stored.
 fn generated(object: &LowLevelObject) -> Value {
-    let source = object.source();
-    let owner = json!({
-        "apiVersion": source.kind.api_version(), "kind": source.kind.to_string(), "name": source.key.name,
-        "uid": object.uid().unwrap_or_default(), "controller": true,
-    });
+    let owner = owner(object.source(), object.uid().unwrap_or_default());
     let metadata = json!({"name": object.name(), "ownerReferences": [owner]});
     document(object.kind(), &metadata, &object.spec())
+}
+
+/// A claim of a node's address, as it is stored.
+fn claim(object: &PlatformObject) -> Value {
+    let mut manifest = object.manifest();
+    if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
+        let owners = json!([owner(&object.owner, "")]);
+        metadata.insert("ownerReferences".to_owned(), owners);
+    }
+    manifest
+}
+
+fn owner(ObjectRef { kind, key }: &ObjectRef, uid: &str) -> Value {
+    json!({
+        "apiVersion": kind.api_version(), "kind": kind.to_string(), "name": key.name, "uid": uid, "controller": true,
+    })
 }

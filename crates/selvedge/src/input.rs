@@ -257,13 +257,33 @@ impl World {
 
     /// Adds what rules of its kind the object breaks, except where the reader has already said so: in its problems from `known` on.
     fn check_rules(&mut self, object: &ObjectRef, document: &Value, known: usize) {
-        let broken = self.rules.broken(object, document);
+        let broken = self.rules.broken(object, document, None);
         let said: Vec<_> = self.snapshot.unreadable.iter().skip(known).collect();
         let new = broken
             .into_iter()
             .filter(|problem| !said.iter().any(|said| said.field == problem.field));
         let new: Vec<_> = new.collect();
         self.snapshot.unreadable.extend(new);
+    }
+
+    /// Adds what the API server would refuse of objects that are there before: changes of fields that cannot be changed. The rules are those
+    /// of the definitions that it gets.
+    pub(crate) fn check_changes(&mut self, before: &Snapshot) {
+        let mut refused = Vec::new();
+        for object in self.origins.keys() {
+            if !self.rules.compare(object.kind) || before.meta(object).is_none() {
+                continue;
+            }
+            let documents = (before.document(object), self.snapshot.document(object));
+            let (Some(was), Some(becomes)) = documents else {
+                continue;
+            };
+            if was.get("spec") != becomes.get("spec") {
+                refused.extend(self.rules.broken(object, &becomes, Some(&was)));
+            }
+        }
+        refused.retain(|problem| !self.snapshot.unreadable.contains(problem));
+        self.snapshot.unreadable.extend(refused);
     }
 
     /// One line on what was passed over, if anything was.

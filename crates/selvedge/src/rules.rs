@@ -15,6 +15,8 @@ use serde_json::{Map, Value};
 struct Definition {
     schema: Value,
     rules: CompiledSchema,
+    /// Whether some rule compares an object with what it was.
+    compares: bool,
 }
 
 /// The schema of one kind; to make them all would take longer than to check an object.
@@ -57,16 +59,34 @@ impl std::fmt::Debug for Rules {
 }
 
 impl Rules {
-    /// What rules of its kind an object breaks.
-    pub(crate) fn broken(&mut self, object: &ObjectRef, document: &Value) -> Vec<Problem> {
-        let definition = self.definitions.entry(object.kind).or_insert_with(|| {
-            let schema = schema(object.kind)?;
+    /// Whether some rule of a kind compares an object with what it was.
+    pub(crate) fn compare(&mut self, kind: Kind) -> bool {
+        self.read(kind);
+        let definition = self.definitions.get(&kind);
+        let definition = definition.and_then(|definition| definition.as_ref());
+        definition.is_some_and(|definition| definition.compares)
+    }
+
+    fn read(&mut self, kind: Kind) {
+        self.definitions.entry(kind).or_insert_with(|| {
+            let schema = schema(kind)?;
             Some(Definition {
                 rules: compile_schema(&schema),
+                compares: schema.to_string().contains("oldSelf"),
                 schema,
             })
         });
-        let Some(definition) = definition else {
+    }
+
+    /// What rules of its kind an object breaks, beside what it was, where it was there before.
+    pub(crate) fn broken(
+        &mut self,
+        object: &ObjectRef,
+        document: &Value,
+        before: Option<&Value>,
+    ) -> Vec<Problem> {
+        self.read(object.kind);
+        let Some(Some(definition)) = self.definitions.get(&object.kind) else {
             return Vec::new();
         };
         let mut found = Vec::new();
@@ -76,7 +96,7 @@ impl Rules {
             && let Err(errors) =
                 self.validator
                     .0
-                    .validate_compiled(&definition.rules, document, None)
+                    .validate_compiled(&definition.rules, document, before)
         {
             found.extend(
                 errors

@@ -21,12 +21,16 @@ mod ring1_cases;
 mod ring1_fuzz;
 #[path = "rings/ring1_harm.rs"]
 mod ring1_harm;
+#[path = "rings/ring1_harm_addresses.rs"]
+mod ring1_harm_addresses;
 #[path = "rings/ring1_harm_new.rs"]
 mod ring1_harm_new;
 #[path = "rings/ring1_harm_others.rs"]
 mod ring1_harm_others;
 #[path = "rings/ring1_plan.rs"]
 mod ring1_plan;
+#[path = "rings/ring1_plan_cluster.rs"]
+mod ring1_plan_cluster;
 #[path = "rings/ring1_questions.rs"]
 mod ring1_questions;
 #[path = "rings/ring1_regressions.rs"]

@@ -65,12 +65,17 @@ impl Query for NodeShareOf {
     type Key = ObjectRef;
     type Value = Arc<NodeShare>;
     fn compute(view: &View<'_>, subject: &ObjectRef) -> Arc<NodeShare> {
-        let has_nodes = nodes::segment(view, subject).is_some();
-        let pool = pool::of(view, subject).filter(|_| has_nodes);
+        let segment = nodes::segment(view, subject);
+        let pool = pool::of(view, subject).filter(|_| segment.is_some());
         let island = pool.map(|pool| pool::island(view, &pool));
         let shared = island.map(|island| view.get::<SharedOut>(&island));
         let share = shared.and_then(|shared| shared.nodes.get(subject).cloned());
-        share.unwrap_or_default()
+        let mut share = share.unwrap_or_default();
+        let note = segment.and_then(|segment| segment.keeps_reserved(&share.addresses));
+        if let Some(note) = note {
+            Arc::make_mut(&mut share).problems.push(note);
+        }
+        share
     }
 }
 

@@ -31,6 +31,7 @@ use super::{
 use crate::{
     allocate::Pool,
     memo::{Index, Query},
+    node::ends_of_trunk,
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
     view::View,
@@ -339,7 +340,8 @@ impl Query for WorkloadIps {
                 None => of_others.extend(peers),
             }
         }
-        for family in families(&view.settings()) {
+        let settings = view.settings();
+        for family in families(&settings) {
             let net = family.net();
             let in_use = view.keys_in::<PeerAddressesInUse>(&net.network(), &net.broadcast());
             let mut pool = Pool::new(family);
@@ -361,6 +363,9 @@ impl Query for WorkloadIps {
             for taken in held.iter().chain(&of_others).chain(in_use.iter()) {
                 pool.take(*taken);
             }
+            for end in ends_of_trunk(&settings) {
+                pool.take(end);
+            }
             for name in waiting {
                 let free = pool.take_lowest();
                 ips.entry(name.to_string()).or_default().extend(free);
@@ -368,4 +373,27 @@ impl Query for WorkloadIps {
         }
         Arc::new(ips)
     }
+}
+
+/// What is wrong with settings that leave out a network of which a neighbor has an address: outside of these networks, an address of
+/// workloads would pass exports.
+pub(crate) fn outside_of_settings(view: &View<'_>) -> Option<Problem> {
+    let settings = view.settings();
+    let cidrs = &settings.bgp.workload_cidrs;
+    let is_outside = |ip: &&IpAddr| !cidrs.iter().any(|cidr| cidr.net().contains(*ip));
+    let ips = view.get::<WorkloadIps>(&());
+    let mut outside = ips
+        .iter()
+        .filter_map(|(name, ips)| Some((name, ips.iter().find(is_outside)?)));
+    let (name, ip) = outside.next()?;
+    let others = match outside.count() {
+        0 => String::new(),
+        others => format!(" (and {others} more)"),
+    };
+    let message = format!(
+        "BGPNeighbor {name}{others} has {ip}, which is in none of these networks: choose one that holds it, or delete the neighbor first"
+    );
+    let subject = ObjectRef::named(Kind::Settings, "default");
+    let kind = problem::Kind::RuleBroken { message };
+    Some(Problem::new(subject, "spec.bgp.workloadCIDRs", kind))
 }

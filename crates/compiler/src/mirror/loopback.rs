@@ -1,6 +1,9 @@
 //! Loopbacks of VRFs whose addresses come from pools.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use api::{meta::TypedObjectReference, tcaas::VrfRouteConfigurationSpec, value::IfName};
 
@@ -18,11 +21,18 @@ use crate::{
 pub(super) struct Loopback {
     pub(super) pool: TypedObjectReference,
     /// The oldest object that has it.
-    first: ObjectRef,
+    pub(super) first: WantedBy,
     /// The names of all that have it.
     pub(super) objects: BTreeSet<String>,
     /// Those of them that give it to every node which has them. The VRF of a Collector has it only where a tunnel starts on it.
     pub(super) on_all_nodes: BTreeSet<String>,
+}
+
+/// Routing that wants a loopback, and the loopback's place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct WantedBy {
+    object: Arc<LowLevel<VrfRouteConfigurationSpec>>,
+    place: usize,
 }
 
 /// Loopbacks by VRF and name.
@@ -41,12 +51,16 @@ pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbac
             let entry = loopbacks.entry((vrf.clone(), device.clone()));
             let entry = entry.or_insert_with(|| Loopback {
                 pool: loopback.pool_ref.clone(),
-                first: object.source.clone(),
+                first: WantedBy {
+                    object: Arc::clone(&object),
+                    place,
+                },
                 objects: BTreeSet::new(),
                 on_all_nodes: BTreeSet::new(),
             });
             let is_vrf = || view.has::<Facets>(&Facet::Vrf(device.to_string()));
-            let wrong = if names::is_reserved_device(device) || is_vrf() {
+            let is_trunk = || view.settings().trunk.name == *device;
+            let wrong = if names::is_reserved_device(device) || is_vrf() || is_trunk() {
                 let loopback = device.to_string();
                 Some(("name", problem::Kind::LoopbackNameReserved { loopback }))
             } else if *home != vrf {
@@ -60,7 +74,7 @@ pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbac
                 );
                 Some(("poolRef", problem::Kind::NoPool { kind, name }))
             } else if entry.pool != loopback.pool_ref {
-                let (loopback, other) = (device.to_string(), entry.first.clone());
+                let (loopback, other) = (device.to_string(), entry.first.object.source.clone());
                 let kind = problem::Kind::LoopbackDisagrees { loopback, other };
                 Some(("poolRef", kind))
             } else {
@@ -74,13 +88,22 @@ pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbac
                 None
             };
             problems.extend(wrong.map(|(part, kind)| {
-                let (subject, field) = origin(view, &object, place, part);
-                Problem::new(subject, field, kind)
+                let object = Arc::clone(&object);
+                let wanted_by = WantedBy { object, place };
+                wanted_by.problem(view, part, kind)
             }));
         }
     }
     loopbacks.retain(|_, loopback| !loopback.objects.is_empty());
     loopbacks
+}
+
+impl WantedBy {
+    /// A problem with a part of the loopback, on the object whose author can mend it.
+    pub(super) fn problem(&self, view: &View<'_>, part: &str, kind: problem::Kind) -> Problem {
+        let (subject, field) = origin(view, &self.object, self.place, part);
+        Problem::new(subject, field, kind)
+    }
 }
 
 /// The object whose author can mend a loopback of routing, and the field: the routing itself, the VRF that it was made from, or, where a

@@ -19,7 +19,10 @@ use api::{
 };
 use ipnet::IpNet;
 
-use super::{AllMirrors, Mirror, Mirrors, PooledLoopback, Tunnel};
+use super::{
+    AllMirrors, Mirror, Mirrors, PooledLoopback, Tunnel,
+    address::{address_in_use, given_to_another, kept},
+};
 use crate::{
     NodeConfig,
     memo::{Index, Query},
@@ -69,6 +72,13 @@ pub enum Place {
 }
 
 impl NodeMirrors {
+    /// Adds a claim that the node needs, once.
+    fn claim(&mut self, claim: AddressClaim) {
+        if !self.claims.iter().any(|known| known.key == claim.key) {
+            self.claims.push(claim);
+        }
+    }
+
     /// What of it a config has.
     pub(crate) fn content(&self) -> impl serde::Serialize + '_ {
         let loopbacks: Vec<_> = self.loopbacks.iter().collect();
@@ -178,6 +188,34 @@ pub(crate) struct Placed {
     pub(crate) problems: Vec<Problem>,
 }
 
+impl Placed {
+    /// Adds a loopback with the address that was given for it; one that the node has stays where none was, or where it is another node's.
+    fn add(&mut self, view: &View<'_>, node: &Key, loopback: &PooledLoopback) {
+        let (vrf, name) = (loopback.vrf.as_str(), loopback.name.as_str());
+        let claim = AddressClaim::new(&view.settings(), &loopback.pool, vrf, name, &node.name);
+        let given = ipam::given(view, &claim);
+        let taken = given.as_ref();
+        let taken = taken.and_then(|given| given_to_another(view, node, vrf, given));
+        let (is_taken, mirrors) = (taken.is_some(), &mut self.mirrors);
+        mirrors.claim(claim.clone());
+        let in_use = || address_in_use(view, node, vrf, name);
+        let address = match given {
+            Some((_, address)) if !is_taken => Some(address),
+            Some(_) | None => in_use().inspect(|address| {
+                if let Some(held) = ipam::held(view, node, vrf, name) {
+                    mirrors.claim(held);
+                }
+                let kept = || kept(view, node, &loopback.wanted_by, &claim, *address);
+                self.problems.extend((!is_taken).then(kept));
+            }),
+        };
+        let place = (vrf.to_owned(), name.to_owned());
+        let loopback = address.map(|address| (place, address));
+        self.mirrors.loopbacks.extend(loopback);
+        self.problems.extend(taken);
+    }
+}
+
 /// The mirrors of a node.
 pub(crate) fn of_node(view: &View<'_>, node: &Key) -> NodeMirrors {
     view.get::<MirrorsOf>(node).mirrors.clone()
@@ -194,24 +232,10 @@ impl Query for MirrorsOf {
         };
         let mirrors = view.get::<AllMirrors>(&());
         let mut placed = Placed::default();
-        let all = &mut placed.mirrors;
-        let mut claimed = BTreeSet::new();
         for loopback in pooled(&mirrors, &config) {
-            let (vrf, name) = (loopback.vrf.as_str(), loopback.name.as_str());
-            let claim = AddressClaim::new(&view.settings(), &loopback.pool, vrf, name, &node.name);
-            let place = (vrf.to_owned(), name.to_owned());
-            if let Some((by, address)) = ipam::given(view, &claim) {
-                let problem = given_to_another(view, node, vrf, by, address);
-                if problem.is_none() {
-                    all.loopbacks.insert(place, address);
-                }
-                placed.problems.extend(problem);
-            } else if let Some(address) = address_in_use(view, node, vrf, name) {
-                all.loopbacks.insert(place, address);
-            }
-            claimed.insert(claim.key.clone());
-            all.claims.push(claim);
+            placed.add(view, node, loopback);
         }
+        let all = &mut placed.mirrors;
         for mirror in wanted(&mirrors, &config) {
             let Some(tunnel) = mirrors.tunnels.get(mirror.target()) else {
                 continue;
@@ -226,22 +250,22 @@ impl Query for MirrorsOf {
                     let made = (mirror.target().to_owned(), gre);
                     all.tunnels.insert((vrf, device), made);
                     all.rules.push(rule(mirror, tunnel));
-                    if claimed.insert(claim.key.clone()) {
-                        all.claims.push(claim);
-                    }
+                    all.claim(claim);
                 }
-                Err(Lacking::Address(claim)) => {
-                    let waits_for = Some(claim.key.to_string());
+                Err(Lacking::Address(claim, problem)) => {
+                    let waits_for = problem.is_none().then(|| claim.key.to_string());
                     all.missing.insert(name.clone(), waits_for);
-                    if claimed.insert(claim.key.clone()) {
-                        all.claims.push(claim);
-                    }
                     let in_use = tunnel_in_use(view, node, &config, tunnel);
+                    if let (None, Some((.., gre))) = (&problem, &in_use) {
+                        let kept = kept(view, node, &tunnel.wanted_by, &claim, gre.source_address);
+                        placed.problems.push(kept);
+                    }
+                    placed.problems.extend(problem.map(|problem| *problem));
+                    all.claim(claim);
                     if let Some((vrf, loopback, gre)) = in_use {
-                        let held = ipam::held(view, node, &vrf, &loopback);
-                        let held = held.into_iter();
-                        let held = held.filter(|held| claimed.insert(held.key.clone()));
-                        all.claims.extend(held);
+                        if let Some(held) = ipam::held(view, node, &vrf, &loopback) {
+                            all.claim(held);
+                        }
                         let place = (vrf.clone(), loopback);
                         all.loopbacks.insert(place, gre.source_address);
                         let made = (mirror.target().to_owned(), gre);
@@ -270,36 +294,6 @@ fn pooled<'a>(
         config.shared.fabric_vrfs.contains_key(&loopback.vrf)
             && objects.any(|object| config.shared.routing.contains(object))
     })
-}
-
-/// What is wrong where an address was given to another node as well, which has it.
-fn given_to_another(
-    view: &View<'_>,
-    node: &Key,
-    vrf: &str,
-    by: ObjectRef,
-    address: IpAddr,
-) -> Option<Problem> {
-    let holders = view.who::<GivenByAddress>(&(vrf.to_owned(), address));
-    let (holder, first) = holders.first()?;
-    (**holder != *node.name).then(|| {
-        let kind = problem::Kind::AddressGivenTwice {
-            address,
-            by: first.clone(),
-        };
-        Problem::new(by, "spec.address", kind)
-    })
-}
-
-/// The address that a node has on a loopback, unless it was given to another node since. It stays while the claim for it is open: a provider
-/// that starts again, or another pool, takes no mirror away.
-fn address_in_use(view: &View<'_>, node: &Key, vrf: &str, loopback: &str) -> Option<IpAddr> {
-    let config = view.spec::<kinds::NodeNetworkConfig>(node)?;
-    let loopback = config.fabric_vrfs.get(vrf)?.loopbacks.get(loopback)?;
-    let address = loopback.ip_addresses.first()?.addr();
-    let given = view.who::<GivenByAddress>(&(vrf.to_owned(), address));
-    let is_own = given.iter().all(|(holder, _)| **holder == *node.name);
-    is_own.then_some(address)
 }
 
 /// The tunnel that a node has for a target, with its VRF and loopback. It stays while the claim for its new source is open.
@@ -335,8 +329,8 @@ fn wanted<'a>(mirrors: &'a Mirrors, config: &NodeConfig) -> Vec<&'a Mirror> {
 
 /// Why a node has no tunnel.
 enum Lacking {
-    /// Its source address is not there yet.
-    Address(AddressClaim),
+    /// Its source address is not there yet, or is another node's: then it is said what is wrong. What the node has stays until then.
+    Address(AddressClaim, Option<Box<Problem>>),
     /// Something is wrong.
     Wrong(Box<Problem>),
 }
@@ -390,7 +384,7 @@ fn given(
     let claim = AddressClaim::new(&view.settings(), &tunnel.pool, vrf, loopback, &node.name);
     match ipam::given(view, &claim) {
         Some((by, address)) => Ok(Given { claim, by, address }),
-        None => Err(Lacking::Address(claim)),
+        None => Err(Lacking::Address(claim, None)),
     }
 }
 
@@ -436,8 +430,8 @@ fn gre(
     let Given { claim, by, address } = given(view, node, config, mirror, tunnel)?;
     let spec = &tunnel.object.spec;
     let vrf = spec.destination_vrf.as_str();
-    if let Some(problem) = given_to_another(view, node, vrf, by, address) {
-        return Err(Lacking::wrong(problem));
+    if let Some(problem) = given_to_another(view, node, vrf, &(by, address)) {
+        return Err(Lacking::Address(claim, Some(Box::new(problem))));
     }
     let destination = spec.destination_ip;
     let wrong = if address == destination {

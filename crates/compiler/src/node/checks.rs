@@ -195,8 +195,11 @@ impl Index for InterfaceFaults {
                 let kind = one.kind;
                 kind == Some(InterfaceType::Physical) || kind == Some(InterfaceType::Bond)
             });
-            let uplinks = config.underlay.iter();
-            let mut uplinks = uplinks.flat_map(|underlay| &underlay.fabric.nics);
+            let fabric = config.underlay.as_ref().map(|underlay| &underlay.fabric);
+            let mut uplinks = fabric.iter().flat_map(|fabric| &fabric.nics);
+            // Where there is an overlay, the trunk's name is refused before.
+            let is_trunk = fabric.is_some_and(|fabric| fabric.trunk.host.as_str() == device);
+            let is_other = is_other || is_trunk;
             let is_uplink = uplinks.any(|nic| nic.as_str() == device);
             if is_uplink || is_other {
                 let fault = InterfaceFault::HasName(object.clone(), device.clone(), is_uplink);

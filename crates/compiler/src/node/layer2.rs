@@ -57,6 +57,10 @@ pub(super) fn claims<'a>(
             continue;
         }
         let wanted = wanted(&object.spec);
+        if let Some(problem) = reserved_device(settings, group, object, &wanted) {
+            problems.push(problem);
+            continue;
+        }
         let taken = wanted.iter().find_map(|claim| {
             // A VNI is one VRF's or one segment's, wherever the two are.
             if let Exclusive::Vni(vni) = claim
@@ -171,6 +175,13 @@ fn wanted(spec: &Layer2NetworkConfigurationSpec) -> Vec<Exclusive> {
 }
 
 impl Exclusive {
+    fn host_device(&self) -> Option<&IfName> {
+        match self {
+            Self::HostDevice(name) => Some(name),
+            Self::Vlan(_) | Self::Vni(_) | Self::HostVlan(..) => None,
+        }
+    }
+
     fn taken(
         &self,
         object: &Segment,
@@ -220,6 +231,34 @@ pub(super) fn host_device(spec: &Layer2NetworkConfigurationSpec) -> Option<IfNam
     names::host_device(spec.id, spec.interface_ref.is_some(), name)
 }
 
+/// What is wrong with a segment whose interface in the host's namespace would have the name of a device that is there already.
+fn reserved_device(
+    settings: &SettingsSpec,
+    group: &Group<'_>,
+    object: &Segment,
+    wanted: &[Exclusive],
+) -> Option<Problem> {
+    let device = wanted.iter().find_map(Exclusive::host_device)?;
+    let what = if device.as_str() == "lo" {
+        "the loopback of every node"
+    } else if group.has_overlay && *device == settings.trunk.name {
+        "the trunk to the router"
+    } else if Some(device) == object.spec.interface_ref.as_ref() {
+        "the device that the VLAN is on"
+    } else {
+        return None;
+    };
+    let kind = problem::Kind::DeviceNameReserved {
+        name: device.to_string(),
+        what: what.to_owned(),
+    };
+    Some(Problem::new(
+        object.source.clone(),
+        "spec.interfaceName",
+        kind,
+    ))
+}
+
 /// The VLANs on devices of the host's own, each with the name of its object and its device.
 pub(super) fn host_vlans<'a>(
     settings: &SettingsSpec,
@@ -240,19 +279,7 @@ pub(super) fn host_vlans<'a>(
         let mut report = |field: &str, kind| {
             problems.push(Problem::new(object.source.clone(), field, kind));
         };
-        let trunk = &settings.trunk.name;
-        let reserved = match device.as_str() {
-            "lo" => Some("the loopback of every node"),
-            name if group.has_overlay && name == trunk.as_str() => Some("the trunk to the router"),
-            _ => None,
-        };
-        if let Some(what) = reserved {
-            let (name, what) = (device.to_string(), what.to_owned());
-            let kind = problem::Kind::DeviceNameReserved { name, what };
-            report("spec.interfaceName", kind);
-            continue;
-        }
-        if group.has_overlay && parent == trunk {
+        if group.has_overlay && *parent == settings.trunk.name {
             let kind = problem::Kind::InterfaceInUse {
                 interface: parent.to_string(),
                 why: "is the trunk to the router".to_owned(),

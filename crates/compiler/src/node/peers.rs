@@ -19,7 +19,7 @@ use api::{
 };
 use ipnet::IpNet;
 
-use super::{Group, vrfs};
+use super::{Group, router_addresses, vrfs};
 use crate::{
     lower::{
         LowLevel, object as object_of,
@@ -195,10 +195,19 @@ fn on_loopback(
     let mut peers = Vec::new();
     let ips = object.spec.loopback_peer.iter().flat_map(|peer| &peer.ips);
     for address in ips {
-        if by_trunk(settings, *address).is_none() {
-            let kind = problem::Kind::NoWayToPeer {
+        let wrong = if by_trunk(settings, *address).is_none() {
+            Some(problem::Kind::NoWayToPeer {
                 peer: address.to_string(),
-            };
+            })
+        } else if ends_of_trunk(settings).any(|end| end == *address) {
+            Some(problem::Kind::AddressTaken {
+                address: *address,
+                by: ObjectRef::named(Kind::Settings, "default"),
+            })
+        } else {
+            None
+        };
+        if let Some(kind) = wrong {
             let field = field(object, "spec");
             let problem = Problem::new(object.source.clone(), field, kind);
             return Err(Some(Box::new(problem)));
@@ -213,6 +222,13 @@ fn on_loopback(
         peers.push((cluster.to_owned(), peer));
     }
     Ok(peers)
+}
+
+/// The addresses of both ends of the trunk.
+pub(crate) fn ends_of_trunk(settings: &SettingsSpec) -> impl Iterator<Item = IpAddr> {
+    let router = router_addresses(settings).into_iter();
+    let host = settings.trunk.addresses.iter().copied();
+    host.chain(router).map(HostCidr::addr)
 }
 
 /// The route to an address of the host: by the host's end of the trunk.

@@ -75,9 +75,12 @@ impl Query for PlanOf {
         let contradictions = view.get::<Contradictions>(&());
         let contradictions = contradictions.get(key);
         problems.extend(contradictions.into_iter().flatten().cloned());
-        let sound = sound.filter(|_| contradictions.is_none());
+        let settings = view.settings();
+        let reserved = named_like_the_trunk(&subject, &spec, &settings);
+        let sound = sound.filter(|_| contradictions.is_none() && reserved.is_none());
+        problems.extend(reserved);
         let plan = sound.map(|sound| {
-            let fabric = Fabric::new(key, &spec, sound.neighbors, &view.settings());
+            let fabric = Fabric::new(key, &spec, sound.neighbors, &settings);
             Arc::new(Plan {
                 subject,
                 router_ids: Prefix::of(spec.routeridcidr.net().into()),
@@ -88,6 +91,41 @@ impl Query for PlanOf {
         });
         Arc::new(Planned { plan, problems })
     }
+}
+
+/// What is wrong with an uplink that has the name of the trunk: both are in the router's namespace.
+fn named_like_the_trunk(
+    subject: &ObjectRef,
+    spec: &UnderlaySpec,
+    settings: &SettingsSpec,
+) -> Option<Problem> {
+    let trunk = &settings.trunk.name;
+    let is_taken = spec.devices().any(|nic| nic == trunk);
+    is_taken.then(|| {
+        let kind = problem::Kind::DeviceNameReserved {
+            name: trunk.to_string(),
+            what: "the trunk to the router (Settings.spec.trunk.name)".to_owned(),
+        };
+        Problem::new(subject.clone(), "spec.nics", kind)
+    })
+}
+
+/// What is wrong with the name of the trunk, whatever else is on nodes.
+pub(crate) fn trunk_name(settings: &SettingsSpec) -> Option<Problem> {
+    let trunk = &settings.trunk.name;
+    let what = if trunk.as_str() == settings.cluster_vrf.name.as_str() {
+        "the cluster VRF"
+    } else if names::is_reserved_device(trunk) {
+        "kept for other devices of the nodes"
+    } else {
+        return None;
+    };
+    let kind = problem::Kind::DeviceNameReserved {
+        name: trunk.to_string(),
+        what: what.to_owned(),
+    };
+    let subject = ObjectRef::named(Kind::Settings, "default");
+    Some(Problem::new(subject, "spec.trunk.name", kind))
 }
 
 /// Nodes of a signature that get addresses of a pool.

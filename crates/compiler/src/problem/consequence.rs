@@ -108,6 +108,8 @@ impl Kind {
             | Self::SecondUnderlay { .. } => true,
             Self::UnknownField
             | Self::Duplicate
+            | Self::SettingsDeleted
+            | Self::AddressKept { .. }
             | Self::NoDestination
             | Self::VrfNotOnNode { .. }
             | Self::NoUnderlay { .. }

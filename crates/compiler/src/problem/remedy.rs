@@ -28,6 +28,9 @@ impl Kind {
             Self::BreaksAnother { victim, .. } => {
                 format!("take the edit back, or change {victim} first").into()
             }
+            Self::SettingsDeleted => {
+                "create it again; with \"spec: {}\" it has the defaults".into()
+            }
             Self::InvalidSelector(_) => "correct the requirement".into(),
             Self::LineTwice { other } => {
                 format!("remove this line or {other}, or let them differ in cidr, ge or le").into()
@@ -180,6 +183,9 @@ impl Kind {
             Self::MatchesNothing { .. } => "correct spec.trafficMatch, or remove it".into(),
             Self::AddressGivenTwice { .. } => {
                 "delete one of the two claims, so that its node gets another address".into()
+            }
+            Self::AddressKept { .. } => {
+                "correct the pool, or let its provider give an address for the claim".into()
             }
             Self::TunnelTaken { .. } => "use that one, or another key".into(),
             Self::TunnelToItself { .. } => "correct the address of the collector".into(),

@@ -9,15 +9,20 @@ use crate::memo;
 impl Snapshot {
     /// All objects as documents. Reading them gives a snapshot that compiles into the same; an object whose spec cannot be read has none.
     pub fn documents(&self) -> impl Iterator<Item = Value> + '_ {
-        let read = self.subjects().filter_map(|subject| {
-            let (meta, spec, status) = visit(&subject, Parts(self))?;
-            Some(document(&subject, &meta, Some(spec), status))
-        });
+        let read = self
+            .subjects()
+            .filter_map(|subject| self.document(&subject));
         let unread = self.unread.iter().map(|(subject, partial)| {
             let status = Some((*partial.status).clone());
             document(subject, &partial.meta, None, status)
         });
         read.chain(unread)
+    }
+
+    /// One object as a document, where it can be read.
+    pub fn document(&self, subject: &ObjectRef) -> Option<Value> {
+        let (meta, spec, status) = visit(subject, Parts(self))?;
+        Some(document(subject, &meta, Some(spec), status))
     }
 }
 

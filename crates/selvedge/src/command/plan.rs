@@ -7,7 +7,7 @@ use std::{
 
 use compiler::rollout::Removal;
 use explain::{
-    plan::{Cause, Change, ChangeKind, Group, Plan, plan},
+    plan::{Cause, Change, ChangeKind, Group, Plan, PlatformChanges, PlatformName, plan},
     provenance::{Field, Trace},
     running::Running,
 };
@@ -27,6 +27,8 @@ const NAMES: usize = 6;
 const OBJECTS: usize = 2;
 /// How many parts of one element are shown before the rest is only counted.
 const PARTS: usize = 3;
+/// How many characters of a list or structure are shown.
+const VALUE: usize = 48;
 /// The widest that the column of elements gets.
 const WIDTH: usize = 72;
 
@@ -37,7 +39,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         "a plan starts from files (-f) or from a cluster (--context, --kubeconfig), not from both"
     );
     let before = input::read_over(&args.input.paths, Arc::clone(&stored))?;
-    let after = input::read_over(&args.to, stored)?;
+    let mut after = input::read_over(&args.to, stored)?;
+    after.check_changes(&before.snapshot);
     anyhow::ensure!(
         !after.origins.is_empty() || !after.unknown.is_empty(),
         "--to contains no object of Selvedge and no Node: a plan to remove everything is not made; check the path"
@@ -83,7 +86,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
 
 fn story(plan: &Plan) -> String {
     if plan.is_empty() {
-        return "nothing changes on any node\n".to_owned();
+        return format!(
+            "{}nothing changes on any node\n",
+            platform(&plan.platform).concat()
+        );
     }
     let mut text: Vec<String> = plan.groups.iter().map(group).collect();
     let total = &plan.total;
@@ -109,6 +115,7 @@ fn story(plan: &Plan) -> String {
     if !radius.namespaces.is_empty() {
         text.push(format!("in       {}\n", listed(namespaces, NAMES)));
     }
+    text.extend(platform(&plan.platform));
     text.extend(approvals(&plan.needs_approval));
     if plan.waves.is_empty() {
         if !plan.at_once.is_empty() {
@@ -122,7 +129,24 @@ fn story(plan: &Plan) -> String {
             text.push(format!("at once  {at_once}: only mirrors change\n"));
         }
     }
+    let notes = plan.notes.iter();
+    text.extend(notes.map(|note| styled(Style::Red, &format!("         {note}\n"))));
     text.concat()
+}
+
+/// What changes of the objects of other programs.
+fn platform(changes: &PlatformChanges) -> Vec<String> {
+    let kinds = [
+        ("create", &changes.created),
+        ("change", &changes.changed),
+        ("delete", &changes.deleted),
+    ];
+    let kinds = kinds.into_iter().filter(|(_, names)| !names.is_empty());
+    let line = |(verb, names): (&str, &Vec<PlatformName>)| {
+        let listed = listed(names.iter().map(ToString::to_string), NAMES);
+        format!("platform {} to {verb}: {listed}\n", names.len())
+    };
+    kinds.map(line).collect()
 }
 
 /// The nodes that keep their config until somebody approves the new one, by what that takes away.
@@ -195,9 +219,13 @@ fn lines(group: &Group) -> Vec<(&Change, String)> {
     let words = |change: &Change| format!("{}{}", change.text, difference(change));
     let shared = group.changes.iter().map(|change| (change, words(change)));
     let own = group.own.values().next().into_iter().flatten();
-    let own = own.map(|change| match group.nodes.len() {
-        1 => (change, words(change)),
-        _ => (change, format!("{}, each node its own", change.text)),
+    let own = own.enumerate().map(|(place, change)| {
+        let text = words(change);
+        let mut nodes = group.own.values().map(|changes| changes.get(place));
+        if nodes.all(|other| other.map(words).as_ref() == Some(&text)) {
+            return (change, text);
+        }
+        (change, format!("{}, each node its own", change.text))
     });
     let mut lines: Vec<_> = shared.chain(own).collect();
     lines.sort_by(|(one, _), (other, _)| one.element.cmp(&other.element));
@@ -232,16 +260,54 @@ fn differences(path: &str, was: &Value, becomes: &Value, parts: &mut Vec<String>
         }
         return;
     }
-    let short = |value: &Value| match value {
-        Value::Null => "none".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Object(_) | Value::Array(_) => "…".to_owned(),
-        other => other.to_string(),
-    };
-    let (was, becomes) = (short(was), short(becomes));
     let path = path.trim_start();
-    let text = format!("{path} {was} → {becomes}");
+    let text = match (was, becomes) {
+        (Value::Array(one), Value::Array(other)) => {
+            format!("{path} {}", of_lists(one, other))
+        }
+        _ => format!("{path} {} → {}", short(was), short(becomes)),
+    };
     parts.push(text.trim_start().to_owned());
+}
+
+/// What one list has and the other has not.
+fn of_lists(was: &[Value], becomes: &[Value]) -> String {
+    let missing = |list: &[Value], from: &[Value]| {
+        let missing = list.iter().filter(|item| !from.contains(item));
+        missing.map(short).collect::<Vec<String>>()
+    };
+    let gone = missing(was, becomes).into_iter();
+    let new = missing(becomes, was).into_iter();
+    let gone = gone.map(|item| format!("-{item}"));
+    let changes: Vec<String> = gone.chain(new.map(|item| format!("+{item}"))).collect();
+    if changes.is_empty() {
+        return "in another order".to_owned();
+    }
+    listed(changes.into_iter(), PARTS)
+}
+
+/// A value in a few words.
+fn short(value: &Value) -> String {
+    let text = match value {
+        Value::Null => return "none".to_owned(),
+        Value::String(text) => return text.clone(),
+        Value::Bool(_) | Value::Number(_) => return value.to_string(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(short).collect();
+            items.join(", ")
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let fields: Vec<String> = fields
+                .map(|(name, value)| format!("{name} {}", short(value)))
+                .collect();
+            fields.join(", ")
+        }
+    };
+    match text.char_indices().nth(VALUE) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
 }
 
 fn behind(behind: &[Cause]) -> String {

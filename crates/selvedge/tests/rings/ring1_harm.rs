@@ -15,13 +15,13 @@ apiVersion: network.t-caas.telekom.com/v1alpha1
 kind: NodeNetworkStatus
 metadata: {name: n1}
 spec: {}
-status: {interfaces: [{name: eth1, type: physical, state: up, mtu: 9100}, {name: bond1, type: bond, state: up, mtu: 1500}]}
+status: {interfaces: [{name: eth1, type: physical, state: up, mtu: 9100}, {name: bond1, type: bond, state: up, mtu: 1500}, {name: ens9, type: physical, state: down, mtu: 1500}]}
 ---
 apiVersion: network.t-caas.telekom.com/v1alpha1
 kind: NodeNetworkStatus
 metadata: {name: n2}
 spec: {}
-status: {interfaces: [{name: eth1, type: physical, state: up, mtu: 9100}, {name: bond1, type: bond, state: up, mtu: 1500}]}
+status: {interfaces: [{name: eth1, type: physical, state: up, mtu: 9100}, {name: bond1, type: bond, state: up, mtu: 1500}, {name: ens9, type: physical, state: down, mtu: 1500}]}
 ---
 apiVersion: openpe.openperouter.github.io/v1alpha1
 kind: Underlay

@@ -147,15 +147,32 @@ fn an_edit_that_would_stop_what_another_author_runs_is_not_taken() -> anyhow::Re
 
 #[test]
 fn an_interface_has_no_name_of_a_device_that_is_there() -> anyhow::Result<()> {
-    let said = |what: &str| format!("Layer2Attachment store spec.interfaceName: {what}");
+    // The name of one that runs cannot be changed: it is a new one that has it.
+    let store = "interfaceName: store, interfaceRef: bond1, mtu: 1500}\n";
+    let new = |name: &str| {
+        format!(
+            r"{store}---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Network
+metadata: {{name: new-net}}
+spec: {{vlan: 109}}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: Layer2Attachment
+metadata: {{name: new}}
+spec: {{networkRef: new-net, interfaceName: {name}, interfaceRef: bond1}}
+"
+        )
+    };
+    let said = |what: &str| format!("Layer2Attachment new spec.interfaceName: {what}");
     for (name, what) in [
         ("lo", "\"lo\" is the loopback of every node"),
         ("hbn", "\"hbn\" is the trunk to the router"),
         ("eth1", "\"eth1\" is an uplink of node \"n1\""),
-        ("bond1", "\"bond1\" is a device of node \"n1\""),
+        ("bond1", "\"bond1\" is the device that the VLAN is on"),
+        ("ens9", "\"ens9\" is a device of node \"n1\""),
     ] {
-        let to = format!("interfaceName: {name},");
-        changes_nothing(&running(), &[("interfaceName: store,", &to, &said(what))])?;
+        changes_nothing(&running(), &[(store, &new(name), &said(what))])?;
     }
     Ok(())
 }

@@ -82,7 +82,7 @@ rollout  1 wave: worker-3
 }
 
 /// A cluster of three nodes on two Networks: addresses of nodes, an Inbound and an Outbound on one of them.
-const CLUSTER: &str = r#"
+pub(crate) const CLUSTER: &str = r#"
 {apiVersion: v1, kind: Node, metadata: {name: n1}}
 ---
 {apiVersion: v1, kind: Node, metadata: {name: n2}}
@@ -134,14 +134,14 @@ pub(crate) fn plan(before: &str, after: &str, more: &[&str]) -> anyhow::Result<O
 }
 
 /// What a person reads, and whether nothing is wrong.
-fn table(before: &str, after: &str) -> anyhow::Result<(String, bool)> {
+pub(crate) fn table(before: &str, after: &str) -> anyhow::Result<(String, bool)> {
     let output = plan(before, after, &[])?;
     let text = [output.stdout, output.stderr].concat();
     Ok((String::from_utf8(text)?, output.status.success()))
 }
 
 /// The plan as JSON.
-fn planned(before: &str, after: &str) -> anyhow::Result<serde_json::Value> {
+pub(crate) fn planned(before: &str, after: &str) -> anyhow::Result<serde_json::Value> {
     let output = plan(before, after, &["-o", "json"])?;
     let plans: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|error| {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -379,8 +379,8 @@ fn what_runs_keeps_its_number_name_session_tunnel_and_address() -> anyhow::Resul
             "VNI 20102 is already used by VRF b-vrf",
         ),
         (
-            "interfaceName: if-a",
-            "interfaceName: if-b",
+            "anycastMac: \"02:00:5e:00:01:01\"}",
+            "anycastMac: \"02:00:5e:00:01:01\", interfaceName: if-b}",
             "device name \"l2.if-b\" is already used by Layer2Attachment b",
         ),
         (

@@ -10,10 +10,17 @@ use api::{
 
 use super::{claims::Claimant, plain};
 use crate::{
-    allocate::share::{Claim, Want},
-    lower::low_level::{HandWritten, LowLevelObject},
+    allocate::{
+        is_among_last,
+        share::{Claim, Want},
+    },
+    lower::{
+        low_level::{HandWritten, LowLevelObject},
+        routing::subnets,
+    },
     memo::Index,
     names,
+    problem::{self, Problem},
     snapshot::{Key, Kind, Meta, ObjectRef, kinds},
     view::View,
 };
@@ -63,7 +70,40 @@ pub(super) struct Segment {
     /// Its device in the nodes' own namespace, as far as that is known.
     device: Option<IfName>,
     spare: u32,
+    /// The networks of the addresses.
+    networks: Vec<Prefix>,
     remembered: BTreeMap<String, AddressLists>,
+}
+
+impl Segment {
+    /// Says which nodes keep addresses that were reserved for pods after the nodes got them.
+    pub(super) fn keeps_reserved(
+        &self,
+        addresses: &BTreeMap<String, Vec<IpAddr>>,
+    ) -> Option<Problem> {
+        if self.spare == 0 {
+            return None;
+        }
+        let is_reserved = |address: &IpAddr| {
+            let mut networks = self.networks.iter();
+            networks.any(|network| is_among_last(*network, *address, self.spare))
+        };
+        let mut keeping = addresses
+            .iter()
+            .filter(|(_, own)| own.iter().any(is_reserved));
+        let (node, _) = keeping.next()?;
+        let others = match keeping.count() {
+            0 => String::new(),
+            others => format!(" (and {others} more)"),
+        };
+        let what = format!(
+            "node {node:?}{others} keeps an address among the last {}, which it had before they were reserved for pods",
+            self.spare
+        );
+        let kind = problem::Kind::NoEffect { what };
+        let field = "spec.nodeIPs.reservedForPods";
+        Some(Problem::new(self.subject.clone(), field, kind))
+    }
 }
 
 /// The claims of all nodes on a segment.
@@ -120,6 +160,7 @@ fn attached(view: &View<'_>, subject: &ObjectRef) -> Option<Segment> {
     if network.as_ref().is_some_and(|network| !network.managed) {
         return None;
     }
+    let networks = network.as_ref().map(|network| subnets(network));
     let vlan = network.and_then(|network| network.vlan);
     let status = view.status::<kinds::Layer2Attachment>(&subject.key);
     Some(Segment {
@@ -131,6 +172,7 @@ fn attached(view: &View<'_>, subject: &ObjectRef) -> Option<Segment> {
             names::host_device(vlan, spec.interface_ref.is_some(), name)
         }),
         spare: node_ips.reserved_for_pods.unwrap_or(0),
+        networks: networks.unwrap_or_default(),
         remembered: status.map_or_else(BTreeMap::new, |status| status.node_addresses.clone()),
     })
 }
@@ -151,6 +193,7 @@ fn written(view: &View<'_>, subject: &ObjectRef) -> Option<Segment> {
             names::host_device(spec.id, spec.interface_ref.is_some(), name)
         },
         spare: node_ips.reserved_for_pods.unwrap_or(0),
+        networks: networks(spec),
         remembered: status.map_or_else(BTreeMap::new, |status| status.node_addresses.clone()),
     })
 }
