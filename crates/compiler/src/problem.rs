@@ -91,7 +91,7 @@ pub enum Kind {
         why: String,
     },
     /// The settings of the cluster were deleted.
-    #[error("was deleted: what it said last stays in effect, apart from spec.rollout")]
+    #[error("was deleted: what it said last stays in effect, and rollouts are paused")]
     SettingsDeleted,
     /// Two lines of a filter match the same prefixes.
     #[error("matches the same prefixes as {other}: one of the two lines has no effect")]

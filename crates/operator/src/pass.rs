@@ -490,6 +490,47 @@ mod tests {
     }
 
     #[test]
+    fn nothing_new_is_published_while_settings_are_deleted_or_cannot_be_read() {
+        let default = ObjectRef::named(Kind::Settings, "default");
+        let unreadable = json!({"spec": {"rollout": {"pause": "maybe"}}});
+        for (settings, pauses) in [
+            (json!({"rollout": {"pause": true}}), true),
+            (json!({"clusterVRF": {"name": "cluster2"}}), true),
+            // What is deleted said nothing but how fast.
+            (json!({"rollout": {"maxUnavailable": 2}}), false),
+        ] {
+            let (mut compiler, mut now) = (three_nodes(), 100);
+            underlay(&mut compiler, 64514);
+            let mut others = settings.clone();
+            others.as_object_mut().expect("fields").remove("rollout");
+            let others = json!({"spec": others});
+            put(&mut compiler, Kind::Settings, "default", &others);
+            complete(&mut compiler, &mut now);
+            put(
+                &mut compiler,
+                Kind::Settings,
+                "default",
+                &json!({"spec": settings}),
+            );
+            pass_at(&mut compiler, now + 1);
+            underlay(&mut compiler, 64515);
+            let mut after = Compiler::new(compiler.snapshot().clone());
+            put(&mut after, Kind::Settings, "default", &unreadable);
+            assert!(
+                pass_at(&mut after, now + 2).nodes().is_empty(),
+                "{settings}"
+            );
+            let mut after = compiler;
+            if settings.pointer("/rollout/pause").is_some() {
+                pass_at(&mut after, now + 2);
+            }
+            after.remove(&default);
+            let is_paused = pass_at(&mut after, now + 3).nodes().is_empty();
+            assert_eq!(is_paused, pauses, "{settings}");
+        }
+    }
+
+    #[test]
     fn a_status_that_was_stored_is_not_written_again() {
         let mut compiler = Compiler::default();
         let spec = json!({"vrf": "m2m", "vni": 7, "routeTarget": "64500:7"});

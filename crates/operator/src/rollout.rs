@@ -10,7 +10,7 @@ use api::{
     },
 };
 use compiler::{
-    Compilation, Kind, NodeConfig, ObjectRef, Snapshot, Writes,
+    Compilation, Kind, NodeConfig, ObjectRef, Snapshot, Writes, problem,
     revision::{self, stored as stored_revision},
     rollout::{
         Progress, guard,
@@ -59,7 +59,7 @@ pub(crate) struct Cluster<'a> {
 impl<'a> Cluster<'a> {
     /// Decides what is done about nodes now.
     pub(crate) fn step(&self, is_alive: impl Fn(&str) -> bool) -> Step {
-        let settings = self.snapshot.settings().rollout;
+        let settings = self.settings();
         let revision = self.newest();
         let before = revision.and_then(|one| one.status.as_deref().cloned());
         let before = before.unwrap_or_default();
@@ -132,6 +132,25 @@ impl<'a> Cluster<'a> {
 
     fn fingerprint(&self) -> &'a str {
         &self.compilation.revision.fingerprint
+    }
+
+    /// How changes reach nodes. Settings that were deleted or cannot be read do not say, and then nothing new is published: a pause must not
+    /// end because of a mistake.
+    fn settings(&self) -> Rollout {
+        let subject = ObjectRef::named(Kind::Settings, "default");
+        if let Some(settings) = self.snapshot.settings.get(&subject.key) {
+            return settings.spec.rollout.clone();
+        }
+        let mut problems = self.compilation.problems.iter();
+        let is_deleted = problems.any(|one| matches!(one.kind, problem::Kind::SettingsDeleted));
+        let is_unread = self.snapshot.unread.contains_key(&subject);
+        let revisions = self.snapshot.network_config_revisions.values();
+        let last = revisions.max_by_key(|one| sequence(one));
+        let phase = last.and_then(|last| last.status.as_ref()?.phase.as_deref());
+        Rollout {
+            pause: is_deleted || is_unread || phase == Some("Paused"),
+            ..Rollout::default()
+        }
     }
 
     /// The newest revision, as it is stored.
