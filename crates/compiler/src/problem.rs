@@ -104,9 +104,26 @@ pub enum Kind {
         /// Path of the first of them.
         other: String,
     },
-    /// A selector selects no Destination.
-    #[error("selects no Destination")]
-    NoDestination,
+    /// A selector selects no Destination that can be used.
+    #[error("selects no Destination{}", that_can_be_used(.left_out.as_ref()))]
+    NoDestination {
+        /// One that is selected and cannot be used.
+        left_out: Option<ObjectRef>,
+    },
+    /// A Destination that is selected cannot be used, and was not used before.
+    #[error("{destination} is left out: {why}")]
+    DestinationLeftOut {
+        /// The Destination.
+        destination: ObjectRef,
+        /// Why it cannot be used.
+        why: String,
+    },
+    /// A Destination that is selected, and was used before, is no longer in effect.
+    #[error("{destination} is not in effect any more: what came from it stays")]
+    DestinationKept {
+        /// The Destination.
+        destination: ObjectRef,
+    },
     /// An attachment to the overlay does not say what it reaches.
     #[error(
         "an attachment over the fabric with a gateway must say which destinations it reaches: they decide the VRF of the gateway"
@@ -694,6 +711,12 @@ fn and_more(others: usize) -> String {
     }
 }
 
+fn that_can_be_used(left_out: Option<&ObjectRef>) -> String {
+    left_out
+        .map(|left_out| format!(" that can be used: {left_out} cannot"))
+        .unwrap_or_default()
+}
+
 fn table(vrf: Option<&String>) -> String {
     vrf.map_or_else(|| "the host".to_owned(), |vrf| format!("VRF {vrf:?}"))
 }
@@ -714,6 +737,8 @@ impl Kind {
         match self {
             Self::NotCompiledYet { .. }
             | Self::NoEffect { .. }
+            | Self::DestinationLeftOut { .. }
+            | Self::DestinationKept { .. }
             | Self::RouteTargetShared { .. }
             | Self::PartOfASegment { .. } => Severity::Warning,
             _ => Severity::Error,

@@ -33,9 +33,16 @@ impl Kind {
                 format!("remove this line or {other}, or let them differ in cidr, ge or le").into()
             }
             Self::SeqTwice { .. } => "give one of them another seq".into(),
-            Self::NoDestination => {
+            Self::NoDestination {
+                left_out: Some(left_out),
+            } => format!("correct {left_out}, or the selector").into(),
+            Self::NoDestination { left_out: None } => {
                 "label a Destination so that it is selected, or correct the selector".into()
             }
+            Self::DestinationLeftOut { destination, .. } => {
+                format!("correct {destination}, or let the selector leave it out").into()
+            }
+            Self::DestinationKept { destination } => format!("correct {destination}").into(),
             Self::DestinationsRequired => {
                 "add spec.destinations, spec.disableAnycast for a segment without a gateway, or spec.interfaceRef for a VLAN on a device of the node"
                     .into()
