@@ -146,7 +146,7 @@ pub enum Kind {
         what: &'static str,
     },
     /// Two objects say different things about one VRF.
-    #[error("{other} gives VRF {vrf:?} another {what}; the older object wins")]
+    #[error("{other} already gives VRF {vrf:?} another {what}")]
     VrfDisagrees {
         /// Name of the VRF.
         vrf: String,
@@ -561,9 +561,7 @@ pub enum Kind {
         node: String,
     },
     /// Two objects take the addresses of one loopback from different pools.
-    #[error(
-        "{other} takes the addresses of loopback {loopback:?} from another pool; the older object wins"
-    )]
+    #[error("{other} already takes the addresses of loopback {loopback:?} from another pool")]
     LoopbackDisagrees {
         /// The loopback.
         loopback: String,

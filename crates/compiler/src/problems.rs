@@ -119,6 +119,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         Finding::Settings => {
             let mut problems = notes::of_settings(&view.settings());
             problems.extend(vrf::cluster_vrf(view));
+            problems.extend(vrf::of_settings(view));
             problems.extend(node::too_few_tables(view));
             problems
         }
@@ -135,9 +136,13 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         }
         Finding::Destinations => {
             let keys = view.keys::<kinds::Destination>();
-            keys.iter()
-                .filter_map(|key| reach::problem(view, key))
-                .collect()
+            let found = keys.iter().flat_map(|key| {
+                let spec = view.spec::<kinds::Destination>(key);
+                let notes = spec.map(|spec| notes::of_destination(key, &spec));
+                let notes = notes.unwrap_or_default();
+                reach::problem(view, key).into_iter().chain(notes)
+            });
+            found.collect()
         }
         Finding::NotCompiledYet(subject) => {
             let kind = problem::Kind::NotCompiledYet { what: "this kind" };
@@ -201,6 +206,7 @@ fn of_intent(view: &View<'_>, subject: &ObjectRef) -> Vec<Problem> {
     let merged = view.get::<Merged>(subject);
     let mut problems = merged.problems.clone();
     problems.extend(node_share(view, subject).problems.iter().cloned());
+    problems.extend(notes::of_routes(subject, &intent::routes(view, subject)));
     let mut selectors = merged.objects.iter().map(LowLevelObject::node_selector);
     if let Some(selector) = selectors.find_map(|selector| selector)
         && let Some(note) = node::selects_no_node(view, subject, selector)

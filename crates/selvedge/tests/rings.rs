@@ -27,6 +27,8 @@ mod ring1_harm_new;
 mod ring1_harm_others;
 #[path = "rings/ring1_harm_revoked.rs"]
 mod ring1_harm_revoked;
+#[path = "rings/ring1_harm_silent.rs"]
+mod ring1_harm_silent;
 #[path = "rings/ring1_plan.rs"]
 mod ring1_plan;
 #[path = "rings/ring1_questions.rs"]

@@ -279,6 +279,17 @@ pub(crate) fn still_matched(view: &View<'_>, subject: &ObjectRef) -> Vec<Matched
     matched
 }
 
+/// The routes behind an intent's workloads.
+pub(crate) fn routes(view: &View<'_>, subject: &ObjectRef) -> Vec<ExtraRoute> {
+    let Some(kind) = subject.kind.intent() else {
+        return Vec::new();
+    };
+    with_intent!(kind, Of => {
+        let spec = view.spec::<Of>(&subject.key);
+        spec.map(|spec| <Of as Intent>::terms(&spec).routes.to_vec()).unwrap_or_default()
+    })
+}
+
 /// What an intent selects nodes by.
 pub(crate) fn nodes(view: &View<'_>, subject: &ObjectRef) -> Option<LabelSelector> {
     let kind = subject.kind.intent()?;

@@ -105,13 +105,15 @@ impl Kind {
             }
             Self::MtuTooSmall { least, .. } => format!("set spec.mtu to {least} or more").into(),
             Self::NoGateway { .. } => "use a larger network, or set spec.disableAnycast".into(),
-            Self::NameTaken { .. } => "rename or delete that object".into(),
+            Self::NameTaken { .. } => "choose another name for this object".into(),
             Self::VrfWithoutFabric { destination } => format!(
                 "let the selector leave {destination} out, \
  or remove spec.interfaceRef to reach it over the fabric"
             )
             .into(),
-            Self::LowLevelConflict { by, .. } => format!("delete {by}, or this object").into(),
+            Self::LowLevelConflict { .. } => {
+                "configure something else here, or let the node selectors of the two not meet".into()
+            }
             Self::InboundHasPool { inbound } => {
                 format!("set spec.disableLoadBalancer in {inbound}").into()
             }
