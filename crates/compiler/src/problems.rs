@@ -292,6 +292,15 @@ pub(crate) fn waits(view: &View<'_>, subject: &ObjectRef) -> bool {
     view.get::<AnyWaits>(&()) && view.part::<WaitsPart>(subject) == Some(true)
 }
 
+/// Whether something is in effect of an object that something is wrong with: what was before.
+pub(crate) fn keeps(view: &View<'_>, subject: &ObjectRef) -> bool {
+    view.part::<WaitsPart>(subject) == Some(false)
+        || subject.kind.intent().is_some() && {
+            let merged = view.get::<Merged>(subject);
+            merged.is_held_back && !merged.objects.is_empty()
+        }
+}
+
 /// What is wrong with an object: nothing twice.
 pub(crate) struct ProblemsOf;
 impl Query for ProblemsOf {

@@ -80,7 +80,7 @@ impl Members {
         members
             .vrf
             .sort_by(|a, b| (a.spec.seq, &a.name).cmp(&(b.spec.seq, &b.name)));
-        let last = peers::challengers(view, &members.bgp);
+        let last = peers::challengers(view, &members.bgp, nodes);
         members.bgp.sort_by(|a, b| {
             (last.contains(&a.name), a.order()).cmp(&(last.contains(&b.name), b.order()))
         });

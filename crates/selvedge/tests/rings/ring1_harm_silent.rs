@@ -119,3 +119,36 @@ fn entries_that_do_nothing_are_said() -> anyhow::Result<()> {
     assert!(plan.contains(said), "{plan}");
     Ok(())
 }
+
+#[test]
+fn a_session_that_a_node_has_stays_when_an_older_peering_comes_to_select_the_node()
+-> anyhow::Result<()> {
+    let peerings = r#"
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: BGPPeering
+metadata: {name: old, creationTimestamp: "2020-01-01T00:00:00Z"}
+spec: {peeringVlan: {name: hl}, remoteASN: 65101, import: [], export: [], nodeSelector: {matchLabels: {old: "yes"}}}
+---
+apiVersion: network.t-caas.telekom.com/v1alpha1
+kind: BGPPeering
+metadata: {name: young, creationTimestamp: "2026-01-01T00:00:00Z"}
+spec: {peeringVlan: {name: hl}, remoteASN: 65102, import: [], export: [], nodeSelector: {matchLabels: {rack: r2}}}
+"#;
+    let running = [&*running(), peerings].concat();
+    let running = edited(
+        &running,
+        "labels: {rack: r1}",
+        "labels: {rack: r1, old: \"yes\"}",
+    )?;
+    let new = edited(
+        &running,
+        "labels: {rack: r2}",
+        "labels: {rack: r2, old: \"yes\"}",
+    )?;
+    let text = plan(&running, &new)?;
+    let said = "BGPPeering old spec.peeringVlan: BGPPeering young already has the sessions with 10.82.0.0/24";
+    assert!(text.contains(said), "{text}");
+    assert!(text.ends_with("nothing changes on any node\n"), "{text}");
+    Ok(())
+}
