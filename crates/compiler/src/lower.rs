@@ -19,6 +19,7 @@ pub(crate) mod notes;
 mod outbound;
 mod pod_network;
 pub(crate) mod reach;
+mod revoked;
 mod routing;
 pub(crate) mod scope;
 mod service;

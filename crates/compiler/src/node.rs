@@ -10,6 +10,7 @@ mod selection;
 mod steering;
 mod stored;
 mod underlay;
+mod vrf_lines;
 mod vrfs;
 
 use std::{

@@ -107,9 +107,26 @@ pub enum Kind {
         /// Path of the first of them.
         other: String,
     },
-    /// A selector selects no Destination.
-    #[error("selects no Destination")]
-    NoDestination,
+    /// A selector selects no Destination that can be used.
+    #[error("selects no Destination{}", that_can_be_used(.left_out.as_ref()))]
+    NoDestination {
+        /// One that is selected and cannot be used.
+        left_out: Option<ObjectRef>,
+    },
+    /// A Destination that is selected cannot be used, and was not used before.
+    #[error("{destination} is left out: {why}")]
+    DestinationLeftOut {
+        /// The Destination.
+        destination: ObjectRef,
+        /// Why it cannot be used.
+        why: String,
+    },
+    /// A Destination that is selected, and was used before, is no longer in effect.
+    #[error("{destination} is not in effect any more: what came from it stays")]
+    DestinationKept {
+        /// The Destination.
+        destination: ObjectRef,
+    },
     /// An attachment to the overlay does not say what it reaches.
     #[error(
         "an attachment over the fabric with a gateway must say which destinations it reaches: they decide the VRF of the gateway"
@@ -132,7 +149,7 @@ pub enum Kind {
         what: &'static str,
     },
     /// Two objects say different things about one VRF.
-    #[error("{other} gives VRF {vrf:?} another {what}; the older object wins")]
+    #[error("{other} already gives VRF {vrf:?} another {what}")]
     VrfDisagrees {
         /// Name of the VRF.
         vrf: String,
@@ -547,9 +564,7 @@ pub enum Kind {
         node: String,
     },
     /// Two objects take the addresses of one loopback from different pools.
-    #[error(
-        "{other} takes the addresses of loopback {loopback:?} from another pool; the older object wins"
-    )]
+    #[error("{other} already takes the addresses of loopback {loopback:?} from another pool")]
     LoopbackDisagrees {
         /// The loopback.
         loopback: String,
@@ -711,6 +726,12 @@ fn and_more(others: usize) -> String {
     }
 }
 
+fn that_can_be_used(left_out: Option<&ObjectRef>) -> String {
+    left_out
+        .map(|left_out| format!(" that can be used: {left_out} cannot"))
+        .unwrap_or_default()
+}
+
 fn table(vrf: Option<&String>) -> String {
     vrf.map_or_else(|| "the host".to_owned(), |vrf| format!("VRF {vrf:?}"))
 }
@@ -733,6 +754,8 @@ impl Kind {
             | Self::NoEffect { .. }
             | Self::SettingsDeleted
             | Self::AddressKept { .. }
+            | Self::DestinationLeftOut { .. }
+            | Self::DestinationKept { .. }
             | Self::RouteTargetShared { .. }
             | Self::PartOfASegment { .. } => Severity::Warning,
             _ => Severity::Error,

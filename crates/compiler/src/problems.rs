@@ -122,6 +122,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
             problems.extend(last_good::settings_deleted(view));
             problems.extend(node::trunk_name(&view.settings()));
             problems.extend(vrf::cluster_vrf(view));
+            problems.extend(vrf::of_settings(view));
             problems.extend(node::too_few_tables(view));
             problems.extend(bgp_neighbor::outside_of_settings(view));
             problems
@@ -139,9 +140,13 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         }
         Finding::Destinations => {
             let keys = view.keys::<kinds::Destination>();
-            keys.iter()
-                .filter_map(|key| reach::problem(view, key))
-                .collect()
+            let found = keys.iter().flat_map(|key| {
+                let spec = view.spec::<kinds::Destination>(key);
+                let notes = spec.map(|spec| notes::of_destination(key, &spec));
+                let notes = notes.unwrap_or_default();
+                reach::problem(view, key).into_iter().chain(notes)
+            });
+            found.collect()
         }
         Finding::NotCompiledYet(subject) => {
             let kind = problem::Kind::NotCompiledYet { what: "this kind" };
@@ -205,6 +210,7 @@ fn of_intent(view: &View<'_>, subject: &ObjectRef) -> Vec<Problem> {
     let merged = view.get::<Merged>(subject);
     let mut problems = merged.problems.clone();
     problems.extend(node_share(view, subject).problems.iter().cloned());
+    problems.extend(notes::of_routes(subject, &intent::routes(view, subject)));
     let mut selectors = merged.objects.iter().map(LowLevelObject::node_selector);
     if let Some(selector) = selectors.find_map(|selector| selector)
         && let Some(note) = node::selects_no_node(view, subject, selector)
@@ -288,6 +294,15 @@ impl Query for AnyWaits {
 /// Whether an intent keeps the objects that were generated from it, or a hand-written object is not in effect.
 pub(crate) fn waits(view: &View<'_>, subject: &ObjectRef) -> bool {
     view.get::<AnyWaits>(&()) && view.part::<WaitsPart>(subject) == Some(true)
+}
+
+/// Whether something is in effect of an object that something is wrong with: what was before.
+pub(crate) fn keeps(view: &View<'_>, subject: &ObjectRef) -> bool {
+    view.part::<WaitsPart>(subject) == Some(false)
+        || subject.kind.intent().is_some() && {
+            let merged = view.get::<Merged>(subject);
+            merged.is_held_back && !merged.objects.is_empty()
+        }
 }
 
 /// What is wrong with an object: nothing twice.

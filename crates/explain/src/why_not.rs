@@ -289,7 +289,11 @@ impl<'a> Walk<'a> {
         let mut found = unreadable
             .next()
             .or_else(|| objects.iter().find_map(error))?;
-        while let problem::Kind::ReferenceNotInEffect { target } = &found.kind {
+        while let problem::Kind::ReferenceNotInEffect { target }
+        | problem::Kind::NoDestination {
+            left_out: Some(target),
+        } = &found.kind
+        {
             let Some(behind) = error(target) else { break };
             found = behind;
         }

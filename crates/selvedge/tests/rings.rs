@@ -27,6 +27,10 @@ mod ring1_harm_addresses;
 mod ring1_harm_new;
 #[path = "rings/ring1_harm_others.rs"]
 mod ring1_harm_others;
+#[path = "rings/ring1_harm_revoked.rs"]
+mod ring1_harm_revoked;
+#[path = "rings/ring1_harm_silent.rs"]
+mod ring1_harm_silent;
 #[path = "rings/ring1_plan.rs"]
 mod ring1_plan;
 #[path = "rings/ring1_plan_cluster.rs"]

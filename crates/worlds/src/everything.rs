@@ -38,7 +38,8 @@ pub fn everything() -> impl Strategy<Value = Vec<Value>> {
     )
 }
 
-/// A world whose networks overlap in more ways, whose objects are of different age, and some of whose destinations are next hops.
+/// A world whose networks overlap in more ways, whose objects are of different age, and some of whose destinations are next hops, which
+/// attachments on devices of the nodes use.
 pub fn varied() -> impl Strategy<Value = Vec<Value>> {
     (everything(), prop::collection::vec(any::<u8>(), 64)).prop_map(|(mut world, choices)| {
         for (document, choice) in world.iter_mut().zip(choices.into_iter().cycle()) {
@@ -56,6 +57,12 @@ pub fn varied() -> impl Strategy<Value = Vec<Value>> {
                 let prefixes = document["spec"]["prefixes"].clone();
                 let next_hop = json!({"ipv4": format!("10.{}.0.{}", choice % 6, 1 + choice % 5)});
                 document["spec"] = json!({"nextHop": next_hop, "prefixes": prefixes});
+                document["metadata"]["labels"] = json!({"zone": format!("z{}", choice % 2)});
+            }
+            if document["spec"].get("interfaceRef").is_some() && choice % 8 > 0 {
+                let zone = format!("z{}", choice % 2);
+                document["spec"]["destinations"] = json!({"matchLabels": {"zone": zone}});
+                document["spec"]["nodeIPs"] = json!({"enabled": choice % 16 > 0});
             }
         }
         world

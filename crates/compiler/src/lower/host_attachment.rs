@@ -15,10 +15,11 @@ use super::{
     intent::{Attachment, Author, LoweredIntent},
     layer2_attachment::{default_mtu, node_ips, sriov_vlan},
     mtu,
+    reach::{self, Used},
     routing::{generated_name, subnets},
 };
 use crate::{
-    names,
+    Severity, names,
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
     view::{View, reference},
@@ -123,49 +124,99 @@ fn routes(
         problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
         return None;
     }
-    let mut matched = Vec::new();
-    let mut routes: BTreeMap<Prefix, (IpAddr, ObjectRef)> = BTreeMap::new();
-    let before = problems.len();
-    for key in view.destinations(selector).iter() {
+    let mut report = |kind| {
+        problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
+    };
+    let (runs, used) = (reach::runs(view, subject), Used::by(view, subject));
+    let chosen = view.destinations(selector);
+    let (mut keys, new): (Vec<&Key>, Vec<&Key>) =
+        chosen.iter().partition(|key| !runs || used.has(view, key));
+    keys.extend(new.iter().copied());
+    let mut taken = Taken::default();
+    let (mut is_broken, mut left_out) = (false, Vec::new());
+    for key in keys {
         let Some(destination) = view.spec::<kinds::Destination>(key) else {
             continue;
         };
-        matched.push(MatchedDestination {
-            name: key.name.to_string(),
-            vrf: None,
-        });
-        let mut report = |kind| {
-            problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
-        };
-        for result in by_next_hop(key, &destination, network) {
-            match result {
-                Ok((prefix, next_hop)) => {
-                    let name = reference(Kind::Destination, key);
-                    let (holder, other) = routes
-                        .entry(prefix)
-                        .or_insert_with(|| (next_hop, name.clone()));
-                    if *holder != next_hop {
-                        report(problem::Kind::PrefixByTwoNextHops {
-                            prefix: prefix.to_string(),
-                            destination: Box::new(name),
-                            other: Box::new(other.clone()),
-                        });
-                    }
-                }
-                Err(kind) => report(kind),
+        let faults = taken.add(key, &destination, network);
+        let fault = faults
+            .iter()
+            .find(|fault| fault.severity() == Severity::Error);
+        match fault {
+            // No author is harmed by a Destination of another: one that was never used is left out.
+            Some(fault) if new.contains(&key) => {
+                let why = fault.to_string();
+                left_out.push((reference(Kind::Destination, key), why));
+            }
+            _ => {
+                is_broken |= fault.is_some();
+                faults.into_iter().for_each(&mut report);
             }
         }
     }
-    if matched.is_empty() {
-        let kind = problem::Kind::NoDestination;
-        problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
+    let unread = reach::unread(view, selector).into_iter();
+    left_out.extend(unread.map(|one| (one, "it cannot be read".to_owned())));
+    taken.matched.sort_by(|a, b| a.name.cmp(&b.name));
+    if taken.matched.is_empty() && !is_broken {
+        // Routes go with the Destinations that they came from. An attachment that never ran waits.
+        let left_out = left_out
+            .into_iter()
+            .map(|(destination, _)| destination)
+            .next();
+        report(problem::Kind::NoDestination { left_out });
+        is_broken = !runs;
+    } else {
+        for (destination, why) in left_out {
+            report(problem::Kind::DestinationLeftOut { destination, why });
+        }
     }
-    let broken = problems
-        .iter()
-        .skip(before)
-        .any(|problem| problem.severity() == crate::Severity::Error);
-    let route = |(prefix, (next_hop, _))| StaticRoute { prefix, next_hop };
-    (!broken).then(|| (matched, routes.into_iter().map(route).collect()))
+    let routes = taken.routes.into_iter();
+    let routes = routes.map(|(prefix, (next_hop, _))| StaticRoute { prefix, next_hop });
+    (!is_broken).then(|| (taken.matched, routes.collect()))
+}
+
+/// The Destinations that are used, with the routes by their next hops.
+#[derive(Default)]
+struct Taken {
+    matched: Vec<MatchedDestination>,
+    routes: BTreeMap<Prefix, (IpAddr, ObjectRef)>,
+}
+
+impl Taken {
+    /// Adds a Destination, unless something is wrong with it; returns what is to be said about it.
+    fn add(
+        &mut self,
+        key: &Key,
+        destination: &DestinationSpec,
+        network: &NetworkSpec,
+    ) -> Vec<problem::Kind> {
+        let mut said = Vec::new();
+        let mut routes = Vec::new();
+        let name = reference(Kind::Destination, key);
+        for result in by_next_hop(key, destination, network) {
+            match result {
+                Ok((prefix, next_hop)) => match self.routes.get(&prefix) {
+                    Some((holder, other)) if *holder != next_hop => {
+                        said.push(problem::Kind::PrefixByTwoNextHops {
+                            prefix: prefix.to_string(),
+                            destination: Box::new(name.clone()),
+                            other: Box::new(other.clone()),
+                        });
+                    }
+                    _ => routes.push((prefix, (next_hop, name.clone()))),
+                },
+                Err(kind) => said.push(kind),
+            }
+        }
+        if said.iter().all(|kind| kind.severity() != Severity::Error) {
+            self.matched.push(MatchedDestination {
+                name: key.name.to_string(),
+                vrf: None,
+            });
+            self.routes.extend(routes);
+        }
+        said
+    }
 }
 
 /// The routes of one Destination, each prefix by the next hop of its family.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::{
     selvedge::{HbnFlavour, Platform},
-    tcaas::InboundSpec,
+    tcaas::{InboundSpec, InboundStatus, MatchedDestination},
 };
 
 use super::{
@@ -94,6 +94,10 @@ impl Intent for kinds::Inbound {
         let has_pool = pool(spec, &subject.key.name)
             .is_none_or(|name| pool_owner(view, name).as_ref() == Some(subject));
         has_pool && is_sound(view, subject, spec)
+    }
+
+    fn matched(status: &InboundStatus) -> Vec<MatchedDestination> {
+        status.matched_destinations.clone()
     }
 
     fn held_pools(view: &View<'_>, key: &Key) -> Vec<String> {

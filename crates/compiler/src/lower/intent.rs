@@ -1,22 +1,24 @@
 //! Intents: what all of them have in common, and what lowering one gives.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use api::{
     meta::LabelSelector,
     selvedge::Platform,
     tcaas::{AddressLists, Anycast, ExtraRoute, MatchedDestination},
-    value::{Community, IfName, VlanId},
+    value::{Community, IfName, Prefix, VlanId},
 };
 use strum::IntoEnumIterator;
 
 use super::{
     low_level::{self, LowLevelObject, LowLevelSpec},
+    reach,
     scope::Scope,
     service::Service,
     timers,
 };
 use crate::{
+    last_good::InStatus,
     memo::{Query, Registered},
     platform::PlatformObject,
     problem::{self, Problem},
@@ -37,6 +39,10 @@ pub(super) trait Intent: Resource + Registered {
     /// Whether it can be served, whatever addresses are left, where it is a service: only such a one is in the way of others.
     fn is_servable(_view: &View<'_>, _subject: &ObjectRef, _spec: &Self::Spec) -> bool {
         true
+    }
+    /// The Destinations that it used last.
+    fn matched(_status: &Self::Status) -> Vec<MatchedDestination> {
+        Vec::new()
     }
     /// The pools that it had last, where it is a service.
     fn held_pools(_view: &View<'_>, _key: &Key) -> Vec<String> {
@@ -230,6 +236,57 @@ pub(crate) fn destinations(view: &View<'_>, subject: &ObjectRef) -> Option<Label
     with_intent!(kind, Of => {
         let spec = view.spec::<Of>(&subject.key)?;
         <Of as Intent>::terms(&spec).destinations.cloned()
+    })
+}
+
+/// The Destinations that an intent used last, as its status names them.
+pub(crate) fn matched(view: &View<'_>, subject: &ObjectRef) -> Vec<MatchedDestination> {
+    let Some(kind) = subject.kind.intent() else {
+        return Vec::new();
+    };
+    with_intent!(kind, Of => {
+        let status = view.status::<Of>(&subject.key);
+        status.map(|status| <Of as Intent>::matched(&status)).unwrap_or_default()
+    })
+}
+
+/// What an intent that was well selected Destinations by, and the prefixes behind its workloads.
+pub(super) fn last_selection(
+    view: &View<'_>,
+    subject: &ObjectRef,
+) -> Option<(LabelSelector, Vec<Prefix>)> {
+    let kind = subject.kind.intent()?;
+    with_intent!(kind, Of => {
+        let status = view.status::<Of>(&subject.key)?;
+        let spec = <Of as InStatus>::in_effect(&status)?;
+        let terms = <Of as Intent>::terms(&spec);
+        let routes = terms.routes.iter().flat_map(|route| route.prefixes.clone());
+        Some((terms.destinations?.clone(), routes.collect()))
+    })
+}
+
+/// The Destinations that an intent used last and still selects.
+pub(crate) fn still_matched(view: &View<'_>, subject: &ObjectRef) -> Vec<MatchedDestination> {
+    let mut matched = matched(view, subject);
+    let Some((selector, _)) = last_selection(view, subject).filter(|_| !matched.is_empty()) else {
+        return matched;
+    };
+    let chosen = view.destinations(&selector);
+    let unread = reach::unread(view, &selector);
+    let all = chosen.iter().chain(unread.iter().map(|one| &one.key));
+    let all: BTreeSet<&str> = all.map(|key| &*key.name).collect();
+    matched.retain(|one| all.contains(&*one.name));
+    matched
+}
+
+/// The routes behind an intent's workloads.
+pub(crate) fn routes(view: &View<'_>, subject: &ObjectRef) -> Vec<ExtraRoute> {
+    let Some(kind) = subject.kind.intent() else {
+        return Vec::new();
+    };
+    with_intent!(kind, Of => {
+        let spec = view.spec::<Of>(&subject.key);
+        spec.map(|spec| <Of as Intent>::terms(&spec).routes.to_vec()).unwrap_or_default()
     })
 }
 

@@ -6,9 +6,9 @@ use api::{
     meta::{LabelSelector, NameReference},
     selvedge::SettingsSpec,
     tcaas::{
-        Anycast, BgpPeeringSpec, Layer2AttachmentSpec, Layer2NetworkConfigurationSpec,
-        MatchedDestination, NetworkSpec, NodeIps, PrefixAction, PrefixItem, StaticRoute,
-        VrfRouteConfigurationSpec,
+        Anycast, BgpPeeringSpec, Layer2AttachmentSpec, Layer2AttachmentStatus,
+        Layer2NetworkConfigurationSpec, MatchedDestination, NetworkSpec, NodeIps, PrefixAction,
+        PrefixItem, StaticRoute, VrfRouteConfigurationSpec,
     },
     value::{HostCidr, MacAddress, Mtu, Prefix, VlanId, Vni, VrfName},
 };
@@ -65,6 +65,10 @@ impl Intent for kinds::Layer2Attachment {
         let alone = view.get::<LoweredAlone>(subject);
         let lowered = alone.lowered.as_ref();
         lowered.is_some_and(|lowered| lowered.objects.iter().all(has_fitting_timers))
+    }
+
+    fn matched(status: &Layer2AttachmentStatus) -> Vec<MatchedDestination> {
+        status.matched_destinations.clone()
     }
 
     fn lower(
@@ -147,11 +151,16 @@ fn over_the_fabric(
     problems: &mut Vec<Problem>,
 ) -> Option<LoweredIntent> {
     let (subject, settings) = (author.subject, view.settings());
-    let segment = segment(view, subject, spec, network, problems)?;
+    let mut segment = segment(view, subject, spec, network, problems)?;
     let reach = match &spec.destinations {
         Some(selector) => {
             let reach = reach::resolve(view, subject, selector, problems)?;
-            reach.or_last(view, subject)?
+            let reach = reach.or_last(view, subject)?;
+            if reach.vrfs.is_empty() {
+                // It was in no VRF that could route.
+                segment.gateways.clear();
+            }
+            reach
         }
         // Without a gateway there is nothing that a VRF could route: the segment is layer 2 only.
         None if segment.gateways.is_empty() => {
@@ -175,9 +184,12 @@ fn over_the_fabric(
         .ok()?;
 
     let subnets = subnets(network);
-    let bgp = bgp(&settings, subject, spec, &segment, &reach, &subnets)
-        .map_err(|problem| problems.push(*problem))
-        .ok()?;
+    let bgp = match &spec.destinations {
+        Some(_) if reach.vrfs.is_empty() => None,
+        _ => bgp(&settings, subject, spec, &segment, &reach, &subnets)
+            .map_err(|problem| problems.push(*problem))
+            .ok()?,
+    };
     let routing = reach.vrfs.iter().map(|(vrf, reached)| {
         let name = generated_name(subject, vrf.as_str());
         (name, routing(spec, vrf, reached, &subnets))
@@ -353,7 +365,7 @@ fn host_routes(segment: &Segment, reach: &reach::Reach) -> Vec<StaticRoute> {
 }
 
 /// The segment: in the one VRF that it reaches, or, where it reaches several, in the cluster VRF, from which it is leaked to each.
-/// Without destinations it is in no VRF.
+/// Where it reaches none it is in none.
 fn layer2(
     settings: &SettingsSpec,
     spec: &Layer2AttachmentSpec,
@@ -363,10 +375,10 @@ fn layer2(
 ) -> Layer2NetworkConfigurationSpec {
     let mut vrfs = reach.vrfs.keys();
     let home = match (vrfs.next(), vrfs.next()) {
-        (Some(only), None) => only,
-        _ => &settings.cluster_vrf.name,
+        (None, _) => None,
+        (Some(only), None) => Some(only.clone()),
+        (Some(_), Some(_)) => Some(settings.cluster_vrf.name.clone()),
     };
-    let home = spec.destinations.as_ref().map(|_| home.clone());
     Layer2NetworkConfigurationSpec {
         id: segment.vlan,
         mtu: spec.mtu.unwrap_or_else(default_mtu),

@@ -14,6 +14,7 @@ use super::{
     addresses,
     intent::{self, Attachment, Lower, LoweredIntent},
     low_level::{self, HandWritten, LowLevelObject, StoredByOwner},
+    revoked::Left,
     scope,
     service::Service,
 };
@@ -196,12 +197,18 @@ impl MergedIntent {
         true
     }
 
-    /// Keeps what an intent became last, but for names that another has.
+    /// Keeps what an intent became last, but for what came from Destinations that were taken away, and names that another has.
     fn keep(&mut self, view: &View<'_>, subject: &ObjectRef, meta: &Meta) {
         let mut kept: Vec<LowLevelObject> = last(view, subject)
             .iter()
             .filter_map(|stored| low_level::stored(view, stored, subject))
             .collect();
+        if let Some(left) = Left::of(view, subject) {
+            let objects = kept.into_iter();
+            kept = objects
+                .filter_map(|object| left.of_object(view, meta, object))
+                .collect();
+        }
         if self.may_have(view, subject, meta, &kept) {
             kept.retain(|object| !is_taken(view, subject, meta, object));
             self.objects = kept;

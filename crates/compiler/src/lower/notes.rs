@@ -1,11 +1,14 @@
 //! What is written and has no effect: said, not passed over.
 
+use std::collections::BTreeSet;
+
 use api::{
     selvedge::{
         BgpSettings, Calico, Canary, ClusterVrf, FrrConfigurations, HostSessions, Namespaced,
         Platform, Rollout, RouteTables, SettingsSpec, SriovPlatform, Trunk,
     },
-    tcaas::{Layer2AttachmentSpec, NetworkSpec},
+    tcaas::{DestinationSpec, ExtraRoute, Layer2AttachmentSpec, NetworkSpec},
+    value::Prefix,
 };
 
 use super::layer2_attachment::has_bgp;
@@ -126,6 +129,51 @@ pub(crate) fn of_network(key: &Key, spec: &NetworkSpec) -> Vec<Problem> {
         }
     }
     notes
+}
+
+/// Prefixes of a Destination that are said twice, and a Destination without any.
+pub(crate) fn of_destination(key: &Key, spec: &DestinationSpec) -> Vec<Problem> {
+    let subject = reference(Kind::Destination, key);
+    let mut notes = twice(&subject, "spec.prefixes", &spec.prefixes);
+    if spec.prefixes.is_empty() {
+        let what = match spec.vrf_ref {
+            Some(_) => "without prefixes nothing is imported from the VRF",
+            None => "without prefixes nothing leads to the next hop",
+        };
+        let kind = problem::Kind::NoEffect {
+            what: what.to_owned(),
+        };
+        notes.push(Problem::new(subject, "spec.prefixes", kind));
+    }
+    notes
+}
+
+/// Further routes of an intent without prefixes, and prefixes that are said twice.
+pub(crate) fn of_routes(subject: &ObjectRef, routes: &[ExtraRoute]) -> Vec<Problem> {
+    let mut notes = Vec::new();
+    for (place, route) in routes.iter().enumerate() {
+        let field = format!("spec.routes[{place}].prefixes");
+        notes.extend(twice(subject, &field, &route.prefixes));
+        if route.prefixes.is_empty() {
+            let what = "without prefixes the entry does nothing".to_owned();
+            let kind = problem::Kind::NoEffect { what };
+            notes.push(Problem::new(subject.clone(), field, kind));
+        }
+    }
+    notes
+}
+
+/// Prefixes of a list that are there more than once.
+fn twice(subject: &ObjectRef, field: &str, prefixes: &[Prefix]) -> Vec<Problem> {
+    let mut seen = BTreeSet::new();
+    let again = prefixes.iter().enumerate();
+    let again = again.filter(|(_, prefix)| !seen.insert(**prefix));
+    let note = |(place, prefix): (usize, &Prefix)| {
+        let what = format!("{prefix} is in the list already");
+        let kind = problem::Kind::NoEffect { what };
+        Problem::new(subject.clone(), format!("{field}[{place}]"), kind)
+    };
+    again.map(note).collect()
 }
 
 /// What asks for something on the nodes, of a Network that somebody else provides there: said, not passed over.

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use api::{selvedge::Platform, tcaas::OutboundSpec, value::Prefix};
+use api::{
+    selvedge::Platform,
+    tcaas::{MatchedDestination, OutboundSpec, OutboundStatus},
+    value::Prefix,
+};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::{
@@ -44,6 +48,10 @@ impl Intent for kinds::Outbound {
 
     fn is_servable(view: &View<'_>, subject: &ObjectRef, spec: &OutboundSpec) -> bool {
         request(subject, spec).can_be_resolved(view, faults(subject, spec))
+    }
+
+    fn matched(status: &OutboundStatus) -> Vec<MatchedDestination> {
+        status.matched_destinations.clone()
     }
 
     fn on_platform(

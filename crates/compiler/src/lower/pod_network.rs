@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::{
     selvedge::Platform,
-    tcaas::{PodNetworkSpec, PrefixItem},
+    tcaas::{MatchedDestination, PodNetworkSpec, PodNetworkStatus, PrefixItem},
     value::Prefix,
 };
 
@@ -48,6 +48,10 @@ impl Intent for kinds::PodNetwork {
 
     fn is_servable(view: &View<'_>, subject: &ObjectRef, spec: &PodNetworkSpec) -> bool {
         request(subject, spec).can_be_resolved(view, Vec::new())
+    }
+
+    fn matched(status: &PodNetworkStatus) -> Vec<MatchedDestination> {
+        status.matched_destinations.clone()
     }
 
     fn held_pools(view: &View<'_>, key: &Key) -> Vec<String> {

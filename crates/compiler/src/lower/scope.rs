@@ -143,7 +143,14 @@ pub(crate) struct Holder {
     runs: bool,
 }
 
-/// Hand-written objects by what they configure.
+impl Holder {
+    /// Whether it only lies in what the scope is.
+    fn is_guest_in(&self, scope: &Scope) -> bool {
+        matches!(scope, Scope::Vrf(_)) && self.source.kind == Kind::Layer2NetworkConfiguration
+    }
+}
+
+/// Hand-written objects by what they configure. Segments are also among those of the VRF that they lie in.
 pub(crate) struct HandWrittenByScope;
 impl Index for HandWrittenByScope {
     type Source = ObjectRef;
@@ -166,12 +173,17 @@ impl Index for HandWrittenByScope {
             })
         };
         let scopes = object.scopes().into_iter();
-        scopes
-            .map(|scope| {
-                let runs = before.contains(&scope);
-                (scope, holder(runs))
-            })
-            .collect()
+        let scopes = scopes.map(|scope| {
+            let runs = before.contains(&scope);
+            (scope, holder(runs))
+        });
+        let home = object.layer2().and_then(|segment| {
+            let vrf = segment.spec.vrf.clone()?;
+            let before = last_of::<kinds::Layer2NetworkConfiguration>(view, &segment.name);
+            let runs = before.is_some_and(|before| before.vrf.as_ref() == Some(&vrf));
+            Some((Scope::Vrf(vrf), holder(runs)))
+        });
+        scopes.chain(home).collect()
     }
 }
 
@@ -197,6 +209,13 @@ pub(super) fn contend(
         for scope in object.scopes() {
             for holder in view.who::<HandWrittenByScope>(&scope).iter() {
                 if !may_meet(object.node_selector(), holder.node_selector.as_ref()) {
+                    continue;
+                }
+                // A segment is in a VRF that another object makes: it keeps no intent out, and stays where it is.
+                if holder.is_guest_in(&scope) {
+                    if !holder.runs {
+                        meetings.push((scope.clone(), holder.source.clone(), false));
+                    }
                     continue;
                 }
                 let before = before.get_or_insert_with(|| scopes_before(view, subject, object));

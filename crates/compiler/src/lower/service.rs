@@ -96,7 +96,7 @@ impl Request<'_> {
             Some(selector) => {
                 let reach = reach::resolve(view, self.subject, selector, problems);
                 // One that never ran waits until something is selected.
-                let runs = || !reach::last(view, self.subject).is_empty();
+                let runs = || reach::runs(view, self.subject);
                 reach.filter(|reach| !reach.vrfs.is_empty() || runs())
             }
         };

@@ -167,6 +167,60 @@ pub(crate) fn cluster_vrf(view: &View<'_>) -> Vec<Problem> {
     problems
 }
 
+/// Numbers of VRFs in the settings that are not in effect: a VRF says otherwise, or another VRF has the VNI.
+pub(crate) fn of_settings(view: &View<'_>) -> Vec<Problem> {
+    let settings = view.settings();
+    if settings.vrfs.is_empty() {
+        return Vec::new();
+    }
+    let resolved = view.get::<Resolved>(&()).vrfs;
+    let mut problems = Vec::new();
+    let mut note = |field: String, what: String| {
+        let kind = problem::Kind::NoEffect { what };
+        problems.push(Problem::new(settings_object(), field, kind));
+    };
+    for (name, entry) in &settings.vrfs {
+        let field = |what: &str| format!("spec.vrfs.{name}.{what}");
+        let says_otherwise = |key: &Key, what: &str, value: String| {
+            format!(
+                "VRF {key} says {what} {value} for {:?}, which counts",
+                name.as_str()
+            )
+        };
+        let mut vrfs = resolved.iter();
+        if let Some((key, vrf)) = vrfs.find(|(_, vrf)| vrf.name == *name) {
+            if entry.vni.is_some_and(|vni| vni != vrf.vni) {
+                note(
+                    field("vni"),
+                    says_otherwise(key, "vni", vrf.vni.to_string()),
+                );
+            }
+            if entry
+                .route_target
+                .is_some_and(|target| target != vrf.route_target)
+            {
+                let value = vrf.route_target.to_string();
+                note(
+                    field("routeTarget"),
+                    says_otherwise(key, "routeTarget", value),
+                );
+            }
+            continue;
+        }
+        let mut vrfs = resolved.iter();
+        let other = vrfs.find(|(_, vrf)| entry.vni == Some(vrf.vni));
+        if let Some((key, vrf)) = other {
+            let what = format!(
+                "VNI {} is that of VRF {key}, so VRF {:?} cannot have it",
+                vrf.vni,
+                name.as_str()
+            );
+            note(field("vni"), what);
+        }
+    }
+    problems
+}
+
 /// One VRF: most readers need no other.
 pub(crate) struct ResolvedOf;
 impl Query for ResolvedOf {

@@ -9,7 +9,7 @@ use api::{meta::TypedObjectReference, tcaas::VrfRouteConfigurationSpec, value::I
 
 use super::by_age;
 use crate::{
-    lower::LowLevel,
+    lower::{LowLevel, scope::running},
     names,
     node::{Facet, Facets},
     problem::{self, Problem},
@@ -38,11 +38,17 @@ pub(super) struct WantedBy {
 /// Loopbacks by VRF and name.
 pub(super) type Loopbacks = BTreeMap<(String, IfName), Loopback>;
 
-/// The loopbacks of all VRFs. A name is one device on a node: of two VRFs that want it, the older object's gets it.
+/// The loopbacks of all VRFs. A name is one device on a node: of two VRFs that want it, the one that runs it gets it, then the older object's.
 pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbacks {
     let mut loopbacks = Loopbacks::new();
     let mut homes: BTreeMap<IfName, (String, ObjectRef)> = BTreeMap::new();
-    for object in by_age::<VrfRouteConfigurationSpec>(view, &Facet::Loopbacks) {
+    let mut objects = by_age::<VrfRouteConfigurationSpec>(view, &Facet::Loopbacks);
+    // Whoever runs its loopbacks is served before another that wants them.
+    objects.sort_by_cached_key(|object| {
+        let before = running::<kinds::VrfRouteConfiguration>(view, object);
+        before.is_none_or(|before| before.loopbacks != object.spec.loopbacks)
+    });
+    for object in objects {
         for (place, loopback) in object.spec.loopbacks.iter().enumerate() {
             let vrf = object.spec.vrf.to_string();
             let device = &loopback.name;

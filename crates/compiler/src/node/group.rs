@@ -6,7 +6,7 @@ use std::{
 };
 
 use api::{
-    selvedge::{Health, SettingsSpec},
+    selvedge::{Health, RouteTables, SettingsSpec},
     tcaas::{
         BgpPeeringSpec, Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec,
         node_network_config::{HostVlan, Layer2},
@@ -80,7 +80,7 @@ impl Members {
         members
             .vrf
             .sort_by(|a, b| (a.spec.seq, &a.name).cmp(&(b.spec.seq, &b.name)));
-        let last = peers::challengers(view, &members.bgp);
+        let last = peers::challengers(view, &members.bgp, nodes);
         members.bgp.sort_by(|a, b| {
             (last.contains(&a.name), a.order()).cmp(&(last.contains(&b.name), b.order()))
         });
@@ -266,7 +266,11 @@ impl Query for Tables {
             before.entry(vrf.clone()).or_insert(*table);
         }
         let names = names.iter().map(String::as_str).collect();
+        // A range that is refused hands out nothing.
         let range = &settings.route_tables;
+        let default = RouteTables::default();
+        let is_sound = range.first <= range.last && (range.last < 253 || range.first > 255);
+        let range = if is_sound { range } else { &default };
         // The kernel's own tables, which no range may hand out.
         let usable = |table: &u32| !(253..=255).contains(table);
         let tables = allocate::numbers((range.first, range.last), &names, &before, usable);

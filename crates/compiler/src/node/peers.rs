@@ -29,7 +29,7 @@ use crate::{
     memo::Query,
     names,
     problem::{self, Problem},
-    snapshot::{Kind, ObjectRef, kinds},
+    snapshot::{Key, Kind, ObjectRef, kinds},
     view::View,
 };
 
@@ -43,12 +43,43 @@ const MAXIMUM_PREFIXES: u32 = 1000;
 const LOOPBACK_HOPS: u8 = 2;
 
 /// Peerings that want sessions which another runs and do not run them themselves.
-pub(super) fn challengers(view: &View<'_>, peerings: &[Arc<Peering>]) -> BTreeSet<String> {
+pub(super) fn challengers(
+    view: &View<'_>,
+    peerings: &[Arc<Peering>],
+    nodes: &[Key],
+) -> BTreeSet<String> {
     let peerings = peerings.iter().map(|one| &**one);
     let meet = |one: &Scope, other: &Scope| one == other;
-    // A session is on a segment, and goes with it.
-    let is_here = |_: &BgpPeeringSpec| false;
+    let is_here = |spec: &BgpPeeringSpec| {
+        let configs = nodes.iter();
+        let mut configs = configs.filter_map(|node| view.spec::<kinds::NodeNetworkConfig>(node));
+        configs.any(|config| {
+            let mut peers = config.vrfs().flat_map(|vrf| &vrf.bgp_peers);
+            peers.any(|peer| is_session(spec, peer))
+        })
+    };
     scope::challengers::<kinds::BgpPeering, _>(view, peerings, Scoped::scopes, meet, is_here)
+}
+
+/// Whether a session that a node has is one of a peering.
+fn is_session(spec: &BgpPeeringSpec, peer: &BgpPeer) -> bool {
+    let is_at = |address: IpAddr| {
+        let mut loopbacks = spec.loopback_peer.iter();
+        loopbacks.any(|loopback| loopback.ips.contains(&address))
+    };
+    let is_there = match peer.address {
+        Some(address) => is_at(address),
+        None => spec.peering_vlan.is_some(),
+    };
+    let own = BgpPeer {
+        address: peer.address,
+        listen_range: peer.listen_range,
+        multihop: peer.multihop,
+        ipv4: peer.ipv4.as_ref().map(|_| family(spec, true)),
+        ipv6: peer.ipv6.as_ref().map(|_| family(spec, false)),
+        ..session(spec)
+    };
+    is_there && own == *peer
 }
 
 /// The VRFs of a group that get sessions.

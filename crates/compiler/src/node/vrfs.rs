@@ -21,18 +21,20 @@ use api::{
 use super::{
     Group,
     selection::{Facet, Facets, Selected},
+    vrf_lines,
 };
 use crate::{
     last_good::InRevision,
     lower::{
         LowLevel, merge,
         scope::{last_of, running},
+        vrf,
     },
     memo::{Index, Query},
     names,
     problem::{self, Problem},
     snapshot::{IntentKind, Key, Kind, ObjectRef, kinds},
-    view::View,
+    view::{View, reference},
 };
 
 type Routing = LowLevel<VrfRouteConfigurationSpec>;
@@ -104,7 +106,10 @@ impl Query for SaidOf {
         objects.sort_by(|a, b| {
             (last.contains(&a.name), a.order()).cmp(&(last.contains(&b.name), b.order()))
         });
-        let mut said = Said::default();
+        let mut said = Said {
+            problems: vrf_lines::contradictions(view, &objects),
+            ..Said::default()
+        };
         let mut first_vni: Option<(Vni, &ObjectRef)> = None;
         let mut first_target: Option<(RouteTarget, &ObjectRef)> = None;
         for object in objects {
@@ -213,8 +218,46 @@ impl Query for NumbersOfAll {
                 }
             }
         }
+        all.problems.extend(shared_targets(view, &all.numbers));
         Arc::new(all)
     }
+}
+
+/// That hand-written objects give a VRF the route target of another VRF.
+fn shared_targets(view: &View<'_>, numbers: &Numbers) -> Vec<Problem> {
+    let mut by_target: BTreeMap<RouteTarget, BTreeMap<String, ObjectRef>> = BTreeMap::new();
+    for (key, vrf) in view.get::<vrf::Resolved>(&()).vrfs.iter() {
+        let holders = by_target.entry(vrf.route_target).or_default();
+        holders.insert(vrf.name.to_string(), reference(Kind::Vrf, key));
+    }
+    for (vrf, (_, target)) in &numbers.vrfs {
+        let said = view.get::<SaidOf>(vrf);
+        let holders = by_target.entry(*target).or_default();
+        if let Some((.., first)) = said.objects.first() {
+            let holder = holders.entry(vrf.clone());
+            holder.or_insert_with(|| first.clone());
+        }
+    }
+    let mut problems = Vec::new();
+    for (target, holders) in by_target.iter().filter(|(_, holders)| holders.len() > 1) {
+        for vrf in holders.keys().filter(|vrf| numbers.has(vrf)) {
+            let mut others = holders.iter().filter(|(other, _)| *other != vrf);
+            let Some((_, other)) = others.next() else {
+                continue;
+            };
+            let said = view.get::<SaidOf>(vrf);
+            let sources = said.objects.iter().map(|(.., source)| source);
+            let written = sources.filter(|source| source.kind == Kind::VrfRouteConfiguration);
+            problems.extend(written.map(|source| {
+                let kind = problem::Kind::RouteTargetShared {
+                    target: target.to_string(),
+                    other: other.clone(),
+                };
+                Problem::new(source.clone(), "spec.routeTarget", kind)
+            }));
+        }
+    }
+    problems
 }
 
 /// Whether a VNI that is said for a VRF runs elsewhere, and not in this VRF.

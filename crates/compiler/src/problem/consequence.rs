@@ -29,7 +29,7 @@ impl Kind {
     /// Whether it stops an object that runs. A Destination that was taken away is withdrawn on purpose, and a node that would lose its overlay
     /// waits for an approval.
     pub(crate) fn is_harm(&self) -> bool {
-        let is_on_purpose = matches!(self, Self::NoDestination | Self::NoUnderlay { .. });
+        let is_on_purpose = matches!(self, Self::NoDestination { .. } | Self::NoUnderlay { .. });
         self.severity() == Severity::Error && !is_on_purpose
     }
 
@@ -110,7 +110,9 @@ impl Kind {
             | Self::Duplicate
             | Self::SettingsDeleted
             | Self::AddressKept { .. }
-            | Self::NoDestination
+            | Self::NoDestination { .. }
+            | Self::DestinationLeftOut { .. }
+            | Self::DestinationKept { .. }
             | Self::VrfNotOnNode { .. }
             | Self::NoUnderlay { .. }
             | Self::PoolExhausted { .. }

@@ -36,9 +36,16 @@ impl Kind {
                 format!("remove this line or {other}, or let them differ in cidr, ge or le").into()
             }
             Self::SeqTwice { .. } => "give one of them another seq".into(),
-            Self::NoDestination => {
+            Self::NoDestination {
+                left_out: Some(left_out),
+            } => format!("correct {left_out}, or the selector").into(),
+            Self::NoDestination { left_out: None } => {
                 "label a Destination so that it is selected, or correct the selector".into()
             }
+            Self::DestinationLeftOut { destination, .. } => {
+                format!("correct {destination}, or let the selector leave it out").into()
+            }
+            Self::DestinationKept { destination } => format!("correct {destination}").into(),
             Self::DestinationsRequired => {
                 "add spec.destinations, spec.disableAnycast for a segment without a gateway, or spec.interfaceRef for a VLAN on a device of the node"
                     .into()
@@ -101,13 +108,15 @@ impl Kind {
             }
             Self::MtuTooSmall { least, .. } => format!("set spec.mtu to {least} or more").into(),
             Self::NoGateway { .. } => "use a larger network, or set spec.disableAnycast".into(),
-            Self::NameTaken { .. } => "rename or delete that object".into(),
+            Self::NameTaken { .. } => "choose another name for this object".into(),
             Self::VrfWithoutFabric { destination } => format!(
                 "let the selector leave {destination} out, \
  or remove spec.interfaceRef to reach it over the fabric"
             )
             .into(),
-            Self::LowLevelConflict { by, .. } => format!("delete {by}, or this object").into(),
+            Self::LowLevelConflict { .. } => {
+                "configure something else here, or let the node selectors of the two not meet".into()
+            }
             Self::InboundHasPool { inbound } => {
                 format!("set spec.disableLoadBalancer in {inbound}").into()
             }

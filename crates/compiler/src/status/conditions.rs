@@ -11,7 +11,7 @@ use crate::{
     node::Shared,
     platform::state,
     problem::{self, Problem, Severity},
-    problems::ProblemsOf,
+    problems::{self, ProblemsOf},
     snapshot::{Meta, ObjectRef, Role},
     view::View,
 };
@@ -162,13 +162,16 @@ pub(super) fn resolved(view: &View<'_>, object: &ObjectRef, meta: &Meta) -> Cond
             meta,
         );
     };
-    let sentences: Vec<String> = errors
+    let mut sentences: Vec<String> = errors
         .iter()
         .map(|problem| match problem.kind.remedy() {
             Some(remedy) => format!("{}: {}; {remedy}", problem.field, problem.kind),
             None => format!("{}: {}", problem.field, problem.kind),
         })
         .collect();
+    if problems::keeps(view, object) {
+        sentences.push("What was in effect before stays".to_owned());
+    }
     condition(
         "Resolved",
         ConditionStatus::False,

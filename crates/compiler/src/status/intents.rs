@@ -6,7 +6,7 @@ use api::{
     meta::{ConditionStatus, Conditions},
     tcaas::{
         AddressLists, AttachmentBgpStatus, BgpNeighborStatus, BgpPeeringSpec, InboundStatus,
-        Layer2AttachmentStatus, OutboundStatus, PodNetworkStatus,
+        Layer2AttachmentStatus, MatchedDestination, OutboundStatus, PodNetworkStatus,
     },
     value::{Asn, HostCidr},
 };
@@ -37,7 +37,7 @@ pub(super) fn layer2_attachment(view: &View<'_>, subject: &Subject<'_>) -> Layer
         anycast: attachment.anycast,
         node_addresses: node_addresses(view, subject.object, &merged.objects),
         bgp: attachment_bgp(view, &merged),
-        matched_destinations: attachment.matched.to_vec(),
+        matched_destinations: matched(view, subject, &merged, &attachment.matched),
         in_effect: in_effect::<kinds::Layer2Attachment>(view, subject),
         conditions: applied(view, subject, &merged),
     }
@@ -50,7 +50,7 @@ pub(super) fn inbound(view: &View<'_>, subject: &Subject<'_>) -> InboundStatus {
         observed_generation: subject.meta.generation,
         addresses: service.addresses,
         pool_name: service.pools.into_iter().next(),
-        matched_destinations: service.matched.to_vec(),
+        matched_destinations: matched(view, subject, &merged, &service.matched),
         in_effect: in_effect::<kinds::Inbound>(view, subject),
         conditions: service_conditions(view, subject, &merged),
     }
@@ -62,7 +62,7 @@ pub(super) fn outbound(view: &View<'_>, subject: &Subject<'_>) -> OutboundStatus
     OutboundStatus {
         observed_generation: subject.meta.generation,
         addresses: service.addresses,
-        matched_destinations: service.matched.to_vec(),
+        matched_destinations: matched(view, subject, &merged, &service.matched),
         in_effect: in_effect::<kinds::Outbound>(view, subject),
         conditions: service_conditions(view, subject, &merged),
     }
@@ -73,10 +73,24 @@ pub(super) fn pod_network(view: &View<'_>, subject: &Subject<'_>) -> PodNetworkS
     let service = merged.service.clone().unwrap_or_default();
     PodNetworkStatus {
         observed_generation: subject.meta.generation,
-        matched_destinations: service.matched.to_vec(),
+        matched_destinations: matched(view, subject, &merged, &service.matched),
         ip_pools: service.pools,
         in_effect: in_effect::<kinds::PodNetwork>(view, subject),
         conditions: service_conditions(view, subject, &merged),
+    }
+}
+
+/// The Destinations that an intent uses. One that keeps what it became last uses those of them that it still selects.
+fn matched(
+    view: &View<'_>,
+    subject: &Subject<'_>,
+    merged: &MergedIntent,
+    now: &[MatchedDestination],
+) -> Vec<MatchedDestination> {
+    if merged.is_held_back {
+        intent::still_matched(view, subject.object)
+    } else {
+        now.to_vec()
     }
 }
 

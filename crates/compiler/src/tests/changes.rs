@@ -420,3 +420,45 @@ fn an_object_that_cannot_be_read_keeps_its_age() {
     let created = kept.and_then(|kept| kept.created.as_deref());
     assert_eq!(created, Some("2026-01-01T00:00:00Z"));
 }
+
+#[test]
+fn an_underlay_that_is_compiled_as_it_was_is_no_second_one_beside_itself() {
+    let underlay = |name: &str, created: &str, pool: &str| {
+        let spec = json!({
+            "asn": 64514, "nics": ["eth1"], "evpn": {"vtepcidr": pool},
+            "neighbors": [{"asn": 64512, "address": "192.0.2.1"}],
+        });
+        let metadata = json!({"name": name, "namespace": "default", "creationTimestamp": created});
+        let version = "openpe.openperouter.github.io/v1alpha1";
+        object(version, "Underlay", metadata, spec)
+    };
+    let routing = json!({
+        "vrf": "v9", "vni": 9, "routeTarget": "1:9", "seq": 1,
+        "nodeSelector": {"matchLabels": {"group": "g0"}},
+    });
+    let segment = json!({
+        "id": 101, "vni": 701, "mtu": 1500, "vrf": "v9", "anycastGateways": ["10.21.0.1/24"],
+    });
+    let mut cluster = Cluster::default();
+    for (name, group) in [("n1", "g0"), ("n2", "g0"), ("n3", "g2")] {
+        let metadata = json!({"name": name, "labels": {"group": group}});
+        cluster.put(&json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata}));
+    }
+    // It has addresses for two of the nodes.
+    cluster.put(&underlay("u0", "2026-01-02T00:00:00Z", "100.66.0.0/30"));
+    let name = json!({"name": "segment"});
+    cluster.put(&object(TCAAS, "Layer2NetworkConfiguration", name, segment));
+    let name = json!({"name": "routing"});
+    cluster.put(&object(TCAAS, "VRFRouteConfiguration", name, routing));
+    cluster.compiler.compile();
+    cluster.put(&underlay("u1", "2026-01-02T00:00:00Z", "100.65.0.0/29"));
+    cluster.publish();
+    cluster.store();
+    // This would stop the segment on a node without the VRF.
+    let mut edited = underlay("u0", "2026-01-03T00:00:00Z", "100.65.0.0/29");
+    edited["spec"]["nodeSelector"] = json!({"matchLabels": {"group": "g2"}});
+    cluster.put(&edited);
+    let (snapshot, quick) = cluster.compiler.compile();
+    let differences = differences(&compile(snapshot), quick);
+    assert_eq!(differences, Vec::<String>::new());
+}

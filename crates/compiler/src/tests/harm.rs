@@ -1,7 +1,7 @@
 //! Ring 2: what a mistake may cost in a running cluster: nothing.
 
 use api::{
-    tcaas::VrfRouteConfigurationSpec,
+    tcaas::{BgpPeeringSpec, Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec},
     value::{Prefix, VrfName},
 };
 use worlds::{edit, edited, varied};
@@ -78,8 +78,8 @@ proptest! {
         }
     }
 
-    /// Revocation is no mistake: what came from a Destination that is deleted, or that nothing selects any more, is in no routing of an
-    /// intent that was well.
+    /// Revocation is no mistake: what came from a Destination that is deleted, or that nothing selects any more, is in nothing that an intent
+    /// becomes or became last: neither in its routing, nor in its segment, nor in its sessions.
     #[test]
     fn a_destination_that_is_taken_away_is_withdrawn(world in varied(), which in any::<prop::sample::Index>(), is_deleted in any::<bool>()) {
         let mut cluster = running(&world);
@@ -89,8 +89,6 @@ proptest! {
             return Ok(());
         }
         let mut destination = which.get(&destinations).clone();
-        let subjects: Vec<ObjectRef> = cluster.compiler.compile().1.intents.keys().cloned().collect();
-        let well: BTreeSet<ObjectRef> = subjects.into_iter().filter(|one| cluster.mistakes(one).is_empty()).collect();
         if is_deleted {
             let name = destination["metadata"]["name"].as_str().expect("a name");
             cluster.remove(&ObjectRef::named(Kind::Destination, name));
@@ -100,31 +98,73 @@ proptest! {
         }
         let (snapshot, compilation) = cluster.compiler.compile();
         for (_, routing) in compilation.objects.of::<VrfRouteConfigurationSpec>() {
-            let mut left = left_in(snapshot, &routing.spec.vrf);
-            // What is behind its workloads is its own.
-            let terms = lower::intent::terms(snapshot, &routing.source);
-            let own = terms.iter().flat_map(|terms| terms.routes);
-            left.extend(own.flat_map(|route| route.prefixes.clone()));
-            for item in routing.spec.import.iter().filter(|_| well.contains(&routing.source)) {
-                prop_assert!(left.contains(&item.cidr), "{} still imports {}", routing.source, item.cidr);
+            let Some(left) = Left::of(snapshot, &routing.source) else { continue };
+            let vrf = &routing.spec.vrf;
+            // Where nothing is left, a segment stays in its VRF, without imports.
+            let stays = left.vrfs.is_empty() && !routing.source.kind.is_service();
+            prop_assert!(left.vrfs.contains_key(vrf) || stays, "{} is still in {}", routing.source, vrf);
+            for item in &routing.spec.import {
+                let is_behind = left.vrfs.get(vrf).is_some_and(|behind| behind.contains(&item.cidr));
+                let is_left = is_behind || left.own.contains(&item.cidr);
+                prop_assert!(is_left, "{} still imports {}", routing.source, item.cidr);
+            }
+        }
+        for (_, segment) in compilation.objects.of::<Layer2NetworkConfigurationSpec>() {
+            let Some(left) = Left::of(snapshot, &segment.source) else { continue };
+            if let Some(vrf) = segment.spec.vrf.as_ref().filter(|_| left.vrfs.len() == 1) {
+                prop_assert!(left.vrfs.contains_key(vrf), "{} is still in {}", segment.source, vrf);
+            }
+            for route in &segment.spec.static_routes {
+                prop_assert!(left.leads_to(&route.prefix), "{} still has a route to {}", segment.source, route.prefix);
+            }
+        }
+        for (_, sessions) in compilation.objects.of::<BgpPeeringSpec>() {
+            let Some(left) = Left::of(snapshot, &sessions.source) else { continue };
+            for item in &sessions.spec.export {
+                prop_assert!(left.leads_to(&item.cidr), "{} still tells of {}", sessions.source, item.cidr);
             }
         }
     }
 }
 
-/// The prefixes of all Destinations in a VRF that something may select.
-fn left_in(snapshot: &Snapshot, vrf: &VrfName) -> BTreeSet<Prefix> {
-    let destinations = snapshot.destinations.values();
-    let selected = destinations.filter(|one| {
-        let zone = one.meta.labels.get("zone");
-        zone.is_none_or(|zone| zone != "none-selects-it")
-    });
-    let in_vrf = selected.filter(|one| {
-        let key = one.spec.vrf_ref.as_ref().map(Key::named);
-        let of = key.and_then(|key| snapshot.vrfs.get(&key));
-        of.is_some_and(|of| of.spec.vrf == *vrf)
-    });
-    in_vrf.flat_map(|one| one.spec.prefixes.clone()).collect()
+/// What is behind the Destinations that an intent selects.
+struct Left {
+    /// The prefixes behind each VRF.
+    vrfs: BTreeMap<VrfName, BTreeSet<Prefix>>,
+    /// Those behind next hops.
+    routes: BTreeSet<Prefix>,
+    /// Those behind its own workloads.
+    own: BTreeSet<Prefix>,
+}
+
+impl Left {
+    /// Nothing for what selects no Destinations by itself.
+    fn of(snapshot: &Snapshot, source: &ObjectRef) -> Option<Self> {
+        let terms = lower::intent::terms(snapshot, source)?;
+        let selector = terms.destinations?;
+        let own = terms.routes.iter().flat_map(|route| route.prefixes.clone());
+        let mut left = Self {
+            vrfs: BTreeMap::new(),
+            routes: BTreeSet::new(),
+            own: own.collect(),
+        };
+        let destinations = snapshot.destinations.values();
+        for one in destinations.filter(|one| selector.matches(&one.meta.labels)) {
+            let vrf = one.spec.vrf_ref.as_ref();
+            let vrf = vrf.and_then(|vrf| snapshot.vrfs.get(&Key::named(vrf)));
+            let behind = match vrf {
+                Some(vrf) => left.vrfs.entry(vrf.spec.vrf.clone()).or_default(),
+                None => &mut left.routes,
+            };
+            behind.extend(one.spec.prefixes.iter().copied());
+        }
+        Some(left)
+    }
+
+    fn leads_to(&self, prefix: &Prefix) -> bool {
+        let mut behind = self.vrfs.values().chain([&self.routes]);
+        behind.any(|behind| behind.contains(prefix))
+    }
 }
 
 /// The objects that something keeps from running, each with what it is.

@@ -206,14 +206,29 @@ impl<'a> Intent<'a> {
         found.flat_map(|(_, path)| self.of_network(path)).collect()
     }
 
-    /// The Destinations that are selected, by name.
+    /// The Destinations that are selected and used, by name: one whose VRF is not in effect is left out, unless it was used before.
     fn destinations(&self, trace: &Trace<'a>) -> Vec<(ObjectRef, &'a DestinationSpec)> {
         let Some(selector) = self.terms.destinations else {
             return Vec::new();
         };
+        let merged = trace.compilation.intents.get(self.subject);
+        let attachment = merged.and_then(|merged| merged.attachment.as_ref());
+        let service = merged.and_then(|merged| merged.service.as_ref());
+        let matched = attachment.map(|one| &one.matched);
+        let matched = matched.or_else(|| service.map(|one| &one.matched));
+        let is_matched = |key: &Key| {
+            let mut matched = matched.into_iter().flat_map(|matched| matched.iter());
+            matched.any(|one| one.name == *key.name)
+        };
+        let is_used = |key: &Key, spec: &DestinationSpec| {
+            let vrf = spec.vrf_ref.as_ref().map(Key::named);
+            let is_there = |vrf: &Key| trace.compilation.vrfs.contains_key(vrf);
+            vrf.as_ref().is_none_or(is_there) || is_matched(key)
+        };
         let all = trace.snapshot.destinations.iter();
         let selected = all.filter(|(_, object)| selector.matches(&object.meta.labels));
         selected
+            .filter(|(key, object)| is_used(key, &object.spec))
             .map(|(key, object)| {
                 let (kind, key) = (Kind::Destination, key.clone());
                 (ObjectRef { kind, key }, &*object.spec)

@@ -120,7 +120,7 @@ pub(crate) fn plans_of_nodes(
             let of = |wanted: &Arc<Plan>| {
                 let is_of = |node: &&Member| {
                     let plan = plan(view, several, &node.name);
-                    plan.is_some_and(|plan| Arc::ptr_eq(plan, wanted))
+                    plan.is_some_and(|plan| plan.subject == wanted.subject)
                 };
                 let nodes: Vec<Member> = nodes.iter().filter(is_of).cloned().collect();
                 (Arc::clone(wanted), Arc::new(nodes))
@@ -142,7 +142,7 @@ pub(crate) fn second_underlays(view: &View<'_>, signature: &Signature) -> Vec<Pr
         let Some(node) = nodes.iter().map(|node| &node.name).min() else {
             continue;
         };
-        for other in plans.iter().filter(|other| !Arc::ptr_eq(other, &plan)) {
+        for other in plans.iter().filter(|other| other.subject != plan.subject) {
             let kind = problem::Kind::SecondUnderlay {
                 node: node.to_string(),
                 by: plan.subject.clone(),
