@@ -166,9 +166,12 @@ impl Memo {
         }
     }
 
-    /// Makes room for so many values of an input.
-    pub(crate) fn reserve<I: Input>(&mut self, count: usize) {
-        self.table::<I, input::InputTable<I>>().reserve(count);
+    /// Sets the first values of an input, which come in the order of their keys.
+    pub(crate) fn fill<'a, I: Input>(
+        &mut self,
+        sorted: impl ExactSizeIterator<Item = (&'a I::Key, I::Value)>,
+    ) {
+        self.table::<I, input::InputTable<I>>().fill(sorted);
     }
 
     /// Sets an input, or takes it away.

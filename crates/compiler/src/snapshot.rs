@@ -224,10 +224,8 @@ macro_rules! snapshot {
         /// Sets all objects of a snapshot as inputs.
         pub(crate) fn fill(memo: &mut Memo, snapshot: &Snapshot) {
             $(
-                memo.reserve::<kinds::$kind>(snapshot.$field.len());
-                for (key, object) in &snapshot.$field {
-                    memo.set::<kinds::$kind>(key, Some(object.clone()));
-                }
+                let objects = snapshot.$field.iter();
+                memo.fill::<kinds::$kind>(objects.map(|(key, object)| (key, object.clone())));
             )*
         }
 

@@ -149,14 +149,11 @@ impl World {
         for object in written.iter().filter_map(|(_, before, _)| before.as_ref()) {
             objects.remove(object);
         }
-        for merged in intents.iter().filter_map(|(_, _, now)| now.as_ref()) {
-            for object in &merged.objects {
-                objects.insert(object.clone());
-            }
-        }
-        for object in written.iter().filter_map(|(_, _, now)| now.as_ref()) {
-            objects.insert(LowLevelObject::clone(object));
-        }
+        let generated = intents.iter().filter_map(|(_, _, now)| now.as_ref());
+        let generated = generated.flat_map(|merged| merged.objects.iter().cloned());
+        let by_hand = written.iter().filter_map(|(_, _, now)| now.as_ref());
+        let by_hand = by_hand.map(|object| LowLevelObject::clone(object));
+        objects.extend(generated.chain(by_hand));
         for (subject, _, now) in &intents {
             let is_kept = |merged: &Arc<MergedIntent>| platform::is_kept(subject, merged);
             if now.as_ref().is_some_and(is_kept) {

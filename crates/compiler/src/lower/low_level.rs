@@ -324,9 +324,14 @@ impl LowLevelObjects {
         self.0.values()
     }
 
-    pub(crate) fn insert(&mut self, object: LowLevelObject) {
-        self.0
-            .insert((object.kind(), object.name().to_owned()), object);
+    /// Puts objects in. The first ones are sorted once, which is faster than a search for the place of each.
+    pub(crate) fn extend(&mut self, objects: impl Iterator<Item = LowLevelObject>) {
+        let named = objects.map(|object| ((object.kind(), object.name().to_owned()), object));
+        if self.0.is_empty() {
+            self.0 = named.collect();
+        } else {
+            self.0.extend(named);
+        }
     }
 
     pub(crate) fn remove(&mut self, object: &LowLevelObject) {

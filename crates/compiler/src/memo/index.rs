@@ -81,6 +81,12 @@ struct Range<X: Index> {
 }
 
 impl<X: Index> Posting<X> {
+    /// Whether a source gives something.
+    fn is_given(&self) -> bool {
+        let shared = self.shared.as_ref();
+        !self.items.is_empty() || shared.is_some_and(|shared| !shared.is_empty())
+    }
+
     /// The items, without a copy for each reader.
     fn shared(&mut self) -> Arc<Vec<X::Item>> {
         let items = self.shared.get_or_insert_with(|| {
@@ -239,7 +245,9 @@ impl<X: Index> IndexTable<X> {
             for (key, item) in once(X::entries(&view, &source)) {
                 let mut rows = self.0.borrow_mut();
                 let posting = rows.postings.entry(key).or_default();
-                posting.items.push((source.clone(), item));
+                // No row will be replaced, so that nobody asks for sources again.
+                let items = posting.shared.get_or_insert_with(Arc::default);
+                Arc::make_mut(items).push(item);
             }
         }
         let mut rows = self.0.borrow_mut();
@@ -361,7 +369,7 @@ impl<X: Index> Rows<X> {
     fn sorted(&mut self) -> &BTreeSet<X::Key> {
         let postings = &self.postings;
         self.sorted.get_or_insert_with(|| {
-            let given = postings.iter().filter(|(_, one)| !one.items.is_empty());
+            let given = postings.iter().filter(|(_, one)| one.is_given());
             given.map(|(key, _)| key.clone()).collect()
         })
     }

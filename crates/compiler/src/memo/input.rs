@@ -71,9 +71,17 @@ impl<I: Input> Default for InputTable<I> {
 }
 
 impl<I: Input> InputTable<I> {
-    /// Makes room for so many values.
-    pub(super) fn reserve(&self, count: usize) {
-        self.0.borrow_mut().entries.reserve(count);
+    /// Sets the first values, which come in the order of their keys.
+    pub(super) fn fill<'a>(&self, sorted: impl ExactSizeIterator<Item = (&'a I::Key, I::Value)>) {
+        let mut values = self.0.borrow_mut();
+        values.entries.reserve(sorted.len());
+        let mut keys = Vec::with_capacity(sorted.len());
+        for (key, value) in sorted {
+            let (value, slots) = (Some(value), [None; PARTS]);
+            values.entries.insert(key.clone(), Entry { value, slots });
+            keys.push(key.clone());
+        }
+        values.keys = Some(Arc::new(keys));
     }
 
     /// Sets a value; gives what that changes for readers.
