@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use anyhow::{Context, anyhow, bail};
 use api::{
-    selvedge::Settings,
+    selvedge::{Settings, SettingsSpec},
     tcaas::{NetworkConfigRevision, NetworkConfigRevisionStatus, NodeNetworkConfig},
 };
 use compiler::rollout::stored;
@@ -245,7 +245,15 @@ fn bar(done: usize, of: usize) -> String {
 
 async fn pause(cluster: &Cluster, pause: bool) -> anyhow::Result<Verdict> {
     let client = super::client(cluster).await?;
-    let api: Api<Settings> = Api::all(client);
+    let api: Api<Settings> = Api::all(client.clone());
+    let known = api.get_metadata_opt("default").await;
+    let known = known.context("failed to read Settings default")?;
+    if known.is_none() && were_settings_deleted(&client).await? {
+        bail!(
+            "Settings default was deleted, and what it said last is in effect: new Settings with a pause alone would replace that by the \
+             defaults; create Settings default again first"
+        );
+    }
     let settings = json!({
         "apiVersion": Settings::api_version(&()), "kind": Settings::kind(&()),
         "metadata": {"name": "default"}, "spec": {"rollout": {"pause": pause}},
@@ -259,6 +267,18 @@ async fn pause(cluster: &Cluster, pause: bool) -> anyhow::Result<Verdict> {
         "resumed\n"
     });
     Ok(Verdict::Fine)
+}
+
+/// Whether the newest revision has settings that say something.
+async fn were_settings_deleted(client: &Client) -> anyhow::Result<bool> {
+    let api: Api<NetworkConfigRevision> = Api::all(client.clone());
+    let list = api.list(&ListParams::default()).await;
+    let list = list.context("failed to list NetworkConfigRevisions")?;
+    let sequence =
+        |one: &NetworkConfigRevision| one.status.as_ref().map_or(0, |status| status.sequence);
+    let newest = list.into_iter().max_by_key(sequence);
+    let settings = newest.and_then(|newest| newest.spec.settings);
+    Ok(settings.is_some_and(|settings| settings != SettingsSpec::default()))
 }
 
 async fn retry(cluster: &Cluster) -> anyhow::Result<Verdict> {

@@ -129,3 +129,39 @@ fn without_an_operator_the_command_says_so() -> anyhow::Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn a_rollout_is_not_resumed_by_settings_that_replace_deleted_ones() -> anyhow::Result<()> {
+    with_cluster(|cluster| {
+        let settings = "
+apiVersion: selvedge.dev/v1alpha1
+kind: Settings
+metadata: {name: default}
+spec: {clusterVRF: {name: cluster2}}
+";
+        cluster.server.apply(settings)?;
+        eventually("a revision has the settings", || {
+            let revisions = cluster.all("NetworkConfigRevision")?;
+            let has = |one: &serde_json::Value| {
+                one["spec"]["settings"]["clusterVRF"]["name"] == "cluster2"
+            };
+            Ok(revisions.iter().any(has).then_some(()))
+        })?;
+        let object = json!({
+            "apiVersion": "selvedge.dev/v1alpha1", "kind": "Settings", "metadata": {"name": "default"},
+        });
+        cluster.server.delete(&object)?;
+        until_status(cluster, 0, &["Paused"])?;
+        for command in ["pause", "resume"] {
+            let (code, text) = rollout(cluster, &[command])?;
+            assert_eq!(code, Some(2), "{text}");
+            assert!(text.contains("create Settings default again"), "{text}");
+        }
+        assert!(cluster.server.get(&object)?.is_none());
+        cluster.server.apply(settings)?;
+        let (code, text) = rollout(cluster, &["resume"])?;
+        assert_eq!(code, Some(0), "{text}");
+        until_status(cluster, 0, &["Progressing"])?;
+        Ok(())
+    })
+}
