@@ -36,3 +36,6 @@ pub(crate) fn served() -> Vec<Served> {
 
 /// The namespace in which each node's agent renews a Lease that is named like the node.
 pub const AGENT_LEASES: &str = "selvedge-system";
+
+/// How long after its last renewal the Lease of an agent counts. Agents renew it every 20 seconds.
+pub const AGENT_LEASE_LIFETIME: std::time::Duration = std::time::Duration::from_mins(1);

@@ -2,6 +2,8 @@
 
 mod consequence;
 mod remedy;
+mod severity;
+mod text;
 
 use std::{fmt, net::IpAddr};
 
@@ -11,6 +13,8 @@ use api::{
 };
 use serde::{Serialize, Serializer};
 
+pub use self::severity::Severity;
+use self::text::{after_vxlan, and_more, and_others, on, table, that_can_be_used};
 use crate::snapshot::ObjectRef;
 
 /// One thing that is wrong, or worth knowing, about one object.
@@ -22,17 +26,6 @@ pub struct Problem {
     pub field: String,
     /// What it is.
     pub kind: Kind,
-}
-
-/// How much a problem matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Severity {
-    /// The object, or a part of it, is not in effect.
-    Error,
-    /// The object is in effect, but not all that it says.
-    Warning,
 }
 
 /// What can be wrong. The variant's name is the reason that conditions and metrics carry.
@@ -705,61 +698,10 @@ pub enum Kind {
     },
 }
 
-fn and_others(others: usize) -> String {
-    match others {
-        0 => String::new(),
-        others => format!(" (nor have {others} more)"),
-    }
-}
-
-fn after_vxlan(device_mtu: u32, most: u32) -> String {
-    match device_mtu.saturating_sub(most) {
-        0 => String::new(),
-        added => format!(" and carries {most}: VXLAN adds {added} bytes"),
-    }
-}
-
-fn and_more(others: usize) -> String {
-    match others {
-        0 => String::new(),
-        others => format!(" and {others} more"),
-    }
-}
-
-fn that_can_be_used(left_out: Option<&ObjectRef>) -> String {
-    left_out
-        .map(|left_out| format!(" that can be used: {left_out} cannot"))
-        .unwrap_or_default()
-}
-
-fn table(vrf: Option<&String>) -> String {
-    vrf.map_or_else(|| "the host".to_owned(), |vrf| format!("VRF {vrf:?}"))
-}
-
-fn on(node: Option<&String>) -> String {
-    node.map(|node| format!(" on node {node:?}"))
-        .unwrap_or_default()
-}
-
 impl Kind {
     /// One word for programs: the name of the variant.
     pub fn reason(&self) -> &'static str {
         self.into()
-    }
-
-    /// How much it matters.
-    pub fn severity(&self) -> Severity {
-        match self {
-            Self::NotCompiledYet { .. }
-            | Self::NoEffect { .. }
-            | Self::SettingsDeleted
-            | Self::AddressKept { .. }
-            | Self::DestinationLeftOut { .. }
-            | Self::DestinationKept { .. }
-            | Self::RouteTargetShared { .. }
-            | Self::PartOfASegment { .. } => Severity::Warning,
-            _ => Severity::Error,
-        }
     }
 }
 

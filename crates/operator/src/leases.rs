@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use api::selvedge::{AGENT_LEASE_LIFETIME, AGENT_LEASES};
 use futures::StreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
@@ -16,9 +17,6 @@ use tokio::{
     task::JoinSet,
     time::sleep,
 };
-
-/// How long after its last renewal an agent counts as alive. Agents renew every 20 seconds.
-const LIFETIME: Duration = Duration::from_mins(1);
 
 /// Delay before a failed watch is started again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -48,14 +46,14 @@ impl Agents {
     /// Whether an agent has renewed its Lease lately.
     pub(crate) fn is_alive(&self, node: &str, now: Instant) -> bool {
         let renewed = self.renewed.get(node);
-        renewed.is_some_and(|(_, seen)| now.duration_since(*seen) < LIFETIME)
+        renewed.is_some_and(|(_, seen)| now.duration_since(*seen) < AGENT_LEASE_LIFETIME)
     }
 }
 
 /// Starts a watch of all Leases of agents.
 pub(crate) fn watch(client: &Client, tasks: &mut JoinSet<()>) -> UnboundedReceiver<Renewal> {
     let (queue, renewals) = unbounded_channel();
-    let leases: Api<Lease> = Api::namespaced(client.clone(), api::selvedge::AGENT_LEASES);
+    let leases: Api<Lease> = Api::namespaced(client.clone(), AGENT_LEASES);
     tasks.spawn(async move {
         loop {
             let mut events =
@@ -95,7 +93,7 @@ mod tests {
         assert!(agents.is_alive("n1", start));
         assert!(!agents.is_alive("n2", start));
         // A watch that starts anew reports the same renewal once more.
-        let later = start + LIFETIME;
+        let later = start + AGENT_LEASE_LIFETIME;
         assert!(!agents.seen(renewal("1"), later));
         assert!(!agents.is_alive("n1", later));
         assert!(agents.seen(renewal("2"), later), "it is back");

@@ -45,11 +45,8 @@ async fn of_kind(client: &Client, kind: Kind) -> kube::Result<Vec<Value>> {
         // Only the metadata of a Node is read, and the rest is large.
         let (items, next) = if kind == Kind::Node {
             let page = api.list_metadata(&params).await?;
-            let items = page.items.into_iter().map(|node| DynamicObject {
-                types: None,
-                metadata: node.metadata,
-                data: Value::Null,
-            });
+            let items = page.items.into_iter();
+            let items = items.map(|node| watch::metadata_only(node.metadata));
             (items.collect::<Vec<_>>(), page.metadata.continue_)
         } else {
             let page = api.list(&params).await?;

@@ -10,7 +10,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DynamicObject, PartialObjectMeta},
+    api::{DynamicObject, ObjectMeta, PartialObjectMeta},
     runtime::watcher::{self, Event},
 };
 use serde_json::Value;
@@ -314,13 +314,18 @@ pub(crate) fn document(kind: Kind, object: DynamicObject) -> Value {
     Value::Object(document)
 }
 
+/// An object of which nothing but the metadata is read.
+pub(crate) fn metadata_only(metadata: ObjectMeta) -> DynamicObject {
+    DynamicObject {
+        types: None,
+        metadata,
+        data: Value::Null,
+    }
+}
+
 /// The same event with metadata only.
 fn without_spec(event: Event<PartialObjectMeta<Node>>) -> Event<DynamicObject> {
-    let object = |object: PartialObjectMeta<Node>| DynamicObject {
-        types: None,
-        metadata: object.metadata,
-        data: Value::Null,
-    };
+    let object = |node: PartialObjectMeta<Node>| metadata_only(node.metadata);
     match event {
         Event::Init => Event::Init,
         Event::InitApply(node) => Event::InitApply(object(node)),

@@ -328,7 +328,7 @@ pub(crate) enum AgentCommand {
 pub(crate) struct Cleanup {
     #[command(flatten)]
     pub(crate) places: Places,
-    /// Name of the node: the cluster hears that the node holds no address any more [default: the cluster hears nothing]
+    /// Name of the node: reports to the cluster that its addresses are released [default: nothing is reported]
     #[arg(long, env = "NODE_NAME", value_name = "NAME")]
     pub(crate) node: Option<String>,
     #[command(flatten)]

@@ -94,7 +94,7 @@ pub(crate) struct ReachedVrf {
     pub(super) loopbacks: Vec<VrfLoopback>,
 }
 
-/// What a selector reaches, whoever has it.
+/// What a selector reaches, for every object that has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reached {
     /// What the Destinations in effect lead to.

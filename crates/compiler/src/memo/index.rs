@@ -245,7 +245,7 @@ impl<X: Index> IndexTable<X> {
             for (key, item) in once(X::entries(&view, &source)) {
                 let mut rows = self.0.borrow_mut();
                 let posting = rows.postings.entry(key).or_default();
-                // No row will be replaced, so that nobody asks for sources again.
+                // No row will be replaced, so the sources are not needed again.
                 let items = posting.shared.get_or_insert_with(Arc::default);
                 Arc::make_mut(items).push(item);
             }

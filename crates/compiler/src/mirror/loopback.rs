@@ -43,7 +43,7 @@ pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbac
     let mut loopbacks = Loopbacks::new();
     let mut homes: BTreeMap<IfName, (String, ObjectRef)> = BTreeMap::new();
     let mut objects = by_age::<VrfRouteConfigurationSpec>(view, &Facet::Loopbacks);
-    // Whoever runs its loopbacks is served before another that wants them.
+    // An object that runs its loopbacks comes before another that wants them.
     objects.sort_by_cached_key(|object| {
         let before = running::<kinds::VrfRouteConfiguration>(view, object);
         before.is_none_or(|before| before.loopbacks != object.spec.loopbacks)

@@ -266,7 +266,7 @@ impl Query for Tables {
             before.entry(vrf.clone()).or_insert(*table);
         }
         let names = names.iter().map(String::as_str).collect();
-        // A range that is refused hands out nothing.
+        // No table is allocated from a range that is refused.
         let range = &settings.route_tables;
         let default = RouteTables::default();
         let is_sound = range.first <= range.last && (range.last < 253 || range.first > 255);

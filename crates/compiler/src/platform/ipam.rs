@@ -181,8 +181,8 @@ pub(crate) fn held(view: &View<'_>, node: &Key, vrf: &str, loopback: &str) -> Op
 
 /// The claims of a node.
 ///
-/// A claim that is needed no longer stays until its node has said that it runs without the address: until then nobody else may have it. So
-/// it does for a machine whose Node is gone, as long as its config is there.
+/// A claim that is no longer needed is released only after its node reports a config without the address. The claims of a machine whose
+/// Node was deleted stay as long as its config does.
 pub(super) fn claims(view: &View<'_>, node: &Key) -> Vec<PlatformObject> {
     let config = config(view, node);
     if config.is_none() && view.spec::<kinds::NodeNetworkConfig>(node).is_none() {

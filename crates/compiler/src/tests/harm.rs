@@ -121,7 +121,7 @@ proptest! {
         for (_, sessions) in compilation.objects.of::<BgpPeeringSpec>() {
             let Some(left) = Left::of(snapshot, &sessions.source) else { continue };
             for item in &sessions.spec.export {
-                prop_assert!(left.leads_to(&item.cidr), "{} still tells of {}", sessions.source, item.cidr);
+                prop_assert!(left.leads_to(&item.cidr), "{} still exports {}", sessions.source, item.cidr);
             }
         }
     }

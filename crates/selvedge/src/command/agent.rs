@@ -48,7 +48,7 @@ pub(super) fn run(args: &Agent) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Gives the node back, then tells the cluster: what was not cleaned up keeps its addresses.
+/// Gives the node back, then reports it to the cluster: a node that was not cleaned up keeps its addresses.
 fn cleanup(args: &Cleanup) -> anyhow::Result<Verdict> {
     let runtime = super::runtime()?;
     let done = runtime.block_on(agent::cleanup(paths(&args.places), ROUTER_NAMESPACE));

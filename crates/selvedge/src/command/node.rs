@@ -1,10 +1,10 @@
 //! `selvedge node`
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use anyhow::{Context, bail, ensure};
 use api::{
-    selvedge::AGENT_LEASES,
+    selvedge::{AGENT_LEASE_LIFETIME, AGENT_LEASES},
     tcaas::{NodeNetworkConfig, NodeNetworkStatus},
 };
 use k8s_openapi::{
@@ -21,9 +21,6 @@ use crate::{
     args::{Cluster, Forget, Node},
     output::{self, Verdict},
 };
-
-/// How long after its last renewal an agent counts as alive.
-const LIFETIME: Duration = Duration::from_mins(1);
 
 pub(super) fn run(args: &Node) -> anyhow::Result<Verdict> {
     match args {
@@ -95,7 +92,7 @@ async fn is_alive(client: &Client, node: &str) -> anyhow::Result<bool> {
     let lease = lease.context("failed to read the Lease of the agent")?;
     let renewed = lease.and_then(|lease| lease.spec?.renew_time);
     let age = renewed.map(|renewed| Timestamp::now().duration_since(renewed.0).unsigned_abs());
-    Ok(age.is_some_and(|age| age < LIFETIME))
+    Ok(age.is_some_and(|age| age < AGENT_LEASE_LIFETIME))
 }
 
 /// What is not there need not be deleted.

@@ -1,4 +1,4 @@
-//! Ring 1: what goes when a Destination is taken away in a running cluster, and that a Destination with a mistake costs no one else anything,
+//! Ring 1: what goes when a Destination is taken away in a running cluster, and that a Destination with a mistake harms no other author,
 //! as a plan shows it.
 
 use crate::{

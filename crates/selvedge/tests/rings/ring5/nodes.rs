@@ -1,4 +1,4 @@
-//! Nodes that are deleted: their machines hold what they had until they are known to have let go. No agent runs: the test answers for the
+//! Nodes that are deleted: their machines hold their addresses until they are known to have released them. No agent runs: the test answers for the
 //! nodes.
 
 use serde_json::{Value, json};

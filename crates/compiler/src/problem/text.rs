@@ -1,0 +1,39 @@
+//! Parts of messages that depend on what is known.
+
+use crate::snapshot::ObjectRef;
+
+pub(super) fn and_others(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        others => format!(" (nor have {others} more)"),
+    }
+}
+
+pub(super) fn after_vxlan(device_mtu: u32, most: u32) -> String {
+    match device_mtu.saturating_sub(most) {
+        0 => String::new(),
+        added => format!(" and carries {most}: VXLAN adds {added} bytes"),
+    }
+}
+
+pub(super) fn and_more(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    }
+}
+
+pub(super) fn that_can_be_used(left_out: Option<&ObjectRef>) -> String {
+    left_out
+        .map(|left_out| format!(" that can be used: {left_out} cannot"))
+        .unwrap_or_default()
+}
+
+pub(super) fn table(vrf: Option<&String>) -> String {
+    vrf.map_or_else(|| "the host".to_owned(), |vrf| format!("VRF {vrf:?}"))
+}
+
+pub(super) fn on(node: Option<&String>) -> String {
+    node.map(|node| format!(" on node {node:?}"))
+        .unwrap_or_default()
+}
