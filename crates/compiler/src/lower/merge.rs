@@ -88,7 +88,8 @@ impl Query for WantedHashes {
     }
 }
 
-/// The names of objects that several intents of a layer want, or had, each with who wants it.
+/// The names of objects that several intents want, or had, each with who wants it: of the layer below alone, or of both, as an intent above may
+/// want what one below has by an owner reference that a person wrote.
 pub(crate) struct ContestedNames<const ABOVE: bool>;
 impl<const ABOVE: bool> Query for ContestedNames<ABOVE>
 where
@@ -98,8 +99,7 @@ where
     type Value = Arc<BTreeMap<(Kind, String), BTreeSet<ObjectRef>>>;
     fn compute(view: &View<'_>, (): &()) -> Self::Value {
         let intents = intent::all(view);
-        let is_of_layer =
-            |one: &&ObjectRef| one.kind.intent().map(IntentKind::is_above) == Some(ABOVE);
+        let is_of_layer = |one: &&ObjectRef| ABOVE || !is_above(one);
         let intents = || intents.iter().filter(is_of_layer);
         let mut seen: FxHashSet<u64> = FxHashSet::default();
         let mut twice: FxHashSet<u64> = FxHashSet::default();
@@ -241,20 +241,7 @@ fn is_taken(view: &View<'_>, subject: &ObjectRef, meta: &Meta, object: &LowLevel
     if low_level::are_any_hand_written(view) && is_written() {
         return true;
     }
-    let is_above = |one: &ObjectRef| one.kind.intent().is_some_and(IntentKind::is_above);
-    let name = (object.kind(), object.name().to_owned());
-    let has = |other: &ObjectRef| {
-        let merged = view.get::<Merged>(other);
-        let mut objects = merged.objects.iter();
-        objects.any(|has| has.kind() == object.kind() && has.name() == object.name())
-    };
     let contested = if is_above(subject) {
-        // One of the layer below may have it by an owner reference that somebody wrote.
-        let wanted = view.who::<WantedNames>(&name);
-        let mut below = wanted.iter().filter(|other| !is_above(other));
-        if below.any(has) {
-            return true;
-        }
         view.get::<ContestedNames<true>>(&())
     } else {
         view.get::<ContestedNames<false>>(&())
@@ -262,14 +249,23 @@ fn is_taken(view: &View<'_>, subject: &ObjectRef, meta: &Meta, object: &LowLevel
     if contested.is_empty() {
         return false;
     }
+    let name = (object.kind(), object.name().to_owned());
     let wanted = contested.get(&name).into_iter().flatten();
     let mut others = wanted.filter(|other| *other != subject);
     others.any(|other| {
         let Some(other_meta) = view.stored_meta(other) else {
             return false;
         };
-        intent::order(other, &other_meta) < intent::order(subject, meta) && has(other)
+        let is_below = is_above(subject) && !is_above(other);
+        let is_before = || intent::order(other, &other_meta) < intent::order(subject, meta);
+        let has = |object: &LowLevelObject| object.kind() == name.0 && object.name() == name.1;
+        (is_below || is_before()) && view.get::<Merged>(other).objects.iter().any(has)
     })
+}
+
+/// Whether an intent is of the layer above, which may build on what those below become.
+fn is_above(intent: &ObjectRef) -> bool {
+    intent.kind.intent().is_some_and(IntentKind::is_above)
 }
 
 /// The object of a kind and a name that an intent has.
