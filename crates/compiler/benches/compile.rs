@@ -11,6 +11,7 @@
 mod world;
 
 use std::{
+    cmp::Ordering,
     env,
     hint::black_box,
     process::{Command, ExitCode, Stdio},
@@ -56,7 +57,7 @@ const SERVICES: Budget = Budget {
     mebibytes: 512.0,
 };
 
-/// Greatest exponent with which the time may grow from the smallest to the full size.
+/// Greatest exponent with which the time may grow from the smallest to the largest size.
 const EXPONENT: f64 = 1.1;
 
 const WORLDS: [World; 6] = [
@@ -98,9 +99,13 @@ const WORLDS: [World; 6] = [
     },
 ];
 
-/// Groups of nodes at three sizes; budgets are those of the last.
-const SIZES: [u32; 3] = [FULL_SIZE / 4, FULL_SIZE / 2, FULL_SIZE];
-const RUNS: usize = 12;
+/// Groups of nodes at three sizes; budgets are those of the full size.
+///
+/// The smallest does not fit into the processor's caches. A smaller one does, and the exponent would measure the caches.
+const SIZES: [u32; 3] = [FULL_SIZE / 2, FULL_SIZE, FULL_SIZE * 2];
+/// A size is measured in several processes, since each has its memory laid out differently.
+const PROCESSES: usize = 3;
+const RUNS: usize = 6;
 
 /// Bytes that are written between two runs: more than fits into the caches.
 const OTHER_MEMORY: usize = 128 << 20;
@@ -139,22 +144,26 @@ fn worlds() -> bool {
     for world in &WORLDS {
         let mut first: Option<(u32, f64)> = None;
         for groups in SIZES {
-            let one = spawn("--world", world.name, groups);
+            let processes = (0..PROCESSES).map(|_| spawn("--world", world.name, groups));
+            let best = processes.min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+            let one = best.expect("at least one process");
             let (first_groups, first_seconds) = *first.get_or_insert((groups, one.seconds));
-            let is_first = groups == first_groups;
             let growth = f64::from(groups) / f64::from(first_groups);
             let exponent = (one.seconds / first_seconds).ln() / growth.ln();
             // The budget has one place after the point, and two runs differ in the second.
             let exponent = (exponent * 10.0).round() / 10.0;
-            let is_kept = one.seconds <= world.budget.seconds
-                && one.mebibytes <= world.budget.mebibytes
-                && exponent <= EXPONENT;
-            let is_full = groups == FULL_SIZE;
-            all_kept &= is_kept || !is_full;
-            let exponent = if is_first {
-                String::new()
-            } else {
-                format!("{exponent:.1}")
+            let size = Size::of(groups);
+            let is_kept = match size {
+                Size::Small => true,
+                Size::Full => {
+                    one.seconds <= world.budget.seconds && one.mebibytes <= world.budget.mebibytes
+                }
+                Size::Large => exponent <= EXPONENT,
+            };
+            all_kept &= is_kept;
+            let exponent = match size {
+                Size::Large => format!("{exponent:.1}"),
+                Size::Small | Size::Full => String::new(),
             };
             println!(
                 "{:<22} {:>7} {:>9} {:>8.0} ms {:>8.0} ms {:>5.0} MiB {exponent:>10} {:>9} {:>8.0} ms",
@@ -164,7 +173,7 @@ fn worlds() -> bool {
                 one.first * 1000.0,
                 one.seconds * 1000.0,
                 one.mebibytes,
-                verdict(is_full, is_kept),
+                verdict(size, is_kept),
                 one.statuses * 1000.0,
             );
         }
@@ -183,26 +192,47 @@ fn one_changed() -> bool {
     for (kind, _) in CHANGES {
         for groups in SIZES {
             let one = spawn("--change", kind, groups);
-            let is_full = groups == FULL_SIZE;
-            let is_kept = one.seconds <= CHANGE_SECONDS;
-            all_kept &= is_kept || !is_full;
+            let size = Size::of(groups);
+            let is_kept = size != Size::Full || one.seconds <= CHANGE_SECONDS;
+            all_kept &= is_kept;
             println!(
                 "{kind:<22} {:>7} {:>9} {:>8.1} ms {:>9}",
                 groups * NODES_PER_GROUP,
                 one.count,
                 one.seconds * 1000.0,
-                verdict(is_full, is_kept),
+                verdict(size, is_kept),
             );
         }
     }
     all_kept
 }
 
-fn verdict(is_full: bool, is_kept: bool) -> &'static str {
-    match (is_full, is_kept) {
-        (false, _) => "",
-        (true, true) => "kept",
-        (true, false) => "MISSED",
+/// What a size is measured for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Size {
+    /// Where the exponent starts.
+    Small,
+    /// The budgets of time and memory.
+    Full,
+    /// Where the exponent ends.
+    Large,
+}
+
+impl Size {
+    fn of(groups: u32) -> Self {
+        match groups.cmp(&FULL_SIZE) {
+            Ordering::Less => Self::Small,
+            Ordering::Equal => Self::Full,
+            Ordering::Greater => Self::Large,
+        }
+    }
+}
+
+fn verdict(size: Size, is_kept: bool) -> &'static str {
+    match (size, is_kept) {
+        (_, false) => "MISSED",
+        (Size::Small, true) => "",
+        (Size::Full | Size::Large, true) => "kept",
     }
 }
 
