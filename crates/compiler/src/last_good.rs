@@ -91,6 +91,9 @@ macro_rules! last_good {
                 fn last(sources: Sources<'_>, key: &Key) -> Option<Arc<Self::Spec>> {
                     let last = <Self as InRevision>::last(sources.revision?, key)?;
                     let now = Self::objects(sources.snapshot).get(key);
+                    if now.is_some_and(|now| *now.spec != last && is_written_over(sources, now, key)) {
+                        return None;
+                    }
                     let now = now.map(|object| &*object.spec);
                     Some(Arc::new(Self::completed(last, now)))
                 }
@@ -312,6 +315,13 @@ pub(crate) fn settings_deleted(view: &View<'_>) -> Option<Problem> {
     let said = settings(view).filter(|_| is_gone);
     let is_deleted = said.is_some_and(|said| *said != SettingsSpec::default());
     is_deleted.then(|| Problem::new(subject, "", problem::Kind::SettingsDeleted))
+}
+
+/// Whether a person has written an object over one that an intent generates: what the last revision has is the intent's.
+fn is_written_over<S, T>(sources: Sources<'_>, now: &Object<S, T>, key: &Key) -> bool {
+    let Snapshot { unread, .. } = sources.snapshot;
+    let is_there = |intent: &ObjectRef| sources.snapshot.has(intent) || unread.contains_key(intent);
+    now.meta.owner.is_none() && names::is_generated_by(&key.name, is_there)
 }
 
 /// Whether an object that was last in effect is not there any more.

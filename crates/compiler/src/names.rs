@@ -8,7 +8,7 @@ use api::{
 use sha2::{Digest, Sha256};
 use strum::IntoEnumIterator as _;
 
-use crate::snapshot::Kind;
+use crate::snapshot::{Kind, ObjectRef};
 
 /// How long a name of a Kubernetes object may be.
 const MAX_OBJECT_NAME: usize = 253;
@@ -134,6 +134,23 @@ pub(crate) fn is_generated(name: &str) -> bool {
         let kind = <&str>::from(kind).to_ascii_lowercase();
         let rest = name.strip_prefix(&*kind);
         rest.is_some_and(|rest| rest.starts_with('-'))
+    })
+}
+
+/// Whether a low-level object has a name as an intent that is there gives it.
+pub(crate) fn is_generated_by(name: &str, is_there: impl Fn(&ObjectRef) -> bool) -> bool {
+    let mut kinds = Kind::iter().filter(|kind| kind.intent().is_some());
+    kinds.any(|kind| {
+        let prefix = <&str>::from(kind).to_ascii_lowercase();
+        let rest = name.strip_prefix(&*prefix);
+        let Some(rest) = rest.and_then(|rest| rest.strip_prefix('-')) else {
+            return false;
+        };
+        let mut ends = rest.match_indices('-');
+        ends.any(|(end, _)| {
+            let intent = rest.get(..end).unwrap_or_default();
+            is_there(&ObjectRef::named(kind, intent))
+        })
     })
 }
 

@@ -678,6 +678,20 @@ pub enum Kind {
         /// The VRF.
         vrf: String,
     },
+    /// It was deleted, and another object needs it.
+    #[error("it was deleted, and stays as it was because {by}{} needs it", and_more(*.others))]
+    DeletedKept {
+        /// An object that needs it.
+        by: Box<ObjectRef>,
+        /// How many others do.
+        others: usize,
+    },
+    /// Somebody's object has the name of one that an intent generates and runs.
+    #[error("{by} generates the object of this name, and runs it")]
+    NameGenerated {
+        /// The intent.
+        by: Box<ObjectRef>,
+    },
     /// Somebody's object has the name of one we would generate.
     #[error("{name:?} exists and is not generated from this object")]
     NameTaken {

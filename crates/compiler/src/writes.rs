@@ -23,8 +23,11 @@ impl Query for UnstoredOf {
         let merged = view.get::<merge::Merged>(subject);
         let unstored = merged.objects.iter().filter(|object| {
             let stored = ObjectRef::named(object.kind(), object.name());
-            let owner = view.meta_of(&stored).and_then(|meta| meta.owner.clone());
-            owner.as_ref() != Some(subject) || !low_level::is_stored(view, object)
+            let owner = view.meta_of(&stored).map(|meta| meta.owner.clone());
+            // What a person wrote over one that runs is not overwritten.
+            let is_written = owner == Some(None);
+            let is_own = owner.flatten().as_ref() == Some(subject);
+            !is_written && (!is_own || !low_level::is_stored(view, object))
         });
         Arc::new(unstored.cloned().collect())
     }

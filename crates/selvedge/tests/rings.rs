@@ -23,6 +23,8 @@ mod ring1_fuzz;
 mod ring1_harm;
 #[path = "rings/ring1_harm_addresses.rs"]
 mod ring1_harm_addresses;
+#[path = "rings/ring1_harm_held.rs"]
+mod ring1_harm_held;
 #[path = "rings/ring1_harm_new.rs"]
 mod ring1_harm_new;
 #[path = "rings/ring1_harm_others.rs"]

@@ -235,8 +235,16 @@ impl Worlds {
         if broken.is_empty() {
             return Some(kept.clone());
         }
-        // Edits that stop nothing are taken. Of many that were made at once few do: they are found by halves.
-        let mut suspects = vec![edits.iter().cloned().collect::<Vec<_>>()];
+        // Edits that stop nothing are taken, those of older objects first. Of many that were made at once few stop something: they are found by
+        // halves.
+        let view = self.as_written.memo.view();
+        let mut by_age: Vec<ObjectRef> = edits.iter().cloned().collect();
+        by_age.sort_by_cached_key(|edit| {
+            let meta = view.stored_meta(edit);
+            let created = meta.and_then(|meta| meta.created.clone());
+            (created.is_none(), created)
+        });
+        let mut suspects = vec![by_age];
         while let Some(mut some) = suspects.pop() {
             let taken: BTreeSet<ObjectRef> = some.iter().cloned().collect();
             edits.retain(|edit| !taken.contains(edit));
@@ -302,8 +310,8 @@ impl Restoration {
         self.kept = kept;
     }
 
-    /// Lets objects that are as they were carry the problems of what they are now, or say what they would break. What one that was deleted
-    /// would break is said by the objects that it stays for.
+    /// Lets objects that are as they were carry the problems of what they are now, or say what they would break. One that was deleted says that
+    /// it stays, and the objects that it stays for say what they would lack.
     fn carry_problems(&mut self, as_written: &World, last: Sources<'_>, broken: &Victims) {
         let is_deleted = |subject: &&ObjectRef| last_good::is_deleted(last, subject);
         if self.kept.objects.iter().any(|subject| is_deleted(&subject)) {
@@ -312,6 +320,20 @@ impl Restoration {
         for subject in &self.kept.needing_deleted {
             let now = Now {
                 problems: as_written.memo.view().get::<ProblemsOf>(subject),
+                waits: false,
+            };
+            self.world.memo.set::<ProblemsNow>(subject, Some(now));
+        }
+        for subject in self.kept.objects.iter().filter(is_deleted) {
+            let Some(needing) = broken.keys().next() else {
+                continue;
+            };
+            let kind = problem::Kind::DeletedKept {
+                by: Box::new(needing.clone()),
+                others: broken.len() - 1,
+            };
+            let now = Now {
+                problems: Arc::new(vec![Problem::new(subject.clone(), "", kind)]),
                 waits: false,
             };
             self.world.memo.set::<ProblemsNow>(subject, Some(now));
@@ -389,7 +411,7 @@ impl World {
     /// Objects that run as they are, or are as they last were, and that something is wrong with all the same.
     fn victims(&self, last: Sources<'_>, kept: &Kept) -> Victims {
         let view = self.memo.view();
-        let is_harm = |problem: &&Problem| problem.kind.is_harm();
+        let is_harm = |problem: &&Problem| problem.is_harm();
         let subjects = view.all_keys::<Problems>();
         let found = subjects.iter().filter_map(|subject| {
             let problems = view.who::<Problems>(subject);

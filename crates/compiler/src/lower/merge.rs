@@ -22,7 +22,7 @@ use crate::{
     memo::{Index, Query, Registered},
     problem::{self, Problem},
     problems,
-    snapshot::{IntentKind, Kind, Meta, ObjectRef, kinds},
+    snapshot::{IntentKind, Kind, Meta, ObjectRef, age, kinds},
     view::View,
 };
 
@@ -178,6 +178,17 @@ impl MergedIntent {
         meta: &Meta,
         lowered: &LoweredIntent,
     ) -> bool {
+        let runs = |object: &&LowLevelObject| keeps_name(view, meta, object);
+        let written = lowered.objects.iter().filter(runs).map(|object| {
+            let written = ObjectRef::named(object.kind(), object.name());
+            let by = Box::new(subject.clone());
+            Problem::new(
+                written,
+                "metadata.name",
+                problem::Kind::NameGenerated { by },
+            )
+        });
+        self.problems.extend(written);
         let mut objects = lowered.objects.iter();
         if let Some(object) = objects.find(|object| is_taken(view, subject, meta, object)) {
             let name = object.name().to_owned();
@@ -234,11 +245,7 @@ impl MergedIntent {
 
 /// Whether another has the name of an object: a person wrote one, or an intent that is served before has it.
 fn is_taken(view: &View<'_>, subject: &ObjectRef, meta: &Meta, object: &LowLevelObject) -> bool {
-    let is_written = || {
-        let stored = view.stored_meta(&ObjectRef::named(object.kind(), object.name()));
-        stored.is_some_and(|stored| stored.owner.is_none())
-    };
-    if low_level::are_any_hand_written(view) && is_written() {
+    if is_written(view, object) && !keeps_name(view, meta, object) {
         return true;
     }
     let contested = if is_above(subject) {
@@ -261,6 +268,26 @@ fn is_taken(view: &View<'_>, subject: &ObjectRef, meta: &Meta, object: &LowLevel
         let has = |object: &LowLevelObject| object.kind() == name.0 && object.name() == name.1;
         (is_below || is_before()) && view.get::<Merged>(other).objects.iter().any(has)
     })
+}
+
+/// Whether a person wrote an object with the name of one that an intent makes.
+fn is_written(view: &View<'_>, object: &LowLevelObject) -> bool {
+    low_level::are_any_hand_written(view) && {
+        let stored = view.stored_meta(&ObjectRef::named(object.kind(), object.name()));
+        stored.is_some_and(|stored| stored.owner.is_none())
+    }
+}
+
+/// Whether an intent keeps the name of an object that a person wrote another one over: it runs what it makes. Of two that say the same the
+/// older has the name.
+fn keeps_name(view: &View<'_>, meta: &Meta, object: &LowLevelObject) -> bool {
+    if !is_written(view, object) || !scope::runs(view, object) {
+        return false;
+    }
+    let written = ObjectRef::named(object.kind(), object.name());
+    let written = view.stored_meta(&written);
+    let is_older = || written.is_some_and(|written| age(meta) < age(&written));
+    !low_level::is_stored(view, object) || is_older()
 }
 
 /// Whether an intent is of the layer above, which may build on what those below become.

@@ -15,7 +15,8 @@ use api::{
 };
 
 pub(crate) use self::running::{
-    RunningRules, RunningTunnels, challengers, last_of, running, runs_tunnel,
+    RunningRules, RunningTunnels, challengers, in_last_revision, last_of, running, runs,
+    runs_tunnel,
 };
 use super::{
     intent,
@@ -179,7 +180,7 @@ impl Index for HandWrittenByScope {
         });
         let home = object.layer2().and_then(|segment| {
             let vrf = segment.spec.vrf.clone()?;
-            let before = last_of::<kinds::Layer2NetworkConfiguration>(view, &segment.name);
+            let before = last_of::<kinds::Layer2NetworkConfiguration>(view, segment);
             let runs = before.is_some_and(|before| before.vrf.as_ref() == Some(&vrf));
             Some((Scope::Vrf(vrf), holder(runs)))
         });
@@ -282,11 +283,18 @@ fn can_run(view: &View<'_>, holder: &Holder, intent: &ObjectRef) -> bool {
         })
 }
 
-/// The scopes that an intent's object has as it is stored.
+/// The scopes that an intent's object has as it is stored, or, where a person wrote another over it, as nodes run it.
 fn scopes_before(view: &View<'_>, subject: &ObjectRef, object: &LowLevelObject) -> Vec<Scope> {
     let stored = ObjectRef::named(object.kind(), object.name());
-    let owner = view.meta_of(&stored).and_then(|meta| meta.owner.clone());
-    let before = low_level::stored(view, &stored, subject);
-    let before = before.filter(|_| owner.as_ref() == Some(subject));
-    before.map(|before| before.scopes()).unwrap_or_default()
+    let Some(meta) = view.meta_of(&stored) else {
+        return Vec::new();
+    };
+    match &meta.owner {
+        Some(owner) if owner == subject => {
+            let before = low_level::stored(view, &stored, subject);
+            before.map(|before| before.scopes()).unwrap_or_default()
+        }
+        None if runs(view, object) => object.scopes(),
+        Some(_) | None => Vec::new(),
+    }
 }

@@ -27,7 +27,7 @@ use crate::{
     last_good::InRevision,
     lower::{
         LowLevel, merge,
-        scope::{last_of, running},
+        scope::{in_last_revision, running},
         vrf,
     },
     memo::{Index, Query},
@@ -314,7 +314,7 @@ impl Index for StoredByVni {
 fn stored_or_last<R: InRevision>(view: &View<'_>, key: &Key) -> Option<Arc<R::Spec>> {
     let is_written = view.meta::<R>(key)?.owner.is_none();
     if is_written {
-        return last_of::<R>(view, &key.name).map(Arc::new);
+        return in_last_revision::<R>(view, &key.name).map(Arc::new);
     }
     view.spec::<R>(key)
 }

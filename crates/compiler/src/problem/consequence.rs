@@ -1,7 +1,30 @@
 //! What follows from a problem: which object it conflicts with, and whether the object stays as it last was.
 
-use super::{Kind, Severity};
-use crate::snapshot::ObjectRef;
+use super::{Kind, Problem, Severity};
+use crate::snapshot::{Kind as ObjectKind, ObjectRef};
+
+impl Problem {
+    /// Whether it stops an object that runs. A Destination that was taken away is withdrawn on purpose, a node that would lose its overlay waits
+    /// for an approval, and what is mirrored belongs to its author: a mirror keeps no traffic alive.
+    pub(crate) fn is_harm(&self) -> bool {
+        let is_on_purpose = match self.kind {
+            Kind::NoDestination { .. } | Kind::NoUnderlay { .. } | Kind::NothingToMirror { .. } => {
+                true
+            }
+            _ => is_about_mirrored(self),
+        };
+        self.severity() == Severity::Error && !is_on_purpose
+    }
+}
+
+/// Whether something is wrong with what a mirror copies, and not with where it copies it to.
+fn is_about_mirrored(problem: &Problem) -> bool {
+    match problem.subject.kind {
+        ObjectKind::TrafficMirror => problem.field.starts_with("spec.source"),
+        ObjectKind::MirrorSelector => problem.field.starts_with("spec.mirrorSource"),
+        _ => false,
+    }
+}
 
 impl Kind {
     /// The object that has what this one wants.
@@ -24,13 +47,6 @@ impl Kind {
             | Self::PeerTaken { by, .. } => Some(by),
             _ => None,
         }
-    }
-
-    /// Whether it stops an object that runs. A Destination that was taken away is withdrawn on purpose, and a node that would lose its overlay
-    /// waits for an approval.
-    pub(crate) fn is_harm(&self) -> bool {
-        let is_on_purpose = matches!(self, Self::NoDestination { .. } | Self::NoUnderlay { .. });
-        self.severity() == Severity::Error && !is_on_purpose
     }
 
     /// Whether an object with this problem stays as it last was: its author has asked for what cannot be. What nodes lack is no mistake of
@@ -100,6 +116,7 @@ impl Kind {
             | Self::MatchesNothing { .. }
             | Self::TunnelTaken { .. }
             | Self::NameTaken { .. }
+            | Self::NameGenerated { .. }
             | Self::BreaksAnother { .. }
             | Self::LineTwice { .. }
             | Self::SeqTwice { .. }
@@ -109,6 +126,7 @@ impl Kind {
             Self::UnknownField
             | Self::Duplicate
             | Self::SettingsDeleted
+            | Self::DeletedKept { .. }
             | Self::AddressKept { .. }
             | Self::NoDestination { .. }
             | Self::DestinationLeftOut { .. }

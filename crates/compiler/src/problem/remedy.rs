@@ -108,6 +108,12 @@ impl Kind {
             }
             Self::MtuTooSmall { least, .. } => format!("set spec.mtu to {least} or more").into(),
             Self::NoGateway { .. } => "use a larger network, or set spec.disableAnycast".into(),
+            Self::DeletedKept { by, .. } => {
+                format!("create it again, or change or delete {by} as well").into()
+            }
+            Self::NameGenerated { by } => {
+                format!("give this object another name, or delete it: {by} then writes its own").into()
+            }
             Self::NameTaken { .. } => "choose another name for this object".into(),
             Self::VrfWithoutFabric { destination } => format!(
                 "let the selector leave {destination} out, \

@@ -26,6 +26,7 @@ impl Kind {
             Self::NotCompiledYet { .. }
             | Self::NoEffect { .. }
             | Self::SettingsDeleted { .. }
+            | Self::DeletedKept { .. }
             | Self::AddressKept { .. }
             | Self::DestinationLeftOut { .. }
             | Self::DestinationKept { .. }
@@ -108,7 +109,8 @@ impl Kind {
             | Self::TunnelTaken { .. }
             | Self::TunnelFamilies { .. }
             | Self::TunnelToItself { .. }
-            | Self::NameTaken { .. } => Severity::Error,
+            | Self::NameTaken { .. }
+            | Self::NameGenerated { .. } => Severity::Error,
         }
     }
 }

@@ -171,7 +171,7 @@ impl Left {
 fn stopped(cluster: &mut Cluster) -> BTreeMap<ObjectRef, String> {
     let (_, compilation) = cluster.compiler.compile();
     let problems = compilation.problems.iter();
-    let harm = problems.filter(|problem| problem.kind.is_harm() && is_stored(problem.subject.kind));
+    let harm = problems.filter(|problem| problem.is_harm() && is_stored(problem.subject.kind));
     let entry = |problem: &Problem| (problem.subject.clone(), problem.to_string());
     harm.map(entry).collect()
 }

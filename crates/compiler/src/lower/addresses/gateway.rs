@@ -1,12 +1,9 @@
-//! A gateway and a service of another Network may have one address only where no VRF reaches both.
+//! A segment and a service of another Network have no address in common. No VRF tells them apart: a segment has an interface in the host's own
+//! namespace, and there the addresses of all services are answered.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use api::value::{Prefix, VrfName};
+use api::value::{HostCidr, Prefix};
 
 use super::{
     claims::{Claimant, Claims, order},
@@ -18,32 +15,12 @@ use super::{
 };
 use crate::{
     allocate::share::Want,
-    lower::intent,
     problem::{self, Problem},
-    snapshot::{Key, ObjectRef, kinds},
+    snapshot::{ObjectRef, kinds},
     view::View,
 };
 
-/// The VRFs that an object reaches.
-fn vrfs(view: &View<'_>, subject: &ObjectRef) -> BTreeSet<VrfName> {
-    let Some(selector) = intent::destinations(view, subject) else {
-        return BTreeSet::new();
-    };
-    let chosen = view.destinations(&selector);
-    let vrfs = chosen.iter().filter_map(|key| {
-        let destination = view.spec::<kinds::Destination>(key)?;
-        let vrf = view.vrf(&Key::named(destination.vrf_ref.as_ref()?))?;
-        Some(vrf.name.clone())
-    });
-    vrfs.collect()
-}
-
-/// Whether a VRF reaches both.
-fn meet(view: &View<'_>, one: &ObjectRef, other: &ObjectRef) -> bool {
-    !vrfs(view, one).is_disjoint(&vrfs(view, other))
-}
-
-/// The gateways of attachments, each with its Network.
+/// The gateways of attachments and the addresses that nodes have on their segments, each with its Network.
 #[derive(Default)]
 pub(super) struct Gateways<'a>(BTreeMap<IpAddr, Vec<(&'a str, &'a ObjectRef)>>);
 
@@ -55,11 +32,14 @@ impl<'a> Gateways<'a> {
                 continue;
             };
             for claimant in &claims.claimants {
-                if let Want::Together(addresses) = &claimant.claim.want {
-                    for address in addresses {
-                        let there = gateways.0.entry(*address).or_default();
-                        there.push((network, &claimant.subject));
-                    }
+                let addresses = match &claimant.claim.want {
+                    Want::Together(addresses) => addresses,
+                    Want::One { .. } => &claimant.claim.held,
+                    Want::These(_) | Want::Count(_) | Want::Rest { .. } => continue,
+                };
+                for address in addresses {
+                    let there = gateways.0.entry(*address).or_default();
+                    there.push((network, &claimant.subject));
                 }
             }
         }
@@ -72,29 +52,30 @@ impl<'a> Gateways<'a> {
         elsewhere.map(|(_, subject)| *subject)
     }
 
-    /// Gateways of other Networks that services of this one must go round.
+    /// Addresses of segments of other Networks that services of this one must go round.
     pub(super) fn in_the_way(
         &self,
-        view: &View<'_>,
         network: &str,
         prefixes: &[Prefix],
         claimants: &[Claimant],
     ) -> Vec<IpAddr> {
-        let here = prefixes.iter().flat_map(|prefix| {
-            let net = prefix.net();
-            self.0.range(net.network()..=net.broadcast())
-        });
-        let here = here.map(|(address, _)| *address);
-        let in_the_way = here.filter(|address| {
-            self.elsewhere(network, *address).any(|gateway| {
-                let mut services = claimants.iter().filter(|one| one.is_service());
-                services.any(|service| meet(view, gateway, &service.subject))
-            })
-        });
+        if !claimants.iter().any(Claimant::is_service) {
+            return Vec::new();
+        }
+        let inside = self.inside(prefixes);
+        let in_the_way = inside.filter(|one| self.elsewhere(network, *one).next().is_some());
         in_the_way.collect()
     }
 
-    /// Takes an address that is a gateway and a service's from the younger; the one that holds it keeps it.
+    fn inside(&self, prefixes: &[Prefix]) -> impl Iterator<Item = IpAddr> {
+        let inside = prefixes.iter().flat_map(|prefix| {
+            let net = prefix.net();
+            self.0.range(net.network()..=net.broadcast())
+        });
+        inside.map(|(address, _)| *address)
+    }
+
+    /// Takes an address that is a segment's and a service's from the younger; the one that holds it keeps it.
     pub(super) fn settle(
         &self,
         view: &View<'_>,
@@ -106,11 +87,16 @@ impl<'a> Gateways<'a> {
             let Some(share) = handed_out.shares.get(&service.subject) else {
                 continue;
             };
-            for address in plain(&share.addresses).collect::<Vec<_>>() {
-                for gateway in self.elsewhere(drawing.network, address) {
-                    if meet(view, gateway, &service.subject) {
-                        contest(view, handed_out, service, gateway, address);
-                    }
+            // Pods may have any address of their network.
+            let addresses: Vec<IpAddr> = match service.claim.want {
+                Want::Rest { .. } => self.inside(&drawing.pool).collect(),
+                Want::Together(_) | Want::These(_) | Want::Count(_) | Want::One { .. } => {
+                    plain(&share.addresses).collect()
+                }
+            };
+            for address in addresses {
+                for segment in self.elsewhere(drawing.network, address) {
+                    contest(view, handed_out, service, segment, address);
                 }
             }
         }
@@ -122,37 +108,44 @@ fn contest(
     view: &View<'_>,
     handed_out: &mut HandedOut,
     service: &Claimant,
-    gateway: &ObjectRef,
+    segment: &ObjectRef,
     address: IpAddr,
 ) {
-    let Some(meta) = view.meta_of(gateway) else {
+    let Some(meta) = view.meta_of(segment) else {
         return;
     };
-    let refused = handed_out.shares.get(gateway);
-    if refused.is_some_and(|share| !share.problems.is_empty()) {
+    let is_refused = |one: &ObjectRef| {
+        let share = handed_out.shares.get(one);
+        share.is_some_and(|share| !share.problems.is_empty())
+    };
+    if is_refused(segment) {
         return;
     }
-    let status = view.status::<kinds::Layer2Attachment>(&gateway.key);
-    let anycast = status.as_ref().and_then(|status| status.anycast.as_ref());
-    let mut held = anycast
-        .into_iter()
-        .flat_map(|anycast| [anycast.gatewayv4, anycast.gateway]);
-    let is_made = held.any(|one| one.is_some_and(|one| one.addr() == address));
-    let is_held = service.claim.held.contains(&address);
-    let is_older = order(gateway, &meta) < service.order();
-    let gateway_stays = if is_made == is_held {
+    let is_made = is_made(view, segment, address);
+    let (is_held, is_said) = match service.claim.want {
+        Want::Rest { held } => (held, is_refused(&service.subject)),
+        Want::Together(_) | Want::These(_) | Want::Count(_) | Want::One { .. } => {
+            (service.claim.held.contains(&address), false)
+        }
+    };
+    let is_older = order(segment, &meta) < service.order();
+    let segment_stays = if is_made == is_held {
         is_older
     } else {
         is_made
     };
-    let (loser, field, by) = if gateway_stays {
+    // Pods lose the whole of their network at once.
+    if segment_stays && is_said {
+        return;
+    }
+    let (loser, field, by) = if segment_stays {
         let field = field(&service.claim.want, Some(address));
-        (&service.subject, field, gateway)
+        (&service.subject, field, segment)
     } else {
-        (gateway, "spec.networkRef".to_owned(), &service.subject)
+        (segment, "spec.networkRef".to_owned(), &service.subject)
     };
     let share = handed_out.shares.entry(loser.clone()).or_default();
-    if gateway_stays {
+    if segment_stays {
         // Nobody has a part of what it wants: what is left is what it had.
         let kept = plain(&share.addresses);
         let kept = kept.filter(|one| *one != address && service.claim.held.contains(one));
@@ -165,4 +158,18 @@ fn contest(
     share
         .problems
         .push(Problem::new(loser.clone(), field, kind));
+}
+
+/// Whether a segment has an address on nodes.
+fn is_made(view: &View<'_>, segment: &ObjectRef, address: IpAddr) -> bool {
+    let Some(status) = view.status::<kinds::Layer2Attachment>(&segment.key) else {
+        return false;
+    };
+    let gateways = status
+        .anycast
+        .iter()
+        .flat_map(|anycast| [anycast.gatewayv4, anycast.gateway]);
+    let gateways = gateways.flatten().map(HostCidr::addr);
+    let nodes = status.node_addresses.values().flat_map(plain);
+    gateways.chain(nodes).any(|one| one == address)
 }

@@ -106,7 +106,7 @@ fn share_out(view: &View<'_>, island: &[(&AddressPool, Arc<Claims>)]) -> HandedO
             share(prefixes, &claimants, || {
                 let mut lingering = lingering::within(view, prefixes);
                 lingering.extend(within(prefixes, &given));
-                lingering.extend(gateways.in_the_way(view, network, prefixes, &claimants));
+                lingering.extend(gateways.in_the_way(network, prefixes, &claimants));
                 lingering
             })
         };

@@ -261,38 +261,3 @@ fn what_is_announced_touches_services_whose_status_says_nothing() {
     assert_eq!(cluster.has(Kind::Inbound, "old"), ["10.0.1.1"]);
     cluster.put(&[announced("gone", "10.0.0.1")]);
 }
-
-#[test]
-fn vrfs_that_reach_a_gateway_and_a_service_touch_the_service() {
-    let reaching = |mut document: Value, zone: &str| {
-        document["spec"]["destinations"] = json!({"matchLabels": {"zone": zone}});
-        document
-    };
-    let destination = |zone: &str, vrf: &str| {
-        let metadata = json!({"name": zone, "labels": {"zone": zone}});
-        let spec = json!({"vrfRef": vrf, "prefixes": ["192.0.2.0/24"]});
-        object(TCAAS, "Destination", metadata, spec)
-    };
-    let vrf = |name: &str, number: u32| {
-        let spec = json!({"vrf": name, "vni": number, "routeTarget": format!("1:{number}")});
-        named("VRF", name, spec)
-    };
-    let gateway = json!({"networkRef": "a", "interfaceName": "a"});
-    let attached = json!({"ipv4": {"cidr": "10.0.0.0/24"}, "vlan": 5, "vni": 50});
-    let mut cluster = Cluster::new(&[
-        named("Network", "a", attached),
-        network("b", "10.0.0.0/28"),
-        network("c", "10.0.1.0/24"),
-        reaching(named("Layer2Attachment", "a", gateway), "x"),
-        reaching(inbound("b", "b", 1), "y"),
-        reaching(inbound("c", "c", 1), "y"),
-        vrf("v", 1),
-        vrf("w", 2),
-        destination("x", "v"),
-        destination("y", "w"),
-    ]);
-    assert_eq!(cluster.has(Kind::Inbound, "b"), ["10.0.0.1"]);
-    cluster.put(&[destination("y", "v")]);
-    assert_eq!(cluster.has(Kind::Inbound, "b"), ["10.0.0.2"]);
-    cluster.put(&[vrf("v", 3)]);
-}

@@ -17,7 +17,7 @@ use crate::{
     lower::low_level::{LowLevel, LowLevelObject},
     memo::Index,
     names,
-    snapshot::{Key, kinds},
+    snapshot::{Key, ObjectRef, kinds},
     view::View,
 };
 
@@ -48,15 +48,15 @@ impl Scoped for MirrorSelectorSpec {
 pub(super) fn scopes(view: &View<'_>, object: &LowLevelObject) -> Vec<Scope> {
     match object {
         LowLevelObject::Layer2(object) => {
-            let before = last_of::<kinds::Layer2NetworkConfiguration>(view, &object.name);
+            let before = last_of::<kinds::Layer2NetworkConfiguration>(view, object);
             before.map(|before| before.scopes()).unwrap_or_default()
         }
         LowLevelObject::Vrf(object) => {
-            let before = last_of::<kinds::VrfRouteConfiguration>(view, &object.name);
+            let before = last_of::<kinds::VrfRouteConfiguration>(view, object);
             before.map(|before| before.scopes()).unwrap_or_default()
         }
         LowLevelObject::Bgp(object) => {
-            let before = last_of::<kinds::BgpPeering>(view, &object.name);
+            let before = last_of::<kinds::BgpPeering>(view, object);
             before.map(|before| before.scopes()).unwrap_or_default()
         }
         LowLevelObject::MirrorTarget(object) => {
@@ -76,6 +76,25 @@ pub(super) fn scopes(view: &View<'_>, object: &LowLevelObject) -> Vec<Scope> {
     }
 }
 
+/// Whether nodes run an object as it is: the last revision has it, or, for a mirror, some node's config.
+pub(crate) fn runs(view: &View<'_>, object: &LowLevelObject) -> bool {
+    match object {
+        LowLevelObject::Layer2(object) => {
+            in_last_revision::<kinds::Layer2NetworkConfiguration>(view, &object.name).as_ref()
+                == Some(&object.spec)
+        }
+        LowLevelObject::Vrf(object) => {
+            in_last_revision::<kinds::VrfRouteConfiguration>(view, &object.name).as_ref()
+                == Some(&object.spec)
+        }
+        LowLevelObject::Bgp(object) => {
+            in_last_revision::<kinds::BgpPeering>(view, &object.name).as_ref() == Some(&object.spec)
+        }
+        LowLevelObject::MirrorTarget(object) => runs_tunnel(view, &object.name, &object.spec),
+        LowLevelObject::MirrorSelector(object) => runs_rule(view, &object.spec),
+    }
+}
+
 /// An object as it runs: generated from its intent before, or as the last revision has it.
 pub(crate) fn running<R>(view: &View<'_>, object: &LowLevel<R::Spec>) -> Option<Arc<R::Spec>>
 where
@@ -83,7 +102,7 @@ where
 {
     let key = Key::named(&object.name);
     if !object.is_generated() {
-        return last_of::<R>(view, &object.name).map(Arc::new);
+        return last_of::<R>(view, object).map(Arc::new);
     }
     let meta = view.meta::<R>(&key)?;
     let is_own = meta.owner.as_ref() == Some(&object.source);
@@ -164,8 +183,20 @@ where
     challengers
 }
 
-/// A hand-written object as the last revision has it.
-pub(crate) fn last_of<R: InRevision>(view: &View<'_>, name: &str) -> Option<R::Spec> {
+/// A hand-written object as the last revision has it. Where a person has written it over one that an intent generates, the last revision has the
+/// intent's.
+pub(crate) fn last_of<R: InRevision>(
+    view: &View<'_>,
+    object: &LowLevel<R::Spec>,
+) -> Option<R::Spec> {
+    let last = in_last_revision::<R>(view, &object.name)?;
+    let is_there = |intent: &ObjectRef| view.stored_meta(intent).is_some();
+    let is_written_over = || last != object.spec && names::is_generated_by(&object.name, is_there);
+    (!is_written_over()).then_some(last)
+}
+
+/// An object as the last revision has it.
+pub(crate) fn in_last_revision<R: InRevision>(view: &View<'_>, name: &str) -> Option<R::Spec> {
     let last = view.get::<LastRevision>(&())?;
     R::last(&last, &Key::named(name))
 }
