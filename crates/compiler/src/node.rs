@@ -48,7 +48,7 @@ pub(crate) use self::{
     stored::{ProgressOf, PublishedOf},
     underlay::{
         AddressesOfPool, Contradictions, HoldersByAddress, NodesByUnderlay, PlanOf, PlansFor,
-        Refused, SelectedPlans, place, plans_of_nodes, router_addresses, trunk_name,
+        Refused, SelectedPlans, place, plans_of_nodes, router_addresses, trunk_faults,
     },
     vrfs::{NumbersOfAll, SaidOf, StoredByVni},
 };

@@ -120,7 +120,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         Finding::Settings => {
             let mut problems = notes::of_settings(&view.settings());
             problems.extend(last_good::settings_deleted(view));
-            problems.extend(node::trunk_name(&view.settings()));
+            problems.extend(node::trunk_faults(&view.settings()));
             problems.extend(vrf::cluster_vrf(view));
             problems.extend(vrf::of_settings(view));
             problems.extend(node::too_few_tables(view));

@@ -105,7 +105,13 @@ impl Kind {
             | Self::SeqTwice { .. }
             | Self::NeighborInVtepPool { .. }
             | Self::VtepPoolsOverlap { .. }
-            | Self::SecondUnderlay { .. } => true,
+            | Self::SecondUnderlay { .. }
+            | Self::SpecialAddress { .. }
+            | Self::SpecialMac { .. }
+            | Self::NeverAnnounced { .. }
+            | Self::NoEvpnNeighbor
+            | Self::NotCompiledKept { .. }
+            | Self::TrunkNotOfTwo { .. } => true,
             Self::UnknownField
             | Self::Duplicate
             | Self::SettingsDeleted
@@ -125,6 +131,8 @@ impl Kind {
             | Self::TunnelToItself { .. }
             | Self::RouteTargetShared { .. }
             | Self::PartOfASegment { .. }
+            | Self::VtepFamilies { .. }
+            | Self::ClaimGone { .. }
             | Self::NotCompiledYet { .. }
             | Self::NoEffect { .. } => false,
         }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use api::{openperouter::UnderlaySpec, value::Prefix};
 
-use super::Sound;
+use super::sound::{Sound, vtep_field};
 use crate::{
     last_good::{InRevision, LastRevision},
     memo::{Index, Query},
@@ -28,11 +28,7 @@ impl Addresses {
     fn of(key: &Key, spec: &UnderlaySpec) -> Option<Self> {
         let subject = reference(Kind::Underlay, key);
         let sound = Sound::check(&subject, spec, &mut Vec::new())?;
-        let field = if spec.evpn.is_some() {
-            "spec.evpn.vtepcidr"
-        } else {
-            "spec.tunnelEndpoint.cidrs[0]"
-        };
+        let field = vtep_field(spec);
         let neighbors = spec.neighbors.iter().enumerate();
         let neighbors = neighbors.filter_map(|(place, one)| Some((place, one.address?)));
         Some(Self {
