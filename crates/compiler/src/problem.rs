@@ -746,18 +746,6 @@ pub enum Kind {
         /// How many more there are.
         others: usize,
     },
-    /// A claim for an address that a node runs was deleted.
-    #[error(
-        "IPAddressClaim {claim} is gone, and node {node:?} runs {address}: the claim is created again, and may get another address"
-    )]
-    ClaimGone {
-        /// The claim.
-        claim: String,
-        /// The node.
-        node: String,
-        /// The address.
-        address: IpAddr,
-    },
     /// The field is accepted, but nothing is made of it yet.
     #[error("{what} is accepted but not compiled by this version")]
     NotCompiledYet {

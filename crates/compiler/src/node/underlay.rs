@@ -2,6 +2,7 @@
 
 mod choice;
 mod contradictions;
+mod families;
 mod neighbor;
 mod sound;
 mod trunk;
@@ -28,6 +29,7 @@ use self::{
 pub(crate) use self::{
     choice::{PlansFor, Refused, SelectedPlans, plans_of_nodes, second_underlays},
     contradictions::{Contradictions, NodesByUnderlay},
+    families::{HasBothFamilies, UnderlaysByVni, mixed_families},
     trunk::{router_addresses, trunk_faults},
 };
 use super::selection::{Member, NodesBySignature, Signature};

@@ -132,7 +132,6 @@ impl Kind {
             | Self::RouteTargetShared { .. }
             | Self::PartOfASegment { .. }
             | Self::VtepFamilies { .. }
-            | Self::ClaimGone { .. }
             | Self::NotCompiledYet { .. }
             | Self::NoEffect { .. } => false,
         }

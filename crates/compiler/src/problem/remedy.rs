@@ -213,9 +213,6 @@ impl Kind {
             Self::VtepFamilies { .. } => {
                 "use VTEP pools of one address family, or let the nodes share no VNI".into()
             }
-            Self::ClaimGone { .. } => {
-                "leave the claims of Selvedge to the operator; nothing is to be done if the address stays".into()
-            }
             Self::TunnelTaken { .. } => "use that one, or another key".into(),
             Self::TunnelToItself { .. } => "correct the address of the collector".into(),
             Self::TunnelFamilies { .. } => "use a pool of the destination's family".into(),

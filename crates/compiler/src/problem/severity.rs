@@ -31,8 +31,7 @@ impl Kind {
             | Self::DestinationKept { .. }
             | Self::RouteTargetShared { .. }
             | Self::PartOfASegment { .. }
-            | Self::VtepFamilies { .. }
-            | Self::ClaimGone { .. } => Severity::Warning,
+            | Self::VtepFamilies { .. } => Severity::Warning,
             Self::Unreadable { .. }
             | Self::UnknownField { .. }
             | Self::RuleBroken { .. }
