@@ -67,13 +67,17 @@ impl Query for PlanOf {
         let contradictions = contradictions.get(key);
         problems.extend(contradictions.into_iter().flatten().cloned());
         let settings = view.settings();
-        let mut refusals: Vec<Problem> = named_like_the_trunk(&subject, &spec, &settings)
-            .into_iter()
-            .collect();
-        refusals.extend(replaces_what_runs(view, key, &spec));
+        let unfit = sound.as_ref().map(|sound| sound.unfit(&spec));
+        let unfit = unfit.into_iter().flatten();
+        problems.extend(unfit.map(|(field, kind)| Problem::new(subject.clone(), field, kind)));
+        let mut refusals = replaces_what_runs(view, key, &spec);
+        // Of a field, what matters most is said.
+        problems.retain(|one| refusals.iter().all(|other| other.field != one.field));
+        refusals.extend(named_like_the_trunk(&subject, &spec, &settings));
         refusals.extend(trunk::not_in_effect(view, key));
-        let sound = sound.filter(|_| contradictions.is_none() && refusals.is_empty());
+        let is_refused = contradictions.is_some() || !refusals.is_empty();
         problems.extend(refusals);
+        let sound = sound.filter(|sound| !is_refused && sound.is_fit(view, key, &spec));
         let plan = sound.map(|sound| {
             let fabric = Fabric::new(key, &spec, sound.neighbors, &settings);
             Arc::new(Plan {
@@ -386,7 +390,8 @@ pub fn underlay_for<'a>(
         .into_iter()
         .map(|(key, object)| (reference(Kind::Underlay, key), &*object.spec));
     of_node.find(|(subject, spec)| {
-        let makes_sense = Sound::check(subject, spec, &mut Vec::new()).is_some();
+        let sound = Sound::check(subject, spec, &mut Vec::new());
+        let makes_sense = sound.is_some_and(|sound| sound.unfit(spec).is_empty());
         makes_sense && selects(spec.node_selector.as_ref(), labels)
     })
 }

@@ -196,7 +196,9 @@ impl Kind {
             Self::AddressKept { .. } => {
                 "correct the pool, or let its provider give an address for the claim".into()
             }
-            Self::SpecialAddress { .. } => "choose another one, which routers forward".into(),
+            Self::SpecialAddress { range, .. } => {
+                format!("choose unicast addresses outside of {range}").into()
+            }
             Self::SpecialMac { .. } => {
                 "choose a unicast address, such as one that begins with 02".into()
             }

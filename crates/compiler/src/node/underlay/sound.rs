@@ -10,11 +10,12 @@ use api::{
     value::Prefix,
 };
 
-use super::neighbor::neighbor;
+use super::{contradictions::NodesByUnderlay, neighbor::neighbor};
 use crate::{
     last_good::{InRevision as _, LastRevision},
     names,
     problem::{self, Problem},
+    revision,
     snapshot::{Key, Kind, ObjectRef, kinds},
     special::{self, Use},
     view::{View, reference},
@@ -40,7 +41,8 @@ impl Sound {
             // `UnderlaySpec::devices` reads both spellings.
             nics: _,
             interfaces: _,
-            routeridcidr,
+            // `Plan` has it.
+            routeridcidr: _,
             // `UnderlaySpec::vtep` reads both spellings.
             evpn: _,
             tunnel_endpoint: _,
@@ -83,13 +85,6 @@ impl Sound {
                 return None;
             }
         };
-        let unfit = unfit_values(spec, Prefix::of(routeridcidr.net().into()), vteps);
-        if !unfit.is_empty() {
-            unfit
-                .into_iter()
-                .for_each(|(field, kind)| report(&field, kind));
-            return None;
-        }
         let mut neighbors = Vec::new();
         for (index, wanted) in wanted_neighbors.iter().enumerate() {
             let field = format!("spec.neighbors[{index}]");
@@ -106,47 +101,60 @@ impl Sound {
                 }
             }
         }
+        Some(Self { vteps, neighbors })
+    }
+
+    /// Values with which no node could join the fabric, each with its field.
+    pub(super) fn unfit(&self, spec: &UnderlaySpec) -> Vec<(String, problem::Kind)> {
+        let router_ids = Prefix::of(spec.routeridcidr.net().into());
+        let pools = [
+            (Some(router_ids), "spec.routeridcidr", Use::OnLink),
+            (self.vteps, vtep_field(spec), Use::Routed),
+        ];
+        let pools = pools.into_iter().filter_map(|(pool, field, used)| {
+            let kind = special::unfit(pool?.net(), used)?;
+            Some((field.to_owned(), kind))
+        });
+        let devices = spec.devices().filter(|nic| names::is_reserved_device(nic));
+        let devices = devices.map(|nic| {
+            let kind = problem::Kind::DeviceNameReserved {
+                name: nic.to_string(),
+                what: "kept for other devices of the nodes".to_owned(),
+            };
+            ("spec.nics".to_owned(), kind)
+        });
+        let neighbors = spec.neighbors.iter().enumerate();
+        let neighbors = neighbors.filter_map(|(place, neighbor)| {
+            let kind = special::unfit_address(neighbor.address?, Use::OnLink)?;
+            Some((format!("spec.neighbors[{place}].address"), kind))
+        });
+        // A session is the only way by which EVPN routes come and go. With SRv6 the tunnel endpoint is for another encapsulation as well.
         let has_evpn = |neighbor: &Neighbor| {
             let families = &neighbor.address_families;
             families.contains(&AddressFamilyName::L2vpnEvpn)
         };
-        // A session is the only way by which EVPN routes come and go. With SRv6 the tunnel endpoint is for another encapsulation as well.
-        if vteps.is_some() && srv6.is_none() && !neighbors.iter().any(has_evpn) {
-            report("spec.neighbors", problem::Kind::NoEvpnNeighbor);
-            return None;
-        }
-        Some(Self { vteps, neighbors })
+        let needs_evpn = self.vteps.is_some() && spec.srv6.is_none();
+        let lacks_evpn = needs_evpn && !self.neighbors.iter().any(has_evpn);
+        let evpn = lacks_evpn.then(|| {
+            let field = "spec.neighbors".to_owned();
+            (field, problem::Kind::NoEvpnNeighbor)
+        });
+        pools.chain(devices).chain(neighbors).chain(evpn).collect()
+    }
+
+    /// Whether nodes can have the Underlay: nothing is unfit, or they run it as it is. What runs is never taken away for what an earlier
+    /// version accepted.
+    pub(super) fn is_fit(&self, view: &View<'_>, key: &Key, spec: &UnderlaySpec) -> bool {
+        self.unfit(spec).is_empty() || runs_as_it_is(view, key, spec)
     }
 }
 
-/// Values with which no node could join the fabric, each with its field.
-fn unfit_values(
-    spec: &UnderlaySpec,
-    router_ids: Prefix,
-    vteps: Option<Prefix>,
-) -> Vec<(String, problem::Kind)> {
-    let pools = [
-        (Some(router_ids), "spec.routeridcidr", Use::OnLink),
-        (vteps, vtep_field(spec), Use::Routed),
-    ];
-    let pools = pools.into_iter().filter_map(|(pool, field, used)| {
-        let kind = special::unfit(pool?.net(), used)?;
-        Some((field.to_owned(), kind))
-    });
-    let devices = spec.devices().filter(|nic| names::is_reserved_device(nic));
-    let devices = devices.map(|nic| {
-        let kind = problem::Kind::DeviceNameReserved {
-            name: nic.to_string(),
-            what: "kept for other devices of the nodes".to_owned(),
-        };
-        ("spec.nics".to_owned(), kind)
-    });
-    let neighbors = spec.neighbors.iter().enumerate();
-    let neighbors = neighbors.filter_map(|(place, neighbor)| {
-        let kind = special::unfit_address(neighbor.address?, Use::OnLink)?;
-        Some((format!("spec.neighbors[{place}].address"), kind))
-    });
-    pools.chain(devices).chain(neighbors).collect()
+/// Whether nodes run an Underlay as it is: the last revision has the same.
+pub(super) fn runs_as_it_is(view: &View<'_>, key: &Key, spec: &UnderlaySpec) -> bool {
+    let runs = view.has::<NodesByUnderlay>(&key.to_string());
+    let last = || view.get::<LastRevision>(&());
+    let last = || last().and_then(|last| kinds::Underlay::last(&last, key));
+    runs && last().is_some_and(|last| last == revision::underlay(spec))
 }
 
 /// The field that has the pool of VTEPs.
