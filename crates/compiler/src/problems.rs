@@ -169,7 +169,14 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
                 let wrong = view.get::<WrongWithPeering>(&subject.key.name.to_string());
                 problems.extend(wrong.iter().cloned());
             }
-            if let Some(object) = in_effect(view, subject)
+            let object = in_effect(view, subject);
+            let settings = view.settings();
+            problems.extend(
+                object
+                    .iter()
+                    .flat_map(|one| values::idle_exports(&settings, one)),
+            );
+            if let Some(object) = object
                 && let Some(selector) = object.node_selector()
                 && !is_peering_on_a_segment(&object)
             {

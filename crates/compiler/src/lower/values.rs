@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use api::{
     selvedge::SettingsSpec,
-    tcaas::{Layer2NetworkConfigurationSpec, NetworkSpec},
+    tcaas::{Layer2NetworkConfigurationSpec, NetworkSpec, PrefixAction},
     value::{HostCidr, Prefix},
 };
 
@@ -118,6 +118,33 @@ pub(super) fn never_announced(settings: &SettingsSpec, network: Prefix) -> Optio
         other,
         field,
     })
+}
+
+/// Lines of hand-written routing that permit what no node announces: they are passed over.
+pub(crate) fn idle_exports(settings: &SettingsSpec, object: &LowLevelObject) -> Vec<Problem> {
+    let Some(object) = object.vrf() else {
+        return Vec::new();
+    };
+    let lines = object.spec.export.iter().enumerate();
+    let lines = lines.filter(|(_, line)| line.action == PrefixAction::Permit);
+    let lines = lines.map(|(place, line)| (format!("spec.export[{place}].cidr"), line.cidr));
+    let aggregates = object.spec.aggregate.iter().enumerate();
+    let aggregates = aggregates.map(|(place, cidr)| (format!("spec.aggregate[{place}]"), *cidr));
+    let idle = lines.chain(aggregates).filter_map(|(field, cidr)| {
+        let never = never_announced(settings, cidr)?;
+        // Around such a network, a line permits others as well.
+        let is_around = matches!(
+            never,
+            problem::Kind::SpecialAddress {
+                is_inside: false,
+                ..
+            }
+        );
+        let what = format!("the line has no effect: {never}");
+        let kind = problem::Kind::NoEffect { what };
+        (!is_around).then(|| Problem::new(object.source.clone(), field, kind))
+    });
+    idle.collect()
 }
 
 /// Values of the settings that cannot work. What is wrong with the trunk is said apart.

@@ -153,7 +153,7 @@ fn the_addresses_of_a_trunk_are_of_networks_of_two() -> anyhow::Result<()> {
 }
 
 /// Hand-written objects that run beside [`running`]: sessions with a loopback of the node, and a target of mirrors.
-const BY_HAND: &str = r#"
+const BY_HAND: &str = "
 ---
 apiVersion: network.t-caas.telekom.com/v1alpha1
 kind: BGPPeering
@@ -169,7 +169,7 @@ apiVersion: network.t-caas.telekom.com/v1alpha1
 kind: MirrorSelector
 metadata: {name: by-hand}
 spec: {trafficMatch: {protocol: TCP}, mirrorTarget: {kind: MirrorTarget, name: by-hand}, mirrorSource: {kind: Layer2NetworkConfiguration, name: layer2attachment-ips-108}, direction: egress}
-"#;
+";
 
 fn running_by_hand() -> anyhow::Result<String> {
     Ok([running()?, BY_HAND.to_owned()].concat())
@@ -185,17 +185,16 @@ fn a_network_of_special_addresses_is_used_by_nothing() -> anyhow::Result<()> {
         ("0.0.0.0/0", "overlaps 0.0.0.0/8: unspecified"),
     ];
     let running = running_by_hand()?;
-    for network in ["10.20.1.0/24", "10.20.7.0/24", "10.30.0.0/24"] {
-        let (old, name) = match network {
-            "10.20.1.0/24" => ("cidr: 10.20.1.0/24", "red-net"),
-            "10.20.7.0/24" => ("cidr: 10.20.7.0/24", "hop-net"),
-            _ => ("cidr: 10.30.0.0/24", "lb"),
-        };
-        for (special, said) in networks {
-            let said = format!("Network {name} spec.ipv4.cidr: {special} {said}");
-            let new = format!("cidr: {special}");
-            changes_nothing(&running, &[(old, &new, &said)])?;
-        }
+    // An attachment over the fabric, one on a device of the node, and a service.
+    let users = [
+        ("cidr: 10.20.1.0/24", "red-net"),
+        ("cidr: 10.20.7.0/24", "hop-net"),
+        ("cidr: 10.30.0.0/24", "lb"),
+    ];
+    for ((special, said), (old, name)) in networks.into_iter().zip(users.into_iter().cycle()) {
+        let said = format!("Network {name} spec.ipv4.cidr: {special} {said}");
+        let new = format!("cidr: {special}");
+        changes_nothing(&running, &[(old, &new, &said)])?;
     }
     for (special, said) in [
         ("fe80::/64", "is in fe80::/10: link-local"),
@@ -242,6 +241,15 @@ fn a_network_that_no_node_announces_reaches_no_vrf() -> anyhow::Result<()> {
             ),
         ],
     )?;
+    let by_hand = edited(
+        &running()?,
+        "export: []}\n---\napiVersion: network.t-caas.telekom.com/v1alpha1\nkind: Layer2NetworkConfiguration",
+        "export: [{cidr: 0.0.0.0/0, le: 32, action: permit}, {cidr: 169.254.9.0/24, action: permit}]}\n---\napiVersion: network.t-caas.telekom.com/v1alpha1\nkind: Layer2NetworkConfiguration",
+    )?;
+    let lines = plan(&running()?, &by_hand)?;
+    let said = "VRFRouteConfiguration h spec.export[1].cidr: the line has no effect: 169.254.9.0/24 is in 169.254.0.0/16";
+    assert!(lines.contains(said), "{lines}");
+    assert!(!lines.contains("spec.export[0]"), "{lines}");
     // On a device of the node nothing is announced.
     let plan = plan(
         &running()?,
@@ -379,13 +387,13 @@ fn vteps_of_two_families_that_share_a_vni_are_said() -> anyhow::Result<()> {
         )
     };
     let second = format!(
-        r#"
+        "
 ---
 apiVersion: openpe.openperouter.github.io/v1alpha1
 kind: Underlay
 metadata: {{name: second, namespace: selvedge-system}}
 {} neighbors: [{{asn: 64512, address: 192.168.11.2}}]}}
-"#,
+",
         of_rack("r2", "100.66.0.0/24")
     );
     let first = edited(&running()?, spec, &of_rack("r1", "100.65.0.0/24"))?;
