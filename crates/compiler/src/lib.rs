@@ -29,6 +29,7 @@ pub mod revision;
 pub mod rollout;
 pub mod select;
 pub mod snapshot;
+mod special;
 mod stages;
 pub mod status;
 mod view;

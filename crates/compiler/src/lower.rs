@@ -25,6 +25,7 @@ pub(crate) mod scope;
 mod service;
 pub(crate) mod timers;
 mod traffic_mirror;
+pub(crate) mod values;
 pub(crate) mod vrf;
 
 use std::sync::Arc;

@@ -47,8 +47,9 @@ pub(crate) use self::{
     },
     stored::{ProgressOf, PublishedOf},
     underlay::{
-        AddressesOfPool, Contradictions, HoldersByAddress, NodesByUnderlay, PlanOf, PlansFor,
-        Refused, SelectedPlans, place, plans_of_nodes, router_addresses, trunk_name,
+        AddressesOfPool, Contradictions, HasBothFamilies, HoldersByAddress, NodesByUnderlay,
+        PlanOf, PlansFor, Refused, SelectedPlans, UnderlaysByVni, mixed_families, place,
+        plans_of_nodes, router_addresses, trunk_faults,
     },
     vrfs::{NumbersOfAll, SaidOf, StoredByVni},
 };

@@ -9,12 +9,12 @@ use std::{fmt, net::IpAddr};
 
 use api::{
     meta::InvalidSelector,
-    value::{Mtu, Prefix, VlanId, Vni},
+    value::{MacAddress, Mtu, Prefix, VlanId, Vni},
 };
 use serde::{Serialize, Serializer};
 
 pub use self::severity::Severity;
-use self::text::{after_vxlan, and_more, and_others, on, table, that_can_be_used};
+use self::text::{after_vxlan, and_more, and_others, inside, on, table, that_can_be_used};
 use crate::snapshot::ObjectRef;
 
 /// One thing that is wrong, or worth knowing, about one object.
@@ -697,6 +697,68 @@ pub enum Kind {
     NameTaken {
         /// The name.
         name: String,
+    },
+    /// An address or a network has a purpose of its own, and is no unicast address that the field can have.
+    #[error("{value} {} {range}: {what}", inside(*.is_inside))]
+    SpecialAddress {
+        /// The address or network.
+        value: String,
+        /// The range with a purpose of its own.
+        range: String,
+        /// What its addresses are.
+        what: &'static str,
+        /// Whether it is inside of the range; else it is around it.
+        is_inside: bool,
+    },
+    /// No interface can have a MAC address.
+    #[error("{mac} is {what}, which no interface can have")]
+    SpecialMac {
+        /// The MAC address.
+        mac: MacAddress,
+        /// What it is.
+        what: &'static str,
+    },
+    /// A network that is to be announced is inside of one that no node announces.
+    #[error("{network} is inside of {other} ({field}), which no node announces")]
+    NeverAnnounced {
+        /// The network.
+        network: Prefix,
+        /// The network around it.
+        other: Prefix,
+        /// Where that is said.
+        field: &'static str,
+    },
+    /// Nodes get a VTEP, and no session carries EVPN routes.
+    #[error(
+        "no neighbor exchanges EVPN routes, so nodes with a VTEP would have no way into any VRF or segment"
+    )]
+    NoEvpnNeighbor,
+    /// A field that is not compiled takes the place of what nodes run.
+    #[error("{what} is not compiled by this version, so the spec before this edit stays in effect")]
+    NotCompiledKept {
+        /// What it is.
+        what: &'static str,
+    },
+    /// The router's address on the trunk does not follow from the node's.
+    #[error(
+        "{address} is not in a network of two addresses, so the address of the router does not follow from it"
+    )]
+    TrunkNotOfTwo {
+        /// The node's address.
+        address: String,
+    },
+    /// Nodes with one VNI have VTEPs of different families.
+    #[error(
+        "nodes of {other} have VTEPs of the other address family, and both have VNI {vni}{}: they cannot exchange packets",
+        and_more(*.others)
+    )]
+    VtepFamilies {
+        /// An Underlay with VTEPs of the other family.
+        other: ObjectRef,
+        /// The first VNI that nodes of both have.
+        vni: Vni,
+        /// How many more there are.
+        others: usize,
     },
     /// The field is accepted, but nothing is made of it yet.
     #[error("{what} is accepted but not compiled by this version")]

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use api::tcaas::NetworkSpec;
+
 use crate::{
     last_good,
     lower::{
@@ -10,7 +12,7 @@ use crate::{
         bgp_neighbor, intent, low_level,
         merge::{Merged, in_effect},
         network::NetworkVnis,
-        notes, reach, vrf,
+        notes, reach, values, vrf,
     },
     memo::{Index, Input, Part, Parts, Query},
     mirror::{AllMirrors, HasMirrors, MirrorsOf},
@@ -46,6 +48,8 @@ pub(crate) enum Finding {
     HandWritten(ObjectRef),
     /// An Underlay.
     Underlay(Key),
+    /// VTEPs of different address families.
+    VtepFamilies,
     /// The numbers of VRFs on nodes.
     VrfNumbers,
     /// Objects that no node with an overlay is selected for.
@@ -73,6 +77,7 @@ impl Index for Problems {
             Finding::Settings,
             Finding::Vrfs,
             Finding::NetworkVnis,
+            Finding::VtepFamilies,
             Finding::VrfNumbers,
             Finding::Unreached,
             Finding::WithoutNodes,
@@ -120,7 +125,8 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         Finding::Settings => {
             let mut problems = notes::of_settings(&view.settings());
             problems.extend(last_good::settings_deleted(view));
-            problems.extend(node::trunk_name(&view.settings()));
+            problems.extend(node::trunk_faults(&view.settings()));
+            problems.extend(values::of_settings(&view.settings()));
             problems.extend(vrf::cluster_vrf(view));
             problems.extend(vrf::of_settings(view));
             problems.extend(node::too_few_tables(view));
@@ -133,8 +139,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
             let keys = view.keys::<kinds::Network>();
             let notes = keys.iter().flat_map(|key| {
                 let spec = view.spec::<kinds::Network>(key);
-                let notes = spec.map(|spec| notes::of_network(key, &spec));
-                notes.unwrap_or_default()
+                spec.map_or_else(Vec::new, |spec| of_network(key, &spec))
             });
             notes.collect()
         }
@@ -164,7 +169,14 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
                 let wrong = view.get::<WrongWithPeering>(&subject.key.name.to_string());
                 problems.extend(wrong.iter().cloned());
             }
-            if let Some(object) = in_effect(view, subject)
+            let object = in_effect(view, subject);
+            let settings = view.settings();
+            problems.extend(
+                object
+                    .iter()
+                    .flat_map(|one| values::idle_exports(&settings, one)),
+            );
+            if let Some(object) = object
                 && let Some(selector) = object.node_selector()
                 && !is_peering_on_a_segment(&object)
             {
@@ -173,6 +185,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
             problems
         }
         Finding::Underlay(key) => of_underlay(view, key),
+        Finding::VtepFamilies => node::mixed_families(view),
         Finding::VrfNumbers => view.get::<NumbersOfAll>(&()).problems.clone(),
         Finding::Unreached => node::unreached(view),
         Finding::WithoutNodes => node::problems_without_nodes(view),
@@ -181,6 +194,14 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         Finding::Mirrors => view.get::<AllMirrors>(&()).problems.clone(),
         Finding::NodeMirrors(node) => view.get::<MirrorsOf>(node).problems.clone(),
     }
+}
+
+fn of_network(key: &Key, spec: &NetworkSpec) -> Vec<Problem> {
+    let mut problems = notes::of_network(key, spec);
+    let subject = reference(Kind::Network, key);
+    let faults = values::of_network(spec).into_iter();
+    problems.extend(faults.map(|(field, kind)| Problem::new(subject.clone(), field, kind)));
+    problems
 }
 
 fn of_underlay(view: &View<'_>, key: &Key) -> Vec<Problem> {

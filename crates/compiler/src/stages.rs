@@ -94,6 +94,7 @@ memo::tables! {
         // Nodes.
         UnderlayPlan: node::PlanOf,
         UnderlayContradictions: node::Contradictions,
+        BothVtepFamilies: node::HasBothFamilies,
         SelectedUnderlays: node::SelectedPlans,
         RefusedUnderlays: node::Refused,
         GroupUnderlays: node::PlansFor,
@@ -137,6 +138,7 @@ memo::tables! {
         StoredByOwner: low_level::StoredByOwner,
         HandWrittenByScope: scope::HandWrittenByScope,
         NodesByUnderlay: node::NodesByUnderlay,
+        UnderlaysByVni: node::UnderlaysByVni,
         RunningTunnels: scope::RunningTunnels,
         RunningRules: scope::RunningRules,
         WantedNames: merge::WantedNames,

@@ -2,7 +2,7 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
-use api::{meta::LabelSelector, selvedge::SettingsSpec, value::Vni};
+use api::{meta::LabelSelector, selvedge::SettingsSpec, tcaas::NetworkSpec, value::Vni};
 
 pub(crate) use crate::memo::View;
 use crate::{
@@ -236,6 +236,12 @@ impl View<'_> {
     /// The Destinations that a selector chooses, by name.
     pub(crate) fn destinations(&self, selector: &LabelSelector) -> Arc<Vec<Key>> {
         self.get::<lower::reach::Chosen>(selector)
+    }
+
+    /// A Network that can be used.
+    pub(crate) fn network(&self, name: &str) -> Option<Arc<NetworkSpec>> {
+        let spec = self.spec::<kinds::Network>(&Key::named(name))?;
+        lower::values::of_network(&spec).is_empty().then_some(spec)
     }
 
     /// The VNI of a Network.

@@ -1,5 +1,7 @@
 //! Edits of single objects, as people make them in a cluster that runs.
 
+use std::net::IpAddr;
+
 use proptest::{prelude::*, sample::Index};
 use serde_json::{Value, json};
 
@@ -122,6 +124,41 @@ fn spoiled(one: &Value, field: Index, how: u8) -> Option<Value> {
         json!(null),
     ];
     let field: &String = field.get(&fields);
-    *new.pointer_mut(field)? = nonsense[usize::from(how) % nonsense.len()].clone();
+    let value = new.pointer_mut(field)?;
+    let place = usize::from(how);
+    let unfit = unfit(value.as_str().unwrap_or_default());
+    *value = match unfit.get(place % unfit.len().max(1)) {
+        Some(unfit) if place % 2 == 0 => json!(unfit),
+        Some(_) | None => nonsense[place % nonsense.len()].clone(),
+    };
     Some(new)
+}
+
+/// Values of the same form that are well formed and cannot work, where it is an address, a network or a MAC address.
+fn unfit(text: &str) -> &'static [&'static str] {
+    let address = text.split('/').next().unwrap_or_default();
+    let is_address = address.parse::<IpAddr>().is_ok();
+    if is_address && address.len() < text.len() {
+        &[
+            "127.0.0.0/24",
+            "224.0.0.0/24",
+            "169.254.128.0/25",
+            "0.0.0.0/0",
+            "fe80::/64",
+            "10.0.0.255/24",
+            "10.0.0.1/32",
+        ]
+    } else if is_address {
+        &[
+            "0.0.0.0",
+            "127.0.0.1",
+            "224.0.0.1",
+            "169.254.128.1",
+            "fe80::1",
+        ]
+    } else if text.len() == 17 && text.split(':').count() == 6 {
+        &["ff:ff:ff:ff:ff:ff", "00:00:00:00:00:00"]
+    } else {
+        &[]
+    }
 }

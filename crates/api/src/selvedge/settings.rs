@@ -259,7 +259,7 @@ pub struct Trunk {
     /// Name of the link on both sides.
     #[serde(default = "trunk_name")]
     pub name: IfName,
-    /// Addresses of the node's side, with prefix length; the router has the other address of each network of two.
+    /// Addresses of the node's side, with prefix length. Each is in a network of two (/31, /30 or /127), whose other address is the router's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub addresses: Vec<HostCidr>,

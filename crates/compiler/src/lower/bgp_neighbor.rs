@@ -27,6 +27,7 @@ use super::{
     routing::{self, generated_name, permit, subnets},
     scope::Scope,
     service::Service,
+    values,
 };
 use crate::{
     allocate::Pool,
@@ -131,6 +132,11 @@ fn lacking_families(settings: &SettingsSpec, author: &Author<'_>, ips: &[IpAddr]
     let families = families(settings);
     if families.is_empty() {
         return vec![author.problem("spec", problem::Kind::TrunkRequired)];
+    }
+    if !values::of_settings(settings).is_empty() {
+        let target = ObjectRef::named(Kind::Settings, "default");
+        let kind = problem::Kind::ReferenceNotInEffect { target };
+        return vec![author.problem("spec", kind)];
     }
     let has = |family: &&Prefix| !ips.iter().any(|ip| ip.is_ipv4() == family.is_ipv4());
     let lacking = families.iter().filter(has);
@@ -245,7 +251,7 @@ fn transfer_networks(
         ..
     } in allowed
     {
-        let network = view.spec::<kinds::Network>(&Key::named(&spec.network_ref));
+        let network = view.network(&spec.network_ref);
         let (Some(network), Some(selector)) = (network, &spec.destinations) else {
             continue;
         };

@@ -13,6 +13,7 @@ use super::{
     reach::ReachedVrf,
     routing::{Exports, generated_name, routing},
     scope::Scope,
+    values,
 };
 use crate::{
     problem::{self, Problem},
@@ -44,6 +45,10 @@ impl Intent for kinds::Collector {
         spec: &CollectorSpec,
         problems: &mut Vec<Problem>,
     ) -> Option<LoweredIntent> {
+        if let Some(kind) = values::collector(spec.address) {
+            problems.push(author.problem("spec.address", kind));
+            return None;
+        }
         let key = Key::named(&spec.mirror_vrf.name);
         let vrf = reference(Kind::Vrf, &key);
         let mut report = |kind| problems.push(author.problem("spec.mirrorVRF.name", kind));

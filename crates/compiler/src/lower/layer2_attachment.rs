@@ -20,13 +20,14 @@ use super::{
     mtu, notes, reach,
     routing::{self, generated_name, of_destinations, permit, subnets},
     scope::Scope,
+    values,
 };
 use crate::{
     allocate,
     memo::Query,
     names,
     problem::{self, Problem},
-    snapshot::{Key, Kind, ObjectRef, kinds},
+    snapshot::{Kind, ObjectRef, kinds},
     view::View,
 };
 
@@ -184,6 +185,14 @@ fn over_the_fabric(
         .ok()?;
 
     let subnets = subnets(network);
+    if !reach.vrfs.is_empty() {
+        let never = never_announced(&settings, spec, &subnets);
+        if !never.is_empty() {
+            let never = never.into_iter();
+            problems.extend(never.map(|(field, kind)| author.problem(field, kind)));
+            return None;
+        }
+    }
     let bgp = match &spec.destinations {
         Some(_) if reach.vrfs.is_empty() => None,
         _ => bgp(&settings, subject, spec, &segment, &reach, &subnets)
@@ -194,6 +203,9 @@ fn over_the_fabric(
         let name = generated_name(subject, vrf.as_str());
         (name, routing(spec, vrf, reached, &subnets))
     });
+    if spec.disable_anycast && !subnets.is_empty() {
+        notes::without_gateway(subject, &reach, problems);
+    }
     let layer2 = layer2(&settings, spec, &segment, &reach, node_ips);
     if let Err(kind) = mtu::check(&layer2) {
         problems.push(author.problem("spec.mtu", kind));
@@ -434,7 +446,7 @@ fn network(
     spec: &Layer2AttachmentSpec,
     problems: &mut Vec<Problem>,
 ) -> Option<Arc<NetworkSpec>> {
-    let found = view.spec::<kinds::Network>(&Key::named(&spec.network_ref));
+    let found = view.network(&spec.network_ref);
     if found.is_none() {
         let kind = view.missing(ObjectRef::named(Kind::Network, &spec.network_ref));
         problems.push(author.problem("spec.networkRef", kind));
@@ -538,6 +550,29 @@ fn routing(
         node_selector: spec.node_selector.as_ref(),
     };
     routing::routing(vrf, reached, &extra, exports)
+}
+
+/// Networks of an attachment that no node announces, each with the field that asks for it.
+fn never_announced(
+    settings: &SettingsSpec,
+    spec: &Layer2AttachmentSpec,
+    subnets: &[Prefix],
+) -> Vec<(String, problem::Kind)> {
+    let own = subnets
+        .iter()
+        .map(|subnet| ("spec.networkRef".to_owned(), *subnet));
+    let routes = spec.routes.iter().enumerate();
+    let routes = routes.flat_map(|(place, route)| {
+        let prefixes = route.prefixes.iter().enumerate();
+        prefixes.map(move |(prefix, network)| {
+            (format!("spec.routes[{place}].prefixes[{prefix}]"), *network)
+        })
+    });
+    let never = own.chain(routes).filter_map(|(field, network)| {
+        let kind = values::never_announced(settings, network)?;
+        Some((field, kind))
+    });
+    never.collect()
 }
 
 /// What workloads announce of a network goes out, and the network itself where its author wants it.

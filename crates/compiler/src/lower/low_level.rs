@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::{
     filter_lines,
     scope::{Scope, Scoped},
+    values,
 };
 use crate::{
     fingerprint::{self, Digest},
@@ -391,6 +392,7 @@ pub(crate) fn own_problems(view: &View<'_>, subject: &ObjectRef) -> Vec<Problem>
 
 fn faults(subject: &ObjectRef, object: &LowLevelObject) -> Vec<Problem> {
     let mut faults = filter_lines::problems(subject, object);
+    faults.extend(values::problems(subject, object));
     if let Some(Err(error)) = object.node_selector().map(LabelSelector::check) {
         let kind = problem::Kind::InvalidSelector(error);
         faults.push(Problem::new(subject.clone(), "spec.nodeSelector", kind));

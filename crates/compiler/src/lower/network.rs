@@ -93,7 +93,7 @@ impl Query for WantedVni {
     type Key = Key;
     type Value = Option<(Wanted, (bool, Option<String>))>;
     fn compute(view: &View<'_>, key: &Key) -> Self::Value {
-        let spec = view.spec::<kinds::Network>(key)?;
+        let spec = view.network(&key.name)?;
         let created = view.meta::<kinds::Network>(key)?.created.clone();
         let age = (created.is_none(), created);
         if let Some(vni) = spec.vni {

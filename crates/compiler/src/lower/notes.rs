@@ -8,10 +8,10 @@ use api::{
         Platform, Rollout, RouteTables, SettingsSpec, SriovPlatform, Trunk,
     },
     tcaas::{DestinationSpec, ExtraRoute, Layer2AttachmentSpec, NetworkSpec},
-    value::Prefix,
+    value::{Prefix, VrfName},
 };
 
-use super::layer2_attachment::has_bgp;
+use super::{layer2_attachment::has_bgp, reach::Reach};
 use crate::{
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef},
@@ -215,6 +215,21 @@ pub(super) fn without_vrf(
         let kind = problem::Kind::NoEffect { what };
         problems.push(Problem::new(subject.clone(), format!("spec.{field}"), kind));
     }
+}
+
+/// Routing that is asked for on a segment whose gateway is disabled: the VRF has no interface on the segment, so that nothing passes between
+/// the two and the networks of the segment are not announced. The objects are made as the source documents have them.
+pub(super) fn without_gateway(subject: &ObjectRef, reach: &Reach, problems: &mut Vec<Problem>) {
+    let vrfs: Vec<&str> = reach.vrfs.keys().map(VrfName::as_str).collect();
+    if vrfs.is_empty() {
+        return;
+    }
+    let vrfs = vrfs.join(", ");
+    let what = format!(
+        "with disableAnycast the segment has no gateway in VRF {vrfs}: destinations have no effect and the Network is not announced; remove one of the two"
+    );
+    let kind = problem::Kind::NoEffect { what };
+    problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
 }
 
 /// What has no effect beside SR-IOV: said, not passed over.

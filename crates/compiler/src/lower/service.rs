@@ -14,10 +14,11 @@ use super::{
     reach::{self, Reach},
     routing::{self, generated_name, subnets},
     scope::Scope,
+    values,
 };
 use crate::{
     problem::{self, Problem},
-    snapshot::{Key, Kind, ObjectRef, kinds},
+    snapshot::{Kind, ObjectRef},
     view::View,
 };
 
@@ -101,12 +102,21 @@ impl Request<'_> {
             }
         };
         let (network, reach) = (network?, reach?);
+        if !reach.vrfs.is_empty() {
+            let settings = view.settings();
+            let networks = subnets(&network).into_iter();
+            let mut never = networks.filter_map(|one| values::never_announced(&settings, one));
+            if let Some(kind) = never.next() {
+                problems.push(Problem::new(self.subject.clone(), "spec.networkRef", kind));
+                return None;
+            }
+        }
         selects_well.then_some(Resolved { network, reach })
     }
 
     fn network(&self, view: &View<'_>, problems: &mut Vec<Problem>) -> Option<Arc<NetworkSpec>> {
         let target = ObjectRef::named(Kind::Network, self.network_ref);
-        let kind = match view.spec::<kinds::Network>(&Key::named(self.network_ref)) {
+        let kind = match view.network(self.network_ref) {
             None => view.missing(target),
             Some(spec) if spec.ipv4.is_none() && spec.ipv6.is_none() => {
                 problem::Kind::NetworkLacks {

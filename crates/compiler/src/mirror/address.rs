@@ -7,11 +7,26 @@ use crate::{
     platform::ipam::AddressClaim,
     problem::{self, Problem},
     snapshot::{Key, ObjectRef, kinds},
+    special::{self, Use},
     view::View,
 };
 
+/// What is wrong with an address that was given to a node: no router leads to it, or another node has it.
+pub(super) fn unusable_address(
+    view: &View<'_>,
+    node: &Key,
+    vrf: &str,
+    given: &(ObjectRef, IpAddr),
+) -> Option<Problem> {
+    let (by, address) = given;
+    match special::unfit_address(*address, Use::Routed) {
+        Some(kind) => Some(Problem::new(by.clone(), "spec.address", kind)),
+        None => given_to_another(view, node, vrf, given),
+    }
+}
+
 /// What is wrong where an address was given to another node as well, which has it: the node that runs it, then the first by name.
-pub(super) fn given_to_another(
+fn given_to_another(
     view: &View<'_>,
     node: &Key,
     vrf: &str,

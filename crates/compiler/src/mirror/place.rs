@@ -21,7 +21,7 @@ use ipnet::IpNet;
 
 use super::{
     AllMirrors, Mirror, Mirrors, PooledLoopback, Tunnel,
-    address::{address_in_use, given_to_another, kept},
+    address::{address_in_use, kept, unusable_address},
 };
 use crate::{
     NodeConfig,
@@ -189,30 +189,30 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
-    /// Adds a loopback with the address that was given for it; one that the node has stays where none was, or where it is another node's.
+    /// Adds a loopback with the address that was given for it; one that the node has stays where none was, or where it cannot be used.
     fn add(&mut self, view: &View<'_>, node: &Key, loopback: &PooledLoopback) {
         let (vrf, name) = (loopback.vrf.as_str(), loopback.name.as_str());
         let claim = AddressClaim::new(&view.settings(), &loopback.pool, vrf, name, &node.name);
         let given = ipam::given(view, &claim);
-        let taken = given.as_ref();
-        let taken = taken.and_then(|given| given_to_another(view, node, vrf, given));
-        let (is_taken, mirrors) = (taken.is_some(), &mut self.mirrors);
+        let unusable = given.as_ref();
+        let unusable = unusable.and_then(|given| unusable_address(view, node, vrf, given));
+        let (is_unusable, mirrors) = (unusable.is_some(), &mut self.mirrors);
         mirrors.claim(claim.clone());
         let in_use = || address_in_use(view, node, vrf, name);
         let address = match given {
-            Some((_, address)) if !is_taken => Some(address),
+            Some((_, address)) if !is_unusable => Some(address),
             Some(_) | None => in_use().inspect(|address| {
                 if let Some(held) = ipam::held(view, node, vrf, name) {
                     mirrors.claim(held);
                 }
                 let kept = || kept(view, node, &loopback.wanted_by, &claim, *address);
-                self.problems.extend((!is_taken).then(kept));
+                self.problems.extend((!is_unusable).then(kept));
             }),
         };
         let place = (vrf.to_owned(), name.to_owned());
         let loopback = address.map(|address| (place, address));
         self.mirrors.loopbacks.extend(loopback);
-        self.problems.extend(taken);
+        self.problems.extend(unusable);
     }
 }
 
@@ -329,7 +329,8 @@ fn wanted<'a>(mirrors: &'a Mirrors, config: &NodeConfig) -> Vec<&'a Mirror> {
 
 /// Why a node has no tunnel.
 enum Lacking {
-    /// Its source address is not there yet, or is another node's: then it is said what is wrong. What the node has stays until then.
+    /// Its source address is not there yet; or it is another node's, or no tunnel can start at it: then it is said what is wrong. What the
+    /// node has stays until then.
     Address(AddressClaim, Option<Box<Problem>>),
     /// Something is wrong.
     Wrong(Box<Problem>),
@@ -430,7 +431,7 @@ fn gre(
     let Given { claim, by, address } = given(view, node, config, mirror, tunnel)?;
     let spec = &tunnel.object.spec;
     let vrf = spec.destination_vrf.as_str();
-    if let Some(problem) = given_to_another(view, node, vrf, &(by, address)) {
+    if let Some(problem) = unusable_address(view, node, vrf, &(by, address)) {
         return Err(Lacking::Address(claim, Some(Box::new(problem))));
     }
     let destination = spec.destination_ip;
@@ -451,8 +452,8 @@ fn gre(
         } else {
             "spec.destinationIP"
         };
-        let source = tunnel.object.source.clone();
-        return Err(Lacking::wrong(Problem::new(source, field, kind)));
+        let problem = Problem::new(tunnel.object.source.clone(), field, kind);
+        return Err(Lacking::Address(claim, Some(Box::new(problem))));
     }
     let gre = Gre {
         destination_address: destination,

@@ -15,7 +15,7 @@ use api::{
             HostInterface, HostVlan, Irb, Layer2, Layer2Devices, NextHop, StaticRoute,
         },
     },
-    value::{IfName, Prefix, VlanId, Vni, VrfName},
+    value::{IfName, MacAddress, Prefix, VlanId, Vni, VrfName},
 };
 
 use rustc_hash::FxHashMap;
@@ -27,7 +27,8 @@ use crate::{
     names,
     problem::{self, Problem},
     select::may_meet,
-    snapshot::{Key, ObjectRef, kinds},
+    snapshot::{Key, Kind, ObjectRef, kinds},
+    special,
     view::View,
 };
 
@@ -57,7 +58,8 @@ pub(super) fn claims<'a>(
             continue;
         }
         let wanted = wanted(&object.spec);
-        if let Some(problem) = reserved_device(settings, group, object, &wanted) {
+        let refused = reserved_device(settings, group, object, &wanted);
+        if let Some(problem) = refused.or_else(|| without_mac(settings, object)) {
             problems.push(problem);
             continue;
         }
@@ -259,6 +261,17 @@ fn reserved_device(
     ))
 }
 
+/// What is wrong with a segment whose gateway has no MAC address: the settings have none that an interface can have.
+fn without_mac(settings: &SettingsSpec, object: &Segment) -> Option<Problem> {
+    let mac = gateway_mac(settings, &object.spec);
+    let has_gateway = gateway_vrf(settings, &object.spec).is_some();
+    special::unfit_mac(mac).filter(|_| has_gateway).map(|_| {
+        let target = ObjectRef::named(Kind::Settings, "default");
+        let kind = problem::Kind::ReferenceNotInEffect { target };
+        Problem::new(object.source.clone(), "", kind)
+    })
+}
+
 /// The VLANs on devices of the host's own, each with the name of its object and its device.
 pub(super) fn host_vlans<'a>(
     settings: &SettingsSpec,
@@ -411,11 +424,16 @@ fn gateway_vrf<'a>(
     (!spec.anycast_gateways.is_empty()).then_some(vrf)
 }
 
+/// The MAC address of a segment's gateway.
+fn gateway_mac(settings: &SettingsSpec, spec: &Layer2NetworkConfigurationSpec) -> MacAddress {
+    spec.anycast_mac.unwrap_or(settings.anycast_mac)
+}
+
 fn segment(settings: &SettingsSpec, spec: &Layer2NetworkConfigurationSpec) -> Option<Layer2> {
     let vni = spec.vni?;
     let irb = gateway_vrf(settings, spec).map(|vrf| Irb {
         vrf: vrf.to_string(),
-        mac_address: spec.anycast_mac.unwrap_or(settings.anycast_mac),
+        mac_address: gateway_mac(settings, spec),
         ip_addresses: spec.anycast_gateways.clone(),
     });
     Some(Layer2 {

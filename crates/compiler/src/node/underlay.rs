@@ -2,6 +2,10 @@
 
 mod choice;
 mod contradictions;
+mod families;
+mod neighbor;
+mod sound;
+mod trunk;
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -9,27 +13,24 @@ use std::{
 };
 
 use api::{
-    meta::{LabelSelector, Labels},
-    openperouter::{
-        Bfd as WantedBfd, Contradiction, Neighbor as WantedNeighbor, NeighborAddressFamily,
-        NeighborFamily, UnderlaySpec, UpdateSource, VtepSource,
-    },
+    meta::Labels,
+    openperouter::UnderlaySpec,
     selvedge::SettingsSpec,
-    tcaas::node_network_config::{
-        AddressFamilyName, Bfd, GracefulRestart, Neighbor, RemoteAs, Trunk, Underlay,
-    },
-    value::{
-        Asn, HostCidr, IfName, MacAddress, Mtu, Peer, PeerType, Prefix, RemoteAs as WantedAs,
-        Seconds,
-    },
+    tcaas::node_network_config::{GracefulRestart, Neighbor, Trunk, Underlay},
+    value::{Asn, IfName, MacAddress, Prefix},
 };
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
-use self::choice::plan;
+use self::{
+    choice::plan,
+    sound::{Sound, replaces_what_runs},
+};
 pub(crate) use self::{
     choice::{PlansFor, Refused, SelectedPlans, plans_of_nodes, second_underlays},
     contradictions::{Contradictions, NodesByUnderlay},
+    families::{HasBothFamilies, UnderlaysByVni, mixed_families},
+    trunk::{router_addresses, trunk_faults},
 };
 use super::selection::{Member, NodesBySignature, Signature};
 use crate::{
@@ -42,16 +43,6 @@ use crate::{
     snapshot::{Key, Kind, ObjectRef, Snapshot, by_age, kinds},
     view::{View, reference},
 };
-
-/// MTU of the trunk: as large as a segment can be.
-const TRUNK_MTU: Mtu = Mtu::MAX;
-
-/// Keepalive time of a fabric session that has neither timers nor BFD.
-const FABRIC_KEEPALIVE: Seconds = Seconds::new(3);
-/// Hold time of a fabric session that has neither timers nor BFD.
-const FABRIC_HOLD: Seconds = Seconds::new(9);
-/// Time between attempts to connect where the Underlay gives none. FRR's own default is two minutes.
-const FABRIC_CONNECT: Seconds = Seconds::new(10);
 
 /// An Underlay that can be used, and what is to be said about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,9 +67,17 @@ impl Query for PlanOf {
         let contradictions = contradictions.get(key);
         problems.extend(contradictions.into_iter().flatten().cloned());
         let settings = view.settings();
-        let reserved = named_like_the_trunk(&subject, &spec, &settings);
-        let sound = sound.filter(|_| contradictions.is_none() && reserved.is_none());
-        problems.extend(reserved);
+        let unfit = sound.as_ref().map(|sound| sound.unfit(&spec));
+        let unfit = unfit.into_iter().flatten();
+        problems.extend(unfit.map(|(field, kind)| Problem::new(subject.clone(), field, kind)));
+        let mut refusals = replaces_what_runs(view, key, &spec);
+        // Of a field, what matters most is said.
+        problems.retain(|one| refusals.iter().all(|other| other.field != one.field));
+        refusals.extend(named_like_the_trunk(&subject, &spec, &settings));
+        refusals.extend(trunk::not_in_effect(view, key));
+        let is_refused = contradictions.is_some() || !refusals.is_empty();
+        problems.extend(refusals);
+        let sound = sound.filter(|sound| !is_refused && sound.is_fit(view, key, &spec));
         let plan = sound.map(|sound| {
             let fabric = Fabric::new(key, &spec, sound.neighbors, &settings);
             Arc::new(Plan {
@@ -108,24 +107,6 @@ fn named_like_the_trunk(
         };
         Problem::new(subject.clone(), "spec.nics", kind)
     })
-}
-
-/// What is wrong with the name of the trunk, whatever else is on nodes.
-pub(crate) fn trunk_name(settings: &SettingsSpec) -> Option<Problem> {
-    let trunk = &settings.trunk.name;
-    let what = if trunk.as_str() == settings.cluster_vrf.name.as_str() {
-        "the cluster VRF"
-    } else if names::is_reserved_device(trunk) {
-        "kept for other devices of the nodes"
-    } else {
-        return None;
-    };
-    let kind = problem::Kind::DeviceNameReserved {
-        name: trunk.to_string(),
-        what: what.to_owned(),
-    };
-    let subject = ObjectRef::named(Kind::Settings, "default");
-    Some(Problem::new(subject, "spec.trunk.name", kind))
 }
 
 /// Nodes of a signature that get addresses of a pool.
@@ -305,7 +286,7 @@ impl Fabric {
         neighbors: Vec<Neighbor>,
         settings: &SettingsSpec,
     ) -> Self {
-        let trunk = trunk(settings);
+        let trunk = trunk::link(settings);
         let mut workload_networks = settings.bgp.workload_cidrs.clone();
         workload_networks.sort_unstable();
         workload_networks.dedup();
@@ -409,7 +390,8 @@ pub fn underlay_for<'a>(
         .into_iter()
         .map(|(key, object)| (reference(Kind::Underlay, key), &*object.spec));
     of_node.find(|(subject, spec)| {
-        let makes_sense = Sound::check(subject, spec, &mut Vec::new()).is_some();
+        let sound = Sound::check(subject, spec, &mut Vec::new());
+        let makes_sense = sound.is_some_and(|sound| sound.unfit(spec).is_empty());
         makes_sense && selects(spec.node_selector.as_ref(), labels)
     })
 }
@@ -423,92 +405,6 @@ pub(crate) struct Plan {
     has_default_router_ids: bool,
     vteps: Option<Prefix>,
     pub(crate) fabric: Arc<Fabric>,
-}
-
-/// What was found while an Underlay was checked.
-struct Sound {
-    vteps: Option<Prefix>,
-    neighbors: Vec<Neighbor>,
-}
-
-impl Sound {
-    fn check(
-        subject: &ObjectRef,
-        spec: &UnderlaySpec,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Self> {
-        let UnderlaySpec {
-            node_selector,
-            // `Fabric` has them.
-            asn: _,
-            nics: _,
-            interfaces: _,
-            graceful_restart: _,
-            // `Plan` has it.
-            routeridcidr: _,
-            // `UnderlaySpec::vtep` reads both spellings.
-            evpn: _,
-            tunnel_endpoint: _,
-            isis,
-            srv6,
-            neighbors: wanted_neighbors,
-        } = spec;
-        let mut report =
-            |field: &str, kind| problems.push(Problem::new(subject.clone(), field, kind));
-        let broken = |error: Contradiction| problem::Kind::RuleBroken {
-            message: error.to_string(),
-        };
-        if let Some(Err(error)) = node_selector.as_ref().map(LabelSelector::check) {
-            report("spec.nodeSelector", problem::Kind::InvalidSelector(error));
-            return None;
-        }
-        if isis.is_some() {
-            report("spec.isis", problem::Kind::NotCompiledYet { what: "IS-IS" });
-        }
-        if srv6.is_some() {
-            report("spec.srv6", problem::Kind::NotCompiledYet { what: "SRv6" });
-        }
-        let vteps = match spec.vtep() {
-            Ok(Some(VtepSource::Pools(pools))) => {
-                if pools.len() > 1 {
-                    let what = "a second pool of VTEPs";
-                    let kind = problem::Kind::NotCompiledYet { what };
-                    report("spec.tunnelEndpoint.cidrs[1]", kind);
-                }
-                pools.first().copied()
-            }
-            Ok(Some(VtepSource::Device(_))) => {
-                let what = "a VTEP that is an existing device's address";
-                report(
-                    "spec.evpn.vtepInterface",
-                    problem::Kind::NotCompiledYet { what },
-                );
-                None
-            }
-            Ok(None) => None,
-            Err(error) => {
-                report("spec.evpn", broken(error));
-                return None;
-            }
-        };
-        let mut neighbors = Vec::new();
-        for (index, wanted) in wanted_neighbors.iter().enumerate() {
-            let field = format!("spec.neighbors[{index}]");
-            for (part, kind) in not_implemented(wanted) {
-                report(&format!("{field}.{part}"), kind);
-            }
-            match neighbor(spec, vteps, wanted) {
-                // A session without an address family never comes up.
-                Ok(neighbor) if neighbor.address_families.is_empty() => {}
-                Ok(neighbor) => neighbors.push(neighbor),
-                Err(error) => {
-                    report(&field, broken(error));
-                    return None;
-                }
-            }
-        }
-        Some(Self { vteps, neighbors })
-    }
 }
 
 impl Plan {
@@ -556,213 +452,6 @@ fn runs_with_router_id(view: &View<'_>, node: &str, router_id: IpAddr) -> bool {
     let holders = view.who::<HoldersByAddress>(&router_id);
     let mut holders = holders.iter();
     holders.any(|holding| holding.is_router_id && holding.node == node)
-}
-
-/// Fields of a neighbor that are accepted and have no effect.
-fn not_implemented(wanted: &WantedNeighbor) -> Vec<(&'static str, problem::Kind)> {
-    let not_yet = |what| problem::Kind::NotCompiledYet { what };
-    let mut found = Vec::new();
-    if wanted.hostasn.is_some() {
-        let what = "hostasn is accepted for older manifests and ignored".to_owned();
-        found.push(("hostasn", problem::Kind::NoEffect { what }));
-    }
-    if wanted.password.is_some() {
-        found.push(("password", not_yet("a session password")));
-    }
-    if wanted.password_secret.is_some() {
-        found.push(("passwordSecret", not_yet("a session password")));
-    }
-    let is_vpn = |family: &NeighborAddressFamily| match family.kind {
-        NeighborFamily::Ipv4Vpn | NeighborFamily::Ipv6Vpn => true,
-        NeighborFamily::Ipv4Unicast | NeighborFamily::Ipv6Unicast | NeighborFamily::Evpn => false,
-    };
-    let families = &wanted.address_families;
-    if families.iter().any(is_vpn) {
-        let what = if families.iter().all(is_vpn) {
-            "a session with VPN address families alone"
-        } else {
-            "a VPN address family"
-        };
-        found.push(("addressFamilies", not_yet(what)));
-    }
-    found
-}
-
-fn neighbor(
-    spec: &UnderlaySpec,
-    vteps: Option<Prefix>,
-    wanted: &WantedNeighbor,
-) -> Result<Neighbor, Contradiction> {
-    let WantedNeighbor {
-        // `remote_as`, `peer`, `timers` and `connect_time` read them, in every spelling.
-        asn: _,
-        kind: _,
-        address: _,
-        interface: _,
-        hold_time: _,
-        keepalive_time: _,
-        connect_time: _,
-        hold_time_seconds: _,
-        keepalive_time_seconds: _,
-        connect_time_seconds: _,
-        // `not_implemented` names them.
-        hostasn: _,
-        password: _,
-        password_secret: _,
-        port,
-        ebgp_multi_hop,
-        bfd,
-        update_source,
-        // `families` reads them, and `not_implemented` names what it leaves out.
-        address_families: _,
-    } = wanted;
-    let (address, interface) = match wanted.peer()? {
-        Peer::Address(address) => (Some(address), None),
-        Peer::Interface(interface) => (None, Some(interface)),
-    };
-    let none = RemoteAs {
-        asn: None,
-        external: false,
-        internal: false,
-    };
-    let remote_as = match wanted.remote_as()? {
-        WantedAs::Number(asn) => RemoteAs {
-            asn: Some(asn),
-            ..none
-        },
-        WantedAs::Type(PeerType::External) => RemoteAs {
-            external: true,
-            ..none
-        },
-        WantedAs::Type(PeerType::Internal) => RemoteAs {
-            internal: true,
-            ..none
-        },
-    };
-    let timers = wanted
-        .timers()?
-        .map(|timers| (timers.keepalive, timers.hold));
-    // A session that nothing else watches notices a dead peer by its timers.
-    let timers = timers.or_else(|| bfd.is_none().then_some((FABRIC_KEEPALIVE, FABRIC_HOLD)));
-    let connect_time = wanted.connect_time()?.unwrap_or(FABRIC_CONNECT);
-    let seconds = |seconds: Seconds| u16::try_from(seconds.get()).unwrap_or(u16::MAX);
-    Ok(Neighbor {
-        address_families: families(vteps, address, wanted),
-        address,
-        interface,
-        remote_as,
-        port: port
-            .and_then(api::value::Port::explicit)
-            .filter(|port| *port != 179),
-        keepalive_time: timers.map(|(keepalive, _)| seconds(keepalive)),
-        hold_time: timers.map(|(_, hold)| seconds(hold)),
-        connect_time: Some(seconds(connect_time)),
-        ebgp_multi_hop: ebgp_multi_hop.unwrap_or(false),
-        allow_own_as: remote_as.external || remote_as.asn.is_some_and(|asn| asn != spec.asn),
-        bfd: bfd.as_ref().map(bfd_of).transpose()?,
-        password_secret: None,
-        from_vtep: update_source
-            .map(|UpdateSource::Vtep| starts_from_vtep(vteps, address))
-            .transpose()?
-            .is_some(),
-    })
-}
-
-/// Whether a session can start from the VTEP.
-fn starts_from_vtep(vteps: Option<Prefix>, address: Option<IpAddr>) -> Result<(), Contradiction> {
-    let address = address.ok_or(Contradiction::Needs("updateSource", "address"))?;
-    let vteps = vteps.ok_or(Contradiction::Needs("updateSource", "evpn.vtepcidr"))?;
-    if address.is_ipv4() == vteps.is_ipv4() {
-        Ok(())
-    } else {
-        let needed = "an address of the family of the tunnel endpoint";
-        Err(Contradiction::Needs("updateSource", needed))
-    }
-}
-
-fn bfd_of(wanted: &WantedBfd) -> Result<Bfd, Contradiction> {
-    let WantedBfd {
-        receive_interval,
-        transmit_interval,
-        detect_multiplier,
-        echo_interval,
-        echo_mode,
-        passive_mode,
-        // `minimum_ttl()` reads both spellings.
-        minimum_ttl: _,
-        minimum_ttl_upper: _,
-    } = wanted;
-    let milliseconds = |interval: api::value::BfdInterval| interval.get().into();
-    Ok(Bfd {
-        receive_interval: receive_interval.map(milliseconds),
-        transmit_interval: transmit_interval.map(milliseconds),
-        detect_multiplier: detect_multiplier.map(api::value::BfdMultiplier::get),
-        echo_interval: echo_interval.map(milliseconds),
-        echo_mode: echo_mode.unwrap_or(false),
-        passive_mode: passive_mode.unwrap_or(false),
-        minimum_ttl: wanted.minimum_ttl()?.map(api::value::BfdTtl::get),
-    })
-}
-
-/// Address families follow from the Underlay alone, so that the first overlay object resets no session.
-fn families(
-    vteps: Option<Prefix>,
-    address: Option<IpAddr>,
-    wanted: &WantedNeighbor,
-) -> Vec<AddressFamilyName> {
-    let chosen = |family: NeighborFamily| {
-        wanted
-            .address_families
-            .iter()
-            .any(|wanted| wanted.kind == family)
-    };
-    let (ipv4, ipv6, evpn) = if wanted.address_families.is_empty() {
-        let vtep_is_ipv4 = vteps.map(Prefix::is_ipv4);
-        let ipv4 = address.is_none_or(|address| address.is_ipv4()) || vtep_is_ipv4 == Some(true);
-        let ipv6 = address.is_some_and(|address| address.is_ipv6()) || vtep_is_ipv4 == Some(false);
-        (ipv4, ipv6, vteps.is_some())
-    } else {
-        let [ipv4, ipv6] = [NeighborFamily::Ipv4Unicast, NeighborFamily::Ipv6Unicast].map(chosen);
-        (ipv4, ipv6, chosen(NeighborFamily::Evpn))
-    };
-    let families = [
-        (ipv4, AddressFamilyName::Ipv4Unicast),
-        (ipv6, AddressFamilyName::Ipv6Unicast),
-        (evpn, AddressFamilyName::L2vpnEvpn),
-    ];
-    families
-        .into_iter()
-        .filter(|(active, _)| *active)
-        .map(|(_, family)| family)
-        .collect()
-}
-
-fn trunk(settings: &SettingsSpec) -> Trunk {
-    let trunk = &settings.trunk;
-    Trunk {
-        host: trunk.name.clone(),
-        router: trunk.name.clone(),
-        mtu: TRUNK_MTU,
-        host_addresses: trunk.addresses.clone(),
-        router_addresses: router_addresses(settings),
-    }
-}
-
-/// The router's ends of the trunk.
-pub(crate) fn router_addresses(settings: &SettingsSpec) -> Vec<HostCidr> {
-    let addresses = settings.trunk.addresses.iter();
-    addresses
-        .filter_map(|address| other_end(*address))
-        .collect()
-}
-
-/// The other address of a network of two.
-fn other_end(address: HostCidr) -> Option<HostCidr> {
-    let net = address.net();
-    let other = net.hosts().find(|host| *host != net.addr())?;
-    ipnet::IpNet::new(other, net.prefix_len())
-        .ok()
-        .map(HostCidr::new)
 }
 
 /// The router MAC that EVPN announces: locally administered, and different wherever the address is.

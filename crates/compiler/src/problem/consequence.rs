@@ -122,7 +122,13 @@ impl Kind {
             | Self::SeqTwice { .. }
             | Self::NeighborInVtepPool { .. }
             | Self::VtepPoolsOverlap { .. }
-            | Self::SecondUnderlay { .. } => true,
+            | Self::SecondUnderlay { .. }
+            | Self::SpecialAddress { .. }
+            | Self::SpecialMac { .. }
+            | Self::NeverAnnounced { .. }
+            | Self::NoEvpnNeighbor
+            | Self::NotCompiledKept { .. }
+            | Self::TrunkNotOfTwo { .. } => true,
             Self::UnknownField
             | Self::Duplicate
             | Self::SettingsDeleted
@@ -143,6 +149,7 @@ impl Kind {
             | Self::TunnelToItself { .. }
             | Self::RouteTargetShared { .. }
             | Self::PartOfASegment { .. }
+            | Self::VtepFamilies { .. }
             | Self::NotCompiledYet { .. }
             | Self::NoEffect { .. } => false,
         }

@@ -202,6 +202,25 @@ impl Kind {
             Self::AddressKept { .. } => {
                 "correct the pool, or let its provider give an address for the claim".into()
             }
+            Self::SpecialAddress { range, .. } => {
+                format!("choose unicast addresses outside of {range}").into()
+            }
+            Self::SpecialMac { .. } => {
+                "choose a unicast address, such as one that begins with 02".into()
+            }
+            Self::NeverAnnounced { field, .. } => {
+                format!("choose another network, or change {field}").into()
+            }
+            Self::NoEvpnNeighbor => {
+                "add evpn to spec.neighbors[].addressFamilies of a neighbor, or remove the tunnel endpoint".into()
+            }
+            Self::NotCompiledKept { .. } => "take the edit back".into(),
+            Self::TrunkNotOfTwo { .. } => {
+                "use a network of two, such as 169.254.100.0/31 or fd00:100::/127".into()
+            }
+            Self::VtepFamilies { .. } => {
+                "use VTEP pools of one address family, or let the nodes share no VNI".into()
+            }
             Self::TunnelTaken { .. } => "use that one, or another key".into(),
             Self::TunnelToItself { .. } => "correct the address of the collector".into(),
             Self::TunnelFamilies { .. } => "use a pool of the destination's family".into(),

@@ -31,7 +31,8 @@ impl Kind {
             | Self::DestinationLeftOut { .. }
             | Self::DestinationKept { .. }
             | Self::RouteTargetShared { .. }
-            | Self::PartOfASegment { .. } => Severity::Warning,
+            | Self::PartOfASegment { .. }
+            | Self::VtepFamilies { .. } => Severity::Warning,
             Self::Unreadable { .. }
             | Self::UnknownField { .. }
             | Self::RuleBroken { .. }
@@ -109,6 +110,12 @@ impl Kind {
             | Self::TunnelTaken { .. }
             | Self::TunnelFamilies { .. }
             | Self::TunnelToItself { .. }
+            | Self::SpecialAddress { .. }
+            | Self::SpecialMac { .. }
+            | Self::NeverAnnounced { .. }
+            | Self::NoEvpnNeighbor { .. }
+            | Self::NotCompiledKept { .. }
+            | Self::TrunkNotOfTwo { .. }
             | Self::NameTaken { .. }
             | Self::NameGenerated { .. } => Severity::Error,
         }

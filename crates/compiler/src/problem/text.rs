@@ -37,3 +37,7 @@ pub(super) fn on(node: Option<&String>) -> String {
     node.map(|node| format!(" on node {node:?}"))
         .unwrap_or_default()
 }
+
+pub(super) fn inside(is_inside: bool) -> &'static str {
+    if is_inside { "is in" } else { "overlaps" }
+}

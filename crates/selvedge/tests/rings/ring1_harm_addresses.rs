@@ -38,7 +38,7 @@ spec: {address: 10.98.0.2, prefix: 32, claimRef: {name: pooled-lo.pool-n2}, pool
 const TABLES: &str = "routeTables: {first: 5000, last: 5099}";
 const TRUNK: &str = "trunk: {name: hbn, addresses: [169.254.100.0/31]}";
 
-fn running() -> anyhow::Result<String> {
+pub(crate) fn running() -> anyhow::Result<String> {
     let all = [RUNNING, BESIDE, SESSIONS].concat();
     edited(&all, TABLES, &format!("{TABLES}, {TRUNK}"))
 }

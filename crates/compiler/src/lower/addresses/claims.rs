@@ -193,7 +193,7 @@ fn held(view: &View<'_>, subject: &ObjectRef, status: Option<&AddressLists>) -> 
 /// An attachment needs its gateway, which it shares.
 fn attachment(view: &View<'_>, key: &Key) -> Option<Claim> {
     let spec = view.spec::<kinds::Layer2Attachment>(key)?;
-    let network = view.spec::<kinds::Network>(&Key::named(&spec.network_ref))?;
+    let network = view.network(&spec.network_ref)?;
     let status = view.status::<kinds::Layer2Attachment>(key);
     let anycast = status.as_ref().and_then(|status| status.anycast.as_ref());
     let held = anycast

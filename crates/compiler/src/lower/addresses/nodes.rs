@@ -156,7 +156,7 @@ pub(super) fn segment(view: &View<'_>, subject: &ObjectRef) -> Option<Segment> {
 fn attached(view: &View<'_>, subject: &ObjectRef) -> Option<Segment> {
     let spec = view.spec::<kinds::Layer2Attachment>(&subject.key)?;
     let node_ips = spec.node_ips.as_ref().filter(|ips| ips.enabled)?;
-    let network = view.spec::<kinds::Network>(&Key::named(&spec.network_ref));
+    let network = view.network(&spec.network_ref);
     if network.as_ref().is_some_and(|network| !network.managed) {
         return None;
     }

@@ -16,7 +16,7 @@ use crate::{
         routing::subnets,
     },
     memo::{Index, Query},
-    snapshot::{Key, Kind, ObjectRef, Role, kinds},
+    snapshot::{Kind, ObjectRef, Role},
     view::View,
 };
 
@@ -33,7 +33,7 @@ impl AddressPool {
     pub(super) fn prefixes(&self, view: &View<'_>) -> Vec<Prefix> {
         match self {
             Self::Network(name) => {
-                let network = view.spec::<kinds::Network>(&Key::named(&**name));
+                let network = view.network(name);
                 network.map_or_else(Vec::new, |network| subnets(&network))
             }
             Self::Networks(networks) => networks.to_vec(),

@@ -4,12 +4,10 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use api::{openperouter::UnderlaySpec, value::Prefix};
 
-use super::Sound;
+use super::sound::{Sound, runs_as_it_is, vtep_field};
 use crate::{
-    last_good::{InRevision, LastRevision},
     memo::{Index, Query},
     problem::{self, Problem},
-    revision,
     snapshot::{Key, Kind, ObjectRef, kinds},
     view::{Aged, View, reference},
 };
@@ -25,14 +23,11 @@ struct Addresses {
 
 impl Addresses {
     /// Those of an Underlay that makes sense.
-    fn of(key: &Key, spec: &UnderlaySpec) -> Option<Self> {
+    fn of(view: &View<'_>, key: &Key, spec: &UnderlaySpec) -> Option<Self> {
         let subject = reference(Kind::Underlay, key);
-        let sound = Sound::check(&subject, spec, &mut Vec::new())?;
-        let field = if spec.evpn.is_some() {
-            "spec.evpn.vtepcidr"
-        } else {
-            "spec.tunnelEndpoint.cidrs[0]"
-        };
+        let sound = Sound::check(&subject, spec, &mut Vec::new());
+        let sound = sound.filter(|sound| sound.is_fit(view, key, spec))?;
+        let field = vtep_field(spec);
         let neighbors = spec.neighbors.iter().enumerate();
         let neighbors = neighbors.filter_map(|(place, one)| Some((place, one.address?)));
         Some(Self {
@@ -98,7 +93,7 @@ impl Query for Contradictions {
         let mut found = BTreeMap::new();
         let underlays = view.by_age::<kinds::Underlay>();
         let all = underlays.iter().filter_map(|one| {
-            let addresses = Addresses::of(&one.key, &one.spec)?;
+            let addresses = Addresses::of(view, &one.key, &one.spec)?;
             Some((one, addresses))
         });
         let mut all: Vec<_> = all.collect();
@@ -136,10 +131,7 @@ impl Query for Contradictions {
 /// The order in which Underlays are served; among equals the older comes first.
 fn rank(view: &View<'_>, underlay: &Aged<kinds::Underlay>) -> (bool, bool) {
     let runs = view.has::<NodesByUnderlay>(&underlay.key.to_string());
-    let last = view.get::<LastRevision>(&());
-    let last = last.and_then(|last| kinds::Underlay::last(&last, &underlay.key));
-    let is_unchanged = last.is_some_and(|last| last == revision::underlay(&underlay.spec));
-    (!(runs && is_unchanged), !runs)
+    (!runs_as_it_is(view, &underlay.key, &underlay.spec), !runs)
 }
 
 /// The nodes that run each Underlay, by what configs call it.

@@ -1,0 +1,169 @@
+//! Sessions with the neighbors of an Underlay.
+
+use std::net::IpAddr;
+
+use api::{
+    openperouter::{
+        Bfd as WantedBfd, Contradiction, Neighbor as WantedNeighbor, NeighborFamily, UnderlaySpec,
+        UpdateSource,
+    },
+    tcaas::node_network_config::{AddressFamilyName, Bfd, Neighbor, RemoteAs},
+    value::{Peer, PeerType, Prefix, RemoteAs as WantedAs, Seconds},
+};
+
+/// Keepalive time of a fabric session that has neither timers nor BFD.
+const FABRIC_KEEPALIVE: Seconds = Seconds::new(3);
+/// Hold time of a fabric session that has neither timers nor BFD.
+const FABRIC_HOLD: Seconds = Seconds::new(9);
+/// Time between attempts to connect where the Underlay gives none. FRR's own default is two minutes.
+const FABRIC_CONNECT: Seconds = Seconds::new(10);
+
+/// The session with a neighbor.
+pub(super) fn neighbor(
+    spec: &UnderlaySpec,
+    vteps: Option<Prefix>,
+    wanted: &WantedNeighbor,
+) -> Result<Neighbor, Contradiction> {
+    let WantedNeighbor {
+        // `remote_as`, `peer`, `timers` and `connect_time` read them, in every spelling.
+        asn: _,
+        kind: _,
+        address: _,
+        interface: _,
+        hold_time: _,
+        keepalive_time: _,
+        connect_time: _,
+        hold_time_seconds: _,
+        keepalive_time_seconds: _,
+        connect_time_seconds: _,
+        // `not_implemented` names them.
+        hostasn: _,
+        password: _,
+        password_secret: _,
+        port,
+        ebgp_multi_hop,
+        bfd,
+        update_source,
+        // `families` reads them, and `not_implemented` names what it leaves out.
+        address_families: _,
+    } = wanted;
+    let (address, interface) = match wanted.peer()? {
+        Peer::Address(address) => (Some(address), None),
+        Peer::Interface(interface) => (None, Some(interface)),
+    };
+    let none = RemoteAs {
+        asn: None,
+        external: false,
+        internal: false,
+    };
+    let remote_as = match wanted.remote_as()? {
+        WantedAs::Number(asn) => RemoteAs {
+            asn: Some(asn),
+            ..none
+        },
+        WantedAs::Type(PeerType::External) => RemoteAs {
+            external: true,
+            ..none
+        },
+        WantedAs::Type(PeerType::Internal) => RemoteAs {
+            internal: true,
+            ..none
+        },
+    };
+    let timers = wanted
+        .timers()?
+        .map(|timers| (timers.keepalive, timers.hold));
+    // A session that nothing else watches notices a dead peer by its timers.
+    let timers = timers.or_else(|| bfd.is_none().then_some((FABRIC_KEEPALIVE, FABRIC_HOLD)));
+    let connect_time = wanted.connect_time()?.unwrap_or(FABRIC_CONNECT);
+    let seconds = |seconds: Seconds| u16::try_from(seconds.get()).unwrap_or(u16::MAX);
+    Ok(Neighbor {
+        address_families: families(vteps, address, wanted),
+        address,
+        interface,
+        remote_as,
+        port: port
+            .and_then(api::value::Port::explicit)
+            .filter(|port| *port != 179),
+        keepalive_time: timers.map(|(keepalive, _)| seconds(keepalive)),
+        hold_time: timers.map(|(_, hold)| seconds(hold)),
+        connect_time: Some(seconds(connect_time)),
+        ebgp_multi_hop: ebgp_multi_hop.unwrap_or(false),
+        allow_own_as: remote_as.external || remote_as.asn.is_some_and(|asn| asn != spec.asn),
+        bfd: bfd.as_ref().map(bfd_of).transpose()?,
+        password_secret: None,
+        from_vtep: update_source
+            .map(|UpdateSource::Vtep| starts_from_vtep(vteps, address))
+            .transpose()?
+            .is_some(),
+    })
+}
+
+/// Whether a session can start from the VTEP.
+fn starts_from_vtep(vteps: Option<Prefix>, address: Option<IpAddr>) -> Result<(), Contradiction> {
+    let address = address.ok_or(Contradiction::Needs("updateSource", "address"))?;
+    let vteps = vteps.ok_or(Contradiction::Needs("updateSource", "evpn.vtepcidr"))?;
+    if address.is_ipv4() == vteps.is_ipv4() {
+        Ok(())
+    } else {
+        let needed = "an address of the family of the tunnel endpoint";
+        Err(Contradiction::Needs("updateSource", needed))
+    }
+}
+
+fn bfd_of(wanted: &WantedBfd) -> Result<Bfd, Contradiction> {
+    let WantedBfd {
+        receive_interval,
+        transmit_interval,
+        detect_multiplier,
+        echo_interval,
+        echo_mode,
+        passive_mode,
+        // `minimum_ttl()` reads both spellings.
+        minimum_ttl: _,
+        minimum_ttl_upper: _,
+    } = wanted;
+    let milliseconds = |interval: api::value::BfdInterval| interval.get().into();
+    Ok(Bfd {
+        receive_interval: receive_interval.map(milliseconds),
+        transmit_interval: transmit_interval.map(milliseconds),
+        detect_multiplier: detect_multiplier.map(api::value::BfdMultiplier::get),
+        echo_interval: echo_interval.map(milliseconds),
+        echo_mode: echo_mode.unwrap_or(false),
+        passive_mode: passive_mode.unwrap_or(false),
+        minimum_ttl: wanted.minimum_ttl()?.map(api::value::BfdTtl::get),
+    })
+}
+
+/// Address families follow from the Underlay alone, so that the first overlay object resets no session.
+fn families(
+    vteps: Option<Prefix>,
+    address: Option<IpAddr>,
+    wanted: &WantedNeighbor,
+) -> Vec<AddressFamilyName> {
+    let chosen = |family: NeighborFamily| {
+        wanted
+            .address_families
+            .iter()
+            .any(|wanted| wanted.kind == family)
+    };
+    let (ipv4, ipv6, evpn) = if wanted.address_families.is_empty() {
+        let vtep_is_ipv4 = vteps.map(Prefix::is_ipv4);
+        let ipv4 = address.is_none_or(|address| address.is_ipv4()) || vtep_is_ipv4 == Some(true);
+        let ipv6 = address.is_some_and(|address| address.is_ipv6()) || vtep_is_ipv4 == Some(false);
+        (ipv4, ipv6, vteps.is_some())
+    } else {
+        let [ipv4, ipv6] = [NeighborFamily::Ipv4Unicast, NeighborFamily::Ipv6Unicast].map(chosen);
+        (ipv4, ipv6, chosen(NeighborFamily::Evpn))
+    };
+    let families = [
+        (ipv4, AddressFamilyName::Ipv4Unicast),
+        (ipv6, AddressFamilyName::Ipv6Unicast),
+        (evpn, AddressFamilyName::L2vpnEvpn),
+    ];
+    families
+        .into_iter()
+        .filter(|(active, _)| *active)
+        .map(|(_, family)| family)
+        .collect()
+}
