@@ -1,5 +1,6 @@
 //! From files to a snapshot: every document with where it came from, so that a message can say so.
 
+mod set_aside;
 mod yaml;
 
 use std::{
@@ -11,9 +12,10 @@ use std::{
 };
 
 use anyhow::Context;
-use compiler::{Insertion, ObjectRef, Prepared, Snapshot};
+use compiler::{Insertion, ObjectRef, Prepared, Snapshot, snapshot::shape};
 use serde_json::Value;
 
+use self::set_aside::SetAside;
 use crate::rules::Rules;
 
 /// Where a document came from.
@@ -46,6 +48,9 @@ impl fmt::Display for Origin {
     }
 }
 
+/// Where objects come from that no document stands for.
+const CLUSTER: &str = "the cluster";
+
 /// Everything that was read.
 #[derive(Debug, Default)]
 pub(crate) struct World {
@@ -59,6 +64,8 @@ pub(crate) struct World {
     pub(crate) misplaced: Vec<(Origin, String)>,
     /// How many objects of somebody else's kinds were passed over, by kind.
     pub(crate) foreign: BTreeMap<String, usize>,
+    /// Documents that were not read as objects.
+    set_aside: Vec<SetAside>,
     rules: Rules,
     /// The objects of the cluster that the documents are applied to.
     cluster: Stored,
@@ -189,15 +196,22 @@ impl World {
             .get("kind")
             .and_then(Value::as_str)
             .is_some_and(|kind| kind.ends_with("List"));
-        if let Some(items) = document
-            .get("items")
-            .and_then(Value::as_array)
-            .filter(|_| is_list)
-        {
-            for item in items {
-                self.insert(origin.clone(), item);
+        match document.get("items").filter(|_| is_list) {
+            Some(Value::Array(items)) => {
+                for item in items {
+                    self.insert(origin.clone(), item);
+                }
+                return;
             }
-            return;
+            // An empty list may be written so.
+            Some(Value::Null) => return,
+            Some(other) => {
+                let what = shape(other);
+                let message = format!("items of a List must be a list of objects, not {what}");
+                self.unknown.push((origin, message));
+                return;
+            }
+            None => {}
         }
         // Like the API server: a field that is null is not there.
         let document = self.applied(without_null_fields(document));
@@ -210,12 +224,22 @@ impl World {
                     self.check_rules(&object, &document, known);
                 }
             }
-            Insertion::Foreign(kind) => *self.foreign.entry(kind).or_default() += 1,
+            Insertion::Foreign(kind) => {
+                self.set_aside
+                    .extend(SetAside::of(&origin, &document, &kind));
+                *self.foreign.entry(kind).or_default() += 1;
+            }
             Insertion::Misplaced { kind, message } => {
+                self.set_aside
+                    .extend(SetAside::of(&origin, &document, &message));
                 *self.foreign.entry(kind).or_default() += 1;
                 self.misplaced.push((origin, message));
             }
-            Insertion::Unknown(message) => self.unknown.push((origin, message)),
+            Insertion::Unknown(message) => {
+                self.set_aside
+                    .extend(SetAside::of(&origin, &document, &message));
+                self.unknown.push((origin, message));
+            }
         }
     }
 
@@ -247,7 +271,7 @@ impl World {
             if let Entry::Vacant(place) = self.origins.entry(subject.clone()) {
                 self.snapshot.insert(document);
                 place.insert(Origin {
-                    file: "the cluster".to_owned(),
+                    file: CLUSTER.to_owned(),
                     document: None,
                     line: None,
                 });
@@ -292,6 +316,7 @@ impl World {
         let kinds: Vec<String> = self
             .foreign
             .iter()
+            .filter(|(_, count)| **count > 0)
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
         (total > 0).then(|| format!("passed over {total} of other kinds: {}", kinds.join(", ")))

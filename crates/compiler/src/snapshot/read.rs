@@ -14,6 +14,18 @@ use crate::problem::{self, Problem};
 /// What is said of a field that must be there and is not.
 pub const REQUIRED: &str = "is required";
 
+/// What a value is, in words of YAML.
+pub fn shape(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "empty",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
+}
+
 /// Namespace and name of a document; or why it names no object.
 pub(super) fn key(kind: Kind, document: &Value) -> Result<Key, &'static str> {
     let metadata = match document.get("metadata") {

@@ -12,12 +12,13 @@ use explain::{
     running::Running,
 };
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::problems;
 use crate::{
     args::{Format, Plan as Args},
-    input,
+    input::{self, World},
     output::{self, Style, Verdict, counted, styled},
 };
 
@@ -41,6 +42,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     let before = input::read_over(&args.input.paths, Arc::clone(&stored))?;
     let mut after = input::read_over(&args.to, stored)?;
     after.check_changes(&before.snapshot);
+    after.keep_unread(&before.snapshot);
     anyhow::ensure!(
         !after.origins.is_empty() || !after.unknown.is_empty(),
         "--to contains no object of Selvedge and no Node: a plan to remove everything is not made; check the path"
@@ -52,13 +54,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         } else {
             &before
         };
-        problems::show(
-            Format::Table,
-            unread,
-            &Running::new(&unread.snapshot).compilation,
-        )?;
-        output::note("no plan: some documents cannot be read; correct the errors above");
-        return Ok(Verdict::Problems);
+        return no_plan(args.output, unread);
     }
     // As a cluster would: who has an address, a number or a last good state keeps it.
     let old = Running::new(&before.snapshot);
@@ -72,7 +68,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         problems::show(Format::Table, &after, &new.compilation)?;
         output::text(&story(&plan));
     } else {
-        output::documents(args.output, &[&plan])?;
+        let answer = Answer {
+            plan: Some(&plan),
+            problems: problems::values(&after, &new.compilation.problems),
+        };
+        output::documents(args.output, &[answer])?;
     }
     if let Some(line) = after.passed_over() {
         output::note(&line);
@@ -82,6 +82,30 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     } else {
         Verdict::Fine
     })
+}
+
+/// A plan for programs: what changes, and what is wrong.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    plan: Option<&'a Plan>,
+    problems: Vec<Value>,
+}
+
+/// The end of a plan that cannot be made. What is wrong with other objects is not said: it may follow from what is not known.
+fn no_plan(format: Format, unread: &World) -> anyhow::Result<Verdict> {
+    let said = &unread.snapshot.unreadable;
+    if format == Format::Table {
+        problems::lines(unread, said);
+    } else {
+        let answer = Answer {
+            plan: None,
+            problems: problems::values(unread, said),
+        };
+        output::documents(format, &[answer])?;
+    }
+    output::note("no plan: some documents cannot be read; correct these errors");
+    Ok(Verdict::Problems)
 }
 
 fn story(plan: &Plan) -> String {
