@@ -35,6 +35,8 @@ mod ring1_harm_silent;
 mod ring1_plan;
 #[path = "rings/ring1_plan_cluster.rs"]
 mod ring1_plan_cluster;
+#[path = "rings/ring1_plan_disruption.rs"]
+mod ring1_plan_disruption;
 #[path = "rings/ring1_plan_unread.rs"]
 mod ring1_plan_unread;
 #[path = "rings/ring1_questions.rs"]
