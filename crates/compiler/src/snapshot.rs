@@ -10,6 +10,7 @@ mod pool;
 mod read;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -25,7 +26,8 @@ use serde_json::Value;
 pub(crate) use self::pool::VrfPool;
 pub use self::{
     kind::{IntentKind, Kind, Lookup, Role},
-    read::{REQUIRED, shape},
+    read::REQUIRED,
+    words::{misfit, shape},
 };
 use crate::{
     memo::{self, Memo},

@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::Context;
-use compiler::{Insertion, ObjectRef, Prepared, Snapshot, snapshot::shape};
+use compiler::{Insertion, ObjectRef, Prepared, Problem, Snapshot, problem, snapshot::shape};
 use serde_json::Value;
 
 use self::set_aside::SetAside;
@@ -281,12 +281,22 @@ impl World {
 
     /// Adds what rules of its kind the object breaks, except where the reader has already said so: in its problems from `known` on.
     fn check_rules(&mut self, object: &ObjectRef, document: &Value, known: usize) {
-        let broken = self.rules.broken(object, document, None);
-        let said: Vec<_> = self.snapshot.unreadable.iter().skip(known).collect();
-        let new = broken
-            .into_iter()
-            .filter(|problem| !said.iter().any(|said| said.field == problem.field));
-        let new: Vec<_> = new.collect();
+        let mut said = self.snapshot.unreadable.split_off(known);
+        let is_unreadable =
+            |problem: &Problem| matches!(problem.kind, problem::Kind::Unreadable { .. });
+        let is_readable = !said.iter().any(is_unreadable);
+        let broken = self.rules.broken(object, document, None, is_readable);
+        let is_said = |problem: &Problem| said.iter().any(|said| said.field == problem.field);
+        let (_, new): (Vec<_>, Vec<_>) = broken.into_iter().partition(is_said);
+        // The reader looks into a list for the fields of a map; that it is none says it all.
+        said.retain(|said| {
+            let is_inside = |problem: &Problem| {
+                let inside = said.field.strip_prefix(&problem.field);
+                inside.is_some_and(|inside| inside.starts_with('['))
+            };
+            !is_unreadable(said) || !new.iter().any(is_inside)
+        });
+        self.snapshot.unreadable.extend(said);
         self.snapshot.unreadable.extend(new);
     }
 
@@ -303,7 +313,7 @@ impl World {
                 continue;
             };
             if was.get("spec") != becomes.get("spec") {
-                refused.extend(self.rules.broken(object, &becomes, Some(&was)));
+                refused.extend(self.rules.broken(object, &becomes, Some(&was), true));
             }
         }
         refused.retain(|problem| !self.snapshot.unreadable.contains(problem));

@@ -31,6 +31,8 @@ mod ring1_harm_others;
 mod ring1_harm_revoked;
 #[path = "rings/ring1_harm_silent.rs"]
 mod ring1_harm_silent;
+#[path = "rings/ring1_messages.rs"]
+mod ring1_messages;
 #[path = "rings/ring1_plan.rs"]
 mod ring1_plan;
 #[path = "rings/ring1_plan_cluster.rs"]

@@ -8,23 +8,11 @@ use std::{
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};
 
-use super::{Key, Kind, Object, ObjectRef, Objects, Partial, metadata};
+use super::{Key, Kind, Object, ObjectRef, Objects, Partial, metadata, words};
 use crate::problem::{self, Problem};
 
 /// What is said of a field that must be there and is not.
 pub const REQUIRED: &str = "is required";
-
-/// What a value is, in words of YAML.
-pub fn shape(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "empty",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "a map",
-    }
-}
 
 /// Namespace and name of a document; or why it names no object.
 pub(super) fn key(kind: Kind, document: &Value) -> Result<Key, &'static str> {
@@ -143,6 +131,12 @@ impl<T> Parsed<T> {
 
 fn parse<T: DeserializeOwned>(part: &str, value: &Value) -> Parsed<T> {
     let mut unknown = Vec::new();
+    // The reader would take a list for the fields of a map, in their order.
+    if !value.is_object() {
+        let message = words::misfit("a map", value);
+        let value = Err((part.to_owned(), message));
+        return Parsed { value, unknown };
+    }
     let mut track = serde_path_to_error::Track::new();
     let deserializer =
         serde_path_to_error::Deserializer::new(value.into_deserializer(), &mut track);
@@ -168,7 +162,10 @@ fn parse<T: DeserializeOwned>(part: &str, value: &Value) -> Parsed<T> {
                     format!("{written} is not an IP address, such as 192.0.2.1 or 2001:db8::1");
                 (field_path(part, &path), message)
             }
-            None => (field_path(part, &path), message),
+            None => (
+                field_path(part, &path),
+                words::worded(&message, at(value, &path)),
+            ),
         }
     });
     Parsed { value, unknown }
