@@ -10,6 +10,7 @@ mod pool;
 mod read;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -26,6 +27,7 @@ pub(crate) use self::pool::VrfPool;
 pub use self::{
     kind::{IntentKind, Kind, Lookup, Role},
     read::REQUIRED,
+    words::{misfit, shape},
 };
 use crate::{
     memo::{self, Memo},

@@ -1,5 +1,6 @@
 //! What changes between two compilations: element by element, with the objects that cause it and those that it affects.
 
+mod disruption;
 mod platform;
 
 use std::{
@@ -20,7 +21,10 @@ use compiler::{
 use serde::Serialize;
 use serde_json::Value;
 
-pub use self::platform::{PlatformChanges, PlatformName};
+pub use self::{
+    disruption::{Disruption, Disturbed, Effect},
+    platform::{PlatformChanges, PlatformName},
+};
 use crate::{
     element::{Element, Elements, elements, filtered},
     provenance::{Field, Trace},
@@ -34,6 +38,8 @@ pub struct Plan {
     pub groups: Vec<Group>,
     /// How much changes in total, over all nodes.
     pub total: Total,
+    /// What is disturbed of what already runs, by class.
+    pub disruptions: BTreeMap<Disruption, Disturbed>,
     /// All objects that cause a change.
     pub behind: BTreeSet<ObjectRef>,
     /// What it affects.
@@ -110,6 +116,8 @@ pub struct Change {
     /// What it becomes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub becomes: Option<Value>,
+    /// What it does to what already runs, the gravest first.
+    pub effects: Vec<Effect>,
     /// The objects that define the element, before or after.
     pub behind: Vec<Cause>,
 }
@@ -281,6 +289,7 @@ fn summarize(groups: Vec<Group>) -> Plan {
             plan.behind.insert(behind.by.clone());
         }
     }
+    plan.disruptions = disruption::disturbed(&groups);
     plan.groups = groups;
     plan
 }
@@ -300,6 +309,7 @@ impl Change {
         if self.is_of_one_node() {
             (change.was, change.becomes) = (None, None);
             change.text.clear();
+            change.effects.clear();
         }
         change.element = of_any_node(&change.element);
         change
@@ -390,14 +400,17 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
                 None => all.push(behind),
             }
         }
-        changes.push(Change {
+        let mut change = Change {
             kind,
             text: element.to_string(),
             element,
             was,
             becomes,
+            effects: Vec::new(),
             behind: all,
-        });
+        };
+        change.effects = disruption::effects(&change, &old, &new);
+        changes.push(change);
     };
     for element in all {
         let (was, becomes) = (was.remove(&element), becomes.remove(&element));

@@ -9,6 +9,7 @@ mod devices;
 mod kinds;
 mod obstacle;
 mod referrers;
+mod suggestions;
 
 use api::{
     meta::{LabelOperator, LabelSelector, Labels},
@@ -34,7 +35,7 @@ use crate::{
 
 /// The names that are similar to one, the most similar first.
 pub fn similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
-    referrers::similar(
+    suggestions::similar(
         name,
         known.map(|known| (known.to_owned(), known.to_owned())),
     )
@@ -98,11 +99,7 @@ pub fn reach(
     };
     let referrers = referrers::of(trace, from);
     let users = walk.ends(from, &referrers)?;
-    let mut targets = referrers::destinations(trace, to);
-    let others = match targets.as_slice() {
-        [] => walk.ends(to, &referrers::of(trace, to))?,
-        _ => Vec::new(),
-    };
+    let (mut targets, others) = walk.targets(to)?;
     // From an object to itself there is always a way; what is asked about are the others of several.
     let is_same = |user: &ObjectRef, other: &ObjectRef| users.len() > 1 && user == other;
     targets.sort();
@@ -170,7 +167,25 @@ impl<'a> Walk<'a> {
         Obstacle::NotDefined {
             query: query.to_string(),
             unreadable,
-            near: referrers::suggestions(self.trace, self.node, query),
+            near: suggestions::of(self.trace, self.node, query),
+        }
+    }
+
+    /// The Destinations that are asked about; or the objects whose workloads are, where there are none.
+    ///
+    /// A network that an object of this cluster has is reached by reaching that object: a Destination around it, such as a default
+    /// route, says nothing about it.
+    fn targets(&self, to: &Query) -> Result<(Vec<ObjectRef>, Vec<ObjectRef>), Vec<Obstacle>> {
+        let nearest = referrers::of(self.trace, to);
+        let is_destination = |one: &ObjectRef| one.kind == Kind::Destination;
+        let around = referrers::destinations(self.trace, to);
+        if nearest.iter().any(is_destination) || nearest.is_empty() && !around.is_empty() {
+            return Ok((around, Vec::new()));
+        }
+        match self.ends(to, &nearest) {
+            Ok(others) => Ok((Vec::new(), others)),
+            Err(_) if !around.is_empty() => Ok((around, Vec::new())),
+            Err(obstacles) => Err(obstacles),
         }
     }
 
@@ -343,9 +358,7 @@ impl<'a> Walk<'a> {
         if let Some(obstacle) = self.open_claim(&object, &mirrors, &targets) {
             return obstacle;
         }
-        if routing.is_empty()
-            && let Some(obstacle) = self.unused_tunnel(&object, &targets)
-        {
+        if let Some(obstacle) = self.unused_tunnel(&object, &targets) {
             return obstacle;
         }
         let shared = &self.config.shared;

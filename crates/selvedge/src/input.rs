@@ -1,5 +1,6 @@
 //! From files to a snapshot: every document with where it came from, so that a message can say so.
 
+mod set_aside;
 mod yaml;
 
 use std::{
@@ -11,9 +12,10 @@ use std::{
 };
 
 use anyhow::Context;
-use compiler::{Insertion, ObjectRef, Prepared, Snapshot};
+use compiler::{Insertion, ObjectRef, Prepared, Problem, Snapshot, problem, snapshot::shape};
 use serde_json::Value;
 
+use self::set_aside::SetAside;
 use crate::rules::Rules;
 
 /// Where a document came from.
@@ -46,6 +48,9 @@ impl fmt::Display for Origin {
     }
 }
 
+/// Where objects come from that no document stands for.
+const CLUSTER: &str = "the cluster";
+
 /// Everything that was read.
 #[derive(Debug, Default)]
 pub(crate) struct World {
@@ -59,6 +64,8 @@ pub(crate) struct World {
     pub(crate) misplaced: Vec<(Origin, String)>,
     /// How many objects of somebody else's kinds were passed over, by kind.
     pub(crate) foreign: BTreeMap<String, usize>,
+    /// Documents that were not read as objects.
+    set_aside: Vec<SetAside>,
     rules: Rules,
     /// The objects of the cluster that the documents are applied to.
     cluster: Stored,
@@ -189,15 +196,22 @@ impl World {
             .get("kind")
             .and_then(Value::as_str)
             .is_some_and(|kind| kind.ends_with("List"));
-        if let Some(items) = document
-            .get("items")
-            .and_then(Value::as_array)
-            .filter(|_| is_list)
-        {
-            for item in items {
-                self.insert(origin.clone(), item);
+        match document.get("items").filter(|_| is_list) {
+            Some(Value::Array(items)) => {
+                for item in items {
+                    self.insert(origin.clone(), item);
+                }
+                return;
             }
-            return;
+            // An empty list may be written so.
+            Some(Value::Null) => return,
+            Some(other) => {
+                let what = shape(other);
+                let message = format!("items of a List must be a list of objects, not {what}");
+                self.unknown.push((origin, message));
+                return;
+            }
+            None => {}
         }
         // Like the API server: a field that is null is not there.
         let document = self.applied(without_null_fields(document));
@@ -210,12 +224,22 @@ impl World {
                     self.check_rules(&object, &document, known);
                 }
             }
-            Insertion::Foreign(kind) => *self.foreign.entry(kind).or_default() += 1,
+            Insertion::Foreign(kind) => {
+                self.set_aside
+                    .extend(SetAside::of(&origin, &document, &kind));
+                *self.foreign.entry(kind).or_default() += 1;
+            }
             Insertion::Misplaced { kind, message } => {
+                self.set_aside
+                    .extend(SetAside::of(&origin, &document, &message));
                 *self.foreign.entry(kind).or_default() += 1;
                 self.misplaced.push((origin, message));
             }
-            Insertion::Unknown(message) => self.unknown.push((origin, message)),
+            Insertion::Unknown(message) => {
+                self.set_aside
+                    .extend(SetAside::of(&origin, &document, &message));
+                self.unknown.push((origin, message));
+            }
         }
     }
 
@@ -247,7 +271,7 @@ impl World {
             if let Entry::Vacant(place) = self.origins.entry(subject.clone()) {
                 self.snapshot.insert(document);
                 place.insert(Origin {
-                    file: "the cluster".to_owned(),
+                    file: CLUSTER.to_owned(),
                     document: None,
                     line: None,
                 });
@@ -257,12 +281,22 @@ impl World {
 
     /// Adds what rules of its kind the object breaks, except where the reader has already said so: in its problems from `known` on.
     fn check_rules(&mut self, object: &ObjectRef, document: &Value, known: usize) {
-        let broken = self.rules.broken(object, document, None);
-        let said: Vec<_> = self.snapshot.unreadable.iter().skip(known).collect();
-        let new = broken
-            .into_iter()
-            .filter(|problem| !said.iter().any(|said| said.field == problem.field));
-        let new: Vec<_> = new.collect();
+        let mut said = self.snapshot.unreadable.split_off(known);
+        let is_unreadable =
+            |problem: &Problem| matches!(problem.kind, problem::Kind::Unreadable { .. });
+        let is_readable = !said.iter().any(is_unreadable);
+        let broken = self.rules.broken(object, document, None, is_readable);
+        let is_said = |problem: &Problem| said.iter().any(|said| said.field == problem.field);
+        let (_, new): (Vec<_>, Vec<_>) = broken.into_iter().partition(is_said);
+        // The reader looks into a list for the fields of a map; that it is none says it all.
+        said.retain(|said| {
+            let is_inside = |problem: &Problem| {
+                let inside = said.field.strip_prefix(&problem.field);
+                inside.is_some_and(|inside| inside.starts_with('['))
+            };
+            !is_unreadable(said) || !new.iter().any(is_inside)
+        });
+        self.snapshot.unreadable.extend(said);
         self.snapshot.unreadable.extend(new);
     }
 
@@ -279,7 +313,7 @@ impl World {
                 continue;
             };
             if was.get("spec") != becomes.get("spec") {
-                refused.extend(self.rules.broken(object, &becomes, Some(&was)));
+                refused.extend(self.rules.broken(object, &becomes, Some(&was), true));
             }
         }
         refused.retain(|problem| !self.snapshot.unreadable.contains(problem));
@@ -292,6 +326,7 @@ impl World {
         let kinds: Vec<String> = self
             .foreign
             .iter()
+            .filter(|(_, count)| **count > 0)
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
         (total > 0).then(|| format!("passed over {total} of other kinds: {}", kinds.join(", ")))

@@ -2,12 +2,16 @@
 
 use std::{
     collections::BTreeMap,
+    net::IpAddr,
     sync::{LazyLock, Mutex, PoisonError},
 };
 
 use api::crds::Served;
-use compiler::{Kind, ObjectRef, Problem, problem, snapshot::REQUIRED};
-use kube_cel::{CompiledSchema, Validator, compile_schema};
+use compiler::{
+    Kind, ObjectRef, Problem, problem,
+    snapshot::{REQUIRED, misfit},
+};
+use kube_cel::{CompiledSchema, ErrorKind, ValidationError, Validator, compile_schema};
 use regex::Regex;
 use serde_json::{Map, Value};
 
@@ -78,12 +82,14 @@ impl Rules {
         });
     }
 
-    /// What rules of its kind an object breaks, beside what it was, where it was there before.
+    /// What rules of its kind an object breaks, beside what it was, where it was there before. Where the reader has found a value that it
+    /// cannot read, `is_readable` is false.
     pub(crate) fn broken(
         &mut self,
         object: &ObjectRef,
         document: &Value,
         before: Option<&Value>,
+        is_readable: bool,
     ) -> Vec<Problem> {
         self.read(object.kind);
         let Some(Some(definition)) = self.definitions.get(&object.kind) else {
@@ -98,12 +104,10 @@ impl Rules {
                     .0
                     .validate_compiled(&definition.rules, document, before)
         {
-            found.extend(
-                errors
-                    .as_slice()
-                    .iter()
-                    .map(|error| (error.field_path.clone(), error.message.clone())),
-            );
+            let errors = errors.as_slice().iter();
+            // A rule that cannot be evaluated on a value that cannot be read says nothing new.
+            let errors = errors.filter(|error| is_readable || is_evaluated(error));
+            found.extend(errors.map(|error| definition.words(error, document)));
         }
         let problem = |(field, message)| {
             Problem::new(object.clone(), field, problem::Kind::RuleBroken { message })
@@ -112,10 +116,67 @@ impl Rules {
     }
 }
 
+/// Whether a rule could be evaluated at all.
+fn is_evaluated(error: &ValidationError) -> bool {
+    error.kind != ErrorKind::EvaluationError
+}
+
+impl Definition {
+    /// The field of a broken rule, and what is said of it.
+    fn words(&self, error: &ValidationError, document: &Value) -> (String, String) {
+        let message = if is_evaluated(error) {
+            error.message.clone()
+        } else {
+            let said = message_of(&self.schema, &error.rule);
+            said.map_or_else(|| error.message.clone(), str::to_owned)
+        };
+        let field = error.field_path.clone();
+        let value = document.pointer(&format!("/{}", field.replace('.', "/")));
+        let doubled = value.and_then(|value| doubled(value, &message));
+        let message = match (doubled, message.split_once(':')) {
+            (Some(value), Some((what, remedy))) => format!("{what} {value}:{remedy}"),
+            _ => message,
+        };
+        (field, message)
+    }
+}
+
+/// The message that a schema has for a rule.
+fn message_of<'a>(schema: &'a Value, rule: &str) -> Option<&'a str> {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("rule").and_then(Value::as_str) == Some(rule) {
+                return fields.get("message").and_then(Value::as_str);
+            }
+            fields.values().find_map(|value| message_of(value, rule))
+        }
+        Value::Array(items) => items.iter().find_map(|value| message_of(value, rule)),
+        _ => None,
+    }
+}
+
+/// The value that two items of a list have, where a message says that two of them have the same.
+fn doubled(list: &Value, message: &str) -> Option<String> {
+    let (_, field) = message.split_once(" have the same ")?;
+    let field = field.split(|c: char| !c.is_alphanumeric()).next()?;
+    let values = list.as_array()?.iter();
+    let values = values.filter_map(|item| item.get(field)?.as_str());
+    let mut seen = Vec::new();
+    for value in values {
+        let same = value.parse::<IpAddr>().map(|address| address.to_string());
+        let same = same.unwrap_or_else(|_| value.to_owned());
+        if seen.contains(&same) {
+            return Some(value.to_owned());
+        }
+        seen.push(same);
+    }
+    None
+}
+
 /// What a schema says beside its CEL rules: types, sizes, ranges, patterns, what must be there and what only once.
 fn limits(schema: &Value, value: &Value, path: &str, found: &mut Vec<(String, String)>) {
     if let Some(wanted) = another_type(schema, value) {
-        found.push((path.to_owned(), format!("must be of type {wanted}")));
+        found.push((path.to_owned(), misfit(wanted, value)));
         return;
     }
     let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
@@ -179,18 +240,18 @@ fn limits(schema: &Value, value: &Value, path: &str, found: &mut Vec<(String, St
 }
 
 /// The type that a value should have, where it has another.
-fn another_type<'a>(schema: &'a Value, value: &Value) -> Option<&'a str> {
+fn another_type(schema: &Value, value: &Value) -> Option<&'static str> {
     let wanted = schema.get("type").and_then(Value::as_str)?;
-    let fits = match wanted {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        _ => true,
+    let (fits, words) = match wanted {
+        "object" => (value.is_object(), "a map"),
+        "array" => (value.is_array(), "a list"),
+        "string" => (value.is_string(), "text"),
+        "boolean" => (value.is_boolean(), "true or false"),
+        "integer" => (value.is_i64() || value.is_u64(), "a whole number"),
+        "number" => (value.is_number(), "a number"),
+        _ => return None,
     };
-    (!fits).then_some(wanted)
+    (!fits).then_some(words)
 }
 
 fn items(schema: &Value, list: &[Value], path: &str, found: &mut Vec<(String, String)>) {

@@ -35,10 +35,16 @@ mod ring1_harm_revoked;
 mod ring1_harm_silent;
 #[path = "rings/ring1_harm_values.rs"]
 mod ring1_harm_values;
+#[path = "rings/ring1_messages.rs"]
+mod ring1_messages;
 #[path = "rings/ring1_plan.rs"]
 mod ring1_plan;
 #[path = "rings/ring1_plan_cluster.rs"]
 mod ring1_plan_cluster;
+#[path = "rings/ring1_plan_disruption.rs"]
+mod ring1_plan_disruption;
+#[path = "rings/ring1_plan_unread.rs"]
+mod ring1_plan_unread;
 #[path = "rings/ring1_questions.rs"]
 mod ring1_questions;
 #[path = "rings/ring1_regressions.rs"]

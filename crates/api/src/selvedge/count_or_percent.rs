@@ -18,7 +18,7 @@ pub enum CountOrPercent {
 
 /// What is neither a number nor a share.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a number and not a share such as \"30%\"")]
+#[error("{0:?} is not a whole number and not a share from \"0%\" to \"100%\"")]
 pub struct InvalidCountOrPercent(String);
 
 impl FromStr for CountOrPercent {

@@ -8,7 +8,7 @@ use std::{
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};
 
-use super::{Key, Kind, Object, ObjectRef, Objects, Partial, metadata};
+use super::{Key, Kind, Object, ObjectRef, Objects, Partial, metadata, words};
 use crate::problem::{self, Problem};
 
 /// What is said of a field that must be there and is not.
@@ -131,6 +131,12 @@ impl<T> Parsed<T> {
 
 fn parse<T: DeserializeOwned>(part: &str, value: &Value) -> Parsed<T> {
     let mut unknown = Vec::new();
+    // The reader would take a list for the fields of a map, in their order.
+    if !value.is_object() {
+        let message = words::misfit("a map", value);
+        let value = Err((part.to_owned(), message));
+        return Parsed { value, unknown };
+    }
     let mut track = serde_path_to_error::Track::new();
     let deserializer =
         serde_path_to_error::Deserializer::new(value.into_deserializer(), &mut track);
@@ -156,7 +162,10 @@ fn parse<T: DeserializeOwned>(part: &str, value: &Value) -> Parsed<T> {
                     format!("{written} is not an IP address, such as 192.0.2.1 or 2001:db8::1");
                 (field_path(part, &path), message)
             }
-            None => (field_path(part, &path), message),
+            None => (
+                field_path(part, &path),
+                words::worded(&message, at(value, &path)),
+            ),
         }
     });
     Parsed { value, unknown }

@@ -1,5 +1,7 @@
 //! Devices that a node lacks, and tunnels that wait for an address.
 
+use std::collections::BTreeSet;
+
 use api::tcaas::{MirrorSelectorSpec, MirrorTargetSpec, NodeNetworkStatusStatus};
 use compiler::{
     Problem,
@@ -130,8 +132,25 @@ impl Walk<'_> {
                 };
                 return Some(Obstacle::idle(object, why, Some(&remedy)));
             }
-            return self.source_elsewhere(&into);
+            return self.no_source(object, &into);
         }
         None
+    }
+
+    /// A tunnel for whose mirrors the node has no source.
+    fn no_source(
+        &self,
+        object: &ObjectRef,
+        into: &[(&String, &LowLevel<MirrorSelectorSpec>)],
+    ) -> Option<Obstacle> {
+        let behind = self.source_elsewhere(into)?;
+        let mirrors: BTreeSet<String> =
+            into.iter().map(|(_, one)| one.source.to_string()).collect();
+        let mirrors: Vec<String> = mirrors.into_iter().collect();
+        let why = format!(
+            "has its tunnel only where something is copied into it, and the source of {} is not on this node: {behind}",
+            mirrors.join(", ")
+        );
+        Some(Obstacle::idle(object, &why, behind.remedy().as_deref()))
     }
 }

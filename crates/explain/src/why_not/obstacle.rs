@@ -114,6 +114,9 @@ pub enum Obstacle {
         other_vrfs: Vec<String>,
         /// Its networks.
         networks: Vec<String>,
+        /// Where packets to it go instead.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        leaving: Option<Leaving>,
         /// Whether the first object selects Destinations.
         #[serde(skip)]
         has_destinations: bool,
@@ -135,6 +138,20 @@ pub enum Obstacle {
         /// The object.
         object: ObjectRef,
     },
+}
+
+/// The route by which packets leave, though it does not lead to the object that they are meant for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Leaving {
+    /// The network that the packets are for.
+    pub net: String,
+    /// The prefix around it that has a route.
+    pub prefix: String,
+    /// The Destination of the prefix.
+    pub destination: ObjectRef,
+    /// The VRF of the Destination; absent where it has a next hop.
+    pub vrf: Option<String>,
 }
 
 impl Obstacle {
@@ -181,13 +198,20 @@ impl Obstacle {
             Self::Apart {
                 object,
                 networks,
+                other_vrfs,
                 has_destinations,
                 ..
             } => {
                 let networks = networks.join(" or ");
+                let vrfs = other_vrfs.join(" or ");
+                let of_vrf = if vrfs.is_empty() {
+                    String::new()
+                } else {
+                    format!(" of VRF {vrfs}")
+                };
                 (*has_destinations && !networks.is_empty()).then(|| {
                     format!(
-                        "let spec.destinations of {object} select a Destination whose prefixes hold {networks}"
+                        "let spec.destinations of {object} select a Destination{of_vrf} whose prefixes hold {networks}"
                     )
                 })
             }
@@ -273,13 +297,16 @@ impl fmt::Display for Obstacle {
                 vrfs,
                 other,
                 other_vrfs,
+                leaving,
                 ..
-            } => write!(
-                f,
-                "{object} is {}, {other} is {}, and no Destination that {object} selects leads there",
-                in_vrfs(vrfs),
-                in_vrfs(other_vrfs)
-            ),
+            } => {
+                let (own, others) = (in_vrfs(vrfs), in_vrfs(other_vrfs));
+                write!(f, "{object} is {own}, {other} is {others}, and ")?;
+                match leaving {
+                    Some(leaving) => leaving.fmt(f),
+                    None => write!(f, "no Destination that {object} selects leads there"),
+                }
+            }
             Self::NoOverlay { object, why } if object.kind == Kind::Node => {
                 write!(f, "{object} takes no part in the fabric: {why}")
             }
@@ -300,6 +327,25 @@ impl fmt::Display for Obstacle {
                 f,
                 "{object} is in effect on the node, and this is not what comes of it"
             ),
+        }
+    }
+}
+
+impl fmt::Display for Leaving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            net,
+            prefix,
+            destination,
+            vrf,
+        } = self;
+        write!(f, "packets to {net} follow {prefix} of {destination} ")?;
+        match vrf {
+            Some(vrf) => write!(
+                f,
+                "into VRF {vrf} of the fabric, where no object of this cluster announces {net}"
+            ),
+            None => f.write_str("to its next hop"),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use api::{
     meta::LabelSelector,
+    selvedge::VrfNumbers,
     tcaas::MirrorTargetSpec,
     value::{IfName, Prefix},
 };
@@ -46,7 +47,13 @@ pub(super) fn of(trace: &Trace<'_>, query: &Query) -> Vec<ObjectRef> {
             let written = refs(Kind::VrfRouteConfiguration, written, |_, spec| {
                 same(spec.route_target)
             });
-            vrfs.chain(written).collect()
+            let l3vnis = refs(Kind::L3Vni, &snapshot.l3vnis, |_, spec| {
+                let mut targets = spec.export_rts.iter().chain(&spec.import_rts);
+                targets.any(|own| same(Some(*own)))
+            });
+            let mut found: Vec<ObjectRef> = vrfs.chain(written).chain(l3vnis).collect();
+            found.extend(numbered(snapshot, |numbers| same(numbers.route_target)));
+            found
         }
         Query::Vlan(vlan) => of_vlan(snapshot, *vlan),
         Query::Vni(vni) => of_vni(trace, *vni),
@@ -101,10 +108,42 @@ fn of_vni(trace: &Trace<'_>, vni: u32) -> Vec<ObjectRef> {
     let routing = refs(Kind::VrfRouteConfiguration, routing, move |_, spec| {
         same(spec.vni)
     });
-    vrfs.chain(networks)
-        .chain(segments)
-        .chain(routing)
-        .collect()
+    let l3vnis = refs(Kind::L3Vni, &snapshot.l3vnis, move |_, spec| {
+        spec.vni.get() == vni
+    });
+    let l2vnis = refs(Kind::L2Vni, &snapshot.l2vnis, move |_, spec| {
+        spec.vni.get() == vni
+    });
+    let own = vrfs.chain(networks).chain(segments).chain(routing);
+    let mut found: Vec<ObjectRef> = own.chain(l3vnis).chain(l2vnis).collect();
+    found.extend(numbered(snapshot, |numbers| same(numbers.vni)));
+    found
+}
+
+/// The objects of the VRFs that have such numbers from the Settings; the Settings themselves, where no object has the VRF.
+fn numbered(snapshot: &Snapshot, is: impl Fn(&VrfNumbers) -> bool) -> Vec<ObjectRef> {
+    let key = Key::named("default");
+    let Some(settings) = snapshot.settings.get(&key) else {
+        return Vec::new();
+    };
+    let cluster = &settings.spec.cluster_vrf;
+    let of_cluster = VrfNumbers {
+        vni: cluster.vni,
+        route_target: cluster.route_target,
+    };
+    let mut found = Vec::new();
+    if is(&of_cluster) {
+        found.push(ObjectRef::named(Kind::Settings, "default"));
+    }
+    let of_vrfs = settings.spec.vrfs.iter();
+    for (name, _) in of_vrfs.filter(|(_, numbers)| is(numbers)) {
+        let mut objects = of_vrf(snapshot, |vrf| vrf == name.as_str());
+        if objects.is_empty() {
+            objects.push(ObjectRef::named(Kind::Settings, "default"));
+        }
+        found.extend(objects);
+    }
+    found
 }
 
 fn of_vrf(snapshot: &Snapshot, is: impl Fn(&str) -> bool + Copy) -> Vec<ObjectRef> {
@@ -115,7 +154,13 @@ fn of_vrf(snapshot: &Snapshot, is: impl Fn(&str) -> bool + Copy) -> Vec<ObjectRe
     let written = refs(Kind::VrfRouteConfiguration, written, move |_, spec| {
         is(spec.vrf.as_str())
     });
-    vrfs.chain(written).collect()
+    let l3vnis = refs(Kind::L3Vni, &snapshot.l3vnis, move |_, spec| {
+        is(spec.vrf.as_str())
+    });
+    let l2vnis = refs(Kind::L2Vni, &snapshot.l2vnis, move |_, spec| {
+        spec.vrf.as_ref().is_some_and(|vrf| is(vrf.as_str()))
+    });
+    vrfs.chain(written).chain(l3vnis).chain(l2vnis).collect()
 }
 
 fn of_interface(trace: &Trace<'_>, name: &str) -> Vec<ObjectRef> {
@@ -331,7 +376,7 @@ pub(super) fn needs(trace: &Trace<'_>, user: &ObjectRef) -> Vec<ObjectRef> {
 }
 
 /// All objects that configure nodes, by themselves or through others, readable or not.
-fn objects(snapshot: &Snapshot) -> Vec<ObjectRef> {
+pub(super) fn objects(snapshot: &Snapshot) -> Vec<ObjectRef> {
     let unreadable = snapshot.unreadable.iter();
     let unreadable = unreadable.map(|problem| problem.subject.clone());
     let all = snapshot.subjects().chain(unreadable);
@@ -411,75 +456,4 @@ pub(super) fn lacks(snapshot: &Snapshot, user: &ObjectRef) -> Option<&'static st
     let terms = lower::terms(snapshot, user)?;
     let is_lacking = selects_destinations(user.kind) && terms.destinations.is_none();
     is_lacking.then_some("spec.destinations")
-}
-
-/// Suggestions for a query that nothing matches: names of objects and of what the node has, or other VLANs.
-pub(super) fn suggestions(trace: &Trace<'_>, node: &str, query: &Query) -> Vec<String> {
-    let snapshot = trace.snapshot;
-    let (name, objects) = match query {
-        Query::Object(object) => {
-            let of_kind = objects(snapshot).into_iter();
-            let of_kind = of_kind.filter(|known| known.kind == object.kind);
-            (&*object.key.name, of_kind.collect())
-        }
-        Query::Name(name) | Query::Vrf(name) | Query::Interface(name) => {
-            (name.as_str(), objects(snapshot))
-        }
-        Query::Vlan(vlan) => return other_vlans(snapshot, *vlan),
-        _ => return Vec::new(),
-    };
-    let vrfs = snapshot.vrfs.values().map(|vrf| vrf.spec.vrf.to_string());
-    let config = trace.compilation.nodes.get(node);
-    let devices = config
-        .into_iter()
-        .flat_map(|config| config.shared.host_devices.keys());
-    let objects = objects
-        .into_iter()
-        .map(|object| (object.key.name.to_string(), object.to_string()));
-    let others = vrfs
-        .chain(devices.cloned())
-        .map(|name| (name.clone(), name));
-    similar(name, objects.chain(others))
-}
-
-fn other_vlans(snapshot: &Snapshot, vlan: u16) -> Vec<String> {
-    let networks = snapshot.networks.iter();
-    let mut vlans: Vec<(u16, String)> = networks
-        .filter_map(|(key, network)| {
-            let own = network.spec.vlan?.get();
-            Some((own.abs_diff(vlan), format!("VLAN {own} (Network {key})")))
-        })
-        .collect();
-    vlans.sort();
-    vlans.into_iter().map(|(_, text)| text).take(NEAR).collect()
-}
-
-/// How many similar names are shown.
-const NEAR: usize = 5;
-
-/// The texts of those names that are similar to this one, the most similar first.
-pub(super) fn similar(name: &str, known: impl Iterator<Item = (String, String)>) -> Vec<String> {
-    let mut near: Vec<(usize, String)> = known
-        .map(|(known, text)| (distance(name, &known), text))
-        .filter(|(distance, _)| *distance <= 2.max(name.len() / 3))
-        .collect();
-    near.sort();
-    near.dedup();
-    near.into_iter().map(|(_, text)| text).take(NEAR).collect()
-}
-
-/// How many letters must be added, taken away or changed to come from one name to the other.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (place, letter) in one.chars().enumerate() {
-        let mut next = vec![place + 1];
-        let pairs = row.iter().zip(row.iter().skip(1));
-        for ((diagonal, above), other) in pairs.zip(other.chars()) {
-            let left = next.last().copied().unwrap_or_default();
-            let changed = diagonal + usize::from(letter != other);
-            next.push(changed.min(above + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }

@@ -99,7 +99,7 @@ pub(super) fn documents(what: What, world: &World, compilation: &Compilation) ->
         documents.extend(statuses(&world.snapshot));
     }
     if all {
-        documents.extend(problems::values(world, compilation));
+        documents.extend(problems::values(world, &compilation.problems));
     }
     documents
 }

@@ -85,7 +85,7 @@ fn everything(text: &str) {
     let mut world = WORLD.take().emptied();
     world.add("fuzz.yaml", text);
     let compilation = compile(&world.snapshot);
-    problems::values(&world, &compilation);
+    problems::values(&world, &compilation.problems);
     for problem in compilation.problems.iter() {
         problems::line(&world, problem);
     }

@@ -1,5 +1,7 @@
 //! `selvedge plan`
 
+mod difference;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -7,17 +9,22 @@ use std::{
 
 use compiler::rollout::Removal;
 use explain::{
-    plan::{Cause, Change, ChangeKind, Group, Plan, PlatformChanges, PlatformName, plan},
+    plan::{
+        Cause, Change, ChangeKind, Disruption, Disturbed, Group, Plan, PlatformChanges,
+        PlatformName, plan,
+    },
     provenance::{Field, Trace},
     running::Running,
 };
 
+use serde::Serialize;
 use serde_json::Value;
 
+use self::difference::{of_each_node, of_one};
 use super::problems;
 use crate::{
     args::{Format, Plan as Args},
-    input,
+    input::{self, World},
     output::{self, Style, Verdict, counted, styled},
 };
 
@@ -25,10 +32,6 @@ use crate::{
 const NAMES: usize = 6;
 /// How many objects behind one change are shown before the rest is only counted.
 const OBJECTS: usize = 2;
-/// How many parts of one element are shown before the rest is only counted.
-const PARTS: usize = 3;
-/// How many characters of a list or structure are shown.
-const VALUE: usize = 48;
 /// The widest that the column of elements gets.
 const WIDTH: usize = 72;
 
@@ -41,6 +44,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     let before = input::read_over(&args.input.paths, Arc::clone(&stored))?;
     let mut after = input::read_over(&args.to, stored)?;
     after.check_changes(&before.snapshot);
+    after.keep_unread(&before.snapshot);
     anyhow::ensure!(
         !after.origins.is_empty() || !after.unknown.is_empty(),
         "--to contains no object of Selvedge and no Node: a plan to remove everything is not made; check the path"
@@ -52,13 +56,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         } else {
             &before
         };
-        problems::show(
-            Format::Table,
-            unread,
-            &Running::new(&unread.snapshot).compilation,
-        )?;
-        output::note("no plan: some documents cannot be read; correct the errors above");
-        return Ok(Verdict::Problems);
+        return no_plan(args.output, unread);
     }
     // As a cluster would: who has an address, a number or a last good state keeps it.
     let old = Running::new(&before.snapshot);
@@ -72,7 +70,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         problems::show(Format::Table, &after, &new.compilation)?;
         output::text(&story(&plan));
     } else {
-        output::documents(args.output, &[&plan])?;
+        let answer = Answer {
+            plan: Some(&plan),
+            problems: problems::values(&after, &new.compilation.problems),
+        };
+        output::documents(args.output, &[answer])?;
     }
     if let Some(line) = after.passed_over() {
         output::note(&line);
@@ -82,6 +84,30 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     } else {
         Verdict::Fine
     })
+}
+
+/// A plan for programs: what changes, and what is wrong.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    plan: Option<&'a Plan>,
+    problems: Vec<Value>,
+}
+
+/// The end of a plan that cannot be made. What is wrong with other objects is not said: it may follow from what is not known.
+fn no_plan(format: Format, unread: &World) -> anyhow::Result<Verdict> {
+    let said = &unread.snapshot.unreadable;
+    if format == Format::Table {
+        problems::lines(unread, said);
+    } else {
+        let answer = Answer {
+            plan: None,
+            problems: problems::values(unread, said),
+        };
+        output::documents(format, &[answer])?;
+    }
+    output::note("no plan: some documents cannot be read; correct these errors");
+    Ok(Verdict::Problems)
 }
 
 fn story(plan: &Plan) -> String {
@@ -115,6 +141,7 @@ fn story(plan: &Plan) -> String {
     if !radius.namespaces.is_empty() {
         text.push(format!("in       {}\n", listed(namespaces, NAMES)));
     }
+    text.extend(disruptions(plan));
     text.extend(platform(&plan.platform));
     text.extend(approvals(&plan.needs_approval));
     if plan.waves.is_empty() {
@@ -132,6 +159,29 @@ fn story(plan: &Plan) -> String {
     let notes = plan.notes.iter();
     text.extend(notes.map(|note| styled(Style::Red, &format!("         {note}\n"))));
     text.concat()
+}
+
+/// What is disturbed of what already runs, the gravest first; or that nothing is.
+fn disruptions(plan: &Plan) -> Vec<String> {
+    let all = plan.disruptions.iter().rev();
+    let grave = all.filter(|(class, _)| match class {
+        Disruption::SessionReset | Disruption::Rebuild => true,
+        Disruption::None | Disruption::Additive => false,
+    });
+    let line = |(class, disturbed): (&Disruption, &Disturbed)| {
+        let nodes = listed(disturbed.nodes.iter().cloned(), NAMES);
+        let what = listed(disturbed.what.iter().cloned(), NAMES);
+        styled(
+            Style::Red,
+            &format!("disrupts {class} on {nodes}: {what}\n"),
+        )
+    };
+    let lines: Vec<String> = grave.map(line).collect();
+    if lines.is_empty() {
+        let class = plan.disruptions.keys().max().copied().unwrap_or_default();
+        return vec![format!("disrupts nothing that runs ({class})\n")];
+    }
+    lines
 }
 
 /// What changes of the objects of other programs.
@@ -216,98 +266,18 @@ fn group(group: &Group) -> String {
 
 /// What changes on each node of a group, each change with its words; what each node has for itself is told once.
 fn lines(group: &Group) -> Vec<(&Change, String)> {
-    let words = |change: &Change| format!("{}{}", change.text, difference(change));
-    let shared = group.changes.iter().map(|change| (change, words(change)));
+    let shared = group.changes.iter();
+    let shared = shared.map(|change| (change, of_one(change)));
     let own = group.own.values().next().into_iter().flatten();
     let own = own.enumerate().map(|(place, change)| {
-        let text = words(change);
-        let mut nodes = group.own.values().map(|changes| changes.get(place));
-        if nodes.all(|other| other.map(words).as_ref() == Some(&text)) {
-            return (change, text);
-        }
-        (change, format!("{}, each node its own", change.text))
+        let nodes = group.own.iter();
+        let nodes = nodes.filter_map(|(node, changes)| Some((node.as_str(), changes.get(place)?)));
+        let nodes: Vec<(&str, &Change)> = nodes.collect();
+        (change, of_each_node(change, &nodes))
     });
     let mut lines: Vec<_> = shared.chain(own).collect();
     lines.sort_by(|(one, _), (other, _)| one.element.cmp(&other.element));
     lines
-}
-
-/// What of an element is different, part by part.
-fn difference(change: &Change) -> String {
-    let (Some(was), Some(becomes)) = (&change.was, &change.becomes) else {
-        return String::new();
-    };
-    let mut parts = Vec::new();
-    differences("", was, becomes, &mut parts);
-    if parts.is_empty() {
-        return String::new();
-    }
-    format!(": {}", listed(parts.into_iter(), PARTS))
-}
-
-fn differences(path: &str, was: &Value, becomes: &Value, parts: &mut Vec<String>) {
-    if was == becomes {
-        return;
-    }
-    if let (Value::Object(one), Value::Object(other)) = (was, becomes) {
-        let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
-        for name in names {
-            let path = format!("{path} {name}");
-            let of = |fields: &serde_json::Map<String, Value>| {
-                fields.get(name).cloned().unwrap_or_default()
-            };
-            differences(&path, &of(one), &of(other), parts);
-        }
-        return;
-    }
-    let path = path.trim_start();
-    let text = match (was, becomes) {
-        (Value::Array(one), Value::Array(other)) => {
-            format!("{path} {}", of_lists(one, other))
-        }
-        _ => format!("{path} {} → {}", short(was), short(becomes)),
-    };
-    parts.push(text.trim_start().to_owned());
-}
-
-/// What one list has and the other has not.
-fn of_lists(was: &[Value], becomes: &[Value]) -> String {
-    let missing = |list: &[Value], from: &[Value]| {
-        let missing = list.iter().filter(|item| !from.contains(item));
-        missing.map(short).collect::<Vec<String>>()
-    };
-    let gone = missing(was, becomes).into_iter();
-    let new = missing(becomes, was).into_iter();
-    let gone = gone.map(|item| format!("-{item}"));
-    let changes: Vec<String> = gone.chain(new.map(|item| format!("+{item}"))).collect();
-    if changes.is_empty() {
-        return "in another order".to_owned();
-    }
-    listed(changes.into_iter(), PARTS)
-}
-
-/// A value in a few words.
-fn short(value: &Value) -> String {
-    let text = match value {
-        Value::Null => return "none".to_owned(),
-        Value::String(text) => return text.clone(),
-        Value::Bool(_) | Value::Number(_) => return value.to_string(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(short).collect();
-            items.join(", ")
-        }
-        Value::Object(fields) => {
-            let fields = fields.iter();
-            let fields: Vec<String> = fields
-                .map(|(name, value)| format!("{name} {}", short(value)))
-                .collect();
-            fields.join(", ")
-        }
-    };
-    match text.char_indices().nth(VALUE) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
 }
 
 fn behind(behind: &[Cause]) -> String {

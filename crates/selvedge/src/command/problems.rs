@@ -17,9 +17,15 @@ pub(super) fn show(
 ) -> anyhow::Result<bool> {
     let has_errors = compilation.has_errors() || !world.unknown.is_empty();
     if format != Format::Table {
-        output::documents(format, &values(world, compilation))?;
-        return Ok(has_errors);
+        output::documents(format, &values(world, &compilation.problems))?;
+    } else {
+        lines(world, &compilation.problems);
     }
+    Ok(has_errors)
+}
+
+/// Prints documents that are no objects, and problems.
+pub(super) fn lines(world: &World, problems: &[Problem]) {
     for (origin, message) in &world.unknown {
         output::note(&format!(
             "{}: {origin}: {message}",
@@ -32,21 +38,20 @@ pub(super) fn show(
             styled(Style::Yellow, "warning")
         ));
     }
-    for problem in compilation.problems.iter() {
+    for problem in problems {
         output::note(&line(world, problem));
     }
-    Ok(has_errors)
 }
 
 /// Problems as values, with the files they come from.
-pub(super) fn values(world: &World, compilation: &Compilation) -> Vec<Value> {
+pub(super) fn values(world: &World, problems: &[Problem]) -> Vec<Value> {
     let unknown = world.unknown.iter().map(|(origin, message)| {
         json!({"file": origin.to_string(), "severity": "error", "reason": "Unknown", "message": message})
     });
     let misplaced = world.misplaced.iter().map(|(origin, message)| {
         json!({"file": origin.to_string(), "severity": "warning", "reason": "Misplaced", "message": message})
     });
-    let known = compilation.problems.iter().map(|problem| {
+    let known = problems.iter().map(|problem| {
         let mut value = serde_json::to_value(problem).unwrap_or_default();
         if let (Some(fields), Some(origin)) =
             (value.as_object_mut(), world.origins.get(&problem.subject))

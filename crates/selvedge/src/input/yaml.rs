@@ -42,11 +42,42 @@ pub(super) fn documents(text: &str) -> Result<Vec<Value>, String> {
 
 fn documents_within(text: &str, limits: Limits) -> Result<Vec<Value>, String> {
     let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, limits.options())
-        .map_err(|error| limits.exceeded(&error).unwrap_or_else(|| error.to_string()))?;
+        .map_err(|error| {
+            let own = limits.exceeded(&error).or_else(|| doubled(&error));
+            own.unwrap_or_else(|| error.to_string())
+        })?;
     Ok(documents
         .into_iter()
         .filter(|document| !document.is_null())
         .collect())
+}
+
+/// The error without what the reader puts around it.
+fn innermost(error: &Error) -> &Error {
+    let mut inner = error;
+    while let Error::AliasError { error, .. } | Error::WithSnippet { error, .. } = inner {
+        inner = error;
+    }
+    inner
+}
+
+/// `line N: `, where the line is known.
+fn place(error: &Error) -> String {
+    let line = error.location().map(|location| location.line());
+    line.map(|line| format!("line {line}: "))
+        .unwrap_or_default()
+}
+
+/// A field that is there twice, if that is why a text was refused.
+fn doubled(error: &Error) -> Option<String> {
+    let Error::DuplicateMappingKey { key, .. } = innermost(error) else {
+        return None;
+    };
+    let key = key.as_deref().unwrap_or("a field");
+    let place = place(error);
+    Some(format!(
+        "{place}{key} is there twice in one map; keep one of them"
+    ))
 }
 
 impl Limits {
@@ -76,11 +107,7 @@ impl Limits {
 
     /// Which limit a text exceeds and what to do, if that is why it was refused.
     fn exceeded(self, error: &Error) -> Option<String> {
-        let mut inner = error;
-        while let Error::AliasError { error, .. } | Error::WithSnippet { error, .. } = inner {
-            inner = error;
-        }
-        let (limit, what) = match inner {
+        let (limit, what) = match innermost(error) {
             Error::Budget { breach, .. } => match breach {
                 BudgetBreach::Documents { .. } => (self.documents, "documents"),
                 BudgetBreach::Nodes { .. } => (self.values, "values"),
@@ -103,10 +130,7 @@ impl Limits {
             "levels of nested maps and lists" => "no object of Kubernetes is that deep",
             _ => "split it into several files",
         };
-        let line = error.location().map(|location| location.line());
-        let place = line
-            .map(|line| format!("line {line}: "))
-            .unwrap_or_default();
+        let place = place(error);
         Some(format!(
             "{place}exceeds the limit of {limit} {what} in one file; {remedy}"
         ))

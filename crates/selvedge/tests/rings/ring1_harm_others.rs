@@ -185,7 +185,7 @@ fn a_label_without_a_value_and_one_that_cannot_be_are_refused() -> anyhow::Resul
             (
                 "nodeSelector: {matchLabels: {rack: r1}}",
                 "nodeSelector: {matchLabels: {rack: null}}",
-                "Layer2Attachment red spec.nodeSelector.matchLabels.rack: invalid type: null",
+                "Layer2Attachment red spec.nodeSelector.matchLabels.rack: must be text, not empty",
             ),
             (
                 "nodeSelector: {matchLabels: {rack: r1}}",
@@ -306,7 +306,12 @@ fn a_card_that_a_node_does_not_report_and_what_is_passed_over_are_said() -> anyh
         "kind: node\nmetadata: {name: n2,",
     )?;
     let text = plan(RUNNING, &new)?;
-    let said = "passed over 1 of other kinds: 1 v1/node";
+    let said = "Node n2 apiVersion: node of \"v1\" is not read, and the object stays as it was";
+    assert!(text.contains(said), "{text}");
+    assert!(text.ends_with("nothing changes on any node\n"), "{text}");
+    let new = format!("{RUNNING}---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}\n");
+    let text = plan(RUNNING, &new)?;
+    let said = "passed over 1 of other kinds: 1 v1/ConfigMap";
     assert!(text.contains(said), "{text}");
     Ok(())
 }

@@ -41,6 +41,7 @@ fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
 
 6 to add, 1 to change, 0 to remove
 touches  1 of 3 nodes; 2 intents: Layer2Attachment sensors, Layer2Attachment shop
+disrupts data-plane rebuild on worker-3: VLAN 300
 rollout  1 wave: worker-3
 "
     );

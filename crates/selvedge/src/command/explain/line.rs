@@ -1,5 +1,7 @@
 //! A line of frr.conf, and the elements of the node that it was written for.
 
+use std::collections::BTreeSet;
+
 use api::tcaas::NodeNetworkConfigSpec;
 use compiler::Compilation;
 use explain::{
@@ -29,12 +31,17 @@ pub(super) fn asked(
     };
     let conf = frr::print(&conf, FrrVersion::NEWEST, &spec.revision);
     let filters = Filter::all(&spec);
-    let Some(line) = Line::find(&conf, &question, &filters) else {
+    let lines = Line::find(&conf, &question, &filters);
+    if lines.is_empty() {
         return Ok(None);
-    };
+    }
     let elements = elements(&spec);
     let trace = Trace::new(&world.snapshot, compilation);
-    let found = line.elements(&elements).into_iter();
+    let found: BTreeSet<Element> = lines
+        .iter()
+        .flat_map(|line| line.elements(&elements))
+        .collect();
+    let found = found.into_iter();
     let found = found.map(|one| (one.clone(), trace.claims(&args.node, &one)));
     Ok(Some(Asked {
         thing: Query::Name(question.clone()),
@@ -50,31 +57,39 @@ struct Line<'a> {
     block: Vec<&'a str>,
     /// The filter that the line is part of, or leads to.
     filter: Option<&'a Filter>,
+    /// The prefixes of the lists that the line's block of a route map matches, each with its bounds.
+    matched: BTreeSet<String>,
 }
 
 impl<'a> Line<'a> {
-    fn find(conf: &'a str, wanted: &str, filters: &'a [Filter]) -> Option<Self> {
+    /// Every place where the line stands: one text can be in several blocks.
+    fn find(conf: &'a str, wanted: &str, filters: &'a [Filter]) -> Vec<Self> {
         let wanted: Vec<&str> = wanted.split_whitespace().collect();
-        let mut block = Vec::new();
-        for line in conf.lines() {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            if !line.starts_with([' ', '!']) && !line.starts_with("exit") {
-                block.clone_from(&words);
-            }
-            if words == wanted {
+        let mut found: Vec<Self> = Vec::new();
+        for block in blocks(conf) {
+            let Some(head) = block.first() else { continue };
+            let lists = block
+                .iter()
+                .filter_map(|words| match words.as_slice() {
+                    ["match", _, "address", "prefix-list", list] => Some(*list),
+                    _ => None,
+                })
+                .collect::<BTreeSet<_>>();
+            for words in block.iter().filter(|words| **words == wanted) {
                 let of = |word: &&str| {
                     let mut filters = filters.iter();
                     filters.find(|filter| names::is_part_of(word, &filter.map))
                 };
-                let filter = words.iter().chain(&block).find_map(of);
-                return Some(Self {
-                    words,
-                    block,
+                let filter = words.iter().chain(head).find_map(of);
+                found.push(Self {
+                    words: words.clone(),
+                    block: head.clone(),
                     filter,
+                    matched: prefixes(conf, &lists),
                 });
             }
         }
-        None
+        found
     }
 
     /// The elements that the line is there for: by what it names, and the VRF that it is about.
@@ -92,7 +107,10 @@ impl<'a> Line<'a> {
             if !exact.is_empty() {
                 return exact;
             }
-            let whole = of_filter(&all.keys().cloned().collect::<Vec<_>>());
+            let mut whole = of_filter(&all.keys().cloned().collect::<Vec<_>>());
+            if !self.matched.is_empty() {
+                whole.retain(|one| self.is_matched(one));
+            }
             if !whole.is_empty() {
                 return whole;
             }
@@ -116,6 +134,16 @@ impl<'a> Line<'a> {
         both
     }
 
+    /// Whether the block of a route map that the line stands in is for the routes of an element.
+    fn is_matched(&self, element: &Element) -> bool {
+        match element {
+            Element::Export { prefix, .. } | Element::Import { prefix, .. } => {
+                self.matched.contains(prefix)
+            }
+            _ => false,
+        }
+    }
+
     /// What a word of the line speaks of.
     fn thing(word: &str, words: &[&str]) -> Option<Query> {
         let after = |before: &str| words.windows(2).any(|pair| pair == [before, word]);
@@ -137,6 +165,34 @@ impl<'a> Line<'a> {
             .or_else(|| of(&self.block))
             .or_else(|| of(&self.words))
     }
+}
+
+/// The blocks of a config, each a list of lines in words: one that is indented belongs to the one before.
+fn blocks(conf: &str) -> Vec<Vec<Vec<&str>>> {
+    let mut blocks: Vec<Vec<Vec<&str>>> = Vec::new();
+    for line in conf.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_part = line.starts_with([' ', '!']) || line.starts_with("exit");
+        match blocks.last_mut().filter(|_| is_part) {
+            Some(block) => block.push(words),
+            None => blocks.push(vec![words]),
+        }
+    }
+    blocks
+}
+
+/// The prefixes of these lists, as elements write them.
+fn prefixes(conf: &str, lists: &BTreeSet<&str>) -> BTreeSet<String> {
+    let mut prefixes = BTreeSet::new();
+    for line in conf.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [_, "prefix-list", list, "seq", _, "permit", range @ ..] = words.as_slice()
+            && lists.contains(list)
+        {
+            prefixes.insert(range.join(" "));
+        }
+    }
+    prefixes
 }
 
 /// A filter of a node, under the name that its route map has in FRR.
