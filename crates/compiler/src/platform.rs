@@ -100,12 +100,20 @@ impl PlatformObject {
 /// A kind of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlatformKind {
-    /// Group and version.
+    /// Group and newest version.
     pub api_version: &'static str,
     /// Kind.
     pub kind: &'static str,
     /// The name of its objects in the API.
     pub plural: &'static str,
+}
+
+impl PlatformKind {
+    /// Group and versions in which its objects can be written, the newest first. A cluster may serve an older one alone.
+    pub fn api_versions(self) -> impl Iterator<Item = &'static str> {
+        let older = ipam::older_api_versions(self.api_version).iter().copied();
+        std::iter::once(self.api_version).chain(older)
+    }
 }
 
 /// All kinds of other programs that objects are written of.

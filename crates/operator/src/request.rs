@@ -91,6 +91,19 @@ impl Failure {
     pub(crate) fn ends_pass(&self) -> bool {
         matches!(self, Self::NotLeading | Self::Ending)
     }
+
+    /// How long the API server asks to wait.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            Self::NotLeading
+            | Self::Ending
+            | Self::Conflict(_)
+            | Self::NotFound
+            | Self::UnknownFields(_)
+            | Self::NoAnswer(_) => None,
+        }
+    }
 }
 
 /// Sends requests.
@@ -157,7 +170,7 @@ impl Sender {
         write: &platform::Write,
     ) -> Result<Option<DynamicObject>, Failure> {
         let (_, _, namespace, name) = &write.identity;
-        let resource = platform::watch::resource(write.kind);
+        let resource = platform::watch::resource(write.kind, write.served);
         let request = Request::new(DynamicObject::url_path(&resource, namespace.as_deref()));
         let is_deletion = matches!(write.operation, platform::Operation::Delete(_));
         let request = match &write.operation {
@@ -168,9 +181,12 @@ impl Sender {
                 };
                 request.create(&params, manifest.to_string().into_bytes())
             }
-            platform::Operation::Apply(manifest) => {
-                let params = PatchParams::apply(FIELD_MANAGER).force();
-                request.patch(name, &params, &Patch::Apply(manifest))
+            platform::Operation::Merge(change) => {
+                let params = PatchParams {
+                    field_manager: Some(FIELD_MANAGER.to_owned()),
+                    ..PatchParams::default()
+                };
+                request.patch(name, &params, &Patch::Merge(change))
             }
             platform::Operation::Delete(preconditions) => {
                 let params = DeleteParams {

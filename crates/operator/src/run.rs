@@ -209,9 +209,11 @@ impl Operator {
 impl Operator {
     /// Writes what intents need of other programs, and says what is not there yet.
     async fn write_platform(&mut self) {
-        let platform = &mut self.cluster.platform;
+        let Cluster {
+            platform, frozen, ..
+        } = &mut self.cluster;
         let (_, compilation) = self.compiler.compile();
-        let mut step = platform.step(compilation, Instant::now());
+        let mut step = platform.step(compilation, frozen, Instant::now());
         let has_written = !step.writes.is_empty();
         let sender = &self.sender;
         let sent = step.writes.into_iter().map(|write| async move {
@@ -223,7 +225,7 @@ impl Operator {
             platform.answered(&write, answer, Instant::now());
         }
         if has_written {
-            step = platform.step(compilation, Instant::now());
+            step = platform.step(compilation, frozen, Instant::now());
         }
         self.compiler.set_absent(step.absent);
     }
