@@ -21,10 +21,10 @@ use compiler::{
     },
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
-use kube::api::{DynamicObject, Preconditions};
+use kube::api::{DynamicObject, ObjectMeta, Preconditions};
 use serde_json::{Value, json};
 
-use self::difference::difference;
+use self::difference::differs;
 use crate::{backoff::Backoffs, request::Failure};
 
 /// The label of our objects.
@@ -90,8 +90,8 @@ pub(crate) struct Write {
 pub(crate) enum Operation {
     /// It is made; if one of this name is there, that is another's.
     Create(Value),
-    /// This is merged into it, if it is still this one.
-    Merge(Value),
+    /// It is made what it must be, if it is still this one.
+    Apply(Value),
     /// It is deleted, if it is still this one.
     Delete(Preconditions),
 }
@@ -240,8 +240,16 @@ impl Platform {
             Some(stored) if stored.metadata.deletion_timestamp.is_some() => {
                 return Err(Why::Terminating);
             }
-            Some(stored) => difference(stored, &content).map(Operation::Merge),
-            None => Some(Operation::Create(content.clone())),
+            Some(stored) if !differs(stored, &content) => None,
+            Some(stored) => Some(Operation::Apply(based_on(&stored.metadata, &content))),
+            // Version 0 is that of an object that does not exist.
+            None => {
+                let nothing = ObjectMeta {
+                    resource_version: Some("0".to_owned()),
+                    ..ObjectMeta::default()
+                };
+                Some(Operation::Create(based_on(&nothing, &content)))
+            }
         };
         let Some(operation) = change else {
             let settled = (Arc::clone(object), version);
@@ -410,6 +418,19 @@ fn manifest(object: &PlatformObject, served: &str) -> Value {
     }
     if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("labels".to_owned(), json!({MANAGED_BY: OURS}));
+    }
+    manifest
+}
+
+/// The same manifest, which the API server takes only if the object is still the one that this metadata is of.
+fn based_on(stored: &ObjectMeta, manifest: &Value) -> Value {
+    let mut manifest = manifest.clone();
+    if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
+        let version = json!(stored.resource_version);
+        metadata.insert("resourceVersion".to_owned(), version);
+        if let Some(uid) = &stored.uid {
+            metadata.insert("uid".to_owned(), json!(uid));
+        }
     }
     manifest
 }

@@ -11,7 +11,7 @@ use std::{
 use compiler::{Kind, snapshot::Key};
 use kube::{
     Client, Resource as _,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
     client::Body,
     core::{Request, Status},
 };
@@ -174,19 +174,9 @@ impl Sender {
         let request = Request::new(DynamicObject::url_path(&resource, namespace.as_deref()));
         let is_deletion = matches!(write.operation, platform::Operation::Delete(_));
         let request = match &write.operation {
-            platform::Operation::Create(manifest) => {
-                let params = PostParams {
-                    field_manager: Some(FIELD_MANAGER.to_owned()),
-                    ..PostParams::default()
-                };
-                request.create(&params, manifest.to_string().into_bytes())
-            }
-            platform::Operation::Merge(change) => {
-                let params = PatchParams {
-                    field_manager: Some(FIELD_MANAGER.to_owned()),
-                    ..PatchParams::default()
-                };
-                request.patch(name, &params, &Patch::Merge(change))
+            platform::Operation::Create(manifest) | platform::Operation::Apply(manifest) => {
+                let params = PatchParams::apply(FIELD_MANAGER).force();
+                request.patch(name, &params, &Patch::Apply(manifest))
             }
             platform::Operation::Delete(preconditions) => {
                 let params = DeleteParams {

@@ -5,62 +5,36 @@ use serde_json::{Value, json};
 
 use crate::FIELD_MANAGER;
 
-/// What is merged into an object so that it has all that is wanted, and nothing else that this operator has written before. Nothing, if it is
-/// so already. The object must still be the one that is stored.
+/// Whether an object lacks something that is wanted, or has something that this operator has applied before and that is wanted no longer.
 ///
-/// Fields of other writers are left alone.
-pub(super) fn difference(stored: &DynamicObject, wanted: &Value) -> Option<Value> {
+/// Fields of other writers, and those that the API server sets by default, are left alone.
+pub(super) fn differs(stored: &DynamicObject, wanted: &Value) -> bool {
     let as_stored = json!(stored);
     // Version and kind are those of the request.
-    let parts = |value: &Value| {
-        let mut parts = value.as_object().cloned().unwrap_or_default();
-        parts.retain(|name, _| name != "apiVersion" && name != "kind");
-        Value::Object(parts)
-    };
-    let mut patch = parts(wanted);
-    let mut is_same = contains(&as_stored, &patch);
+    let mut parts = wanted.as_object().cloned().unwrap_or_default();
+    parts.retain(|name, _| name != "apiVersion" && name != "kind");
+    let wanted = Value::Object(parts);
     let managers = stored.metadata.managed_fields.iter().flatten();
-    let ours = managers.filter(|one| one.manager.as_deref() == Some(FIELD_MANAGER));
-    for owned in ours.filter_map(|one| one.fields_v1.as_ref()) {
-        is_same &= !remove_unwanted(&owned.0, &as_stored, &mut patch);
-    }
-    if is_same {
-        return None;
-    }
-    let metadata = patch
-        .as_object_mut()?
-        .entry("metadata")
-        .or_insert_with(|| json!({}));
-    let metadata = metadata.as_object_mut()?;
-    let version = json!(stored.metadata.resource_version);
-    metadata.insert("resourceVersion".to_owned(), version);
-    metadata.insert("uid".to_owned(), json!(stored.metadata.uid));
-    Some(patch)
+    let mut ours = managers.filter(|one| {
+        let is_applied = one.operation.as_deref() == Some("Apply");
+        is_applied && one.manager.as_deref() == Some(FIELD_MANAGER)
+    });
+    let has_more = ours.any(|one| {
+        let fields = one.fields_v1.as_ref();
+        fields.is_some_and(|fields| has_more(&fields.0, &wanted))
+    });
+    has_more || !contains(&as_stored, &wanted)
 }
 
-/// Sets fields to null that are owned and stored, but not wanted; whether there are any. An item of a list is no field: a list is replaced as
-/// a whole.
-fn remove_unwanted(owned: &Value, stored: &Value, patch: &mut Value) -> bool {
-    let (Some(owned), Some(patch)) = (owned.as_object(), patch.as_object_mut()) else {
-        return false;
-    };
-    let mut has_removed = false;
-    for (field, owned) in owned {
-        let Some(name) = field.strip_prefix("f:") else {
-            continue;
-        };
-        let Some(stored) = stored.get(name).filter(|stored| !stored.is_null()) else {
-            continue;
-        };
-        match patch.get_mut(name) {
-            Some(wanted) => has_removed |= remove_unwanted(owned, stored, wanted),
-            None => {
-                patch.insert(name.to_owned(), Value::Null);
-                has_removed = true;
-            }
-        }
-    }
-    has_removed
+/// Whether a field is applied that is not wanted. An item of a list is no field: lists are compared as a whole.
+fn has_more(applied: &Value, wanted: &Value) -> bool {
+    let mut applied = applied.as_object().into_iter().flatten();
+    applied.any(|(field, below)| match field.strip_prefix("f:") {
+        Some(name) => wanted
+            .get(name)
+            .is_none_or(|wanted| has_more(below, wanted)),
+        None => false,
+    })
 }
 
 /// Whether a value has everything that another has. A field that is not wanted may have any value.
@@ -94,15 +68,13 @@ fn is_zero(value: &Value) -> bool {
 mod tests {
     use super::*;
 
-    /// An object whose stored spec is this, of which the operator has written these fields.
-    fn stored(spec: &Value, owned: &Value, manager: &str) -> DynamicObject {
+    /// An object whose stored spec is this, of which one of these managers has written these fields.
+    fn stored(spec: &Value, fields: &Value, manager: &str, operation: &str) -> DynamicObject {
         let managed = json!([{
-            "manager": manager, "operation": "Update", "fieldsType": "FieldsV1",
-            "fieldsV1": {"f:spec": owned},
+            "manager": manager, "operation": operation, "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:spec": fields},
         }]);
-        let metadata = json!({
-            "name": "a", "uid": "u", "resourceVersion": "7", "managedFields": managed,
-        });
+        let metadata = json!({"name": "a", "managedFields": managed});
         let object = json!({"metadata": metadata, "spec": spec});
         serde_json::from_value(object).expect("an object")
     }
@@ -112,26 +84,28 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_wanted_no_longer_is_removed_if_this_operator_wrote_it() {
+    fn a_field_that_is_wanted_no_longer_is_a_difference_if_this_operator_applied_it() {
         let spec = json!({"pools": ["a"], "selectors": [{"x": "y"}], "theirs": 7});
-        let owned = json!({"f:pools": {}, "f:selectors": {}});
+        let fields = json!({"f:pools": {}, "f:selectors": {}});
         let wanted = wanted(&json!({"pools": ["a"]}));
-        let object = stored(&spec, &owned, FIELD_MANAGER);
-        let patch = difference(&object, &wanted).expect("a difference");
-        let metadata = json!({"name": "a", "resourceVersion": "7", "uid": "u"});
-        let spec_patch = json!({"pools": ["a"], "selectors": null});
-        assert_eq!(patch, json!({"metadata": metadata, "spec": spec_patch}));
-        let object = stored(&spec, &owned, "another");
-        assert_eq!(difference(&object, &wanted), None, "another wrote it");
+        let differs = |manager, operation| {
+            let object = stored(&spec, &fields, manager, operation);
+            differs(&object, &wanted)
+        };
+        assert!(differs(FIELD_MANAGER, "Apply"));
+        assert!(!differs("another", "Apply"));
+        assert!(!differs(FIELD_MANAGER, "Update"));
     }
 
     #[test]
     fn a_zero_value_that_the_api_server_leaves_out_is_no_difference() {
         let wanted = wanted(&json!({"cidr": "c", "natOutgoing": false, "blockSize": 0}));
-        let object = stored(&json!({"cidr": "c"}), &json!({}), FIELD_MANAGER);
-        assert_eq!(difference(&object, &wanted), None);
-        let edited = json!({"cidr": "c", "natOutgoing": true});
-        let object = stored(&edited, &json!({}), FIELD_MANAGER);
-        assert!(difference(&object, &wanted).is_some());
+        let differs = |spec: Value| {
+            let object = stored(&spec, &json!({}), FIELD_MANAGER, "Apply");
+            differs(&object, &wanted)
+        };
+        assert!(!differs(json!({"cidr": "c"})));
+        assert!(differs(json!({"cidr": "c", "natOutgoing": true})));
+        assert!(differs(json!({"natOutgoing": false})));
     }
 }

@@ -48,7 +48,7 @@ fn step(platform: &mut Platform, compiler: &mut Compiler, now: Instant) -> Step 
 fn carry_out(platform: &mut Platform, step: &Step, version: u32) {
     for write in &step.writes {
         let stored = match &write.operation {
-            Operation::Create(_) | Operation::Merge(_) => {
+            Operation::Create(_) | Operation::Apply(_) => {
                 let mut stored = write.content.clone();
                 stored["metadata"]["resourceVersion"] = json!(version.to_string());
                 stored["metadata"]["uid"] = json!("u");
@@ -65,7 +65,7 @@ fn done(step: &Step) -> Vec<String> {
     let done = |write: &Write| {
         let verb = match write.operation {
             Operation::Create(_) => "create",
-            Operation::Merge(_) => "merge",
+            Operation::Apply(_) => "apply",
             Operation::Delete(_) => "delete",
         };
         format!("{verb} {} {}", write.kind.kind, write.identity.3)
@@ -111,7 +111,7 @@ fn what_an_intent_needs_is_made_kept_as_it_must_be_and_removed_with_it() {
     edited["spec"]["addresses"] = json!(["192.0.2.1/32"]);
     platform.apply(pool.kind, Change::Applied(as_object(&edited)));
     let undo = step(&mut platform, &mut compiler, now);
-    assert_eq!(done(&undo), ["merge IPAddressPool web"]);
+    assert_eq!(done(&undo), ["apply IPAddressPool web"]);
     carry_out(&mut platform, &undo, 4);
 
     compiler.remove(&ObjectRef::named(Kind::Inbound, INBOUND));
