@@ -5,7 +5,7 @@ pub(crate) mod calico;
 pub(crate) mod coil;
 pub mod ipam;
 pub(crate) mod metallb;
-mod sriov;
+pub(crate) mod sriov;
 pub mod state;
 
 use std::sync::Arc;
@@ -150,8 +150,8 @@ impl Query for PlatformOf {
             objects.extend(of_service(view, settings, subject, service));
         }
         let attachment = merged.attachment.as_ref();
-        if let Some(vlan) = attachment.and_then(|attachment| attachment.sriov_vlan) {
-            objects.push(sriov::attachment(&settings.sriov, subject, vlan));
+        if let Some(devices) = attachment.and_then(|attachment| attachment.sriov.as_ref()) {
+            objects.push(sriov::attachment(&settings.sriov, subject, devices));
         }
         Arc::new(objects.into_iter().map(Arc::new).collect())
     }

@@ -684,6 +684,20 @@ pub enum Kind {
         /// The name.
         name: String,
     },
+    /// Virtual functions of different devices are one resource.
+    #[error(
+        "SR-IOV devices of {device} and of {other_device} ({other}) are one resource {resource:?}: a pod may get a device of the other"
+    )]
+    DevicesAreOneResource {
+        /// The device of this attachment.
+        device: String,
+        /// The resource of both.
+        resource: String,
+        /// The device of the other one.
+        other_device: String,
+        /// The other attachment.
+        other: ObjectRef,
+    },
     /// The field is accepted, but nothing is made of it yet.
     #[error("{what} is accepted but not compiled by this version")]
     NotCompiledYet {

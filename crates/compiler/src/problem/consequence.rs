@@ -125,6 +125,7 @@ impl Kind {
             | Self::TunnelToItself { .. }
             | Self::RouteTargetShared { .. }
             | Self::PartOfASegment { .. }
+            | Self::DevicesAreOneResource { .. }
             | Self::NotCompiledYet { .. }
             | Self::NoEffect { .. } => false,
         }

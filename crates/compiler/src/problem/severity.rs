@@ -30,6 +30,7 @@ impl Kind {
             | Self::DestinationLeftOut { .. }
             | Self::DestinationKept { .. }
             | Self::RouteTargetShared { .. }
+            | Self::DevicesAreOneResource { .. }
             | Self::PartOfASegment { .. } => Severity::Warning,
             Self::Unreadable { .. }
             | Self::UnknownField { .. }
