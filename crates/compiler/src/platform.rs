@@ -3,6 +3,7 @@
 
 pub(crate) mod calico;
 pub(crate) mod coil;
+pub mod in_cluster;
 pub mod ipam;
 pub(crate) mod metallb;
 pub(crate) mod sriov;

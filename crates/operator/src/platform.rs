@@ -3,6 +3,7 @@
 //! Ours carry a label. One without it is never changed: another has made it.
 
 mod difference;
+pub(crate) mod store;
 #[cfg(test)]
 mod tests;
 pub(crate) mod watch;
@@ -20,58 +21,22 @@ use compiler::{
         state::{Absent, Why},
     },
 };
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::api::{DynamicObject, ObjectMeta, Preconditions};
 use serde_json::{Value, json};
 
-use self::difference::differs;
+pub(crate) use self::store::Change;
+use self::{
+    difference::differs,
+    store::{Known, Store},
+};
 use crate::{backoff::Backoffs, request::Failure};
 
 /// The label of our objects.
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-const OURS: &str = "selvedge";
+pub(crate) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+pub(crate) const OURS: &str = "selvedge";
 
 /// The annotation that names the intent an object was made from.
 const GENERATED_FROM: &str = "selvedge.dev/generated-from";
-
-/// What a watch reports about its kind.
-#[derive(Debug)]
-pub(crate) enum Change {
-    /// A list begins, in this group and version.
-    ListStarted(&'static str),
-    /// An object of the list, or one that was created or changed.
-    Applied(Box<DynamicObject>),
-    /// All objects of the list have been reported.
-    ListCompleted,
-    /// An object was deleted.
-    Deleted(Box<DynamicObject>),
-    /// The watch failed, with the reason. A list follows once it works again.
-    Failed(String),
-    /// The API server does not serve the kind.
-    NotServed,
-}
-
-/// Namespace and name.
-type Name = (Option<String>, String);
-
-/// What is known about one kind.
-#[derive(Debug)]
-enum Known {
-    NotServed,
-    /// It could not be listed yet, for this reason.
-    NotListed(String),
-    Listed(Listed),
-}
-
-/// Our objects of one kind.
-#[derive(Debug)]
-struct Listed {
-    /// Group and version in which they are read and written.
-    served: &'static str,
-    objects: BTreeMap<Name, Box<DynamicObject>>,
-    /// Why they may not be what they were: the watch does not work at the moment.
-    failing: Option<String>,
-}
 
 /// One object that is written or deleted.
 #[derive(Clone, Debug)]
@@ -81,7 +46,7 @@ pub(crate) struct Write {
     /// Group and version of the request.
     pub(crate) served: &'static str,
     /// What the object must be; null if it must not be there.
-    content: Value,
+    pub(crate) content: Value,
     pub(crate) operation: Operation,
 }
 
@@ -92,6 +57,10 @@ pub(crate) enum Operation {
     Create(Value),
     /// It is made what it must be, if it is still this one.
     Apply(Value),
+    /// This is merged into it, if it is still this one.
+    Merge(Value),
+    /// This is merged into its status, if it is still this one.
+    MergeStatus(Value),
     /// It is deleted, if it is still this one.
     Delete(Preconditions),
 }
@@ -99,10 +68,7 @@ pub(crate) enum Operation {
 /// The objects of other programs that are ours.
 #[derive(Debug, Default)]
 pub(crate) struct Platform {
-    /// The kinds that something has been heard of.
-    kinds: BTreeMap<PlatformKind, Known>,
-    /// Objects of a list that has begun.
-    listing: BTreeMap<PlatformKind, Listed>,
+    store: Store,
     backoffs: Backoffs<Identity, Why>,
     /// What was found to be there as it must be: the wanted object, and the version that is stored.
     settled: BTreeMap<Identity, (Arc<PlatformObject>, Option<String>)>,
@@ -120,53 +86,7 @@ pub(crate) struct Step {
 impl Platform {
     /// Takes in what a watch reports.
     pub(crate) fn apply(&mut self, kind: PlatformKind, change: Change) {
-        match change {
-            Change::ListStarted(served) => {
-                let listed = Listed {
-                    served,
-                    objects: BTreeMap::new(),
-                    failing: None,
-                };
-                self.listing.insert(kind, listed);
-            }
-            Change::Applied(object) => {
-                let name = name(&object);
-                if let Some(listing) = self.listing.get_mut(&kind) {
-                    listing.objects.insert(name, object);
-                } else if let Some(Known::Listed(listed)) = self.kinds.get_mut(&kind) {
-                    listed.objects.insert(name, object);
-                }
-            }
-            Change::ListCompleted => {
-                if let Some(listed) = self.listing.remove(&kind) {
-                    self.kinds.insert(kind, Known::Listed(listed));
-                }
-            }
-            Change::Deleted(object) => {
-                if let Some(Known::Listed(listed)) = self.kinds.get_mut(&kind) {
-                    listed.objects.remove(&name(&object));
-                }
-            }
-            Change::Failed(reason) => {
-                self.listing.remove(&kind);
-                if let Some(Known::Listed(listed)) = self.kinds.get_mut(&kind) {
-                    listed.failing = Some(reason);
-                } else {
-                    self.kinds.insert(kind, Known::NotListed(reason));
-                }
-            }
-            Change::NotServed => {
-                if !matches!(self.kinds.get(&kind), Some(Known::NotServed)) {
-                    tracing::info!(
-                        kind = kind.kind,
-                        group = kind.api_version,
-                        "the API server does not serve this kind"
-                    );
-                }
-                self.listing.remove(&kind);
-                self.kinds.insert(kind, Known::NotServed);
-            }
-        }
+        self.store.apply(kind, change);
     }
 
     /// What is to be done so that everything that intents need is there, and nothing else of ours.
@@ -180,9 +100,9 @@ impl Platform {
     ) -> Step {
         let wanted = &compilation.platform;
         self.stepped_at = Some(now);
-        let kinds = &self.kinds;
+        let store = &self.store;
         self.backoffs
-            .retain(|identity| wanted.contains_key(identity) || is_stored(kinds, identity));
+            .retain(|identity| wanted.contains_key(identity) || is_stored(store, identity));
         self.settled
             .retain(|identity, _| wanted.contains_key(identity));
         let mut writes = Vec::new();
@@ -222,7 +142,7 @@ impl Platform {
         now: Instant,
     ) -> Result<Option<Write>, Why> {
         let kind = object.platform_kind().ok_or(Why::Pending)?;
-        let listed = match self.kinds.get(&kind) {
+        let listed = match self.store.get(kind) {
             None => return Err(Why::Pending),
             Some(Known::NotServed) => return Err(Why::NotServed(kind.api_version)),
             Some(Known::NotListed(reason)) => return Err(Why::NotWatched(reason.clone())),
@@ -280,7 +200,7 @@ impl Platform {
         now: Instant,
         writes: &mut Vec<Write>,
     ) {
-        for (kind, known) in &self.kinds {
+        for (kind, known) in self.store.iter() {
             let Known::Listed(listed) = known else {
                 continue;
             };
@@ -361,19 +281,8 @@ impl Platform {
         let Write { identity, kind, .. } = write;
         self.backoffs.succeeded(identity);
         let (_, _, namespace, name) = identity;
-        let Some(Known::Listed(listed)) = self.kinds.get_mut(kind) else {
-            return;
-        };
         let name = (namespace.clone(), name.clone());
-        match stored {
-            Some(stored) => drop(listed.objects.insert(name, Box::new(stored))),
-            // It may stay until others have let go of it: its watch reports when it is gone.
-            None => {
-                if let Some(stored) = listed.objects.get_mut(&name) {
-                    stored.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
-                }
-            }
-        }
+        self.store.written(*kind, &name, stored);
     }
 
     /// When something that was refused is tried again.
@@ -391,15 +300,13 @@ fn is_frozen(frozen: &BTreeSet<Kind>, kind: PlatformKind, is_source_frozen: bool
 }
 
 /// Whether an object of ours is there.
-fn is_stored(kinds: &BTreeMap<PlatformKind, Known>, identity: &Identity) -> bool {
-    let (api_version, kind, namespace, name) = identity;
-    let mut kinds = kinds.iter();
-    kinds.any(|(known, objects)| match objects {
+fn is_stored(store: &Store, (api_version, kind, namespace, name): &Identity) -> bool {
+    let is_kind = |one: &PlatformKind| (one.api_version, one.kind) == (*api_version, *kind);
+    let mut kinds = store.iter().filter(|(one, _)| is_kind(one));
+    kinds.any(|(_, known)| match known {
         Known::Listed(listed) => {
-            (known.api_version, known.kind) == (*api_version, *kind)
-                && listed
-                    .objects
-                    .contains_key(&(namespace.clone(), name.clone()))
+            let name = (namespace.clone(), name.clone());
+            listed.objects.contains_key(&name)
         }
         Known::NotServed | Known::NotListed(_) => false,
     })
@@ -423,7 +330,7 @@ fn manifest(object: &PlatformObject, served: &str) -> Value {
 }
 
 /// The same manifest, which the API server takes only if the object is still the one that this metadata is of.
-fn based_on(stored: &ObjectMeta, manifest: &Value) -> Value {
+pub(crate) fn based_on(stored: &ObjectMeta, manifest: &Value) -> Value {
     let mut manifest = manifest.clone();
     if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
         let version = json!(stored.resource_version);
@@ -433,12 +340,6 @@ fn based_on(stored: &ObjectMeta, manifest: &Value) -> Value {
         }
     }
     manifest
-}
-
-fn name(object: &DynamicObject) -> Name {
-    let metadata = &object.metadata;
-    let name = metadata.name.clone().unwrap_or_default();
-    (metadata.namespace.clone(), name)
 }
 
 /// The object as people know it.

@@ -178,6 +178,12 @@ impl Sender {
                 let params = PatchParams::apply(FIELD_MANAGER).force();
                 request.patch(name, &params, &Patch::Apply(manifest))
             }
+            platform::Operation::Merge(change) => {
+                request.patch(name, &merging(), &Patch::Merge(change))
+            }
+            platform::Operation::MergeStatus(change) => {
+                request.patch_subresource("status", name, &merging(), &Patch::Merge(change))
+            }
             platform::Operation::Delete(preconditions) => {
                 let params = DeleteParams {
                     preconditions: Some(preconditions.clone()),
@@ -244,6 +250,14 @@ impl Sender {
             let until = Instant::now() + pause.min(LONGEST_PAUSE);
             *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
         }
+    }
+}
+
+/// Of a patch that changes some fields.
+fn merging() -> PatchParams {
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
     }
 }
 

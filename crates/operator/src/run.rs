@@ -28,6 +28,7 @@ use tokio::{
 use crate::{
     election::{Candidate, Election, Leadership},
     events::Events,
+    in_cluster_ipam,
     kinds::{Incomplete, Kinds},
     leases::{self, Agents, Renewal},
     metrics::Metrics,
@@ -49,6 +50,8 @@ pub struct Options {
     pub election: Election,
     /// Where metrics and health are served, if anywhere.
     pub listen: Option<SocketAddr>,
+    /// Whether claims of `InClusterIPPool`s get their addresses from this operator.
+    pub in_cluster_ipam: bool,
 }
 
 /// Why the operator stopped.
@@ -85,6 +88,11 @@ pub async fn run(
             snapshots: snapshots.clone(),
         };
         tasks.spawn(endpoint::serve(address, shown));
+    }
+    if options.in_cluster_ipam {
+        let sender = Sender::new(client.clone(), leadership.clone(), ending.clone());
+        let leadership = leadership.clone();
+        tasks.spawn(in_cluster_ipam::run(client.clone(), sender, leadership));
     }
     let operator = async {
         let cluster = Cluster::watch(&client, leadership.clone(), &restored, requests);

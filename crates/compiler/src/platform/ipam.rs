@@ -23,7 +23,7 @@ pub(crate) const VERSION: &str = "v1beta2";
 /// Versions that are written and watched where a newer one is not served. All that Selvedge reads and writes has the same form in them;
 /// the one difference is that v1beta1 lets a pool have no group ([`PoolRef`]).
 pub(crate) const OLDER_VERSIONS: &[&str] = &["v1beta1"];
-const API_VERSION: &str = "ipam.cluster.x-k8s.io/v1beta2";
+pub(super) const API_VERSION: &str = "ipam.cluster.x-k8s.io/v1beta2";
 const OLDER_API_VERSIONS: &[&str] = &["ipam.cluster.x-k8s.io/v1beta1"];
 
 /// Older versions in which objects of this group and version may be written as well.

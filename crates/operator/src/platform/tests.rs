@@ -48,7 +48,10 @@ fn step(platform: &mut Platform, compiler: &mut Compiler, now: Instant) -> Step 
 fn carry_out(platform: &mut Platform, step: &Step, version: u32) {
     for write in &step.writes {
         let stored = match &write.operation {
-            Operation::Create(_) | Operation::Apply(_) => {
+            Operation::Create(_)
+            | Operation::Apply(_)
+            | Operation::Merge(_)
+            | Operation::MergeStatus(_) => {
                 let mut stored = write.content.clone();
                 stored["metadata"]["resourceVersion"] = json!(version.to_string());
                 stored["metadata"]["uid"] = json!("u");
@@ -66,6 +69,7 @@ fn done(step: &Step) -> Vec<String> {
         let verb = match write.operation {
             Operation::Create(_) => "create",
             Operation::Apply(_) => "apply",
+            Operation::Merge(_) | Operation::MergeStatus(_) => "merge",
             Operation::Delete(_) => "delete",
         };
         format!("{verb} {} {}", write.kind.kind, write.identity.3)

@@ -26,7 +26,7 @@ const NOT_SERVED: Duration = Duration::from_secs(10);
 const FAILED: Duration = Duration::from_secs(2);
 
 /// Where watches queue what changed.
-type Queue = UnboundedSender<(PlatformKind, Change)>;
+pub(crate) type Queue = UnboundedSender<(PlatformKind, Change)>;
 
 /// Starts the watches.
 pub(crate) fn start(
@@ -35,7 +35,8 @@ pub(crate) fn start(
 ) -> UnboundedReceiver<(PlatformKind, Change)> {
     let (queue, changes) = unbounded_channel();
     for kind in platform::kinds() {
-        tasks.spawn(follow(client.clone(), kind, queue.clone()));
+        let config = watcher::Config::default().labels(&selector());
+        tasks.spawn(follow(client.clone(), kind, config, queue.clone()));
     }
     changes
 }
@@ -49,7 +50,12 @@ pub(crate) fn resource(kind: PlatformKind, api_version: &str) -> ApiResource {
 
 /// Follows a kind until the queue is closed. A watch that failed is replaced by a new one, which begins with a list, in the newest version
 /// that is served.
-async fn follow(client: Client, kind: PlatformKind, queue: Queue) {
+pub(crate) async fn follow(
+    client: Client,
+    kind: PlatformKind,
+    config: watcher::Config,
+    queue: Queue,
+) {
     let mut untried = Vec::new();
     loop {
         if untried.is_empty() {
@@ -57,7 +63,7 @@ async fn follow(client: Client, kind: PlatformKind, queue: Queue) {
             untried.reverse();
         }
         let api_version = untried.pop().unwrap_or(kind.api_version);
-        let ended = until_failure(&client, kind, api_version, &queue).await;
+        let ended = until_failure(&client, kind, api_version, &config, &queue).await;
         let (change, delay) = match ended {
             None => return,
             Some(Change::NotServed) if !untried.is_empty() => continue,
@@ -79,11 +85,11 @@ async fn until_failure(
     client: &Client,
     kind: PlatformKind,
     api_version: &'static str,
+    config: &watcher::Config,
     queue: &Queue,
 ) -> Option<Change> {
     let api = Api::<DynamicObject>::all_with(client.clone(), &resource(kind, api_version));
-    let config = watcher::Config::default().labels(&selector());
-    let mut events = std::pin::pin!(watcher::watcher(api, config));
+    let mut events = std::pin::pin!(watcher::watcher(api, config.clone()));
     let mut was_served = false;
     while let Some(event) = events.next().await {
         let change = match event {

@@ -15,6 +15,9 @@ mod examples;
 #[path = "ring5/faults.rs"]
 mod faults;
 
+#[path = "ring5/in_cluster_ipam.rs"]
+mod in_cluster_ipam;
+
 #[path = "ring5/intents.rs"]
 mod intents;
 

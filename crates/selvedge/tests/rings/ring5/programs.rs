@@ -20,6 +20,8 @@ pub(super) enum Program {
     Sriov,
     /// Cluster API, with the newest version of its IPAM kinds.
     Ipam(ClusterApiVersion),
+    /// Pools of Cluster API's in-cluster IPAM provider.
+    InClusterIpam,
 }
 
 impl Program {
@@ -30,6 +32,9 @@ impl Program {
             Self::MetalLb => include_str!("../../../../../tests/platform/metallb.yaml").to_owned(),
             Self::Coil => include_str!("../../../../../tests/platform/coil.yaml").to_owned(),
             Self::Sriov => include_str!("../../../../../tests/platform/sriov.yaml").to_owned(),
+            Self::InClusterIpam => {
+                include_str!("../../../../../tests/platform/in-cluster-ipam.yaml").to_owned()
+            }
             Self::Calico => calico.to_owned(),
             Self::StoredCalico => calico
                 .replace("projectcalico.org", "crd.projectcalico.org")
