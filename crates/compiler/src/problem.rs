@@ -686,11 +686,9 @@ pub enum Kind {
     },
     /// Virtual functions of different devices are one resource.
     #[error(
-        "SR-IOV devices of {device} and of {other_device} ({other}) are one resource {resource:?}: a pod may get a device of the other"
+        "its SR-IOV devices and those of {other_device} ({other}) are one resource {resource:?}: a pod may get a device of the other"
     )]
     DevicesAreOneResource {
-        /// The device of this attachment.
-        device: String,
         /// The resource of both.
         resource: String,
         /// The device of the other one.

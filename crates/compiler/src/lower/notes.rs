@@ -236,7 +236,6 @@ pub(super) fn beside_sriov(
         let other = sriov::other_device(view, resource.name, device);
         problems.extend(other.map(|(other_device, other)| {
             let kind = problem::Kind::DevicesAreOneResource {
-                device: device.to_string(),
                 resource: resource.name.to_owned(),
                 other_device: other_device.to_string(),
                 other,

@@ -89,7 +89,8 @@ impl PoolSpec {
         if !self.gateway.is_empty() {
             withheld.push(range(&self.gateway)?);
         }
-        let prefix = IpNet::new(first, self.prefix).map_err(|_| PoolError::Prefix(self.prefix))?;
+        let prefix = IpNet::new(first, self.prefix).ok();
+        let prefix = prefix.ok_or(PoolError::Prefix(self.prefix))?;
         if !self.allocate_reserved {
             withheld.push((prefix.network(), prefix.network()));
             if is_ipv4 {
@@ -182,11 +183,11 @@ fn numbers((first, last): (IpAddr, IpAddr)) -> (u128, u128) {
 /// First and last address of an address, a network or a range.
 fn range(text: &str) -> Result<(IpAddr, IpAddr), PoolError> {
     let wrong = || PoolError::NoAddresses(text.to_owned());
-    let address = |text: &str| text.trim().parse::<IpAddr>().map_err(|_| wrong());
+    let address = |text: &str| text.trim().parse::<IpAddr>().ok().ok_or_else(wrong);
     let (first, last) = if let Some((first, last)) = text.split_once('-') {
         (address(first)?, address(last)?)
     } else if text.contains('/') {
-        let net: IpNet = text.parse().map_err(|_| wrong())?;
+        let net = text.parse::<IpNet>().ok().ok_or_else(wrong)?;
         (net.network(), net.broadcast())
     } else {
         (address(text)?, address(text)?)

@@ -182,8 +182,9 @@ impl World<'_> {
                 let free = free.ok_or("its pool has no free address")?;
                 in_use.insert(free);
                 let object = names::given_address(&pool_name, free);
-                let status = json!({"status": {"addressRef": {"name": object}}});
-                let status = merge(claim, status);
+                let status = json!({"addressRef": {"name": object}});
+                let status = json!({"metadata": {}, "status": status});
+                let status = based_on(&claim.metadata, &status);
                 plan.writes
                     .push(self.write(CLAIMS, claim, Operation::MergeStatus(status)));
             }
@@ -294,8 +295,8 @@ impl World<'_> {
             "claimRef": {"name": name(claim)},
             "poolRef": {"apiGroup": GROUP, "kind": POOLS.kind, "name": pool},
         });
-        if !spec.gateway.is_empty() {
-            given["gateway"] = json!(spec.gateway);
+        if let Some(given) = given.as_object_mut().filter(|_| !spec.gateway.is_empty()) {
+            given.insert("gateway".to_owned(), json!(spec.gateway));
         }
         let content = json!({
             "apiVersion": self.addresses.served, "kind": ADDRESSES.kind,
@@ -331,7 +332,8 @@ impl World<'_> {
         object: &DynamicObject,
         finalizers: &[String],
     ) -> Write {
-        let change = merge(object, json!({"metadata": {"finalizers": finalizers}}));
+        let change = json!({"metadata": {"finalizers": finalizers}});
+        let change = based_on(&object.metadata, &change);
         self.write(kind, object, Operation::Merge(change))
     }
 
@@ -361,14 +363,6 @@ impl World<'_> {
             operation,
         }
     }
-}
-
-/// A change of an object, which the API server takes only if it is still this one.
-fn merge(object: &DynamicObject, mut change: Value) -> Value {
-    if change.get("metadata").is_none() {
-        change["metadata"] = json!({});
-    }
-    based_on(&object.metadata, &change)
 }
 
 /// The address that a claim has reserved of a pool.

@@ -51,10 +51,10 @@ fn read(name: &str, programs: &[Program]) -> anyhow::Result<[Vec<Value>; 3]> {
     let folder = repository("tests/cases").join(name);
     let read = |file: &str| -> anyhow::Result<Vec<Value>> {
         let path = folder.join(file);
-        let mut objects = match path.exists() {
-            true => data::objects(&path)?,
-            false => Vec::new(),
-        };
+        let mut objects = Vec::new();
+        if path.exists() {
+            objects = data::objects(&path)?;
+        }
         if programs.contains(&Program::Ipam(ClusterApiVersion::V1Beta1)) {
             for object in &mut objects {
                 if text(object, "/apiVersion") == "ipam.cluster.x-k8s.io/v1beta2" {
