@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Context as _;
-use lab::parts::{self, Kubernetes, Release, Tree};
+use lab::parts::{self, ClusterApi, ClusterApiVersion, Kubernetes, Release, Tree};
 
 use crate::output::line;
 
@@ -33,5 +33,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
         "Kubernetes in {}",
         kubernetes.program("").display()
     ));
+    for version in [ClusterApiVersion::V1Beta1, ClusterApiVersion::V1Beta2] {
+        ClusterApi::prepare(version, &progress).context("definitions of Cluster API")?;
+    }
     Ok(())
 }

@@ -10,7 +10,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 
 pub use self::{
     count_or_percent::CountOrPercent,
-    platform::{Calico, CalicoApiVersion, Namespaced, Platform, SriovKind, SriovPlatform},
+    platform::{
+        Calico, CalicoApiVersion, Namespaced, Platform, SriovKind, SriovPlatform, SriovResource,
+    },
     settings::{
         BgpSettings, Canary, ClusterNeighbor, ClusterVrf, FrrConfigurations, HbnFlavour, Health,
         HostSessions, IcmpTarget, ImportMatch, ManagementVrf, OnFailure, Reachability, Rollout,

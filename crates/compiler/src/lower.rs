@@ -35,7 +35,7 @@ use api::tcaas::Layer2AttachmentSpec;
 pub(crate) use self::{addresses::networks, traffic_mirror::check as check_traffic};
 pub use self::{
     addresses::{NodeAddresses, plain},
-    intent::{Attachment, LoweredIntent, Terms, all_in as all_intents, terms},
+    intent::{Attachment, LoweredIntent, SriovDevices, Terms, all_in as all_intents, terms},
     low_level::{LowLevel, LowLevelObject, LowLevelObjects, LowLevelSpec, is_low_level},
     merge::MergedIntent,
     service::Service,

@@ -1,5 +1,7 @@
 //! Every device and object name, made in one place. Nobody downstream derives a name from anything.
 
+use std::net::IpAddr;
+
 use api::{
     selvedge::SettingsSpec,
     tcaas::GreProtocol,
@@ -117,6 +119,37 @@ pub fn claim(vrf: &str, loopback: &str, node: &str) -> String {
         return hashed(&wanted, &format!("{vrf}/{loopback}/{node}"));
     }
     object_name(&wanted)
+}
+
+/// Name of the object for an address that a pool gives. One address of a pool has one name: the API server takes no second one.
+pub fn given_address(pool: &str, address: IpAddr) -> String {
+    let address = match address {
+        IpAddr::V4(address) => format!("{:08x}", u32::from(address)),
+        IpAddr::V6(address) => format!("{:032x}", u128::from(address)),
+    };
+    // Room for the longest address.
+    let room = MAX_OBJECT_NAME - 33;
+    let pool = if pool.len() > room {
+        let head: String = pool.chars().take(room - 9).collect();
+        format!("{}-{}", head.trim_end_matches(['-', '.']), short_hash(pool))
+    } else {
+        pool.to_owned()
+    };
+    format!("{pool}-{address}")
+}
+
+/// The address in such a name.
+pub fn address_in(name: &str) -> Option<IpAddr> {
+    let (_, digits) = name.rsplit_once('-')?;
+    match digits.len() {
+        8 => u32::from_str_radix(digits, 16)
+            .ok()
+            .map(|number| IpAddr::V4(number.into())),
+        32 => u128::from_str_radix(digits, 16)
+            .ok()
+            .map(|number| IpAddr::V6(number.into())),
+        _ => None,
+    }
 }
 
 /// Name of the low-level object that an intent becomes in one scope (a VRF or a VLAN).
@@ -248,6 +281,19 @@ fn device(prefix: &str, rest: &str) -> IfName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_given_address_is_in_the_name_of_its_object_whatever_the_pool() {
+        for pool in ["p", "mirror-source-ips", "a.b", &"x".repeat(253)] {
+            for address in ["10.0.0.5", "255.255.255.255", "2001:db8::", "::1"] {
+                let address: IpAddr = address.parse().expect("an address");
+                let name = given_address(pool, address);
+                assert!(name.len() <= MAX_OBJECT_NAME, "{name}");
+                assert_eq!(address_in(&name), Some(address), "{name}");
+            }
+        }
+        assert_eq!(address_in("mirror-lo.mir-node-01"), None);
+    }
 
     #[test]
     fn names_of_the_source_documents_are_kept() {

@@ -3,9 +3,10 @@
 
 pub(crate) mod calico;
 pub(crate) mod coil;
+pub mod in_cluster;
 pub mod ipam;
 pub(crate) mod metallb;
-mod sriov;
+pub(crate) mod sriov;
 pub mod state;
 
 use std::sync::Arc;
@@ -100,12 +101,20 @@ impl PlatformObject {
 /// A kind of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlatformKind {
-    /// Group and version.
+    /// Group and newest version.
     pub api_version: &'static str,
     /// Kind.
     pub kind: &'static str,
     /// The name of its objects in the API.
     pub plural: &'static str,
+}
+
+impl PlatformKind {
+    /// Group and versions in which its objects can be written, the newest first. A cluster may serve an older one alone.
+    pub fn api_versions(self) -> impl Iterator<Item = &'static str> {
+        let older = ipam::older_api_versions(self.api_version).iter().copied();
+        std::iter::once(self.api_version).chain(older)
+    }
 }
 
 /// All kinds of other programs that objects are written of.
@@ -142,8 +151,8 @@ impl Query for PlatformOf {
             objects.extend(of_service(view, settings, subject, service));
         }
         let attachment = merged.attachment.as_ref();
-        if let Some(vlan) = attachment.and_then(|attachment| attachment.sriov_vlan) {
-            objects.push(sriov::attachment(&settings.sriov, subject, vlan));
+        if let Some(devices) = attachment.and_then(|attachment| attachment.sriov.as_ref()) {
+            objects.push(sriov::attachment(&settings.sriov, subject, devices));
         }
         Arc::new(objects.into_iter().map(Arc::new).collect())
     }

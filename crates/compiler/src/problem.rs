@@ -760,6 +760,18 @@ pub enum Kind {
         /// How many more there are.
         others: usize,
     },
+    /// Virtual functions of different devices are one resource.
+    #[error(
+        "its SR-IOV devices and those of {other_device} ({other}) are one resource {resource:?}: a pod may get a device of the other"
+    )]
+    DevicesAreOneResource {
+        /// The resource of both.
+        resource: String,
+        /// The device of the other one.
+        other_device: String,
+        /// The other attachment.
+        other: ObjectRef,
+    },
     /// The field is accepted, but nothing is made of it yet.
     #[error("{what} is accepted but not compiled by this version")]
     NotCompiledYet {

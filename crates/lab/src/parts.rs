@@ -1,14 +1,18 @@
-//! What must be had before anything starts: Kubernetes programs, Debian trees, programs of this machine.
+//! What must be had before anything starts: Kubernetes programs, definitions of Cluster API, Debian trees, programs of this machine.
 //!
 //! Each part is found, fetched or built by itself and kept in the user's cache directory. A part that cannot be had is
 //! an error that says how to provide it; nothing is ever skipped.
 
 mod cache;
+mod cluster_api;
+mod go;
 mod kubernetes;
 mod packages;
 mod tree;
 
 pub use cache::{Cache, Error as CacheError};
+pub use cluster_api::{ClusterApi, Error as ClusterApiError, Version as ClusterApiVersion};
+pub use go::Error as GoError;
 pub use kubernetes::{Error as KubernetesError, Kubernetes};
 pub use packages::Error as PackagesError;
 pub use tree::{Error as TreeError, Release, Tree};

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::request::Failure;
 
 /// Time before a failed write is tried again; it doubles each time.
-const FIRST_RETRY: Duration = Duration::from_millis(200);
+pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 
 /// What of an object is written.
@@ -21,56 +21,55 @@ pub(crate) enum Part {
     Status,
 }
 
+/// Writes that failed, by what tells them apart, each with what is known of the failure.
+#[derive(Debug)]
+pub(crate) struct Backoffs<W, F>(BTreeMap<W, Failed<F>>);
+
 /// A failed write.
 #[derive(Debug)]
-struct Failed {
+struct Failed<F> {
     /// What was to be written.
     content: Value,
-    /// The intent that it was made from.
-    source: Option<ObjectRef>,
-    failure: Failure,
+    failure: F,
     attempts: u32,
     until: Instant,
 }
 
-/// All failed writes.
-#[derive(Debug, Default)]
-pub(crate) struct Backoffs(BTreeMap<(ObjectRef, Part), Failed>);
+impl<W, F> Default for Backoffs<W, F> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
 
-impl Backoffs {
-    /// Whether a write waits. One with another content than the one that failed is tried at once.
-    pub(crate) fn is_waiting(
-        &self,
-        write: &(ObjectRef, Part),
-        content: &Value,
-        now: Instant,
-    ) -> bool {
+impl<W: Ord, F> Backoffs<W, F> {
+    /// Why a write waits, if it does. One with another content than the one that failed is tried at once.
+    pub(crate) fn waiting(&self, write: &W, content: &Value, now: Instant) -> Option<&F> {
         let failed = self.0.get(write);
-        failed.is_some_and(|failed| failed.content == *content && now < failed.until)
+        let failed = failed.filter(|failed| failed.content == *content && now < failed.until);
+        failed.map(|failed| &failed.failure)
     }
 
-    /// Notes that a write failed. How long it waits depends on how often it has failed, not on what it writes.
+    /// Why a write failed last, unless it was done since.
+    pub(crate) fn failure(&self, write: &W) -> Option<&F> {
+        self.0.get(write).map(|failed| &failed.failure)
+    }
+
+    /// Notes that a write failed. How long it waits depends on how often it has failed, and on how long the API server asks to wait, not on
+    /// what it writes.
     pub(crate) fn failed(
         &mut self,
-        write: (ObjectRef, Part),
+        write: W,
         content: Value,
-        source: Option<ObjectRef>,
-        failure: Failure,
+        failure: F,
+        retry_after: Option<Duration>,
         now: Instant,
     ) -> Duration {
         let attempts = self.0.get(&write).map_or(0, |failed| failed.attempts);
         let factor = 2_u32.saturating_pow(attempts.min(16));
-        let mut delay = FIRST_RETRY.saturating_mul(factor).min(LAST_RETRY);
-        if let Failure::Refused {
-            retry_after: Some(wanted),
-            ..
-        } = &failure
-        {
-            delay = delay.max(*wanted);
-        }
+        let delay = FIRST_RETRY.saturating_mul(factor).min(LAST_RETRY);
+        let delay = delay.max(retry_after.unwrap_or_default());
         let failed = Failed {
             content,
-            source,
             failure,
             attempts: attempts + 1,
             until: now + delay,
@@ -80,22 +79,41 @@ impl Backoffs {
     }
 
     /// Notes that a write was done.
-    pub(crate) fn succeeded(&mut self, write: &(ObjectRef, Part)) {
+    pub(crate) fn succeeded(&mut self, write: &W) {
         self.0.remove(write);
     }
 
     /// Forgets writes that are wanted no longer.
-    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&(ObjectRef, Part)) -> bool) {
+    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&W) -> bool) {
         self.0.retain(|write, _| is_wanted(write));
     }
 
+    /// When each write may be tried again.
+    pub(crate) fn due(&self) -> impl Iterator<Item = (&W, &F, Instant)> {
+        let failed = self.0.iter();
+        failed.map(|(write, failed)| (write, &failed.failure, failed.until))
+    }
+}
+
+/// Why an object is not as it was wanted.
+#[derive(Debug)]
+pub(crate) struct Unwritten {
+    /// The intent that it was made from.
+    pub(crate) source: Option<ObjectRef>,
+    pub(crate) failure: Failure,
+}
+
+/// Failed writes of our own kinds.
+pub(crate) type ObjectBackoffs = Backoffs<(ObjectRef, Part), Unwritten>;
+
+impl ObjectBackoffs {
     /// When the next write is due. What is frozen is due when it is frozen no longer.
     pub(crate) fn next(&self, frozen: &BTreeSet<Kind>) -> Option<Instant> {
         let is_frozen = |object: &ObjectRef| frozen.contains(&object.kind);
-        let due = self.0.iter().filter(|((subject, _), failed)| {
-            !is_frozen(subject) && !failed.source.as_ref().is_some_and(is_frozen)
+        let due = self.due().filter(|((subject, _), unwritten, _)| {
+            !is_frozen(subject) && !unwritten.source.as_ref().is_some_and(is_frozen)
         });
-        due.map(|(_, failed)| failed.until).min()
+        due.map(|(_, _, at)| at).min()
     }
 
     /// How many writes of each kind have failed and were not done since.
@@ -109,8 +127,8 @@ impl Backoffs {
 
     /// The fields that definitions in the cluster lack, by kind.
     pub(crate) fn unknown_fields(&self) -> impl Iterator<Item = (Kind, &String)> {
-        self.0.iter().flat_map(|((subject, _), failed)| {
-            let fields = match &failed.failure {
+        self.due().flat_map(|((subject, _), unwritten, _)| {
+            let fields = match &unwritten.failure {
                 Failure::UnknownFields(fields) => fields.as_slice(),
                 Failure::NotLeading
                 | Failure::Ending
@@ -126,11 +144,12 @@ impl Backoffs {
     /// Intents that have something that could not be written, each with what and why. A conflict is none: the next attempt settles it.
     pub(crate) fn by_source(&self) -> BTreeMap<ObjectRef, String> {
         let mut failures = BTreeMap::new();
-        for ((subject, _), failed) in &self.0 {
-            if let Some(source) = &failed.source
-                && !matches!(failed.failure, Failure::Conflict(_))
+        for ((subject, _), unwritten, _) in self.due() {
+            let Unwritten { source, failure } = unwritten;
+            if let Some(source) = source
+                && !matches!(failure, Failure::Conflict(_))
             {
-                let message = format!("{subject} could not be written: {}", failed.failure);
+                let message = format!("{subject} could not be written: {failure}");
                 failures.entry(source.clone()).or_insert(message);
             }
         }
@@ -146,22 +165,25 @@ mod tests {
 
     #[test]
     fn each_write_waits_longer_each_time_and_nothing_else_makes_it_shorter() {
-        let mut backoffs = Backoffs::default();
+        let mut backoffs = ObjectBackoffs::default();
         let write = (ObjectRef::named(Kind::Vrf, "a"), Part::Status);
         let other = (ObjectRef::named(Kind::Vrf, "b"), Part::Status);
         let (start, content) = (Instant::now(), json!({"vni": 7}));
-        let fail = |backoffs: &mut Backoffs, content: &Value| {
-            let failure = Failure::NotFound;
-            backoffs.failed(write.clone(), content.clone(), None, failure, start)
+        let fail = |backoffs: &mut ObjectBackoffs, content: &Value| {
+            let unwritten = Unwritten {
+                source: None,
+                failure: Failure::NotFound,
+            };
+            backoffs.failed(write.clone(), content.clone(), unwritten, None, start)
         };
         assert_eq!(fail(&mut backoffs, &content), FIRST_RETRY);
-        assert!(backoffs.is_waiting(&write, &content, start));
-        assert!(!backoffs.is_waiting(&other, &content, start));
+        assert!(backoffs.waiting(&write, &content, start).is_some());
+        assert!(backoffs.waiting(&other, &content, start).is_none());
         backoffs.succeeded(&other);
         assert_eq!(fail(&mut backoffs, &content), FIRST_RETRY * 2);
         // What is to be written has changed: it is tried at once, and waits longer still if that fails.
         let changed = json!({"vni": 8});
-        assert!(!backoffs.is_waiting(&write, &changed, start));
+        assert!(backoffs.waiting(&write, &changed, start).is_none());
         assert_eq!(fail(&mut backoffs, &changed), FIRST_RETRY * 4);
         let free = BTreeSet::new();
         assert_eq!(backoffs.next(&free), Some(start + FIRST_RETRY * 4));
@@ -170,20 +192,15 @@ mod tests {
             assert!(fail(&mut backoffs, &changed) <= LAST_RETRY);
         }
         backoffs.succeeded(&write);
-        assert!(!backoffs.is_waiting(&write, &changed, start));
+        assert!(backoffs.waiting(&write, &changed, start).is_none());
         assert_eq!(backoffs.next(&free), None);
     }
 
     #[test]
     fn the_api_servers_wish_is_followed() {
         let mut backoffs = Backoffs::default();
-        let write = (ObjectRef::named(Kind::Vrf, "a"), Part::Object);
-        let failure = Failure::Refused {
-            code: 429,
-            message: String::new(),
-            retry_after: Some(Duration::from_secs(7)),
-        };
-        let delay = backoffs.failed(write, Value::Null, None, failure, Instant::now());
+        let wish = Some(Duration::from_secs(7));
+        let delay = backoffs.failed("a", Value::Null, (), wish, Instant::now());
         assert_eq!(delay, Duration::from_secs(7));
     }
 }

@@ -16,6 +16,7 @@ mod clock;
 mod election;
 mod errors;
 mod events;
+mod in_cluster_ipam;
 mod kinds;
 mod leases;
 mod list;

@@ -27,18 +27,33 @@ pub async fn objects(
 ) -> Result<Vec<Value>, NotListed> {
     let mut objects = Vec::new();
     for kind in kinds {
-        let listed = of_kind(client, kind).await;
-        match listed {
+        match of_kind(client, kind).await {
             Ok(listed) => objects.extend(listed),
-            Err(kube::Error::Api(status)) if kind.is_optional() && status.code == 404 => {}
+            Err(error) if kind.is_optional() && is_not_served(&error) => {}
             Err(source) => return Err(NotListed { kind, source }),
         }
     }
     Ok(objects)
 }
 
+fn is_not_served(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// All objects of a kind, in the first of its versions that is served.
 async fn of_kind(client: &Client, kind: Kind) -> kube::Result<Vec<Value>> {
-    let api: Api<DynamicObject> = resource::all(client, kind);
+    let mut versions = resource::versions(kind).peekable();
+    loop {
+        let version = versions.next().unwrap_or_default();
+        match in_version(client, kind, version).await {
+            Err(error) if is_not_served(&error) && versions.peek().is_some() => {}
+            listed => return listed,
+        }
+    }
+}
+
+async fn in_version(client: &Client, kind: Kind, version: &str) -> kube::Result<Vec<Value>> {
+    let api: Api<DynamicObject> = resource::all(client, kind, version);
     let mut params = ListParams::default().limit(PAGE_SIZE);
     let mut objects = Vec::new();
     loop {

@@ -2,78 +2,51 @@
 //!
 //! Ours carry a label. One without it is never changed: another has made it.
 
+mod difference;
+pub(crate) mod store;
+#[cfg(test)]
+mod tests;
 pub(crate) mod watch;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use compiler::{
-    Compilation, ObjectRef,
+    Compilation, Kind, ObjectRef,
     platform::{
         Identity, PlatformKind, PlatformObject,
         state::{Absent, Why},
     },
 };
-use kube::api::{DynamicObject, Preconditions};
+use kube::api::{DynamicObject, ObjectMeta, Preconditions};
 use serde_json::{Value, json};
 
-use crate::request::Failure;
+pub(crate) use self::store::Change;
+use self::{
+    difference::differs,
+    store::{Known, Store},
+};
+use crate::{backoff::Backoffs, request::Failure};
 
 /// The label of our objects.
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-const OURS: &str = "selvedge";
+pub(crate) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+pub(crate) const OURS: &str = "selvedge";
 
 /// The annotation that names the intent an object was made from.
 const GENERATED_FROM: &str = "selvedge.dev/generated-from";
-
-/// Delay before a write is repeated that was refused; it doubles each time.
-const FIRST_RETRY: Duration = Duration::from_secs(1);
-const LAST_RETRY: Duration = Duration::from_mins(5);
-
-/// What a watch reports about its kind.
-#[derive(Debug)]
-pub(crate) enum Change {
-    /// A list begins.
-    ListStarted,
-    /// An object of the list, or one that was created or changed.
-    Applied(Box<DynamicObject>),
-    /// All objects of the list have been reported.
-    ListCompleted,
-    /// An object was deleted.
-    Deleted(Box<DynamicObject>),
-    /// The API server does not serve the kind.
-    NotServed,
-}
-
-/// Namespace and name.
-type Name = (Option<String>, String);
-
-/// What is known about one kind.
-#[derive(Debug)]
-enum Known {
-    NotServed,
-    /// Our objects of it.
-    Objects(BTreeMap<Name, Box<DynamicObject>>),
-}
-
-/// A write that was refused.
-#[derive(Debug)]
-struct Refused {
-    /// What was wanted: another wish is tried at once.
-    manifest: Option<Value>,
-    why: Why,
-    delay: Duration,
-    again_at: Instant,
-}
 
 /// One object that is written or deleted.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
     pub(crate) identity: Identity,
     pub(crate) kind: PlatformKind,
+    /// Group and version of the request.
+    pub(crate) served: &'static str,
+    /// What the object must be; null if it must not be there.
+    pub(crate) content: Value,
     pub(crate) operation: Operation,
 }
 
@@ -82,8 +55,12 @@ pub(crate) struct Write {
 pub(crate) enum Operation {
     /// It is made; if one of this name is there, that is another's.
     Create(Value),
-    /// It is made what it must be.
+    /// It is made what it must be, if it is still this one.
     Apply(Value),
+    /// This is merged into it, if it is still this one.
+    Merge(Value),
+    /// This is merged into its status, if it is still this one.
+    MergeStatus(Value),
     /// It is deleted, if it is still this one.
     Delete(Preconditions),
 }
@@ -91,11 +68,8 @@ pub(crate) enum Operation {
 /// The objects of other programs that are ours.
 #[derive(Debug, Default)]
 pub(crate) struct Platform {
-    /// The kinds that something has been heard of.
-    kinds: BTreeMap<PlatformKind, Known>,
-    /// Objects of a list that has begun.
-    listing: BTreeMap<PlatformKind, BTreeMap<Name, Box<DynamicObject>>>,
-    refused: BTreeMap<Identity, Refused>,
+    store: Store,
+    backoffs: Backoffs<Identity, Why>,
     /// What was found to be there as it must be: the wanted object, and the version that is stored.
     settled: BTreeMap<Identity, (Arc<PlatformObject>, Option<String>)>,
     /// When the last step was computed: what was due then is dealt with.
@@ -112,135 +86,142 @@ pub(crate) struct Step {
 impl Platform {
     /// Takes in what a watch reports.
     pub(crate) fn apply(&mut self, kind: PlatformKind, change: Change) {
-        match change {
-            Change::ListStarted => drop(self.listing.insert(kind, BTreeMap::new())),
-            Change::Applied(object) => {
-                let name = name(&object);
-                if let Some(listing) = self.listing.get_mut(&kind) {
-                    listing.insert(name, object);
-                } else if let Some(Known::Objects(objects)) = self.kinds.get_mut(&kind) {
-                    objects.insert(name, object);
-                }
-            }
-            Change::ListCompleted => {
-                let listed = self.listing.remove(&kind).unwrap_or_default();
-                self.kinds.insert(kind, Known::Objects(listed));
-            }
-            Change::Deleted(object) => {
-                if let Some(Known::Objects(objects)) = self.kinds.get_mut(&kind) {
-                    objects.remove(&name(&object));
-                }
-            }
-            Change::NotServed => {
-                if !matches!(self.kinds.get(&kind), Some(Known::NotServed)) {
-                    tracing::info!(
-                        kind = kind.kind,
-                        group = kind.api_version,
-                        "the API server does not serve this kind"
-                    );
-                }
-                self.listing.remove(&kind);
-                self.kinds.insert(kind, Known::NotServed);
-            }
-        }
+        self.store.apply(kind, change);
     }
 
     /// What is to be done so that everything that intents need is there, and nothing else of ours.
-    pub(crate) fn step(&mut self, compilation: &Compilation, now: Instant) -> Step {
+    ///
+    /// Nothing is written or deleted of a kind whose objects are not known as they are now, nor what was made from an object of such a kind.
+    pub(crate) fn step(
+        &mut self,
+        compilation: &Compilation,
+        frozen: &BTreeSet<Kind>,
+        now: Instant,
+    ) -> Step {
         let wanted = &compilation.platform;
         self.stepped_at = Some(now);
-        let kinds = &self.kinds;
-        self.refused.retain(|identity, refused| {
-            let is_deletion = refused.manifest.is_none();
-            wanted.contains_key(identity) || (is_deletion && is_stored(kinds, identity))
-        });
+        let store = &self.store;
+        self.backoffs
+            .retain(|identity| wanted.contains_key(identity) || is_stored(store, identity));
         self.settled
             .retain(|identity, _| wanted.contains_key(identity));
         let mut writes = Vec::new();
         let mut absent: BTreeMap<ObjectRef, Vec<Absent>> = BTreeMap::new();
         for (identity, object) in wanted {
-            if let Some(why) = self.object(identity, object, now, &mut writes) {
-                let absent = absent.entry(object.owner.clone()).or_default();
-                absent.push(Absent {
-                    object: shown(object),
-                    why,
-                });
-            }
+            let write = self.object(identity, object, now);
+            let why = match write {
+                Ok(None) => continue,
+                Ok(Some(write)) => {
+                    let why = self.backoffs.failure(identity).cloned();
+                    if !is_frozen(frozen, write.kind, frozen.contains(&object.owner.kind)) {
+                        writes.push(write);
+                    }
+                    why.unwrap_or(Why::Pending)
+                }
+                Err(why) => why,
+            };
+            let absent = absent.entry(object.owner.clone()).or_default();
+            let object = shown(object);
+            absent.push(Absent { object, why });
         }
-        self.stale(compilation, now, &mut writes);
-        let absent = absent.into_iter();
-        Step {
-            writes,
-            absent: absent.map(|(owner, all)| (owner, Arc::new(all))).collect(),
-        }
+        self.stale(compilation, frozen, now, &mut writes);
+        let absent = absent.into_iter().map(|(owner, mut absent)| {
+            // What is about to be done tells least.
+            absent.sort_by_key(|one| one.why == Why::Pending);
+            (owner, Arc::new(absent))
+        });
+        let absent = absent.collect();
+        Step { writes, absent }
     }
 
-    /// Why an object is not there as it must be, and what is done about it.
+    /// What makes an object what it must be, or why that cannot be done now. Nothing, if it is there as it must be.
     fn object(
         &mut self,
         identity: &Identity,
         object: &Arc<PlatformObject>,
         now: Instant,
-        writes: &mut Vec<Write>,
-    ) -> Option<Why> {
-        let kind = object.platform_kind()?;
-        let stored = match self.kinds.get(&kind) {
-            None => return Some(Why::Pending),
-            Some(Known::NotServed) => return Some(Why::NotServed(kind.api_version)),
-            Some(Known::Objects(objects)) => {
-                objects.get(&(object.namespace.clone(), object.name.clone()))
-            }
+    ) -> Result<Option<Write>, Why> {
+        let kind = object.platform_kind().ok_or(Why::Pending)?;
+        let listed = match self.store.get(kind) {
+            None => return Err(Why::Pending),
+            Some(Known::NotServed) => return Err(Why::NotServed(kind.api_version)),
+            Some(Known::NotListed(reason)) => return Err(Why::NotWatched(reason.clone())),
+            Some(Known::Listed(listed)) => listed,
         };
+        let name = (object.namespace.clone(), object.name.clone());
+        let stored = listed.objects.get(&name);
         let version = stored.and_then(|stored| stored.metadata.resource_version.clone());
         let settled = self.settled.get(identity);
         if settled.is_some_and(|(one, of)| Arc::ptr_eq(one, object) && *of == version) {
-            return None;
+            return Ok(None);
         }
-        let manifest = manifest(object);
-        let is_there = stored.is_some_and(|stored| contains(&json!(stored), &manifest));
-        if is_there {
+        let content = manifest(object, listed.served);
+        let change = match stored {
+            Some(stored) if stored.metadata.deletion_timestamp.is_some() => {
+                return Err(Why::Terminating);
+            }
+            Some(stored) if !differs(stored, &content) => None,
+            Some(stored) => Some(Operation::Apply(based_on(&stored.metadata, &content))),
+            // Version 0 is that of an object that does not exist.
+            None => {
+                let nothing = ObjectMeta {
+                    resource_version: Some("0".to_owned()),
+                    ..ObjectMeta::default()
+                };
+                Some(Operation::Create(based_on(&nothing, &content)))
+            }
+        };
+        let Some(operation) = change else {
             let settled = (Arc::clone(object), version);
             self.settled.insert(identity.clone(), settled);
-            self.refused.remove(identity);
-            return None;
-        }
-        let refused = self.refused.get(identity);
-        let refused = refused.filter(|refused| refused.manifest.as_ref() == Some(&manifest));
-        if let Some(refused) = refused.filter(|refused| now < refused.again_at) {
-            return Some(refused.why.clone());
-        }
-        let why = refused.map(|refused| refused.why.clone());
-        let operation = match stored {
-            Some(_) => Operation::Apply(manifest),
-            None => Operation::Create(manifest),
+            self.backoffs.succeeded(identity);
+            return Ok(None);
         };
-        writes.push(Write {
+        if let Some(reason) = &listed.failing {
+            return Err(Why::NotWatched(reason.clone()));
+        }
+        if let Some(why) = self.backoffs.waiting(identity, &content, now) {
+            return Err(why.clone());
+        }
+        Ok(Some(Write {
             identity: identity.clone(),
             kind,
+            served: listed.served,
+            content,
             operation,
-        });
-        Some(why.unwrap_or(Why::Pending))
+        }))
     }
 
     /// Deletes what no intent needs. What was made for an intent that something is wrong with stays.
-    fn stale(&self, compilation: &Compilation, now: Instant, writes: &mut Vec<Write>) {
-        for (kind, known) in &self.kinds {
-            let Known::Objects(objects) = known else {
+    fn stale(
+        &self,
+        compilation: &Compilation,
+        frozen: &BTreeSet<Kind>,
+        now: Instant,
+        writes: &mut Vec<Write>,
+    ) {
+        for (kind, known) in self.store.iter() {
+            let Known::Listed(listed) = known else {
                 continue;
             };
-            for ((namespace, name), stored) in objects {
+            if listed.failing.is_some() {
+                continue;
+            }
+            for ((namespace, name), stored) in &listed.objects {
                 let identity = (kind.api_version, kind.kind, namespace.clone(), name.clone());
                 let is_wanted = compilation.platform.contains_key(&identity);
-                let is_kept = || {
-                    let keeps = compilation.platform_keeps.iter();
-                    let source = generated_from(stored);
-                    keeps.into_iter().any(|one| Some(json!(one)) == source)
-                };
-                let is_waiting = || {
-                    let refused = self.refused.get(&identity);
-                    refused.is_some_and(|refused| now < refused.again_at)
-                };
-                if is_wanted || is_waiting() || is_kept() {
+                if is_wanted || stored.metadata.deletion_timestamp.is_some() {
+                    continue;
+                }
+                let source = generated_from(stored).unwrap_or_default();
+                let is_of_frozen = frozen
+                    .iter()
+                    .any(|frozen| source.starts_with(&format!("{frozen}/")));
+                let mut keeps = compilation.platform_keeps.iter();
+                let is_kept =
+                    keeps.any(|one| json!(one) == source) || is_frozen(frozen, *kind, is_of_frozen);
+                let waiting = self.backoffs.waiting(&identity, &Value::Null, now);
+                if is_kept || waiting.is_some() {
                     continue;
                 }
                 let metadata = &stored.metadata;
@@ -251,6 +232,8 @@ impl Platform {
                 writes.push(Write {
                     identity,
                     kind: *kind,
+                    served: listed.served,
+                    content: Value::Null,
                     operation: Operation::Delete(preconditions),
                 });
             }
@@ -265,82 +248,67 @@ impl Platform {
         now: Instant,
     ) {
         let is_new = matches!(write.operation, Operation::Create(_));
-        let result = match answer {
-            Ok(stored) => Ok(stored),
+        let failure = match answer {
+            Ok(stored) => return self.written(write, stored),
             // The next leader, or the next start, does it.
             Err(failure) if failure.ends_pass() => return,
             // It is gone already, or will be seen as it is now.
             Err(Failure::NotFound | Failure::Conflict(_)) if !is_new => {
-                self.refused.remove(&write.identity);
+                self.backoffs.succeeded(&write.identity);
                 return;
             }
-            Err(Failure::Conflict(_)) => Err(Why::NameTaken),
-            Err(Failure::NotFound) => {
+            Err(failure) => failure,
+        };
+        let retry_after = failure.retry_after();
+        let why = match failure {
+            Failure::Conflict(_) => Why::NameTaken,
+            Failure::NotFound => {
                 let (_, _, namespace, _) = &write.identity;
                 let namespace = namespace.as_deref().unwrap_or_default();
-                let message = format!("there is no namespace {namespace:?}");
-                Err(Why::Refused(message))
+                Why::Refused(format!("there is no namespace {namespace:?}"))
             }
-            Err(failure) => Err(Why::Refused(failure.to_string())),
+            failure => Why::Refused(failure.to_string()),
         };
-        self.written(write, result, now);
+        let (identity, content) = (write.identity.clone(), write.content.clone());
+        let retry_in = self
+            .backoffs
+            .failed(identity, content, why.clone(), retry_after, now);
+        tracing::warn!(object = ?write.identity, ?why, ?retry_in, "an object of another program is not written");
     }
 
-    /// Takes in what came of a write.
-    fn written(&mut self, write: &Write, result: Result<Option<DynamicObject>, Why>, now: Instant) {
-        let Write {
-            identity,
-            kind,
-            operation,
-        } = write;
-        let why = match result {
-            Ok(stored) => {
-                self.refused.remove(identity);
-                let (_, _, namespace, name) = identity;
-                if let Some(Known::Objects(objects)) = self.kinds.get_mut(kind) {
-                    let name = (namespace.clone(), name.clone());
-                    match stored {
-                        Some(stored) => drop(objects.insert(name, Box::new(stored))),
-                        None => drop(objects.remove(&name)),
-                    }
-                }
-                return;
-            }
-            Err(why) => why,
-        };
-        let manifest = match operation {
-            Operation::Create(manifest) | Operation::Apply(manifest) => Some(manifest.clone()),
-            Operation::Delete(_) => None,
-        };
-        let before = self.refused.get(identity);
-        let delay = before.map_or(FIRST_RETRY, |before| (before.delay * 2).min(LAST_RETRY));
-        tracing::warn!(object = ?identity, ?why, retry_in = ?delay, "an object of another program is not written");
-        let refused = Refused {
-            manifest,
-            why,
-            delay,
-            again_at: now + delay,
-        };
-        self.refused.insert(identity.clone(), refused);
+    /// Takes in what the API server stored; nothing where an object was deleted.
+    fn written(&mut self, write: &Write, stored: Option<DynamicObject>) {
+        let Write { identity, kind, .. } = write;
+        self.backoffs.succeeded(identity);
+        let (_, _, namespace, name) = identity;
+        let name = (namespace.clone(), name.clone());
+        self.store.written(*kind, &name, stored);
     }
 
     /// When something that was refused is tried again.
     pub(crate) fn next(&self) -> Option<Instant> {
-        let times = self.refused.values().map(|refused| refused.again_at);
+        let times = self.backoffs.due().map(|(_, _, at)| at);
         times.filter(|at| Some(*at) > self.stepped_at).min()
     }
 }
 
+/// Whether an object is not written, because its kind, or what it was made from, is not known as it is now.
+fn is_frozen(frozen: &BTreeSet<Kind>, kind: PlatformKind, is_source_frozen: bool) -> bool {
+    let group = kind.api_version.split_once('/').unwrap_or_default().0;
+    let is_this = |one: &Kind| one.group_version().0 == group && one.to_string() == kind.kind;
+    is_source_frozen || frozen.iter().any(is_this)
+}
+
 /// Whether an object of ours is there.
-fn is_stored(kinds: &BTreeMap<PlatformKind, Known>, identity: &Identity) -> bool {
-    let (api_version, kind, namespace, name) = identity;
-    let mut kinds = kinds.iter();
-    kinds.any(|(known, objects)| match objects {
-        Known::Objects(objects) => {
-            (known.api_version, known.kind) == (*api_version, *kind)
-                && objects.contains_key(&(namespace.clone(), name.clone()))
+fn is_stored(store: &Store, (api_version, kind, namespace, name): &Identity) -> bool {
+    let is_kind = |one: &PlatformKind| (one.api_version, one.kind) == (*api_version, *kind);
+    let mut kinds = store.iter().filter(|(one, _)| is_kind(one));
+    kinds.any(|(_, known)| match known {
+        Known::Listed(listed) => {
+            let name = (namespace.clone(), name.clone());
+            listed.objects.contains_key(&name)
         }
-        Known::NotServed => false,
+        Known::NotServed | Known::NotListed(_) => false,
     })
 }
 
@@ -349,37 +317,29 @@ fn selector() -> String {
     format!("{MANAGED_BY}={OURS}")
 }
 
-/// The object as it is written: with our label.
-fn manifest(object: &PlatformObject) -> Value {
+/// The object as it is written: in the version that is served, with our label.
+fn manifest(object: &PlatformObject, served: &str) -> Value {
     let mut manifest = object.manifest();
+    if let Some(manifest) = manifest.as_object_mut() {
+        manifest.insert("apiVersion".to_owned(), json!(served));
+    }
     if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("labels".to_owned(), json!({MANAGED_BY: OURS}));
     }
     manifest
 }
 
-/// Whether a value has everything that another has. A field that is not wanted may have any value.
-fn contains(stored: &Value, wanted: &Value) -> bool {
-    match (stored, wanted) {
-        (Value::Object(stored), Value::Object(wanted)) => wanted.iter().all(|(name, wanted)| {
-            let stored = stored.get(name);
-            stored.is_some_and(|stored| contains(stored, wanted))
-        }),
-        (Value::Array(stored), Value::Array(wanted)) => {
-            stored.len() == wanted.len()
-                && stored
-                    .iter()
-                    .zip(wanted)
-                    .all(|(stored, wanted)| contains(stored, wanted))
+/// The same manifest, which the API server takes only if the object is still the one that this metadata is of.
+pub(crate) fn based_on(stored: &ObjectMeta, manifest: &Value) -> Value {
+    let mut manifest = manifest.clone();
+    if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
+        let version = json!(stored.resource_version);
+        metadata.insert("resourceVersion".to_owned(), version);
+        if let Some(uid) = &stored.uid {
+            metadata.insert("uid".to_owned(), json!(uid));
         }
-        (stored, wanted) => stored == wanted,
     }
-}
-
-fn name(object: &DynamicObject) -> Name {
-    let metadata = &object.metadata;
-    let name = metadata.name.clone().unwrap_or_default();
-    (metadata.namespace.clone(), name)
+    manifest
 }
 
 /// The object as people know it.
@@ -392,257 +352,7 @@ fn shown(object: &PlatformObject) -> String {
 }
 
 /// What an object was made from, as its annotation says.
-fn generated_from(object: &DynamicObject) -> Option<Value> {
+fn generated_from(object: &DynamicObject) -> Option<&str> {
     let annotations = object.metadata.annotations.as_ref()?;
-    let source = annotations.get(GENERATED_FROM)?;
-    Some(Value::String(source.clone()))
-}
-
-#[cfg(test)]
-mod tests {
-    use compiler::{Compiler, Kind, platform};
-
-    use super::*;
-
-    fn put(compiler: &mut Compiler, kind: Kind, name: &str, spec: &Value) {
-        compiler.insert(&json!({
-            "apiVersion": kind.api_version(), "kind": kind.to_string(), "metadata": {"name": name},
-            "spec": spec,
-        }));
-    }
-
-    const INBOUND: &str = "web";
-
-    fn inbound(count: u32) -> Value {
-        json!({"networkRef": "net", "count": count, "advertisement": {"type": "bgp"}})
-    }
-
-    /// An Inbound that no VRF knows: it needs a pool and an advertisement of MetalLB, and nothing of nodes.
-    fn world() -> Compiler {
-        let mut compiler = Compiler::default();
-        let network = json!({"ipv4": {"cidr": "198.51.100.0/24"}});
-        put(&mut compiler, Kind::Network, "net", &network);
-        put(&mut compiler, Kind::Inbound, INBOUND, &inbound(1));
-        compiler
-    }
-
-    /// All kinds are served, and none has objects of ours.
-    fn all_served() -> Platform {
-        let mut platform = Platform::default();
-        for kind in platform::kinds() {
-            platform.apply(kind, Change::ListStarted);
-            platform.apply(kind, Change::ListCompleted);
-        }
-        platform
-    }
-
-    fn step(platform: &mut Platform, compiler: &mut Compiler, now: Instant) -> Step {
-        let (_, compilation) = compiler.compile();
-        let step = platform.step(compilation, now);
-        compiler.set_absent(step.absent.clone());
-        step
-    }
-
-    /// Does what a step says, as an API server that takes everything.
-    fn carry_out(platform: &mut Platform, step: &Step, version: u32) {
-        for write in &step.writes {
-            let stored = match &write.operation {
-                Operation::Create(manifest) | Operation::Apply(manifest) => {
-                    let mut stored = manifest.clone();
-                    stored["metadata"]["resourceVersion"] = json!(version.to_string());
-                    stored["metadata"]["uid"] = json!("u");
-                    stored["spec"]["defaulted"] = json!(true);
-                    Some(serde_json::from_value(stored).expect("an object"))
-                }
-                Operation::Delete(_) => None,
-            };
-            platform.written(write, Ok(stored), Instant::now());
-        }
-    }
-
-    fn done(step: &Step) -> Vec<String> {
-        let done = |write: &Write| {
-            let verb = match write.operation {
-                Operation::Create(_) => "create",
-                Operation::Apply(_) => "apply",
-                Operation::Delete(_) => "delete",
-            };
-            format!("{verb} {} {}", write.kind.kind, write.identity.3)
-        };
-        step.writes.iter().map(done).collect()
-    }
-
-    /// Status and reason of the condition Ready.
-    fn ready(compiler: &mut Compiler) -> (String, String) {
-        let subject = ObjectRef::named(Kind::Inbound, INBOUND);
-        let status = compiler.statuses().get(&subject).expect("a status");
-        let status = status.to_value();
-        let conditions = status["conditions"].as_array().expect("conditions");
-        let mut conditions = conditions.iter();
-        let ready = conditions.find(|one| one["type"] == "Ready");
-        let ready = ready.expect("the condition Ready");
-        let text = |part: &str| ready[part].as_str().expect("a text").to_owned();
-        (text("status"), text("reason"))
-    }
-
-    #[test]
-    fn what_an_intent_needs_is_made_kept_as_it_must_be_and_removed_with_it() {
-        let (mut compiler, mut platform, now) = (world(), all_served(), Instant::now());
-        let first = step(&mut platform, &mut compiler, now);
-        let wanted = ["create BGPAdvertisement web", "create IPAddressPool web"];
-        assert_eq!(done(&first), wanted);
-        assert_eq!(ready(&mut compiler), ("False".into(), "Pending".into()));
-        carry_out(&mut platform, &first, 1);
-        assert!(step(&mut platform, &mut compiler, now).writes.is_empty());
-        assert_eq!(ready(&mut compiler), ("True".into(), "Resolved".into()));
-
-        // An edit is undone; a field that nobody wants otherwise is left alone.
-        let pool = first.writes.last().expect("a pool").clone();
-        let Operation::Create(mut edited) = pool.operation.clone() else {
-            panic!("it is created");
-        };
-        edited["metadata"]["resourceVersion"] = json!("2");
-        edited["spec"]["avoidBuggyIPs"] = json!(true);
-        let as_object =
-            |value: &Value| Box::new(serde_json::from_value(value.clone()).expect("one"));
-        platform.apply(pool.kind, Change::Applied(as_object(&edited)));
-        assert!(step(&mut platform, &mut compiler, now).writes.is_empty());
-        edited["metadata"]["resourceVersion"] = json!("3");
-        edited["spec"]["addresses"] = json!(["192.0.2.1/32"]);
-        platform.apply(pool.kind, Change::Applied(as_object(&edited)));
-        let undo = step(&mut platform, &mut compiler, now);
-        assert_eq!(done(&undo), ["apply IPAddressPool web"]);
-        carry_out(&mut platform, &undo, 4);
-
-        compiler.remove(&ObjectRef::named(Kind::Inbound, INBOUND));
-        let gone = step(&mut platform, &mut compiler, now);
-        assert_eq!(
-            done(&gone),
-            ["delete BGPAdvertisement web", "delete IPAddressPool web"]
-        );
-        carry_out(&mut platform, &gone, 5);
-        assert!(step(&mut platform, &mut compiler, now).writes.is_empty());
-    }
-
-    #[test]
-    fn an_intent_is_not_ready_while_a_kind_that_it_needs_is_missing_and_goes_on_when_it_appears() {
-        let (mut compiler, mut platform, now) = (world(), all_served(), Instant::now());
-        let missing = platform::kinds().find(|kind| kind.kind == "BGPAdvertisement");
-        let missing = missing.expect("a kind of MetalLB");
-        platform.apply(missing, Change::NotServed);
-        let first = step(&mut platform, &mut compiler, now);
-        assert_eq!(done(&first), ["create IPAddressPool web"]);
-        carry_out(&mut platform, &first, 1);
-        let second = step(&mut platform, &mut compiler, now);
-        assert!(second.writes.is_empty());
-        assert_eq!(
-            ready(&mut compiler),
-            ("False".into(), "KindNotServed".into())
-        );
-        let absent = second.absent.values().next().expect("what is absent");
-        let text = absent.first().expect("one").to_string();
-        assert!(
-            text.contains("BGPAdvertisement metallb-system/web"),
-            "{text}"
-        );
-        assert!(text.contains("metallb.io/v1beta1"), "{text}");
-
-        platform.apply(missing, Change::ListStarted);
-        platform.apply(missing, Change::ListCompleted);
-        let third = step(&mut platform, &mut compiler, now);
-        assert_eq!(done(&third), ["create BGPAdvertisement web"]);
-        carry_out(&mut platform, &third, 2);
-        step(&mut platform, &mut compiler, now);
-        assert_eq!(ready(&mut compiler).0, "True");
-    }
-
-    #[test]
-    fn what_was_made_for_an_intent_stays_while_something_is_wrong_with_the_intent() {
-        let (mut compiler, mut platform, now) = (world(), all_served(), Instant::now());
-        let first = step(&mut platform, &mut compiler, now);
-        carry_out(&mut platform, &first, 1);
-        compiler.remove(&ObjectRef::named(Kind::Network, "net"));
-        assert!(step(&mut platform, &mut compiler, now).writes.is_empty());
-    }
-
-    #[test]
-    fn a_refused_object_waits_longer_each_time_and_another_wish_is_tried_at_once() {
-        let (mut compiler, mut platform, now) = (world(), all_served(), Instant::now());
-        let refuse = |platform: &mut Platform, step: &Step, now: Instant| {
-            for write in &step.writes {
-                let why = Why::Refused("quota exceeded".to_owned());
-                platform.written(write, Err(why), now);
-            }
-        };
-        let first = step(&mut platform, &mut compiler, now);
-        refuse(&mut platform, &first, now);
-        assert!(step(&mut platform, &mut compiler, now).writes.is_empty());
-        assert_eq!(ready(&mut compiler), ("False".into(), "Refused".into()));
-        assert_eq!(platform.next(), Some(now + FIRST_RETRY));
-        let later = now + FIRST_RETRY;
-        let second = step(&mut platform, &mut compiler, later);
-        assert_eq!(second.writes.len(), 2);
-        refuse(&mut platform, &second, later);
-        assert_eq!(platform.next(), Some(later + 2 * FIRST_RETRY));
-        put(&mut compiler, Kind::Inbound, INBOUND, &inbound(2));
-        let third = step(&mut platform, &mut compiler, later);
-        assert_eq!(done(&third), ["create IPAddressPool web"]);
-    }
-
-    #[test]
-    fn a_refused_deletion_is_tried_again_later_and_what_cannot_be_done_causes_no_pass() {
-        let (mut compiler, mut platform, now) = (world(), all_served(), Instant::now());
-        let first = step(&mut platform, &mut compiler, now);
-        carry_out(&mut platform, &first, 1);
-        compiler.remove(&ObjectRef::named(Kind::Inbound, INBOUND));
-        let refuse = |platform: &mut Platform, step: &Step, now: Instant| {
-            for write in &step.writes {
-                let refused = Failure::NoAnswer("timeout".to_owned());
-                platform.answered(write, Err(refused), now);
-            }
-        };
-        let gone = step(&mut platform, &mut compiler, now);
-        refuse(&mut platform, &gone, now);
-        assert!(step(&mut platform, &mut compiler, now).writes.is_empty());
-        let later = now + FIRST_RETRY;
-        assert_eq!(platform.next(), Some(later));
-        let again = step(&mut platform, &mut compiler, later);
-        assert_eq!(done(&again), done(&gone));
-        for write in &again.writes {
-            platform.answered(write, Err(Failure::NotFound), later);
-            let (_, _, namespace, name) = &write.identity;
-            let metadata = json!({"name": name, "namespace": namespace});
-            let object = json!({"metadata": metadata});
-            let object = serde_json::from_value(object).expect("an object");
-            platform.apply(write.kind, Change::Deleted(Box::new(object)));
-        }
-        assert!(step(&mut platform, &mut compiler, later).writes.is_empty());
-        assert_eq!(platform.next(), None);
-
-        // A kind vanishes while a write of it waits.
-        let (mut compiler, mut platform) = (world(), all_served());
-        let first = step(&mut platform, &mut compiler, now);
-        refuse(&mut platform, &first, now);
-        for kind in platform::kinds() {
-            platform.apply(kind, Change::NotServed);
-        }
-        step(&mut platform, &mut compiler, later);
-        assert_eq!(platform.next(), None, "nothing can be tried");
-    }
-
-    #[test]
-    fn a_missing_namespace_is_named() {
-        let (mut compiler, mut platform, now) = (world(), all_served(), Instant::now());
-        let first = step(&mut platform, &mut compiler, now);
-        for write in &first.writes {
-            platform.answered(write, Err(Failure::NotFound), now);
-        }
-        let second = step(&mut platform, &mut compiler, now);
-        let absent = second.absent.values().next().expect("what is absent");
-        let text = absent.first().expect("one").to_string();
-        assert!(
-            text.contains("there is no namespace \"metallb-system\""),
-            "{text}"
-        );
-    }
+    annotations.get(GENERATED_FROM).map(String::as_str)
 }

@@ -14,7 +14,7 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 
 use crate::{
-    backoff::{Backoffs, Part},
+    backoff::{self, ObjectBackoffs, Part},
     kinds::{Kinds, Seen, Version},
     pass::Pass,
     request::{Failure, Operation, Sender},
@@ -33,7 +33,7 @@ const COALESCE: Duration = Duration::from_secs(3);
 /// What is remembered about writes from pass to pass.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    pub(crate) backoffs: Backoffs,
+    pub(crate) backoffs: ObjectBackoffs,
     /// When statuses in which no condition changes may be written again.
     counts_at: Option<Instant>,
     /// Whether such statuses wait.
@@ -189,7 +189,8 @@ impl Writer<'_> {
                 write.operation.replace_version(version);
             }
             let key = write.key();
-            let is_waiting = self.memory.backoffs.is_waiting(&key, &write.content, now)
+            let backoffs = &self.memory.backoffs;
+            let is_waiting = backoffs.waiting(&key, &write.content, now).is_some()
                 || self.is_frozen(&write)
                 || self.written.is_cut_short;
             self.written.wanted.insert(key);
@@ -284,7 +285,12 @@ impl Writer<'_> {
         let (is_conflict, error) = (matches!(failure, Failure::Conflict(_)), failure.to_string());
         let (key, now) = (write.key(), Instant::now());
         let backoffs = &mut self.memory.backoffs;
-        let retry_in = backoffs.failed(key, write.content, write.source, failure, now);
+        let retry_after = failure.retry_after();
+        let unwritten = backoff::Unwritten {
+            source: write.source,
+            failure,
+        };
+        let retry_in = backoffs.failed(key, write.content, unwritten, retry_after, now);
         if is_conflict {
             tracing::debug!(%subject, error, ?retry_in, "write refused: the object has changed");
         } else {

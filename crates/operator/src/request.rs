@@ -11,7 +11,7 @@ use std::{
 use compiler::{Kind, snapshot::Key};
 use kube::{
     Client, Resource as _,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
     client::Body,
     core::{Request, Status},
 };
@@ -91,6 +91,19 @@ impl Failure {
     pub(crate) fn ends_pass(&self) -> bool {
         matches!(self, Self::NotLeading | Self::Ending)
     }
+
+    /// How long the API server asks to wait.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            Self::NotLeading
+            | Self::Ending
+            | Self::Conflict(_)
+            | Self::NotFound
+            | Self::UnknownFields(_)
+            | Self::NoAnswer(_) => None,
+        }
+    }
 }
 
 /// Sends requests.
@@ -157,20 +170,19 @@ impl Sender {
         write: &platform::Write,
     ) -> Result<Option<DynamicObject>, Failure> {
         let (_, _, namespace, name) = &write.identity;
-        let resource = platform::watch::resource(write.kind);
+        let resource = platform::watch::resource(write.kind, write.served);
         let request = Request::new(DynamicObject::url_path(&resource, namespace.as_deref()));
         let is_deletion = matches!(write.operation, platform::Operation::Delete(_));
         let request = match &write.operation {
-            platform::Operation::Create(manifest) => {
-                let params = PostParams {
-                    field_manager: Some(FIELD_MANAGER.to_owned()),
-                    ..PostParams::default()
-                };
-                request.create(&params, manifest.to_string().into_bytes())
-            }
-            platform::Operation::Apply(manifest) => {
+            platform::Operation::Create(manifest) | platform::Operation::Apply(manifest) => {
                 let params = PatchParams::apply(FIELD_MANAGER).force();
                 request.patch(name, &params, &Patch::Apply(manifest))
+            }
+            platform::Operation::Merge(change) => {
+                request.patch(name, &merging(), &Patch::Merge(change))
+            }
+            platform::Operation::MergeStatus(change) => {
+                request.patch_subresource("status", name, &merging(), &Patch::Merge(change))
             }
             platform::Operation::Delete(preconditions) => {
                 let params = DeleteParams {
@@ -238,6 +250,14 @@ impl Sender {
             let until = Instant::now() + pause.min(LONGEST_PAUSE);
             *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
         }
+    }
+}
+
+/// Of a patch that changes some fields.
+fn merging() -> PatchParams {
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
     }
 }
 

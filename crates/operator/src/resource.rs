@@ -29,9 +29,19 @@ static PLURALS: LazyLock<BTreeMap<(String, String), String>> = LazyLock::new(|| 
     ours.chain(borrowed).collect()
 });
 
+/// The versions of a kind that a cluster may serve, the one that is preferred first.
+pub(crate) fn versions(kind: Kind) -> impl Iterator<Item = &'static str> {
+    let (_, newest) = kind.group_version();
+    std::iter::once(newest).chain(kind.older_versions().iter().copied())
+}
+
 /// The resource of a kind.
 pub(crate) fn of(kind: Kind) -> ApiResource {
-    let (group, version) = kind.group_version();
+    in_version(kind, kind.group_version().1)
+}
+
+fn in_version(kind: Kind, version: &str) -> ApiResource {
+    let (group, _) = kind.group_version();
     let name = kind.to_string();
     let gvk = GroupVersionKind::gvk(group, version, &name);
     match PLURALS.get(&(group.to_owned(), name)) {
@@ -40,15 +50,15 @@ pub(crate) fn of(kind: Kind) -> ApiResource {
     }
 }
 
-/// The endpoint of all objects of a kind.
-pub(crate) fn all(client: &Client, kind: Kind) -> Api<DynamicObject> {
-    Api::all_with(client.clone(), &of(kind))
+/// The endpoint of all objects of a kind in one of its versions.
+pub(crate) fn all(client: &Client, kind: Kind, version: &str) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &in_version(kind, version))
 }
 
 /// The endpoint of one object of a kind.
 pub(crate) fn at(client: &Client, kind: Kind, key: &Key) -> Api<DynamicObject> {
     match &key.namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &of(kind)),
-        None => all(client, kind),
+        None => Api::all_with(client.clone(), &of(kind)),
     }
 }

@@ -28,6 +28,7 @@ use tokio::{
 use crate::{
     election::{Candidate, Election, Leadership},
     events::Events,
+    in_cluster_ipam,
     kinds::{Incomplete, Kinds},
     leases::{self, Agents, Renewal},
     metrics::Metrics,
@@ -49,6 +50,8 @@ pub struct Options {
     pub election: Election,
     /// Where metrics and health are served, if anywhere.
     pub listen: Option<SocketAddr>,
+    /// Whether claims of `InClusterIPPool`s get their addresses from this operator.
+    pub in_cluster_ipam: bool,
 }
 
 /// Why the operator stopped.
@@ -85,6 +88,11 @@ pub async fn run(
             snapshots: snapshots.clone(),
         };
         tasks.spawn(endpoint::serve(address, shown));
+    }
+    if options.in_cluster_ipam {
+        let sender = Sender::new(client.clone(), leadership.clone(), ending.clone());
+        let leadership = leadership.clone();
+        tasks.spawn(in_cluster_ipam::run(client.clone(), sender, leadership));
     }
     let operator = async {
         let cluster = Cluster::watch(&client, leadership.clone(), &restored, requests);
@@ -209,9 +217,11 @@ impl Operator {
 impl Operator {
     /// Writes what intents need of other programs, and says what is not there yet.
     async fn write_platform(&mut self) {
-        let platform = &mut self.cluster.platform;
+        let Cluster {
+            platform, frozen, ..
+        } = &mut self.cluster;
         let (_, compilation) = self.compiler.compile();
-        let mut step = platform.step(compilation, Instant::now());
+        let mut step = platform.step(compilation, frozen, Instant::now());
         let has_written = !step.writes.is_empty();
         let sender = &self.sender;
         let sent = step.writes.into_iter().map(|write| async move {
@@ -223,7 +233,7 @@ impl Operator {
             platform.answered(&write, answer, Instant::now());
         }
         if has_written {
-            step = platform.step(compilation, Instant::now());
+            step = platform.step(compilation, frozen, Instant::now());
         }
         self.compiler.set_absent(step.absent);
     }

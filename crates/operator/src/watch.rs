@@ -81,15 +81,15 @@ pub(crate) fn start(
         let config = watcher::Config::default().page_size(PAGE_SIZE);
         // Only the metadata of a Node is read, and the rest is large.
         if kind == Kind::Node {
-            tasks.spawn(follower.follow(move || {
+            tasks.spawn(follower.follow(move |_| {
                 let api = Api::<PartialObjectMeta<Node>>::all(client.clone());
                 watcher::watcher(api, config.clone()).map(|event| event.map(without_spec))
             }));
         } else {
-            tasks
-                .spawn(follower.follow(move || {
-                    watcher::watcher(resource::all(&client, kind), config.clone())
-                }));
+            tasks.spawn(follower.follow(move |version| {
+                let api = resource::all(&client, kind, version);
+                watcher::watcher(api, config.clone())
+            }));
         }
     }
 }
@@ -119,20 +119,30 @@ impl Follower {
     /// Follows the kind until the queue is closed.
     ///
     /// A watch that failed is replaced by a new one, which begins with a list: a watch that is only resumed reports nothing before the
-    /// next change, so that a kind without changes would count as failing for ever.
-    async fn follow<S>(mut self, watch: impl Fn() -> S)
+    /// next change, so that a kind without changes would count as failing for ever. An older version is watched where a newer one is not
+    /// served; each new watch begins with the newest.
+    async fn follow<S>(mut self, watch: impl Fn(&'static str) -> S)
     where
         S: Stream<Item = watcher::Result<Event<DynamicObject>>>,
     {
         let mut delay = FIRST_RETRY;
+        let versions: Vec<_> = resource::versions(self.kind).collect();
+        let mut tried = 0;
         loop {
             let started = Instant::now();
             let mut restored = self.restored.clone();
+            let version: &'static str = versions.get(tried).copied().unwrap_or_default();
             let ended = tokio::select! {
-                ended = self.until_failure(watch()) => ended,
+                ended = self.until_failure(watch(version)) => ended,
                 Ok(()) = restored.changed() => Ended::Restored,
             };
             self.restored = restored;
+            tried += 1;
+            let is_served = !matches!(&ended, Ended::Failed(error) if is_not_served(error));
+            if !is_served && tried < versions.len() {
+                continue;
+            }
+            tried = 0;
             let change = match ended {
                 Ended::Closed => return,
                 Ended::Restored => Change::Outdated,
@@ -378,6 +388,46 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_older_version_is_watched_where_the_newest_is_not_served() {
+        let (queue, mut changes) = unbounded_channel();
+        let follower = Follower {
+            kind: Kind::IpAddress,
+            queue,
+            definition: Definition(None),
+            restored: latest::channel(0).1,
+        };
+        let follow = follower.follow(|version| {
+            let events = if version == "v1beta1" {
+                vec![Ok(Event::Init), Ok(Event::InitDone)]
+            } else {
+                vec![Ok(Event::Init), Err(not_found())]
+            };
+            stream::iter(events).chain(stream::pending())
+        });
+        let mut seen = Vec::new();
+        let receive = async {
+            while seen.len() < 3 {
+                seen.extend(changes.recv().await.map(|(_, change)| change));
+            }
+        };
+        tokio::select! {
+            () = follow => panic!("it ended"),
+            () = receive => {}
+        }
+        assert!(
+            matches!(
+                seen.as_slice(),
+                [
+                    Change::ListStarted,
+                    Change::ListStarted,
+                    Change::ListCompleted
+                ]
+            ),
+            "{seen:?}"
+        );
+    }
+
+    #[tokio::test]
     async fn a_watch_that_failed_is_listed_again() {
         let (queue, mut changes) = unbounded_channel();
         let watches: [VecDeque<_>; 2] = [
@@ -391,7 +441,7 @@ mod tests {
             definition: Definition(None),
             restored: latest::channel(0).1,
         };
-        let follow = follower.follow(|| {
+        let follow = follower.follow(|_| {
             let mut left = watches.take();
             let events = left.next().unwrap_or_default();
             watches.set(left);

@@ -244,6 +244,9 @@ pub(crate) struct Operator {
     /// Address and port of /metrics, /healthz, /readyz and /debug/snapshot, or "none"
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9718")]
     pub(crate) listen: Listen,
+    /// Gives claims addresses of InClusterIPPools, for clusters without Cluster API's in-cluster IPAM provider
+    #[arg(long)]
+    pub(crate) in_cluster_ipam: bool,
 }
 
 #[derive(Debug, Flags)]

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{meta::LabelSelector, schema::rules};
+
 /// Where objects for other programs are written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -71,14 +73,38 @@ pub struct SriovPlatform {
     #[serde(default = "sriov_network_namespace")]
     #[schemars(length(min = 1, max = 63))]
     pub network_namespace: String,
-    /// The resource that the SR-IOV device plugin offers the virtual functions as.
+    /// The resource that the SR-IOV device plugin offers the virtual functions as, where none of `resources` is for an attachment.
     #[serde(default = "sriov_resource_name")]
     #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-zA-Z0-9_]+$"))]
     pub resource_name: String,
-    /// Prefix of that resource.
+    /// Prefix of all these resources.
     #[serde(default = "sriov_resource_prefix")]
     #[schemars(length(min = 1, max = 253))]
     pub resource_prefix: String,
+    /// Resources of some attachments, by device and nodes. The first that is for an attachment counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub resources: Vec<SriovResource>,
+}
+
+/// The resource that the virtual functions of some attachments are offered as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules([(
+    "has(self.interfaceRef) || has(self.nodeSelector)",
+    "interfaceRef or nodeSelector is required: it says which attachments the resource is for",
+)])))]
+pub struct SriovResource {
+    /// The resource that the SR-IOV device plugin offers the virtual functions as.
+    #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-zA-Z0-9_]+$"))]
+    pub resource_name: String,
+    /// `interfaceRef` of the attachments: the device that the virtual functions belong to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 15))]
+    pub interface_ref: Option<String>,
+    /// What `nodeSelector` of the attachments requires, perhaps among other labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_selector: Option<LabelSelector>,
 }
 
 /// What is written for an attachment with SR-IOV devices.
@@ -115,6 +141,7 @@ impl Default for SriovPlatform {
             network_namespace: sriov_network_namespace(),
             resource_name: sriov_resource_name(),
             resource_prefix: sriov_resource_prefix(),
+            resources: Vec::new(),
         }
     }
 }

@@ -98,6 +98,7 @@ fn a_full_object_round_trips() {
             "sriov": {
                 "kind": "NetworkAttachmentDefinition", "namespace": "d", "networkNamespace": "e", "resourceName": "vfs",
                 "resourcePrefix": "example.com",
+                "resources": [{"resourceName": "bond1", "interfaceRef": "bond1", "nodeSelector": {"matchLabels": {"a": "b"}}}],
             }},
         "ipamNamespace": "ipam",
     });

@@ -13,7 +13,7 @@ use api::{
 
 use super::{
     intent::{Attachment, Author, LoweredIntent},
-    layer2_attachment::{default_mtu, node_ips, sriov_vlan},
+    layer2_attachment::{default_mtu, node_ips, sriov_devices},
     mtu,
     reach::{self, Used},
     routing::{generated_name, subnets},
@@ -98,7 +98,7 @@ pub(super) fn lower(
         objects: vec![author.object(name, layer2)],
         attachment: Some(Attachment {
             interface: Some(interface(spec, vlan)),
-            sriov_vlan: sriov_vlan(spec, network),
+            sriov: sriov_devices(spec, network.vlan),
             matched: Arc::new(matched),
             ..Attachment::default()
         }),

@@ -145,12 +145,23 @@ pub struct LoweredIntent {
 pub struct Attachment {
     /// The interface on the nodes.
     pub interface: Option<IfName>,
-    /// The VLAN of SR-IOV devices.
-    pub sriov_vlan: Option<VlanId>,
+    /// The SR-IOV devices that pods get.
+    pub sriov: Option<SriovDevices>,
     /// The gateway.
     pub anycast: Option<Anycast>,
     /// The destinations that its selector chose.
     pub matched: Arc<Vec<MatchedDestination>>,
+}
+
+/// The SR-IOV devices of an attachment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SriovDevices {
+    /// The VLAN that they carry.
+    pub vlan: VlanId,
+    /// The device that their virtual functions belong to, if the attachment names one.
+    pub interface_ref: Option<IfName>,
+    /// The nodes that they are on, if the attachment selects nodes.
+    pub node_selector: Option<LabelSelector>,
 }
 
 /// What lowering an intent gives, before it is merged with others.

@@ -15,7 +15,9 @@ use api::{
 
 use super::{
     addresses, host_attachment,
-    intent::{Attachment, Author, Intent, LoweredIntent, Outcome, Terms, has_fitting_timers},
+    intent::{
+        Attachment, Author, Intent, LoweredIntent, Outcome, SriovDevices, Terms, has_fitting_timers,
+    },
     low_level::LowLevelObject,
     mtu, notes, reach,
     routing::{self, generated_name, of_destinations, permit, subnets},
@@ -116,7 +118,7 @@ fn lower(
     problems: &mut Vec<Problem>,
 ) -> Option<LoweredIntent> {
     let subject = author.subject;
-    notes::beside_sriov(subject, spec, problems);
+    notes::beside_sriov(view, subject, spec, problems);
     let selector = spec.node_selector.as_ref();
     if let Some(Err(error)) = selector.map(LabelSelector::check) {
         let kind = problem::Kind::InvalidSelector(error);
@@ -126,10 +128,10 @@ fn lower(
     let network = network(view, author, spec, problems)?;
     if !network.managed {
         notes::unmanaged(subject, spec, problems);
-        let sriov_vlan = sriov_vlan(spec, &network);
+        let sriov = sriov_devices(spec, network.vlan);
         return Some(LoweredIntent {
             attachment: Some(Attachment {
-                sriov_vlan,
+                sriov,
                 ..Attachment::default()
             }),
             ..LoweredIntent::default()
@@ -174,7 +176,7 @@ fn over_the_fabric(
             return None;
         }
     };
-    if sriov_vlan(spec, network).is_some() && reach.vrfs.len() > 1 {
+    if sriov_devices(spec, network.vlan).is_some() && reach.vrfs.len() > 1 {
         let vrfs = reach.vrfs.len();
         let kind = problem::Kind::SriovSeveralVrfs { vrfs };
         problems.push(author.problem("spec.destinations", kind));
@@ -218,7 +220,7 @@ fn over_the_fabric(
     Some(LoweredIntent {
         objects,
         attachment: Some(Attachment {
-            sriov_vlan: sriov_vlan(spec, network),
+            sriov: sriov_devices(spec, network.vlan),
             ..attachment(&settings, spec, &segment, Arc::clone(&reach.matched))
         }),
         service: None,
@@ -301,17 +303,24 @@ fn sriov_only(
     };
     Some(LoweredIntent {
         attachment: Some(Attachment {
-            sriov_vlan: Some(vlan),
+            sriov: sriov_devices(spec, Some(vlan)),
             ..Attachment::default()
         }),
         ..LoweredIntent::default()
     })
 }
 
-/// The VLAN of SR-IOV devices, where the attachment is for them.
-pub(super) fn sriov_vlan(spec: &Layer2AttachmentSpec, network: &NetworkSpec) -> Option<VlanId> {
+/// The SR-IOV devices, where the attachment is for them and there is a VLAN that they carry.
+pub(super) fn sriov_devices(
+    spec: &Layer2AttachmentSpec,
+    vlan: Option<VlanId>,
+) -> Option<SriovDevices> {
     let enabled = spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled);
-    network.vlan.filter(|_| enabled)
+    vlan.filter(|_| enabled).map(|vlan| SriovDevices {
+        vlan,
+        interface_ref: spec.interface_ref.clone(),
+        node_selector: spec.node_selector.clone(),
+    })
 }
 
 /// Addresses of the nodes, where the attachment wants them. It is a problem when the network has none to give.
@@ -426,7 +435,7 @@ fn attachment(
     };
     Attachment {
         interface: suffix.and_then(|suffix| names::host_interface(suffix.as_str())),
-        sriov_vlan: None,
+        sriov: None,
         anycast: segment.mac(settings).map(|mac| Anycast {
             mac: Some(mac),
             gateway: gateway(false),

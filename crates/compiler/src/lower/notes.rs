@@ -13,9 +13,10 @@ use api::{
 
 use super::{layer2_attachment::has_bgp, reach::Reach};
 use crate::{
+    platform::sriov,
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef},
-    view::reference,
+    view::{View, reference},
 };
 
 /// Fields of `Settings` that are accepted and not implemented. A field that has its default asks for nothing: the API server writes
@@ -84,6 +85,7 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
                         network_namespace: _,
                         resource_name: _,
                         resource_prefix: _,
+                        resources: _,
                     },
             },
         ipam_namespace: _,
@@ -232,20 +234,36 @@ pub(super) fn without_gateway(subject: &ObjectRef, reach: &Reach, problems: &mut
     problems.push(Problem::new(subject.clone(), "spec.destinations", kind));
 }
 
-/// What has no effect beside SR-IOV: said, not passed over.
+/// What has no effect beside SR-IOV, and devices that pods cannot tell apart: said, not passed over.
 pub(super) fn beside_sriov(
+    view: &View<'_>,
     subject: &ObjectRef,
     spec: &Layer2AttachmentSpec,
     problems: &mut Vec<Problem>,
 ) {
+    if !spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled) {
+        return;
+    }
+    let settings = view.settings();
+    let (device, selector) = (spec.interface_ref.as_ref(), spec.node_selector.as_ref());
+    let resource = sriov::resource(&settings.platform.sriov, device, selector);
+    if let Some(device) = device {
+        let other = sriov::other_device(view, resource.name, device);
+        problems.extend(other.map(|(other_device, other)| {
+            let kind = problem::Kind::DevicesAreOneResource {
+                resource: resource.name.to_owned(),
+                other_device: other_device.to_string(),
+                other,
+            };
+            Problem::new(subject.clone(), "spec.interfaceRef", kind)
+        }));
+        return;
+    }
     let mut note = |field: &str, what: &str| {
         let what = what.to_owned();
         let kind = problem::Kind::NoEffect { what };
         problems.push(Problem::new(subject.clone(), field, kind));
     };
-    if !spec.sriov.as_ref().is_some_and(|sriov| sriov.enabled) || spec.interface_ref.is_some() {
-        return;
-    }
     if spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
         let what = "bgp does nothing with sriov: packets of SR-IOV devices pass the node by";
         note("spec.bgp", what);
@@ -254,7 +272,7 @@ pub(super) fn beside_sriov(
         let what = "destinations do nothing without an interface: packets of SR-IOV devices pass the node by";
         note("spec.destinations", what);
     }
-    if spec.interface_name.is_none() && spec.node_selector.is_some() {
+    if spec.interface_name.is_none() && selector.is_some() && !resource.is_of_nodes {
         let what = "nodeSelector does nothing without an interface: pods get SR-IOV devices wherever a node offers them";
         note("spec.nodeSelector", what);
     }

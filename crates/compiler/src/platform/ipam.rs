@@ -18,9 +18,22 @@ use crate::{
 
 /// Group of claims and addresses.
 pub(crate) const GROUP: &str = "ipam.cluster.x-k8s.io";
-/// The version that is written and watched; in files every version is read.
+/// The version that is written and watched where it is served; in files every version is read.
 pub(crate) const VERSION: &str = "v1beta2";
-const API_VERSION: &str = "ipam.cluster.x-k8s.io/v1beta2";
+/// Versions that are written and watched where a newer one is not served. All that Selvedge reads and writes has the same form in them;
+/// the one difference is that v1beta1 lets a pool have no group ([`PoolRef`]).
+pub(crate) const OLDER_VERSIONS: &[&str] = &["v1beta1"];
+pub(super) const API_VERSION: &str = "ipam.cluster.x-k8s.io/v1beta2";
+const OLDER_API_VERSIONS: &[&str] = &["ipam.cluster.x-k8s.io/v1beta1"];
+
+/// Older versions in which objects of this group and version may be written as well.
+pub(super) fn older_api_versions(api_version: &str) -> &'static [&'static str] {
+    if api_version == API_VERSION {
+        OLDER_API_VERSIONS
+    } else {
+        &[]
+    }
+}
 
 pub(super) const KINDS: super::Kinds = (API_VERSION, &[("IPAddressClaim", "ipaddressclaims")]);
 
@@ -55,8 +68,8 @@ pub struct ClaimRef {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolRef {
-    /// Group of its kind; version 1beta1 lets it be absent.
-    #[serde(default)]
+    /// Group of its kind. In v1beta1 it may be absent; v1beta2 requires it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub api_group: String,
     /// Its kind.
     pub kind: String,

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     memo::{Input, Part, Parts, Query},
-    snapshot::{ObjectRef, Role},
+    snapshot::{Kind, ObjectRef, Role},
     view::View,
 };
 
@@ -22,10 +22,14 @@ pub struct Absent {
 pub enum Why {
     /// The API server does not serve its kind, of this group and version.
     NotServed(&'static str),
+    /// Objects of its kind cannot be watched, for this reason: whether it is there is not known, and it is not written.
+    NotWatched(String),
     /// Another one has its name.
     NameTaken,
     /// The API server does not take it.
     Refused(String),
+    /// One of this name is being deleted.
+    Terminating,
     /// It is about to be written.
     Pending,
 }
@@ -35,8 +39,10 @@ impl Why {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NotServed(_) => "KindNotServed",
+            Self::NotWatched(_) => "KindNotWatched",
             Self::NameTaken => "NameTaken",
             Self::Refused(_) => "Refused",
+            Self::Terminating => "Terminating",
             Self::Pending => "Pending",
         }
     }
@@ -51,11 +57,19 @@ impl fmt::Display for Absent {
                 "{object} cannot be made: the API server serves no such kind of {api_version}; install the program, or choose another in \
                  Settings.platform"
             ),
+            Why::NotWatched(reason) => write!(
+                f,
+                "whether {object} is there is not known: its kind cannot be watched: {reason}"
+            ),
             Why::NameTaken => write!(
                 f,
                 "{object} exists and was not made by Selvedge; rename or delete it"
             ),
             Why::Refused(message) => write!(f, "the API server refuses {object}: {message}"),
+            Why::Terminating => write!(
+                f,
+                "{object} is being deleted: it is made again when it is gone"
+            ),
             Why::Pending => write!(f, "{object} is not there yet"),
         }
     }
@@ -89,6 +103,18 @@ impl Query for AnyAbsent {
     fn compute(view: &View<'_>, (): &()) -> bool {
         !view.keys::<AbsentFor>().is_empty()
     }
+}
+
+/// What is in the way of a claim of a node, if anything is: kind, namespace and name tell it apart.
+pub(crate) fn absent_claim(view: &View<'_>, node: &str, claim: &str) -> Option<Absent> {
+    if !view.get::<AnyAbsent>(&()) {
+        return None;
+    }
+    let config = ObjectRef::named(Kind::NodeNetworkConfig, node);
+    let absent = view.part::<AbsentPart>(&config)?;
+    let claim = format!("IPAddressClaim {claim}");
+    let mut absent = absent.iter().filter(|one| one.why != Why::Pending);
+    absent.find(|one| one.object == claim).cloned()
 }
 
 /// What an object lacks on the platform, the first of it first.

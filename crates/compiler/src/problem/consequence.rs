@@ -150,6 +150,7 @@ impl Kind {
             | Self::RouteTargetShared { .. }
             | Self::PartOfASegment { .. }
             | Self::VtepFamilies { .. }
+            | Self::DevicesAreOneResource { .. }
             | Self::NotCompiledYet { .. }
             | Self::NoEffect { .. } => false,
         }

@@ -98,6 +98,9 @@ impl Kind {
             }
             Self::TooFewAddresses { .. } => "ask for fewer, or use a larger Network".into(),
             Self::NetworkTaken { .. } => "use a Network of its own".into(),
+            Self::DevicesAreOneResource { .. } => {
+                "give each device a resource of its own in Settings.platform.sriov.resources".into()
+            }
             Self::PoolTaken { .. } => "choose another spec.poolName".into(),
             Self::NeedsLegacyFlavour { what } => {
                 format!("remove {what}, or change the flavour if the cluster has it").into()

@@ -31,6 +31,7 @@ impl Kind {
             | Self::DestinationLeftOut { .. }
             | Self::DestinationKept { .. }
             | Self::RouteTargetShared { .. }
+            | Self::DevicesAreOneResource { .. }
             | Self::PartOfASegment { .. }
             | Self::VtepFamilies { .. } => Severity::Warning,
             Self::Unreadable { .. }

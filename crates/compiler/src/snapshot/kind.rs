@@ -175,6 +175,41 @@ impl Kind {
         }
     }
 
+    /// Older versions in which a cluster may serve the kind in place of the one above. What is read of it is the same in all of them.
+    pub const fn older_versions(self) -> &'static [&'static str] {
+        match self {
+            Self::IpAddressClaim | Self::IpAddress => ipam::OLDER_VERSIONS,
+            Self::Node
+            | Self::Settings
+            | Self::Underlay
+            | Self::L3Vni
+            | Self::L2Vni
+            | Self::L3Passthrough
+            | Self::FrrConfiguration
+            | Self::FrrNodeState
+            | Self::BgpSessionState
+            | Self::MultiPodNetwork
+            | Self::Vrf
+            | Self::Network
+            | Self::Destination
+            | Self::Layer2Attachment
+            | Self::Inbound
+            | Self::Outbound
+            | Self::BgpNeighbor
+            | Self::PodNetwork
+            | Self::Collector
+            | Self::TrafficMirror
+            | Self::Layer2NetworkConfiguration
+            | Self::VrfRouteConfiguration
+            | Self::BgpPeering
+            | Self::MirrorTarget
+            | Self::MirrorSelector
+            | Self::NetworkConfigRevision
+            | Self::NodeNetworkConfig
+            | Self::NodeNetworkStatus => &[],
+        }
+    }
+
     /// Which intent it is, if it becomes low-level objects.
     pub const fn intent(self) -> Option<IntentKind> {
         match self {

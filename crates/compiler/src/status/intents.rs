@@ -33,7 +33,7 @@ pub(super) fn layer2_attachment(view: &View<'_>, subject: &Subject<'_>) -> Layer
     Layer2AttachmentStatus {
         observed_generation: subject.meta.generation,
         interface_name: attachment.interface,
-        sriov_vlan_id: attachment.sriov_vlan,
+        sriov_vlan_id: attachment.sriov.map(|devices| devices.vlan),
         anycast: attachment.anycast,
         node_addresses: node_addresses(view, subject.object, &merged.objects),
         bgp: attachment_bgp(view, &merged),

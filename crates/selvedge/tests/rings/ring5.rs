@@ -15,6 +15,12 @@ mod examples;
 #[path = "ring5/faults.rs"]
 mod faults;
 
+#[path = "ring5/in_cluster_ipam.rs"]
+mod in_cluster_ipam;
+
+#[path = "ring5/intents.rs"]
+mod intents;
+
 #[path = "ring5/leader.rs"]
 mod leader;
 
@@ -32,6 +38,9 @@ mod operator;
 
 #[path = "ring5/platform.rs"]
 mod platform;
+
+#[path = "ring5/programs.rs"]
+mod programs;
 
 #[path = "ring5/proxy.rs"]
 mod proxy;

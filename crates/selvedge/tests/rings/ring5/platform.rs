@@ -4,16 +4,12 @@ use serde_json::{Value, json};
 
 use super::{
     cluster::{Cluster, TCAAS, for_a_while, object, start_operator, without_operator},
+    programs::{Program, Programs},
+    proxy::Proxy,
     server::{Mode, eventually},
 };
 
-const METALLB: &str = include_str!("../../../../../tests/platform/metallb.yaml");
-
 const INBOUND: &str = "
-apiVersion: v1
-kind: Namespace
-metadata: {name: metallb-system}
----
 apiVersion: network.t-caas.telekom.com/v1alpha1
 kind: Network
 metadata: {name: transfer}
@@ -48,42 +44,10 @@ fn until_spec(cluster: &Cluster<'_>, kind: &str, spec: &Value) -> anyhow::Result
     found.map_err(|error| error.context(format!("it is {last:?}")))
 }
 
-/// Deletes the definitions, whatever came of a test: they belong to no other.
-struct Definitions<'a>(&'a Cluster<'a>);
-
-impl Definitions<'_> {
-    fn install(&self) -> anyhow::Result<()> {
-        self.0.server.apply(METALLB)?;
-        eventually("MetalLB's kinds are served", || {
-            Ok(self
-                .0
-                .server
-                .list("metallb.io/v1beta1", "IPAddressPool")
-                .ok())
-        })?;
-        Ok(())
-    }
-}
-
-impl Drop for Definitions<'_> {
-    fn drop(&mut self) {
-        for plural in ["ipaddresspools", "bgpadvertisements", "l2advertisements"] {
-            let definition = json!({
-                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": {"name": format!("{plural}.metallb.io")},
-            });
-            // One that was never installed need not be deleted.
-            let _deleted = self.0.server.delete(&definition);
-            let gone = || Ok(self.0.server.get(&definition)?.is_none().then_some(()));
-            eventually("the definition is gone", gone).expect("an API server that deletes");
-        }
-    }
-}
-
 #[test]
 fn an_inbound_waits_for_metallb_gets_its_objects_and_takes_them_with_it() -> anyhow::Result<()> {
     without_operator(|cluster| {
-        let definitions = Definitions(cluster);
+        let programs = Programs::new(cluster.server)?;
         cluster.server.apply(INBOUND)?;
         let _operator = start_operator(cluster.server.operator_kubeconfig(), &[])?;
         let inbound = ("Inbound", "web");
@@ -93,7 +57,7 @@ fn an_inbound_waits_for_metallb_gets_its_objects_and_takes_them_with_it() -> any
         // Another's object has a name that we need.
         let mut theirs = metallb("BGPAdvertisement", "web");
         theirs["spec"] = json!({"ipAddressPools": ["theirs"]});
-        definitions.install()?;
+        programs.install(Program::MetalLb)?;
         let created = cluster.server.create(&theirs, Mode::Real)?;
         created.map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
         let pool = json!({
@@ -138,6 +102,84 @@ fn an_inbound_waits_for_metallb_gets_its_objects_and_takes_them_with_it() -> any
             Ok((pools.is_empty() && all.is_empty()).then_some(()))
         })?;
         assert!(cluster.server.list(TCAAS, "Inbound")?.is_empty());
+        Ok(())
+    })
+}
+
+#[test]
+fn a_field_that_an_intent_asks_for_no_longer_is_removed_and_those_of_others_stay()
+-> anyhow::Result<()> {
+    without_operator(|cluster| {
+        let programs = Programs::new(cluster.server)?;
+        programs.install(Program::MetalLb)?;
+        cluster.server.apply(INBOUND)?;
+        let _operator = start_operator(cluster.server.operator_kubeconfig(), &[])?;
+        let inbound = object("Inbound", "web");
+        let plain = json!({
+            "ipAddressPools": ["web"], "aggregationLength": 32, "aggregationLengthV6": 128,
+        });
+        let check = || -> anyhow::Result<()> {
+            until_spec(cluster, "BGPAdvertisement", &plain)?;
+            let selector = json!({"matchLabels": {"group": "blue"}});
+            let edit = json!({"spec": {"nodeSelector": selector}});
+            cluster.server.edit(&inbound, &edit)?;
+            let mut selecting = plain.clone();
+            selecting["nodeSelectors"] = json!([selector]);
+            until_spec(cluster, "BGPAdvertisement", &selecting)?;
+
+            let advertisement = metallb("BGPAdvertisement", "web");
+            let theirs = json!({"spec": {"communities": ["64500:1"]}});
+            cluster.server.edit(&advertisement, &theirs)?;
+            let edit = json!({"spec": {"nodeSelector": null}});
+            cluster.server.edit(&inbound, &edit)?;
+            let mut others = plain.clone();
+            others["communities"] = json!(["64500:1"]);
+            until_spec(cluster, "BGPAdvertisement", &others)
+        };
+        check().expect("the advertisement says what the intent says");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_kind_of_another_program_that_cannot_be_watched_is_not_written_until_it_can()
+-> anyhow::Result<()> {
+    without_operator(|cluster| {
+        let programs = Programs::new(cluster.server)?;
+        programs.install(Program::MetalLb)?;
+        let proxy = Proxy::start(cluster.server)?;
+        proxy.fail("/ipaddresspools?", 503);
+        cluster.server.apply(INBOUND)?;
+        let _operator = start_operator(proxy.kubeconfig(), &[])?;
+        let check = || -> anyhow::Result<()> {
+            let inbound = ("Inbound", "web");
+            cluster.until_condition(inbound, ["Ready", "False", "KindNotWatched"])?;
+            let pool = metallb("IPAddressPool", "web");
+            for_a_while("nothing is written by guess", || {
+                Ok(cluster.server.get(&pool)?.is_none())
+            })?;
+            // The other kind does not suffer.
+            let advertisement = metallb("BGPAdvertisement", "web");
+            assert!(cluster.server.get(&advertisement)?.is_some());
+            proxy.heal();
+            cluster.until_condition(inbound, ["Ready", "True", ""])?;
+
+            // What is deleted while it cannot be watched is not deleted by guess either.
+            proxy.fail("/ipaddresspools?", 503);
+            proxy.cut();
+            cluster.server.delete(&object("Inbound", "web"))?;
+            eventually("the other object goes", || {
+                Ok(cluster.server.get(&advertisement)?.is_none().then_some(()))
+            })?;
+            for_a_while("the pool stays", || {
+                Ok(cluster.server.get(&pool)?.is_some())
+            })?;
+            proxy.heal();
+            eventually("the pool goes", || {
+                Ok(cluster.server.get(&pool)?.is_none().then_some(()))
+            })
+        };
+        check().expect("only what can be watched is written");
         Ok(())
     })
 }
