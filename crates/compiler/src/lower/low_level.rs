@@ -13,11 +13,12 @@ use serde::Serialize;
 
 use super::{
     filter_lines,
-    scope::{Scope, Scoped},
+    scope::{Scope, Scoped, running},
     values,
 };
 use crate::{
     fingerprint::{self, Digest},
+    last_good::InRevision,
     memo::{Index, Query, Registered},
     problem::{self, Problem},
     problems,
@@ -368,7 +369,8 @@ pub(super) fn are_any_hand_written(view: &View<'_>) -> bool {
 }
 
 /// A low-level object that a person wrote, if nothing is wrong with it by itself: a broken node selector would select nothing without
-/// a word. One that is new and ends in an error waits as a whole.
+/// a word. One that is new and ends in an error waits as a whole. One that runs as it is stays, also with a value that an earlier version
+/// accepted.
 pub(crate) struct HandWritten;
 impl Query for HandWritten {
     type Key = ObjectRef;
@@ -376,26 +378,47 @@ impl Query for HandWritten {
     fn compute(view: &View<'_>, subject: &ObjectRef) -> Option<LowLevelObject> {
         let object = stored(view, subject, subject)?;
         let is_own = view.meta_of(subject)?.owner.is_none();
-        let is_well = is_own && faults(subject, &object).is_empty();
+        let is_well = is_own
+            && wrong_selector(subject, &object).is_none()
+            && (faults(subject, &object).is_empty() || runs_as_it_is(view, &object));
         (is_well && !problems::waits(view, subject)).then_some(object)
     }
 }
 
 /// What is wrong with an object that a person wrote, whatever others there are.
 pub(crate) fn own_problems(view: &View<'_>, subject: &ObjectRef) -> Vec<Problem> {
-    if view.get::<HandWritten>(subject).is_some() {
+    let Some(object) = stored(view, subject, subject) else {
         return Vec::new();
-    }
-    let object = stored(view, subject, subject);
-    object.map_or_else(Vec::new, |object| faults(subject, &object))
+    };
+    let mut problems = faults(subject, &object);
+    problems.extend(wrong_selector(subject, &object));
+    problems
 }
 
 fn faults(subject: &ObjectRef, object: &LowLevelObject) -> Vec<Problem> {
     let mut faults = filter_lines::problems(subject, object);
     faults.extend(values::problems(subject, object));
-    if let Some(Err(error)) = object.node_selector().map(LabelSelector::check) {
-        let kind = problem::Kind::InvalidSelector(error);
-        faults.push(Problem::new(subject.clone(), "spec.nodeSelector", kind));
-    }
     faults
+}
+
+fn wrong_selector(subject: &ObjectRef, object: &LowLevelObject) -> Option<Problem> {
+    let error = object.node_selector()?.check().err()?;
+    let kind = problem::Kind::InvalidSelector(error);
+    Some(Problem::new(subject.clone(), "spec.nodeSelector", kind))
+}
+
+/// Whether the last revision has an object as it is. Mirrors are in none.
+fn runs_as_it_is(view: &View<'_>, object: &LowLevelObject) -> bool {
+    fn is_same<R: InRevision>(view: &View<'_>, object: &LowLevel<R::Spec>) -> bool
+    where
+        R::Spec: PartialEq,
+    {
+        running::<R>(view, object).is_some_and(|last| *last == object.spec)
+    }
+    match object {
+        LowLevelObject::Layer2(one) => is_same::<kinds::Layer2NetworkConfiguration>(view, one),
+        LowLevelObject::Vrf(one) => is_same::<kinds::VrfRouteConfiguration>(view, one),
+        LowLevelObject::Bgp(one) => is_same::<kinds::BgpPeering>(view, one),
+        LowLevelObject::MirrorTarget(_) | LowLevelObject::MirrorSelector(_) => false,
+    }
 }
