@@ -122,6 +122,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
             problems.extend(last_good::settings_deleted(view));
             problems.extend(node::trunk_name(&view.settings()));
             problems.extend(vrf::cluster_vrf(view));
+            problems.extend(node::no_canary(view));
             problems.extend(vrf::of_settings(view));
             problems.extend(node::too_few_tables(view));
             problems.extend(bgp_neighbor::outside_of_settings(view));
