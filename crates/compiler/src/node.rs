@@ -33,7 +33,7 @@ use self::group::{Group, Named};
 pub(crate) use self::{
     checks::{
         Carriers, InterfaceFault, InterfaceFaults, NotesNodesOutside, PeeringsInEffect,
-        ProblemsOfGroup, interface_problem, is_idle, selects_no_node,
+        ProblemsOfGroup, interface_problem, is_idle, no_canary, selects_no_node,
     },
     group::{
         BuiltFor, FirstNode, HasOverlay, MembersOf, NamesOfTables, NumbersFor, SteeringFor, Tables,
@@ -55,6 +55,7 @@ pub(crate) use self::{
 };
 pub use self::{
     steering::{Consumer, Reason, consumers},
+    stored::forwards_the_same,
     underlay::{Fabric, NodeUnderlay, underlay_for},
 };
 use crate::{

@@ -128,6 +128,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
             problems.extend(node::trunk_faults(&view.settings()));
             problems.extend(values::of_settings(&view.settings()));
             problems.extend(vrf::cluster_vrf(view));
+            problems.extend(node::no_canary(view));
             problems.extend(vrf::of_settings(view));
             problems.extend(node::too_few_tables(view));
             problems.extend(bgp_neighbor::outside_of_settings(view));

@@ -12,6 +12,7 @@ use api::{meta::Labels, selvedge::Rollout, tcaas::NodeNetworkConfigSpec, value::
 use compiler::{
     NodeConfig,
     mirror::NodeMirrors,
+    node,
     rollout::{
         Removal, guard,
         waves::{self, Member},
@@ -46,7 +47,7 @@ pub struct Plan {
     pub radius: Radius,
     /// The nodes whose forwarding changes, in the order of the rollout: each wave waits for the one before it.
     pub waves: Vec<Vec<String>>,
-    /// The nodes on which only mirrors change: they are in no wave, and are written at once.
+    /// The nodes whose forwarding does not change, such as those on which only mirrors do: they are in no wave, and are written at once.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub at_once: BTreeSet<String>,
     /// The nodes whose config must be approved before it is published, each with what the config would take away: they are in no wave.
@@ -252,7 +253,7 @@ fn notes(
     notes
 }
 
-/// Whether two configs of a node differ in nothing but mirrors.
+/// Whether two configs of a node differ in nothing that it forwards by.
 fn has_same_forwarding(old: Option<&Arc<NodeConfig>>, new: Option<&Arc<NodeConfig>>) -> bool {
     let without_mirrors = |config: &Arc<NodeConfig>| {
         let config = NodeConfig {
@@ -262,7 +263,9 @@ fn has_same_forwarding(old: Option<&Arc<NodeConfig>>, new: Option<&Arc<NodeConfi
         config.content()
     };
     match (old, new) {
-        (Some(old), Some(new)) => without_mirrors(old) == without_mirrors(new),
+        (Some(old), Some(new)) => {
+            node::forwards_the_same(&without_mirrors(old), &without_mirrors(new))
+        }
         (None, _) | (_, None) => false,
     }
 }

@@ -217,7 +217,7 @@ impl<'a> Cluster<'a> {
         joining.cloned().collect()
     }
 
-    /// Configs that differ in mirrors only: they do not change forwarding and wait for no wave.
+    /// Configs that differ in nothing that nodes forward by, such as mirrors: they wait for no wave.
     fn direct(&self, members: &BTreeMap<String, Member>) -> Vec<Publication> {
         let is_held = |node: &String| members.get(node).is_some_and(|member| member.is_held);
         let direct = self

@@ -20,6 +20,7 @@ use crate::{
     lower::{LowLevelObject, object},
     memo::{Index, Query},
     problem::{self, Problem},
+    select,
     snapshot::{Key, Kind, ObjectRef, kinds},
     view::View,
 };
@@ -303,4 +304,23 @@ pub(crate) fn selects_no_node(
         let kind = problem::Kind::NoEffect { what };
         Problem::new(subject.clone(), "spec.nodeSelector", kind)
     })
+}
+
+/// Says that no node matches the selector of the nodes that a rollout begins with: it then begins with any node.
+pub(crate) fn no_canary(view: &View<'_>) -> Option<Problem> {
+    let settings = view.settings();
+    let selector = settings.rollout.canary.node_selector.as_ref()?;
+    let nodes = view.keys::<kinds::Node>();
+    let matches = |node: &Key| {
+        let meta = view.meta::<kinds::Node>(node);
+        meta.is_some_and(|meta| select::selects(Some(selector), &meta.labels))
+    };
+    if nodes.is_empty() || nodes.iter().any(matches) {
+        return None;
+    }
+    let what = "matches no node: a rollout begins with any of the nodes that change".to_owned();
+    let kind = problem::Kind::NoEffect { what };
+    let settings = ObjectRef::named(Kind::Settings, "default");
+    let field = "spec.rollout.canary.nodeSelector";
+    Some(Problem::new(settings, field, kind))
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use api::tcaas::NodeNetworkConfigSpec;
+
 use super::{NodeConfig, config};
 use crate::{
     memo::Query,
@@ -11,11 +13,24 @@ use crate::{
     view::View,
 };
 
+/// Whether two configs of a node differ in nothing that the node forwards by: mirrors copy, and the name of its Underlay is a memory of the
+/// operator.
+pub fn forwards_the_same(one: &NodeNetworkConfigSpec, other: &NodeNetworkConfigSpec) -> bool {
+    let source = |spec: &NodeNetworkConfigSpec| spec.underlay.as_ref()?.source.clone();
+    if source(one) == source(other) {
+        return mirror::without(one) == mirror::without(other);
+    }
+    let mut renamed = other.clone();
+    if let Some(underlay) = &mut renamed.underlay {
+        underlay.source = source(one);
+    }
+    mirror::without(one) == mirror::without(&renamed)
+}
+
 /// What is published for a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Published {
-    /// Its config, and the revision that it names: that of the stored config, if that forwards as the node must. Mirrors do not change
-    /// forwarding.
+    /// Its config, and the revision that it names: that of the stored config, if that forwards as the node must.
     pub(crate) config: Option<Arc<NodeConfig>>,
     /// Whether the stored config is the same.
     pub(crate) is_stored: bool,
@@ -40,7 +55,7 @@ impl Query for PublishedOf {
         };
         let wanted = config.spec(&stored.revision);
         let is_stored = *stored == wanted;
-        let forwards_the_same = is_stored || mirror::without(&stored) == mirror::without(&wanted);
+        let forwards_the_same = is_stored || forwards_the_same(&stored, &wanted);
         let removal = rollout::removal(&wanted, &stored);
         let config = if forwards_the_same {
             Arc::new(NodeConfig {
@@ -76,5 +91,31 @@ impl Query for ProgressOf {
         let generation = generation.and_then(|meta| meta.generation);
         let status = view.status::<kinds::NodeNetworkConfig>(node);
         rollout::answered(&revision, generation, status.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_underlay_is_nothing_that_a_node_forwards_by() {
+        let config = |source: &str, asn: u32| -> NodeNetworkConfigSpec {
+            let spec = json!({"revision": "r", "underlay": {
+                "source": source, "namespace": "selvedge", "asn": asn, "routerId": "192.0.2.1", "nics": ["eth1"],
+                "routerMac": "02:54:c6:33:64:01", "trunk": {"host": "hbn", "router": "hbn", "mtu": 9000},
+            }});
+            serde_json::from_value(spec).expect("a config")
+        };
+        let running = config("ns/old", 64512);
+        assert!(forwards_the_same(&running, &config("ns/new", 64512)));
+        assert!(!forwards_the_same(&running, &config("ns/new", 64513)));
+        let without = NodeNetworkConfigSpec {
+            underlay: None,
+            ..running.clone()
+        };
+        assert!(!forwards_the_same(&running, &without));
     }
 }

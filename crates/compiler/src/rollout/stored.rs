@@ -36,7 +36,7 @@ pub const APPROVED: &str = "selvedge.dev/approved";
 pub enum Lane {
     /// In its wave.
     Wave,
-    /// At once, because nothing but mirrors has changed.
+    /// At once, because nothing has changed that the node forwards by.
     Direct,
     /// At once, because the node had none.
     Joining,

@@ -7,7 +7,7 @@ use std::{
     fmt,
 };
 
-use api::tcaas::NodeNetworkConfigSpec;
+use api::tcaas::{NodeNetworkConfigSpec, node_network_config::Neighbor};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -288,7 +288,7 @@ fn sessions_from_vtep(old: &NodeNetworkConfigSpec, new: &NodeNetworkConfigSpec) 
     let peers = |spec: &NodeNetworkConfigSpec| -> BTreeSet<String> {
         let neighbors = spec.underlay.iter().flat_map(|one| &one.neighbors);
         let from_vtep = neighbors.filter(|neighbor| neighbor.from_vtep);
-        from_vtep.filter_map(|neighbor| neighbor.peer()).collect()
+        from_vtep.filter_map(Neighbor::peer).collect()
     };
     peers(old).intersection(&peers(new)).cloned().collect()
 }

@@ -106,7 +106,7 @@ fn no_plan(format: Format, unread: &World) -> anyhow::Result<Verdict> {
         };
         output::documents(format, &[answer])?;
     }
-    output::note("no plan: some documents cannot be read; correct these errors");
+    output::note("no plan: some documents cannot be read; correct the errors above");
     Ok(Verdict::Problems)
 }
 
@@ -146,14 +146,14 @@ fn story(plan: &Plan) -> String {
     text.extend(approvals(&plan.needs_approval));
     if plan.waves.is_empty() {
         if !plan.at_once.is_empty() {
-            let line = "rollout  no waves: only mirrors change, which are written at once\n";
+            let line = "rollout  no waves: forwarding does not change; written at once\n";
             text.push(line.to_owned());
         }
     } else {
         text.push(format!("rollout  {}\n", waves(&plan.waves)));
         if !plan.at_once.is_empty() {
             let at_once = listed(plan.at_once.iter().cloned(), NAMES);
-            text.push(format!("at once  {at_once}: only mirrors change\n"));
+            text.push(format!("at once  {at_once}: forwarding does not change\n"));
         }
     }
     let notes = plan.notes.iter();

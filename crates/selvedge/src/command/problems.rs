@@ -16,10 +16,10 @@ pub(super) fn show(
     compilation: &Compilation,
 ) -> anyhow::Result<bool> {
     let has_errors = compilation.has_errors() || !world.unknown.is_empty();
-    if format != Format::Table {
-        output::documents(format, &values(world, &compilation.problems))?;
-    } else {
+    if format == Format::Table {
         lines(world, &compilation.problems);
+    } else {
+        output::documents(format, &values(world, &compilation.problems))?;
     }
     Ok(has_errors)
 }

@@ -62,7 +62,7 @@ impl World {
         let lower = |kind: &str| kind.to_ascii_lowercase();
         let mut known: BTreeMap<(String, Arc<str>), Vec<ObjectRef>> = BTreeMap::new();
         for object in before.subjects() {
-            let name = (lower(object.kind.into()), object.key.name.clone());
+            let name = (lower(object.kind.into()), Arc::clone(&object.key.name));
             known.entry(name).or_default().push(object);
         }
         for document in std::mem::take(&mut self.set_aside) {

@@ -97,3 +97,22 @@ fn a_plan_shows_what_is_different_in_a_list() -> anyhow::Result<()> {
     assert!(text.contains(said), "{text}");
     Ok(())
 }
+
+#[test]
+fn renaming_an_underlay_waits_for_no_wave() -> anyhow::Result<()> {
+    for (from, to) in [
+        ("{name: fabric, namespace", "{name: renamed, namespace"),
+        ("namespace: selvedge-system", "namespace: elsewhere"),
+    ] {
+        let renamed = CLUSTER.replacen(from, to, 1);
+        anyhow::ensure!(renamed != CLUSTER, "{from} is there");
+        let plan = planned(CLUSTER, &renamed)?;
+        assert_eq!(plan["waves"], serde_json::json!([]), "{to}: {plan:#}");
+        let all = serde_json::json!(["n1", "n2", "n3"]);
+        assert_eq!(plan["atOnce"], all, "{to}: {plan:#}");
+        let (text, _) = table(CLUSTER, &renamed)?;
+        let said = "disrupts nothing that runs (none)\nrollout  no waves: forwarding does not change; written at once\n";
+        assert!(text.contains(said), "{to}: {text}");
+    }
+    Ok(())
+}

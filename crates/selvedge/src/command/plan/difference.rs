@@ -25,7 +25,7 @@ struct Part {
 
 /// A change in words.
 pub(super) fn of_one(change: &Change) -> String {
-    let parts = parts(change).into_iter().map(|part| part.text());
+    let parts = parts(change).into_iter().map(Part::text);
     with_parts(&change.text, parts.collect())
 }
 
