@@ -1,4 +1,4 @@
-//! What a reader says of a value that does not fit, in words of YAML: the reader itself speaks of types of this program.
+//! What a reader says of a value that does not fit, in words of YAML: the reader itself names types of this program.
 
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn split<'a>(message: &'a str, start: &str) -> Option<(&'a str, &'a str)> {
     message.strip_prefix(start)?.split_once(", expected ")
 }
 
-/// Whether the reader speaks of this value, and not of one inside or around it.
+/// Whether the message is about this value, and not about one inside or around it.
 fn is_meant(given: &str, value: &Value) -> bool {
     let word = given.split(' ').next().unwrap_or_default();
     match value {
@@ -160,7 +160,7 @@ mod tests {
                 json!("many"),
                 "must be a VLAN id (1–4094), not text (\"many\")",
             ),
-            // The reader stands at the list, and speaks of what is in it.
+            // The path is that of the list, and the message is about what is in it.
             (
                 "invalid type: string \"a\", expected struct Trunk",
                 json!(["a"]),
