@@ -7,22 +7,21 @@ impl Problem {
     /// Whether it stops an object that runs. A Destination that was taken away is withdrawn on purpose, a node that would lose its overlay waits
     /// for an approval, and what is mirrored belongs to its author: a mirror keeps no traffic alive.
     pub(crate) fn is_harm(&self) -> bool {
-        let is_on_purpose = match self.kind {
-            Kind::NoDestination { .. } | Kind::NoUnderlay { .. } | Kind::NothingToMirror { .. } => {
-                true
-            }
-            _ => is_about_mirrored(self),
-        };
-        self.severity() == Severity::Error && !is_on_purpose
+        let is_on_purpose = matches!(
+            self.kind,
+            Kind::NoDestination { .. } | Kind::NoUnderlay { .. } | Kind::NothingToMirror { .. }
+        );
+        self.severity() == Severity::Error && !is_on_purpose && !self.is_about_what_is_mirrored()
     }
-}
 
-/// Whether something is wrong with what a mirror copies, and not with where it copies it to.
-fn is_about_mirrored(problem: &Problem) -> bool {
-    match problem.subject.kind {
-        ObjectKind::TrafficMirror => problem.field.starts_with("spec.source"),
-        ObjectKind::MirrorSelector => problem.field.starts_with("spec.mirrorSource"),
-        _ => false,
+    /// Whether something is wrong with what a mirror copies, and not with where it copies it to.
+    fn is_about_what_is_mirrored(&self) -> bool {
+        let sources = [
+            (ObjectKind::TrafficMirror, "spec.source"),
+            (ObjectKind::MirrorSelector, "spec.mirrorSource"),
+        ];
+        let mut sources = sources.into_iter();
+        sources.any(|(kind, field)| self.subject.kind == kind && self.field.starts_with(field))
     }
 }
 
