@@ -32,7 +32,7 @@ use std::{
     sync::Arc,
 };
 
-use self::graph::{Graph, SlotId};
+use self::graph::{Count, Graph, SlotId};
 pub(crate) use self::{
     index::Index,
     input::{Input, Part, Parts},
@@ -100,7 +100,7 @@ pub(crate) struct Memo {
     tables: Vec<Box<dyn Table>>,
     /// The reads of the computations under way, the innermost last.
     frames: RefCell<Vec<Frame>>,
-    frames_begun: Cell<u32>,
+    frames_begun: Cell<Count>,
     /// Whether reads are recorded, so that inputs can change.
     records: bool,
     /// Whether something was asked for whose reads are not recorded.
@@ -111,8 +111,8 @@ pub(crate) struct Memo {
 
 /// The reads of one computation, in their order, each with when it was read.
 struct Frame {
-    serial: u32,
-    reads: Vec<(SlotId, u32)>,
+    serial: Count,
+    reads: Vec<(SlotId, Count)>,
 }
 
 /// What queries read through.
@@ -270,8 +270,8 @@ impl Memo {
     }
 
     /// Runs a computation and gives what it read.
-    fn recording<T>(&self, compute: impl FnOnce(&View<'_>) -> T) -> (T, Vec<(SlotId, u32)>) {
-        let serial = self.frames_begun.get().wrapping_add(1);
+    fn recording<T>(&self, compute: impl FnOnce(&View<'_>) -> T) -> (T, Vec<(SlotId, Count)>) {
+        let serial = self.frames_begun.get() + 1;
         self.frames_begun.set(serial);
         let reads = Vec::new();
         self.frames.borrow_mut().push(Frame { serial, reads });

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 pub(crate) use self::pool::VrfPool;
 pub use self::{
-    kind::{IntentKind, Kind, Lookup, Role},
+    kind::{Class, IntentKind, Kind, Lookup, Role},
     read::REQUIRED,
     words::{misfit, shape},
 };

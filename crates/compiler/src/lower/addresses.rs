@@ -23,6 +23,7 @@ use std::{
 
 use api::tcaas::AddressLists;
 
+pub(super) use self::claims::{of_attachment, of_pods, of_service};
 pub(crate) use self::{
     claims::ClaimsOn,
     lingering::Lingering,

@@ -31,6 +31,7 @@ use super::{
 };
 use crate::{
     allocate::Pool,
+    allocate::share::Claim,
     memo::{Index, Query},
     node::ends_of_trunk,
     problem::{self, Problem},
@@ -48,6 +49,8 @@ struct Allowed {
 }
 
 impl Intent for kinds::BgpNeighbor {
+    const VRF_FIELD: &'static str = "spec.allowedInbounds";
+
     fn terms(spec: &BgpNeighborSpec) -> Terms<'_> {
         let inbounds = spec.allowed_inbounds.iter();
         Terms::naming(inbounds.map(|inbound| ObjectRef::named(Kind::Inbound, &inbound.name)))
@@ -55,9 +58,13 @@ impl Intent for kinds::BgpNeighbor {
 
     fn scope_field(scope: &Scope) -> &'static str {
         match scope {
-            Scope::Vrf(_) => "spec.allowedInbounds",
+            Scope::Vrf(_) => Self::VRF_FIELD,
             _ => "spec",
         }
+    }
+
+    fn claim(_view: &View<'_>, _subject: &ObjectRef) -> Option<Claim> {
+        None
     }
 
     fn is_needed(object: &LowLevelObject) -> bool {

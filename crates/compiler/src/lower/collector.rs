@@ -16,22 +16,29 @@ use super::{
     values,
 };
 use crate::{
+    allocate::share::Claim,
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
     view::{View, reference},
 };
 
 impl Intent for kinds::Collector {
+    const VRF_FIELD: &'static str = "spec.mirrorVRF.name";
+
     fn terms(spec: &CollectorSpec) -> Terms<'_> {
         Terms::naming([ObjectRef::named(Kind::Vrf, &spec.mirror_vrf.name)])
     }
 
     fn scope_field(scope: &Scope) -> &'static str {
         match scope {
-            Scope::Vrf(_) => "spec.mirrorVRF.name",
+            Scope::Vrf(_) => Self::VRF_FIELD,
             Scope::Tunnel { .. } => "spec.address",
             _ => "spec",
         }
+    }
+
+    fn claim(_view: &View<'_>, _subject: &ObjectRef) -> Option<Claim> {
+        None
     }
 
     fn is_needed(object: &LowLevelObject) -> bool {

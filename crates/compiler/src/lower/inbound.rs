@@ -16,6 +16,7 @@ use super::{
     service::{self, Request, Service, announced, count_or_addresses},
 };
 use crate::{
+    allocate::share::Claim,
     memo::Index,
     platform::{PlatformObject, metallb},
     problem::{self, Problem},
@@ -70,6 +71,8 @@ pub(super) fn pool<'a>(spec: &'a InboundSpec, name: &'a str) -> Option<&'a str> 
 }
 
 impl Intent for kinds::Inbound {
+    const VRF_FIELD: &'static str = "spec.destinations";
+
     fn terms(spec: &InboundSpec) -> Terms<'_> {
         Terms {
             network: Some(&spec.network_ref),
@@ -84,6 +87,14 @@ impl Intent for kinds::Inbound {
 
     fn scope_field(scope: &Scope) -> &'static str {
         service::scope_field(scope)
+    }
+
+    fn claim(view: &View<'_>, subject: &ObjectRef) -> Option<Claim> {
+        let spec = view.spec::<Self>(&subject.key)?;
+        let status = view.status::<Self>(&subject.key);
+        let (count, named) = (spec.count, spec.addresses.as_ref());
+        let held = status.as_ref().map(|status| &status.addresses);
+        Some(addresses::of_service(view, subject, count, named, held))
     }
 
     fn is_needed(object: &LowLevelObject) -> bool {

@@ -18,6 +18,7 @@ use super::{
     timers,
 };
 use crate::{
+    allocate::share::Claim,
     last_good::InStatus,
     memo::{Query, Registered},
     platform::PlatformObject,
@@ -30,12 +31,16 @@ use crate::{
 pub(super) trait Intent: Resource + Registered {
     /// The field that says how long its sessions are held.
     const HOLD_TIME: &'static str = "spec.holdTime";
+    /// The field by which it has a VRF.
+    const VRF_FIELD: &'static str;
     /// What it says.
     fn terms(spec: &Self::Spec) -> Terms<'_>;
     /// The field that puts it into a scope.
     fn scope_field(scope: &Scope) -> &'static str;
     /// Whether a node must have an object of it before it counts as applied there.
     fn is_needed(object: &LowLevelObject) -> bool;
+    /// What it wants, and has, of the addresses of its Network.
+    fn claim(view: &View<'_>, subject: &ObjectRef) -> Option<Claim>;
     /// Whether it can be served, whatever addresses are left, where it is a service: only such a one is in the way of others.
     fn is_servable(_view: &View<'_>, _subject: &ObjectRef, _spec: &Self::Spec) -> bool {
         true
@@ -333,6 +338,16 @@ pub fn all_in(snapshot: &Snapshot) -> Vec<ObjectRef> {
 /// The field that puts an intent into a scope.
 pub(super) fn scope_field(kind: IntentKind, scope: &Scope) -> &'static str {
     with_intent!(kind, Of => <Of as Intent>::scope_field(scope))
+}
+
+/// The field by which an intent has a VRF.
+pub(crate) fn vrf_field(kind: IntentKind) -> &'static str {
+    with_intent!(kind, Of => <Of as Intent>::VRF_FIELD)
+}
+
+/// What an intent wants, and has, of the addresses of its Network.
+pub(super) fn claim(view: &View<'_>, kind: IntentKind, subject: &ObjectRef) -> Option<Claim> {
+    with_intent!(kind, Of => <Of as Intent>::claim(view, subject))
 }
 
 /// The field of an intent that says how long sessions are held.

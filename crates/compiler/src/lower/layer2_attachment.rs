@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     allocate,
+    allocate::share::Claim,
     memo::Query,
     names,
     problem::{self, Problem},
@@ -37,6 +38,7 @@ use crate::{
 const DEFAULT_MTU: i64 = 1500;
 
 impl Intent for kinds::Layer2Attachment {
+    const VRF_FIELD: &'static str = "spec.destinations";
     const HOLD_TIME: &'static str = "spec.bgp.holdTime";
 
     fn terms(spec: &Layer2AttachmentSpec) -> Terms<'_> {
@@ -53,11 +55,15 @@ impl Intent for kinds::Layer2Attachment {
 
     fn scope_field(scope: &Scope) -> &'static str {
         match scope {
-            Scope::Vrf(_) => "spec.destinations",
+            Scope::Vrf(_) => Self::VRF_FIELD,
             Scope::Vlan(_) | Scope::HostVlan(..) | Scope::Vni(_) => "spec.networkRef",
             Scope::Segment(_) => "spec.bgp",
             _ => "spec",
         }
+    }
+
+    fn claim(view: &View<'_>, subject: &ObjectRef) -> Option<Claim> {
+        addresses::of_attachment(view, &subject.key)
     }
 
     fn is_needed(object: &LowLevelObject) -> bool {

@@ -18,6 +18,7 @@ use super::{
     service::{self, Request, Service, announced, count_or_addresses},
 };
 use crate::{
+    allocate::share::Claim,
     names,
     platform::{PlatformObject, calico, coil},
     problem::{self, Problem},
@@ -26,6 +27,8 @@ use crate::{
 };
 
 impl Intent for kinds::Outbound {
+    const VRF_FIELD: &'static str = "spec.destinations";
+
     fn terms(spec: &OutboundSpec) -> Terms<'_> {
         Terms {
             network: Some(&spec.network_ref),
@@ -40,6 +43,14 @@ impl Intent for kinds::Outbound {
 
     fn scope_field(scope: &Scope) -> &'static str {
         service::scope_field(scope)
+    }
+
+    fn claim(view: &View<'_>, subject: &ObjectRef) -> Option<Claim> {
+        let spec = view.spec::<Self>(&subject.key)?;
+        let status = view.status::<Self>(&subject.key);
+        let (count, named) = (spec.count, spec.addresses.as_ref());
+        let held = status.as_ref().map(|status| &status.addresses);
+        Some(addresses::of_service(view, subject, count, named, held))
     }
 
     fn is_needed(object: &LowLevelObject) -> bool {

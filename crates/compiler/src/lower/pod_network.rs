@@ -18,6 +18,7 @@ use super::{
     service::{self, Request, Service},
 };
 use crate::{
+    allocate::share::Claim,
     names,
     platform::{PlatformObject, calico},
     problem::Problem,
@@ -26,6 +27,8 @@ use crate::{
 };
 
 impl Intent for kinds::PodNetwork {
+    const VRF_FIELD: &'static str = "spec.destinations";
+
     fn terms(spec: &PodNetworkSpec) -> Terms<'_> {
         Terms {
             network: Some(&spec.network_ref),
@@ -40,6 +43,12 @@ impl Intent for kinds::PodNetwork {
 
     fn scope_field(scope: &Scope) -> &'static str {
         service::scope_field(scope)
+    }
+
+    fn claim(view: &View<'_>, subject: &ObjectRef) -> Option<Claim> {
+        let status = view.status::<Self>(&subject.key);
+        let has_pools = status.is_some_and(|status| !status.ip_pools.is_empty());
+        Some(addresses::of_pods(has_pools))
     }
 
     fn is_needed(object: &LowLevelObject) -> bool {

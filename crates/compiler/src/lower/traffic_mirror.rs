@@ -22,12 +22,15 @@ use super::{
     scope::Scope,
 };
 use crate::{
+    allocate::share::Claim,
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
     view::View,
 };
 
 impl Intent for kinds::TrafficMirror {
+    const VRF_FIELD: &'static str = "spec.collector";
+
     fn terms(spec: &TrafficMirrorSpec) -> Terms<'_> {
         let collector = ObjectRef::named(Kind::Collector, &spec.collector);
         Terms::naming([mirrored(spec), collector])
@@ -38,6 +41,10 @@ impl Intent for kinds::TrafficMirror {
             Scope::Copies { .. } => "spec.source",
             _ => "spec",
         }
+    }
+
+    fn claim(_view: &View<'_>, _subject: &ObjectRef) -> Option<Claim> {
+        None
     }
 
     fn is_needed(object: &LowLevelObject) -> bool {

@@ -4,6 +4,9 @@
     reason = "slots are numbered here, and a number is given to nobody before its slot is there"
 )]
 
+/// Counts what happens to a memo. Never does one live long enough to use up the numbers: with 32 bits a change would be lost after some weeks.
+pub(super) type Count = u64;
+
 /// The place of a value in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotId(u32);
@@ -38,9 +41,9 @@ struct Slot {
     local: u32,
     state: State,
     /// When the value became another.
-    changed_at: u32,
+    changed_at: Count,
     /// When it was last found to be current.
-    verified_at: u32,
+    verified_at: Count,
     /// Whether it is needed from outside.
     is_root: bool,
     /// Whether it is among the marked roots.
@@ -48,7 +51,7 @@ struct Slot {
     /// Whether something it read has changed since it was read.
     is_unstable: bool,
     /// The computation that last read it.
-    seen_by: u32,
+    seen_by: Count,
     /// How often others read it.
     readers: u32,
     /// How many of `read_by` do not read it any more.
@@ -82,9 +85,9 @@ pub(super) struct Graph {
     /// Values that lost their last reader.
     unread: Vec<SlotId>,
     /// Counts changes of inputs and barriers.
-    now: u32,
+    now: Count,
     /// Numbers of comparisons between old and new reads; they count down where computations count up.
-    comparisons: u32,
+    comparisons: Count,
 }
 
 impl Graph {
@@ -131,7 +134,7 @@ impl Graph {
     }
 
     /// Notes a read, and gives when it was; nothing if this computation has read the value before.
-    pub(super) fn see(&mut self, slot: SlotId, computation: u32) -> Option<u32> {
+    pub(super) fn see(&mut self, slot: SlotId, computation: Count) -> Option<Count> {
         let now = self.now;
         let slot = &mut self.slots[slot.place()];
         let is_first = slot.seen_by != computation;
@@ -260,8 +263,8 @@ impl Graph {
     }
 
     /// Puts what a computation read in the place of what it read before.
-    pub(super) fn set_reads(&mut self, id: SlotId, reads: &[(SlotId, u32)]) {
-        let is_old = |(read, at): &(SlotId, u32)| {
+    pub(super) fn set_reads(&mut self, id: SlotId, reads: &[(SlotId, Count)]) {
+        let is_old = |(read, at): &(SlotId, Count)| {
             let read = &self.slots[read.place()];
             read.state == State::Marked || read.changed_at > *at
         };

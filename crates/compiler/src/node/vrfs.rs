@@ -26,14 +26,14 @@ use super::{
 use crate::{
     last_good::InRevision,
     lower::{
-        LowLevel, merge,
+        LowLevel, intent, merge,
         scope::{in_last_revision, running},
         vrf,
     },
     memo::{Index, Query},
     names,
     problem::{self, Problem},
-    snapshot::{IntentKind, Key, Kind, ObjectRef, kinds},
+    snapshot::{Key, Kind, ObjectRef, kinds},
     view::{View, reference},
 };
 
@@ -153,18 +153,8 @@ impl Query for SaidOf {
 
 /// The field of an object that says something about a VRF: its own, or the one by which an intent has the VRF.
 fn field(source: &ObjectRef, own: &str) -> String {
-    match source.kind.intent() {
-        None => own.to_owned(),
-        Some(IntentKind::Collector) => "spec.mirrorVRF.name".to_owned(),
-        Some(IntentKind::TrafficMirror) => "spec.collector".to_owned(),
-        Some(
-            IntentKind::Layer2Attachment
-            | IntentKind::Inbound
-            | IntentKind::Outbound
-            | IntentKind::BgpNeighbor
-            | IntentKind::PodNetwork,
-        ) => "spec.destinations".to_owned(),
-    }
+    let of_intent = source.kind.intent().map(intent::vrf_field);
+    of_intent.unwrap_or(own).to_owned()
 }
 
 /// The numbers of all VRFs, and what is wrong with those that have none.

@@ -78,6 +78,33 @@ pub enum IntentKind {
     TrafficMirror,
 }
 
+/// What objects of a kind are to a compile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// They become low-level objects.
+    Intent(IntentKind),
+    /// Intents refer to them.
+    Referenced,
+    /// Nodes get them.
+    LowLevel,
+    /// A node.
+    Node,
+    /// The settings.
+    Settings,
+    /// What nodes have of the fabric.
+    Underlay,
+    /// They are accepted, and nothing is made of them.
+    NotCompiled,
+    /// The operator writes them from what was compiled.
+    Result,
+    /// Nodes write them.
+    Report,
+    /// The operator asks for an address.
+    Claim,
+    /// The answer.
+    Address,
+}
+
 /// What intents of a kind have of a Network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -96,6 +123,26 @@ impl IntentKind {
             Self::Layer2Attachment => Role::Attachment,
             Self::Inbound | Self::Outbound | Self::PodNetwork => Role::Service,
             Self::BgpNeighbor | Self::Collector | Self::TrafficMirror => Role::Other,
+        }
+    }
+
+    /// Whether it needs a pool of the platform over its Network.
+    pub(crate) const fn needs_pool(self) -> bool {
+        match self {
+            Self::Outbound | Self::PodNetwork => true,
+            Self::Layer2Attachment
+            | Self::Inbound
+            | Self::BgpNeighbor
+            | Self::Collector
+            | Self::TrafficMirror => false,
+        }
+    }
+
+    /// Whether it selects Destinations.
+    pub const fn selects_destinations(self) -> bool {
+        match self {
+            Self::Layer2Attachment | Self::Inbound | Self::Outbound | Self::PodNetwork => true,
+            Self::BgpNeighbor | Self::Collector | Self::TrafficMirror => false,
         }
     }
 
@@ -210,39 +257,51 @@ impl Kind {
         }
     }
 
-    /// Which intent it is, if it becomes low-level objects.
-    pub const fn intent(self) -> Option<IntentKind> {
+    /// What objects of this kind are to a compile.
+    pub const fn class(self) -> Class {
         match self {
-            Self::Layer2Attachment => Some(IntentKind::Layer2Attachment),
-            Self::Inbound => Some(IntentKind::Inbound),
-            Self::Outbound => Some(IntentKind::Outbound),
-            Self::PodNetwork => Some(IntentKind::PodNetwork),
-            Self::BgpNeighbor => Some(IntentKind::BgpNeighbor),
-            Self::Collector => Some(IntentKind::Collector),
-            Self::TrafficMirror => Some(IntentKind::TrafficMirror),
-            Self::Node
-            | Self::Settings
-            | Self::Underlay
-            | Self::L3Vni
-            | Self::L2Vni
-            | Self::L3Passthrough
-            | Self::Vrf
-            | Self::Network
-            | Self::Destination
-            | Self::Layer2NetworkConfiguration
+            Self::Layer2Attachment => Class::Intent(IntentKind::Layer2Attachment),
+            Self::Inbound => Class::Intent(IntentKind::Inbound),
+            Self::Outbound => Class::Intent(IntentKind::Outbound),
+            Self::PodNetwork => Class::Intent(IntentKind::PodNetwork),
+            Self::BgpNeighbor => Class::Intent(IntentKind::BgpNeighbor),
+            Self::Collector => Class::Intent(IntentKind::Collector),
+            Self::TrafficMirror => Class::Intent(IntentKind::TrafficMirror),
+            Self::Vrf | Self::Network | Self::Destination => Class::Referenced,
+            Self::Layer2NetworkConfiguration
             | Self::VrfRouteConfiguration
             | Self::BgpPeering
             | Self::MirrorTarget
-            | Self::MirrorSelector
-            | Self::NetworkConfigRevision
-            | Self::NodeNetworkConfig
-            | Self::NodeNetworkStatus
+            | Self::MirrorSelector => Class::LowLevel,
+            Self::Node => Class::Node,
+            Self::Settings => Class::Settings,
+            Self::Underlay => Class::Underlay,
+            Self::L3Vni
+            | Self::L2Vni
+            | Self::L3Passthrough
             | Self::FrrConfiguration
-            | Self::FrrNodeState
-            | Self::BgpSessionState
-            | Self::MultiPodNetwork
-            | Self::IpAddressClaim
-            | Self::IpAddress => None,
+            | Self::MultiPodNetwork => Class::NotCompiled,
+            Self::NetworkConfigRevision | Self::NodeNetworkConfig => Class::Result,
+            Self::NodeNetworkStatus | Self::FrrNodeState | Self::BgpSessionState => Class::Report,
+            Self::IpAddressClaim => Class::Claim,
+            Self::IpAddress => Class::Address,
+        }
+    }
+
+    /// Which intent it is, if it becomes low-level objects.
+    pub const fn intent(self) -> Option<IntentKind> {
+        match self.class() {
+            Class::Intent(kind) => Some(kind),
+            Class::Referenced
+            | Class::LowLevel
+            | Class::Node
+            | Class::Settings
+            | Class::Underlay
+            | Class::NotCompiled
+            | Class::Result
+            | Class::Report
+            | Class::Claim
+            | Class::Address => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use api::openperouter::UnderlaySpec;
 use compiler::{
     platform::ipam,
-    snapshot::{Kind, ObjectRef},
+    snapshot::{Class, ObjectRef},
 };
 
 use super::{Obstacle, Walk, referrers, selector_text};
@@ -15,44 +15,30 @@ impl Walk<'_> {
             let object = object.clone();
             return vec![Obstacle::Problem { object, problem }];
         }
-        match object.kind {
-            Kind::Network | Kind::Destination | Kind::Vrf => self.of_used(object),
-            Kind::Layer2Attachment
-            | Kind::Inbound
-            | Kind::Outbound
-            | Kind::BgpNeighbor
-            | Kind::PodNetwork
-            | Kind::Collector
-            | Kind::TrafficMirror => vec![self.of_user(object, object)],
-            Kind::Layer2NetworkConfiguration
-            | Kind::VrfRouteConfiguration
-            | Kind::BgpPeering
-            | Kind::MirrorTarget
-            | Kind::MirrorSelector => {
+        match object.kind.class() {
+            Class::Referenced => self.of_used(object),
+            Class::Intent(_) => vec![self.of_user(object, object)],
+            Class::LowLevel => {
                 let author = referrers::author(self.trace, object);
                 vec![self.of_user(&author, &author)]
             }
-            Kind::Underlay => vec![self.of_underlay(object)],
-            Kind::Node => self.of_node(object).into_iter().collect(),
-            Kind::Settings => vec![self.of_settings(object)],
-            Kind::L3Vni
-            | Kind::L2Vni
-            | Kind::L3Passthrough
-            | Kind::FrrConfiguration
-            | Kind::MultiPodNetwork => {
+            Class::Underlay => vec![self.of_underlay(object)],
+            Class::Node => self.of_node(object).into_iter().collect(),
+            Class::Settings => vec![self.of_settings(object)],
+            Class::NotCompiled => {
                 let why = "is accepted, but this version configures nothing for its kind";
                 vec![Obstacle::idle(object, why, None)]
             }
-            Kind::NetworkConfigRevision | Kind::NodeNetworkConfig => {
+            Class::Result => {
                 let why = "is what the operator wrote last; what is on a node follows from the other objects";
                 vec![Obstacle::idle(object, why, None)]
             }
-            Kind::NodeNetworkStatus | Kind::FrrNodeState | Kind::BgpSessionState => {
+            Class::Report => {
                 let why = "is a report of a node, and configures nothing";
                 vec![Obstacle::idle(object, why, None)]
             }
-            Kind::IpAddressClaim => vec![self.of_claim(object)],
-            Kind::IpAddress => {
+            Class::Claim => vec![self.of_claim(object)],
+            Class::Address => {
                 let why = "is the answer to no claim that a mirror on this node needs";
                 let remedy = "compare spec.claimRef and spec.poolRef with the IPAddressClaim";
                 vec![Obstacle::idle(object, why, Some(remedy))]

@@ -433,16 +433,8 @@ pub(super) fn selecting(
 
 /// Whether objects of a kind select Destinations.
 pub(super) fn selects_destinations(kind: Kind) -> bool {
-    match kind.intent() {
-        Some(
-            IntentKind::Layer2Attachment
-            | IntentKind::Inbound
-            | IntentKind::Outbound
-            | IntentKind::PodNetwork,
-        ) => true,
-        Some(IntentKind::BgpNeighbor | IntentKind::Collector | IntentKind::TrafficMirror)
-        | None => false,
-    }
+    let intent = kind.intent();
+    intent.is_some_and(IntentKind::selects_destinations)
 }
 
 /// The field that an object lacks to configure something on nodes.

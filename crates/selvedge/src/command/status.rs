@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
-use compiler::Kind;
+use compiler::{Kind, snapshot::Class};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 use serde_json::Value;
@@ -65,37 +65,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
 
 /// Whether objects of a kind are written by people and say whether they are ready.
 fn says_ready(kind: Kind) -> bool {
-    match kind {
-        Kind::Node
-        | Kind::NodeNetworkConfig
-        | Kind::NodeNetworkStatus
-        | Kind::NetworkConfigRevision
-        | Kind::FrrNodeState
-        | Kind::BgpSessionState
-        | Kind::IpAddressClaim
-        | Kind::IpAddress => false,
-        Kind::Settings
-        | Kind::Underlay
-        | Kind::L3Vni
-        | Kind::L2Vni
-        | Kind::L3Passthrough
-        | Kind::Vrf
-        | Kind::Network
-        | Kind::Destination
-        | Kind::Layer2Attachment
-        | Kind::Inbound
-        | Kind::Outbound
-        | Kind::BgpNeighbor
-        | Kind::PodNetwork
-        | Kind::Collector
-        | Kind::TrafficMirror
-        | Kind::Layer2NetworkConfiguration
-        | Kind::VrfRouteConfiguration
-        | Kind::BgpPeering
-        | Kind::MirrorTarget
-        | Kind::MirrorSelector
-        | Kind::FrrConfiguration
-        | Kind::MultiPodNetwork => true,
+    match kind.class() {
+        Class::Node | Class::Result | Class::Report | Class::Claim | Class::Address => false,
+        Class::Settings
+        | Class::Underlay
+        | Class::Referenced
+        | Class::Intent(_)
+        | Class::LowLevel
+        | Class::NotCompiled => true,
     }
 }
 

@@ -18,12 +18,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
     ("selvedge-linux", &["selvedge-api"]),
     (
         "selvedge-operator",
-        &[
-            "selvedge-api",
-            "selvedge-compiler",
-            "selvedge-endpoint",
-            "selvedge-frr",
-        ],
+        &["selvedge-api", "selvedge-compiler", "selvedge-endpoint"],
     ),
     (
         "selvedge-agent",
@@ -35,7 +30,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
         ],
     ),
     ("selvedge-endpoint", &[]),
-    ("selvedge-lab", &["selvedge-api"]),
+    ("selvedge-lab", &[]),
     // For tests only: no crate but `selvedge` could use it, and none does.
     ("selvedge-worlds", &[]),
     ("xtask", &["selvedge-lab"]),

@@ -25,7 +25,7 @@ use crate::{
         routing::subnets,
     },
     memo::Query,
-    snapshot::{IntentKind, Key, Kind, Meta, ObjectRef, age, kinds},
+    snapshot::{Key, Kind, Meta, ObjectRef, age, kinds},
     view::View,
 };
 
@@ -124,40 +124,8 @@ impl Claims {
 
 /// What an object wants for itself.
 fn claimant(view: &View<'_>, subject: &ObjectRef) -> Option<Claimant> {
-    let key = &subject.key;
     let claim = match subject.kind.intent() {
-        Some(IntentKind::Layer2Attachment) => attachment(view, key)?,
-        Some(IntentKind::Inbound) => {
-            let spec = view.spec::<kinds::Inbound>(key)?;
-            let status = view.status::<kinds::Inbound>(key);
-            let held = held(
-                view,
-                subject,
-                status.as_ref().map(|status| &status.addresses),
-            );
-            wanted(spec.count, spec.addresses.as_ref(), held)
-        }
-        Some(IntentKind::Outbound) => {
-            let spec = view.spec::<kinds::Outbound>(key)?;
-            let status = view.status::<kinds::Outbound>(key);
-            let held = held(
-                view,
-                subject,
-                status.as_ref().map(|status| &status.addresses),
-            );
-            wanted(spec.count, spec.addresses.as_ref(), held)
-        }
-        Some(IntentKind::PodNetwork) => {
-            let status = view.status::<kinds::PodNetwork>(key);
-            let want = Want::Rest {
-                held: status.is_some_and(|status| !status.ip_pools.is_empty()),
-            };
-            let held = Vec::new();
-            Claim { want, held }
-        }
-        Some(IntentKind::BgpNeighbor | IntentKind::Collector | IntentKind::TrafficMirror) => {
-            return None;
-        }
+        Some(kind) => intent::claim(view, kind, subject)?,
         None => written(view, subject)?,
     };
     // One that was never served, and cannot be, holds nothing.
@@ -180,6 +148,25 @@ fn was_served(view: &View<'_>, subject: &ObjectRef) -> bool {
     is_intent && view.has::<StoredByOwner>(&Some(subject.clone()))
 }
 
+/// What a service wants that asks for a number of addresses, or for some by name.
+pub(in crate::lower) fn of_service(
+    view: &View<'_>,
+    subject: &ObjectRef,
+    count: Option<u32>,
+    addresses: Option<&AddressLists>,
+    status: Option<&AddressLists>,
+) -> Claim {
+    wanted(count, addresses, held(view, subject, status))
+}
+
+/// What a service wants whose pods may have every address that no other object holds.
+pub(in crate::lower) fn of_pods(has_pools: bool) -> Claim {
+    Claim {
+        want: Want::Rest { held: has_pools },
+        held: Vec::new(),
+    }
+}
+
 /// What a service holds: what its status says, or, where that was lost, what it announces.
 fn held(view: &View<'_>, subject: &ObjectRef, status: Option<&AddressLists>) -> Vec<IpAddr> {
     let status: Vec<IpAddr> = status.into_iter().flat_map(plain).collect();
@@ -191,7 +178,7 @@ fn held(view: &View<'_>, subject: &ObjectRef, status: Option<&AddressLists>) -> 
 }
 
 /// An attachment needs its gateway, which it shares.
-fn attachment(view: &View<'_>, key: &Key) -> Option<Claim> {
+pub(in crate::lower) fn of_attachment(view: &View<'_>, key: &Key) -> Option<Claim> {
     let spec = view.spec::<kinds::Layer2Attachment>(key)?;
     let network = view.network(&spec.network_ref)?;
     let status = view.status::<kinds::Layer2Attachment>(key);

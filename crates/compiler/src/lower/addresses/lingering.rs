@@ -70,10 +70,9 @@ fn announced_in(view: &View<'_>, key: &Key) -> Vec<IpAddr> {
 fn announced_by_nobody(view: &View<'_>, key: &Key) -> Vec<IpAddr> {
     let meta = view.meta::<kinds::VrfRouteConfiguration>(key);
     let owner = meta.and_then(|meta| meta.owner.clone());
-    let has_addresses = |owner: &ObjectRef| matches!(owner.kind, Kind::Inbound | Kind::Outbound);
-    match owner.filter(has_addresses) {
+    match owner.filter(|owner| owner.kind.is_service()) {
         Some(owner) if !view.exists(&owner) => announced_in(view, key),
-        _ => Vec::new(),
+        Some(_) | None => Vec::new(),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
     allocate::share::{Claim, Grant, Refusal, Want, share},
     memo::Query,
     problem::{self, Problem},
-    snapshot::{Kind, ObjectRef},
+    snapshot::{IntentKind, ObjectRef},
     view::View,
 };
 
@@ -274,7 +274,10 @@ fn unchanged(claim: &Claim) -> Grant {
 /// Who has the pool over a Network that pods are given addresses from. The platform takes no two pools that overlap, so there is one:
 /// the one that has it keeps it, then the older is served first. The others get nothing new.
 fn pool_owner(claimants: &[Claimant]) -> (Option<ObjectRef>, Cow<'_, [Claimant]>) {
-    let needs_pool = |one: &Claimant| matches!(one.subject.kind, Kind::Outbound | Kind::PodNetwork);
+    let needs_pool = |one: &Claimant| {
+        let intent = one.subject.kind.intent();
+        intent.is_some_and(IntentKind::needs_pool)
+    };
     let holds = |one: &Claimant| match one.claim.want {
         Want::Rest { held } => held,
         _ => !one.claim.held.is_empty(),
