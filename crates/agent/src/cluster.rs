@@ -1,9 +1,10 @@
 //! The API server: the node's config as it comes, passwords, and the probe.
 
+mod account;
 mod lease;
 mod node;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use api::{
     meta::SecretReference,
@@ -26,10 +27,11 @@ use kube::{
     },
 };
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{Notify, mpsc, watch},
     time,
 };
 
+pub use self::account::own_account;
 use crate::{
     config::{Config, ResolvedSecret},
     machine::Told,
@@ -65,6 +67,10 @@ pub(crate) struct Cluster {
     secrets: String,
     /// Keys of taints that are removed when the first config is confirmed.
     startup_taints: Vec<String>,
+    /// The file with the token of the node's own account, if the agent works with that.
+    token: Option<PathBuf>,
+    /// The API server has refused the token.
+    refused: Arc<Notify>,
 }
 
 impl fmt::Debug for Cluster {
@@ -82,14 +88,25 @@ impl Cluster {
             node: options.node.clone(),
             secrets: options.secrets_namespace.clone(),
             startup_taints: options.startup_taints.clone(),
+            token: options.own_account.then(|| options.paths.token()),
+            refused: Arc::new(Notify::new()),
         }
     }
 
-    async fn client(&self) -> Result<Client, String> {
+    async fn config(&self) -> Result<kube::Config, String> {
         let mut config = (self.connect)().await?;
         config.connect_timeout = Some(CONNECT_PATIENCE);
         config.read_timeout = Some(READ_PATIENCE);
         config.write_timeout = Some(REQUEST_PATIENCE);
+        Ok(config)
+    }
+
+    /// A client with the account that the agent works with.
+    async fn client(&self) -> Result<Client, String> {
+        let mut config = self.config().await?;
+        if let Some(token) = &self.token {
+            config = own_account(config, &self.node, token).await?;
+        }
         Client::try_from(config).map_err(|error| chain(&error))
     }
 
@@ -118,6 +135,7 @@ impl Cluster {
             node::with_hold(configs, holds, told),
             self.remove_taints(client.clone(), reports.clone()),
             self.renew_lease(client.clone()),
+            self.renew_token(),
             self.report_inventory(client, options.paths, options.namespace),
             write_all(api, self.node.clone(), reports),
         );
@@ -241,9 +259,9 @@ impl ApiServer for Cluster {
     /// A connection of its own for each request: one that is open already says nothing about a new one.
     fn reach(&self) -> BoxFuture<'_, Result<(), String>> {
         async {
-            let client = self.client().await?;
-            let api: Api<NodeNetworkConfig> = Api::all(client);
-            // An answer of the API server is enough, whatever it is.
+            let client = Client::try_from(self.config().await?);
+            let api: Api<NodeNetworkConfig> = Api::all(client.map_err(|error| chain(&error))?);
+            // An answer of the API server is enough, whatever it is, and whatever the account may do.
             match api.get_metadata_opt(&self.node).await {
                 Ok(_) | Err(kube::Error::Api(_)) => Ok(()),
                 Err(error) => Err(chain(&error)),

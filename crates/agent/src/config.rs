@@ -98,11 +98,7 @@ impl Config {
 
     /// The Secrets that the config refers to.
     pub fn references(&self) -> BTreeSet<SecretReference> {
-        let fabric = self.spec.underlay.iter().flat_map(|it| &it.neighbors);
-        let fabric = fabric.filter_map(|neighbor| neighbor.password_secret.clone());
-        let peers = self.spec.vrfs().flat_map(|vrf| &vrf.bgp_peers);
-        let peers = peers.filter_map(|peer| peer.password_secret.clone());
-        fabric.chain(peers).collect()
+        self.spec.password_secrets().cloned().collect()
     }
 
     /// The Secrets whose password is not known.

@@ -74,6 +74,11 @@ impl Paths {
         self.state.join("frr.conf")
     }
 
+    /// The token of the node's own account.
+    pub fn token(&self) -> PathBuf {
+        self.runtime.join("token")
+    }
+
     /// The commands that staticd was given: they show when a user configures FRR by hand.
     pub(crate) fn command_log(&self) -> PathBuf {
         self.runtime.join("frr-commands.log")

@@ -27,7 +27,7 @@ mod run;
 mod vtysh;
 mod watchdog;
 
-pub use cluster::Connect;
+pub use cluster::{Connect, own_account};
 pub use config::{Config, ResolvedSecret};
 pub use daemons::Paths;
 pub use once::{Done, apply, cleanup, preview};

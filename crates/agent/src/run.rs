@@ -41,6 +41,8 @@ pub struct Options {
     pub namespace: String,
     /// Namespace of Secrets whose reference names none.
     pub secrets_namespace: String,
+    /// Whether the agent works with the account of its own node, for which it gets a token with the one that it is started with.
+    pub own_account: bool,
     /// Lines of FRR that the config does not have are reported and kept.
     pub report_only: bool,
     /// Keys of taints that are removed from the Node when the first config is confirmed.

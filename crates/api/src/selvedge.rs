@@ -39,5 +39,8 @@ pub(crate) fn served() -> Vec<Served> {
 /// The namespace in which each node's agent renews a Lease that is named like the node.
 pub const AGENT_LEASES: &str = "selvedge-system";
 
+/// The ServiceAccount of the agents' DaemonSet, in the same namespace. That of one node's agent has this name, a hyphen and the node's.
+pub const AGENT_ACCOUNT: &str = "selvedge-agent";
+
 /// How long after its last renewal the Lease of an agent counts. Agents renew it every 20 seconds.
 pub const AGENT_LEASE_LIFETIME: std::time::Duration = std::time::Duration::from_mins(1);

@@ -19,6 +19,7 @@ use std::{
 };
 
 use api::{
+    meta::SecretReference,
     selvedge::Health,
     tcaas::{
         NodeNetworkConfigSpec,
@@ -117,6 +118,21 @@ pub struct Shared {
 }
 
 impl NodeConfig {
+    /// The Secrets that it refers to.
+    pub fn password_secrets(&self) -> impl Iterator<Item = &SecretReference> {
+        let fabric = self.underlay.iter().flat_map(|it| &it.fabric.neighbors);
+        let fabric = fabric.filter_map(|neighbor| neighbor.password_secret.as_ref());
+        let Shared {
+            cluster_vrf,
+            fabric_vrfs,
+            local_vrfs,
+            ..
+        } = &*self.shared;
+        let vrfs = fabric_vrfs.values().chain(local_vrfs.values());
+        let peers = vrfs.chain(cluster_vrf).flat_map(|vrf| &vrf.bgp_peers);
+        fabric.chain(peers.filter_map(|peer| peer.password_secret.as_ref()))
+    }
+
     /// The config as it is published, where the newest revision is this one.
     pub fn spec(&self, newest: &str) -> NodeNetworkConfigSpec {
         let Shared {

@@ -11,6 +11,7 @@
 //! what is stored. Which nodes get their configs is decided by `compiler::rollout`; `rollout` gives it what is stored, and `leases`
 //! which agents are alive. If the operator stops, the nodes keep their configuration.
 
+mod accounts;
 mod backoff;
 mod clock;
 mod election;

@@ -24,11 +24,9 @@ use compiler::{
 use kube::api::{DynamicObject, ObjectMeta, Preconditions};
 use serde_json::{Value, json};
 
+pub(crate) use self::difference::differs;
 pub(crate) use self::store::Change;
-use self::{
-    difference::differs,
-    store::{Known, Store},
-};
+use self::store::{Known, Store};
 use crate::{backoff::Backoffs, request::Failure};
 
 /// The label of our objects.

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     future, mem,
     net::SocketAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -26,6 +27,7 @@ use tokio::{
 };
 
 use crate::{
+    accounts::{self, Access},
     election::{Candidate, Election, Leadership},
     events::Events,
     in_cluster_ipam,
@@ -94,6 +96,10 @@ pub async fn run(
         let leadership = leadership.clone();
         tasks.spawn(in_cluster_ipam::run(client.clone(), sender, leadership));
     }
+    let (access, wanted) = latest::channel(None);
+    let sender = Sender::new(client.clone(), leadership.clone(), ending.clone());
+    let accounts = accounts::run(client.clone(), sender, leadership.clone(), wanted);
+    tasks.spawn(accounts);
     let operator = async {
         let cluster = Cluster::watch(&client, leadership.clone(), &restored, requests);
         let mut operator = Operator {
@@ -103,6 +109,7 @@ pub async fn run(
             memory: Memory::default(),
             metrics,
             events,
+            access,
             ending,
         };
         let ended = operator.run().await;
@@ -141,6 +148,8 @@ struct Operator {
     memory: Memory,
     metrics: Metrics,
     events: Events,
+    /// What agents may read.
+    access: latest::Sender<Option<Arc<Access>>>,
     ending: latest::Receiver<bool>,
 }
 
@@ -188,6 +197,17 @@ impl Operator {
         if !self.sender.is_leading() {
             self.metrics.pass_ends(&self.memory, frozen);
             return Ok(None);
+        }
+        let known = [Kind::Node, Kind::NodeNetworkConfig];
+        if !known.iter().any(|kind| frozen.contains(kind)) {
+            let wanted = accounts::access(snapshot, compilation);
+            self.access.send_if_modified(|access| {
+                let is_new = access.as_deref() != Some(&wanted);
+                if is_new {
+                    *access = Some(Arc::new(wanted));
+                }
+                is_new
+            });
         }
         let mut writer = Writer {
             sender: &self.sender,

@@ -279,6 +279,8 @@ pub(crate) struct Agent {
         default_value = "selvedge-system"
     )]
     pub(crate) secrets_namespace: String,
+    #[command(flatten)]
+    pub(crate) account: Account,
     /// Key of a taint that is removed from the Node when the first config is confirmed; may be given many times
     #[arg(
         long = "startup-taint",
@@ -291,6 +293,14 @@ pub(crate) struct Agent {
     pub(crate) listen: Listen,
     #[command(flatten)]
     pub(crate) places: Places,
+}
+
+/// The account that an agent works with.
+#[derive(Debug, Flags)]
+pub(crate) struct Account {
+    /// Works with the ServiceAccount selvedge-agent-NODE, for which it asks for a token, and not with the account that it is started with
+    #[arg(long)]
+    pub(crate) own_account: bool,
 }
 
 /// Where metrics and health are served.
@@ -334,6 +344,8 @@ pub(crate) struct Cleanup {
     /// Name of the node: reports to the cluster that its addresses are released [default: nothing is reported]
     #[arg(long, env = "NODE_NAME", value_name = "NAME")]
     pub(crate) node: Option<String>,
+    #[command(flatten)]
+    pub(crate) account: Account,
     #[command(flatten)]
     pub(crate) cluster: Cluster,
 }

@@ -41,7 +41,12 @@ impl Cluster {
             let renewal = time::timeout(REQUEST_PATIENCE, api.patch(&self.node, &params, &patch));
             let failure = match renewal.await {
                 Ok(Ok(_)) => None,
-                Ok(Err(error)) => Some(chain(&error)),
+                Ok(Err(error)) => {
+                    if matches!(&error, kube::Error::Api(answer) if answer.code == 401) {
+                        self.refused.notify_one();
+                    }
+                    Some(chain(&error))
+                }
                 Err(_elapsed) => Some("no answer".to_owned()),
             };
             // Said once: it comes back every few seconds, and reports say when the API server is away.

@@ -29,7 +29,10 @@ pub use self::{
         VrfDevices, VrfImport,
     },
 };
-use crate::{meta::Conditions, selvedge::Health};
+use crate::{
+    meta::{Conditions, SecretReference},
+    selvedge::Health,
+};
 
 /// The version of this contract that the code at hand writes and reads.
 ///
@@ -140,6 +143,14 @@ impl NodeNetworkConfigSpec {
             .chain(self.fabric_vrfs.values())
             .chain(self.local_vrfs.values())
             .map(|vrf| &**vrf)
+    }
+
+    /// The Secrets that it refers to.
+    pub fn password_secrets(&self) -> impl Iterator<Item = &SecretReference> {
+        let fabric = self.underlay.iter().flat_map(|it| &it.neighbors);
+        let fabric = fabric.filter_map(|neighbor| neighbor.password_secret.as_ref());
+        let peers = self.vrfs().flat_map(|vrf| &vrf.bgp_peers);
+        fabric.chain(peers.filter_map(|peer| peer.password_secret.as_ref()))
     }
 
     /// The same, to be changed.

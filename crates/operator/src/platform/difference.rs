@@ -8,7 +8,7 @@ use crate::FIELD_MANAGER;
 /// Whether an object lacks something that is wanted, or has something that this operator has applied before and that is wanted no longer.
 ///
 /// Fields of other writers, and those that the API server sets by default, are left alone.
-pub(super) fn differs(stored: &DynamicObject, wanted: &Value) -> bool {
+pub(crate) fn differs(stored: &DynamicObject, wanted: &Value) -> bool {
     let as_stored = json!(stored);
     // Version and kind are those of the request.
     let mut parts = wanted.as_object().cloned().unwrap_or_default();

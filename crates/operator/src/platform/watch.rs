@@ -43,7 +43,8 @@ pub(crate) fn start(
 
 /// The resource of a kind in a group and version.
 pub(crate) fn resource(kind: PlatformKind, api_version: &str) -> ApiResource {
-    let (group, version) = api_version.split_once('/').unwrap_or_default();
+    // The group of the core has no name.
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let gvk = GroupVersionKind::gvk(group, version, kind.kind);
     ApiResource::from_gvk_with_plural(&gvk, kind.plural)
 }

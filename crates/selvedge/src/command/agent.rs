@@ -8,6 +8,7 @@ use agent::{Connect, Options, Paths, Source, machine::Told};
 use anyhow::Context;
 use api::tcaas::{NodeNetworkConfig, NodeNetworkConfigSpec};
 use compiler::names::ROUTER_NAMESPACE;
+use kube::Client;
 use tokio::sync::mpsc;
 
 use self::manifests::Manifests;
@@ -36,6 +37,7 @@ pub(super) fn run(args: &Agent) -> anyhow::Result<Verdict> {
             paths: paths(&args.places),
             namespace: ROUTER_NAMESPACE.to_owned(),
             secrets_namespace: args.secrets_namespace.clone(),
+            own_account: args.account.own_account,
             report_only: args.report_unmanaged_lines,
             startup_taints: args.startup_taints.clone(),
             listen: args.listen.0,
@@ -55,9 +57,21 @@ fn cleanup(args: &Cleanup) -> anyhow::Result<Verdict> {
     let is_done = done.is_ok();
     let verdict = said(done.map_err(Into::into));
     if let Some(node) = args.node.as_ref().filter(|_| is_done) {
-        runtime.block_on(super::node::removed(&args.cluster, node))?;
+        let reported = async { super::node::removed(own_client(args, node).await?, node).await };
+        runtime.block_on(reported)?;
     }
     Ok(verdict)
+}
+
+/// A client with the account that a cleanup works with.
+async fn own_client(args: &Cleanup, node: &str) -> anyhow::Result<Client> {
+    let mut config = super::configuration(&args.cluster).await?;
+    if args.account.own_account {
+        let token = paths(&args.places).token();
+        let own = agent::own_account(config, node, &token).await;
+        config = own.map_err(anyhow::Error::msg)?;
+    }
+    Client::try_from(config).context("failed to make a client")
 }
 
 fn connect(args: &Agent) -> Connect {

@@ -18,7 +18,7 @@ use kube::{
 use serde_json::json;
 
 use crate::{
-    args::{Cluster, Forget, Node},
+    args::{Forget, Node},
     output::{self, Verdict},
 };
 
@@ -104,8 +104,7 @@ fn gone(deleted: kube::Result<()>) -> anyhow::Result<()> {
 }
 
 /// Says that a machine runs nothing of its config any more.
-pub(super) async fn removed(cluster: &Cluster, node: &str) -> anyhow::Result<()> {
-    let client = super::client(cluster).await?;
+pub(super) async fn removed(client: Client, node: &str) -> anyhow::Result<()> {
     let configs: Api<NodeNetworkConfig> = Api::all(client);
     let status = json!({"status": {"configStatus": "removed", "observedRevision": null}});
     let written = configs

@@ -345,6 +345,16 @@ fn operator_account(plane: &ControlPlane) -> anyhow::Result<tempfile::NamedTempF
     plane.kubectl(&["apply", "--server-side", "-f", "-"], RBAC)?;
     let token = ["create", "token", "selvedge-operator", "--duration", "24h"];
     let token = plane.kubectl(&[&token[..], &["-n", OWN_NAMESPACE]].concat(), "")?;
+    let file = tempfile::NamedTempFile::new()?;
+    serde_json::to_writer(file.as_file(), &kubeconfig_with_token(plane, &token)?)?;
+    Ok(file)
+}
+
+/// A kubeconfig that has nothing but a token.
+pub(super) fn kubeconfig_with_token(
+    plane: &ControlPlane,
+    token: &str,
+) -> anyhow::Result<Kubeconfig> {
     let mut config = Kubeconfig::read_from(plane.kubeconfig("admin")?)?;
     for user in &mut config.auth_infos {
         user.auth_info = Some(AuthInfo {
@@ -352,9 +362,7 @@ fn operator_account(plane: &ControlPlane) -> anyhow::Result<tempfile::NamedTempF
             ..AuthInfo::default()
         });
     }
-    let file = tempfile::NamedTempFile::new()?;
-    serde_json::to_writer(file.as_file(), &config)?;
-    Ok(file)
+    Ok(config)
 }
 
 async fn configuration(plane: &ControlPlane) -> anyhow::Result<Config> {
