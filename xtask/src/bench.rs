@@ -4,9 +4,10 @@ use std::{path::Path, process::Command};
 
 use anyhow::Context as _;
 
-/// The benchmarks: two of the compiler, one of a node.
-const NAMES: [&str; 3] = ["compile", "pass", NODE];
+/// The benchmarks: two of the compiler, one of a node, one of rollouts.
+const NAMES: [&str; 4] = ["compile", "pass", NODE, ROLLOUT];
 const NODE: &str = "node";
+const ROLLOUT: &str = "rollout";
 
 /// Runs a benchmark by its name; further arguments are the benchmark's.
 pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
@@ -19,7 +20,10 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
         "no benchmark {name}; there are: {known}"
     );
     if name == NODE {
-        return node();
+        return of_program("bench-node", "bench_node");
+    }
+    if name == ROLLOUT {
+        return of_program("bench-rollout", "bench_rollout");
     }
     let status = Command::new(env!("CARGO"))
         .args(["bench", "--quiet", "--package", "selvedge-compiler"])
@@ -34,8 +38,8 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
     Ok(())
 }
 
-/// Measures a node in a guest, with a release build of the program.
-fn node() -> anyhow::Result<()> {
+/// Measures a release build of the program: the tests of this name, which need this feature.
+fn of_program(feature: &str, tests: &str) -> anyhow::Result<()> {
     let cargo = |arguments: &[&str], program: Option<&Path>| {
         let mut command = Command::new(env!("CARGO"));
         command.args(arguments);
@@ -66,12 +70,13 @@ fn node() -> anyhow::Result<()> {
         "--package",
         "selvedge",
         "--features",
-        "bench-node",
+        feature,
         "--test",
         "rings",
         "--",
         "--nocapture",
-        "bench_node",
+        "--test-threads=1",
+        tests,
     ];
     cargo(&measure, Some(&program))
 }
