@@ -20,10 +20,10 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
         "no benchmark {name}; there are: {known}"
     );
     if name == NODE {
-        return of_program("bench-node", "bench_node");
+        return node();
     }
     if name == ROLLOUT {
-        return of_program("bench-rollout", "bench_rollout");
+        return rollout();
     }
     let status = Command::new(env!("CARGO"))
         .args(["bench", "--quiet", "--package", "selvedge-compiler"])
@@ -38,21 +38,23 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
     Ok(())
 }
 
-/// Measures a release build of the program: the tests of this name, which need this feature.
-fn of_program(feature: &str, tests: &str) -> anyhow::Result<()> {
-    let cargo = |arguments: &[&str], program: Option<&Path>| {
-        let mut command = Command::new(env!("CARGO"));
-        command.args(arguments);
-        if let Some(program) = program {
-            command.env("SELVEDGE_PROGRAM", program);
-        }
-        let status = command.status().context("failed to run cargo")?;
-        anyhow::ensure!(
-            status.success(),
-            "the benchmark failed, or a budget is missed"
-        );
-        Ok(())
-    };
+/// Runs cargo, with another build of the program under test if one is given.
+fn cargo(arguments: &[&str], program: Option<&Path>) -> anyhow::Result<()> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments);
+    if let Some(program) = program {
+        command.env("SELVEDGE_PROGRAM", program);
+    }
+    let status = command.status().context("failed to run cargo")?;
+    anyhow::ensure!(
+        status.success(),
+        "the benchmark failed, or a budget is missed"
+    );
+    Ok(())
+}
+
+/// Measures a node in a guest, with a release build of the program.
+fn node() -> anyhow::Result<()> {
     let build = [
         "build",
         "--quiet",
@@ -70,13 +72,32 @@ fn of_program(feature: &str, tests: &str) -> anyhow::Result<()> {
         "--package",
         "selvedge",
         "--features",
-        feature,
+        "bench-node",
+        "--test",
+        "rings",
+        "--",
+        "--nocapture",
+        "bench_node",
+    ];
+    cargo(&measure, Some(&program))
+}
+
+/// Measures rollouts over simulated nodes. The simulation is a release build too: it reads every config.
+fn rollout() -> anyhow::Result<()> {
+    let measure = [
+        "test",
+        "--quiet",
+        "--release",
+        "--package",
+        "selvedge",
+        "--features",
+        "bench-rollout",
         "--test",
         "rings",
         "--",
         "--nocapture",
         "--test-threads=1",
-        tests,
+        "bench_rollout",
     ];
-    cargo(&measure, Some(&program))
+    cargo(&measure, None)
 }

@@ -172,10 +172,12 @@ impl Compiler {
         &world.writes
     }
 
-    /// A stored revision with the content of its parts; nothing if it cannot be read.
+    /// A stored revision with the content of its parts; nothing if it cannot be read. The one that was asked for last is kept.
     pub fn revision(&mut self, key: &Key) -> Option<Arc<NetworkConfigRevisionSpec>> {
         self.compile();
-        self.worlds.current().memo.view().get::<Whole>(key)
+        let memo = &self.worlds.current().memo;
+        memo.unroot_all::<Whole>();
+        memo.root::<Whole>(key)
     }
 
     /// How far each node is with its config.
