@@ -4,9 +4,10 @@ use std::{path::Path, process::Command};
 
 use anyhow::Context as _;
 
-/// The benchmarks: two of the compiler, one of a node.
-const NAMES: [&str; 3] = ["compile", "pass", NODE];
+/// The benchmarks: two of the compiler, one of a node, one of rollouts.
+const NAMES: [&str; 4] = ["compile", "pass", NODE, ROLLOUT];
 const NODE: &str = "node";
+const ROLLOUT: &str = "rollout";
 
 /// Runs a benchmark by its name; further arguments are the benchmark's.
 pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
@@ -21,6 +22,9 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
     if name == NODE {
         return node();
     }
+    if name == ROLLOUT {
+        return rollout();
+    }
     let status = Command::new(env!("CARGO"))
         .args(["bench", "--quiet", "--package", "selvedge-compiler"])
         .args(["--bench", &name, "--"])
@@ -34,21 +38,23 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
     Ok(())
 }
 
+/// Runs cargo, with another build of the program under test if one is given.
+fn cargo(arguments: &[&str], program: Option<&Path>) -> anyhow::Result<()> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments);
+    if let Some(program) = program {
+        command.env("SELVEDGE_PROGRAM", program);
+    }
+    let status = command.status().context("failed to run cargo")?;
+    anyhow::ensure!(
+        status.success(),
+        "the benchmark failed, or a budget is missed"
+    );
+    Ok(())
+}
+
 /// Measures a node in a guest, with a release build of the program.
 fn node() -> anyhow::Result<()> {
-    let cargo = |arguments: &[&str], program: Option<&Path>| {
-        let mut command = Command::new(env!("CARGO"));
-        command.args(arguments);
-        if let Some(program) = program {
-            command.env("SELVEDGE_PROGRAM", program);
-        }
-        let status = command.status().context("failed to run cargo")?;
-        anyhow::ensure!(
-            status.success(),
-            "the benchmark failed, or a budget is missed"
-        );
-        Ok(())
-    };
     let build = [
         "build",
         "--quiet",
@@ -74,4 +80,24 @@ fn node() -> anyhow::Result<()> {
         "bench_node",
     ];
     cargo(&measure, Some(&program))
+}
+
+/// Measures rollouts over simulated nodes. The simulation is a release build too: it reads every config.
+fn rollout() -> anyhow::Result<()> {
+    let measure = [
+        "test",
+        "--quiet",
+        "--release",
+        "--package",
+        "selvedge",
+        "--features",
+        "bench-rollout",
+        "--test",
+        "rings",
+        "--",
+        "--nocapture",
+        "--test-threads=1",
+        "bench_rollout",
+    ];
+    cargo(&measure, None)
 }

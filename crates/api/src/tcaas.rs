@@ -49,8 +49,9 @@ pub use self::{
     mirror_target::{GreProtocol, MirrorTarget, MirrorTargetSpec, MirrorTargetStatus},
     network::{AllocatedSlice, AllocationPool, IpNetwork, Network, NetworkSpec, NetworkStatus},
     network_config_revision::{
-        BgpRevision, Layer2Revision, NetworkConfigRevision, NetworkConfigRevisionSpec,
-        NetworkConfigRevisionStatus, RevisionEntry, VrfRevision,
+        BgpRevision, Layer2Revision, NetworkConfigRevision, NetworkConfigRevisionPart,
+        NetworkConfigRevisionPartSpec, NetworkConfigRevisionSpec, NetworkConfigRevisionStatus,
+        RevisionEntry, VrfRevision,
     },
     node_network_config::{NodeNetworkConfig, NodeNetworkConfigSpec, NodeNetworkConfigStatus},
     node_network_status::{
@@ -100,6 +101,7 @@ pub(crate) fn served() -> Vec<Served> {
         Served::by_people::<MirrorTarget>(),
         Served::by_people::<MirrorSelector>(),
         Served::by_machines::<NetworkConfigRevision>(),
+        Served::by_machines::<NetworkConfigRevisionPart>(),
         Served::by_machines::<NodeNetworkConfig>(),
         Served::by_machines::<NodeNetworkStatus>(),
     ]

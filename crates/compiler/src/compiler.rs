@@ -6,6 +6,7 @@ mod worlds;
 
 use std::{collections::BTreeMap, mem, sync::Arc};
 
+use api::tcaas::NetworkConfigRevisionSpec;
 use serde_json::Value;
 
 use self::worlds::Worlds;
@@ -15,8 +16,9 @@ use crate::{
     lower::LowLevelObject,
     platform::state::Absent,
     problem::Problem,
+    revision::parts::Whole,
     rollout::Progress,
-    snapshot::{Insertion, ObjectRef, Snapshot, VrfPool},
+    snapshot::{Insertion, Key, ObjectRef, Snapshot, VrfPool},
     status::Status,
 };
 
@@ -168,6 +170,14 @@ impl Compiler {
         world.update_progress();
         world.update_writes();
         &world.writes
+    }
+
+    /// A stored revision with the content of its parts; nothing if it cannot be read. The one that was asked for last is kept.
+    pub fn revision(&mut self, key: &Key) -> Option<Arc<NetworkConfigRevisionSpec>> {
+        self.compile();
+        let memo = &self.worlds.current().memo;
+        memo.unroot_all::<Whole>();
+        memo.root::<Whole>(key)
     }
 
     /// How far each node is with its config.

@@ -16,6 +16,11 @@ pub(crate) fn of<T: Serialize + ?Sized>(value: &T) -> Digest {
     Sha256::digest(&bytes).into()
 }
 
+/// The fingerprint of bytes.
+pub(crate) fn of_bytes(bytes: &[u8]) -> Digest {
+    Sha256::digest(bytes).into()
+}
+
 /// The fingerprint of several fingerprints and names, in their order.
 pub(crate) fn of_parts<'a>(parts: impl Iterator<Item = (&'a str, Digest)>) -> Digest {
     let mut hasher = Sha256::new();

@@ -24,6 +24,7 @@ use crate::{
     memo::{Memo, Query, Registered},
     names,
     problem::{self, Problem},
+    revision::parts::Whole,
     snapshot::{Key, Kind, Object, ObjectRef, Resource, Snapshot, age, kinds},
     view::{View, reference},
 };
@@ -259,6 +260,7 @@ macro_rules! with_last_good {
             | Kind::L2Vni
             | Kind::L3Passthrough
             | Kind::NetworkConfigRevision
+            | Kind::NetworkConfigRevisionPart
             | Kind::NodeNetworkConfig
             | Kind::NodeNetworkStatus
             | Kind::FrrConfiguration
@@ -293,10 +295,12 @@ impl Query for LastRevision {
                 status.map_or((false, 0), |status| (status.is_invalid, status.sequence));
             (!is_invalid).then_some((sequence, meta, key))
         });
-        let (.., last) = valid.max_by(|(a_place, a, a_key), (b_place, b, b_key)| {
-            (a_place, age(a), a_key).cmp(&(b_place, age(b), b_key))
-        })?;
-        let spec = view.spec::<kinds::NetworkConfigRevision>(last)?;
+        let mut valid: Vec<_> = valid.collect();
+        valid.sort_by(|(a_place, a, a_key), (b_place, b, b_key)| {
+            (b_place, age(b), b_key).cmp(&(a_place, age(a), a_key))
+        });
+        // One whose parts are not all there says less than the one before.
+        let spec = valid.iter().find_map(|(.., key)| view.get::<Whole>(key))?;
         Some(Arc::new(Last::new(&spec)))
     }
 }

@@ -3,6 +3,7 @@
 //! A node's config is made from this content and the node's labels alone, never from live objects, so that a stored
 //! revision gives the same config tomorrow.
 
+pub mod parts;
 pub mod stored;
 
 use std::sync::Arc;
@@ -111,7 +112,7 @@ impl Revision {
         }
     }
 
-    /// The revision as it is stored, with the low-level objects that it was made of.
+    /// The revision with the low-level objects that it was made of.
     pub fn spec(&self, objects: &LowLevelObjects) -> NetworkConfigRevisionSpec {
         let layer2 = objects.of::<Layer2NetworkConfigurationSpec>();
         let layer2 = layer2.map(|(name, object)| Layer2Revision {
@@ -137,6 +138,7 @@ impl Revision {
         });
         NetworkConfigRevisionSpec {
             revision: self.fingerprint.clone(),
+            parts: Vec::new(),
             layer2: layer2.collect(),
             vrf: vrf.collect(),
             bgp: bgp.collect(),

@@ -389,6 +389,8 @@ snapshot! {
     node_network_statuses: NodeNetworkStatus => Value, tcaas::NodeNetworkStatusStatus;
     /// Earlier revisions.
     network_config_revisions: NetworkConfigRevision => tcaas::NetworkConfigRevisionSpec, tcaas::NetworkConfigRevisionStatus;
+    /// What is too large for the revisions themselves.
+    network_config_revision_parts: NetworkConfigRevisionPart => tcaas::NetworkConfigRevisionPartSpec, Value;
     /// Configurations of the host's router.
     frr_configurations: FrrConfiguration => api::frrk8s::FrrConfigurationSpec, Value;
     /// States of host routers.

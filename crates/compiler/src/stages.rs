@@ -72,6 +72,7 @@ memo::tables! {
         HandWritten: low_level::HandWritten,
         InEffect: merge::InEffect,
         AttachmentAlone: layer2_attachment::LoweredAlone,
+        WholeRevision: revision::parts::Whole,
         LastRevision: last_good::LastRevision,
         RevisionBase: revision::BaseOfAll,
         // Groups of nodes.

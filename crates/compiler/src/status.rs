@@ -163,6 +163,7 @@ fn status(view: &View<'_>, subject: &Subject<'_>) -> Option<Status> {
         | Kind::L2Vni
         | Kind::L3Passthrough
         | Kind::NetworkConfigRevision
+        | Kind::NetworkConfigRevisionPart
         | Kind::NodeNetworkConfig
         | Kind::NodeNetworkStatus
         | Kind::FrrConfiguration

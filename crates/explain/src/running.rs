@@ -97,7 +97,10 @@ fn is_published(snapshot: &Snapshot, subject: &ObjectRef) -> bool {
     is_generated
         || matches!(
             subject.kind,
-            Kind::NodeNetworkConfig | Kind::NodeNetworkStatus | Kind::NetworkConfigRevision
+            Kind::NodeNetworkConfig
+                | Kind::NodeNetworkStatus
+                | Kind::NetworkConfigRevision
+                | Kind::NetworkConfigRevisionPart
         )
 }
 

@@ -11,7 +11,10 @@ use kube::{
     Client,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use crate::{errors::chain, pass::Pass, publish::Written};
 
@@ -67,13 +70,14 @@ impl Events {
         }
     }
 
-    /// Reports what has changed in the status of the newest revision, if a pass has stored it.
+    /// Reports what has changed in the status of the newest revision, if a pass has stored it; after the pause that the API server asks for.
     pub(crate) fn revision_written(
         &mut self,
         snapshot: &Snapshot,
         compilation: &Compilation,
         pass: &Pass,
         written: &Written,
+        pause: Duration,
     ) {
         while self.tasks.try_join_next().is_some() {}
         let name = revision::object_name(&compilation.revision.fingerprint);
@@ -89,12 +93,12 @@ impl Events {
             let node = node.map(|name| ObjectRef::named(Kind::Node, name));
             subjects.extend(node.map(|node| reference(snapshot, &node)));
             for subject in subjects {
-                self.publish(&transition, subject);
+                self.publish(&transition, subject, pause);
             }
         }
     }
 
-    fn publish(&mut self, transition: &Transition, subject: ObjectReference) {
+    fn publish(&mut self, transition: &Transition, subject: ObjectReference, pause: Duration) {
         let Transition {
             reason,
             is_warning,
@@ -116,6 +120,7 @@ impl Events {
         };
         let recorder = self.recorder.clone();
         self.tasks.spawn(async move {
+            sleep(pause).await;
             match timeout(PATIENCE, recorder.publish(&event, &subject)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use compiler::{Compiler, ObjectRef, Writes, rollout::waves::Time};
 
-use crate::rollout::{Cluster, Step};
+use crate::rollout::{Cluster, Step, valid};
 
 /// What a pass has to write.
 #[derive(Debug)]
@@ -36,11 +36,16 @@ impl Pass {
         }
         let progress = compiler.progress().clone();
         let (snapshot, compilation) = compiler.compile();
+        let valid = valid(snapshot, &compilation.revision.fingerprint);
+        // One whose parts are not all there cannot be returned to.
+        let last_valid = valid.iter().find_map(|key| compiler.revision(key));
+        let (snapshot, compilation) = compiler.compile();
         let cluster = Cluster {
             snapshot,
             compilation,
             writes: &writes,
             progress: &progress,
+            last_valid,
             now,
         };
         let silent_nodes = progress.keys().filter(|node| !is_alive(node)).count();

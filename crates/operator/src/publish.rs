@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use compiler::{Compilation, Kind, ObjectRef, Snapshot, revision};
+use compiler::{Compilation, Kind, ObjectRef, Snapshot, revision, snapshot::Key};
 use futures::{StreamExt, stream};
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -18,7 +18,7 @@ use crate::{
     kinds::{Kinds, Seen, Version},
     pass::Pass,
     request::{Failure, Operation, Sender},
-    rollout::Publication,
+    rollout::{Publication, Revision},
     status, watch,
     write::{Write, Writes, json},
 };
@@ -155,8 +155,20 @@ impl Writer<'_> {
         let before = writes.snapshot.network_config_revisions.get(&subject.key);
         let status = before.and_then(|before| before.status.as_deref());
         let mut unwritten = Unwritten::new();
-        if before.is_none() {
-            unwritten = self.step(vec![writes.revision(compilation)]).await;
+        let parts = &writes.snapshot.network_config_revision_parts;
+        let has_parts = |one: &Revision| {
+            let mut wanted = one.spec.parts.iter();
+            wanted.all(|part| parts.contains_key(&Key::named(part)))
+        };
+        if before.is_none_or(|before| !has_parts(before)) {
+            let (parts, revision) = writes.revision(compilation);
+            // A revision is never there without its parts.
+            unwritten = self.step(parts).await;
+            if unwritten.is_empty() && before.is_none() {
+                unwritten = self.step(vec![revision]).await;
+            }
+        } else {
+            self.step(writes.unneeded_parts()).await;
         }
         if unwritten.is_empty() && status != Some(&pass.step.status) {
             let status = json(&pass.step.status);

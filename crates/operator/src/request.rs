@@ -201,7 +201,7 @@ impl Sender {
         request: http::Request<Vec<u8>>,
         is_deletion: bool,
     ) -> Result<Option<DynamicObject>, Failure> {
-        self.wait_for_pause().await;
+        sleep(self.pause()).await;
         if *self.ending.borrow() {
             return Err(Failure::Ending);
         }
@@ -231,12 +231,12 @@ impl Sender {
         })
     }
 
-    /// Waits as long as the API server wants no request.
-    async fn wait_for_pause(&self) {
+    /// How long the API server wants no request.
+    pub(crate) fn pause(&self) -> Duration {
         let until = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(until) = until {
-            sleep(until.saturating_duration_since(Instant::now())).await;
-        }
+        until.map_or(Duration::ZERO, |until| {
+            until.saturating_duration_since(Instant::now())
+        })
     }
 
     fn note_pause(&self, failure: &Failure) {

@@ -1,12 +1,16 @@
 //! What is published to nodes in a pass, and what is stored about it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use api::{
     selvedge::{OnFailure, Rollout},
     tcaas::{
-        NetworkConfigRevisionStatus, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
-        node_network_config::ConfigStatus,
+        NetworkConfigRevisionSpec, NetworkConfigRevisionStatus, NodeNetworkConfigSpec,
+        NodeNetworkConfigStatus, node_network_config::ConfigStatus,
     },
 };
 use compiler::{
@@ -20,7 +24,7 @@ use compiler::{
     snapshot::{Key, Object},
 };
 
-type Revision = Object<api::tcaas::NetworkConfigRevisionSpec, NetworkConfigRevisionStatus>;
+pub(crate) type Revision = Object<NetworkConfigRevisionSpec, NetworkConfigRevisionStatus>;
 
 /// A config that is written now.
 #[derive(Clone, Debug)]
@@ -53,7 +57,22 @@ pub(crate) struct Cluster<'a> {
     pub(crate) compilation: &'a Compilation,
     pub(crate) writes: &'a Writes,
     pub(crate) progress: &'a BTreeMap<String, Progress>,
+    /// The revision before the newest that all nodes had confirmed, with all that it has.
+    pub(crate) last_valid: Option<Arc<NetworkConfigRevisionSpec>>,
     pub(crate) now: Time,
+}
+
+/// The revisions before the newest that all nodes had confirmed, the last one first.
+pub(crate) fn valid(snapshot: &Snapshot, newest: &str) -> Vec<Key> {
+    let others = snapshot.network_config_revisions.iter();
+    let others = others.filter(|(_, one)| one.spec.revision != newest);
+    let valid = others.filter(|(_, one)| {
+        let status = one.status.as_ref();
+        status.is_some_and(|status| status.completed_at.is_some() && !status.is_invalid)
+    });
+    let mut valid: Vec<(&Key, &Revision)> = valid.collect();
+    valid.sort_by_key(|(key, one)| Reverse((sequence(one), *key)));
+    valid.into_iter().map(|(key, _)| key.clone()).collect()
 }
 
 impl<'a> Cluster<'a> {
@@ -70,16 +89,12 @@ impl<'a> Cluster<'a> {
         if state.failure.as_ref().is_some_and(is_retried) {
             state.failure = None;
         }
-        let last_valid = self.last_valid();
+        let last_valid = self.last_valid.as_deref();
         let is_approved =
             revision.is_some_and(|one| one.meta.annotations.contains_key(stored::APPROVED));
         let too_much = last_valid.filter(|_| !is_approved && state.completed_at.is_none());
         let too_much = too_much.and_then(|last_valid| {
-            guard::too_much(
-                settings.max_removal,
-                &last_valid.spec,
-                &self.compilation.objects,
-            )
+            guard::too_much(settings.max_removal, last_valid, &self.compilation.objects)
         });
         let mut members = self.members(&settings, &state, retry_at, is_alive);
         if is_approved {
@@ -107,7 +122,7 @@ impl<'a> Cluster<'a> {
         match last_valid {
             _ if is_valid => publish.extend(self.newest_configs(&joining, Lane::Joining)),
             Some(last_valid) if !(joining.is_empty() && back.is_empty()) => {
-                let spec = &*last_valid.spec;
+                let spec = last_valid;
                 let nodes = stored_revision::nodes(spec, self.snapshot, self.compilation);
                 let of = |names: &[String], lane| configs(&nodes, &spec.revision, names, lane);
                 publish.extend(of(&joining, Lane::Joining));
@@ -164,16 +179,6 @@ impl<'a> Cluster<'a> {
         revisions.filter(|(_, one)| one.spec.revision != self.fingerprint())
     }
 
-    /// The revision before the newest that all nodes had confirmed.
-    fn last_valid(&self) -> Option<&'a Revision> {
-        let valid = self.others().filter(|(_, one)| {
-            let status = one.status.as_ref();
-            status.is_some_and(|status| status.completed_at.is_some() && !status.is_invalid)
-        });
-        let valid = valid.max_by_key(|(key, one)| (sequence(one), *key));
-        valid.map(|(_, one)| one)
-    }
-
     /// All nodes. One that failed before a retry was requested is queued again.
     fn members(
         &self,
@@ -205,7 +210,11 @@ impl<'a> Cluster<'a> {
     }
 
     /// Nodes without a config that need not wait for a wave: they have nothing to lose, and a valid revision is there.
-    fn joining(&self, state: &State, last_valid: Option<&Revision>) -> Vec<String> {
+    fn joining(
+        &self,
+        state: &State,
+        last_valid: Option<&NetworkConfigRevisionSpec>,
+    ) -> Vec<String> {
         if state.completed_at.is_none() && last_valid.is_none() {
             return Vec::new();
         }
@@ -301,10 +310,14 @@ impl<'a> Cluster<'a> {
     }
 
     /// Revisions that are more than are kept. The newest, the last valid one, and those that a node has, stay.
-    fn outdated(&self, settings: &Rollout, last_valid: Option<&Revision>) -> Vec<ObjectRef> {
+    fn outdated(
+        &self,
+        settings: &Rollout,
+        last_valid: Option<&NetworkConfigRevisionSpec>,
+    ) -> Vec<ObjectRef> {
         let configs = self.snapshot.node_network_configs.values();
         let mut needed: BTreeSet<&str> = configs.map(|one| one.spec.revision.as_str()).collect();
-        needed.extend(last_valid.map(|one| one.spec.revision.as_str()));
+        needed.extend(last_valid.map(|one| one.revision.as_str()));
         let mut others: Vec<(&Key, &Revision)> = self.others().collect();
         others.sort_by_key(|(key, one)| (sequence(one), *key));
         let limit = usize::try_from(settings.history_limit).unwrap_or(usize::MAX);
@@ -325,7 +338,7 @@ fn sequence(revision: &Revision) -> u32 {
 }
 
 fn configs(
-    nodes: &BTreeMap<String, std::sync::Arc<NodeConfig>>,
+    nodes: &BTreeMap<String, Arc<NodeConfig>>,
     revision: &str,
     names: &[String],
     lane: Lane,

@@ -224,7 +224,8 @@ impl Operator {
         report(compilation, &pass, &written, frozen, computed_in);
         if self.sender.is_leading() {
             let events = &mut self.events;
-            events.revision_written(snapshot, compilation, &pass, &written);
+            let pause = self.sender.pause();
+            events.revision_written(snapshot, compilation, &pass, &written, pause);
         }
         self.metrics.pass_ends(&self.memory, frozen);
         self.cluster.stored(written, &mut self.compiler);

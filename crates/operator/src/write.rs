@@ -1,9 +1,16 @@
 //! The writes of a pass, each with the version of the object that it was computed from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use compiler::{
-    Compilation, Kind, ObjectRef, Snapshot, lower::LowLevelObject, revision, rollout::stored,
+    Compilation, Kind, ObjectRef, Snapshot,
+    lower::LowLevelObject,
+    revision::{
+        self,
+        parts::{self, Stored},
+    },
+    rollout::stored,
+    snapshot::Key,
 };
 use kube::api::Preconditions;
 use serde::Serialize;
@@ -91,12 +98,38 @@ impl Writes<'_> {
         self.object(subject, object.spec(), metadata, Some(source.clone()))
     }
 
-    /// The newest revision.
-    pub(crate) fn revision(&self, compilation: &Compilation) -> Write {
+    /// The newest revision, and its parts that are not stored yet.
+    pub(crate) fn revision(&self, compilation: &Compilation) -> (Vec<Write>, Write) {
         let name = revision::object_name(&compilation.revision.fingerprint);
         let subject = ObjectRef::named(Kind::NetworkConfigRevision, name);
-        let spec = json(&compilation.revision.spec(&compilation.objects));
-        self.object(subject, spec, Metadata::default(), None)
+        let known = &self.snapshot.network_config_revision_parts;
+        let is_stored = |name: &str| known.contains_key(&Key::named(name));
+        let whole = compilation.revision.spec(&compilation.objects);
+        let Stored { spec, parts } = parts::stored(whole, is_stored);
+        let part = |(name, spec): (&String, _)| {
+            let subject = ObjectRef::named(Kind::NetworkConfigRevisionPart, name);
+            self.object(subject, json(spec), Metadata::default(), None)
+        };
+        let parts = parts.iter().map(part).collect();
+        let revision = self.object(subject, json(&spec), Metadata::default(), None);
+        (parts, revision)
+    }
+
+    /// The deletion of parts that no stored revision has. Where revisions are not known as they are now, none is deleted.
+    pub(crate) fn unneeded_parts(&self) -> Vec<Write> {
+        let revisions = self.snapshot.network_config_revisions.values();
+        let needed = revisions.flat_map(|one| &one.spec.parts);
+        let needed: BTreeSet<&str> = needed.map(String::as_str).collect();
+        let parts = self.snapshot.network_config_revision_parts.keys();
+        let unneeded = parts.filter(|part| !needed.contains(&*part.name));
+        let deletion = |part: &Key| Write {
+            source: Some(ObjectRef::named(Kind::NetworkConfigRevision, "")),
+            ..self.deletion(&ObjectRef::named(
+                Kind::NetworkConfigRevisionPart,
+                &*part.name,
+            ))
+        };
+        unneeded.map(deletion).collect()
     }
 
     /// The config of a node. No Node owns it: a machine whose Node is deleted still has its addresses.

@@ -6,6 +6,7 @@
     reason = "documents are built here: a missing field is a mistake of the test, which then panics"
 )]
 
+pub mod benchmark;
 mod edit;
 mod everything;
 mod hand_written;

@@ -37,6 +37,10 @@ pub struct NetworkConfigRevisionSpec {
     /// Hash over the content. The object is named after its first ten digits.
     #[schemars(length(min = 1, max = 64), regex(pattern = "^[0-9a-f]+$"))]
     pub revision: String,
+    /// The `NetworkConfigRevisionPart`s that have the layer 2 segments, VRF route configurations and BGP peerings of a revision that is too
+    /// large for one object. These are then not in the revision itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<String>,
     /// The layer 2 segments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layer2: Vec<Layer2Revision>,
@@ -62,6 +66,25 @@ pub struct NetworkConfigRevisionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Kept>")]
     pub settings: Option<SettingsSpec>,
+}
+
+/// A part of revisions that are too large for one object. It is named after its content, and revisions share it.
+#[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "network.t-caas.telekom.com",
+    version = "v1alpha1",
+    kind = "NetworkConfigRevisionPart",
+    derive = "PartialEq",
+    shortname = "ncrp",
+    category = "selvedge",
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+pub struct NetworkConfigRevisionPartSpec {
+    /// Objects of a revision, as JSON, compressed (zlib), in base64.
+    #[schemars(extend("format" = "byte"))]
+    pub data: String,
 }
 
 /// A `Layer2NetworkConfiguration` in a revision.

@@ -413,7 +413,7 @@ fn network_config_revision_is_full() {
     let settings = serde_json::to_value(crate::selvedge::SettingsSpec::default()).expect("JSON");
     full::<NetworkConfigRevision>(&[json!({
         "spec": {
-            "revision": "0123456789abcdef",
+            "revision": "0123456789abcdef", "parts": ["0123456789abcdef0123456789abcdef"],
             "layer2": [{"name": "vlan100", "spec": {"id": 100, "mtu": 1500, "vni": 10100}}],
             "vrf": [{"name": "mirror", "spec": {"vrf": "mirror", "seq": 1}}],
             "bgp": [{"name": "peer", "spec": {"peeringVlan": {"name": "vlan100"}, "remoteASN": 65511}}],
@@ -425,6 +425,11 @@ fn network_config_revision_is_full() {
             "failedMessage": "no session came up", "failedAt": "2026-02-18T10:30:00Z", "unapprovedMessage": "n2 would lose its Underlay",
         },
     })]);
+}
+
+#[test]
+fn network_config_revision_part_is_full() {
+    full::<NetworkConfigRevisionPart>(&[json!({"spec": {"data": "eJyrVkosKMhJVbJSqAYAGl8D3g=="}})]);
 }
 
 #[test]

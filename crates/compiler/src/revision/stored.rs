@@ -38,6 +38,8 @@ pub fn nodes(
 fn restored(revision: &NetworkConfigRevisionSpec, now: &Snapshot) -> Snapshot {
     let NetworkConfigRevisionSpec {
         revision: _,
+        // What they have is in the lists.
+        parts: _,
         layer2,
         vrf,
         bgp,

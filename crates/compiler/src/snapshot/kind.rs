@@ -49,6 +49,7 @@ pub enum Kind {
     MirrorTarget,
     MirrorSelector,
     NetworkConfigRevision,
+    NetworkConfigRevisionPart,
     NodeNetworkConfig,
     NodeNetworkStatus,
     #[strum(serialize = "FRRConfiguration")]
@@ -217,6 +218,7 @@ impl Kind {
             | Self::MirrorTarget
             | Self::MirrorSelector
             | Self::NetworkConfigRevision
+            | Self::NetworkConfigRevisionPart
             | Self::NodeNetworkConfig
             | Self::NodeNetworkStatus => ("network.t-caas.telekom.com", "v1alpha1"),
         }
@@ -252,6 +254,7 @@ impl Kind {
             | Self::MirrorTarget
             | Self::MirrorSelector
             | Self::NetworkConfigRevision
+            | Self::NetworkConfigRevisionPart
             | Self::NodeNetworkConfig
             | Self::NodeNetworkStatus => &[],
         }
@@ -281,7 +284,9 @@ impl Kind {
             | Self::L3Passthrough
             | Self::FrrConfiguration
             | Self::MultiPodNetwork => Class::NotCompiled,
-            Self::NetworkConfigRevision | Self::NodeNetworkConfig => Class::Result,
+            Self::NetworkConfigRevision
+            | Self::NetworkConfigRevisionPart
+            | Self::NodeNetworkConfig => Class::Result,
             Self::NodeNetworkStatus | Self::FrrNodeState | Self::BgpSessionState => Class::Report,
             Self::IpAddressClaim => Class::Claim,
             Self::IpAddress => Class::Address,

@@ -48,6 +48,8 @@ impl Etcd {
             ("initial-advertise-peer-urls", peers.clone()),
             ("initial-cluster", format!("default={peers}")),
             ("log-level", "error".to_owned()),
+            // Four times the default: every version of an object that a large cluster has written lately is kept.
+            ("quota-backend-bytes", (8_u64 << 30).to_string()),
         ] {
             argv.push(format!("--{flag}={value}"));
         }

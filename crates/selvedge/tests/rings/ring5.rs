@@ -1,5 +1,12 @@
 //! Ring 5, a real API server: what it takes, what it refuses, and what the operator does with it.
 
+#[cfg(feature = "bench-rollout")]
+#[path = "ring5/bench_rollout.rs"]
+mod bench_rollout;
+
+#[path = "ring5/chaos.rs"]
+mod chaos;
+
 #[path = "ring5/cluster.rs"]
 mod cluster;
 
@@ -15,11 +22,20 @@ mod examples;
 #[path = "ring5/faults.rs"]
 mod faults;
 
+#[path = "ring5/fleet.rs"]
+mod fleet;
+
+#[path = "ring5/fleet_rollout.rs"]
+mod fleet_rollout;
+
 #[path = "ring5/in_cluster_ipam.rs"]
 mod in_cluster_ipam;
 
 #[path = "ring5/intents.rs"]
 mod intents;
+
+#[path = "ring5/large.rs"]
+mod large;
 
 #[path = "ring5/leader.rs"]
 mod leader;

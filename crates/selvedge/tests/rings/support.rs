@@ -114,7 +114,7 @@ impl Daemon {
 
     /// Starts the program where the test runs.
     pub(crate) fn start_here(arguments: &[&str]) -> anyhow::Result<Self> {
-        Self::spawn(&[SELVEDGE], arguments)
+        Self::spawn(&[&program().display().to_string()], arguments)
     }
 
     fn spawn(program: &[&str], arguments: &[&str]) -> anyhow::Result<Self> {
@@ -145,6 +145,17 @@ impl Daemon {
     /// Waits until it has ended by itself; how.
     pub(crate) fn wait(&mut self) -> anyhow::Result<std::process::ExitStatus> {
         Ok(self.child.wait()?)
+    }
+
+    /// Its resident memory in mebibytes.
+    #[cfg(feature = "bench-rollout")]
+    pub(crate) fn resident(&self) -> anyhow::Result<u64> {
+        use anyhow::Context as _;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = line.and_then(|line| line.split_whitespace().next());
+        Ok(kibibytes.context("a line of memory")?.parse::<u64>()? / 1024)
     }
 
     /// What it has logged.

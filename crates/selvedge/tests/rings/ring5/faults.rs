@@ -1,5 +1,7 @@
 //! What goes wrong around the operator harms only what depends on it.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -144,6 +146,75 @@ fn an_api_server_that_fails_for_one_kind_harms_only_that_kind() -> anyhow::Resul
         cluster
             .until_generated(&all)
             .expect("the kind is trusted again");
+        Ok(())
+    })
+}
+
+#[test]
+fn an_api_server_that_has_too_many_requests_gets_none_for_as_long_as_it_asks() -> anyhow::Result<()>
+{
+    const RETRY_AFTER: Duration = Duration::from_secs(3);
+    without_operator(|cluster| {
+        let proxy = Proxy::start(cluster.server)?;
+        proxy.throttle("/nodenetworkconfigs/n1", 2, RETRY_AFTER);
+        let _operator = start_operator(proxy.kubeconfig(), &[])?;
+        cluster
+            .until_configured(&["n1"])
+            .expect("it is tried again");
+        let writes = proxy.writes();
+        let is_refused = |code: u16| code == 429;
+        let refused = writes.iter().filter(|one| is_refused(one.code));
+        assert_eq!(refused.count(), 2, "{writes:?}");
+        for (refused, next) in writes.iter().zip(writes.iter().skip(1)) {
+            let pause = next.at.duration_since(refused.at);
+            // Whatever is written next waits, not only what was refused.
+            assert!(
+                !is_refused(refused.code) || pause + Duration::from_millis(50) >= RETRY_AFTER,
+                "{next:?} came {pause:?} after {refused:?}"
+            );
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_write_that_meets_another_writers_is_made_anew_from_what_is_stored() -> anyhow::Result<()> {
+    without_operator(|cluster| {
+        let proxy = Proxy::start(cluster.server)?;
+        let operator = start_operator(proxy.kubeconfig(), &[])?;
+        cluster
+            .roll_out(&["n1", "n2"])
+            .expect("both nodes have a config");
+        let before = cluster.revision("n1")?;
+        // The config is on its way when another writer changes the object.
+        proxy.hold("/nodenetworkconfigs/n1");
+        let billing = object("Layer2Attachment", "billing");
+        let change = json!({"spec": {"mtu": 1400}});
+        cluster.server.edit(&billing, &change)?;
+        proxy.until_held().expect("the operator writes");
+        let note = json!({"metadata": {"annotations": {"example.com/note": "kept"}}});
+        let n1 = object("NodeNetworkConfig", "n1");
+        cluster.server.edit(&n1, &note)?;
+        let sent = proxy.writes().len();
+        proxy.release();
+        eventually("the change is there", || {
+            Ok((cluster.revision("n1")? != before).then_some(()))
+        })
+        .expect("the write is tried again");
+        let writes = proxy.writes();
+        let to_n1 = writes.iter().skip(sent);
+        let to_n1 = to_n1.filter(|one| one.path.contains("/nodenetworkconfigs/n1"));
+        let codes: Vec<u16> = to_n1.map(|one| one.code).collect();
+        assert_eq!(codes, [409, 200], "{writes:?}");
+        let stored = cluster.get("NodeNetworkConfig", "n1")?;
+        let note = &stored["metadata"]["annotations"]["example.com/note"];
+        assert_eq!(note, "kept", "what others wrote is left alone");
+        let status = cluster.get("Layer2Attachment", "billing")?["status"].to_string();
+        assert!(
+            !status.contains("WriteFailed"),
+            "a conflict is no failure: {status}"
+        );
+        drop(operator);
         Ok(())
     })
 }

@@ -28,7 +28,11 @@ subjects: [{kind: ServiceAccount, name: prometheus, namespace: default}]
 ";
 
 /// Status and body of an answer.
-fn get(address: SocketAddr, path: &str, token: Option<&str>) -> anyhow::Result<(u16, String)> {
+pub(super) fn get(
+    address: SocketAddr,
+    path: &str,
+    token: Option<&str>,
+) -> anyhow::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address)?;
     let token = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
     let token = token.unwrap_or_default();

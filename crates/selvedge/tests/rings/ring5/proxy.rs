@@ -6,6 +6,7 @@ use std::{
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
@@ -21,9 +22,10 @@ use tokio::{
 
 use super::server::{Server, eventually};
 
-/// A request that has passed, and how it was answered.
+/// A request that has passed, how it was answered, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Passed {
+    pub(super) at: Instant,
     pub(super) method: String,
     pub(super) path: String,
     pub(super) code: u16,
@@ -33,6 +35,8 @@ pub(super) struct Passed {
 struct Rules {
     /// Requests for such a path are answered with this code.
     failing: Option<(String, u16)>,
+    /// So many writes to such a path are answered with 429, and are to be tried again after this time.
+    throttling: Option<(String, usize, Duration)>,
     /// Writes to such a path wait.
     holding: Option<String>,
 }
@@ -113,6 +117,11 @@ impl Proxy {
         self.rules(|rules| rules.failing = Some((path.to_owned(), code)));
     }
 
+    /// So many writes to such a path are answered with 429, and are to be tried again after this time.
+    pub(super) fn throttle(&self, path: &str, count: usize, retry_after: Duration) {
+        self.rules(|rules| rules.throttling = Some((path.to_owned(), count, retry_after)));
+    }
+
     /// From now on, everything is passed on.
     pub(super) fn heal(&self) {
         self.rules(|rules| *rules = Rules::default());
@@ -164,6 +173,32 @@ async fn accept(listener: TcpListener, client: Client, shared: Arc<Shared>) {
     }
 }
 
+impl Rules {
+    /// The code and the header that a request is answered with, if it is not passed on; whether it waits.
+    fn about(&mut self, path: &str, is_write: bool) -> (Option<(u16, String)>, bool) {
+        let failing = self.failing.as_ref();
+        let failing = failing.filter(|(part, _)| path.contains(part.as_str()));
+        let failing = failing.map(|(_, code)| (*code, String::new()));
+        let failing = match failing {
+            None if is_write => self.throttled(path),
+            failing => failing,
+        };
+        let holding = self.holding.as_ref();
+        let is_held = holding.is_some_and(|part| path.contains(part.as_str()));
+        (failing, is_held && is_write)
+    }
+
+    /// The code and the header that a write to a path is answered with, if it is one too many.
+    fn throttled(&mut self, path: &str) -> Option<(u16, String)> {
+        let (part, count, retry_after) = self.throttling.as_mut()?;
+        if *count == 0 || !path.contains(part.as_str()) {
+            return None;
+        }
+        *count -= 1;
+        Some((429, format!("Retry-After: {}\r\n", retry_after.as_secs())))
+    }
+}
+
 /// Serves one request; the connection ends with it.
 async fn serve(mut stream: TcpStream, client: Client, shared: &Shared) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
@@ -190,25 +225,25 @@ async fn serve(mut stream: TcpStream, client: Client, shared: &Shared) -> anyhow
     while bytes.len() < head + length {
         anyhow::ensure!(stream.read_buf(&mut bytes).await? > 0, "the client is gone");
     }
+    let is_write = method != "GET";
     let (failing, is_held) = {
-        let rules = shared.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        let failing = rules.failing.clone();
-        let failing = failing.filter(|(part, _)| path.contains(part));
-        let is_held = rules
-            .holding
-            .as_ref()
-            .is_some_and(|part| path.contains(part));
-        (failing.map(|(_, code)| code), is_held && method != "GET")
+        let mut rules = shared.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        rules.about(&path, is_write)
     };
     let note = |code| {
         let mut passed = shared.passed.lock().unwrap_or_else(PoisonError::into_inner);
-        let (method, path) = (method.clone(), path.clone());
-        passed.push(Passed { method, path, code });
+        let (at, method, path) = (Instant::now(), method.clone(), path.clone());
+        passed.push(Passed {
+            at,
+            method,
+            path,
+            code,
+        });
     };
-    if let Some(code) = failing {
+    if let Some((code, header)) = failing {
         note(code);
         let answer = format!(
-            "HTTP/1.1 {code} Failed\r\nContent-Length: 7\r\nConnection: close\r\n\r\nfailing"
+            "HTTP/1.1 {code} Failed\r\n{header}Content-Length: 7\r\nConnection: close\r\n\r\nfailing"
         );
         stream.write_all(answer.as_bytes()).await?;
         return Ok(stream.shutdown().await?);

@@ -217,6 +217,22 @@ impl Server {
         Ok(())
     }
 
+    /// Creates many objects for good, some at the same time.
+    #[cfg(feature = "bench-rollout")]
+    pub(crate) fn create_all(&self, objects: &[Value]) -> anyhow::Result<()> {
+        use futures::{StreamExt as _, TryStreamExt as _, stream};
+        let paths = objects.iter().map(|object| self.place(object));
+        let paths = paths.collect::<anyhow::Result<Vec<String>>>()?;
+        let requests = paths.into_iter().zip(objects).map(|(path, object)| async {
+            let request = Request::post(path).header(CONTENT_TYPE, "application/json");
+            let request = request.body(serde_json::to_vec(object)?)?;
+            anyhow::Ok(self.client.request::<Value>(request).await?)
+        });
+        let created = stream::iter(requests).buffer_unordered(32);
+        let created = created.try_for_each(|_| async { Ok(()) });
+        self.runtime.block_on(created)
+    }
+
     /// Removes every object of every kind that was defined, every Node, and every Lease of ours.
     fn clear(&self) -> anyhow::Result<()> {
         let mut kinds = self.defined()?;
@@ -382,14 +398,23 @@ fn root(api_version: &str) -> String {
 /// Waits until something is so; what it comes to.
 pub(crate) fn eventually<T>(
     what: &str,
+    probe: impl FnMut() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<T> {
+    within(PATIENCE, what, probe)
+}
+
+/// The same for what takes longer.
+pub(crate) fn within<T>(
+    patience: Duration,
+    what: &str,
     mut probe: impl FnMut() -> anyhow::Result<Option<T>>,
 ) -> anyhow::Result<T> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience;
     loop {
         if let Some(found) = probe()? {
             return Ok(found);
         }
-        anyhow::ensure!(Instant::now() < deadline, "in {PATIENCE:?} not: {what}");
+        anyhow::ensure!(Instant::now() < deadline, "in {patience:?} not: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

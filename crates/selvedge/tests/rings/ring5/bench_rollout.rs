@@ -1,0 +1,257 @@
+//! `cargo xtask bench rollout`: rollouts over simulated nodes on a real API server, beside the budgets.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{SocketAddr, TcpListener},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use worlds::benchmark;
+
+use super::{
+    cluster::{Cluster, start_operator},
+    fleet::{Behaviour, Fleet},
+    fleet_rollout::{FABRIC, change, name, newest, nodes, until_phase},
+    operations::get,
+    server::{with_server, within},
+};
+use crate::data::text;
+
+const NODES: u32 = 1_000;
+/// How long a node takes to apply a config and to confirm it.
+const APPLY: Duration = Duration::from_secs(2);
+/// The budget of a clean rollout over 10,000 nodes is ten minutes.
+const CLEAN: f64 = 600.0 * 0.1;
+const IDLE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(15);
+
+/// A line of the table: what, how much, and the most that it may be.
+struct Line(&'static str, f64, &'static str, Option<f64>);
+
+fn print(lines: &[Line]) -> anyhow::Result<()> {
+    eprintln!("| what | seen | budget |\n|---|--:|---|");
+    let mut missed = Vec::new();
+    for Line(what, seen, unit, budget) in lines {
+        let verdict = match budget {
+            Some(budget) if seen > budget => {
+                missed.push(*what);
+                format!("{budget} {unit}: MISSED")
+            }
+            Some(budget) => format!("{budget} {unit}: kept"),
+            None => "–".to_owned(),
+        };
+        eprintln!("| {what} | {seen:.1} {unit} | {verdict} |");
+    }
+    anyhow::ensure!(missed.is_empty(), "missed: {}", missed.join(", "));
+    Ok(())
+}
+
+/// What the operator has counted: passes, and writes that were done or failed, by kind.
+#[derive(Debug, PartialEq)]
+struct Counts {
+    passes: f64,
+    writes: BTreeMap<String, f64>,
+}
+
+impl Counts {
+    fn read(address: SocketAddr) -> anyhow::Result<Self> {
+        let (_, text) = get(address, "/metrics", Some("lab-admin"))?;
+        let mut counts = Self {
+            passes: 0.0,
+            writes: BTreeMap::new(),
+        };
+        for line in text.lines() {
+            let Some((name, value)) = line.rsplit_once(' ') else {
+                continue;
+            };
+            let is_write = ["writes_total{", "write_errors_total{"];
+            let name = name.trim_start_matches("selvedge_operator_");
+            if name == "passes_total" {
+                counts.passes = value.parse()?;
+            } else if is_write.iter().any(|start| name.starts_with(start)) {
+                counts.writes.insert(name.to_owned(), value.parse()?);
+            }
+        }
+        Ok(counts)
+    }
+
+    fn writes(&self) -> f64 {
+        self.writes.values().sum()
+    }
+}
+
+fn seconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64()
+}
+
+/// A clean rollout, an idle minute, and a bad rollout.
+fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow::Result<Vec<Line>> {
+    let (server, count) = (cluster.server, usize::try_from(NODES)?);
+    let start = Instant::now();
+    let first = until_phase(cluster, PATIENCE, "", "Complete")?;
+    let joined = seconds(start);
+    let before = Counts::read(address)?;
+    let start = Instant::now();
+    change(server, 1400)?;
+    let good = until_phase(
+        cluster,
+        PATIENCE,
+        text(&first, "/metadata/name"),
+        "Complete",
+    )?;
+    let clean = seconds(start);
+    assert_eq!(good["status"]["ready"], NODES, "{}", good["status"]);
+    let most = fleet.seen().most_in_flight;
+    assert!(most <= count / 10, "{most} nodes changed at the same time");
+
+    // Statuses that only count nodes are written a little later, and belong to the change.
+    thread::sleep(Duration::from_secs(10));
+    let idle = Counts::read(address)?;
+    let per_node = (idle.writes() - before.writes()) / f64::from(NODES);
+    eprintln!("writes from {before:?} to {idle:?}");
+    thread::sleep(IDLE);
+    let after = Counts::read(address)?;
+    eprintln!("an idle minute later: {after:?}");
+
+    fleet.set(&name(0), Behaviour::Failing);
+    let start = Instant::now();
+    change(server, 1410)?;
+    let bad = until_phase(cluster, PATIENCE, text(&good, "/metadata/name"), "Failed")?;
+    within(PATIENCE, "the canary has what it had", || {
+        let back = cluster.revision(&name(0))? == text(&good, "/spec/revision");
+        Ok(back.then_some(()))
+    })?;
+    let taken_back = seconds(start);
+    let revision = text(&bad, "/spec/revision");
+    let told = fleet.seen().told.get(revision).map_or(0, BTreeSet::len);
+    Ok(vec![
+        Line("first configs of all nodes", joined, "s", None),
+        Line("clean rollout", clean, "s", Some(CLEAN)),
+        Line(
+            "writes of the operator for each changed node",
+            per_node,
+            "",
+            Some(2.0),
+        ),
+        Line(
+            "passes in an idle minute",
+            after.passes - idle.passes,
+            "",
+            Some(0.0),
+        ),
+        Line(
+            "writes in an idle minute",
+            after.writes() - idle.writes(),
+            "",
+            Some(0.0),
+        ),
+        Line(
+            "bad rollout: nodes that got it",
+            f64::from(u32::try_from(told)?),
+            "",
+            Some(1.0),
+        ),
+        Line("bad rollout: taken back", taken_back, "s", None),
+    ])
+}
+
+#[test]
+fn bench_rollout_of_simulated_nodes() -> anyhow::Result<()> {
+    with_server(|server| {
+        let count = usize::try_from(NODES)?;
+        server.apply(FABRIC)?;
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&nodes(count))?;
+        server.create_all(&objects)?;
+        let cluster = &Cluster { server };
+        let fleet = (0..count).map(|index| (name(index), Behaviour::Slow(APPLY)));
+        let fleet = Fleet::start(server, fleet)?;
+        let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        let flags = ["--listen", &address.to_string()];
+        let operator = start_operator(server.operator_kubeconfig(), &flags)?;
+        let lines = measure(cluster, &fleet, address).expect("rollouts come to their end");
+        drop(operator);
+        print(&lines)
+    })
+}
+
+const SETTINGS: &str = "
+apiVersion: selvedge.dev/v1alpha1
+kind: Settings
+metadata: {name: default}
+spec: {rollout: {maxUnavailable: 100%, soakTime: 0s}}
+";
+
+/// The world that `bench compile` compiles, with 10,000 nodes unless a number of groups is given.
+#[test]
+fn bench_rollout_stores_the_benchmark_world() -> anyhow::Result<()> {
+    let groups = std::env::var("SELVEDGE_BENCH_GROUPS").ok();
+    let groups = groups.map_or(Ok(benchmark::FULL_SIZE), |text| text.parse())?;
+    let count = groups * benchmark::NODES_PER_GROUP;
+    with_server(|server| {
+        server.apply(SETTINGS)?;
+        let objects = benchmark::intents(groups);
+        let start = Instant::now();
+        server.create_all(&objects)?;
+        eprintln!(
+            "{} objects are created after {:.1} s",
+            objects.len(),
+            seconds(start)
+        );
+        let cluster = &Cluster { server };
+        let nodes = objects.iter().filter(|object| object["kind"] == "Node");
+        let nodes = nodes.map(|node| (text(node, "/metadata/name").to_owned(), Behaviour::Healthy));
+        let fleet = Fleet::start(server, nodes)?;
+        let operator = start_operator(server.operator_kubeconfig(), &[])?;
+        let measure = || -> anyhow::Result<Vec<Line>> {
+            let start = Instant::now();
+            let revision = within(PATIENCE, "the revision is stored", || {
+                let newest = newest(cluster)?;
+                Ok((!newest["spec"].is_null()).then_some(newest))
+            })?;
+            let stored = seconds(start);
+            let parts = cluster.all("NetworkConfigRevisionPart")?;
+            let size = |part: &Value| text(part, "/spec/data").len();
+            let largest = parts.iter().map(size).max().unwrap_or(0);
+            let total: usize = parts.iter().map(size).sum();
+            let revision = text(&revision, "/spec/revision").to_owned();
+            within(PATIENCE, "every node has its config", || {
+                let seen = fleet.seen();
+                let told = seen.told.get(&revision).map_or(0, BTreeSet::len);
+                Ok((told == usize::try_from(count)?).then_some(()))
+            })?;
+            let told = seconds(start);
+            until_phase(cluster, PATIENCE, "", "Complete")?;
+            let complete = seconds(start);
+            let number = |bytes: usize| u32::try_from(bytes / 1024).map(f64::from);
+            Ok(vec![
+                Line("nodes", f64::from(count), "", None),
+                Line("operator started → revision stored", stored, "s", None),
+                Line(
+                    "parts of the revision",
+                    number(parts.len() * 1024)?,
+                    "",
+                    None,
+                ),
+                Line("largest part", number(largest)?, "KiB", Some(512.0)),
+                Line("all parts", number(total)?, "KiB", None),
+                Line("… → every node has its config", told, "s", None),
+                Line(
+                    "… → every node has confirmed it",
+                    complete,
+                    "s",
+                    Some(600.0),
+                ),
+                Line(
+                    "operator, resident",
+                    f64::from(u32::try_from(operator.resident()?)?),
+                    "MiB",
+                    Some(1536.0),
+                ),
+            ])
+        };
+        let lines = measure().expect("the world is stored");
+        print(&lines)
+    })
+}
