@@ -27,7 +27,7 @@ const INLINE: usize = 512 * 1024;
 const PART: usize = 256 * 1024;
 /// The most that a part may have. A part that somebody else has made must not use up the memory.
 const LARGEST: usize = 64 * 1024 * 1024;
-/// Of ten levels: three times as fast as the default, and a tenth larger.
+/// Of ten levels: speed matters more than size, because a new revision waits for it.
 const LEVEL: u8 = 3;
 /// How many hexadecimal digits of the hash are the name of a part.
 const NAME_DIGITS: usize = 32;
