@@ -165,32 +165,3 @@ ip netns exec selvedge bridge fdb show brport vx.m2m_enc | grep -v 'permanent\\|
     });
     none.with_context(|| format!("still held: {left}"))
 }
-
-#[test]
-fn zz_explore() -> anyhow::Result<()> {
-    let world = World::start(false)?;
-    let node = world.fabric.at(NODE)?;
-    node.script("(timeout 170 ip netns exec selvedge ip -ts -d monitor neigh route > /run/mon1 2>&1 &)")?;
-    let stream = ["ping", "-i", "0.01", "-c", "15000", "-W", "2", FAR];
-    let stream = world.fabric.at("w1")?.start(&stream)?;
-    std::thread::sleep(Duration::from_secs(1));
-    node.script("date +%T.%N; kill -9 $(pidof bgpd); date +%T.%N > /run/killed")?;
-    for _ in 0..14 {
-        std::thread::sleep(Duration::from_secs(10));
-        eprintln!("{}", node.script("date +%T; vtysh -N router -c 'show zebra client' | grep -A30 -i 'Client: bgp' | grep -i 'stale\\|GR\\|vrf\\|complete\\|pending' || true; vtysh -N router -c 'show bgp vrf all neighbors json' | grep -i 'bgpState\\|\"m2m_enc\\|\"default\\|deferral' || true; ip -n selvedge route show table all proto eigrp")?);
-    }
-    let output = stream.wait(Duration::from_secs(200))?;
-    eprintln!("{}", output.stdout.split_once("ping statistics ---").map(|it| it.1).unwrap_or_default());
-    let mut last = 0; let mut gaps = vec![];
-    for line in output.stdout.lines() {
-        if let Some((_, rest)) = line.split_once("icmp_seq=") {
-            let seq: u32 = rest.split(' ').next().unwrap().parse()?;
-            if seq > last + 1 { gaps.push((last, seq)); }
-            last = seq;
-        }
-    }
-    eprintln!("GAPS {gaps:?}");
-    eprintln!("{}", node.script("cat /run/killed; echo MON1; cat /run/mon1; vtysh -N router -c 'show running-config' | grep -A25 'router bgp 64514 vrf m2m'")?);
-    eprintln!("{}", world.agent.stderr());
-    Ok(())
-}
