@@ -141,6 +141,11 @@ impl Hold {
         self.phase = Phase::Starting { until };
     }
 
+    /// Whether bgpd has died and not yet heard everything again.
+    pub(crate) fn is_holding(&self) -> bool {
+        matches!(self.phase, Phase::Holding { .. })
+    }
+
     /// How many entries were put back.
     pub(crate) fn n_put_back(&self) -> usize {
         self.put_back.len()

@@ -229,11 +229,11 @@ impl Agent {
     /// From now on, an end of the running bgpd is an accident. If none runs, the one that has died is still missed.
     fn expect_bgpd(&self, config: &Config) {
         let running = daemons::running(&self.options.paths, &self.options.namespace);
-        let Some(daemon) = running.into_iter().find(|it| it.name == "bgpd") else {
-            return;
-        };
+        let find = |name: &str| running.iter().find(|it| it.name == name).cloned();
+        let Some(daemon) = find("bgpd") else { return };
         let expected = Some(Expected {
             daemon,
+            zebra: find("zebra"),
             limit: hold_limit(config),
         });
         self.node.reconciler().bgpd().send_if_modified(|known| {

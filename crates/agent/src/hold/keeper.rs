@@ -53,6 +53,8 @@ type Wait = Pin<Box<dyn Future<Output = ()>>>;
 pub(crate) struct Expected {
     /// The process.
     pub(crate) daemon: Daemon,
+    /// The zebra that has its routes.
+    pub(crate) zebra: Option<Daemon>,
     /// How long at most something is held when it dies.
     pub(crate) limit: Duration,
 }
@@ -112,6 +114,7 @@ async fn keep(
         hold: Hold::new(limit),
         started: Instant::now(),
         exit: Box::pin(std::future::pending()),
+        zebra_exit: Box::pin(std::future::pending()),
         heard_all: Box::pin(std::future::pending()),
     };
     work.look().await;
@@ -129,6 +132,7 @@ async fn keep(
             biased;
             // Also when it was dropped.
             _ = &mut stopped => return,
+            () = &mut work.zebra_exit => work.zebra_died().await,
             () = &mut work.exit => work.died().await,
             heard = work.learned.next() => work.hear(heard).await,
             changed = work.bgpd.changed() => match changed {
@@ -149,6 +153,8 @@ struct Work {
     started: Instant,
     /// The end of the bgpd that is expected to run.
     exit: Wait,
+    /// The end of its zebra.
+    zebra_exit: Wait,
     /// Until bgpd has heard everything, after it died.
     heard_all: Wait,
 }
@@ -161,30 +167,51 @@ impl Work {
     /// Another bgpd runs, or it is ended on purpose.
     async fn follow(&mut self) {
         let expected = self.bgpd.borrow_and_update().clone();
-        let Some(Expected { daemon, .. }) = expected else {
-            self.exit = Box::pin(std::future::pending());
+        self.exit = Box::pin(std::future::pending());
+        self.zebra_exit = Box::pin(std::future::pending());
+        let Some(Expected { daemon, zebra, .. }) = expected else {
             return self.end("bgpd is ended on purpose").await;
         };
-        self.exit = Box::pin(async move {
-            if let Err(error) = daemons::exits(&[daemon]).await {
-                tracing::warn!(%error, "bgpd cannot be watched");
-                std::future::pending::<()>().await;
-            }
-        });
+        self.exit = exit(daemon);
+        if let Some(zebra) = zebra {
+            self.zebra_exit = exit(zebra);
+        }
+        if self.hold.is_holding() {
+            // A zebra that was started meanwhile has taken over the routes, and may still take some for stale.
+            self.copy_routes().await;
+        }
     }
 
     async fn died(&mut self) {
         self.exit = Box::pin(std::future::pending());
         let expected = self.bgpd.borrow().clone();
-        let Some(Expected { limit, .. }) = expected else {
+        let Some(Expected { limit, zebra, .. }) = expected else {
             return;
         };
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
         self.heard_all = Box::pin(heard_all(self.run.clone()));
+        tracing::warn!("bgpd has died; what zebra has from it is held");
+        // Without zebra, nobody takes routes away.
+        if zebra.is_some_and(|it| it.is_alive()) {
+            self.copy_routes().await;
+        }
+    }
+
+    /// A zebra that starts takes copies for routes of its own and prefers them to bgpd's: they go before it does.
+    async fn zebra_died(&mut self) {
+        self.zebra_exit = Box::pin(std::future::pending());
+        if self.hold.is_holding()
+            && let Err(error) = within(self.learned.remove_copies()).await
+        {
+            tracing::warn!(error, "the copies of bgpd's routes cannot be removed");
+        }
+    }
+
+    async fn copy_routes(&self) {
         match within(self.learned.copy_routes()).await {
-            Ok(copied) => tracing::warn!(copied, "bgpd has died; what zebra has from it is held"),
-            Err(error) => tracing::warn!(error, "bgpd has died; its routes are not held"),
+            Ok(copied) => tracing::info!(copied, "the routes of bgpd are held"),
+            Err(error) => tracing::warn!(error, "the routes of bgpd are not held"),
         }
     }
 
@@ -287,6 +314,16 @@ async fn settle(
     }
     let copies = learned.remove_copies().await?;
     Ok((settled.leftovers.len(), settled.adopted.len(), copies))
+}
+
+/// Waits for the end of a daemon.
+fn exit(daemon: Daemon) -> Wait {
+    Box::pin(async move {
+        if let Err(error) = daemons::exits(&[daemon]).await {
+            tracing::warn!(%error, "a daemon cannot be watched");
+            std::future::pending::<()>().await;
+        }
+    })
 }
 
 /// Waits until bgpd has heard everything, and zebra and the kernel know it.
