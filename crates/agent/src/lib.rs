@@ -10,6 +10,7 @@ pub mod config;
 mod daemons;
 pub mod file;
 pub mod health;
+mod hold;
 mod inventory;
 pub mod journal;
 mod lock;

@@ -12,10 +12,11 @@ use std::{fmt, time::Duration};
 use api::tcaas::NodeNetworkConfigSpec;
 use frr::{Change, FrrVersion};
 use linux::{Observed, Plan, Step, netlink::Kernel};
+use tokio::sync::watch;
 
 pub use self::failure::Failure;
 use self::failure::{unsupported, within};
-use crate::{config::Config, daemons, machine::Means, nics, report};
+use crate::{config::Config, daemons, hold::Expected, machine::Means, nics, report};
 
 /// How long the kernel may take to tell what it holds.
 const OBSERVE_PATIENCE: Duration = Duration::from_secs(10);
@@ -79,6 +80,8 @@ pub struct Reconciler {
     paths: daemons::Paths,
     /// Lines of FRR that the config does not have are reported and kept, instead of removed.
     report_only: bool,
+    /// The bgpd whose end would be an accident; none while FRR is stopped on purpose.
+    bgpd: watch::Sender<Option<Expected>>,
 }
 
 impl Reconciler {
@@ -93,7 +96,18 @@ impl Reconciler {
             nics: nics::Store::new(&paths.state),
             paths,
             report_only,
+            bgpd: watch::Sender::new(None),
         })
+    }
+
+    pub(crate) fn bgpd(&self) -> &watch::Sender<Option<Expected>> {
+        &self.bgpd
+    }
+
+    /// Stops FRR on purpose.
+    async fn stop_frr(&self) -> Result<(), Failure> {
+        self.bgpd.send_replace(None);
+        daemons::stop(&self.paths).await.map_err(Failure::Daemons)
     }
 
     pub(crate) fn kernel(&self) -> &Kernel {
@@ -140,7 +154,7 @@ impl Reconciler {
             self.bring_up_frr(config, &underlay.namespace, means, &mut applied)
                 .await?
         } else {
-            daemons::stop(&self.paths).await.map_err(Failure::Daemons)?;
+            self.stop_frr().await?;
             Change::default()
         };
         self.change_kernel(plan.after_frr()).await?;

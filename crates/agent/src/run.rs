@@ -13,7 +13,9 @@ use tokio::{
 use crate::{
     cluster::{Cluster, Connect},
     command_log::CommandLog,
+    config::Config,
     daemons::{self, Daemon, Paths},
+    hold::{Expected, Keeper},
     lock::{self, Lock},
     machine::{Action, Event, Told},
     metrics::Metrics,
@@ -125,6 +127,7 @@ pub async fn run(
         changes: None,
         commands: None,
         inode: None,
+        keeper: None,
     };
     // The tasks end with their set.
     agent.run(started, stop).await
@@ -156,6 +159,8 @@ struct Agent {
     commands: Option<CommandLog>,
     /// The namespace whose changes are announced.
     inode: Option<u64>,
+    /// Holds what zebra has from bgpd in that namespace.
+    keeper: Option<Keeper>,
 }
 
 impl Agent {
@@ -166,10 +171,9 @@ impl Agent {
             self.report();
             self.watchdog.step(&format!("{action:?}"));
             let Action::Wait(until) = action else {
-                let changes_node = matches!(action, Action::Apply { .. });
                 if let Some(event) = self.node.perform(&action).await {
-                    if changes_node {
-                        self.look_anew().await;
+                    if let Action::Apply { config, .. } = &action {
+                        self.look_anew(config).await;
                     }
                     action = self.node.step(event);
                 }
@@ -191,7 +195,7 @@ impl Agent {
     }
 
     /// After a change: the namespace may be another one, and FRR of another version.
-    async fn look_anew(&mut self) {
+    async fn look_anew(&mut self, config: &Config) {
         let reconciler = self.node.reconciler();
         self.frr_version = reconciler
             .frr_version()
@@ -201,7 +205,13 @@ impl Agent {
         // Our own changes are announced, too, and lead to one more look, which finds nothing to do. To pass over them would
         // pass over those that others made meanwhile.
         let inode = daemons::namespace_inode(&self.options.namespace);
-        if self.changes.is_none() || inode != self.inode {
+        let is_another = inode != self.inode;
+        self.expect_bgpd(config);
+        if is_another {
+            self.keep(inode);
+        }
+        let reconciler = self.node.reconciler();
+        if self.changes.is_none() || is_another {
             self.inode = inode;
             self.changes = match reconciler.kernel().changes().await {
                 Ok(changes) => Some(changes),
@@ -216,6 +226,33 @@ impl Agent {
             // Without a router there is none.
             self.commands = CommandLog::open(&self.options.paths.command_log()).ok();
         }
+    }
+
+    /// From now on, an end of the running bgpd is an accident. If none runs, the one that has died is still missed.
+    fn expect_bgpd(&self, config: &Config) {
+        let running = daemons::running(&self.options.paths, &self.options.namespace);
+        let find = |name: &str| running.iter().find(|it| it.name == name).cloned();
+        let Some(daemon) = find("bgpd") else { return };
+        let expected = Some(Expected {
+            daemon,
+            zebra: find("zebra"),
+            limit: hold_limit(config),
+        });
+        self.node.reconciler().bgpd().send_if_modified(|known| {
+            let is_new = *known != expected;
+            *known = expected;
+            is_new
+        });
+    }
+
+    fn keep(&mut self, inode: Option<u64>) {
+        let bgpd = self.node.reconciler().bgpd().subscribe();
+        let run = self.options.paths.run.clone();
+        let keeper = inode.map(|_| Keeper::start(&self.options.namespace, run, bgpd));
+        self.keeper = keeper.transpose().unwrap_or_else(|error| {
+            tracing::warn!(%error, "nothing is held when bgpd dies");
+            None
+        });
     }
 
     fn report(&self) {
@@ -241,6 +278,15 @@ impl Agent {
             is_new
         });
     }
+}
+
+/// How long something is held: as long as leaves wait for a bgpd that restarts.
+fn hold_limit(config: &Config) -> Duration {
+    let underlay = config.spec.underlay.as_ref();
+    let restart = underlay.and_then(|underlay| underlay.graceful_restart);
+    let default = || frr::config::GracefulRestart::default().restart_time;
+    let seconds = restart.map_or_else(default, |it| it.restart_time);
+    Duration::from_secs(seconds.into())
 }
 
 async fn changed(changes: Option<&Changes>) {

@@ -11,7 +11,7 @@ use std::{
 
 use frr::Batch;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::UnixStream,
     process::Command,
     time,
@@ -146,10 +146,17 @@ async fn send_secret(run: &Path, path: &[String], line: &frr::Line) -> Result<()
 
 /// The version that a running daemon has; vtysh would tell its own.
 pub(crate) async fn daemon_version(run: &Path, daemon: &str) -> Result<String, Error> {
-    let command = ["show version".to_owned()];
-    converse(run, daemon, &command)
-        .await
-        .map(Option::unwrap_or_default)
+    let answer = ask_daemon(run, daemon, "show version").await;
+    answer.map(Option::unwrap_or_default)
+}
+
+/// The answer of one daemon to a question; `None` if it does not know the question.
+pub(crate) async fn ask_daemon(
+    run: &Path,
+    daemon: &str,
+    question: &str,
+) -> Result<Option<String>, Error> {
+    converse(run, daemon, &[question.to_owned()]).await
 }
 
 /// Gives commands to one daemon over the socket that vtysh uses; `None` if it refuses one.
@@ -158,7 +165,7 @@ pub(crate) async fn daemon_version(run: &Path, daemon: &str) -> Result<String, E
 async fn converse(run: &Path, daemon: &str, commands: &[String]) -> Result<Option<String>, Error> {
     let socket = run.join(INSTANCE).join(format!("{daemon}.vty"));
     let talk = async {
-        let mut stream = UnixStream::connect(&socket).await?;
+        let mut stream = BufReader::new(UnixStream::connect(&socket).await?);
         let mut answers = String::new();
         for command in commands {
             let (answer, result) = ask(&mut stream, command).await?;
@@ -179,7 +186,7 @@ async fn converse(run: &Path, daemon: &str, commands: &[String]) -> Result<Optio
     }
 }
 
-async fn ask(stream: &mut UnixStream, command: &str) -> std::io::Result<(String, u8)> {
+async fn ask(stream: &mut BufReader<UnixStream>, command: &str) -> std::io::Result<(String, u8)> {
     stream.write_all(command.as_bytes()).await?;
     stream.write_all(&[0]).await?;
     let mut answer = Vec::new();

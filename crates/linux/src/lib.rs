@@ -13,6 +13,7 @@
 pub mod desired;
 pub mod diff;
 pub mod filter;
+pub mod learned;
 pub mod model;
 #[cfg(feature = "netlink")]
 pub mod netlink;

@@ -8,8 +8,10 @@ mod address;
 mod apply;
 mod capability;
 mod connection;
+mod copies;
 mod filter;
 mod inventory;
+mod learned;
 mod link;
 mod message;
 mod namespace;
@@ -26,6 +28,7 @@ pub use self::{
     capability::Capability,
     connection::RequestError,
     inventory::{Interface, InterfaceState},
+    learned::{Heard, Learned},
     notify::Changes,
 };
 use self::{connection::Connection, namespace::Namespace};

@@ -6,6 +6,7 @@
 //! | NIC we moved | link group [`GROUP_MOVED`] | in the message that moves it |
 //! | address | lies on a link we made, or on the loopback of a namespace we made | – |
 //! | route, rule | protocol [`PROTOCOL`] | in the message that makes it |
+//! | copy of a route of bgpd, entry in zebra's place | see [`learned`](crate::learned) | in the message that makes it |
 //! | namespace | alias [`NAMESPACE_ALIAS`] on its loopback | before the namespace gets its name |
 //! | filter | handle [`FILTER_HANDLE`] | in the message that makes it |
 //! | hook for filters | none: it is never removed, and goes with its link, which we made | – |

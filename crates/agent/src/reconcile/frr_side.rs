@@ -46,7 +46,7 @@ impl Reconciler {
         applied: &mut Applied,
     ) -> Result<Change, Failure> {
         if means == Means::FreshFrr {
-            daemons::stop(&self.paths).await.map_err(Failure::Daemons)?;
+            self.stop_frr().await?;
         }
         self.start_frr(namespace, applied).await?;
         // A bgpd that is given its configuration line by line opens its sessions before it has all of it, and then announces
@@ -83,7 +83,7 @@ impl Reconciler {
         let mut change = self.change(&desired, applied).await?;
         if change.replaces_router {
             // Nothing of the old router survives a new AS, and bgpd does not always survive the change itself.
-            daemons::stop(&self.paths).await.map_err(Failure::Daemons)?;
+            self.stop_frr().await?;
             self.start_frr(namespace, applied).await?;
             change = self.change(&desired, applied).await?;
         }

@@ -26,6 +26,12 @@ pub enum RequestError {
     /// The socket is gone.
     #[error("the netlink socket closed")]
     Closed,
+    /// There are more objects than the caller can use.
+    #[error("there are more than {most}")]
+    TooMany {
+        /// How many it can use.
+        most: usize,
+    },
     /// The tables never held still.
     #[error("the tables changed while they were read, {DUMP_ATTEMPTS} times over")]
     Unsteady,
@@ -36,7 +42,7 @@ impl RequestError {
     pub(super) fn errno(&self) -> Option<i32> {
         match self {
             Self::Refused(error) => error.raw_os_error(),
-            Self::Closed | Self::Unsteady => None,
+            Self::Closed | Self::TooMany { .. } | Self::Unsteady => None,
         }
     }
 }
@@ -121,8 +127,17 @@ impl Connection {
         &self,
         message: RouteNetlinkMessage,
     ) -> Result<Vec<RouteNetlinkMessage>, RequestError> {
+        self.dump_at_most(message, usize::MAX).await
+    }
+
+    /// The same, of no more than so many.
+    pub(super) async fn dump_at_most(
+        &self,
+        message: RouteNetlinkMessage,
+        most: usize,
+    ) -> Result<Vec<RouteNetlinkMessage>, RequestError> {
         for _ in 0..DUMP_ATTEMPTS {
-            if let Some(objects) = self.try_dump(message.clone()).await? {
+            if let Some(objects) = self.try_dump(message.clone(), most).await? {
                 return Ok(objects);
             }
         }
@@ -132,6 +147,7 @@ impl Connection {
     async fn try_dump(
         &self,
         message: RouteNetlinkMessage,
+        most: usize,
     ) -> Result<Option<Vec<RouteNetlinkMessage>>, RequestError> {
         let mut response = self.send(message, NLM_F_REQUEST | NLM_F_DUMP)?;
         let mut objects = Vec::new();
@@ -139,6 +155,9 @@ impl Connection {
         while let Some(message) = response.next().await {
             steady &= message.header.flags & NLM_F_DUMP_INTR == 0;
             match message.payload {
+                NetlinkPayload::InnerMessage(_) if objects.len() == most => {
+                    return Err(RequestError::TooMany { most });
+                }
                 NetlinkPayload::InnerMessage(Message(object)) => objects.push(object),
                 NetlinkPayload::Error(error) => {
                     return Err(RequestError::Refused(error.to_io()));

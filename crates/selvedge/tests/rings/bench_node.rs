@@ -93,7 +93,7 @@ fn bench_node() -> anyhow::Result<()> {
         (
             "bgpd killed: packets lost for",
             "kill -9 $(pidof bgpd)",
-            None,
+            Some(0.0),
         ),
         (
             "agent killed with its control group: packets lost for",

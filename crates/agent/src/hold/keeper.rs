@@ -1,0 +1,403 @@
+//! Holds what zebra deletes while bgpd is away. A thread of its own: the loop of the agent may be at work elsewhere.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    net::IpAddr,
+    path::PathBuf,
+    pin::Pin,
+    thread,
+    time::{Duration, Instant},
+};
+
+use api::value::MacAddress;
+use linux::{
+    learned::Known,
+    netlink::{Heard, Kernel, Learned, RequestError},
+};
+use serde_json::Value;
+use tokio::{
+    sync::{oneshot, watch},
+    time,
+};
+
+use super::{Act, Hold, has_heard_all};
+use crate::{
+    config::Time,
+    daemons::{self, Daemon},
+    report, vtysh,
+};
+
+/// Between two looks whether bgpd has heard everything.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long zebra and the kernel may take for what bgpd has heard.
+const SETTLE: Duration = Duration::from_secs(5);
+/// How long the kernel may take for all of a hold's changes.
+const KERNEL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long until what cannot be removed is tried again.
+const LATER: Duration = Duration::from_secs(30);
+/// What zebra is asked for what it knows.
+const QUESTIONS: [&str; 5] = [
+    "show evpn vni json",
+    "show evpn mac vni all json",
+    "show evpn arp-cache vni all json",
+    "show evpn rmac vni all json",
+    "show evpn next-hops vni all json",
+];
+
+type Wait = Pin<Box<dyn Future<Output = ()>>>;
+
+/// A bgpd whose end would be an accident.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Expected {
+    /// The process.
+    pub(crate) daemon: Daemon,
+    /// The zebra that has its routes.
+    pub(crate) zebra: Option<Daemon>,
+    /// How long at most something is held when it dies.
+    pub(crate) limit: Duration,
+}
+
+/// The thread that holds, until this value is dropped.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    _stop: oneshot::Sender<()>,
+}
+
+impl Keeper {
+    /// Starts for the router's namespace as it is now. `bgpd` is none while it is ended on purpose.
+    pub(crate) fn start(
+        namespace: &str,
+        run: PathBuf,
+        bgpd: watch::Receiver<Option<Expected>>,
+    ) -> io::Result<Self> {
+        let (stop, stopped) = oneshot::channel();
+        let namespace = namespace.to_owned();
+        thread::Builder::new().name("hold".into()).spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            match runtime {
+                Ok(runtime) => runtime.block_on(keep(&namespace, run, bgpd, stopped)),
+                Err(error) => tracing::warn!(%error, "nothing is held when bgpd dies"),
+            }
+        })?;
+        Ok(Self { _stop: stop })
+    }
+}
+
+async fn keep(
+    namespace: &str,
+    run: PathBuf,
+    bgpd: watch::Receiver<Option<Expected>>,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    let opened = async {
+        let kernel = Kernel::open(namespace)?;
+        kernel.learned().await
+    };
+    let learned = match opened.await {
+        Ok(Some(learned)) => learned,
+        Ok(None) => return,
+        Err(error) => {
+            let error = report::chain(&error);
+            tracing::warn!(error, "nothing is held when bgpd dies");
+            return;
+        }
+    };
+    let limit = bgpd.borrow().as_ref().map_or(Duration::ZERO, |it| it.limit);
+    let mut work = Work {
+        learned,
+        run,
+        bgpd,
+        hold: Hold::new(limit),
+        started: Instant::now(),
+        exit: Box::pin(std::future::pending()),
+        zebra_exit: Box::pin(std::future::pending()),
+        heard_all: Box::pin(std::future::pending()),
+    };
+    work.look().await;
+    work.follow().await;
+    work.heard_all = Box::pin(heard_all(work.run.clone()));
+    loop {
+        let until = work.hold.until();
+        let limit = async {
+            match until {
+                Some(until) => time::sleep(until.saturating_sub(work.started.elapsed())).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            // Also when it was dropped.
+            _ = &mut stopped => return,
+            () = &mut work.zebra_exit => work.zebra_died().await,
+            () = &mut work.exit => work.died().await,
+            heard = work.learned.next() => work.hear(heard).await,
+            changed = work.bgpd.changed() => match changed {
+                Ok(()) => work.follow().await,
+                Err(_) => return,
+            },
+            () = &mut work.heard_all => work.end("bgpd has heard everything again").await,
+            () = limit => work.end("bgpd was away for too long").await,
+        }
+    }
+}
+
+struct Work {
+    learned: Learned,
+    run: PathBuf,
+    bgpd: watch::Receiver<Option<Expected>>,
+    hold: Hold,
+    started: Instant,
+    /// The end of the bgpd that is expected to run.
+    exit: Wait,
+    /// The end of its zebra.
+    zebra_exit: Wait,
+    /// Until bgpd has heard everything, after it died.
+    heard_all: Wait,
+}
+
+impl Work {
+    fn now(&self) -> Time {
+        self.started.elapsed()
+    }
+
+    /// Another bgpd runs, or it is ended on purpose.
+    async fn follow(&mut self) {
+        let expected = self.bgpd.borrow_and_update().clone();
+        self.exit = Box::pin(std::future::pending());
+        self.zebra_exit = Box::pin(std::future::pending());
+        let Some(Expected { daemon, zebra, .. }) = expected else {
+            return self.end("bgpd is ended on purpose").await;
+        };
+        self.exit = exit(daemon);
+        if let Some(zebra) = zebra {
+            self.zebra_exit = exit(zebra);
+        }
+        if self.hold.is_holding() {
+            // A zebra that was started meanwhile has taken over the routes, and may still take some for stale.
+            self.copy_routes().await;
+        }
+    }
+
+    async fn died(&mut self) {
+        self.exit = Box::pin(std::future::pending());
+        let expected = self.bgpd.borrow().clone();
+        let Some(Expected { limit, zebra, .. }) = expected else {
+            return;
+        };
+        let acts = self.hold.died(self.now(), limit);
+        self.perform(acts).await;
+        self.heard_all = Box::pin(heard_all(self.run.clone()));
+        tracing::warn!("bgpd has died; what zebra has from it is held");
+        // Without zebra, nobody takes routes away.
+        if zebra.is_some_and(|it| it.is_alive()) {
+            self.copy_routes().await;
+        }
+    }
+
+    /// A zebra that starts takes copies for routes of its own and prefers them to bgpd's: they go before it does.
+    async fn zebra_died(&mut self) {
+        self.zebra_exit = Box::pin(std::future::pending());
+        if self.hold.is_holding()
+            && let Err(error) = within(self.learned.remove_copies()).await
+        {
+            tracing::warn!(error, "the copies of bgpd's routes cannot be removed");
+        }
+    }
+
+    async fn copy_routes(&self) {
+        match within(self.learned.copy_routes()).await {
+            Ok(copied) => tracing::info!(copied, "the routes of bgpd are held"),
+            Err(error) => tracing::warn!(error, "the routes of bgpd are not held"),
+        }
+    }
+
+    async fn hear(&mut self, heard: Heard) {
+        let acts = match heard {
+            Heard::Made(entry, origin) => {
+                self.hold.made(entry, origin);
+                return;
+            }
+            Heard::Gone(entry) => self.hold.gone(entry, self.now()).into_iter().collect(),
+            Heard::Down(device) => self.hold.down(device),
+            Heard::Missed => return self.look().await,
+        };
+        self.perform(acts).await;
+    }
+
+    /// Looks at everything.
+    async fn look(&mut self) {
+        match within(self.learned.dump()).await {
+            Ok(found) => {
+                let acts = self.hold.found(&found, self.now());
+                self.perform(acts).await;
+            }
+            Err(error) => tracing::warn!(error, "the entries of zebra cannot be read"),
+        }
+    }
+
+    async fn perform(&self, acts: Vec<Act>) {
+        for act in acts {
+            let outcome = match &act {
+                Act::PutBack(entry) => within(self.learned.put_back(entry)).await,
+                Act::Remove(entry) => within(self.learned.remove(entry)).await,
+            };
+            if let Err(error) = outcome {
+                tracing::warn!(?act, error, "an entry of zebra cannot be held");
+            }
+        }
+    }
+
+    /// Removes what was put back and is nobody's now.
+    async fn end(&mut self, why: &str) {
+        if self.hold.until().is_none() {
+            return;
+        }
+        let held = self.hold.n_put_back();
+        self.hold.end();
+        self.heard_all = Box::pin(std::future::pending());
+        let settled = async {
+            let known = self.ask_zebra().await?;
+            within(settle(&mut self.learned, &known)).await
+        };
+        match settled.await {
+            Ok((left, adopted, copies)) => tracing::info!(
+                why,
+                held,
+                left,
+                adopted,
+                copies,
+                "nothing of bgpd is held any more"
+            ),
+            Err(error) => {
+                tracing::warn!(why, error, "what was held cannot be removed yet");
+                self.hold.settle_later(self.now() + LATER);
+            }
+        }
+    }
+
+    async fn ask_zebra(&self) -> Result<Known, String> {
+        let mut known = Known::default();
+        for question in QUESTIONS {
+            let answer = vtysh::ask_daemon(&self.run, "zebra", question).await;
+            let answer = answer.map_err(|error| report::chain(&error))?;
+            let unreadable = || format!("the answer to `{question}` cannot be read");
+            let answer = answer.ok_or_else(unreadable)?;
+            // Without a bgpd, zebra has no EVPN and no answer.
+            if answer.trim().is_empty() {
+                continue;
+            }
+            let answer: Value = serde_json::from_str(&answer).map_err(|_error| unreadable())?;
+            collect(&answer, &mut known);
+            let index = |name: &str| self.learned.vxlan(name);
+            known.flooded.extend(flooded_to(&answer, index));
+        }
+        Ok(known)
+    }
+}
+
+/// Removes what nobody knows and gives zebra what it has adopted; how many of each there are, and how many copied routes.
+async fn settle(
+    learned: &mut Learned,
+    known: &Known,
+) -> Result<(usize, usize, usize), RequestError> {
+    let found = learned.dump().await?;
+    let settled = linux::learned::settle(&found, known);
+    for entry in &settled.adopted {
+        learned.hand_over(entry).await?;
+    }
+    for entry in &settled.leftovers {
+        learned.remove(entry).await?;
+    }
+    let copies = learned.remove_copies().await?;
+    Ok((settled.leftovers.len(), settled.adopted.len(), copies))
+}
+
+/// Waits for the end of a daemon.
+fn exit(daemon: Daemon) -> Wait {
+    Box::pin(async move {
+        if let Err(error) = daemons::exits(&[daemon]).await {
+            tracing::warn!(%error, "a daemon cannot be watched");
+            std::future::pending::<()>().await;
+        }
+    })
+}
+
+/// Waits until bgpd has heard everything, and zebra and the kernel know it.
+async fn heard_all(run: PathBuf) {
+    loop {
+        time::sleep(LOOK).await;
+        let answer = vtysh::ask_daemon(&run, "bgpd", "show bgp neighbors json").await;
+        if let Ok(Some(answer)) = answer
+            && has_heard_all(&answer)
+        {
+            break;
+        }
+    }
+    time::sleep(SETTLE).await;
+}
+
+/// Every MAC and address in an answer of zebra: as a name or as a value, its versions differ.
+fn collect(answer: &Value, known: &mut Known) {
+    let mut take = |text: &str| {
+        known.macs.extend(text.parse::<MacAddress>());
+        known.addresses.extend(text.parse::<IpAddr>());
+    };
+    match answer {
+        Value::String(text) => take(text),
+        Value::Array(values) => values.iter().for_each(|value| collect(value, known)),
+        Value::Object(values) => {
+            values.keys().for_each(|key| take(key));
+            values.values().for_each(|value| collect(value, known));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The endpoints that zebra floods to, in its answer to `show evpn vni json`.
+fn flooded_to(answer: &Value, index: impl Fn(&str) -> Option<u32>) -> BTreeSet<(u32, IpAddr)> {
+    let vnis = answer.as_object().into_iter().flat_map(|it| it.values());
+    let of_vni = |vni: &Value| {
+        let device = vni["vxlanIf"].as_str().and_then(&index);
+        let endpoints = vni["remoteVteps"].as_array().cloned().unwrap_or_default();
+        let addresses = endpoints
+            .into_iter()
+            .filter_map(|it| it.as_str()?.parse().ok());
+        let flooded = addresses.filter_map(move |address| Some((device?, address)));
+        flooded.collect::<Vec<_>>()
+    };
+    vnis.flat_map(of_vni).collect()
+}
+
+async fn within<T>(work: impl Future<Output = Result<T, RequestError>>) -> Result<T, String> {
+    match time::timeout(KERNEL_PATIENCE, work).await {
+        Ok(outcome) => outcome.map_err(|error| report::chain(&error)),
+        Err(_elapsed) => Err(format!("no answer within {KERNEL_PATIENCE:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_zebra_knows_is_read_from_its_answers() {
+        let answer = serde_json::json!({
+            "10": {"vxlanIf": "vx.10", "remoteVteps": ["10.254.0.1"]},
+            "20": {"vxlanIf": "vx.20", "numRemoteVteps": 0},
+            "30": {"rmacs": {"02:00:00:00:00:01": {"vtepIp": "10.254.0.2"}}},
+        });
+        let index = |name: &str| (name == "vx.10").then_some(7);
+        let addresses = [1, 2].map(|last| IpAddr::from([10, 254, 0, last]));
+        let [first, _] = addresses;
+        assert_eq!(flooded_to(&answer, index), BTreeSet::from([(7, first)]));
+        let mut known = Known::default();
+        collect(&answer, &mut known);
+        assert_eq!(known.addresses, BTreeSet::from(addresses));
+        let mac = MacAddress::new([2, 0, 0, 0, 0, 1]);
+        assert_eq!(known.macs, BTreeSet::from([mac]));
+    }
+}
