@@ -6,6 +6,7 @@
 
 mod bgp;
 mod filter;
+mod host;
 mod layer2;
 mod underlay;
 mod vrf;
@@ -22,6 +23,7 @@ pub use self::{
         Action, ActionType, CommunityMatcher, Filter, FilterItem, Matcher, ModifyRoute,
         PrefixMatcher,
     },
+    host::{HostDevices, HostMaster, HostMasterKind, HostPort, HostSession},
     layer2::{HostInterface, HostLoopback, HostVlan, Irb, Layer2, Layer2Devices},
     underlay::{AddressFamilyName, Bfd, GracefulRestart, Neighbor, RemoteAs, Trunk, Underlay},
     vrf::{
@@ -92,7 +94,7 @@ pub struct NodeNetworkConfigSpec {
     /// How the node is plugged into the fabric; the base of the router domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub underlay: Option<Underlay>,
-    /// Layer 2 segments, by VLAN id.
+    /// Layer 2 segments: those of VLANs by VLAN id, those of `L2VNI`s by `vni-` and their VNI.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub layer2s: BTreeMap<String, Layer2>,
     /// The VRF that the cluster itself lives in, and through which the others exchange routes.
@@ -116,6 +118,9 @@ pub struct NodeNetworkConfigSpec {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub local_vrfs: BTreeMap<String, Arc<Vrf>>,
+    /// BGP sessions of the host in the fabric's own routing table, by the `namespace/name` of their `L3Passthrough`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub passthroughs: BTreeMap<String, HostSession>,
     /// VLANs on devices of the host's own, without the fabric, by the name of the device that is made.
     #[serde(
         default,

@@ -15,15 +15,21 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BgpPeer {
-    /// Address of the peer; exactly one of `address` and `listenRange` is set.
+    /// Address of the peer; exactly one of `address`, `interface` and `listenRange` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub address: Option<IpAddr>,
+    /// Device of an unnumbered session over link-local addresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<IfName>,
     /// Network whose members may open a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen_range: Option<Prefix>,
     /// AS of the peer.
     pub remote_asn: Asn,
+    /// AS number that the router has on this session, where it is not that of its BGP instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_as: Option<Asn>,
     /// The IPv4 routes of the session; absent means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4: Option<AddressFamily>,
@@ -48,13 +54,19 @@ pub struct BgpPeer {
     /// Device whose address the session starts from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_source: Option<IfName>,
+    /// Address that the session starts from; at most one of `updateSource` and `sourceAddress` is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub source_address: Option<IpAddr>,
 }
 
 impl BgpPeer {
-    /// The peer's address, or the range of addresses that peers may dial from.
+    /// The peer's address or device, or the range of addresses that peers may dial from.
     pub fn peer(&self) -> Option<String> {
         let address = self.address.map(|address| address.to_string());
-        address.or_else(|| self.listen_range.map(|range| range.to_string()))
+        let interface = || self.interface.as_ref().map(ToString::to_string);
+        let range = || self.listen_range.map(|range| range.to_string());
+        address.or_else(interface).or_else(range)
     }
 }
 

@@ -3,17 +3,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::vrf::{MirrorAcl, StaticRoute};
+use super::{
+    host::HostPort,
+    vrf::{MirrorAcl, StaticRoute},
+};
 use crate::value::{HostCidr, IfName, MacAddress, Mtu, RouteTarget, VlanId, Vni};
 
-/// A VLAN of the trunk that is stretched over the fabric by a VXLAN.
+/// A segment that is stretched over the fabric by a VXLAN: a VLAN of the trunk, or a pair of devices to the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Layer2 {
     /// VXLAN network identifier of the segment.
     pub vni: Vni,
-    /// VLAN of the segment on the trunk.
-    pub vlan: VlanId,
+    /// VLAN of the segment on the trunk; exactly one of `vlan` and `hostPort` is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<VlanId>,
     /// Route target of the segment; absent means the one FRR derives from AS and VNI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route_target: Option<RouteTarget>,
@@ -36,6 +40,12 @@ pub struct Layer2 {
     /// UDP port of the VXLAN.
     #[serde(default = "vxlan_port")]
     pub vxlan_port: u16,
+    /// Whether the VXLAN starts from the node's tunnel endpoint of the other address family.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_other_vtep: bool,
+    /// The other end of the access port, where that is one of a pair of devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_port: Option<HostPort>,
     /// The segment's interface in the host's namespace, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_interface: Option<HostInterface>,
@@ -54,7 +64,7 @@ pub struct Layer2Devices {
     pub bridge: IfName,
     /// The VXLAN.
     pub vxlan: IfName,
-    /// The VLAN on the trunk.
+    /// The bridge's port towards the host: the VLAN on the trunk, or the router's end of the pair of devices.
     pub access_port: IfName,
 }
 

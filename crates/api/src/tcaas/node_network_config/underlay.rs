@@ -33,6 +33,10 @@ pub struct Underlay {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub vtep: Option<IpAddr>,
+    /// A second tunnel endpoint, of the other address family, which VNIs use that ask for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub other_vtep: Option<IpAddr>,
     /// MAC address of the node's L3 bridges: the router MAC that EVPN announces.
     pub router_mac: MacAddress,
     /// The link between the host's namespace and the router's.

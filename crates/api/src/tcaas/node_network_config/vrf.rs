@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     bgp::{BfdProfile, BgpPeer},
     filter::Filter,
+    host::HostSession,
 };
 use crate::{
     tcaas::{MirrorDirection, TrafficMatch},
-    value::{HostCidr, IfName, ImportRouteTarget, Mtu, Prefix, RouteTarget, Vni},
+    value::{Asn, HostCidr, IfName, ImportRouteTarget, Mtu, Prefix, RouteTarget, Vni},
 };
 
 /// A routing table of its own, with its devices, routes and BGP instance.
@@ -35,6 +36,12 @@ pub struct Vrf {
     /// Devices that carry addresses of the VRF itself, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub loopbacks: BTreeMap<String, Loopback>,
+    /// AS number of the VRF's BGP instance, where it is not that of the Underlay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asn: Option<Asn>,
+    /// Session with a BGP speaker on the host. The routes that it brings go into the fabric whatever `evpnExportFilter` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_session: Option<HostSession>,
     /// BGP sessions inside the VRF.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bgp_peers: Vec<BgpPeer>,
@@ -44,6 +51,9 @@ pub struct Vrf {
     /// Static routes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub static_routes: Vec<StaticRoute>,
+    /// Networks that are announced as a whole while the VRF has a BGP route to a part of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aggregates: Vec<Prefix>,
     /// Traffic that is routed by another VRF.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy_routes: Vec<PolicyRoute>,
@@ -65,6 +75,9 @@ pub struct Vrf {
     /// UDP port of the VXLAN.
     #[serde(default = "super::layer2::vxlan_port")]
     pub vxlan_port: u16,
+    /// Whether the VXLAN starts from the node's tunnel endpoint of the other address family.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_other_vtep: bool,
 }
 
 /// Names of a VRF's devices in the router's namespace.
