@@ -366,13 +366,31 @@ impl Default for BgpSettings {
 }
 
 /// Addresses for host sessions.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostSessions {
-    /// Networks of at least two addresses each, one for each family. Without any, every host session must name its own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Networks that host sessions without a `localcidr` get their networks from: a /24 of an IPv4 network and a /64 of an IPv6 one for
+    /// every 253 nodes, or the whole where it is smaller. Each session gets one network of each address family that is listed. With an
+    /// empty list every host session must name its own networks.
+    #[serde(default = "session_cidrs")]
     #[schemars(length(max = 16))]
     pub cidrs: Vec<Prefix>,
+}
+
+/// Shared address space and a unique local network, neither of which the fabric is likely to route.
+fn session_cidrs() -> Vec<Prefix> {
+    let networks = ["100.96.0.0/12", "fd00:5e1f:5e55::/48"];
+    networks
+        .map(|network| network.parse().expect("a network"))
+        .to_vec()
+}
+
+impl Default for HostSessions {
+    fn default() -> Self {
+        Self {
+            cidrs: session_cidrs(),
+        }
+    }
 }
 
 /// Which routes a prefix of a `Destination` imports.

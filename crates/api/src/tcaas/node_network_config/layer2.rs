@@ -13,6 +13,9 @@ use crate::value::{HostCidr, IfName, MacAddress, Mtu, RouteTarget, VlanId, Vni};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Layer2 {
+    /// The `L2VNI` that the segment was made from, as `namespace/name`. The node does nothing with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// VXLAN network identifier of the segment.
     pub vni: Vni,
     /// VLAN of the segment on the trunk; exactly one of `vlan` and `hostPort` is set.

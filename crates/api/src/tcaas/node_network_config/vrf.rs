@@ -21,6 +21,10 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Vrf {
+    /// The `L3VNI` that gives the VRF its numbers, as `namespace/name`. The node does nothing with it: the operator leaves what runs to its
+    /// object by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// VXLAN network identifier of the VRF; absent for a VRF of this node alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<Vni>,
@@ -36,7 +40,7 @@ pub struct Vrf {
     /// Devices that carry addresses of the VRF itself, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub loopbacks: BTreeMap<String, Loopback>,
-    /// AS number of the VRF's BGP instance, where it is not that of the Underlay.
+    /// AS number of the VRF's BGP instance; absent means that of the Underlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asn: Option<Asn>,
     /// Session with a BGP speaker on the host. The routes that it brings go into the fabric whatever `evpnExportFilter` says.
