@@ -10,14 +10,14 @@ use std::{
 };
 
 use api::{
-    openperouter::UnderlaySpec,
+    openperouter::{L2VniSpec, L3PassthroughSpec, L3VniSpec, UnderlaySpec},
     selvedge::{Rollout, SettingsSpec},
     tcaas::{
-        BgpPeeringSpec, Layer2NetworkConfigurationSpec, NetworkConfigRevisionSpec,
+        BgpPeeringSpec, Layer2NetworkConfigurationSpec, NetworkConfigRevisionSpec, RevisionEntry,
         VrfRouteConfigurationSpec,
     },
 };
-use serde::Deserialize as _;
+use serde::{Deserialize as _, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
@@ -36,6 +36,11 @@ pub(crate) struct Last {
     layer2: BTreeMap<String, usize>,
     vrf: BTreeMap<String, usize>,
     bgp: BTreeMap<String, usize>,
+    /// Those of kinds that live in namespaces, as `namespace/name`.
+    underlay: BTreeMap<String, usize>,
+    l3vni: BTreeMap<String, usize>,
+    l2vni: BTreeMap<String, usize>,
+    passthrough: BTreeMap<String, usize>,
 }
 
 impl Last {
@@ -44,7 +49,22 @@ impl Last {
             let places = names.enumerate();
             places.map(|(place, name)| (name.clone(), place)).collect()
         }
+        let in_namespaces = |entries: &[RevisionEntry]| {
+            let keys = entries.iter().map(|one| {
+                let key = Key {
+                    namespace: one.namespace.as_deref().map(Into::into),
+                    name: one.name.as_str().into(),
+                };
+                key.to_string()
+            });
+            let places = keys.enumerate().map(|(place, key)| (key, place));
+            places.collect::<BTreeMap<String, usize>>()
+        };
         Self {
+            underlay: in_namespaces(&spec.underlay),
+            l3vni: in_namespaces(&spec.l3vni),
+            l2vni: in_namespaces(&spec.l2vni),
+            passthrough: in_namespaces(&spec.passthrough),
             layer2: places(spec.layer2.iter().map(|one| &one.name)),
             vrf: places(spec.vrf.iter().map(|one| &one.name)),
             bgp: places(spec.bgp.iter().map(|one| &one.name)),
@@ -125,7 +145,7 @@ macro_rules! last_good {
 }
 
 last_good! {
-    in revisions: Layer2NetworkConfiguration, VrfRouteConfiguration, BgpPeering, Underlay, Settings;
+    in revisions: Layer2NetworkConfiguration, VrfRouteConfiguration, BgpPeering, Underlay, L3Vni, L2Vni, L3Passthrough, Settings;
     in statuses: Vrf, Network, Destination, Layer2Attachment, Inbound, Outbound, BgpNeighbor, PodNetwork, Collector, TrafficMirror,
         MirrorTarget, MirrorSelector
 }
@@ -153,12 +173,36 @@ impl InRevision for kinds::BgpPeering {
 
 impl InRevision for kinds::Underlay {
     fn last(last: &Last, key: &Key) -> Option<UnderlaySpec> {
-        let mut underlays = last.spec.underlay.iter();
-        let entry = underlays.find(|one| {
-            *one.name == *key.name && one.namespace.as_deref() == key.namespace.as_deref()
-        })?;
-        UnderlaySpec::deserialize(&entry.spec).ok()
+        entry(&last.spec.underlay, &last.underlay, key)
     }
+}
+
+impl InRevision for kinds::L3Vni {
+    fn last(last: &Last, key: &Key) -> Option<L3VniSpec> {
+        entry(&last.spec.l3vni, &last.l3vni, key)
+    }
+}
+
+impl InRevision for kinds::L2Vni {
+    fn last(last: &Last, key: &Key) -> Option<L2VniSpec> {
+        entry(&last.spec.l2vni, &last.l2vni, key)
+    }
+}
+
+impl InRevision for kinds::L3Passthrough {
+    fn last(last: &Last, key: &Key) -> Option<L3PassthroughSpec> {
+        entry(&last.spec.passthrough, &last.passthrough, key)
+    }
+}
+
+/// An object of a kind that lives in namespaces.
+fn entry<S: DeserializeOwned>(
+    entries: &[RevisionEntry],
+    places: &BTreeMap<String, usize>,
+    key: &Key,
+) -> Option<S> {
+    let entry = entries.get(*places.get(&key.to_string())?)?;
+    S::deserialize(&entry.spec).ok()
 }
 
 impl InRevision for kinds::Settings {
@@ -201,6 +245,18 @@ macro_rules! with_last_good {
             }
             Kind::Underlay => {
                 type $type = kinds::Underlay;
+                $do
+            }
+            Kind::L3Vni => {
+                type $type = kinds::L3Vni;
+                $do
+            }
+            Kind::L2Vni => {
+                type $type = kinds::L2Vni;
+                $do
+            }
+            Kind::L3Passthrough => {
+                type $type = kinds::L3Passthrough;
                 $do
             }
             Kind::Settings => {
@@ -256,9 +312,6 @@ macro_rules! with_last_good {
                 $do
             }
             Kind::Node
-            | Kind::L3Vni
-            | Kind::L2Vni
-            | Kind::L3Passthrough
             | Kind::NetworkConfigRevision
             | Kind::NetworkConfigRevisionPart
             | Kind::NodeNetworkConfig

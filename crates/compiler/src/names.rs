@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use api::{
     selvedge::SettingsSpec,
     tcaas::GreProtocol,
-    value::{IfName, VlanId, Vni, VrfName},
+    value::{IfName, PeVrfName, VlanId, Vni},
 };
 use sha2::{Digest, Sha256};
 use strum::IntoEnumIterator as _;
@@ -28,14 +28,62 @@ pub const OWN_NAMESPACE: &str = "selvedge-system";
 const FRR_DEFAULT: &str = "default";
 
 /// What holds this name already, if it is none that a VRF of people can have.
-pub fn reserved_vrf(settings: &SettingsSpec, name: &VrfName) -> Option<&'static str> {
-    if name.as_str() == FRR_DEFAULT {
+pub fn reserved_vrf(settings: &SettingsSpec, name: &str) -> Option<&'static str> {
+    if name == FRR_DEFAULT {
         return Some("FRR means the node's main table by it");
     }
-    if name.as_str() == settings.trunk.name.as_str() {
+    if name == settings.trunk.name.as_str() {
         return Some("it is the trunk's, which has a device of that name");
     }
-    (*name == settings.cluster_vrf.name).then_some("it is the cluster VRF's")
+    (name == settings.cluster_vrf.name.as_str()).then_some("it is the cluster VRF's")
+}
+
+/// The VRF of a segment that names none: named like its object, or with a hash of the name where that is no name of a VRF.
+pub fn vrf_of_object(name: &str) -> String {
+    if name.parse::<PeVrfName>().is_ok() {
+        return name.to_owned();
+    }
+    let head = name.chars().skip_while(|c| !c.is_ascii_alphabetic());
+    let head: String = head.filter(char::is_ascii_alphanumeric).take(6).collect();
+    format!("{head}-{}", short_hash(name))
+}
+
+/// Bridge of an `L2VNI` in the router's namespace.
+pub fn vni_bridge(vni: Vni) -> IfName {
+    device("br-pe-", &vni.to_string())
+}
+
+/// The router's end of the pair of devices between a VNI and the host.
+pub fn router_port(vni: Vni) -> IfName {
+    device("pe-", &vni.to_string())
+}
+
+/// The host's end of the pair of devices between a VNI and the host.
+pub fn host_port(vni: Vni) -> IfName {
+    device("host-", &vni.to_string())
+}
+
+/// The bridge on the host that is made for an `L2VNI`.
+pub fn host_bridge(vni: Vni) -> IfName {
+    device("br-hs-", &vni.to_string())
+}
+
+/// Whether a device on the host is one that is made for a VNI.
+pub fn is_own_bridge(name: &IfName) -> bool {
+    let name = name.as_str();
+    name.starts_with("br-hs-") || name.starts_with("host-") || name.starts_with("pt-host-")
+}
+
+/// The pair of devices of an `L3Passthrough`: the host's end and the router's. It is always told apart by a hash, so that a second one
+/// never renames the first.
+pub fn passthrough_devices(object: &str) -> (IfName, IfName) {
+    let hash = Sha256::digest(object);
+    let letters = hash.iter().take(7).map(|byte| {
+        let letters = b"abcdefghijklmnopqrstuvwxyz234567";
+        char::from(*letters.get(usize::from(byte % 32)).unwrap_or(&b'a'))
+    });
+    let tag: String = letters.collect();
+    (device("pt-host-", &tag), device("pt-ns-", &tag))
 }
 
 /// Bridge of a segment in the router's namespace.
@@ -103,7 +151,7 @@ pub fn mirror_tunnel(target: &str, protocol: GreProtocol) -> IfName {
 /// Whether a loopback or trunk of this name would meet a device that is named here, or that every namespace has.
 pub fn is_reserved_device(name: &IfName) -> bool {
     let prefixes = [
-        "l2.", "vx.", "vlan.", "br.", "br-", "s-", "bgp.", "gre.", "gretap.", "host-", "pe-",
+        "l2.", "vx.", "vlan.", "br.", "br-", "s-", "bgp.", "gre.", "gretap.", "host-", "pe-", "pt-",
     ];
     name.as_str() == "lo"
         || prefixes

@@ -5,6 +5,7 @@ mod checks;
 mod group;
 mod layer2;
 mod mtu;
+mod overlay;
 mod peers;
 mod selection;
 mod steering;
@@ -24,7 +25,8 @@ use api::{
     tcaas::{
         NodeNetworkConfigSpec,
         node_network_config::{
-            CONTRACT_VERSION, HostInterface, HostLoopback, HostVlan, Layer2, StaticRoute, Vrf,
+            CONTRACT_VERSION, HostInterface, HostLoopback, HostSession, HostVlan, Layer2,
+            StaticRoute, Vrf,
         },
     },
     value::{HostCidr, IfName, Mtu},
@@ -40,7 +42,11 @@ pub(crate) use self::{
         BuiltFor, FirstNode, HasOverlay, MembersOf, NamesOfTables, NumbersFor, SteeringFor, Tables,
         TablesFor, TablesInUse, problems_without_nodes, too_few_tables, unreached,
     },
-    mtu::VrfMtuOf,
+    mtu::{UplinkMtuOf, VrfMtuOf},
+    overlay::{
+        AddressesOfSession, NetworksOfSession, OverlayOf, SessionAddressesFor, SessionMembers,
+        SessionNetworks, SessionsInUse, all as all_overlays, is_overlay,
+    },
     peers::{WrongWithPeering, ends_of_trunk, maximum_prefixes},
     selection::{
         AskedKeys, Facet, Facets, NodesBySignature, Requirements, SelectsNoNode, Signature,
@@ -78,6 +84,10 @@ pub struct NodeConfig {
     pub mirrors: NodeMirrors,
     /// MTU of its VRFs, where its uplinks carry less than the largest.
     pub vrf_mtu: Option<Mtu>,
+    /// What its uplinks carry, where that is known.
+    pub uplink_mtu: Option<mtu::UplinkMtu>,
+    /// Its addresses on the host sessions of its group, in their order; none where a session has no address left.
+    pub sessions: Vec<Vec<HostCidr>>,
     /// What all nodes of its group have.
     pub shared: Arc<Shared>,
     /// The revision in which the node's content last changed, where that is not the newest: its stored config has the same content.
@@ -103,6 +113,12 @@ pub struct Shared {
     pub health: Health,
     /// The peerings that are in effect here, by name.
     pub peerings: BTreeSet<String>,
+    /// Sessions of the host in the fabric's own table, by their object.
+    pub passthroughs: BTreeMap<String, HostSession>,
+    /// The host sessions, of which each node has addresses of its own.
+    pub(crate) sessions: Vec<overlay::Slot>,
+    /// The overlay objects that are in effect here.
+    pub overlays: BTreeSet<ObjectRef>,
     /// The objects that interfaces in the host's namespace come from, by device.
     pub host_devices: BTreeMap<String, String>,
     /// Objects whose traffic is routed by its source here, and why.
@@ -142,7 +158,10 @@ impl NodeConfig {
             local_vrfs,
             host_vlans,
             host_loopbacks,
+            passthroughs,
             health,
+            sessions,
+            overlays: _,
             peerings: _,
             host_devices: _,
             steering: _,
@@ -178,8 +197,21 @@ impl NodeConfig {
             local_vrfs: local_vrfs.clone(),
             host_vlans,
             host_loopbacks: host_loopbacks.clone(),
+            passthroughs: match &self.underlay {
+                Some(_) => passthroughs.clone(),
+                None => BTreeMap::new(),
+            },
             health: health.clone(),
         };
+        for (slot, hosts) in sessions.iter().zip(&self.sessions) {
+            self.session(&mut spec, slot, hosts);
+        }
+        if let Some(uplink) = self.uplink_mtu {
+            let segments = spec.layer2s.values_mut();
+            for segment in segments.filter(|segment| segment.host_port.is_some()) {
+                segment.mtu = uplink.overlay;
+            }
+        }
         if let Some(mtu) = self.vrf_mtu {
             for vrf in spec.vrfs_mut().filter(|vrf| vrf.devices.vxlan.is_some()) {
                 Arc::make_mut(vrf).mtu = mtu;
@@ -187,6 +219,48 @@ impl NodeConfig {
         }
         self.mirrors.insert_into(&mut spec);
         spec
+    }
+
+    /// Whether an overlay object is in effect on the node.
+    pub(crate) fn has_overlay(&self, subject: &ObjectRef) -> bool {
+        let mut sessions = self.shared.sessions.iter().zip(&self.sessions);
+        let lacks = |(slot, hosts): (&overlay::Slot, &Vec<HostCidr>)| {
+            slot.subject == *subject && hosts.is_empty()
+        };
+        self.shared.overlays.contains(subject) && !sessions.any(lacks)
+    }
+
+    /// Puts the node's own addresses into a host session; a node that has none has no session.
+    fn session(&self, spec: &mut NodeNetworkConfigSpec, slot: &overlay::Slot, hosts: &[HostCidr]) {
+        let asn = self.underlay.as_ref().map(|underlay| underlay.fabric.asn);
+        let complete = |session: &mut HostSession, mtu: Option<Mtu>| {
+            session.host_addresses = hosts.to_vec();
+            let routers = hosts.iter().copied().filter_map(overlay::router_address);
+            session.router_addresses = routers.collect();
+            session.mtu = mtu.unwrap_or(session.mtu);
+            session.local_as = session.local_as.filter(|local| Some(*local) != asn);
+        };
+        let uplink = self.uplink_mtu;
+        match &slot.place {
+            overlay::Place::Vrf(name) => {
+                let Some(vrf) = spec.fabric_vrfs.get_mut(name) else {
+                    return;
+                };
+                let vrf = Arc::make_mut(vrf);
+                match &mut vrf.host_session {
+                    Some(session) if !hosts.is_empty() => {
+                        complete(session, uplink.map(|uplink| uplink.overlay));
+                    }
+                    _ => vrf.host_session = None,
+                }
+            }
+            overlay::Place::Passthrough(key) => match spec.passthroughs.get_mut(key) {
+                Some(session) if !hosts.is_empty() => {
+                    complete(session, uplink.map(|uplink| uplink.plain));
+                }
+                _ => drop(spec.passthroughs.remove(key)),
+            },
+        }
     }
 
     /// The content of the config: all of it but the revision that it names.
@@ -256,8 +330,22 @@ impl Query for ForwardingOf {
         } else {
             &built.bare
         };
+        let sessions = if shared.sessions.is_empty() {
+            Vec::new()
+        } else {
+            let hosts = view.get::<SessionAddressesFor>(&(signature.clone(), place.has_vtep()));
+            let of_session = |families: &Vec<overlay::Hosts>| {
+                let own = families.iter().map(|hosts| hosts.get(&node.name).copied());
+                // All or nothing.
+                own.collect::<Option<Vec<HostCidr>>>().unwrap_or_default()
+            };
+            hosts.iter().map(of_session).collect()
+        };
+        let is_carried = !shared.overlays.is_empty();
         Some(Arc::new(NodeConfig {
             addresses: addresses::of_node(view, &node.name, shared),
+            sessions,
+            uplink_mtu: is_carried.then(|| view.get::<UplinkMtuOf>(node)).flatten(),
             underlay: place.underlay,
             mirrors: NodeMirrors::default(),
             vrf_mtu: view.get::<VrfMtuOf>(node),
@@ -275,6 +363,8 @@ impl NodeConfig {
             addresses,
             mirrors,
             vrf_mtu,
+            uplink_mtu,
+            sessions,
             shared,
             revision: _,
         } = self;
@@ -282,7 +372,11 @@ impl NodeConfig {
         let own = fingerprint::of(&(place, addresses, mirrors.content()));
         let fabric = underlay.as_ref().map(|one| ("fabric", one.fabric.digest));
         let mtu = vrf_mtu.map(|mtu| ("vrfMtu", fingerprint::of(&mtu)));
+        let uplink =
+            uplink_mtu.map(|mtu| ("uplinkMtu", fingerprint::of(&(mtu.overlay, mtu.plain))));
+        let hosts = (!sessions.is_empty()).then(|| ("sessions", fingerprint::of(sessions)));
         let parts = [("shared", shared.digest), ("own", own)].into_iter();
-        crate::names::hex(&fingerprint::of_parts(parts.chain(fabric).chain(mtu)))
+        let parts = parts.chain(fabric).chain(mtu).chain(uplink).chain(hosts);
+        crate::names::hex(&fingerprint::of_parts(parts))
     }
 }

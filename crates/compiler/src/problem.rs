@@ -159,6 +159,32 @@ pub enum Kind {
         /// What holds it.
         by: &'static str,
     },
+    /// Two objects make one VRF on a node.
+    #[error("VRF {vrf:?} is already made by {by}{}", on(.node.as_ref()))]
+    VrfTaken {
+        /// Name of the VRF.
+        vrf: String,
+        /// Who makes it.
+        by: Box<ObjectRef>,
+        /// A node where both meet.
+        node: Option<String>,
+    },
+    /// A node has no tunnel endpoint of an address family.
+    #[error("node {node:?} has no {family} tunnel endpoint")]
+    VtepFamilyMissing {
+        /// The family.
+        family: &'static str,
+        /// The node.
+        node: String,
+    },
+    /// A node could come to match two Underlays.
+    #[error("{other} selects nodes with {labels} as well; a node has one Underlay")]
+    UnderlaysMayMeet {
+        /// The other Underlay.
+        other: Box<ObjectRef>,
+        /// Labels that both select.
+        labels: String,
+    },
     /// A segment lies in a VRF that its node does not have.
     #[error("VRF {vrf:?} is not on node {node:?}")]
     VrfNotOnNode {

@@ -17,8 +17,8 @@ use crate::{
     memo::{Index, Input, Part, Parts, Query},
     mirror::{AllMirrors, HasMirrors, MirrorsOf},
     node::{
-        self, InterfaceFault, InterfaceFaults, NodesBySignature, NumbersOfAll, PlanOf,
-        ProblemsOfGroup, Signature, WrongWithPeering,
+        self, InterfaceFault, InterfaceFaults, NodesBySignature, NumbersOfAll, OverlayOf, PlanOf,
+        ProblemsOfGroup, SessionNetworks, Signature, WrongWithPeering,
     },
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
@@ -48,6 +48,10 @@ pub(crate) enum Finding {
     HandWritten(ObjectRef),
     /// An Underlay.
     Underlay(Key),
+    /// An `L3VNI`, `L2VNI` or `L3Passthrough`.
+    Overlay(ObjectRef),
+    /// Networks of host sessions.
+    HostSessions,
     /// VTEPs of different address families.
     VtepFamilies,
     /// The numbers of VRFs on nodes.
@@ -78,6 +82,7 @@ impl Index for Problems {
             Finding::Vrfs,
             Finding::NetworkVnis,
             Finding::VtepFamilies,
+            Finding::HostSessions,
             Finding::VrfNumbers,
             Finding::Unreached,
             Finding::WithoutNodes,
@@ -94,6 +99,8 @@ impl Index for Problems {
         );
         let underlays = view.keys::<kinds::Underlay>();
         sources.extend(underlays.iter().map(|key| Finding::Underlay(key.clone())));
+        let overlays = node::all_overlays(view);
+        sources.extend(overlays.into_iter().map(Finding::Overlay));
         sources.extend(
             not_compiled_yet(view)
                 .into_iter()
@@ -186,6 +193,8 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
             problems
         }
         Finding::Underlay(key) => of_underlay(view, key),
+        Finding::Overlay(subject) => of_overlay(view, subject),
+        Finding::HostSessions => view.get::<SessionNetworks>(&()).problems.clone(),
         Finding::VtepFamilies => node::mixed_families(view),
         Finding::VrfNumbers => view.get::<NumbersOfAll>(&()).problems.clone(),
         Finding::Unreached => node::unreached(view),
@@ -212,6 +221,16 @@ fn of_underlay(view: &View<'_>, key: &Key) -> Vec<Problem> {
     if let Some(selector) = selector.filter(|selector| selector.check().is_ok()) {
         let subject = reference(Kind::Underlay, key);
         problems.extend(node::selects_no_node(view, &subject, selector));
+    }
+    problems
+}
+
+fn of_overlay(view: &View<'_>, subject: &ObjectRef) -> Vec<Problem> {
+    let planned = view.get::<OverlayOf>(subject);
+    let mut problems = planned.problems.clone();
+    let selector = planned.plan.as_ref();
+    if let Some(selector) = selector.and_then(|plan| plan.node_selector.as_ref()) {
+        problems.extend(node::selects_no_node(view, subject, selector));
     }
     problems
 }
@@ -251,10 +270,7 @@ fn of_intent(view: &View<'_>, subject: &ObjectRef) -> Vec<Problem> {
 
 /// Objects of kinds that are served and checked, and of which nothing is made yet.
 fn not_compiled_yet(view: &View<'_>) -> Vec<ObjectRef> {
-    let mut all = view.all::<kinds::L3Vni>();
-    all.extend(view.all::<kinds::L2Vni>());
-    all.extend(view.all::<kinds::L3Passthrough>());
-    all.extend(view.all::<kinds::FrrConfiguration>());
+    let mut all = view.all::<kinds::FrrConfiguration>();
     all.extend(view.all::<kinds::MultiPodNetwork>());
     all.retain(|one| view.meta_of(one).is_some_and(|meta| meta.owner.is_none()));
     all

@@ -17,12 +17,15 @@ use api::{
     },
 };
 
+use serde_json::Value;
+
 use crate::{
     fingerprint::{self, Digest},
     lower::{LowLevelObject, LowLevelObjects},
     memo::Query,
     names,
-    snapshot::{Key, kinds},
+    node::{self, OverlayOf},
+    snapshot::{Key, Kind, ObjectRef, kinds},
     view::View,
 };
 
@@ -36,6 +39,8 @@ pub struct Revision {
     pub fingerprint: String,
     /// How nodes are plugged into the fabric.
     pub underlays: Arc<Vec<(Key, UnderlaySpec)>>,
+    /// What runs in the fabric: `L3VNI`s, `L2VNI`s and `L3Passthrough`s, as they are written.
+    pub overlays: Arc<Vec<(ObjectRef, Value)>>,
     /// Settings of the cluster.
     pub settings: Arc<SettingsSpec>,
 }
@@ -44,6 +49,7 @@ pub struct Revision {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Base {
     underlays: Arc<Vec<(Key, UnderlaySpec)>>,
+    overlays: Arc<Vec<(ObjectRef, Value)>>,
     settings: Arc<SettingsSpec>,
     digest: Digest,
 }
@@ -69,9 +75,20 @@ impl Query for BaseOfAll {
             let name = (&key.namespace, &key.name);
             ("underlay", fingerprint::of(&(name, spec)))
         });
+        let overlays = node::all_overlays(view).into_iter();
+        let overlays: Vec<(ObjectRef, Value)> = overlays
+            .filter(|subject| view.get::<OverlayOf>(subject).plan.is_some())
+            .filter_map(|subject| overlay(view, &subject).map(|spec| (subject, spec)))
+            .collect();
+        let of_overlays = overlays.iter().map(|(subject, spec)| {
+            let digest = fingerprint::of(&(subject, spec));
+            ("overlay", digest)
+        });
         let of_settings = [("settings", fingerprint::of(&*settings))];
-        let digest = fingerprint::of_parts(of_underlays.chain(of_settings));
+        let parts = of_underlays.chain(of_overlays).chain(of_settings);
+        let digest = fingerprint::of_parts(parts);
         Base {
+            overlays: Arc::new(overlays),
             underlays: Arc::new(underlays),
             settings,
             digest,
@@ -86,6 +103,17 @@ pub(crate) fn underlay(spec: &UnderlaySpec) -> UnderlaySpec {
         neighbor.password = None;
     }
     spec
+}
+
+/// What the author of an overlay object wants, as it is written.
+fn overlay(view: &View<'_>, subject: &ObjectRef) -> Option<Value> {
+    let key = &subject.key;
+    let spec = match subject.kind {
+        Kind::L3Vni => serde_json::to_value(&*view.spec::<kinds::L3Vni>(key)?),
+        Kind::L2Vni => serde_json::to_value(&*view.spec::<kinds::L2Vni>(key)?),
+        _ => serde_json::to_value(&*view.spec::<kinds::L3Passthrough>(key)?),
+    };
+    spec.ok()
 }
 
 /// Whether an object changes forwarding, and under what word it is part of a fingerprint.
@@ -108,6 +136,7 @@ impl Revision {
         Self {
             fingerprint: names::hex(&fingerprint::of_parts(parts)),
             underlays: Arc::clone(&base.underlays),
+            overlays: Arc::clone(&base.overlays),
             settings: Arc::clone(&base.settings),
         }
     }
@@ -136,6 +165,16 @@ impl Revision {
                 unreachable!("an object that was read from JSON is JSON: {error}")
             }),
         });
+        let overlays = |kind: Kind| {
+            let overlays = self.overlays.iter();
+            let of_kind = overlays.filter(move |(subject, _)| subject.kind == kind);
+            let entries = of_kind.map(|(subject, spec)| RevisionEntry {
+                name: subject.key.name.to_string(),
+                namespace: subject.key.namespace.as_deref().map(str::to_owned),
+                spec: spec.clone(),
+            });
+            entries.collect()
+        };
         NetworkConfigRevisionSpec {
             revision: self.fingerprint.clone(),
             parts: Vec::new(),
@@ -143,9 +182,9 @@ impl Revision {
             vrf: vrf.collect(),
             bgp: bgp.collect(),
             underlay: underlay.collect(),
-            l3vni: Vec::new(),
-            l2vni: Vec::new(),
-            passthrough: Vec::new(),
+            l3vni: overlays(Kind::L3Vni),
+            l2vni: overlays(Kind::L2Vni),
+            passthrough: overlays(Kind::L3Passthrough),
             settings: Some(SettingsSpec::clone(&self.settings)),
         }
     }

@@ -348,11 +348,11 @@ snapshot! {
     /// How nodes are plugged into the fabric.
     underlays: Underlay => UnderlaySpec, OverlayStatus;
     /// L3 overlays with a session to the host.
-    l3vnis: L3Vni => api::openperouter::L3VniSpec, Value;
+    l3vnis: L3Vni => api::openperouter::L3VniSpec, OverlayStatus;
     /// L2 overlays with a leg on the host.
-    l2vnis: L2Vni => api::openperouter::L2VniSpec, Value;
+    l2vnis: L2Vni => api::openperouter::L2VniSpec, OverlayStatus;
     /// Sessions of the host straight into the fabric.
-    l3passthroughs: L3Passthrough => api::openperouter::L3PassthroughSpec, Value;
+    l3passthroughs: L3Passthrough => api::openperouter::L3PassthroughSpec, OverlayStatus;
     /// Backbone VRFs.
     vrfs: Vrf => tcaas::VrfSpec, tcaas::VrfStatus;
     /// Pools.

@@ -1,12 +1,12 @@
 //! What is reported back: problems and the nodes' answers, computed into the status of each object.
 
 mod conditions;
+mod fabric;
 mod groups;
 mod intents;
 mod low_level;
 mod mirror;
 mod references;
-mod underlay;
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use api::{
 use serde_json::Value;
 
 pub(crate) use self::{
+    fabric::{FabricProgress, SignaturesByFabricObject},
     groups::{GroupProgress, GroupsByObject, SteeringBySubject},
     mirror::MirrorsOnNodes,
     references::{ReferencesByName, SelectionsByDestination, SelectorsInUse},
-    underlay::{SignaturesByUnderlay, UnderlayProgress},
 };
 use crate::{
     last_good::InStatus,
@@ -81,20 +81,15 @@ macro_rules! statuses {
                 Arc::new(all)
             }
         }
-
-        $(
-            impl From<$type> for Status {
-                fn from(status: $type) -> Self {
-                    Self::$kind(Box::new(status))
-                }
-            }
-        )*
     };
 }
 
 statuses! {
     Settings: SettingsStatus,
     Underlay: OverlayStatus,
+    L3Vni: OverlayStatus,
+    L2Vni: OverlayStatus,
+    L3Passthrough: OverlayStatus,
     Vrf: VrfStatus,
     Network: NetworkStatus,
     Destination: DestinationStatus,
@@ -141,27 +136,35 @@ impl Query for StatusOf {
 
 fn status(view: &View<'_>, subject: &Subject<'_>) -> Option<Status> {
     let status = match subject.object.kind {
-        Kind::Settings => settings(view, subject).into(),
-        Kind::Underlay => underlay::underlay(view, subject).into(),
-        Kind::Vrf => vrf_status(view, subject).into(),
-        Kind::Network => network(view, subject).into(),
-        Kind::Destination => destination(view, subject).into(),
-        Kind::Layer2Attachment => intents::layer2_attachment(view, subject).into(),
-        Kind::Inbound => intents::inbound(view, subject).into(),
-        Kind::Outbound => intents::outbound(view, subject).into(),
-        Kind::PodNetwork => intents::pod_network(view, subject).into(),
-        Kind::BgpNeighbor => intents::bgp_neighbor(view, subject).into(),
-        Kind::Collector => mirror::collector(view, subject).into(),
-        Kind::TrafficMirror => mirror::traffic_mirror(view, subject)?.into(),
-        Kind::Layer2NetworkConfiguration => low_level::layer2(view, subject)?.into(),
-        Kind::VrfRouteConfiguration => low_level::vrf(view, subject)?.into(),
-        Kind::BgpPeering => low_level::bgp(view, subject)?.into(),
-        Kind::MirrorTarget => mirror::target(view, subject)?.into(),
-        Kind::MirrorSelector => mirror::selector(view, subject)?.into(),
+        Kind::Settings => Status::Settings(Box::new(settings(view, subject))),
+        Kind::Underlay => Status::Underlay(Box::new(fabric::status(view, subject))),
+        Kind::L3Vni => Status::L3Vni(Box::new(fabric::status(view, subject))),
+        Kind::L2Vni => Status::L2Vni(Box::new(fabric::status(view, subject))),
+        Kind::L3Passthrough => Status::L3Passthrough(Box::new(fabric::status(view, subject))),
+        Kind::Vrf => Status::Vrf(Box::new(vrf_status(view, subject))),
+        Kind::Network => Status::Network(Box::new(network(view, subject))),
+        Kind::Destination => Status::Destination(Box::new(destination(view, subject))),
+        Kind::Layer2Attachment => {
+            Status::Layer2Attachment(Box::new(intents::layer2_attachment(view, subject)))
+        }
+        Kind::Inbound => Status::Inbound(Box::new(intents::inbound(view, subject))),
+        Kind::Outbound => Status::Outbound(Box::new(intents::outbound(view, subject))),
+        Kind::PodNetwork => Status::PodNetwork(Box::new(intents::pod_network(view, subject))),
+        Kind::BgpNeighbor => Status::BgpNeighbor(Box::new(intents::bgp_neighbor(view, subject))),
+        Kind::Collector => Status::Collector(Box::new(mirror::collector(view, subject))),
+        Kind::TrafficMirror => {
+            Status::TrafficMirror(Box::new(mirror::traffic_mirror(view, subject)?))
+        }
+        Kind::Layer2NetworkConfiguration => {
+            Status::Layer2NetworkConfiguration(Box::new(low_level::layer2(view, subject)?))
+        }
+        Kind::VrfRouteConfiguration => {
+            Status::VrfRouteConfiguration(Box::new(low_level::vrf(view, subject)?))
+        }
+        Kind::BgpPeering => Status::BgpPeering(Box::new(low_level::bgp(view, subject)?)),
+        Kind::MirrorTarget => Status::MirrorTarget(Box::new(mirror::target(view, subject)?)),
+        Kind::MirrorSelector => Status::MirrorSelector(Box::new(mirror::selector(view, subject)?)),
         Kind::Node
-        | Kind::L3Vni
-        | Kind::L2Vni
-        | Kind::L3Passthrough
         | Kind::NetworkConfigRevision
         | Kind::NetworkConfigRevisionPart
         | Kind::NodeNetworkConfig

@@ -119,6 +119,38 @@ pub enum Element {
         /// The VRF that routes it.
         vrf: String,
     },
+    /// A session with a BGP speaker on the host inside a VRF, and the pair of devices that carries it.
+    #[strum(to_string = "VRF {vrf} session with the host")]
+    HostSession {
+        /// The VRF.
+        vrf: String,
+    },
+    /// A session with a BGP speaker on the host in the fabric's own table.
+    #[strum(to_string = "passthrough {name}")]
+    Passthrough {
+        /// Its object, as `namespace/name`.
+        name: String,
+    },
+    /// A segment of a VNI that ends in a device of the host.
+    #[strum(to_string = "VNI {vni}")]
+    VniSegment {
+        /// Its VNI.
+        vni: u32,
+    },
+    /// The gateway of such a segment.
+    #[strum(to_string = "VNI {vni} gateway")]
+    VniGateway {
+        /// Its VNI.
+        vni: u32,
+    },
+    /// A network that is announced as a whole while a part of it is known.
+    #[strum(to_string = "VRF {vrf} aggregate {prefix}")]
+    Aggregate {
+        /// The VRF.
+        vrf: String,
+        /// The network.
+        prefix: String,
+    },
     /// A segment.
     #[strum(to_string = "VLAN {vlan}")]
     Segment {
@@ -196,6 +228,7 @@ pub fn elements(config: &NodeNetworkConfigSpec) -> Elements {
         local_vrfs: _,
         host_vlans,
         host_loopbacks,
+        passthroughs,
         // Checks configure nothing.
         health: _,
     } = config;
@@ -219,6 +252,9 @@ pub fn elements(config: &NodeNetworkConfigSpec) -> Elements {
         let vlan = vlan.vlan.get();
         let name = name.clone();
         all.insert(Element::HostVlan { vlan, name }, json(&base));
+    }
+    for (name, session) in passthroughs {
+        all.insert(Element::Passthrough { name: name.clone() }, json(session));
     }
     for (name, loopback) in host_loopbacks {
         all.insert(Element::HostLoopback { name: name.clone() }, json(loopback));
@@ -290,10 +326,16 @@ fn of_vrf(vrf: &Vrf, all: &mut Elements) {
         all.insert(element, json(policy));
     }
     for session in &vrf.bgp_peers {
-        let address = session.address.map(|address| address.to_string());
-        let range = session.listen_range.map(|range| range.to_string());
-        let (vrf, peer) = (name.clone(), address.or(range).unwrap_or_default());
+        let (vrf, peer) = (name.clone(), session.peer().unwrap_or_default());
         all.insert(Element::Session { vrf, peer }, json(session));
+    }
+    if let Some(session) = &vrf.host_session {
+        let vrf = name.clone();
+        all.insert(Element::HostSession { vrf }, json(session));
+    }
+    for aggregate in &vrf.aggregates {
+        let (vrf, prefix) = (name.clone(), aggregate.to_string());
+        all.insert(Element::Aggregate { vrf, prefix }, Value::Null);
     }
     for (loopback, addresses) in &vrf.loopbacks {
         let (vrf, name) = (name.clone(), loopback.clone());
@@ -317,6 +359,8 @@ fn of_vrf(vrf: &Vrf, all: &mut Elements) {
         policy_routes: Vec::new(),
         vrf_imports: Vec::new(),
         static_routes: Vec::new(),
+        host_session: None,
+        aggregates: Vec::new(),
         redistribute: Some(Redistribute::default()),
         ..vrf.clone()
     };
@@ -384,7 +428,19 @@ pub(crate) fn range(prefix: &impl ToString, ge: Option<u8>, le: Option<u8>) -> S
 }
 
 fn of_segment(segment: &Layer2, all: &mut Elements) {
-    let vlan = segment.vlan.get();
+    let Some(vlan) = segment.vlan else {
+        let vni = segment.vni.get();
+        if let Some(irb) = &segment.irb {
+            all.insert(Element::VniGateway { vni }, json(irb));
+        }
+        let base = Layer2 {
+            irb: None,
+            ..segment.clone()
+        };
+        all.insert(Element::VniSegment { vni }, json(&base));
+        return;
+    };
+    let vlan = vlan.get();
     if let Some(irb) = &segment.irb {
         all.insert(Element::Gateway { vlan }, json(irb));
     }

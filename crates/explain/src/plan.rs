@@ -302,7 +302,10 @@ impl Change {
     fn is_of_one_node(&self) -> bool {
         matches!(
             self.element,
-            Element::HostAddress { .. } | Element::Underlay
+            Element::HostAddress { .. }
+                | Element::Underlay
+                | Element::HostSession { .. }
+                | Element::Passthrough { .. }
         )
     }
 

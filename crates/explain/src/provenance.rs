@@ -7,6 +7,7 @@
 mod intent;
 mod mirror;
 mod neighbor;
+mod overlay;
 mod routing;
 mod segment;
 mod session;
@@ -163,6 +164,11 @@ impl OnNode<'_> {
             Element::Export { vrf, prefix } => self.export(vrf, prefix),
             Element::Route { vrf, prefix } => self.route(vrf, prefix),
             Element::Session { vrf, peer } => self.session(vrf, peer),
+            Element::HostSession { vrf } => self.host_session(vrf),
+            Element::Passthrough { name } => self.passthrough(name),
+            Element::VniSegment { vni } => self.vni_segment(*vni),
+            Element::VniGateway { vni } => self.vni_gateway(*vni),
+            Element::Aggregate { vrf, prefix } => self.route(vrf, prefix),
             Element::HostLoopback { name } => self.loopback(name),
             Element::Steering {
                 source,

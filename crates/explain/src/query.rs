@@ -273,6 +273,7 @@ fn networks(element: &Element, value: &Value) -> Vec<IpNet> {
         Element::Import { prefix, .. }
         | Element::Export { prefix, .. }
         | Element::Route { prefix, .. }
+        | Element::Aggregate { prefix, .. }
         | Element::HostRoute { prefix, .. } => vec![prefix],
         Element::Steering {
             source,
@@ -281,7 +282,11 @@ fn networks(element: &Element, value: &Value) -> Vec<IpNet> {
         } => vec![source, destination],
         Element::Session { peer, .. } | Element::Peer { peer } => vec![peer],
         Element::HostAddress { address, .. } => vec![address],
-        Element::Gateway { .. } => strings(&value["ipAddresses"]),
+        Element::Gateway { .. } | Element::VniGateway { .. } => strings(&value["ipAddresses"]),
+        Element::HostSession { .. } | Element::Passthrough { .. } => {
+            let own = [&value["hostAddresses"], &value["routerAddresses"]];
+            own.map(strings).concat()
+        }
         Element::HostLoopback { .. } | Element::Loopback { .. } | Element::Tunnel { .. } => {
             strings(value)
         }
@@ -316,11 +321,13 @@ fn vrfs<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
         | Element::Export { vrf, .. }
         | Element::Route { vrf, .. }
         | Element::Session { vrf, .. }
+        | Element::HostSession { vrf }
+        | Element::Aggregate { vrf, .. }
         | Element::Loopback { vrf, .. }
         | Element::Tunnel { vrf, .. }
         | Element::Steering { vrf, .. } => vec![vrf],
         Element::Import { vrf, from, .. } => vec![vrf, from],
-        Element::Gateway { .. } => strings(&value["vrf"]),
+        Element::Gateway { .. } | Element::VniGateway { .. } => strings(&value["vrf"]),
         _ => Vec::new(),
     }
 }
@@ -340,7 +347,16 @@ fn vlan(element: &Element, value: &Value) -> Option<u16> {
 /// The devices that an element is, or is on.
 fn devices<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
     match element {
-        Element::Vrf { .. } | Element::Segment { .. } => strings(&value["devices"]),
+        Element::Vrf { .. }
+        | Element::Segment { .. }
+        | Element::HostSession { .. }
+        | Element::Passthrough { .. } => strings(&value["devices"]),
+        Element::VniSegment { .. } => {
+            let port = &value["hostPort"];
+            [&value["devices"], &port["device"], &port["master"]["name"]]
+                .map(strings)
+                .concat()
+        }
         Element::HostInterface { name, .. }
         | Element::HostLoopback { name }
         | Element::Loopback { name, .. }

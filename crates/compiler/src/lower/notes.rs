@@ -46,7 +46,7 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
             workload_as: _,
             workload_cidrs: _,
         },
-        host_sessions: HostSessions { cidrs },
+        host_sessions: HostSessions { cidrs: _ },
         import_match: _,
         hbn_flavour: _,
         frr_configurations: FrrConfigurations { namespaces },
@@ -93,7 +93,6 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
     let asked = [
         (management_vrf.is_some(), "managementVRF"),
         (!cluster_neighbors.is_empty(), "clusterNeighbors"),
-        (!cidrs.is_empty(), "hostSessions.cidrs"),
         (!namespaces.is_empty(), "frrConfigurations.namespaces"),
     ];
     let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);

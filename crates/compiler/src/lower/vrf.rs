@@ -236,7 +236,7 @@ fn complete(
     spec: &VrfSpec,
 ) -> Result<ResolvedVrf, (&'static str, problem::Kind)> {
     let name = spec.vrf.clone();
-    if let Some(by) = names::reserved_vrf(settings, &name) {
+    if let Some(by) = names::reserved_vrf(settings, name.as_str()) {
         let name = name.to_string();
         return Err(("spec.vrf", problem::Kind::VrfNameTaken { name, by }));
     }

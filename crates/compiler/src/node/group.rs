@@ -16,6 +16,7 @@ use api::{
 
 use super::{
     Shared, layer2,
+    overlay::{self, NetworksOfSession, Overlay},
     peers::{self, WrongWithPeering},
     selection::{self, Member, NodesBySignature, Signature},
     steering::{self, Steering},
@@ -43,6 +44,7 @@ pub(super) struct Group<'a> {
     pub(super) layer2: Vec<Named<'a, Layer2NetworkConfigurationSpec>>,
     pub(super) vrf: Vec<Named<'a, VrfRouteConfigurationSpec>>,
     pub(super) bgp: Vec<Named<'a, BgpPeeringSpec>>,
+    pub(super) overlays: &'a [Arc<Overlay>],
 }
 
 /// The objects that are for a group of nodes: whoever runs something before others that want it, then the older first; routing in its merge
@@ -52,9 +54,15 @@ pub(crate) struct Members {
     layer2: Vec<Arc<LowLevel<Layer2NetworkConfigurationSpec>>>,
     vrf: Vec<Arc<LowLevel<VrfRouteConfigurationSpec>>>,
     bgp: Vec<Arc<LowLevel<BgpPeeringSpec>>>,
+    overlays: Vec<Arc<Overlay>>,
 }
 
 impl Members {
+    /// The overlay objects.
+    pub(crate) fn overlays(&self) -> &[Arc<Overlay>] {
+        &self.overlays
+    }
+
     /// A segment, by its name.
     pub(super) fn segment(&self, name: &str) -> Option<&LowLevel<Layer2NetworkConfigurationSpec>> {
         let segment = self.layer2.iter().find(|one| one.name == name);
@@ -98,6 +106,7 @@ impl Members {
             layer2: named(&self.layer2),
             vrf: named(&self.vrf),
             bgp: named(&self.bgp),
+            overlays: &self.overlays,
         }
     }
 
@@ -113,7 +122,10 @@ impl Members {
         let services = routing.filter(|source| source.kind.is_service());
         let neighbors = self.bgp.iter().map(|object| &object.source);
         let neighbors = neighbors.filter(|source| source.kind == Kind::BgpNeighbor);
-        segments.chain(services).chain(neighbors).collect()
+        let overlays = self.overlays.iter().filter(|one| one.needs_vtep());
+        let overlays = overlays.map(|one| &one.subject);
+        let all = segments.chain(services).chain(neighbors);
+        all.chain(overlays).collect()
     }
 }
 
@@ -129,8 +141,25 @@ impl Query for MembersOf {
         let mut members = Members::of(view, objects.into_iter(), &nodes);
         let is_sound = |one: &Arc<LowLevel<_>>| view.get::<WrongWithPeering>(&one.name).is_empty();
         members.bgp.retain(is_sound);
+        members.overlays = overlays(view, signature, &nodes);
         Arc::new(members)
     }
+}
+
+/// The overlay objects that are for the nodes of a signature. Where two want the same, the one that runs it there is served first, then the
+/// older.
+fn overlays(view: &View<'_>, signature: &Signature, nodes: &[Key]) -> Vec<Arc<Overlay>> {
+    let mut overlays = selection::selected(view, signature, |one| one.overlay().cloned());
+    overlays.sort_by(|a, b| a.order().cmp(&b.order()));
+    if overlay::are_contested(&overlays) {
+        let configs = nodes.iter();
+        let configs = configs.filter_map(|node| view.spec::<kinds::NodeNetworkConfig>(node));
+        let configs: Vec<_> = configs.collect();
+        let runs = |overlay: &Overlay| configs.iter().any(|config| overlay::runs(config, overlay));
+        // A stable sort: among equals the order of age stays.
+        overlays.sort_by_cached_key(|overlay| !runs(overlay));
+    }
+    overlays
 }
 
 /// Whether the Underlay of the nodes of a signature gives some of them a VTEP.
@@ -288,6 +317,8 @@ impl Query for TablesFor {
         let members = view.get::<MembersOf>(signature);
         let cluster = view.settings().cluster_vrf.name.to_string();
         let vrfs = members.vrf.iter().map(|one| one.spec.vrf.to_string());
+        let of_overlays = members.overlays.iter().filter_map(|one| one.vrf());
+        let vrfs = vrfs.chain(of_overlays.map(str::to_owned));
         let steering = view.get::<SteeringFor>(signature);
         let names = vrfs.chain(steering.names()).chain([cluster]);
         let tables = names.filter_map(|name| {
@@ -321,19 +352,34 @@ impl Query for BuiltFor {
         let tables = view.get::<TablesFor>(signature);
         let steering = view.get::<SteeringFor>(signature);
         let mut problems = steering.problems.clone();
-        let bare = without_overlay(&settings, &group, &mut problems);
+        let plans = view.get::<underlay::PlansFor>(signature);
+        let networks = |subject: &ObjectRef| view.get::<NetworksOfSession>(subject);
+        let nodes = view.who::<NodesBySignature>(signature);
+        let configs = || {
+            let nodes = nodes.iter();
+            let configs =
+                nodes.filter_map(|node| view.spec::<kinds::NodeNetworkConfig>(&node.key()));
+            configs.collect()
+        };
+        let from = From {
+            settings: &settings,
+            group: &group,
+            numbers: &numbers,
+            steering: &steering,
+            tables: &tables,
+            plans: &plans,
+            networks: &networks,
+            running: &overlay::Running { configs: &configs },
+        };
+        // What is wrong with an object everywhere is said once.
+        let mut problems_of_bare = Vec::new();
+        let bare = without_overlay(&from, &mut problems, &mut problems_of_bare);
         let bare = finished(bare, &settings.health);
         let shared = if group.has_overlay {
-            let shared = shared(
-                &settings,
-                &group,
-                &numbers,
-                &steering,
-                &tables,
-                &mut problems,
-            );
+            let shared = shared(&from, &mut problems);
             finished(shared, &settings.health)
         } else {
+            problems.extend(problems_of_bare);
             Arc::clone(&bare)
         };
         Arc::new(Built {
@@ -354,6 +400,7 @@ fn finished(mut shared: Shared, health: &Health) -> Arc<Shared> {
         &shared.local_vrfs,
         &shared.host_vlans,
         &shared.host_loopbacks,
+        &shared.passthroughs,
         &shared.health,
     ));
     Arc::new(shared)
@@ -379,30 +426,70 @@ pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
     problems
 }
 
-/// What nodes of a group have that take part in no overlay: VLANs on devices of their own.
+/// What the config of a group is made from.
+struct From<'a> {
+    settings: &'a SettingsSpec,
+    group: &'a Group<'a>,
+    numbers: &'a Numbers,
+    steering: &'a Steering,
+    tables: &'a BTreeMap<String, u32>,
+    plans: &'a [Arc<underlay::Plan>],
+    networks: &'a dyn Fn(&ObjectRef) -> Option<Arc<overlay::Networks>>,
+    running: &'a overlay::Running<'a>,
+}
+
+/// What nodes of a group have that take part in no overlay: VLANs on devices of their own, and sessions in the fabric's own table.
 fn without_overlay(
-    settings: &SettingsSpec,
-    group: &Group<'_>,
+    from: &From<'_>,
     problems: &mut Vec<Problem>,
+    problems_of_sessions: &mut Vec<Problem>,
 ) -> Shared {
+    let From {
+        settings, group, ..
+    } = *from;
     let mut group = Group {
         node: group.node,
         has_overlay: group.has_overlay,
         layer2: group.layer2.clone(),
         vrf: Vec::new(),
         bgp: Vec::new(),
+        overlays: group.overlays,
     };
     group
         .layer2
         .retain(|(_, object)| object.spec.interface_ref.is_some());
-    if group.layer2.is_empty() {
-        return Shared::default();
-    }
-    let claimed = layer2::claims(settings, &group, &BTreeMap::new(), problems);
-    let vlans = layer2::host_vlans(settings, &group, &claimed, problems);
     let mut shared = Shared::default();
-    shared.host_interfaces(&group, vlans, problems);
+    if !group.layer2.is_empty() {
+        let claimed = layer2::claims(settings, &group, &BTreeMap::new(), problems);
+        let vlans = layer2::host_vlans(settings, &group, &claimed, problems);
+        shared.host_interfaces(&group, vlans, problems);
+    }
+    if !group.overlays.is_empty() {
+        let contest = overlay::Contest::default();
+        let mut builder = from.overlay_builder(&contest, problems_of_sessions);
+        shared.passthroughs = builder.passthroughs();
+        shared.overlays = builder.in_effect;
+        shared.sessions = builder.sessions;
+    }
     shared
+}
+
+impl<'a> From<'a> {
+    fn overlay_builder(
+        &'a self,
+        contest: &'a overlay::Contest,
+        problems: &'a mut Vec<Problem>,
+    ) -> overlay::Builder<'a> {
+        overlay::Builder::new(
+            self.settings,
+            self.group,
+            self.tables,
+            self.plans,
+            self.networks,
+            contest,
+            problems,
+        )
+    }
 }
 
 impl Shared {
@@ -444,17 +531,24 @@ impl Shared {
     }
 }
 
-fn shared(
-    settings: &SettingsSpec,
-    group: &Group<'_>,
-    numbers: &Numbers,
-    steering: &Steering,
-    tables: &BTreeMap<String, u32>,
-    problems: &mut Vec<Problem>,
-) -> Shared {
+fn shared(from: &From<'_>, problems: &mut Vec<Problem>) -> Shared {
+    let From {
+        settings,
+        group,
+        numbers,
+        steering,
+        tables,
+        ..
+    } = *from;
     let cluster = settings.cluster_vrf.name.as_str();
-    let (mut cluster_vrf, mut fabric_vrfs) = vrfs::build(settings, group, numbers, tables);
-    let claimed = layer2::claims(settings, group, &numbers.holders, problems);
+    let contest = overlay::Contest::new(group, numbers, from.running, problems);
+    let (mut cluster_vrf, mut fabric_vrfs) = vrfs::build(settings, group, &contest.numbers, tables);
+    let mut problems_of_overlays = Vec::new();
+    let mut overlays = from.overlay_builder(&contest, &mut problems_of_overlays);
+    overlays.vrfs(&mut fabric_vrfs);
+    let mut holders = numbers.holders.clone();
+    holders.extend(contest.vnis.iter().map(|(vni, by)| (*vni, by.clone())));
+    let claimed = layer2::claims(settings, group, &holders, problems);
     let known = |vrf: &str| vrf == cluster || fabric_vrfs.contains_key(vrf);
     let segments = layer2::build(settings, group, &claimed, known, problems);
     let in_cluster: Vec<_> = segments
@@ -477,18 +571,28 @@ fn shared(
         Some((interface.name.to_string(), (*name).to_owned()))
     });
     let vlans = layer2::host_vlans(settings, group, &claimed, problems);
+    let (segment_names, host_devices): (BTreeSet<String>, BTreeMap<String, String>) =
+        (in_effect.collect(), host_devices.collect());
+    let mut layer2s: BTreeMap<String, Layer2> = segments
+        .into_iter()
+        .map(|(_, _, segment)| (vlan_key(&segment), segment))
+        .collect();
+    overlays.segments(&mut fabric_vrfs, &mut layer2s);
+    let passthroughs = overlays.passthroughs();
+    let (in_effect, sessions) = (overlays.in_effect, overlays.sessions);
+    problems.extend(problems_of_overlays);
     let mut shared = Shared {
-        segments: in_effect.collect(),
+        passthroughs,
+        sessions,
+        overlays: in_effect,
+        segments: segment_names,
         routing: routing.collect(),
-        host_devices: host_devices.collect(),
+        host_devices,
         host_vlans: BTreeMap::new(),
         host_loopbacks,
         health: Health::default(),
         peerings: peerings.into_iter().map(str::to_owned).collect(),
-        layer2s: segments
-            .into_iter()
-            .map(|(_, _, segment)| (segment.vlan.to_string(), segment))
-            .collect(),
+        layer2s,
         cluster_vrf: Some(Arc::new(cluster_vrf)),
         fabric_vrfs: (fabric_vrfs.into_iter())
             .map(|(name, vrf)| (name, Arc::new(vrf)))
@@ -500,6 +604,14 @@ fn shared(
     };
     shared.host_interfaces(group, vlans, problems);
     shared
+}
+
+/// Key of a segment of a VLAN in the config of a node.
+fn vlan_key(segment: &Layer2) -> String {
+    segment
+        .vlan
+        .map(|vlan| vlan.to_string())
+        .unwrap_or_default()
 }
 
 /// Says where the network of a service is a part of a segment's in one VRF: its aggregate is the longer prefix, and drops what it has no host

@@ -437,8 +437,9 @@ fn segment(settings: &SettingsSpec, spec: &Layer2NetworkConfigurationSpec) -> Op
         ip_addresses: spec.anycast_gateways.clone(),
     });
     Some(Layer2 {
+        source: None,
         vni,
-        vlan: spec.id,
+        vlan: Some(spec.id),
         route_target: None,
         mtu: spec.mtu,
         neigh_suppression: spec.neigh_suppression.unwrap_or_else(|| irb.is_some()),
@@ -452,6 +453,8 @@ fn segment(settings: &SettingsSpec, spec: &Layer2NetworkConfigurationSpec) -> Op
             access_port: names::access_port(spec.id),
         },
         vxlan_port: 4789,
+        from_other_vtep: false,
+        host_port: None,
         host_interface: host_device(spec).map(|name| HostInterface {
             name,
             addresses: Vec::new(),

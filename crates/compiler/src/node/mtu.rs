@@ -93,6 +93,51 @@ impl Query for VrfMtuOf {
     }
 }
 
+/// What the uplinks of a node carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UplinkMtu {
+    /// Inside of a VXLAN.
+    pub overlay: Mtu,
+    /// Without encapsulation.
+    pub plain: Mtu,
+}
+
+/// What the uplinks of a node carry, where it has reported that. A node whose report is missing keeps what it has.
+pub(crate) struct UplinkMtuOf;
+impl Query for UplinkMtuOf {
+    type Key = Key;
+    type Value = Option<UplinkMtu>;
+    fn compute(view: &View<'_>, node: &Key) -> Option<UplinkMtu> {
+        let signature = signature(view, node)?;
+        let underlay = place(view, &signature, &node.name).underlay?;
+        let mtu = |bytes: u32| {
+            let bytes = bytes.clamp(IPV6_LEAST, Mtu::MAX.get().into());
+            Mtu::try_from(i64::from(bytes)).ok()
+        };
+        let report = view.status::<kinds::NodeNetworkStatus>(node);
+        if let Some(uplink) = report.and_then(|report| uplink(&node.name, &report, &underlay)) {
+            return Some(UplinkMtu {
+                overlay: mtu(uplink.most)?,
+                plain: mtu(uplink.mtu)?,
+            });
+        }
+        let config = view.spec::<kinds::NodeNetworkConfig>(node)?;
+        let sessions = config.vrfs().filter_map(|vrf| vrf.host_session.as_ref());
+        let segments = config.layer2s.values();
+        let segments = segments.filter(|segment| segment.host_port.is_some());
+        let overlay = sessions.map(|session| session.mtu);
+        let overlay = overlay.chain(segments.map(|segment| segment.mtu)).min();
+        let plain = config.passthroughs.values().map(|one| one.mtu).min();
+        match (overlay, plain) {
+            (None, None) => None,
+            (overlay, plain) => Some(UplinkMtu {
+                overlay: overlay.or_else(|| mtu(1450))?,
+                plain: plain.or_else(|| mtu(1500))?,
+            }),
+        }
+    }
+}
+
 /// The MTU that the VRFs of a config have, where it is less than the largest.
 fn in_use(config: &NodeNetworkConfigSpec) -> Option<Mtu> {
     let in_fabric = config.vrfs().filter(|vrf| vrf.devices.vxlan.is_some());

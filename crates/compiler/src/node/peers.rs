@@ -280,8 +280,10 @@ fn by_trunk(settings: &SettingsSpec, address: IpAddr) -> Option<StaticRoute> {
 fn session(spec: &BgpPeeringSpec) -> BgpPeer {
     BgpPeer {
         address: None,
+        interface: None,
         listen_range: None,
         remote_asn: spec.remote_asn,
+        local_as: None,
         ipv4: None,
         ipv6: None,
         bfd_profile: spec.enable_bfd.then_some(BfdProfile {
@@ -292,6 +294,7 @@ fn session(spec: &BgpPeeringSpec) -> BgpPeer {
         keepalive_time: spec.keepalive_time,
         password_secret: None,
         update_source: None,
+        source_address: None,
     }
 }
 

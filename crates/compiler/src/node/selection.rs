@@ -14,6 +14,7 @@ use api::{
     tcaas::VrfRouteConfigurationSpec,
 };
 
+use super::overlay::{self, Overlay, OverlayOf};
 use crate::{
     lower::{LowLevel, LowLevelObject, intent, low_level, merge},
     memo::{Index, Query},
@@ -47,6 +48,7 @@ pub(crate) enum Facet {
 pub(crate) enum Selected {
     Object(LowLevelObject),
     Underlay(Key, Arc<Meta>, Option<LabelSelector>),
+    Overlay(Arc<Overlay>),
 }
 
 impl Selected {
@@ -57,7 +59,14 @@ impl Selected {
     pub(crate) fn object(&self) -> Option<&LowLevelObject> {
         match self {
             Self::Object(object) => Some(object),
-            Self::Underlay(..) => None,
+            Self::Underlay(..) | Self::Overlay(_) => None,
+        }
+    }
+
+    pub(super) fn overlay(&self) -> Option<&Arc<Overlay>> {
+        match self {
+            Self::Overlay(overlay) => Some(overlay),
+            Self::Object(_) | Self::Underlay(..) => None,
         }
     }
 
@@ -65,6 +74,7 @@ impl Selected {
         match self {
             Self::Object(object) => object.node_selector(),
             Self::Underlay(_, _, selector) => selector.as_ref(),
+            Self::Overlay(overlay) => overlay.node_selector.as_ref(),
         }
     }
 }
@@ -79,11 +89,16 @@ impl Index for Facets {
         let mut sources = intent::all(view).to_vec();
         sources.extend(low_level::hand_written(view).iter().cloned());
         sources.extend(view.all::<kinds::Underlay>());
+        sources.extend(overlay::all(view));
         sources
     }
     fn entries(view: &View<'_>, source: &ObjectRef) -> Vec<(Facet, Selected)> {
         if source.kind == Kind::Underlay {
             return underlay(view, &source.key);
+        }
+        if overlay::is_overlay(source.kind) {
+            let planned = view.get::<OverlayOf>(source);
+            return planned.plan.iter().flat_map(of_overlay).collect();
         }
         if source.kind.intent().is_some() {
             let merged = view.get::<merge::Merged>(source);
@@ -103,6 +118,14 @@ fn underlay(view: &View<'_>, key: &Key) -> Vec<(Facet, Selected)> {
     let selector = spec.node_selector.clone();
     let selected = Selected::Underlay(key.clone(), meta, selector);
     let facets = by_selector(spec.node_selector.as_ref()).into_iter();
+    facets.map(|facet| (facet, selected.clone())).collect()
+}
+
+fn of_overlay(overlay: &Arc<Overlay>) -> Vec<(Facet, Selected)> {
+    let mut facets = by_selector(overlay.node_selector.as_ref());
+    facets.extend(overlay.vrf().map(|vrf| Facet::Vrf(vrf.to_owned())));
+    let selected = Selected::Overlay(Arc::clone(overlay));
+    let facets = facets.into_iter();
     facets.map(|facet| (facet, selected.clone())).collect()
 }
 

@@ -339,6 +339,7 @@ impl NodeUnderlay {
             router_id: self.router_id,
             nics: nics.clone(),
             vtep: self.vtep,
+            other_vtep: None,
             router_mac: router_mac(self.vtep.unwrap_or(IpAddr::V4(self.router_id))),
             trunk: trunk.clone(),
             workload_networks: workload_networks.clone(),
@@ -408,6 +409,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// The pools of tunnel endpoints.
+    pub(super) fn vtep_pools(&self) -> impl Iterator<Item = Prefix> + use<> {
+        self.vteps.into_iter()
+    }
+
     /// The Underlay of one node, with addresses of its own. Nothing where its router id is none.
     fn for_node(&self, view: &View<'_>, node: &str) -> Result<Option<NodeUnderlay>, Box<Problem>> {
         let give = |field: &str, pool: Prefix| {

@@ -152,7 +152,7 @@ impl Query for SaidOf {
 }
 
 /// The field of an object that says something about a VRF: its own, or the one by which an intent has the VRF.
-fn field(source: &ObjectRef, own: &str) -> String {
+pub(super) fn field(source: &ObjectRef, own: &str) -> String {
     let of_intent = source.kind.intent().map(intent::vrf_field);
     of_intent.unwrap_or(own).to_owned()
 }
@@ -336,7 +336,7 @@ fn complete(
     let Ok(vrf) = name.parse::<VrfName>() else {
         unreachable!("it was the name of a VRF")
     };
-    if let Some(by) = names::reserved_vrf(settings, &vrf) {
+    if let Some(by) = names::reserved_vrf(settings, vrf.as_str()) {
         let name = name.to_owned();
         return Err(problem::Kind::VrfNameTaken { name, by });
     }
@@ -612,7 +612,12 @@ fn cluster_export(settings: &SettingsSpec) -> Filter {
 pub(super) fn plain_vrf(name: &str, table: u32, has_vni: bool) -> Vrf {
     let everything = || Some(Filter::default_to(ActionType::Accept));
     Vrf {
+        source: None,
         vni: None,
+        asn: None,
+        host_session: None,
+        aggregates: Vec::new(),
+        from_other_vtep: false,
         evpn_import_route_targets: Vec::new(),
         evpn_export_route_targets: Vec::new(),
         evpn_export_filter: None,

@@ -41,6 +41,7 @@ impl Kind {
             | Self::VtepPoolsOverlap { by, .. }
             | Self::TunnelTaken { by } => Some(by),
             Self::NetworksOverlap { by, .. }
+            | Self::VrfTaken { by, .. }
             | Self::SourceAmbiguous { by, .. }
             | Self::HostRouteTaken { by, .. }
             | Self::PeerTaken { by, .. } => Some(by),
@@ -67,6 +68,7 @@ impl Kind {
             | Self::VrfIncomplete { .. }
             | Self::VrfDisagrees { .. }
             | Self::VrfNameTaken { .. }
+            | Self::VrfTaken { .. }
             | Self::VlanTaken { .. }
             | Self::VniTaken { .. }
             | Self::DeviceNameTaken { .. }
@@ -129,6 +131,8 @@ impl Kind {
             | Self::NotCompiledKept { .. }
             | Self::TrunkNotOfTwo { .. } => true,
             Self::UnknownField
+            | Self::VtepFamilyMissing { .. }
+            | Self::UnderlaysMayMeet { .. }
             | Self::Duplicate
             | Self::SettingsDeleted
             | Self::DeletedKept { .. }

@@ -66,6 +66,15 @@ impl Kind {
             Self::VrfNameTaken { .. }
             | Self::DeviceNameTaken { .. }
             | Self::DeviceNameReserved { .. } => "choose another name".into(),
+            Self::VrfTaken { .. } => {
+                "choose another VRF, or let the node selectors of the two not meet".into()
+            }
+            Self::VtepFamilyMissing { .. } => {
+                "add a pool of that family to the Underlay of the node, or leave spec.underlayAddressFamily out".into()
+            }
+            Self::UnderlaysMayMeet { .. } => {
+                "let the node selectors of the two exclude each other".into()
+            }
             Self::VrfNotOnNode { vrf, .. } => {
                 format!("let a VRFRouteConfiguration of VRF {vrf:?} select the node too").into()
             }

@@ -33,6 +33,7 @@ impl Kind {
             | Self::RouteTargetShared { .. }
             | Self::DevicesAreOneResource { .. }
             | Self::PartOfASegment { .. }
+            | Self::UnderlaysMayMeet { .. }
             | Self::VtepFamilies { .. } => Severity::Warning,
             Self::Unreadable { .. }
             | Self::UnknownField { .. }
@@ -51,6 +52,8 @@ impl Kind {
             | Self::VrfIncomplete { .. }
             | Self::VrfDisagrees { .. }
             | Self::VrfNameTaken { .. }
+            | Self::VrfTaken { .. }
+            | Self::VtepFamilyMissing { .. }
             | Self::VrfNotOnNode { .. }
             | Self::VlanTaken { .. }
             | Self::VniTaken { .. }

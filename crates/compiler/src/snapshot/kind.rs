@@ -94,6 +94,8 @@ pub enum Class {
     Settings,
     /// What nodes have of the fabric.
     Underlay,
+    /// Nodes get them, in the fabric that their Underlay plugs them into.
+    Overlay,
     /// They are accepted, and nothing is made of them.
     NotCompiled,
     /// The operator writes them from what was compiled.
@@ -279,11 +281,8 @@ impl Kind {
             Self::Node => Class::Node,
             Self::Settings => Class::Settings,
             Self::Underlay => Class::Underlay,
-            Self::L3Vni
-            | Self::L2Vni
-            | Self::L3Passthrough
-            | Self::FrrConfiguration
-            | Self::MultiPodNetwork => Class::NotCompiled,
+            Self::L3Vni | Self::L2Vni | Self::L3Passthrough => Class::Overlay,
+            Self::FrrConfiguration | Self::MultiPodNetwork => Class::NotCompiled,
             Self::NetworkConfigRevision
             | Self::NetworkConfigRevisionPart
             | Self::NodeNetworkConfig => Class::Result,
@@ -302,6 +301,7 @@ impl Kind {
             | Class::Node
             | Class::Settings
             | Class::Underlay
+            | Class::Overlay
             | Class::NotCompiled
             | Class::Result
             | Class::Report

@@ -95,12 +95,18 @@ impl Complaints {
         self.once("VNI", of_vrfs.chain(of_segments));
         self.once(
             "VLAN",
-            spec.layer2s.values().map(|segment| segment.vlan.get()),
+            spec.layer2s
+                .values()
+                .filter_map(|segment| segment.vlan)
+                .map(api::value::VlanId::get),
         );
         for (key, segment) in &spec.layer2s {
             self.unless(
-                *key == segment.vlan.get().to_string(),
-                format!("segment {key}: another VLAN"),
+                match segment.vlan {
+                    Some(vlan) => *key == vlan.to_string(),
+                    None => *key == format!("vni-{}", segment.vni),
+                },
+                format!("segment {key}: another VLAN or VNI"),
             );
         }
         let on_devices = spec.host_vlans.values();
@@ -379,7 +385,7 @@ impl Complaints {
     }
 
     fn segment(&mut self, spec: &NodeNetworkConfigSpec, vrfs: &Vrfs<'_>, segment: &Layer2) {
-        let vlan = segment.vlan.get();
+        let vlan = segment.vlan.map_or(0, api::value::VlanId::get);
         if let Some(irb) = &segment.irb {
             let is_there = vrfs.contains_key(irb.vrf.as_str());
             self.unless(is_there, format!("VLAN {vlan}: no VRF {}", irb.vrf));

@@ -119,6 +119,11 @@ fn added(element: &Element) -> Disruption {
         | Element::Export { .. }
         | Element::Route { .. }
         | Element::Session { .. }
+        | Element::HostSession { .. }
+        | Element::Passthrough { .. }
+        | Element::VniSegment { .. }
+        | Element::VniGateway { .. }
+        | Element::Aggregate { .. }
         | Element::Loopback { .. }
         | Element::Tunnel { .. }
         | Element::Steering { .. }
@@ -137,6 +142,10 @@ fn removed(element: &Element) -> Disruption {
     match element {
         Element::Underlay
         | Element::Vrf { .. }
+        | Element::HostSession { .. }
+        | Element::Passthrough { .. }
+        | Element::VniSegment { .. }
+        | Element::VniGateway { .. }
         | Element::Loopback { .. }
         | Element::Tunnel { .. }
         | Element::Steering { .. }
@@ -153,6 +162,7 @@ fn removed(element: &Element) -> Disruption {
         | Element::RouteTarget { .. }
         | Element::Import { .. }
         | Element::Export { .. }
+        | Element::Aggregate { .. }
         | Element::Route { .. }
         | Element::Mirror { .. } => Disruption::None,
     }
@@ -177,7 +187,17 @@ fn changed(element: &Element, was: &Value, becomes: &Value) -> Disruption {
                 other => other,
             }
         }
-        Element::Gateway { .. } if !["vrf", "macAddress"].iter().any(differs) => {
+        Element::HostSession { .. } | Element::Passthrough { .. } => {
+            let rebuilds = ["devices", "hostAddresses", "routerAddresses", "mtu"];
+            if rebuilds.iter().any(differs) {
+                Disruption::Rebuild
+            } else {
+                resets(&["remoteAs", "localAs"])
+            }
+        }
+        Element::Gateway { .. } | Element::VniGateway { .. }
+            if !["vrf", "macAddress"].iter().any(differs) =>
+        {
             of_addresses(&was["ipAddresses"], &becomes["ipAddresses"])
         }
         Element::Loopback { .. } => of_addresses(&was["ipAddresses"], &becomes["ipAddresses"]),
@@ -196,7 +216,9 @@ fn changed(element: &Element, was: &Value, becomes: &Value) -> Disruption {
         | Element::Tunnel { .. }
         | Element::Steering { .. }
         | Element::Segment { .. }
+        | Element::VniSegment { .. }
         | Element::Gateway { .. }
+        | Element::VniGateway { .. }
         | Element::HostInterface { .. }
         | Element::HostAddress { .. }
         | Element::HostRoute { .. }
@@ -204,6 +226,7 @@ fn changed(element: &Element, was: &Value, becomes: &Value) -> Disruption {
         Element::RouteTarget { .. }
         | Element::Import { .. }
         | Element::Export { .. }
+        | Element::Aggregate { .. }
         | Element::Route { .. }
         | Element::Mirror { .. } => Disruption::None,
     }

@@ -139,6 +139,10 @@ impl OnNode<'_> {
                 claims.push(draft.build());
             }
         }
+        claims.extend(match valued {
+            Some(Number::RouteTarget) => self.overlay_target(vrf),
+            Some(Number::Vni) | None => self.overlay_vrf(vrf),
+        });
         claims
     }
 
@@ -254,6 +258,7 @@ impl OnNode<'_> {
             draft.items(low, ("export", &low.2.spec.export), prefix, Aspect::Own)
         });
         claims.extend(self.announced_source(vrf, prefix));
+        claims.extend(self.gateway_export(vrf, prefix));
         claims
     }
 

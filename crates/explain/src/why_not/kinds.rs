@@ -1,9 +1,9 @@
 //! Objects of all kinds: which objects to look at for one that is asked about, and what to say of those that configure no node.
 
-use api::openperouter::UnderlaySpec;
+use api::meta::LabelSelector;
 use compiler::{
     platform::ipam,
-    snapshot::{Class, ObjectRef},
+    snapshot::{Class, Kind, ObjectRef},
 };
 
 use super::{Obstacle, Walk, referrers, selector_text};
@@ -22,7 +22,7 @@ impl Walk<'_> {
                 let author = referrers::author(self.trace, object);
                 vec![self.of_user(&author, &author)]
             }
-            Class::Underlay => vec![self.of_underlay(object)],
+            Class::Underlay | Class::Overlay => vec![self.of_fabric_object(object)],
             Class::Node => self.of_node(object).into_iter().collect(),
             Class::Settings => vec![self.of_settings(object)],
             Class::NotCompiled => {
@@ -56,11 +56,10 @@ impl Walk<'_> {
         }
     }
 
-    fn of_underlay(&self, object: &ObjectRef) -> Obstacle {
-        let Some(underlay) = self.trace.snapshot.underlays.get(&object.key) else {
+    fn of_fabric_object(&self, object: &ObjectRef) -> Obstacle {
+        let Some(node_selector) = self.selector_of(object) else {
             return Obstacle::idle(object, "does not exist", None);
         };
-        let UnderlaySpec { node_selector, .. } = &*underlay.spec;
         if let Some(selector) = node_selector
             && !selector.matches(self.labels)
         {
@@ -75,6 +74,19 @@ impl Walk<'_> {
             Some(problem) => Obstacle::Problem { object, problem },
             None => Obstacle::Elsewhere { object },
         }
+    }
+
+    /// The node selector of an Underlay, or of what runs in the fabric.
+    fn selector_of(&self, object: &ObjectRef) -> Option<Option<&LabelSelector>> {
+        let (snapshot, key) = (self.trace.snapshot, &object.key);
+        let selector = match object.kind {
+            Kind::Underlay => &snapshot.underlays.get(key)?.spec.node_selector,
+            Kind::L3Vni => &snapshot.l3vnis.get(key)?.spec.node_selector,
+            Kind::L2Vni => &snapshot.l2vnis.get(key)?.spec.node_selector,
+            Kind::L3Passthrough => &snapshot.l3passthroughs.get(key)?.spec.node_selector,
+            _ => return None,
+        };
+        Some(selector.as_ref())
     }
 
     /// A Node is on itself; what it may lack is the fabric.

@@ -22,7 +22,7 @@ impl Query for SelectedPlans {
     fn compute(view: &View<'_>, signature: &Signature) -> Self::Value {
         let mut underlays = selection::selected(view, signature, |one| match one {
             Selected::Underlay(key, meta, _) => Some((key.clone(), Arc::clone(meta))),
-            Selected::Object(_) => None,
+            Selected::Object(_) | Selected::Overlay(_) => None,
         });
         underlays.sort_by(|(a, a_meta), (b, b_meta)| (age(a_meta), a).cmp(&(age(b_meta), b)));
         let underlays = underlays.iter();

@@ -1,4 +1,4 @@
-//! Statuses of Underlays.
+//! Statuses of Underlays, and of what runs in the fabric: `L3VNI`, `L2VNI` and `L3Passthrough`.
 
 use api::{
     meta::Conditions,
@@ -12,14 +12,17 @@ use super::{
 };
 use crate::{
     memo::{Index, Query},
-    node::{NodesBySignature, ProgressOf, SelectedPlans, Signature, plans_of_nodes},
+    node::{
+        ForwardingOf, MembersOf, NodesBySignature, ProgressOf, SelectedPlans, Signature,
+        is_overlay, plans_of_nodes,
+    },
     snapshot::ObjectRef,
     view::View,
 };
 
-/// The signatures of nodes that each Underlay selects.
-pub(crate) struct SignaturesByUnderlay;
-impl Index for SignaturesByUnderlay {
+/// The signatures of nodes that each of these objects selects.
+pub(crate) struct SignaturesByFabricObject;
+impl Index for SignaturesByFabricObject {
     type Source = Signature;
     type Key = ObjectRef;
     type Item = Signature;
@@ -28,14 +31,18 @@ impl Index for SignaturesByUnderlay {
     }
     fn entries(view: &View<'_>, signature: &Signature) -> Vec<(ObjectRef, Signature)> {
         let plans = view.get::<SelectedPlans>(signature);
+        let members = view.get::<MembersOf>(signature);
         let entry = |subject: &ObjectRef| (subject.clone(), signature.clone());
-        plans.iter().map(|plan| entry(&plan.subject)).collect()
+        let overlays = members.overlays().iter().map(|one| &one.subject);
+        let subjects = plans.iter().map(|plan| &plan.subject).chain(overlays);
+        subjects.map(entry).collect()
     }
 }
 
-/// How far the nodes of a signature are that an Underlay selects. One that has another Underlay is not ready.
-pub(crate) struct UnderlayProgress;
-impl Query for UnderlayProgress {
+/// How far the nodes of a signature are that an object selects. One that has another Underlay, or on which the object is not in effect, is
+/// not ready.
+pub(crate) struct FabricProgress;
+impl Query for FabricProgress {
     type Key = (ObjectRef, Signature);
     type Value = Count;
     fn compute(view: &View<'_>, (subject, signature): &(ObjectRef, Signature)) -> Count {
@@ -43,6 +50,16 @@ impl Query for UnderlayProgress {
             total: view.who::<NodesBySignature>(signature).len(),
             ..Count::default()
         };
+        if is_overlay(subject.kind) {
+            for node in view.who::<NodesBySignature>(signature).iter() {
+                let config = view.get::<ForwardingOf>(&node.key());
+                let has = config.is_some_and(|config| config.has_overlay(subject));
+                if has {
+                    count.node(&node.name, view.get::<ProgressOf>(&node.key()));
+                }
+            }
+            return count;
+        }
         let plans = plans_of_nodes(view, signature).into_iter();
         for (_, nodes) in plans.filter(|(plan, _)| plan.subject == *subject) {
             for node in nodes.iter() {
@@ -54,11 +71,11 @@ impl Query for UnderlayProgress {
     }
 }
 
-pub(super) fn underlay(view: &View<'_>, subject: &Subject<'_>) -> OverlayStatus {
-    let signatures = view.who::<SignaturesByUnderlay>(subject.object);
+pub(super) fn status(view: &View<'_>, subject: &Subject<'_>) -> OverlayStatus {
+    let signatures = view.who::<SignaturesByFabricObject>(subject.object);
     let counts = signatures.iter().map(|signature| {
         let key = (subject.object.clone(), signature.clone());
-        view.get::<UnderlayProgress>(&key)
+        view.get::<FabricProgress>(&key)
     });
     let mut sum = Count::default();
     for count in counts {
