@@ -27,6 +27,12 @@ pub const OWN_NAMESPACE: &str = "selvedge-system";
 /// FRR's own name for "no VRF", which no VRF can have.
 const FRR_DEFAULT: &str = "default";
 
+/// Secret that the operator moves the password of an Underlay's neighbor into.
+pub fn password_secret(underlay: &ObjectRef, peer: &str) -> String {
+    let hash = short_hash(&format!("{}/{peer}", underlay.key));
+    format!("selvedge-password-{hash}")
+}
+
 /// What holds this name already, if it is none that a VRF of people can have.
 pub fn reserved_vrf(settings: &SettingsSpec, name: &str) -> Option<&'static str> {
     if name == FRR_DEFAULT {

@@ -368,7 +368,9 @@ impl NodeConfig {
             shared,
             revision: _,
         } = self;
-        let place = underlay.as_ref().map(|one| (one.router_id, one.vtep));
+        let place = underlay
+            .as_ref()
+            .map(|one| (one.router_id, one.vtep, one.other_vtep));
         let own = fingerprint::of(&(place, addresses, mirrors.content()));
         let fabric = underlay.as_ref().map(|one| ("fabric", one.fabric.digest));
         let mtu = vrf_mtu.map(|mtu| ("vrfMtu", fingerprint::of(&mtu)));

@@ -159,6 +159,21 @@ pub enum Kind {
         /// What holds it.
         by: &'static str,
     },
+    /// A feature needs a daemon of FRR that nodes do not run.
+    #[error(
+        "{what} needs {daemon}, and the router of a node runs zebra, bgpd, bfdd and staticd alone"
+    )]
+    NeedsDaemon {
+        /// The feature.
+        what: &'static str,
+        /// The daemon.
+        daemon: &'static str,
+    },
+    /// A password is written into an object.
+    #[error(
+        "everybody who may read this object reads the password; the operator gives it to nodes by a Secret"
+    )]
+    InlinePassword,
     /// Two objects make one VRF on a node.
     #[error("VRF {vrf:?} is already made by {by}{}", on(.node.as_ref()))]
     VrfTaken {

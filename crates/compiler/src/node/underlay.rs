@@ -14,7 +14,7 @@ use std::{
 
 use api::{
     meta::Labels,
-    openperouter::UnderlaySpec,
+    openperouter::{UnderlaySpec, VtepSource},
     selvedge::SettingsSpec,
     tcaas::node_network_config::{GracefulRestart, Neighbor, Trunk, Underlay},
     value::{Asn, IfName, MacAddress, Prefix},
@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 
 use self::{
     choice::plan,
-    sound::{Sound, replaces_what_runs},
+    sound::{Endpoint, Sound, replaces_what_runs},
 };
 pub(crate) use self::{
     choice::{PlansFor, Refused, SelectedPlans, plans_of_nodes, second_underlays},
@@ -84,7 +84,7 @@ impl Query for PlanOf {
                 subject,
                 router_ids: Prefix::of(spec.routeridcidr.net().into()),
                 has_default_router_ids: spec.has_default_router_ids(),
-                vteps: sound.vteps,
+                endpoint: sound.endpoint.clone(),
                 fabric: Arc::new(fabric),
             })
         });
@@ -121,8 +121,10 @@ struct PoolMembers {
 /// The nodes that get an address of a pool.
 fn members(view: &View<'_>, pool: Prefix) -> Vec<PoolMembers> {
     let signatures = view.all_keys::<NodesBySignature>();
-    let uses =
-        |plan: &Arc<Plan>| -> (bool, bool) { (plan.router_ids == pool, plan.vteps == Some(pool)) };
+    let uses = |plan: &Arc<Plan>| -> (bool, bool) {
+        let mut vteps = plan.endpoint.pools();
+        (plan.router_ids == pool, vteps.any(|one| one == pool))
+    };
     let mut members = Vec::new();
     for signature in signatures.iter() {
         let plans = view.get::<PlansFor>(signature);
@@ -176,8 +178,9 @@ impl Index for HoldersByAddress {
             is_router_id,
         };
         let router_id = (IpAddr::V4(underlay.router_id), holding(true));
-        let vtep = underlay.vtep.map(|vtep| (vtep, holding(false)));
-        [Some(router_id), vtep].into_iter().flatten().collect()
+        let vteps = underlay.vtep.into_iter().chain(underlay.other_vtep);
+        let vteps = vteps.map(|vtep| (vtep, holding(false)));
+        [router_id].into_iter().chain(vteps).collect()
     }
 }
 
@@ -254,6 +257,8 @@ pub struct NodeUnderlay {
     pub router_id: Ipv4Addr,
     /// Its VXLAN tunnel endpoint; absent where it takes part in no overlay.
     pub vtep: Option<IpAddr>,
+    /// Its second tunnel endpoint, of the other address family.
+    pub other_vtep: Option<IpAddr>,
     /// What all nodes of the Underlay have.
     pub fabric: Arc<Fabric>,
 }
@@ -267,6 +272,8 @@ pub struct Fabric {
     pub asn: Asn,
     /// Host devices that move into the router's namespace.
     pub nics: Vec<IfName>,
+    /// The device that has the tunnel endpoint by itself.
+    pub vtep_interface: Option<IfName>,
     /// The link between the host's namespace and the router's.
     pub trunk: Trunk,
     /// Networks of workloads' addresses on loopbacks of their node.
@@ -291,6 +298,10 @@ impl Fabric {
         workload_networks.sort_unstable();
         workload_networks.dedup();
         let nics = spec.devices().cloned().collect();
+        let vtep_interface = match spec.vtep() {
+            Ok(Some(VtepSource::Device(device))) => Some(device.clone()),
+            _ => None,
+        };
         let graceful_restart = spec.graceful_restart.as_ref();
         let graceful_restart = graceful_restart.map(|restart| GracefulRestart {
             restart_time: restart.restart_time_seconds.get(),
@@ -300,7 +311,7 @@ impl Fabric {
         let digest = fingerprint::of(&(
             &source,
             spec.asn,
-            &nics,
+            (&nics, &vtep_interface),
             &trunk,
             &workload_networks,
             &neighbors,
@@ -310,6 +321,7 @@ impl Fabric {
             source,
             asn: spec.asn,
             nics,
+            vtep_interface,
             trunk,
             workload_networks,
             neighbors,
@@ -326,6 +338,7 @@ impl NodeUnderlay {
             source,
             asn,
             nics,
+            vtep_interface,
             trunk,
             workload_networks,
             neighbors,
@@ -339,7 +352,8 @@ impl NodeUnderlay {
             router_id: self.router_id,
             nics: nics.clone(),
             vtep: self.vtep,
-            other_vtep: None,
+            vtep_interface: vtep_interface.clone(),
+            other_vtep: self.other_vtep,
             router_mac: router_mac(self.vtep.unwrap_or(IpAddr::V4(self.router_id))),
             trunk: trunk.clone(),
             workload_networks: workload_networks.clone(),
@@ -404,14 +418,14 @@ pub(crate) struct Plan {
     router_ids: Prefix,
     /// Whether nobody chose the pool of router ids.
     has_default_router_ids: bool,
-    vteps: Option<Prefix>,
+    endpoint: Endpoint,
     pub(crate) fabric: Arc<Fabric>,
 }
 
 impl Plan {
     /// The pools of tunnel endpoints.
     pub(super) fn vtep_pools(&self) -> impl Iterator<Item = Prefix> + use<> {
-        self.vteps.into_iter()
+        self.endpoint.pools()
     }
 
     /// The Underlay of one node, with addresses of its own. Nothing where its router id is none.
@@ -426,8 +440,13 @@ impl Plan {
                 Box::new(Problem::new(self.subject.clone(), field, kind))
             })
         };
-        let vtep = match self.vteps {
-            Some(pool) => Some(give("spec.evpn.vtepcidr", pool)?),
+        let vtep = match (self.endpoint.pool, &self.endpoint.device) {
+            (Some(pool), _) => Some(give("spec.evpn.vtepcidr", pool)?),
+            (None, Some(device)) => address_of(view, node, device),
+            (None, None) => None,
+        };
+        let other_vtep = match self.endpoint.other_pool {
+            Some(pool) => Some(give("spec.tunnelEndpoint.cidrs[1]", pool)?),
             None => None,
         };
         let spare = vtep.filter(|vtep| self.can_be_router_id(*vtep));
@@ -441,6 +460,7 @@ impl Plan {
         Ok(Some(NodeUnderlay {
             router_id,
             vtep,
+            other_vtep,
             fabric: Arc::clone(&self.fabric),
         }))
     }
@@ -451,6 +471,22 @@ impl Plan {
     fn can_be_router_id(&self, vtep: IpAddr) -> bool {
         self.has_default_router_ids && vtep.is_ipv4() && !self.router_ids.net().contains(&vtep)
     }
+}
+
+/// The first IPv4 address of a device that a node has reported, or, where its report is missing, the one that its config has.
+fn address_of(view: &View<'_>, node: &str, device: &IfName) -> Option<IpAddr> {
+    let key = Key::named(node);
+    let Some(report) = view.status::<kinds::NodeNetworkStatus>(&key) else {
+        let config = view.spec::<kinds::NodeNetworkConfig>(&key)?;
+        let underlay = config.underlay.as_ref()?;
+        let is_same = underlay.vtep_interface.as_ref() == Some(device);
+        return underlay.vtep.filter(|_| is_same);
+    };
+    let mut interfaces = report.interfaces.iter();
+    let device = interfaces.find(|one| one.name == device.as_str())?;
+    let mut addresses = device.addresses.iter();
+    let address = addresses.find(|address| address.is_ipv4())?;
+    Some(address.addr())
 }
 
 /// Whether the config of a node has this router id. It stays when an address of the pool becomes free: a new router id resets sessions.

@@ -69,6 +69,7 @@ impl Kind {
             | Self::VrfDisagrees { .. }
             | Self::VrfNameTaken { .. }
             | Self::VrfTaken { .. }
+            | Self::NeedsDaemon { .. }
             | Self::VlanTaken { .. }
             | Self::VniTaken { .. }
             | Self::DeviceNameTaken { .. }
@@ -133,6 +134,7 @@ impl Kind {
             Self::UnknownField
             | Self::VtepFamilyMissing { .. }
             | Self::UnderlaysMayMeet { .. }
+            | Self::InlinePassword
             | Self::Duplicate
             | Self::SettingsDeleted
             | Self::DeletedKept { .. }

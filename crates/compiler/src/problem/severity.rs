@@ -34,6 +34,7 @@ impl Kind {
             | Self::DevicesAreOneResource { .. }
             | Self::PartOfASegment { .. }
             | Self::UnderlaysMayMeet { .. }
+            | Self::InlinePassword
             | Self::VtepFamilies { .. } => Severity::Warning,
             Self::Unreadable { .. }
             | Self::UnknownField { .. }
@@ -53,6 +54,7 @@ impl Kind {
             | Self::VrfDisagrees { .. }
             | Self::VrfNameTaken { .. }
             | Self::VrfTaken { .. }
+            | Self::NeedsDaemon { .. }
             | Self::VtepFamilyMissing { .. }
             | Self::VrfNotOnNode { .. }
             | Self::VlanTaken { .. }

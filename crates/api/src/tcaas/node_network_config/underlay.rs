@@ -33,6 +33,10 @@ pub struct Underlay {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub vtep: Option<IpAddr>,
+    /// The device that has the address of the tunnel endpoint by itself. The address is then neither put on the loopback nor announced: the
+    /// fabric must know the way to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vtep_interface: Option<IfName>,
     /// A second tunnel endpoint, of the other address family, which VNIs use that ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

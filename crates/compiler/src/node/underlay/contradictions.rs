@@ -15,8 +15,8 @@ use crate::{
 /// The addresses that an Underlay speaks of.
 struct Addresses {
     subject: ObjectRef,
-    /// The pool of its VTEPs, with the field that has it.
-    vteps: Option<(&'static str, Prefix)>,
+    /// The pools of its VTEPs, each with the field that has it.
+    vteps: Vec<(&'static str, Prefix)>,
     /// The addresses of its neighbors, each with its place.
     neighbors: Vec<(usize, IpAddr)>,
 }
@@ -32,7 +32,10 @@ impl Addresses {
         let neighbors = neighbors.filter_map(|(place, one)| Some((place, one.address?)));
         Some(Self {
             subject,
-            vteps: sound.vteps.map(|pool| (field, pool)),
+            vteps: [field, "spec.tunnelEndpoint.cidrs[1]"]
+                .into_iter()
+                .zip(sound.endpoint.pools())
+                .collect(),
             neighbors: neighbors.collect(),
         })
     }
@@ -51,32 +54,35 @@ impl Addresses {
                 pool_of: Box::new(pool_of.subject.clone()),
             }
         };
-        if let Some((_, pool)) = other.vteps {
+        for (_, pool) in &other.vteps {
             for (place, address) in &self.neighbors {
                 if pool.net().contains(address) {
                     let field = format!("spec.neighbors[{place}].address");
-                    report(field, has_neighbor(other, pool, self, *address));
+                    report(field, has_neighbor(other, *pool, self, *address));
                 }
             }
         }
-        if let Some((field, pool)) = self.vteps
-            && self.subject != other.subject
-        {
+        if self.subject == other.subject {
+            return problems;
+        }
+        for (field, pool) in &self.vteps {
             for (_, address) in &other.neighbors {
                 if pool.net().contains(address) {
-                    report(field.to_owned(), has_neighbor(self, pool, other, *address));
+                    let kind = has_neighbor(self, *pool, other, *address);
+                    problems.push(Problem::new(self.subject.clone(), *field, kind));
                 }
             }
-            if let Some((_, others)) = other.vteps
-                && pool != others
-                && (pool.net().contains(&others.net()) || others.net().contains(&pool.net()))
-            {
-                let kind = problem::Kind::VtepPoolsOverlap {
-                    pool,
-                    other: others,
-                    by: other.subject.clone(),
-                };
-                report(field.to_owned(), kind);
+            for (_, others) in &other.vteps {
+                let overlap =
+                    pool.net().contains(&others.net()) || others.net().contains(&pool.net());
+                if pool != others && overlap {
+                    let kind = problem::Kind::VtepPoolsOverlap {
+                        pool: *pool,
+                        other: *others,
+                        by: other.subject.clone(),
+                    };
+                    problems.push(Problem::new(self.subject.clone(), *field, kind));
+                }
             }
         }
         problems

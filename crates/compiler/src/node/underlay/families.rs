@@ -26,7 +26,7 @@ impl Query for HasBothFamilies {
         let plans = underlays
             .iter()
             .filter_map(|key| view.get::<PlanOf>(key).plan.clone());
-        let vteps: Vec<Prefix> = plans.filter_map(|plan| plan.vteps).collect();
+        let vteps: Vec<Prefix> = plans.filter_map(|plan| plan.endpoint.pool).collect();
         vteps.iter().any(|one| one.is_ipv4()) && !vteps.iter().all(|one| one.is_ipv4())
     }
 }
@@ -54,7 +54,8 @@ impl Index for UnderlaysByVni {
         let plans = plans_of_nodes(view, signature).into_iter();
         let entries = plans.flat_map(|(plan, _)| {
             let item = plan
-                .vteps
+                .endpoint
+                .pool
                 .map(|vteps| (vteps.is_ipv4(), plan.subject.clone()));
             let vnis = vnis.iter().copied();
             let of_plan: Vec<_> = vnis.zip(item.into_iter().cycle()).collect();

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use api::{
+    meta::SecretReference,
     openperouter::{
         Bfd as WantedBfd, Contradiction, Neighbor as WantedNeighbor, NeighborFamily, UnderlaySpec,
         UpdateSource,
@@ -10,6 +11,9 @@ use api::{
     tcaas::node_network_config::{AddressFamilyName, Bfd, Neighbor, RemoteAs},
     value::{Peer, PeerType, Prefix, RemoteAs as WantedAs, Seconds},
 };
+
+use super::sound::Endpoint;
+use crate::{names, snapshot::ObjectRef};
 
 /// Keepalive time of a fabric session that has neither timers nor BFD.
 const FABRIC_KEEPALIVE: Seconds = Seconds::new(3);
@@ -20,8 +24,9 @@ const FABRIC_CONNECT: Seconds = Seconds::new(10);
 
 /// The session with a neighbor.
 pub(super) fn neighbor(
+    subject: &ObjectRef,
     spec: &UnderlaySpec,
-    vteps: Option<Prefix>,
+    endpoint: &Endpoint,
     wanted: &WantedNeighbor,
 ) -> Result<Neighbor, Contradiction> {
     let WantedNeighbor {
@@ -38,6 +43,7 @@ pub(super) fn neighbor(
         connect_time_seconds: _,
         // `not_implemented` names them.
         hostasn: _,
+        // `password_secret` reads both.
         password: _,
         password_secret: _,
         port,
@@ -78,7 +84,7 @@ pub(super) fn neighbor(
     let connect_time = wanted.connect_time()?.unwrap_or(FABRIC_CONNECT);
     let seconds = |seconds: Seconds| u16::try_from(seconds.get()).unwrap_or(u16::MAX);
     Ok(Neighbor {
-        address_families: families(vteps, address, wanted),
+        address_families: families(endpoint, address, wanted),
         address,
         interface,
         remote_as,
@@ -91,23 +97,51 @@ pub(super) fn neighbor(
         ebgp_multi_hop: ebgp_multi_hop.unwrap_or(false),
         allow_own_as: remote_as.external || remote_as.asn.is_some_and(|asn| asn != spec.asn),
         bfd: bfd.as_ref().map(bfd_of).transpose()?,
-        password_secret: None,
+        password_secret: password_secret(subject, wanted)?,
         from_vtep: update_source
-            .map(|UpdateSource::Vtep| starts_from_vtep(vteps, address))
+            .map(|UpdateSource::Vtep| starts_from_vtep(endpoint, address))
             .transpose()?
             .is_some(),
     })
 }
 
 /// Whether a session can start from the VTEP.
-fn starts_from_vtep(vteps: Option<Prefix>, address: Option<IpAddr>) -> Result<(), Contradiction> {
+fn starts_from_vtep(endpoint: &Endpoint, address: Option<IpAddr>) -> Result<(), Contradiction> {
     let address = address.ok_or(Contradiction::Needs("updateSource", "address"))?;
-    let vteps = vteps.ok_or(Contradiction::Needs("updateSource", "evpn.vtepcidr"))?;
-    if address.is_ipv4() == vteps.is_ipv4() {
+    if !endpoint.is_any() {
+        return Err(Contradiction::Needs("updateSource", "evpn.vtepcidr"));
+    }
+    // The session starts from the first of two endpoints.
+    let is_ipv4 = endpoint.pool.is_none_or(Prefix::is_ipv4);
+    if address.is_ipv4() == is_ipv4 {
         Ok(())
     } else {
         let needed = "an address of the family of the tunnel endpoint";
         Err(Contradiction::Needs("updateSource", needed))
+    }
+}
+
+/// The Secret with the password of a session. One that is written into the object is moved into a Secret by the operator.
+fn password_secret(
+    subject: &ObjectRef,
+    wanted: &WantedNeighbor,
+) -> Result<Option<SecretReference>, Contradiction> {
+    match (&wanted.password, &wanted.password_secret) {
+        (Some(_), Some(_)) => Err(Contradiction::Both("password", "passwordSecret")),
+        (None, None) => Ok(None),
+        (None, Some(name)) => Ok(Some(SecretReference {
+            name: Some(name.clone()),
+            namespace: subject.key.namespace.as_deref().map(str::to_owned),
+        })),
+        (Some(_), None) => {
+            let address = wanted.address.map(|address| address.to_string());
+            let device = || wanted.interface.as_ref().map(ToString::to_string);
+            let peer = address.or_else(device).unwrap_or_default();
+            Ok(Some(SecretReference {
+                name: Some(names::password_secret(subject, &peer)),
+                namespace: None,
+            }))
+        }
     }
 }
 
@@ -137,7 +171,7 @@ fn bfd_of(wanted: &WantedBfd) -> Result<Bfd, Contradiction> {
 
 /// Address families follow from the Underlay alone, so that the first overlay object resets no session.
 fn families(
-    vteps: Option<Prefix>,
+    endpoint: &Endpoint,
     address: Option<IpAddr>,
     wanted: &WantedNeighbor,
 ) -> Vec<AddressFamilyName> {
@@ -148,10 +182,9 @@ fn families(
             .any(|wanted| wanted.kind == family)
     };
     let (ipv4, ipv6, evpn) = if wanted.address_families.is_empty() {
-        let vtep_is_ipv4 = vteps.map(Prefix::is_ipv4);
-        let ipv4 = address.is_none_or(|address| address.is_ipv4()) || vtep_is_ipv4 == Some(true);
-        let ipv6 = address.is_some_and(|address| address.is_ipv6()) || vtep_is_ipv4 == Some(false);
-        (ipv4, ipv6, vteps.is_some())
+        let ipv4 = address.is_none_or(|address| address.is_ipv4()) || endpoint.has(true);
+        let ipv6 = address.is_some_and(|address| address.is_ipv6()) || endpoint.has(false);
+        (ipv4, ipv6, endpoint.is_any())
     } else {
         let [ipv4, ipv6] = [NeighborFamily::Ipv4Unicast, NeighborFamily::Ipv6Unicast].map(chosen);
         (ipv4, ipv6, chosen(NeighborFamily::Evpn))

@@ -7,7 +7,7 @@ use api::{
         UnderlaySpec, VtepSource,
     },
     tcaas::node_network_config::{AddressFamilyName, Neighbor},
-    value::Prefix,
+    value::{IfName, Prefix},
 };
 
 use super::{contradictions::NodesByUnderlay, neighbor::neighbor};
@@ -23,8 +23,36 @@ use crate::{
 
 /// What was found while an Underlay was checked.
 pub(super) struct Sound {
-    pub(super) vteps: Option<Prefix>,
+    pub(super) endpoint: Endpoint,
     pub(super) neighbors: Vec<Neighbor>,
+}
+
+/// Where the tunnel endpoints of nodes come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    /// A pool of addresses.
+    pub(super) pool: Option<Prefix>,
+    /// A second pool, of the other address family.
+    pub(super) other_pool: Option<Prefix>,
+    /// A device of the node that has an address.
+    pub(super) device: Option<IfName>,
+}
+
+impl Endpoint {
+    /// The pools.
+    pub(super) fn pools(&self) -> impl Iterator<Item = Prefix> + use<> {
+        self.pool.into_iter().chain(self.other_pool)
+    }
+
+    /// Whether nodes have a tunnel endpoint.
+    pub(super) fn is_any(&self) -> bool {
+        self.pool.is_some() || self.device.is_some()
+    }
+
+    /// Whether nodes have a tunnel endpoint of this family. That of a device is an IPv4 address.
+    pub(super) fn has(&self, ipv4: bool) -> bool {
+        self.pools().any(|pool| pool.is_ipv4() == ipv4) || (ipv4 && self.device.is_some())
+    }
 }
 
 impl Sound {
@@ -59,27 +87,45 @@ impl Sound {
             report("spec.nodeSelector", problem::Kind::InvalidSelector(error));
             return None;
         }
-        if isis.is_some() {
-            report("spec.isis", problem::Kind::NotCompiledYet { what: "IS-IS" });
+        let mut is_refused = false;
+        for (_, field, what) in [
+            (isis.is_some(), "spec.isis", "IS-IS"),
+            (srv6.is_some(), "spec.srv6", "SRv6"),
+        ]
+        .into_iter()
+        .filter(|(is_asked, ..)| *is_asked)
+        {
+            is_refused = true;
+            let kind = problem::Kind::NeedsDaemon {
+                what,
+                daemon: "isisd",
+            };
+            report(field, kind);
         }
-        if srv6.is_some() {
-            report("spec.srv6", problem::Kind::NotCompiledYet { what: "SRv6" });
-        }
-        let vteps = match spec.vtep() {
+        let endpoint = match spec.vtep() {
             Ok(Some(VtepSource::Pools(pools))) => {
-                if pools.len() > 1 {
-                    let what = "a second pool of VTEPs";
-                    let kind = problem::Kind::NotCompiledYet { what };
+                let mut pools = pools.iter().copied();
+                let pool = pools.next();
+                let other_pool = pools.next();
+                if let (Some(one), Some(other)) = (pool, other_pool)
+                    && one.is_ipv4() == other.is_ipv4()
+                {
+                    let message = "the pools must be of different address families".to_owned();
+                    let kind = problem::Kind::RuleBroken { message };
                     report("spec.tunnelEndpoint.cidrs[1]", kind);
+                    return None;
                 }
-                pools.first().copied()
+                Endpoint {
+                    pool,
+                    other_pool,
+                    device: None,
+                }
             }
-            Ok(Some(VtepSource::Device(_))) => {
-                let what = VTEP_OF_DEVICE;
-                report(VTEP_INTERFACE, problem::Kind::NotCompiledYet { what });
-                None
-            }
-            Ok(None) => None,
+            Ok(Some(VtepSource::Device(device))) => Endpoint {
+                device: Some(device.clone()),
+                ..Endpoint::default()
+            },
+            Ok(None) => Endpoint::default(),
             Err(error) => {
                 report("spec.evpn", broken(error));
                 return None;
@@ -91,7 +137,7 @@ impl Sound {
             for (part, kind) in not_implemented(wanted) {
                 report(&format!("{field}.{part}"), kind);
             }
-            match neighbor(spec, vteps, wanted) {
+            match neighbor(subject, spec, &endpoint, wanted) {
                 // A session without an address family never comes up.
                 Ok(neighbor) if neighbor.address_families.is_empty() => {}
                 Ok(neighbor) => neighbors.push(neighbor),
@@ -101,7 +147,10 @@ impl Sound {
                 }
             }
         }
-        Some(Self { vteps, neighbors })
+        (!is_refused).then_some(Self {
+            endpoint,
+            neighbors,
+        })
     }
 
     /// Values with which no node could join the fabric, each with its field.
@@ -109,7 +158,12 @@ impl Sound {
         let router_ids = Prefix::of(spec.routeridcidr.net().into());
         let pools = [
             (Some(router_ids), "spec.routeridcidr", Use::OnLink),
-            (self.vteps, vtep_field(spec), Use::Routed),
+            (self.endpoint.pool, vtep_field(spec), Use::Routed),
+            (
+                self.endpoint.other_pool,
+                "spec.tunnelEndpoint.cidrs[1]",
+                Use::Routed,
+            ),
         ];
         let pools = pools.into_iter().filter_map(|(pool, field, used)| {
             let kind = special::unfit(pool?.net(), used)?;
@@ -128,12 +182,12 @@ impl Sound {
             let kind = special::unfit_address(neighbor.address?, Use::OnLink)?;
             Some((format!("spec.neighbors[{place}].address"), kind))
         });
-        // A session is the only way by which EVPN routes come and go. With SRv6 the tunnel endpoint is for another encapsulation as well.
+        // A session is the only way by which EVPN routes come and go.
         let has_evpn = |neighbor: &Neighbor| {
             let families = &neighbor.address_families;
             families.contains(&AddressFamilyName::L2vpnEvpn)
         };
-        let needs_evpn = self.vteps.is_some() && spec.srv6.is_none();
+        let needs_evpn = self.endpoint.is_any();
         let lacks_evpn = needs_evpn && !self.neighbors.iter().any(has_evpn);
         let evpn = lacks_evpn.then(|| {
             let field = "spec.neighbors".to_owned();
@@ -175,10 +229,8 @@ fn not_implemented(wanted: &WantedNeighbor) -> Vec<(&'static str, problem::Kind)
         found.push(("hostasn", problem::Kind::NoEffect { what }));
     }
     if wanted.password.is_some() {
-        found.push(("password", not_yet("a session password")));
-    }
-    if wanted.password_secret.is_some() {
-        found.push(("passwordSecret", not_yet("a session password")));
+        let kind = problem::Kind::InlinePassword;
+        found.push(("password", kind));
     }
     let mut families = wanted.address_families.iter();
     if families.any(is_vpn) {
@@ -192,8 +244,6 @@ fn not_implemented(wanted: &WantedNeighbor) -> Vec<(&'static str, problem::Kind)
     found
 }
 
-const VTEP_INTERFACE: &str = "spec.evpn.vtepInterface";
-const VTEP_OF_DEVICE: &str = "a VTEP that is an existing device's address";
 const VPN_ALONE: &str = "a session with VPN address families alone";
 
 fn is_vpn(family: &NeighborAddressFamily) -> bool {
@@ -209,11 +259,10 @@ fn is_vpn_alone(neighbor: &WantedNeighbor) -> bool {
     !families.is_empty() && families.iter().all(is_vpn)
 }
 
-/// Fields that are not compiled and take the place of what the Underlay had when it was last in effect: its nodes would lose their VTEPs, or
-/// a session. In an Underlay that was never in effect they take nothing away.
+/// Fields that are not compiled and take the place of what the Underlay had when it was last in effect: its nodes would lose a session. In an
+/// Underlay that was never in effect they take nothing away.
 pub(super) fn replaces_what_runs(view: &View<'_>, key: &Key, spec: &UnderlaySpec) -> Vec<Problem> {
-    let has_device = |spec: &UnderlaySpec| matches!(spec.vtep(), Ok(Some(VtepSource::Device(_))));
-    if !has_device(spec) && !spec.neighbors.iter().any(is_vpn_alone) {
+    if !spec.neighbors.iter().any(is_vpn_alone) {
         return Vec::new();
     }
     let last = view.get::<LastRevision>(&());
@@ -225,9 +274,6 @@ pub(super) fn replaces_what_runs(view: &View<'_>, key: &Key, spec: &UnderlaySpec
         let kind = problem::Kind::NotCompiledKept { what };
         found.push(Problem::new(reference(Kind::Underlay, key), field, kind));
     };
-    if has_device(spec) && matches!(last.vtep(), Ok(Some(VtepSource::Pools(_)))) {
-        report(VTEP_INTERFACE.to_owned(), VTEP_OF_DEVICE);
-    }
     for (place, neighbor) in spec.neighbors.iter().enumerate() {
         let had_session = |last: &WantedNeighbor| {
             let is_same =
