@@ -5,6 +5,7 @@
 
 mod filter;
 mod guard;
+mod host_session;
 mod peer;
 mod underlay;
 mod vrf;
@@ -53,6 +54,7 @@ pub fn desired(
         cluster_vrf,
         fabric_vrfs,
         local_vrfs,
+        passthroughs,
         // The host's devices are the kernel's.
         host_vlans: _,
         host_loopbacks: _,
@@ -70,6 +72,7 @@ pub fn desired(
         secrets,
         vrf_names: BTreeMap::new(),
         fabric_mark: underlay.as_ref().map(guard::mark),
+        host_mark: None,
         refused: Vec::new(),
     };
     if *contract_version > CONTRACT_VERSION {
@@ -83,17 +86,20 @@ pub fn desired(
         .chain(keyed("localVRFs", local_vrfs))
         .collect();
     build.name_vrfs(&vrfs);
+    if vrfs.iter().any(|(.., vrf)| vrf.host_session.is_some()) {
+        build.host_mark = underlay.as_ref().map(host_session::mark);
+    }
     match underlay {
         Some(underlay) => {
-            build.underlay(underlay, layer2s);
+            build.underlay(underlay, layer2s, passthroughs);
             for (path, _, vrf) in &vrfs {
                 build.vrf(path, vrf, underlay);
             }
         }
-        None if vrfs.is_empty() && layer2s.is_empty() => {}
+        None if vrfs.is_empty() && layer2s.is_empty() && passthroughs.is_empty() => {}
         None => build.refuse(
             &"underlay",
-            "is missing, but VRFs or layer 2 segments need a router",
+            "is missing, but VRFs, layer 2 segments or passthroughs need a router",
         ),
     }
     if build.refused.is_empty() {
@@ -121,6 +127,8 @@ struct Build<'a> {
     vrf_names: BTreeMap<String, IfName>,
     /// The large community of routes that come from the fabric; absent without an underlay.
     fabric_mark: Option<Community>,
+    /// The large community of what a host announces in a VRF; absent where no VRF has a session with the host.
+    host_mark: Option<Community>,
     refused: Vec<Unsupported>,
 }
 

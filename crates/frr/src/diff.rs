@@ -188,7 +188,7 @@ fn take_down(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) -> F
     }
     for vrf in going.iter().rev() {
         if let Some(bgp) = remaining.bgp.remove(vrf) {
-            writer.instance_removed(vrf.as_ref(), &bgp);
+            writer.instance_removed(vrf.as_ref(), &bgp, desired.bgp.contains_key(vrf));
         }
     }
     remaining

@@ -50,6 +50,16 @@ pub fn fabric_evpn_out() -> Name {
     Name::of(format_args!("fabric-evpn-out"))
 }
 
+/// Route map of passthroughs.
+pub fn passthrough(direction: Direction) -> Name {
+    Name::of(format_args!("passthrough-{}", direction.as_str()))
+}
+
+/// Prefix list, of either family, of the networks between router and host of passthroughs.
+pub fn passthrough_networks() -> Name {
+    Name::of(format_args!("passthrough-networks"))
+}
+
 /// Prefix list, of either family, of networks that no other machine may learn.
 pub fn node_only() -> Name {
     Name::of(format_args!("node-only"))
@@ -89,6 +99,21 @@ pub fn session_filter(
 ) -> Name {
     let (family, direction) = (family.afi(), direction.as_str());
     Name::of(format_args!("{vrf}:{peer}:{family}:{direction}"))
+}
+
+/// Route map of a VRF's session with the host.
+pub fn host(vrf: &IfName, direction: Direction) -> Name {
+    Name::of(format_args!("{vrf}:host:{}", direction.as_str()))
+}
+
+/// Prefix list, of either family, of the network between router and host in a VRF.
+pub fn host_networks(vrf: &IfName) -> Name {
+    Name::of(format_args!("{vrf}:host-networks"))
+}
+
+/// Prefix list, of either family, of the host's own addresses in a VRF.
+pub fn host_addresses(vrf: &IfName) -> Name {
+    Name::of(format_args!("{vrf}:host-addresses"))
 }
 
 /// Group of the sessions that members of a network open.

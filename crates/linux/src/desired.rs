@@ -4,6 +4,7 @@
 //! asks for and this room cannot do yet is returned as [`Unsupported`], never passed over. Of mirrors it is part of what is asked
 //! ([`Desired::unmirrored`]): they hold up nothing else.
 
+mod host_session;
 mod host_vlan;
 mod layer2;
 mod mirror;
@@ -14,11 +15,12 @@ mod vrf;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    net::IpAddr,
     sync::Arc,
 };
 
 use api::{
-    tcaas::node_network_config::{CONTRACT_VERSION, NodeNetworkConfigSpec, Vrf},
+    tcaas::node_network_config::{CONTRACT_VERSION, NodeNetworkConfigSpec, Underlay, Vrf},
     value::{HostCidr, MacAddress},
 };
 use ipnet::IpNet;
@@ -51,6 +53,8 @@ pub struct Desired {
     pub filters: BTreeSet<Filter>,
     /// Mirrors that the config asks for and that cannot be had.
     pub unmirrored: Vec<Unsupported>,
+    /// Ports of segments that cannot be put into the bridge that the config names.
+    pub unattached: Vec<Unsupported>,
 }
 
 /// A link to be made.
@@ -74,6 +78,8 @@ pub struct DesiredLink {
     pub port: Option<BridgePort>,
     /// Its addresses: these and, but for what the kernel makes itself, no others.
     pub addresses: BTreeSet<IpNet>,
+    /// Whether it is made for other programs of the host: they may give it addresses, and a master where none is wished.
+    pub shared: bool,
 }
 
 /// When a link is made and set up, seen from the change of FRR's configuration.
@@ -108,6 +114,7 @@ impl DesiredLink {
             addr_gen: AddrGen::None,
             port: None,
             addresses: BTreeSet::new(),
+            shared: false,
         }
     }
 }
@@ -141,6 +148,7 @@ pub fn desired(config: &NodeNetworkConfigSpec) -> Result<Desired, Vec<Unsupporte
         cluster_vrf,
         fabric_vrfs,
         local_vrfs,
+        passthroughs,
         host_vlans,
         host_loopbacks,
         // The agent reads it when it measures health.
@@ -165,6 +173,7 @@ pub fn desired(config: &NodeNetworkConfigSpec) -> Result<Desired, Vec<Unsupporte
         builder.underlay(underlay);
     }
     builder.vrfs(&vrfs);
+    builder.passthroughs(passthroughs);
     builder.layer2s(layer2s);
     builder.host_vlans(host_vlans);
     builder.host_loopbacks(host_loopbacks);
@@ -230,6 +239,24 @@ impl<'a> Builder<'a> {
             .or_else(|| config.local_vrfs.get(name))
             .map(|vrf| &**vrf)
             .or_else(|| config.vrfs().find(|vrf| vrf.devices.vrf.as_str() == name))
+    }
+}
+
+/// The node's tunnel endpoint, or that of the other address family.
+fn endpoint(underlay: &Underlay, other: bool) -> Option<IpAddr> {
+    if other {
+        underlay.other_vtep
+    } else {
+        underlay.vtep
+    }
+}
+
+/// The field that a tunnel endpoint stands in.
+fn endpoint_field(other: bool) -> &'static str {
+    if other {
+        "underlay.otherVtep"
+    } else {
+        "underlay.vtep"
     }
 }
 

@@ -11,7 +11,7 @@ mod remove;
 use std::{borrow::Cow, collections::BTreeSet, net::IpAddr};
 
 use crate::{
-    desired::{Desired, Timing},
+    desired::{Desired, DesiredLink, Timing},
     model,
     object::{Domain, Family, Kind, LinkId, Payload, Route, Rule, TABLE_LOCAL},
     observed::{Observed, ObservedLink},
@@ -99,12 +99,14 @@ pub fn diff(desired: &Desired, observed: &Observed) -> Result<Plan, Vec<Conflict
     Ok(differ.plan)
 }
 
-/// What is desired, as far as the host has the devices that are to carry its VLANs and nobody has taken the names of its tunnels: what
-/// cannot be had is noted and holds up nothing else.
+/// What is desired, as far as the host has the devices that are to carry its VLANs and the bridges that its ports belong to, and nobody
+/// has taken the names of its tunnels: what cannot be had is noted and holds up nothing else.
 fn possible<'a>(desired: &'a Desired, observed: &Observed) -> (Cow<'a, Desired>, Vec<Note>) {
     let mut possible = Cow::Borrowed(desired);
     let unmirrored = desired.unmirrored.iter().cloned();
     let mut notes: Vec<Note> = unmirrored.map(Note::Unmirrored).collect();
+    notes.extend(desired.unattached.iter().cloned().map(Note::Unattached));
+    masters(&mut possible, observed, &mut notes);
     mirror::free_names(&mut possible, observed, &mut notes);
     for (id, link) in &desired.links {
         let Kind::Vlan {
@@ -147,6 +149,42 @@ fn possible<'a>(desired: &'a Desired, observed: &Observed) -> (Cow<'a, Desired>,
         }
     }
     (possible, notes)
+}
+
+/// Ports in the host stay without a bridge that the host does not have.
+fn masters(possible: &mut Cow<'_, Desired>, observed: &Observed, notes: &mut Vec<Note>) {
+    let in_host = |(id, _): &(&LinkId, &DesiredLink)| id.domain == Domain::Host;
+    let ports: Vec<(LinkId, String, String)> = possible
+        .links
+        .iter()
+        .filter(in_host)
+        .filter_map(|(id, link)| {
+            let master = link.master.clone()?;
+            let made = possible.links.contains_key(&id.sibling(&master));
+            (!made).then(|| (id.clone(), owned::what(&link.alias).to_owned(), master))
+        })
+        .collect();
+    for (link, of, master) in ports {
+        let note = match observed.links.get(&link.sibling(&master)) {
+            // A bridge of ours under this name goes: no other segment has it made.
+            Some(seen) if seen.kind == Kind::Bridge && seen.owner != Owner::Ours => continue,
+            Some(seen) if seen.owner != Owner::Ours => Note::MasterUnfit {
+                link: link.clone(),
+                of,
+                master,
+                kind: seen.kind.clone(),
+            },
+            Some(_) | None => Note::MasterMissing {
+                link: link.clone(),
+                of,
+                master,
+            },
+        };
+        notes.push(note);
+        if let Some(port) = possible.to_mut().links.get_mut(&link) {
+            port.master = None;
+        }
+    }
 }
 
 /// A route of the host needs the link it goes through to be up.

@@ -14,8 +14,9 @@
 //!
 //! The mark of a link is its group and not its alias, because the kernel takes a group together with the link and an
 //! alias only afterwards: a process that dies between the two would leave a link that nobody dares to touch. The alias
-//! (`selvedge:<what>`) is for people, with one exception: on a moved NIC it remembers the addresses that the move
-//! flushes, so that they survive a crash between the move and their return.
+//! (`selvedge:<what>`) is for people, with two exceptions: on a moved NIC it remembers the addresses that the move
+//! flushes, so that they survive a crash between the move and their return; and on a port of a segment it remembers the
+//! bridge of the host that we put the port into, so that it is taken out of that bridge and of no other.
 //!
 //! Two ways to be wrong, and what keeps us from them:
 //!
@@ -46,6 +47,7 @@ pub const NAMESPACE_ALIAS: &str = "selvedge:namespace";
 pub const MAX_ALIAS: usize = 255;
 
 const PREFIX: &str = "selvedge:";
+const PORT_OF: &str = ", port of ";
 const NIC: &str = "selvedge:nic";
 
 /// Whose an object is.
@@ -88,6 +90,23 @@ pub fn alias(what: &str) -> String {
     }
     alias.truncate(end);
     alias
+}
+
+/// The alias of a link that we put into a bridge of the host: `selvedge:l2 vni 210, port of br0`.
+pub fn port_alias(what: &str, bridge: &str) -> String {
+    alias(&format!("{what}{PORT_OF}{bridge}"))
+}
+
+/// What the alias of a link we made says it belongs to: `l2 vni 210`.
+pub fn what(alias: &str) -> &str {
+    let what = alias.strip_prefix(PREFIX).unwrap_or(alias);
+    what.rsplit_once(PORT_OF).map_or(what, |(what, _)| what)
+}
+
+/// The bridge that the alias of a link says we put it into.
+pub fn put_into(alias: Option<&str>) -> Option<&str> {
+    let (_, bridge) = alias?.strip_prefix(PREFIX)?.rsplit_once(PORT_OF)?;
+    Some(bridge)
 }
 
 /// The alias of a moved NIC, which remembers its addresses; `None` if they do not fit.

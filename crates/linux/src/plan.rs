@@ -7,14 +7,14 @@
 //!    removed from its old place: without any, the namespace would not hear its own addresses.
 //! 2. **Deletes that make way** before anything of the stage is made: what cannot be changed in place (VNI, table, VLAN, parent,
 //!    tunnel endpoint) is deleted and made again, and the kernel holds a VNI, a VLAN of a parent or a tunnel's ends only once.
-//! 3. **Uplinks, then VRF, then bridge, then VXLAN and VLAN**: each is a master or parent of what follows.
+//! 3. **Uplinks, then VRF, then bridge, then pairs, then VXLAN and VLAN**: each is a master or parent of what follows.
 //! 4. **Master before addresses**: putting a link that is up into a VRF flushes its IPv6 addresses.
 //! 5. **Settings of a link before it is up**: duplicate detection of an anycast gateway must never have begun.
 //! 6. **FRR.** The VXLAN and bridge of an L3 VNI exist by now but are down: FRR reads the router MAC when they come up, and would take
 //!    a VNI it does not know for a segment.
 //! 7. **L3 VNIs up, then segments, then the host's interfaces and routes, then policy rules**, which may point to new tables.
 //! 8. **What is no longer wanted goes last**: FRR has stopped referring to it. Rules before the tables they point to,
-//!    VXLAN and VLAN before bridge before VRF, NICs back to the host, the namespace at the very end.
+//!    VXLAN and VLAN before pairs before bridge before VRF, NICs back to the host, the namespace at the very end.
 //!
 //! Around all this, **mirrors**: filters and tunnels that are no longer wanted go before anything else, filters first; tunnels and then
 //! filters come at the end, when the links they need are there. These steps stand apart, because one that fails fails nothing else.
@@ -24,16 +24,19 @@
 //! network with it. A MAC address that is already right is never written again: FRR would withdraw and send again
 //! every route of the segment.
 
+mod note;
+
 use std::fmt;
 
 use api::value::MacAddress;
 use ipnet::IpNet;
 
+pub use self::note::Note;
 use crate::{
-    desired::{DesiredLink, Unsupported},
+    desired::DesiredLink,
     filter::{Filter, FilterId},
     nic::HostRoute,
-    object::{AddrGen, BridgePort, Family, Kind, LinkId, Route, RouteId, Rule},
+    object::{AddrGen, BridgePort, Family, LinkId, Route, RouteId, Rule},
     sysctl::SysctlId,
 };
 
@@ -152,77 +155,6 @@ impl Plan {
 
     pub(crate) fn note(&mut self, note: Note) {
         self.notes.push(note);
-    }
-}
-
-/// Something that is wished for and cannot be had, and holds up nothing else.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Note {
-    /// The kernel does not know a setting.
-    SysctlMissing(SysctlId),
-    /// A NIC is in neither namespace.
-    NicMissing(String),
-    /// The host lacks the device that should carry a VLAN.
-    ParentMissing {
-        /// The VLAN's device, which is not made.
-        link: LinkId,
-        /// What is missing.
-        parent: String,
-    },
-    /// The device that carries a VLAN is down, so that the VLAN cannot be up.
-    ParentDown {
-        /// The VLAN's device.
-        link: LinkId,
-        /// What is down.
-        parent: String,
-    },
-    /// The device that carries a VLAN takes smaller packets than the VLAN should.
-    ParentMtu {
-        /// The VLAN's device, which gets the MTU of the one below.
-        link: LinkId,
-        /// The device below.
-        parent: String,
-        /// Its MTU.
-        mtu: u32,
-    },
-    /// A mirror is asked for in a way that cannot be done.
-    Unmirrored(Unsupported),
-    /// A link that we did not make has the name of a tunnel.
-    TunnelTaken {
-        /// The foreign link.
-        link: LinkId,
-        /// What it is.
-        kind: Kind,
-    },
-}
-
-impl Note {
-    /// Whether it speaks of a mirror.
-    pub fn is_of_mirror(&self) -> bool {
-        matches!(self, Self::Unmirrored(_) | Self::TunnelTaken { .. })
-    }
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SysctlMissing(id) => write!(f, "this kernel has no {id}"),
-            Self::NicMissing(name) => write!(f, "there is no NIC {name}"),
-            Self::ParentMissing { link, parent } => {
-                write!(f, "{link} is not made: there is no {parent} to carry it")
-            }
-            Self::ParentDown { link, parent } => {
-                write!(f, "{link} stays down as long as {parent} below it is")
-            }
-            Self::ParentMtu { link, parent, mtu } => {
-                write!(f, "{link} gets the MTU of {parent} below it, {mtu}")
-            }
-            Self::Unmirrored(what) => what.fmt(f),
-            Self::TunnelTaken { link, kind } => write!(
-                f,
-                "{link} is a {kind} that Selvedge did not make, and no tunnel; rename or remove it"
-            ),
-        }
     }
 }
 

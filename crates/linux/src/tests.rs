@@ -1,5 +1,6 @@
 //! Stories and laws of the pure part, on the model kernel.
 
+mod host_ports;
 mod laws;
 mod mirrors;
 mod regressions;

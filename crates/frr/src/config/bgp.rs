@@ -18,6 +18,10 @@ use crate::secret::Password;
 
 /// A BGP instance: that of the default VRF, or of one VRF.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "settings of FRR that have nothing to do with one another"
+)]
 pub struct Bgp {
     /// AS number of the instance.
     pub asn: Asn,
@@ -27,6 +31,8 @@ pub struct Bgp {
     pub ebgp_requires_policy: bool,
     /// Whether IPv4 unicast is active on every session unless switched off.
     pub default_ipv4_unicast: bool,
+    /// Whether a network is announced only while the routing table has a route to it.
+    pub network_import_check: bool,
     /// Graceful restart as a restarting router.
     pub graceful_restart: Option<GracefulRestart>,
     /// Whether paths through different ASes of equal length share the traffic.
@@ -53,6 +59,7 @@ impl Bgp {
             router_id: None,
             ebgp_requires_policy: true,
             default_ipv4_unicast: true,
+            network_import_check: true,
             graceful_restart: None,
             multipath_relax: false,
             neighbors: BTreeMap::new(),
@@ -128,6 +135,8 @@ impl fmt::Display for Peer {
 pub struct Neighbor {
     /// AS that the peer must have; a group may leave it open.
     pub remote_as: Option<RemoteAs>,
+    /// AS number that we have on this session instead of the instance's: the peer sees no other.
+    pub local_as: Option<Asn>,
     /// What the session is for, for people who read the router's own output.
     pub description: Option<Description>,
     /// BFD on the session.
@@ -161,6 +170,7 @@ impl Neighbor {
     pub(crate) fn group() -> Self {
         Self {
             remote_as: None,
+            local_as: None,
             description: None,
             bfd: None,
             password: None,
@@ -183,6 +193,17 @@ pub enum RemoteAs {
     External,
     /// Ours.
     Internal,
+}
+
+impl RemoteAs {
+    /// Whether the peer is of another AS than this one, the instance's.
+    pub fn is_external(self, asn: Asn) -> bool {
+        match self {
+            Self::Number(number) => number != asn,
+            Self::External => true,
+            Self::Internal => false,
+        }
+    }
 }
 
 impl fmt::Display for RemoteAs {
@@ -259,6 +280,8 @@ impl fmt::Display for Timers {
 pub struct NeighborFamily {
     /// Whether the family is spoken; FRR keeps the rest where it is not.
     pub activate: bool,
+    /// Whether we are the next hop of every route that the peer gets, also of those that came from our own AS.
+    pub next_hop_self: bool,
     /// How often our own AS may be in the path of a route that is taken; absent means never.
     pub allowas_in: Option<u8>,
     /// How many routes the peer may send before the session is closed.
@@ -293,6 +316,8 @@ impl fmt::Display for MaximumPrefix {
 pub struct Unicast {
     /// Networks that the instance announces by itself.
     pub networks: BTreeSet<Prefix>,
+    /// Networks that are announced as a whole while there is a route to a part of them.
+    pub aggregates: BTreeSet<Prefix>,
     /// Other routes that become BGP routes, with the route map they pass.
     pub redistribute: BTreeMap<RedistributeSource, Option<Name>>,
     /// Peers that exchange routes of the family.

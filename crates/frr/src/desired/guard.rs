@@ -33,6 +33,7 @@ const LINK_LOCAL: [&str; 2] = ["169.254.0.0/16", "fe80::/10"];
 const NODE_ONLY_V4: u16 = 1;
 const NODE_ONLY_V6: u16 = 2;
 const FROM_FABRIC: u16 = 3;
+const UNMARK_HOST: u16 = 4;
 const SCRUB: u16 = 1;
 
 /// Communities with a meaning that all networks share. 0:0 is none of them: to FRR 8.4 it means any community.
@@ -96,17 +97,9 @@ impl Build<'_> {
             Purpose::Leak => (&IpFamily::BOTH, false),
             Purpose::FabricExport => (&IpFamily::BOTH, true),
         };
-        let mut map = RouteMap::new();
-        for family in families {
-            let number = match family {
-                IpFamily::V4 => NODE_ONLY_V4,
-                IpFamily::V6 => NODE_ONLY_V6,
-            };
-            let entry = RouteMapEntry {
-                match_prefix_list: Some((*family, names::node_only())),
-                ..RouteMapEntry::new(RouteMapAction::Deny)
-            };
-            map.insert(number, entry);
+        let mut map = node_only(families);
+        if purpose == Purpose::Leak {
+            map.extend(self.unmark_host().map(|entry| (UNMARK_HOST, entry)));
         }
         if let Some(list) = self.marked().filter(|_| from_fabric) {
             let entry = RouteMapEntry {
@@ -118,8 +111,29 @@ impl Build<'_> {
         map
     }
 
+    /// The entries before what a host may announce: those of workloads, and networks of the node alone do not pass.
+    pub(super) fn host_head(&mut self) -> RouteMap {
+        let node_only = node_only(&IpFamily::BOTH).into_iter();
+        let mut map: RouteMap = node_only
+            .map(|(number, entry)| (SCRUB + number, entry))
+            .collect();
+        map.insert(SCRUB, self.scrub());
+        map
+    }
+
+    /// What the host of one VRF announces is no more to another VRF than any other route: its filter decides.
+    fn unmark_host(&mut self) -> Option<RouteMapEntry> {
+        let mark = self.host_mark?;
+        let list = self.community_list(&"underlay.asn", &BTreeSet::from([mark]));
+        Some(RouteMapEntry {
+            on_match_next: true,
+            delete_large_communities: Some(list),
+            ..RouteMapEntry::new(RouteMapAction::Permit)
+        })
+    }
+
     /// Takes off what a workload must not attach: all extended communities, so that it names no route target of another VRF;
-    /// well-known communities, which the fabric obeys; and the fabric's mark.
+    /// well-known communities, which the fabric obeys; and the node's own marks.
     fn scrub(&mut self) -> RouteMapEntry {
         let numbers = (1_u32..).map(|number| number * 5);
         let list = numbers.zip(well_known()).collect();
@@ -128,7 +142,7 @@ impl Build<'_> {
         RouteMapEntry {
             on_match_next: true,
             delete_communities: Some(name),
-            delete_large_communities: self.marked(),
+            delete_large_communities: self.marks(),
             delete_extended_communities: true,
             ..RouteMapEntry::new(RouteMapAction::Permit)
         }
@@ -141,7 +155,8 @@ impl Build<'_> {
                 continue;
             };
             let community = matcher.community;
-            if self.fabric_mark == Some(community) || well_known().any(|one| one == community) {
+            let is_mark = [self.fabric_mark, self.host_mark].contains(&Some(community));
+            if is_mark || well_known().any(|one| one == community) {
                 let why =
                     format!("{community} is taken off what workloads announce, so no route has it");
                 let path = format!("{path}.items[{position}].matcher.bgpCommunity");
@@ -150,8 +165,15 @@ impl Build<'_> {
         }
     }
 
+    /// The list of all marks of the node.
+    fn marks(&mut self) -> Option<Name> {
+        let marks = [self.fabric_mark, self.host_mark];
+        let marks: BTreeSet<Community> = marks.into_iter().flatten().collect();
+        (!marks.is_empty()).then(|| self.community_list(&"underlay.asn", &marks))
+    }
+
     /// The list of the fabric's mark.
-    fn marked(&mut self) -> Option<Name> {
+    pub(super) fn marked(&mut self) -> Option<Name> {
         let mark = self.fabric_mark?;
         Some(self.community_list(&"underlay.asn", &BTreeSet::from([mark])))
     }
@@ -184,7 +206,7 @@ impl Build<'_> {
         self.route_map(names::fabric_evpn_out(), map)
     }
 
-    fn route_map(&mut self, name: Name, map: RouteMap) -> Name {
+    pub(super) fn route_map(&mut self, name: Name, map: RouteMap) -> Name {
         self.config.route_maps.insert(name.clone(), map);
         name
     }
@@ -220,4 +242,20 @@ impl Build<'_> {
             }
         }
     }
+}
+
+/// Entries that deny networks of the node alone, of these families.
+pub(super) fn node_only(families: &[IpFamily]) -> RouteMap {
+    let deny = |family: &IpFamily| {
+        let number = match family {
+            IpFamily::V4 => NODE_ONLY_V4,
+            IpFamily::V6 => NODE_ONLY_V6,
+        };
+        let entry = RouteMapEntry {
+            match_prefix_list: Some((*family, names::node_only())),
+            ..RouteMapEntry::new(RouteMapAction::Deny)
+        };
+        (number, entry)
+    };
+    families.iter().map(deny).collect()
 }

@@ -1,11 +1,11 @@
 //! Sessions inside VRFs, and what all sessions share: BFD and passwords.
 
-use std::{fmt, ops::RangeInclusive};
+use std::{fmt, net::IpAddr, ops::RangeInclusive};
 
 use api::{
     meta::SecretReference,
     tcaas::node_network_config::{self as nnc, AddressFamily, BgpPeer},
-    value::{IfName, Seconds},
+    value::{IfName, Prefix, Seconds},
 };
 
 use super::{Build, filter::Purpose};
@@ -31,8 +31,10 @@ impl Build<'_> {
     pub(super) fn bgp_peer(&mut self, path: &str, vrf: &IfName, peer: &BgpPeer, bgp: &mut Bgp) {
         let BgpPeer {
             address,
+            interface,
             listen_range,
             remote_asn,
+            local_as,
             ipv4,
             ipv6,
             bfd_profile,
@@ -41,25 +43,27 @@ impl Build<'_> {
             keepalive_time,
             password_secret,
             update_source,
+            source_address,
         } = peer;
-        let (peer, label) = match (address, listen_range) {
-            (Some(address), None) => (Peer::Address(*address), address.to_string()),
-            (None, Some(range)) => {
-                let group = names::listen_group(*range);
-                bgp.listen_ranges.insert(*range, group.clone());
-                bgp.listen_limit = Some(LISTEN_LIMIT);
-                (Peer::Group(group), range.to_string())
-            }
-            _ => return self.refuse(&path, "needs exactly one of address and listenRange"),
+        let Some((peer, label)) =
+            self.peer(path, address.as_ref(), interface.as_ref(), *listen_range)
+        else {
+            return;
         };
-        let mut session = Neighbor::new(RemoteAs::Number(*remote_asn));
+        if let (Peer::Group(group), Some(range)) = (&peer, listen_range) {
+            bgp.listen_ranges.insert(*range, group.clone());
+            bgp.listen_limit = Some(LISTEN_LIMIT);
+        }
+        let remote_as = RemoteAs::Number(*remote_asn);
+        let mut session = Neighbor::new(remote_as);
+        session.local_as = self.local_as(path, *local_as, remote_as, bgp.asn);
         session.description = Some(match &peer {
             Peer::Group(_) => Description::of(format_args!("workloads of {label} in VRF {vrf}")),
             Peer::Address(_) | Peer::Interface(_) => {
                 Description::of(format_args!("workload in VRF {vrf}"))
             }
         });
-        let external = *remote_asn != bgp.asn;
+        let external = remote_as.is_external(bgp.asn);
         // One hop is what an external session has anyway, and an internal one may have any number.
         session.ebgp_multihop = multihop.filter(|hops| external && *hops > 1);
         if *multihop == Some(0) {
@@ -79,11 +83,17 @@ impl Build<'_> {
             }
         });
         session.password = self.password(path, password_secret.as_ref());
-        session.update_source = update_source.clone().map(UpdateSource::Device);
         let over_ipv6 = match (address, listen_range) {
             (Some(address), _) => address.is_ipv6(),
             (None, range) => range.is_some_and(|range| !range.is_ipv4()),
         };
+        session.update_source = source_address
+            .map(UpdateSource::Address)
+            .or_else(|| update_source.clone().map(UpdateSource::Device));
+        if update_source.is_some() && source_address.is_some() {
+            self.refuse(&path, "needs at most one of updateSource and sourceAddress");
+        }
+        self.refuse_start(path, &peer, over_ipv6, &session);
         session.extended_nexthop = over_ipv6 && ipv4.is_some();
         if ipv4.is_none() && ipv6.is_none() {
             self.refuse(&path, "a session without an address family never comes up");
@@ -99,6 +109,50 @@ impl Build<'_> {
         }
         if bgp.neighbors.insert(peer.clone(), session).is_some() {
             self.refuse(&path, format!("{label} is already a peer of this VRF"));
+        }
+    }
+
+    /// Who a session is with, and the word for it in names.
+    fn peer(
+        &mut self,
+        path: &str,
+        address: Option<&IpAddr>,
+        interface: Option<&IfName>,
+        listen_range: Option<Prefix>,
+    ) -> Option<(Peer, String)> {
+        match (address, interface, listen_range) {
+            (Some(address), None, None) => Some((Peer::Address(*address), address.to_string())),
+            (None, Some(device), None) => {
+                Some((Peer::Interface(device.clone()), device.to_string()))
+            }
+            (None, None, Some(range)) => {
+                Some((Peer::Group(names::listen_group(range)), range.to_string()))
+            }
+            _ => {
+                let why = "needs exactly one of address, interface and listenRange";
+                self.refuse(&path, why);
+                None
+            }
+        }
+    }
+
+    /// A session cannot start from an address of the other family, and over a device it starts from that device.
+    fn refuse_start(&mut self, path: &str, peer: &Peer, over_ipv6: bool, session: &Neighbor) {
+        match (peer, &session.update_source) {
+            (Peer::Interface(_), source) => {
+                if source.is_some() || session.ebgp_multihop.is_some() {
+                    let why = "a session over a device is one hop long and starts from the device; name the peer's address \
+                               instead";
+                    self.refuse(&format_args!("{path}.interface"), why);
+                }
+            }
+            (Peer::Address(_) | Peer::Group(_), Some(UpdateSource::Address(source)))
+                if source.is_ipv6() != over_ipv6 =>
+            {
+                let why = "is of another family than the peer's address";
+                self.refuse(&format_args!("{path}.sourceAddress"), why);
+            }
+            (Peer::Address(_) | Peer::Group(_), _) => {}
         }
     }
 
@@ -130,6 +184,7 @@ impl Build<'_> {
         };
         NeighborFamily {
             activate: true,
+            next_hop_self: false,
             allowas_in: None,
             maximum_prefix: max_prefixes.map(|limit| MaximumPrefix {
                 limit,

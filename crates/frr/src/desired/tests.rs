@@ -1,3 +1,5 @@
+mod host_session;
+
 use api::tcaas::node_network_config::{self as nnc, NodeNetworkConfigSpec};
 use serde_json::{Value, json};
 
@@ -177,9 +179,15 @@ fn passes(config: &FrrConfig, map: &str, prefix: &str, large: &[&str]) -> bool {
         let list = &config.prefix_lists[&(*family, name.clone())];
         list.values().any(|range| {
             let text = range.to_string();
-            let wide = text.contains(" le ");
+            let mut longest = text
+                .split(" le ")
+                .skip(1)
+                .map(|le| le.parse::<u8>().unwrap());
             let outer = range.prefix().net();
-            outer == prefix.net() || (wide && outer.contains(&prefix.net()))
+            let below = longest
+                .next()
+                .is_some_and(|le| prefix.net().prefix_len() <= le);
+            outer == prefix.net() || (below && outer.contains(&prefix.net()))
         })
     };
     let carries = |matcher: &crate::config::MatchCommunity| {

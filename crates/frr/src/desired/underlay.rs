@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, net::IpAddr};
 
 use api::{
-    tcaas::node_network_config::{self as nnc, AddressFamilyName, Layer2, Underlay},
+    tcaas::node_network_config::{self as nnc, AddressFamilyName, HostSession, Layer2, Underlay},
     value::{Asn, Prefix, RouteTarget},
 };
 
@@ -20,7 +20,12 @@ const MAX_RESTART_SECONDS: u16 = 4095;
 const OWN_AS_TIMES: u8 = 1;
 
 impl Build<'_> {
-    pub(super) fn underlay(&mut self, underlay: &Underlay, layer2s: &BTreeMap<String, Layer2>) {
+    pub(super) fn underlay(
+        &mut self,
+        underlay: &Underlay,
+        layer2s: &BTreeMap<String, Layer2>,
+        passthroughs: &BTreeMap<String, HostSession>,
+    ) {
         // Namespace, devices and MAC are the kernel's; the router id is part of every `instance`; the source is the operator's.
         let Underlay {
             source: _,
@@ -29,6 +34,7 @@ impl Build<'_> {
             router_id: _,
             nics: _,
             vtep,
+            other_vtep,
             router_mac: _,
             trunk,
             workload_networks,
@@ -58,18 +64,22 @@ impl Build<'_> {
             let path = format!("underlay.neighbors[{position}]");
             self.fabric_neighbor(&path, neighbor, *asn, *vtep, &mut bgp);
         }
-        if let Some(vtep) = vtep {
-            if vtep.is_ipv6() && !self.features.ipv6_vtep {
-                let why = format!("FRR {} has no IPv6 VTEPs", self.version);
-                self.refuse(&"underlay.vtep", why);
+        self.passthroughs(passthroughs, &mut bgp);
+        for (other, vtep) in [(false, vtep), (true, other_vtep)] {
+            let field = endpoint_field(other);
+            if let Some(vtep) = vtep {
+                if vtep.is_ipv6() && !self.features.ipv6_vtep {
+                    let why = format!("FRR {} has no IPv6 VTEPs", self.version);
+                    self.refuse(&field, why);
+                }
+                let host = Prefix::host(*vtep);
+                bgp.unicast_mut(IpFamily::of(host)).networks.insert(host);
+                bgp.evpn.advertise_all_vni = true;
+            } else if layer2s.values().any(|it| it.from_other_vtep == other) {
+                self.refuse(&field, "is missing, but layer 2 segments need it");
             }
-            let host = Prefix::host(*vtep);
-            bgp.unicast_mut(IpFamily::of(host)).networks.insert(host);
-            bgp.evpn.advertise_all_vni = true;
-            self.segments(layer2s, *asn, &mut bgp);
-        } else if !layer2s.is_empty() {
-            self.refuse(&"underlay.vtep", "is missing, but layer 2 segments need it");
         }
+        self.segments(layer2s, *asn, &mut bgp);
         self.config.bgp.insert(None, bgp);
     }
 
@@ -88,6 +98,8 @@ impl Build<'_> {
                 neigh_suppression: _,
                 devices: _,
                 vxlan_port: _,
+                from_other_vtep: _,
+                host_port: _,
                 host_interface: _,
             } = layer2;
             let derived: Option<RouteTarget> = format!("{}:{vni}", asn.get() & 0xffff).parse().ok();
@@ -136,11 +148,7 @@ impl Build<'_> {
         let Some(remote_as) = self.remote_as(path, *remote_as) else {
             return;
         };
-        let external = match remote_as {
-            RemoteAs::Number(number) => number != asn,
-            RemoteAs::External => true,
-            RemoteAs::Internal => false,
-        };
+        let external = remote_as.is_external(asn);
         let mut session = Neighbor::new(remote_as);
         session.description = Some(Description::of(format_args!("fabric")));
         session.port = port.filter(|port| *port != 179);
@@ -217,6 +225,7 @@ impl Build<'_> {
             let active = NeighborFamily {
                 activate: true,
                 allowas_in: allow_own_as.then_some(OWN_AS_TIMES),
+                next_hop_self: false,
                 maximum_prefix: None,
                 route_map_in: Some(self.fabric_in()),
                 route_map_out: Some(out),
@@ -225,7 +234,7 @@ impl Build<'_> {
         }
     }
 
-    fn remote_as(&mut self, path: &str, remote_as: nnc::RemoteAs) -> Option<RemoteAs> {
+    pub(super) fn remote_as(&mut self, path: &str, remote_as: nnc::RemoteAs) -> Option<RemoteAs> {
         let nnc::RemoteAs {
             asn,
             external,
@@ -265,6 +274,15 @@ impl Build<'_> {
             );
         }
         timers
+    }
+}
+
+/// The field that a tunnel endpoint stands in.
+pub(super) fn endpoint_field(other: bool) -> &'static str {
+    if other {
+        "underlay.otherVtep"
+    } else {
+        "underlay.vtep"
     }
 }
 

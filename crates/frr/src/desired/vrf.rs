@@ -25,9 +25,13 @@ impl Build<'_> {
             evpn_export_route_targets: _,
             evpn_export_filter: _,
             loopbacks: _,
+            asn,
+            // With all of the VRF: `vrf_host_session`.
+            host_session: _,
             bgp_peers,
             vrf_imports,
             static_routes,
+            aggregates,
             policy_routes: _,
             mirror_acls: _,
             redistribute,
@@ -41,6 +45,7 @@ impl Build<'_> {
                 },
             mtu: _,
             vxlan_port: _,
+            from_other_vtep,
         } = vrf;
         let mut zebra = config::Vrf {
             vni: *vni,
@@ -60,6 +65,15 @@ impl Build<'_> {
         }
 
         let mut bgp = underlay::instance(underlay);
+        bgp.asn = asn.unwrap_or(bgp.asn);
+        for prefix in aggregates {
+            let family = IpFamily::of(*prefix);
+            if prefix.net().prefix_len() == family.bits() {
+                let why = format!("{prefix} is a single address, which has no parts");
+                self.refuse(&format_args!("{path}.aggregates"), why);
+            }
+            bgp.unicast_mut(family).aggregates.insert(*prefix);
+        }
         for (position, peer) in bgp_peers.iter().enumerate() {
             self.bgp_peer(
                 &format!("{path}.bgpPeers[{position}]"),
@@ -72,7 +86,13 @@ impl Build<'_> {
             self.redistribute(path, device, redistribute, &mut bgp);
         }
         self.imports(path, device, vrf_imports, &mut bgp);
-        self.evpn(path, vrf, underlay.vtep.is_some(), &mut bgp);
+        let endpoint = if *from_other_vtep {
+            underlay.other_vtep
+        } else {
+            underlay.vtep
+        };
+        self.evpn(path, vrf, endpoint.is_some(), &mut bgp);
+        self.vrf_host_session(path, vrf, &mut bgp);
         self.config.bgp.insert(Some(device.clone()), bgp);
     }
 
@@ -224,10 +244,8 @@ impl Build<'_> {
             return;
         }
         if !has_vtep {
-            self.refuse(
-                &"underlay.vtep",
-                format!("is missing, but {path} has a VNI"),
-            );
+            let field = underlay::endpoint_field(vrf.from_other_vtep);
+            self.refuse(&field, format!("is missing, but {path} has a VNI"));
         }
         let wildcard =
             |target: &_| matches!(target, api::value::ImportRouteTarget::AnyAdministrator(_));

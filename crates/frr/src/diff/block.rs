@@ -64,10 +64,11 @@ impl Writer {
         self.new_peers.clear();
     }
 
-    /// An instance that goes as a whole, and its sessions with it.
-    pub(super) fn instance_removed(&mut self, vrf: Option<&IfName>, bgp: &Bgp) {
+    /// An instance that goes as a whole, and its sessions with it. One that comes back is announced even without sessions: its routes
+    /// are gone meanwhile.
+    pub(super) fn instance_removed(&mut self, vrf: Option<&IfName>, bgp: &Bgp, comes_back: bool) {
         let block = lower::instance(vrf, bgp, features());
-        let disruption = if bgp.neighbors.is_empty() {
+        let disruption = if bgp.neighbors.is_empty() && !comes_back {
             Disruption::None
         } else {
             self.change.resets.insert(Session {

@@ -78,6 +78,9 @@ fn header(bgp: &Bgp) -> Vec<Statement> {
             "bgp bestpath as-path multipath-relax".to_owned(),
         ));
     }
+    if !bgp.network_import_check {
+        statements.push(unless_default("bgp network import-check"));
+    }
     statements
 }
 
@@ -105,6 +108,7 @@ fn graceful_restart(restart: GracefulRestart) -> impl Iterator<Item = Statement>
 fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statement> {
     let Neighbor {
         remote_as,
+        local_as,
         description,
         bfd,
         password,
@@ -117,6 +121,13 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
     } = neighbor;
     let word = |rest: &str| format!("neighbor {peer} {rest}");
     let mut lines = declaration(peer, *remote_as);
+    lines.extend(local_as.map(|asn| {
+        let slot = word("local-as");
+        Statement::new(format!("{slot} {asn} no-prepend replace-as"))
+            .undo(format!("no {slot}"))
+            .slot(slot)
+            .resets()
+    }));
     lines.extend(
         description
             .as_ref()
@@ -199,6 +210,7 @@ fn declaration(peer: &Peer, remote_as: Option<crate::config::RemoteAs>) -> Vec<S
 fn unicast(family: IpFamily, unicast: &Unicast) -> Block {
     let Unicast {
         networks,
+        aggregates,
         redistribute,
         neighbors,
         import_route_map,
@@ -208,6 +220,11 @@ fn unicast(family: IpFamily, unicast: &Unicast) -> Block {
         .iter()
         .map(|prefix| Statement::new(format!("network {prefix}")))
         .collect();
+    lines.extend(
+        aggregates
+            .iter()
+            .map(|prefix| Statement::new(format!("aggregate-address {prefix}"))),
+    );
     for (source, map) in redistribute {
         let slot = format!("redistribute {}", source.as_str());
         lines.push(match map {
@@ -245,6 +262,7 @@ fn neighbor_families(neighbors: &BTreeMap<Peer, NeighborFamily>) -> Vec<Statemen
         .flat_map(|(peer, family)| {
             let NeighborFamily {
                 activate,
+                next_hop_self,
                 allowas_in,
                 maximum_prefix,
                 route_map_in,
@@ -267,6 +285,7 @@ fn neighbor_families(neighbors: &BTreeMap<Peer, NeighborFamily>) -> Vec<Statemen
             [
                 // Last, so that the filters are there before the first route.
                 activate.then(|| Statement::new(word("activate")).late().resets()),
+                next_hop_self.then(|| Statement::new(word("next-hop-self force"))),
                 allowas_in.map(allowas),
                 maximum_prefix.map(|limit| Statement::value(word("maximum-prefix"), limit)),
                 route_map_in.as_ref().map(|name| map(name, "in")),

@@ -79,6 +79,9 @@ fn header(bgp: &mut Bgp, negated: bool, words: &[&str]) -> Option<()> {
         ["bestpath", "as-path", "multipath-relax", rest @ ..] => {
             flag(&mut bgp.multipath_relax, negated, rest)
         }
+        ["network", "import-check", rest @ ..] => {
+            flag(&mut bgp.network_import_check, negated, rest)
+        }
         ["graceful-restart"] => {
             if negated {
                 bgp.graceful_restart = None;
@@ -185,6 +188,13 @@ fn remove(bgp: &mut Bgp, peer: &Peer) -> Option<()> {
 fn session(session: &mut Neighbor, negated: bool, words: &[&str]) -> Option<()> {
     match words {
         ["remote-as", ..] if negated => session.remote_as = None,
+        ["local-as", rest @ ..] => {
+            session.local_as = match (negated, rest) {
+                (true, _) => None,
+                (false, [asn, "no-prepend", "replace-as"]) => Some(words::asn(asn)?),
+                _ => return None,
+            };
+        }
         ["bfd"] if negated => session.bfd = None,
         ["bfd"] => {
             session.bfd.get_or_insert_default();
@@ -249,6 +259,7 @@ fn neighbor_family(
     let mut family = families.get(&peer).cloned().unwrap_or_default();
     match words {
         ["activate", rest @ ..] => flag(&mut family.activate, negated, rest)?,
+        ["next-hop-self", "force", rest @ ..] => flag(&mut family.next_hop_self, negated, rest)?,
         ["allowas-in"] if !negated => family.allowas_in = Some(ALLOWAS_IN_DEFAULT),
         ["allowas-in", rest @ ..] => value(&mut family.allowas_in, negated, rest)?,
         ["maximum-prefix", rest @ ..] => {
@@ -287,6 +298,7 @@ pub(super) fn unicast(
     let unicast = bgp.unicast_mut(family);
     match words {
         ["network", prefix] => member(&mut unicast.networks, negated, prefix),
+        ["aggregate-address", prefix] => member(&mut unicast.aggregates, negated, prefix),
         ["redistribute", source, rest @ ..] => {
             let source = match *source {
                 "connected" => RedistributeSource::Connected,

@@ -91,8 +91,9 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
         option::of(1_u16..4),
     );
     let source = option::of(one(&["lo", "192.0.2.7"]));
+    let local_as = option::of(asn());
     (
-        remote_as,
+        (remote_as, local_as),
         bfd,
         password,
         timers,
@@ -101,17 +102,20 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
         (any::<bool>(), description),
     )
         .prop_map(
-            |(remote_as, bfd, password, timers, numbers, update_source, last)| Neighbor {
-                description: last.1,
-                bfd,
-                password,
-                port: numbers.0,
-                ebgp_multihop: numbers.1,
-                update_source,
-                timers,
-                connect_time: numbers.2,
-                extended_nexthop: last.0,
-                ..Neighbor::new(remote_as)
+            |((remote_as, local_as), bfd, password, timers, numbers, update_source, last)| {
+                Neighbor {
+                    local_as,
+                    description: last.1,
+                    bfd,
+                    password,
+                    port: numbers.0,
+                    ebgp_multihop: numbers.1,
+                    update_source,
+                    timers,
+                    connect_time: numbers.2,
+                    extended_nexthop: last.0,
+                    ..Neighbor::new(remote_as)
+                }
             },
         )
 }
@@ -127,7 +131,7 @@ fn peer() -> impl Strategy<Value = Peer> + Clone {
 
 fn families() -> impl Strategy<Value = BTreeMap<Peer, NeighborFamily>> {
     let family = (
-        (any::<bool>(), option::of(1_u8..4)),
+        (any::<[bool; 2]>(), option::of(1_u8..4)),
         option::of(
             (1_u32..4, option::of(1_u16..3))
                 .prop_map(|(limit, restart)| MaximumPrefix { limit, restart }),
@@ -135,16 +139,16 @@ fn families() -> impl Strategy<Value = BTreeMap<Peer, NeighborFamily>> {
         option::of(name()),
         option::of(name()),
     );
-    let family =
-        family.prop_map(
-            |((activate, allowas_in), maximum_prefix, ins, outs)| NeighborFamily {
-                activate,
-                allowas_in,
-                maximum_prefix,
-                route_map_in: ins,
-                route_map_out: outs,
-            },
-        );
+    let family = family.prop_map(
+        |(([activate, next_hop_self], allowas_in), maximum_prefix, ins, outs)| NeighborFamily {
+            activate,
+            next_hop_self,
+            allowas_in,
+            maximum_prefix,
+            route_map_in: ins,
+            route_map_out: outs,
+        },
+    );
     btree_map(peer(), family, 0..3)
 }
 
@@ -154,19 +158,25 @@ fn unicast(networks: &'static [&'static str]) -> impl Strategy<Value = Unicast> 
         RedistributeSource::Static,
     ]);
     (
-        btree_set(one(networks), 0..3),
+        (
+            btree_set(one(networks), 0..3),
+            btree_set(one(networks), 0..3),
+        ),
         btree_map(source, option::of(name()), 0..3),
         families(),
         option::of(name()),
         btree_set(vrf_name(), 0..3),
     )
         .prop_map(
-            |(networks, redistribute, neighbors, import_route_map, import_vrfs)| Unicast {
-                networks,
-                redistribute,
-                neighbors,
-                import_route_map,
-                import_vrfs,
+            |((networks, aggregates), redistribute, neighbors, import_route_map, import_vrfs)| {
+                Unicast {
+                    networks,
+                    aggregates,
+                    redistribute,
+                    neighbors,
+                    import_route_map,
+                    import_vrfs,
+                }
             },
         )
 }
@@ -201,7 +211,8 @@ fn evpn() -> impl Strategy<Value = Evpn> {
         )
 }
 
-fn bgp(asn: Asn) -> impl Strategy<Value = Bgp> {
+/// Boxed, because a strategy of this size, as often as it stands in a config, does not fit on the stack of a test.
+fn bgp() -> BoxedStrategy<Bgp> {
     let restart = (1_u16..4, 1_u16..4, any::<bool>());
     let restart =
         restart.prop_map(
@@ -214,7 +225,7 @@ fn bgp(asn: Asn) -> impl Strategy<Value = Bgp> {
     let restart = option::of(prop_oneof![restart, Just(GracefulRestart::default())]);
     let header = (
         option::of(one(&["192.0.2.1", "192.0.2.2"])),
-        any::<[bool; 3]>(),
+        any::<[bool; 4]>(),
         restart,
     );
     let sessions = (
@@ -224,13 +235,23 @@ fn bgp(asn: Asn) -> impl Strategy<Value = Bgp> {
     );
     let v4 = unicast(&["10.0.0.0/8", "192.0.2.1/32"]);
     let v6 = unicast(&["2001:db8::/32", "2001:db8::1/128"]);
-    (header, sessions, v4, v6, evpn()).prop_map(move |(header, sessions, ipv4, ipv6, evpn)| {
-        let (router_id, [ebgp_requires_policy, default_ipv4_unicast, multipath_relax], restart) =
-            header;
+    let all = (asn(), header, sessions, v4, v6, evpn());
+    let made = all.prop_map(|(asn, header, sessions, ipv4, ipv6, evpn)| {
+        let (
+            router_id,
+            [
+                ebgp_requires_policy,
+                default_ipv4_unicast,
+                multipath_relax,
+                import_check,
+            ],
+            restart,
+        ) = header;
         let mut bgp = Bgp {
             router_id,
             ebgp_requires_policy,
             default_ipv4_unicast,
+            network_import_check: import_check,
             graceful_restart: restart,
             multipath_relax,
             neighbors: sessions.0,
@@ -254,20 +275,19 @@ fn bgp(asn: Asn) -> impl Strategy<Value = Bgp> {
                 .insert("10.0.0.0/8".parse().unwrap(), group);
         }
         bgp
-    })
+    });
+    made.boxed()
 }
 
-/// Instances of one AS; where there is any, there is that of the default VRF.
+/// Instances, each with its AS; where there is any, there is that of the default VRF.
 fn instances() -> impl Strategy<Value = BTreeMap<Option<IfName>, Bgp>> {
-    asn().prop_flat_map(|asn| {
-        let others = btree_map(vrf_name().prop_map(Some), bgp(asn), 0..3);
-        option::of((bgp(asn), others)).prop_map(|all| {
-            let Some((default, mut others)) = all else {
-                return BTreeMap::new();
-            };
-            others.insert(None, default);
-            others
-        })
+    let others = btree_map(vrf_name().prop_map(Some), bgp(), 0..3);
+    option::of((bgp(), others)).prop_map(|all| {
+        let Some((default, mut others)) = all else {
+            return BTreeMap::new();
+        };
+        others.insert(None, default);
+        others
     })
 }
 
@@ -382,6 +402,10 @@ pub(crate) fn word() -> impl Strategy<Value = String> {
         "*:2 ",
         "peer-group ",
         "listen ",
+        "aggregate-address ",
+        "local-as ",
+        "no-prepend replace-as ",
+        "next-hop-self force ",
         "range ",
         "exit-vrf\n",
     ];

@@ -1,18 +1,20 @@
-//! Layer 2 segments: bridge with the gateway, VXLAN, access port, and the host's own interface.
+//! Layer 2 segments: bridge with the gateway, VXLAN, and their end in the host: a VLAN of the trunk with the host's own interface, or a
+//! pair of devices with the host's bridge.
 
 use std::collections::BTreeMap;
 
 use api::{
     tcaas::node_network_config::{
-        HostInterface, Irb, Layer2, Layer2Devices, NextHop, StaticRoute, Underlay,
+        HostInterface, HostMaster, HostMasterKind, HostPort, Irb, Layer2, Layer2Devices, NextHop,
+        StaticRoute, Underlay,
     },
     value::{IfName, VlanId},
 };
 
-use super::{Builder, DesiredLink, Timing, nets};
+use super::{Builder, DesiredLink, Timing, Unsupported, endpoint, endpoint_field, nets};
 use crate::{
     object::{AddrGen, BridgePort, Domain, Kind, LinkId, Route, RouteId, TABLE_MAIN},
-    sysctl,
+    owned, sysctl,
 };
 
 /// Metric of our routes in the host's main table: what the kernel gives IPv6 routes by itself, in both families. The
@@ -47,10 +49,13 @@ impl Builder<'_> {
                 Layer2Devices {
                     bridge,
                     vxlan,
-                    access_port,
+                    access_port: _,
                 },
             vxlan_port,
-            host_interface,
+            from_other_vtep,
+            // With the VLAN: `access_port`.
+            host_port: _,
+            host_interface: _,
         } = layer2;
         if *disable_segmentation {
             self.refuse(
@@ -58,11 +63,7 @@ impl Builder<'_> {
                 "switching offloads is not implemented yet",
             );
         }
-        if *mtu > underlay.trunk.mtu {
-            let why = format!("exceeds the trunk's {}", underlay.trunk.mtu);
-            self.refuse(format!("{path}.mtu"), why);
-        }
-        let what = format!("l2 {vlan}");
+        let what = vlan.map_or_else(|| format!("l2 vni {vni}"), |vlan| format!("l2 {vlan}"));
         let link = |kind| DesiredLink {
             mtu: Some(mtu.get().into()),
             ..DesiredLink::new(kind, &what, Timing::After)
@@ -73,7 +74,7 @@ impl Builder<'_> {
         }
         let at = format!("{path}.devices");
         self.link(&at, LinkId::router(bridge), bridge_link);
-        if let Some(vtep) = underlay.vtep {
+        if let Some(vtep) = endpoint(underlay, *from_other_vtep) {
             let kind = Kind::Vxlan {
                 vni: vni.get(),
                 port: *vxlan_port,
@@ -91,28 +92,119 @@ impl Builder<'_> {
             };
             self.link(&at, LinkId::router(vxlan), vxlan_link);
         } else {
-            self.refuse(&at, "a segment needs a tunnel endpoint (underlay.vtep)");
+            let field = endpoint_field(*from_other_vtep);
+            let why = format!("a segment needs a tunnel endpoint ({field})");
+            self.refuse(&at, why);
         }
-        let port = DesiredLink {
-            master: Some(bridge.to_string()),
-            ..link(access(&underlay.trunk.router, *vlan))
+        self.access_port(path, layer2, underlay, &what);
+    }
+
+    /// The port towards the host, and the host's end of it.
+    fn access_port(&mut self, path: &str, layer2: &Layer2, underlay: &Underlay, what: &str) {
+        let mtu = layer2.mtu;
+        let Layer2Devices {
+            bridge,
+            vxlan: _,
+            access_port,
+        } = &layer2.devices;
+        let link = |kind| DesiredLink {
+            mtu: Some(mtu.get().into()),
+            ..DesiredLink::new(kind, what, Timing::After)
         };
-        self.link(&at, LinkId::router(access_port), port);
-        if let Some(HostInterface {
+        let port = |kind| DesiredLink {
+            master: Some(bridge.to_string()),
+            ..link(kind)
+        };
+        let at = format!("{path}.devices");
+        match (layer2.vlan, &layer2.host_port) {
+            (Some(vlan), None) => {
+                if mtu > underlay.trunk.mtu {
+                    let why = format!("exceeds the trunk's {}", underlay.trunk.mtu);
+                    self.refuse(format!("{path}.mtu"), why);
+                }
+                let port = port(access(&underlay.trunk.router, vlan));
+                self.link(&at, LinkId::router(access_port), port);
+                if let Some(interface) = &layer2.host_interface {
+                    let device = link(access(&underlay.trunk.host, vlan));
+                    self.host_interface(path, interface, device);
+                }
+            }
+            (None, Some(host_port)) => {
+                let (host, router) = (LinkId::host(&host_port.device), LinkId::router(access_port));
+                let router_end = port(Kind::Veth { peer: Some(host) });
+                let host_end = link(Kind::Veth {
+                    peer: Some(router.clone()),
+                });
+                self.link(&at, router, router_end);
+                self.host_port(path, what, host_port, host_end);
+                if layer2.host_interface.is_some() {
+                    let why = "is a VLAN of the trunk, which the segment does not have";
+                    self.refuse(format!("{path}.hostInterface"), why);
+                }
+            }
+            (None, None) | (Some(_), Some(_)) => {
+                self.refuse(path, "needs exactly one of vlan and hostPort");
+            }
+        }
+    }
+
+    fn host_interface(&mut self, path: &str, interface: &HostInterface, device: DesiredLink) {
+        let HostInterface {
             name,
             addresses,
             routes,
-        }) = host_interface
-        {
-            let device = DesiredLink {
-                addresses: nets(addresses),
-                addr_gen: AddrGen::Kernel,
-                ..link(access(&underlay.trunk.host, *vlan))
-            };
-            let path = format!("{path}.hostInterface");
-            self.link(&path, LinkId::host(name), device);
-            self.host_routes(&path, name, routes);
+        } = interface;
+        let device = DesiredLink {
+            addresses: nets(addresses),
+            addr_gen: AddrGen::Kernel,
+            ..device
+        };
+        let path = format!("{path}.hostInterface");
+        self.link(&path, LinkId::host(name), device);
+        self.host_routes(&path, name, routes);
+    }
+
+    /// The host's end of a pair, and the bridge that it is a port of where that is made with it. The alias of a port names the bridge
+    /// that we put it into, so that it can be told from one that another program chose.
+    fn host_port(&mut self, path: &str, what: &str, port: &HostPort, end: DesiredLink) {
+        let HostPort { device, master } = port;
+        let path = format!("{path}.hostPort");
+        let mut end = DesiredLink {
+            shared: true,
+            ..end
+        };
+        match master {
+            None => end.addr_gen = AddrGen::Kernel,
+            Some(HostMaster {
+                name,
+                kind: HostMasterKind::LinuxBridge,
+                create,
+            }) => {
+                end.alias = owned::port_alias(what, name.as_str());
+                end.master = Some(name.to_string());
+                if *create {
+                    let bridge = DesiredLink {
+                        mtu: end.mtu,
+                        addr_gen: AddrGen::Kernel,
+                        shared: true,
+                        ..DesiredLink::new(Kind::Bridge, what, Timing::After)
+                    };
+                    self.link(&path, LinkId::host(name), bridge);
+                }
+            }
+            Some(HostMaster {
+                name,
+                kind: HostMasterKind::OvsBridge,
+                create: _,
+            }) => {
+                let why = format!(
+                    "{device} is not attached: {name} is a bridge of Open vSwitch, which is not supported on this node"
+                );
+                let path = format!("{path}.master");
+                self.desired.unattached.push(Unsupported { path, why });
+            }
         }
+        self.link(&path, LinkId::host(device), end);
     }
 
     fn gateway(&mut self, path: &str, bridge: &IfName, irb: &Irb, link: &mut DesiredLink) {

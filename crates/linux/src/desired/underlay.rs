@@ -27,6 +27,7 @@ impl Builder<'_> {
             graceful_restart: _,
             nics,
             vtep,
+            other_vtep,
             // The bridge of each L3 VNI has it: `l3_vni`.
             router_mac: _,
             trunk,
@@ -38,7 +39,13 @@ impl Builder<'_> {
         }
         self.desired.namespace = Some(namespace.clone());
         self.desired.nics = nics.iter().map(ToString::to_string).collect();
-        self.desired.loopback = vtep.map(IpNet::from).into_iter().collect();
+        let endpoints = [*vtep, *other_vtep].into_iter().flatten();
+        self.desired.loopback = endpoints.map(IpNet::from).collect();
+        if let (Some(vtep), Some(other)) = (vtep, other_vtep)
+            && vtep.is_ipv4() == other.is_ipv4()
+        {
+            self.refuse("underlay.otherVtep", "is of the same family as vtep");
+        }
         self.desired.sysctls.extend(sysctl::router());
         let local = Family::BOTH
             .map(|family| Rule::all(Domain::Router, family, LOCAL_RULE_PRIORITY, TABLE_LOCAL));

@@ -1,4 +1,4 @@
-//! VRFs: device, unreachable default, the bridge and VXLAN of an L3 VNI, and loopbacks.
+//! VRFs: device, unreachable default, the bridge and VXLAN of an L3 VNI, loopbacks, and the pair of a host session.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use api::{
 };
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use super::{Builder, DesiredLink, Timing, nets};
+use super::{Builder, DesiredLink, Timing, endpoint, endpoint_field, nets};
 use crate::object::{BridgePort, Domain, Kind, LinkId, Route, RouteId};
 
 /// Metric of the unreachable default in every VRF: the one that the kernel's documentation uses. Any other route wins
@@ -21,6 +21,7 @@ struct L3Vni {
     vni: Vni,
     port: u16,
     mtu: Mtu,
+    from_other_vtep: bool,
 }
 
 impl Builder<'_> {
@@ -38,11 +39,14 @@ impl Builder<'_> {
             evpn_import_route_targets: _,
             evpn_export_route_targets: _,
             evpn_export_filter: _,
+            asn: _,
             bgp_peers: _,
             vrf_imports: _,
             static_routes: _,
+            aggregates: _,
             redistribute: _,
             loopbacks,
+            host_session,
             // After all VRFs: `policy_routes`.
             policy_routes: _,
             // After all else: `mirrors`.
@@ -52,6 +56,7 @@ impl Builder<'_> {
             devices,
             mtu,
             vxlan_port,
+            from_other_vtep,
         } = vrf;
         let Some(underlay) = &self.config.underlay else {
             self.refuse(path, "a VRF needs an underlay");
@@ -85,19 +90,28 @@ impl Builder<'_> {
                 vni: *vni,
                 port: *vxlan_port,
                 mtu: *mtu,
+                from_other_vtep: *from_other_vtep,
             };
             self.l3_vni(path, devices, vxlan, underlay);
         }
         self.loopbacks(path, &devices.vrf, loopbacks);
+        if let Some(session) = host_session {
+            let path = format!("{path}.hostSession");
+            self.host_session(&path, session, Some(&devices.vrf));
+        }
     }
 
     fn l3_vni(&mut self, path: &str, devices: &VrfDevices, l3: L3Vni, underlay: &Underlay) {
-        let L3Vni { vni, port, mtu } = l3;
-        let Some(vtep) = underlay.vtep else {
-            self.refuse(
-                format!("{path}.vni"),
-                "a VNI needs a tunnel endpoint (underlay.vtep)",
-            );
+        let L3Vni {
+            vni,
+            port,
+            mtu,
+            from_other_vtep,
+        } = l3;
+        let Some(vtep) = endpoint(underlay, from_other_vtep) else {
+            let field = endpoint_field(from_other_vtep);
+            let why = format!("a VNI needs a tunnel endpoint ({field})");
+            self.refuse(format!("{path}.vni"), why);
             return;
         };
         let VrfDevices { vrf, bridge, vxlan } = devices;

@@ -65,7 +65,7 @@ impl<'a> Differ<'a> {
         let stale: Vec<_> = seen
             .addresses
             .difference(&desired.addresses)
-            .filter(|address| !owned::is_automatic(address))
+            .filter(|address| !desired.shared && !owned::is_automatic(address))
             .copied()
             .collect();
         if !seen.up {
@@ -107,14 +107,18 @@ impl<'a> Differ<'a> {
 pub(super) fn rank(kind: &Kind) -> u8 {
     match kind {
         Kind::Loopback | Kind::Vrf { .. } | Kind::Other(_) => 0,
-        Kind::Veth { .. } | Kind::Dummy => 1,
-        Kind::Bridge => 2,
+        Kind::Bridge => 1,
+        Kind::Veth { .. } | Kind::Dummy => 2,
         Kind::Vxlan { .. } | Kind::Vlan { .. } | Kind::Gre(_) => 3,
     }
 }
 
 /// The first thing about a link that is not as it should be and can be changed in place.
 fn next_change(desired: &DesiredLink, seen: &ObservedLink) -> Option<LinkChange> {
+    // Before the alias that says who chose the bridge is overwritten.
+    if leaves_master(desired, seen) {
+        return Some(LinkChange::Master(None));
+    }
     if seen.alias.as_deref() != Some(desired.alias.as_str()) {
         return Some(LinkChange::Alias(desired.alias.clone()));
     }
@@ -126,7 +130,7 @@ fn next_change(desired: &DesiredLink, seen: &ObservedLink) -> Option<LinkChange>
     {
         return Some(LinkChange::Mac(mac));
     }
-    if seen.master != desired.master {
+    if seen.master != desired.master && !(desired.shared && desired.master.is_none()) {
         return Some(LinkChange::Master(desired.master.clone()));
     }
     if let Some(mtu) = desired.mtu
@@ -140,4 +144,15 @@ fn next_change(desired: &DesiredLink, seen: &ObservedLink) -> Option<LinkChange>
         return Some(LinkChange::Port(port));
     }
     None
+}
+
+/// Whether a link made for other programs is to leave the bridge that we put it into.
+fn leaves_master(desired: &DesiredLink, seen: &ObservedLink) -> bool {
+    let put_into = |alias| owned::put_into(alias).map(str::to_owned);
+    let ours = put_into(seen.alias.as_deref());
+    desired.shared
+        && desired.master.is_none()
+        && ours.is_some()
+        && ours == seen.master
+        && ours != put_into(Some(&desired.alias))
 }

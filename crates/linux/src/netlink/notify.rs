@@ -2,11 +2,15 @@
 //!
 //! What is announced says only that something changed; what it is, the next observation tells. A router's own routes come
 //! and go by the thousand, so those of other protocols are passed over; so are links of the host that are not ours, which
-//! come with every pod. An overrun of the socket counts as a change: something was missed.
+//! come with every pod, but for a new bridge, which a segment may wait for. An overrun of the socket counts as a change: something was missed.
 
 use std::{io, sync::Arc};
 
-use netlink_packet_route::{RouteNetlinkMessage, link::LinkAttribute, route::RouteProtocol};
+use netlink_packet_route::{
+    RouteNetlinkMessage,
+    link::{InfoKind, LinkAttribute, LinkInfo},
+    route::RouteProtocol,
+};
 use rtnetlink::{
     packet_core::{NetlinkMessage, NetlinkPayload},
     sys::{
@@ -138,6 +142,7 @@ fn is_ours(message: &RouteNetlinkMessage, domain: Domain) -> bool {
                 _ => None,
             });
             group.is_some_and(|group| Owner::of_group(group) != Owner::Foreign)
+                || is_new_bridge(message)
         }
         // Addresses of pods' links come with the pods; ours are looked at every half minute, too.
         Message::NewAddress(address) if domain == Domain::Host => !address
@@ -148,6 +153,43 @@ fn is_ours(message: &RouteNetlinkMessage, domain: Domain) -> bool {
     }
 }
 
+/// Whether a bridge was made just now: only then the kernel says that everything about a link has changed.
+fn is_new_bridge(message: &RouteNetlinkMessage) -> bool {
+    let RouteNetlinkMessage::NewLink(link) = message else {
+        return false;
+    };
+    link.header.change_mask.bits() == u32::MAX
+        && link.attributes.iter().any(|attribute| {
+            matches!(attribute, LinkAttribute::LinkInfo(infos) if infos.contains(&LinkInfo::Kind(InfoKind::Bridge)))
+        })
+}
+
 fn is_link_local(address: std::net::IpAddr) -> bool {
     matches!(address, std::net::IpAddr::V6(address) if address.is_unicast_link_local())
+}
+
+#[cfg(test)]
+mod tests {
+    use netlink_packet_route::link::{LinkFlags, LinkMessage};
+
+    use super::*;
+
+    fn announced(kind: InfoKind, change: u32, group: u32) -> RouteNetlinkMessage {
+        let mut link = LinkMessage::default();
+        link.header.change_mask = LinkFlags::from_bits_retain(change);
+        link.attributes = vec![
+            LinkAttribute::Group(group),
+            LinkAttribute::LinkInfo(vec![LinkInfo::Kind(kind)]),
+        ];
+        RouteNetlinkMessage::NewLink(link)
+    }
+
+    #[test]
+    fn of_the_hosts_foreign_links_only_new_bridges_concern_us() {
+        let concerns = |kind, change, group| is_ours(&announced(kind, change, group), Domain::Host);
+        assert!(concerns(InfoKind::Bridge, u32::MAX, 0));
+        assert!(!concerns(InfoKind::Bridge, 0, 0));
+        assert!(!concerns(InfoKind::Veth, u32::MAX, 0));
+        assert!(concerns(InfoKind::Veth, 0, crate::owned::GROUP_MADE));
+    }
 }

@@ -23,10 +23,11 @@ fn config() -> impl Strategy<Value = Value> {
         proptest::array::uniform3(vrf),
         proptest::array::uniform4(segment),
         1500u16..1503,
-        1u8..3,
-        any::<bool>(),
+        (1u8..3, any::<bool>()),
+        (any::<bool>(), 0u8..3),
+        proptest::array::uniform2((0u8..5, 1400u16..1402)),
     )
-        .prop_map(|(vrfs, segments, trunk_mtu, vtep, second_nic)| {
+        .prop_map(|(vrfs, segments, trunk_mtu, (vtep, second_nic), sessions, ports)| {
             let mut config = base();
             config["underlay"]["trunk"]["mtu"] = trunk_mtu.into();
             config["underlay"]["vtep"] = format!("198.51.100.{vtep}").into();
@@ -74,8 +75,44 @@ fn config() -> impl Strategy<Value = Value> {
                 }
                 config["layer2s"][vlan.to_string()] = segment;
             }
+            host_ends(&mut config, sessions, ports);
             config
         })
+}
+
+/// Pairs of devices to the host: a session of a VRF and a passthrough that share an address pool, and ports of segments.
+fn host_ends(config: &mut Value, (in_vrf, passthrough): (bool, u8), ports: [(u8, u16); 2]) {
+    let session = |name: &str, host: u8| {
+        json!({
+            "source": name, "devices": {"host": format!("host-{name}"), "router": format!("pe-{name}")}, "mtu": 1400 + u16::from(host),
+            "hostAddresses": [format!("100.96.0.{host}/24"), format!("fd00::{host}/64")],
+            "routerAddresses": ["100.96.0.1/24", "fd00::1/64"], "remoteAs": {"asn": 64515},
+        })
+    };
+    if in_vrf && !config["fabricVRFs"]["red"].is_null() {
+        config["fabricVRFs"]["red"]["hostSession"] = session("7", 9);
+    }
+    if passthrough > 0 {
+        config["passthroughs"]["a/b"] = session("8", passthrough + 1);
+    }
+    for (vni, (how, mtu)) in (6000u32..).zip(ports) {
+        let own = format!("br-hs-{vni}");
+        let master = match how {
+            0 => continue,
+            1 => None,
+            2 => Some((own.as_str(), true)),
+            3 => Some(("docker0", false)),
+            _ => Some(("br-missing", false)),
+        };
+        let mut port = json!({"device": format!("host-{vni}")});
+        if let Some((name, create)) = master {
+            port["master"] = json!({"name": name, "type": "linux-bridge", "create": create});
+        }
+        config["layer2s"][format!("vni-{vni}")] = json!({
+            "vni": vni, "mtu": mtu, "hostPort": port,
+            "devices": {"bridge": format!("br-pe-{vni}"), "vxlan": format!("vx.{vni}"), "accessPort": format!("pe-{vni}")},
+        });
+    }
 }
 
 /// Something that somebody does by hand.
@@ -128,7 +165,9 @@ proptest! {
         settle(&desired_of(config.clone()), &mut now);
         let devices = config["layer2s"][key]["devices"].as_object().unwrap();
         let mut own: Vec<LinkId> = devices.values().map(|name| LinkId::router(name.as_str().unwrap())).collect();
-        own.push(LinkId::host(config["layer2s"][key]["hostInterface"]["name"].as_str().unwrap()));
+        let segment = &config["layer2s"][key];
+        let in_host = [&segment["hostInterface"]["name"], &segment["hostPort"]["device"], &segment["hostPort"]["master"]["name"]];
+        own.extend(in_host.into_iter().filter_map(Value::as_str).map(LinkId::host));
         for step in settle(&desired_of(less), &mut now).steps() {
             match step {
                 Step::DeleteLink { id } => prop_assert!(own.contains(id), "{step}"),
