@@ -34,6 +34,7 @@ impl Build<'_> {
             router_id: _,
             nics: _,
             vtep,
+            vtep_interface,
             other_vtep,
             router_mac: _,
             trunk,
@@ -73,7 +74,10 @@ impl Build<'_> {
                     self.refuse(&field, why);
                 }
                 let host = Prefix::host(*vtep);
-                bgp.unicast_mut(IpFamily::of(host)).networks.insert(host);
+                // The fabric knows the way to the address of a device.
+                if other || vtep_interface.is_none() {
+                    bgp.unicast_mut(IpFamily::of(host)).networks.insert(host);
+                }
                 bgp.evpn.advertise_all_vni = true;
             } else if layer2s.values().any(|it| it.from_other_vtep == other) {
                 self.refuse(&field, "is missing, but layer 2 segments need it");
@@ -88,6 +92,7 @@ impl Build<'_> {
         for (key, layer2) in layer2s {
             // All but VNI and route target are the kernel's.
             let Layer2 {
+                source: _,
                 vni,
                 vlan: _,
                 route_target,

@@ -20,6 +20,7 @@ impl Build<'_> {
     pub(super) fn vrf(&mut self, path: &str, vrf: &nnc::Vrf, underlay: &Underlay) {
         // Loopbacks, policy routes, mirrors, tunnels, table and MTU are the kernel's; `evpn` has what EVPN announces and takes.
         let nnc::Vrf {
+            source: _,
             vni,
             evpn_import_route_targets: _,
             evpn_export_route_targets: _,

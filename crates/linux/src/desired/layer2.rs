@@ -35,6 +35,8 @@ impl Builder<'_> {
 
     fn layer2(&mut self, path: &str, layer2: &Layer2, underlay: &Underlay) {
         let Layer2 {
+            // The operator's.
+            source: _,
             vni,
             vlan,
             // FRR's: EVPN announces the segment with it.

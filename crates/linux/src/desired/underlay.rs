@@ -27,6 +27,7 @@ impl Builder<'_> {
             graceful_restart: _,
             nics,
             vtep,
+            vtep_interface,
             other_vtep,
             // The bridge of each L3 VNI has it: `l3_vni`.
             router_mac: _,
@@ -39,7 +40,9 @@ impl Builder<'_> {
         }
         self.desired.namespace = Some(namespace.clone());
         self.desired.nics = nics.iter().map(ToString::to_string).collect();
-        let endpoints = [*vtep, *other_vtep].into_iter().flatten();
+        // The address of a device is there already.
+        let vtep_here = vtep.filter(|_| vtep_interface.is_none());
+        let endpoints = [vtep_here, *other_vtep].into_iter().flatten();
         self.desired.loopback = endpoints.map(IpNet::from).collect();
         if let (Some(vtep), Some(other)) = (vtep, other_vtep)
             && vtep.is_ipv4() == other.is_ipv4()

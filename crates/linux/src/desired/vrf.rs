@@ -34,6 +34,8 @@ impl Builder<'_> {
 
     fn vrf(&mut self, path: &str, vrf: &Vrf) {
         let Vrf {
+            // The operator's.
+            source: _,
             vni,
             // FRR's: what is announced and taken, with whom, and routes, which `staticd` has.
             evpn_import_route_targets: _,

@@ -120,7 +120,7 @@ fn nodes(compilation: &Compilation) -> anyhow::Result<String> {
             .shared
             .layer2s
             .values()
-            .map(|segment| format!("{}→{}", segment.vlan, segment.vni));
+            .filter_map(|segment| Some(format!("{}→{}", segment.vlan?, segment.vni)));
         let vrfs = config
             .shared
             .fabric_vrfs

@@ -69,6 +69,7 @@ fn says_ready(kind: Kind) -> bool {
         Class::Node | Class::Result | Class::Report | Class::Claim | Class::Address => false,
         Class::Settings
         | Class::Underlay
+        | Class::Overlay
         | Class::Referenced
         | Class::Intent(_)
         | Class::LowLevel
