@@ -56,7 +56,7 @@ pub(crate) use self::{
     underlay::{
         AddressesOfPool, Contradictions, HasBothFamilies, HoldersByAddress, NodesByUnderlay,
         PlanOf, PlansFor, Refused, SelectedPlans, UnderlaysByVni, mixed_families, place,
-        plans_of_nodes, router_addresses, trunk_faults,
+        plans_of_nodes, router_addresses, trunk_faults, underlays_that_may_meet,
     },
     vrfs::{NumbersOfAll, SaidOf, StoredByVni},
 };
@@ -69,6 +69,7 @@ use crate::{
     fingerprint::{self, Digest},
     memo::Query,
     mirror::{self, HasMirrors, NodeMirrors},
+    problem::{self, Problem},
     snapshot::{Key, ObjectRef},
     view::View,
 };
@@ -228,6 +229,23 @@ impl NodeConfig {
             slot.subject == *subject && hosts.is_empty()
         };
         self.shared.overlays.contains(subject) && !sessions.any(lacks)
+    }
+
+    /// Says which host sessions have no address left for the node.
+    fn without_session(&self, node: &str) -> Vec<Problem> {
+        let sessions = self.shared.sessions.iter().zip(&self.sessions);
+        let lacking = sessions.filter(|(_, hosts)| hosts.is_empty());
+        let problem = |(slot, _): (&overlay::Slot, _)| {
+            let networks = slot.networks.iter().flatten();
+            let networks: Vec<String> = networks.map(ToString::to_string).collect();
+            let kind = problem::Kind::PoolExhausted {
+                pool: networks.join(", "),
+                wanted: format!("node {node:?}"),
+            };
+            let field = "spec.hostsession.localcidr";
+            Problem::new(slot.subject.clone(), field, kind)
+        };
+        lacking.map(problem).collect()
     }
 
     /// Puts the node's own addresses into a host session; a node that has none has no session.

@@ -52,8 +52,8 @@ pub(crate) enum Finding {
     Overlay(ObjectRef),
     /// Networks of host sessions.
     HostSessions,
-    /// VTEPs of different address families.
-    VtepFamilies,
+    /// All Underlays: VTEPs of different address families, and selectors that could meet.
+    Underlays,
     /// The numbers of VRFs on nodes.
     VrfNumbers,
     /// Objects that no node with an overlay is selected for.
@@ -81,7 +81,7 @@ impl Index for Problems {
             Finding::Settings,
             Finding::Vrfs,
             Finding::NetworkVnis,
-            Finding::VtepFamilies,
+            Finding::Underlays,
             Finding::HostSessions,
             Finding::VrfNumbers,
             Finding::Unreached,
@@ -195,7 +195,11 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         Finding::Underlay(key) => of_underlay(view, key),
         Finding::Overlay(subject) => of_overlay(view, subject),
         Finding::HostSessions => view.get::<SessionNetworks>(&()).problems.clone(),
-        Finding::VtepFamilies => node::mixed_families(view),
+        Finding::Underlays => {
+            let mut problems = node::mixed_families(view);
+            problems.extend(node::underlays_that_may_meet(view));
+            problems
+        }
         Finding::VrfNumbers => view.get::<NumbersOfAll>(&()).problems.clone(),
         Finding::Unreached => node::unreached(view),
         Finding::WithoutNodes => node::problems_without_nodes(view),

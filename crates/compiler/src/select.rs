@@ -13,6 +13,48 @@ pub fn selects(selector: Option<&LabelSelector>, labels: &Labels) -> bool {
 
 /// Whether some node could be selected by both. False only where no labels can satisfy the two at once.
 pub fn may_meet(one: Option<&LabelSelector>, other: Option<&LabelSelector>) -> bool {
+    // Most selectors that never meet want different values of one label.
+    if let (Some(one), Some(other)) = (one, other) {
+        let differs = |(key, value): (&String, &String)| {
+            let others = other.match_labels.get(key);
+            others.is_some_and(|other| other != value)
+        };
+        if one.match_labels.iter().any(differs) {
+            return false;
+        }
+    }
+    wanted(one, other).values().all(Wanted::is_possible)
+}
+
+/// Labels of a node that both would select, such as `rack=r1, !gpu`; nothing where there can be none.
+pub fn witness(one: Option<&LabelSelector>, other: Option<&LabelSelector>) -> Option<String> {
+    if !may_meet(one, other) {
+        return None;
+    }
+    let wanted = wanted(one, other);
+    let labels = wanted.iter().filter_map(|(key, wanted)| {
+        let mut allowed = wanted.allowed.iter().flatten();
+        let value = allowed.find(|value| !wanted.refused.contains(*value));
+        match value {
+            Some(value) => Some(format!("{key}={value}")),
+            None if wanted.present => Some(format!("{key}=<any other>")),
+            None if wanted.absent => Some(format!("!{key}")),
+            // Not to have the label is enough.
+            None => None,
+        }
+    });
+    let labels: Vec<String> = labels.collect();
+    Some(if labels.is_empty() {
+        "any labels".to_owned()
+    } else {
+        labels.join(", ")
+    })
+}
+
+fn wanted<'a>(
+    one: Option<&'a LabelSelector>,
+    other: Option<&'a LabelSelector>,
+) -> BTreeMap<&'a str, Wanted<'a>> {
     let mut wanted: BTreeMap<&str, Wanted<'_>> = BTreeMap::new();
     for selector in [one, other].into_iter().flatten() {
         for (key, value) in &*selector.match_labels {
@@ -32,7 +74,7 @@ pub fn may_meet(one: Option<&LabelSelector>, other: Option<&LabelSelector>) -> b
             }
         }
     }
-    wanted.values().all(Wanted::is_possible)
+    wanted
 }
 
 /// What a node's label must be like.
@@ -109,6 +151,33 @@ mod tests {
         assert!(
             may_meet(Some(&a), Some(&labels("rack", "b"))),
             "a node may have both labels"
+        );
+    }
+
+    #[test]
+    fn labels_that_two_selectors_choose_are_found() {
+        use LabelOperator::{DoesNotExist, Exists, In, NotIn};
+        let witness = |one: &LabelSelector, other: &LabelSelector| witness(Some(one), Some(other));
+        let rack = labels("rack", "r1");
+        assert_eq!(witness(&rack, &labels("rack", "r2")), None);
+        assert_eq!(
+            witness(&rack, &labels("zone", "a")).as_deref(),
+            Some("rack=r1, zone=a")
+        );
+        let others = expression("rack", NotIn, &["r2"]);
+        assert_eq!(witness(&rack, &others).as_deref(), Some("rack=r1"));
+        let some = expression("rack", In, &["r1", "r2"]);
+        assert_eq!(
+            witness(&some, &expression("rack", NotIn, &["r1"])).as_deref(),
+            Some("rack=r2")
+        );
+        let none = expression("gpu", DoesNotExist, &[]);
+        assert_eq!(witness(&none, &rack).as_deref(), Some("!gpu, rack=r1"));
+        assert_eq!(witness(&none, &expression("gpu", Exists, &[])), None);
+        let all = LabelSelector::default();
+        assert_eq!(
+            super::witness(Some(&all), None).as_deref(),
+            Some("any labels")
         );
     }
 

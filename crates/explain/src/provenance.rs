@@ -168,7 +168,7 @@ impl OnNode<'_> {
             Element::Passthrough { name } => self.passthrough(name),
             Element::VniSegment { vni } => self.vni_segment(*vni),
             Element::VniGateway { vni } => self.vni_gateway(*vni),
-            Element::Aggregate { vrf, prefix } => self.route(vrf, prefix),
+            Element::Aggregate { vrf, prefix } => self.aggregate(vrf, prefix),
             Element::HostLoopback { name } => self.loopback(name),
             Element::Steering {
                 source,

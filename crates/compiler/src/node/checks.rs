@@ -45,6 +45,11 @@ impl Query for ProblemsOfGroup {
                 Some(underlay) => problems.extend(nics_it_lacks(view, &node, underlay)),
                 None => problems.extend(place(view, signature, &node.name).problem),
             }
+            problems.extend(
+                config
+                    .iter()
+                    .flat_map(|config| config.without_session(&node.name)),
+            );
             if notes_nodes_outside && !is_inside {
                 problems.push(outside(&node.name));
             }

@@ -654,12 +654,25 @@ pub(crate) fn unreached(view: &View<'_>) -> Vec<Problem> {
     let mut waiting: BTreeMap<ObjectRef, usize> = BTreeMap::new();
     for signature in none {
         let nodes = view.who::<NodesBySignature>(signature).len();
-        for source in view.get::<MembersOf>(signature).sources() {
+        let members = view.get::<MembersOf>(signature);
+        // A passthrough needs an Underlay, and no VTEP.
+        let is_outside = view.get::<underlay::PlansFor>(signature).is_empty();
+        let passthroughs = members.overlays.iter().filter(|one| !one.needs_vtep());
+        let passthroughs = passthroughs.filter(|_| is_outside).map(|one| &one.subject);
+        for source in members.sources().into_iter().chain(passthroughs) {
             *waiting.entry(source.clone()).or_default() += nodes;
         }
     }
     if waiting.is_empty() {
         return Vec::new();
+    }
+    for signature in signatures.iter() {
+        let members = view.get::<MembersOf>(signature);
+        let is_inside = !view.get::<underlay::PlansFor>(signature).is_empty();
+        let passthroughs = members.overlays.iter().filter(|one| !one.needs_vtep());
+        for one in passthroughs.filter(|_| is_inside) {
+            waiting.remove(&one.subject);
+        }
     }
     for signature in overlay {
         for source in view.get::<MembersOf>(signature).sources() {

@@ -27,7 +27,10 @@ use self::{
     sound::{Endpoint, Sound, replaces_what_runs},
 };
 pub(crate) use self::{
-    choice::{PlansFor, Refused, SelectedPlans, plans_of_nodes, second_underlays},
+    choice::{
+        PlansFor, Refused, SelectedPlans, may_meet as underlays_that_may_meet, plans_of_nodes,
+        second_underlays,
+    },
     contradictions::{Contradictions, NodesByUnderlay},
     families::{HasBothFamilies, UnderlaysByVni, mixed_families},
     trunk::{router_addresses, trunk_faults},

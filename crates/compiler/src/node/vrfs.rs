@@ -12,7 +12,7 @@ use api::{
         PrefixAction, PrefixItem, VrfRouteConfigurationSpec,
         node_network_config::{
             Action, ActionType, Filter, FilterItem, Matcher, ModifyRoute, PrefixMatcher,
-            Redistribute, StaticRoute, Vrf, VrfDevices, VrfImport,
+            Redistribute, Vrf, VrfDevices, VrfImport,
         },
     },
     value::{Community, IfName, Mtu, Prefix, RouteTarget, Vni, VrfName},
@@ -377,9 +377,13 @@ pub(super) fn build(
     let mut fabric: BTreeMap<String, Vrf> = BTreeMap::new();
     let mut cluster_imports: BTreeMap<&str, Filter> = BTreeMap::new();
     let mut objects: BTreeMap<&str, Vec<&VrfRouteConfigurationSpec>> = BTreeMap::new();
+    let mut of_services: BTreeSet<Prefix> = BTreeSet::new();
     for (_, object) in &group.vrf {
         let of_vrf = objects.entry(object.spec.vrf.as_str()).or_default();
         of_vrf.push(&object.spec);
+        if object.is_generated() && numbers.has(object.spec.vrf.as_str()) {
+            of_services.extend(&object.spec.aggregate);
+        }
     }
     for (name, objects) in objects {
         let (Some(numbers), Some(table)) = (numbers.vrfs.get(name), tables.get(name)) else {
@@ -388,7 +392,7 @@ pub(super) fn build(
         let mut vrf = fabric_vrf(name, numbers.0, numbers.1, *table, cluster);
         let mut import = Filter::default_to(ActionType::Reject);
         for spec in &objects {
-            merge(spec, &mut vrf, &mut import);
+            merge(spec, &of_services, &mut vrf, &mut import);
         }
         let exports = exports(&objects);
         let leaks = vrf.vrf_imports.iter_mut().map(|import| &mut import.filter);
@@ -406,19 +410,25 @@ pub(super) fn build(
             filter,
         })
         .collect();
-    (cluster_vrf(settings, imports, tables), fabric)
+    // Routes to the addresses of services are in the cluster VRF, where no other node's are: a node announces the network of a service only
+    // while it has one itself.
+    let cluster_vrf = Vrf {
+        aggregates: of_services.into_iter().collect(),
+        ..cluster_vrf(settings, imports, tables)
+    };
+    (cluster_vrf, fabric)
 }
 
 /// Adds the aggregates and imports of one object to its VRF; the same rule from two objects counts once.
-fn merge(spec: &VrfRouteConfigurationSpec, vrf: &mut Vrf, cluster_import: &mut Filter) {
+fn merge(
+    spec: &VrfRouteConfigurationSpec,
+    of_services: &BTreeSet<Prefix>,
+    vrf: &mut Vrf,
+    cluster_import: &mut Filter,
+) {
     for prefix in &spec.aggregate {
-        let route = StaticRoute {
-            prefix: *prefix,
-            next_hop: None,
-            bfd_profile: None,
-        };
-        if !vrf.static_routes.contains(&route) {
-            vrf.static_routes.push(route);
+        if !of_services.contains(prefix) && !vrf.aggregates.contains(prefix) {
+            vrf.aggregates.push(*prefix);
         }
     }
     for item in in_order(&spec.import) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use api::{
     meta::LabelSelector,
-    openperouter::{L2VniSpec, L3VniSpec},
+    openperouter::{HostSession, L2VniSpec, L3VniSpec},
 };
 use compiler::{
     names,
@@ -57,10 +57,13 @@ impl OnNode<'_> {
     }
 
     /// The claims of the objects that bring a VRF to the node.
-    pub(super) fn overlay_vrf(&self, vrf: &str) -> Vec<Claim> {
+    pub(super) fn overlay_vrf(&self, vrf: &str, with_numbers: bool) -> Vec<Claim> {
         let of_l3 = self.l3vnis(vrf).map(|(by, spec)| {
-            let mut paths = vec!["spec.vrf", "spec.vni"];
-            if spec.hostsession.is_some() {
+            let mut paths = vec!["spec.vrf"];
+            if with_numbers {
+                paths.push("spec.vni");
+            }
+            if with_numbers && spec.hostsession.is_some() {
                 paths.push("spec.hostsession.asn");
             }
             let draft = self.of_overlay(by, spec.node_selector.as_ref(), &paths);
@@ -101,10 +104,11 @@ impl OnNode<'_> {
 
     pub(super) fn host_session(&self, vrf: &str) -> Vec<Claim> {
         let claims = self.l3vnis(vrf).map(|(by, spec)| {
-            let paths = ["spec.hostsession", "spec.vni", "spec.vrf"];
+            let paths = ["spec.vni", "spec.vrf"];
             let mut draft = self.of_overlay(by, spec.node_selector.as_ref(), &paths);
-            let session = spec.hostsession.as_ref();
-            draft.session_pool(session.is_some_and(|session| session.localcidr.is_none()));
+            if let Some(session) = &spec.hostsession {
+                draft.host_session(by, session);
+            }
             draft.build()
         });
         claims.collect()
@@ -116,9 +120,9 @@ impl OnNode<'_> {
         let claims = here.filter_map(|by| {
             let key: &Key = &by.key;
             let spec = &self.trace.snapshot.l3passthroughs.get(key)?.spec;
-            let paths = ["spec.hostsession"];
+            let paths = ["spec.hostsession.asn"];
             let mut draft = self.of_overlay(by, spec.node_selector.as_ref(), &paths);
-            draft.session_pool(spec.hostsession.localcidr.is_none());
+            draft.host_session(by, &spec.hostsession);
             Some(draft.build())
         });
         claims.collect()
@@ -169,9 +173,25 @@ impl OnNode<'_> {
 }
 
 impl ClaimBuilder<'_> {
-    /// Names the pool of a session without networks of its own, where somebody has set it.
-    fn session_pool(&mut self, is_of_pool: bool) {
-        if is_of_pool && self.trace.sets(|settings| &settings.host_sessions) {
+    /// Names what decides the speaker of a session, and its networks, or their pool where it is set.
+    fn host_session(&mut self, by: &ObjectRef, session: &HostSession) {
+        let cidr = session.localcidr.as_ref();
+        let set = [
+            (session.hostasn.is_some(), "spec.hostsession.hostasn"),
+            (session.hosttype.is_some(), "spec.hostsession.hosttype"),
+            (
+                cidr.is_some_and(|cidr| cidr.ipv4.is_some()),
+                "spec.hostsession.localcidr.ipv4",
+            ),
+            (
+                cidr.is_some_and(|cidr| cidr.ipv6.is_some()),
+                "spec.hostsession.localcidr.ipv6",
+            ),
+        ];
+        for (_, path) in set.into_iter().filter(|(is_set, _)| *is_set) {
+            self.own(Field::new(by.clone(), path));
+        }
+        if cidr.is_none() && self.trace.sets(|settings| &settings.host_sessions) {
             self.own(Trace::setting("spec.hostSessions.cidrs"));
         }
     }

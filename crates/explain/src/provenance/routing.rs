@@ -141,7 +141,8 @@ impl OnNode<'_> {
         }
         claims.extend(match valued {
             Some(Number::RouteTarget) => self.overlay_target(vrf),
-            Some(Number::Vni) | None => self.overlay_vrf(vrf),
+            Some(Number::Vni) => self.overlay_vrf(vrf, true),
+            None => self.overlay_vrf(vrf, false),
         });
         claims
     }
@@ -323,11 +324,34 @@ impl OnNode<'_> {
         vec![draft.build()]
     }
 
-    /// A static route: a network that is announced as a whole, or the way to a peer on the host.
+    /// A static route: the way to a peer on the host.
     pub(super) fn route(&self, vrf: &str, prefix: &str) -> Vec<Claim> {
         if self.is_cluster(vrf) {
             return self.route_to_peer(prefix);
         }
+        Vec::new()
+    }
+
+    /// A network that is announced as a whole. Those of services are in the cluster VRF, whichever VRFs the services reach.
+    pub(super) fn aggregate(&self, vrf: &str, prefix: &str) -> Vec<Claim> {
+        if !self.is_cluster(vrf) {
+            return self.aggregate_in(vrf, prefix);
+        }
+        let vrfs = self.config.shared.fabric_vrfs.keys();
+        let routing = vrfs.flat_map(|vrf| self.routing(vrf));
+        let of_services = routing.filter(|low| low.2.is_generated());
+        let claims = of_services.filter_map(|low| {
+            let mut aggregates = low.2.spec.aggregate.iter().enumerate();
+            let (place, cidr) = aggregates.find(|(_, cidr)| cidr.to_string() == prefix)?;
+            let mut draft = self.draft(low.2);
+            draft.low_level(low, format!("spec.aggregate[{place}]"), Aspect::Own(*cidr));
+            draft.nodes(low);
+            Some(draft.build())
+        });
+        claims.collect()
+    }
+
+    fn aggregate_in(&self, vrf: &str, prefix: &str) -> Vec<Claim> {
         self.claims_of(vrf, |draft, low| {
             let aggregate = low.2.spec.aggregate.iter().enumerate();
             let mut found = false;

@@ -10,8 +10,9 @@ use crate::{
     memo::Query,
     node::selection::{self, Member, NodesBySignature, Selected, Signature},
     problem::{self, Problem},
-    snapshot::{Key, ObjectRef, age, kinds},
-    view::View,
+    select,
+    snapshot::{Key, Kind, ObjectRef, age, kinds},
+    view::{View, reference},
 };
 
 /// The Underlays that select nodes with a signature and make sense, the oldest first.
@@ -148,6 +149,49 @@ pub(crate) fn second_underlays(view: &View<'_>, signature: &Signature) -> Vec<Pr
                 by: plan.subject.clone(),
             };
             let subject = other.subject.clone();
+            problems.push(Problem::new(subject, "spec.nodeSelector", kind));
+        }
+    }
+    problems
+}
+
+/// Says which Underlays could come to select the same node, though none is there now that both select.
+pub(crate) fn may_meet(view: &View<'_>) -> Vec<Problem> {
+    let underlays = view.by_age::<kinds::Underlay>();
+    let sound: Vec<_> = underlays
+        .iter()
+        .filter(|one| view.get::<PlanOf>(&one.key).plan.is_some())
+        .collect();
+    if sound.len() < 2 {
+        return Vec::new();
+    }
+    let signatures = view.all_keys::<NodesBySignature>();
+    let mut meeting: BTreeSet<(Key, Key)> = BTreeSet::new();
+    for signature in signatures.iter() {
+        let plans = view.get::<SelectedPlans>(signature);
+        for plan in plans.iter().filter(|_| plans.len() > 1) {
+            let others = plans.iter().filter(|other| other.subject != plan.subject);
+            let pair = |other: &Arc<Plan>| (plan.subject.key.clone(), other.subject.key.clone());
+            meeting.extend(others.map(pair));
+        }
+    }
+    let mut problems = Vec::new();
+    for one in &sound {
+        // A node that both select is said elsewhere.
+        let mut others = sound.iter().filter(|other| {
+            other.key != one.key && !meeting.contains(&(one.key.clone(), other.key.clone()))
+        });
+        let found = others.find_map(|other| {
+            let selectors = (&one.spec.node_selector, &other.spec.node_selector);
+            let labels = select::witness(selectors.0.as_ref(), selectors.1.as_ref())?;
+            Some((other, labels))
+        });
+        if let Some((other, labels)) = found {
+            let kind = problem::Kind::UnderlaysMayMeet {
+                other: Box::new(reference(Kind::Underlay, &other.key)),
+                labels,
+            };
+            let subject = reference(Kind::Underlay, &one.key);
             problems.push(Problem::new(subject, "spec.nodeSelector", kind));
         }
     }
