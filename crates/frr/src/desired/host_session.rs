@@ -115,7 +115,7 @@ impl Build<'_> {
         let out = self.route_map(names::passthrough(Direction::Out), map);
         for (key, session) in passthroughs {
             let path = format!("passthroughs[{key}]");
-            let description = Description::of(format_args!("host, passthrough {key}"));
+            let description = Description::of(format_args!("{} {key}", names::PASSTHROUGH));
             let maps = [ins.clone(), out.clone()];
             self.host_session(&path, session, &description, maps, bgp);
         }
