@@ -5,7 +5,7 @@
 //!    uses what is not there. A filter is widened before the route it is for appears.
 //! 2. BGP instances that go, or must be made anew, are taken down: others stop importing from them, their VNI goes,
 //!    then they go as a whole with one line, the default instance last, because FRR refuses it before the others.
-//! 3. VRFs, then BGP instances, are added and changed. Filters come before `activate`, and `activate` goes first.
+//! 3. New instances of another AS than the default instance's are made, empty; then VRFs, then BGP instances, are added and changed. Filters come before `activate`, and `activate` goes first.
 //! 4. Definitions that nothing uses any more are removed.
 //! 5. `no vrf` waits until the kernel's device is gone ([`Change::after_devices`]): FRR refuses it before.
 //!
@@ -38,6 +38,11 @@ pub fn diff(running: &FrrConfig, desired: &FrrConfig) -> Change {
     let mut writer = Writer::default();
     definitions_set(&mut writer, running, desired);
     let remaining = take_down(&mut writer, running, desired);
+    for (vrf, bgp) in lower::declared_first(desired) {
+        if !remaining.bgp.contains_key(vrf) {
+            writer.declare(lower::enter_instance(vrf.as_ref(), bgp));
+        }
+    }
     vrfs(&mut writer, &remaining, desired);
     instances(&mut writer, &remaining, desired);
     definitions_removed(&mut writer, running, desired);

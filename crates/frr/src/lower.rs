@@ -7,7 +7,7 @@ mod vrf;
 
 pub(crate) use self::{
     bfd::bfd,
-    bgp::{ALLOWAS_IN_DEFAULT, instance},
+    bgp::{ALLOWAS_IN_DEFAULT, declared_first, enter_instance, instance},
     filter::{List, community_lists, prefix_lists, route_map_entries},
     vrf::vrf,
 };

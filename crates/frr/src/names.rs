@@ -50,9 +50,12 @@ pub fn fabric_evpn_out() -> Name {
     Name::of(format_args!("fabric-evpn-out"))
 }
 
+/// First word of the description of a session with the host in the default VRF. The others there are with the fabric.
+pub const PASSTHROUGH: &str = "passthrough";
+
 /// Route map of passthroughs.
 pub fn passthrough(direction: Direction) -> Name {
-    Name::of(format_args!("passthrough-{}", direction.as_str()))
+    Name::of(format_args!("{PASSTHROUGH}-{}", direction.as_str()))
 }
 
 /// Prefix list, of either family, of the networks between router and host of passthroughs.

@@ -65,6 +65,10 @@ fn print_section(out: &mut String, config: &FrrConfig, section: Section, feature
             }
         }
         Section::Bgp => {
+            for (vrf, bgp) in lower::declared_first(config) {
+                let enter = lower::enter_instance(vrf.as_ref(), bgp);
+                blocks(out, &[Block::new(enter, "exit")]);
+            }
             for (vrf, bgp) in &config.bgp {
                 blocks(out, &[lower::instance(vrf.as_ref(), bgp, features)]);
             }

@@ -1,4 +1,5 @@
-//! One realistic node, printed for every supported version and compared with the stored text.
+//! Two realistic nodes, printed for every supported version and compared with the stored texts: `node` has workloads, `hosts` has
+//! sessions with the host.
 //!
 //! `UPDATE_GOLDENS=1 cargo test -p selvedge-frr --test goldens` writes the texts anew; read them before committing.
 #![expect(clippy::unwrap_used, reason = "a test")]
@@ -18,9 +19,17 @@ fn path(name: &str) -> PathBuf {
         .join(name)
 }
 
-fn node() -> NodeNetworkConfigSpec {
-    let text = fs::read_to_string(path("node.json")).unwrap();
+const NODES: [&str; 2] = ["node", "hosts"];
+
+fn spec(node: &str) -> NodeNetworkConfigSpec {
+    let text = fs::read_to_string(path(&format!("{node}.json"))).unwrap();
     serde_json::from_str(&text).unwrap()
+}
+
+/// Every node with every version.
+fn all() -> impl Iterator<Item = (&'static str, FrrVersion)> {
+    let versions = |node| FrrVersion::SUPPORTED.map(|version| (node, version));
+    NODES.into_iter().flat_map(versions)
 }
 
 fn secrets() -> Secrets {
@@ -37,15 +46,15 @@ fn secrets() -> Secrets {
     ])
 }
 
-fn config(version: FrrVersion) -> FrrConfig {
-    desired(&node(), &secrets(), version).unwrap()
+fn config(node: &str, version: FrrVersion) -> FrrConfig {
+    desired(&spec(node), &secrets(), version).unwrap()
 }
 
 #[test]
-fn node_prints_as_stored_for_every_version() {
-    for version in FrrVersion::SUPPORTED {
-        let text = print(&config(version), version, &node().revision);
-        let file = path(&format!("node-{version}.conf"));
+fn nodes_print_as_stored_for_every_version() {
+    for (node, version) in all() {
+        let text = print(&config(node, version), version, &spec(node).revision);
+        let file = path(&format!("{node}-{version}.conf"));
         if std::env::var("UPDATE_GOLDENS").is_ok() {
             fs::write(&file, &text).unwrap();
         }
@@ -61,21 +70,21 @@ fn node_prints_as_stored_for_every_version() {
 /// What the three versions answered to `show running-config` after a boot with the stored text.
 #[test]
 fn what_frr_made_of_the_stored_text_is_the_config_it_was_printed_from() {
-    for version in FrrVersion::SUPPORTED {
-        let text = fs::read_to_string(path(&format!("running-{version}.txt"))).unwrap();
+    for (node, version) in all() {
+        let text = fs::read_to_string(path(&format!("{node}-{version}.running.txt"))).unwrap();
         let parsed = parse(&text, version);
         assert_eq!(parsed.unknown, []);
-        assert_eq!(parsed.config, config(version));
+        assert_eq!(parsed.config, config(node, version));
     }
 }
 
 #[test]
 fn stored_text_parses_to_the_config_it_was_printed_from() {
-    for version in FrrVersion::SUPPORTED {
-        let text = fs::read_to_string(path(&format!("node-{version}.conf"))).unwrap();
+    for (node, version) in all() {
+        let text = fs::read_to_string(path(&format!("{node}-{version}.conf"))).unwrap();
         let parsed = parse(&text, version);
         assert_eq!(parsed.unknown, []);
-        assert_eq!(parsed.config, config(version));
-        assert!(diff(&parsed.config, &config(version)).is_empty());
+        assert_eq!(parsed.config, config(node, version));
+        assert!(diff(&parsed.config, &config(node, version)).is_empty());
     }
 }

@@ -157,6 +157,9 @@ fn bgpd_has_heard_all_when_every_neighbor_has_ended_every_family() {
     assert!(ask(done.clone(), done.clone()));
     assert!(!ask(done.clone(), neighbor("Established", false)));
     assert!(!ask(done.clone(), neighbor("Active", true)));
+    let mut host = neighbor("Active", false);
+    host["nbrDesc"] = "passthrough default/one".into();
+    assert!(ask(done.clone(), host), "a speaker on the host may be away");
     assert!(!has_heard_all("{}"), "its configuration is not loaded yet");
     assert!(!has_heard_all("% no such thing"));
 }

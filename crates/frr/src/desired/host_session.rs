@@ -115,7 +115,7 @@ impl Build<'_> {
         let out = self.route_map(names::passthrough(Direction::Out), map);
         for (key, session) in passthroughs {
             let path = format!("passthroughs[{key}]");
-            let description = Description::of(format_args!("host, passthrough {key}"));
+            let description = Description::of(format_args!("{} {key}", names::PASSTHROUGH));
             let maps = [ins.clone(), out.clone()];
             self.host_session(&path, session, &description, maps, bgp);
         }
@@ -185,9 +185,11 @@ impl Build<'_> {
         let why = if local_as == asn {
             format!("{asn} is the AS of the BGP instance; leave it out")
         } else if !remote_as.is_external(asn) {
-            format!("FRR cannot: the peer is of the BGP instance's own AS {asn}")
+            format!(
+                "the peer is of the BGP instance's own AS {asn}, where FRR has no other on a session"
+            )
         } else if remote_as == RemoteAs::Number(local_as) {
-            "FRR cannot: the peer has the same AS".to_owned()
+            "is the AS of the peer, which would make the session internal".to_owned()
         } else {
             return Some(local_as);
         };

@@ -48,6 +48,11 @@ impl Writer {
         self.block(&[], None, &lower::vrf(name, vrf, features()));
     }
 
+    /// A block that is there from now on, and empty.
+    pub(super) fn declare(&mut self, enter: String) {
+        self.push(&[enter], Vec::new());
+    }
+
     /// An instance that stays or is new. What belongs to a session that goes need not be taken back line by line.
     pub(super) fn instance(&mut self, vrf: Option<&IfName>, old: Option<&Bgp>, new: &Bgp) {
         self.vrf = vrf.cloned();

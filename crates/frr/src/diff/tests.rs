@@ -183,3 +183,24 @@ fn a_long_change_is_cut_into_batches_that_lead_into_their_own_blocks() {
         assert_eq!(lines.last().unwrap(), "exit");
     }
 }
+
+/// FRR makes the instance of a VRF by itself when another imports from it or its VNI is up, and 8.4 then refuses it another AS.
+#[test]
+fn an_instance_of_another_as_is_there_before_anything_can_make_it_with_the_wrong_one() {
+    let without = config("router bgp 1\nexit\n");
+    let with = config(
+        "router bgp 1\nexit\nrouter bgp 1 vrf blue\n address-family ipv4 unicast\n  import vrf red\n exit-address-family\nexit\n\
+         router bgp 2 vrf red\n bgp router-id 192.0.2.7\nexit\nvrf red\n vni 7\nexit-vrf\n",
+    );
+    let change = diff(&without, &with);
+    assert_eq!(
+        change.to_string(),
+        "router bgp 2 vrf red\nexit\nvrf red\n vni 7\nexit\nrouter bgp 1 vrf blue\n address-family ipv4 unicast\n  \
+         import vrf red\n exit\nexit\nrouter bgp 2 vrf red\n bgp router-id 192.0.2.7\nexit\n"
+    );
+    assert_eq!(change.resets.len(), 0);
+    let boot = crate::print(&with, FrrVersion::V8_4, "r");
+    let at = |line: &str| boot.find(line).unwrap();
+    assert!(at("router bgp 1\n") < at("router bgp 2 vrf red\n"));
+    assert!(at("router bgp 2 vrf red\n") < at("import vrf red\n"));
+}

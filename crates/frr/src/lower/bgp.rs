@@ -6,8 +6,8 @@ use api::value::IfName;
 
 use crate::{
     config::{
-        Advertise, Bgp, Evpn, GracefulRestart, IpFamily, Neighbor, NeighborBfd, NeighborFamily,
-        Peer, Unicast, VniTargets,
+        Advertise, Bgp, Evpn, FrrConfig, GracefulRestart, IpFamily, Neighbor, NeighborBfd,
+        NeighborFamily, Peer, Unicast, VniTargets,
     },
     text::{Block, Statement},
     version::Features,
@@ -16,16 +16,39 @@ use crate::{
 /// How often FRR takes our own AS where `allowas-in` says no number; it prints none then.
 pub(crate) const ALLOWAS_IN_DEFAULT: u8 = 3;
 
+/// The instances that must be there, empty, before anything else is said of VRFs and BGP: those of another AS than the default
+/// instance's, and that one before them.
+///
+/// FRR makes the instance of a VRF by itself, with the AS of another, as soon as its VNI is up or another VRF imports from it; 8.4 then
+/// refuses to give it its own AS.
+pub(crate) fn declared_first(config: &FrrConfig) -> Vec<(&Option<IfName>, &Bgp)> {
+    let Some(default) = config.bgp.get(&None) else {
+        return Vec::new();
+    };
+    let of_other_as = |bgp: &Bgp| bgp.asn != default.asn;
+    let mut first: Vec<_> = config.bgp.iter().collect();
+    if first.iter().any(|(_, bgp)| of_other_as(bgp)) {
+        first.retain(|(vrf, bgp)| vrf.is_none() || of_other_as(bgp));
+        return first;
+    }
+    Vec::new()
+}
+
+/// The line that opens the block of a BGP instance.
+pub(crate) fn enter_instance(vrf: Option<&IfName>, bgp: &Bgp) -> String {
+    match vrf {
+        None => format!("router bgp {}", bgp.asn),
+        Some(vrf) => format!("router bgp {} vrf {vrf}", bgp.asn),
+    }
+}
+
 /// The block of one BGP instance.
 pub(crate) fn instance(vrf: Option<&IfName>, bgp: &Bgp, features: Features) -> Block {
     let key = vrf.map_or_else(
         || "router bgp".to_owned(),
         |vrf| format!("router bgp vrf {vrf}"),
     );
-    let enter = match vrf {
-        None => format!("router bgp {}", bgp.asn),
-        Some(vrf) => format!("router bgp {} vrf {vrf}", bgp.asn),
-    };
+    let enter = enter_instance(vrf, bgp);
     let mut statements = header(bgp);
     for (peer, neighbor) in &bgp.neighbors {
         statements.extend(session(peer, neighbor, features));
