@@ -388,7 +388,7 @@ impl NodeConfig {
         } = self;
         let place = underlay
             .as_ref()
-            .map(|one| (one.router_id, one.vtep, one.other_vtep));
+            .map(|one| (one.router_id, one.vtep, &one.vtep_interface, one.other_vtep));
         let own = fingerprint::of(&(place, addresses, mirrors.content()));
         let fabric = underlay.as_ref().map(|one| ("fabric", one.fabric.digest));
         let mtu = vrf_mtu.map(|mtu| ("vrfMtu", fingerprint::of(&mtu)));

@@ -192,6 +192,14 @@ pub enum Kind {
         /// The node.
         node: String,
     },
+    /// A node has reported no address on the device that its tunnel endpoint is of.
+    #[error("node {node:?} has reported no IPv4 address on {device:?}")]
+    NoVtepOnDevice {
+        /// The device.
+        device: String,
+        /// The node.
+        node: String,
+    },
     /// A node could come to match two Underlays.
     #[error("{other} selects nodes with {labels} as well; a node has one Underlay")]
     UnderlaysMayMeet {

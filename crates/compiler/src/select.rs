@@ -37,6 +37,7 @@ pub fn witness(one: Option<&LabelSelector>, other: Option<&LabelSelector>) -> Op
         let value = allowed.find(|value| !wanted.refused.contains(*value));
         match value {
             Some(value) => Some(format!("{key}={value}")),
+            None if wanted.present && wanted.refused.is_empty() => Some(format!("{key}=<any>")),
             None if wanted.present => Some(format!("{key}=<any other>")),
             None if wanted.absent => Some(format!("!{key}")),
             // Not to have the label is enough.

@@ -35,6 +35,6 @@ pub use self::{
     diff::{Batch, Change, Disruption, Line, Session, Step, diff},
     parse::{Parsed, UnknownLine, parse},
     print::print,
-    secret::{InvalidPassword, Password, Secrets},
+    secret::{InvalidPassword, Password, Secrets, hidden},
     version::{Features, FrrVersion, UnknownVersion},
 };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use api::meta::SecretReference;
+use api::{meta::SecretReference, tcaas::NodeNetworkConfigSpec};
 
 /// The resolved passwords of a node, by the Secret they stand in. The agent reads the Secrets; this room never does.
 pub type Secrets = BTreeMap<SecretReference, Password>;
@@ -40,6 +40,13 @@ impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Password")
     }
+}
+
+/// What stands for the passwords of a config where nobody may know them, such as in a text for people.
+pub fn hidden(config: &NodeNetworkConfigSpec) -> Secrets {
+    let secrets = config.password_secrets().cloned();
+    let word = || Password("(hidden)".into());
+    secrets.map(|secret| (secret, word())).collect()
 }
 
 #[cfg(test)]

@@ -42,7 +42,10 @@ impl Query for ProblemsOfGroup {
             let underlay = config.as_ref().and_then(|config| config.underlay.as_ref());
             let is_inside = underlay.is_some_and(|underlay| underlay.vtep.is_some());
             match underlay {
-                Some(underlay) => problems.extend(nics_it_lacks(view, &node, underlay)),
+                Some(underlay) => {
+                    problems.extend(nics_it_lacks(view, &node, underlay));
+                    problems.extend(vtep_it_lacks(&node, underlay));
+                }
                 None => problems.extend(place(view, signature, &node.name).problem),
             }
             problems.extend(
@@ -106,6 +109,20 @@ fn nics_it_lacks(view: &View<'_>, node: &Key, underlay: &NodeUnderlay) -> Option
         "spec.nics",
         kind,
     ))
+}
+
+/// Says that a node has no address on the device that its tunnel endpoint is of.
+fn vtep_it_lacks(node: &Key, underlay: &NodeUnderlay) -> Option<Problem> {
+    let device = underlay.fabric.vtep_device.as_ref()?;
+    if underlay.vtep_interface.as_ref() == Some(device) {
+        return None;
+    }
+    let kind = problem::Kind::NoVtepOnDevice {
+        device: device.to_string(),
+        node: node.name.to_string(),
+    };
+    let subject = underlay.fabric.source.clone();
+    Some(Problem::new(subject, "spec.evpn.vtepInterface", kind))
 }
 
 fn outside(node: &str) -> Problem {

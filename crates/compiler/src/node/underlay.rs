@@ -260,6 +260,8 @@ pub struct NodeUnderlay {
     pub router_id: Ipv4Addr,
     /// Its VXLAN tunnel endpoint; absent where it takes part in no overlay.
     pub vtep: Option<IpAddr>,
+    /// The device that has the tunnel endpoint by itself.
+    pub vtep_interface: Option<IfName>,
     /// Its second tunnel endpoint, of the other address family.
     pub other_vtep: Option<IpAddr>,
     /// What all nodes of the Underlay have.
@@ -275,8 +277,8 @@ pub struct Fabric {
     pub asn: Asn,
     /// Host devices that move into the router's namespace.
     pub nics: Vec<IfName>,
-    /// The device that has the tunnel endpoint by itself.
-    pub vtep_interface: Option<IfName>,
+    /// The device whose address is the tunnel endpoint.
+    pub vtep_device: Option<IfName>,
     /// The link between the host's namespace and the router's.
     pub trunk: Trunk,
     /// Networks of workloads' addresses on loopbacks of their node.
@@ -301,7 +303,7 @@ impl Fabric {
         workload_networks.sort_unstable();
         workload_networks.dedup();
         let nics = spec.devices().cloned().collect();
-        let vtep_interface = match spec.vtep() {
+        let vtep_device = match spec.vtep() {
             Ok(Some(VtepSource::Device(device))) => Some(device.clone()),
             _ => None,
         };
@@ -314,7 +316,7 @@ impl Fabric {
         let digest = fingerprint::of(&(
             &source,
             spec.asn,
-            (&nics, &vtep_interface),
+            (&nics, &vtep_device),
             &trunk,
             &workload_networks,
             &neighbors,
@@ -324,7 +326,7 @@ impl Fabric {
             source,
             asn: spec.asn,
             nics,
-            vtep_interface,
+            vtep_device,
             trunk,
             workload_networks,
             neighbors,
@@ -341,7 +343,7 @@ impl NodeUnderlay {
             source,
             asn,
             nics,
-            vtep_interface,
+            vtep_device: _,
             trunk,
             workload_networks,
             neighbors,
@@ -355,7 +357,7 @@ impl NodeUnderlay {
             router_id: self.router_id,
             nics: nics.clone(),
             vtep: self.vtep,
-            vtep_interface: vtep_interface.clone(),
+            vtep_interface: self.vtep_interface.clone(),
             other_vtep: self.other_vtep,
             router_mac: router_mac(self.vtep.unwrap_or(IpAddr::V4(self.router_id))),
             trunk: trunk.clone(),
@@ -443,10 +445,10 @@ impl Plan {
                 Box::new(Problem::new(self.subject.clone(), field, kind))
             })
         };
-        let vtep = match (self.endpoint.pool, &self.endpoint.device) {
-            (Some(pool), _) => Some(give("spec.evpn.vtepcidr", pool)?),
-            (None, Some(device)) => address_of(view, node, device),
-            (None, None) => None,
+        let (vtep, vtep_interface) = match (self.endpoint.pool, &self.endpoint.device) {
+            (Some(pool), _) => (Some(give("spec.evpn.vtepcidr", pool)?), None),
+            (None, Some(device)) => endpoint_of(view, node, device),
+            (None, None) => (None, None),
         };
         let other_vtep = match self.endpoint.other_pool {
             Some(pool) => Some(give("spec.tunnelEndpoint.cidrs[1]", pool)?),
@@ -463,6 +465,7 @@ impl Plan {
         Ok(Some(NodeUnderlay {
             router_id,
             vtep,
+            vtep_interface,
             other_vtep,
             fabric: Arc::clone(&self.fabric),
         }))
@@ -476,20 +479,22 @@ impl Plan {
     }
 }
 
-/// The first IPv4 address of a device that a node has reported, or, where its report is missing, the one that its config has.
-fn address_of(view: &View<'_>, node: &str, device: &IfName) -> Option<IpAddr> {
+/// The tunnel endpoint of a node that is an address of a device, with the device: the first IPv4 address that the node has reported. A node
+/// that has reported none keeps the tunnel endpoint that it has.
+fn endpoint_of(view: &View<'_>, node: &str, device: &IfName) -> (Option<IpAddr>, Option<IfName>) {
     let key = Key::named(node);
-    let Some(report) = view.status::<kinds::NodeNetworkStatus>(&key) else {
-        let config = view.spec::<kinds::NodeNetworkConfig>(&key)?;
-        let underlay = config.underlay.as_ref()?;
-        let is_same = underlay.vtep_interface.as_ref() == Some(device);
-        return underlay.vtep.filter(|_| is_same);
-    };
-    let mut interfaces = report.interfaces.iter();
-    let device = interfaces.find(|one| one.name == device.as_str())?;
-    let mut addresses = device.addresses.iter();
-    let address = addresses.find(|address| address.is_ipv4())?;
-    Some(address.addr())
+    let report = view.status::<kinds::NodeNetworkStatus>(&key);
+    let mut interfaces = report.iter().flat_map(|report| &report.interfaces);
+    let reported = interfaces.find(|one| one.name == device.as_str());
+    let mut addresses = reported.iter().flat_map(|one| &one.addresses);
+    if let Some(address) = addresses.find(|address| address.is_ipv4()) {
+        return (Some(address.addr()), Some(device.clone()));
+    }
+    let config = view.spec::<kinds::NodeNetworkConfig>(&key);
+    let running = config.as_ref().and_then(|config| config.underlay.as_ref());
+    running.map_or((None, None), |running| {
+        (running.vtep, running.vtep_interface.clone())
+    })
 }
 
 /// Whether the config of a node has this router id. It stays when an address of the pool becomes free: a new router id resets sessions.

@@ -133,6 +133,7 @@ impl Kind {
             | Self::TrunkNotOfTwo { .. } => true,
             Self::UnknownField
             | Self::VtepFamilyMissing { .. }
+            | Self::NoVtepOnDevice { .. }
             | Self::UnderlaysMayMeet { .. }
             | Self::InlinePassword
             | Self::Duplicate

@@ -76,6 +76,9 @@ impl Kind {
             Self::VtepFamilyMissing { .. } => {
                 "add a pool of that family to the Underlay of the node, or leave spec.underlayAddressFamily out".into()
             }
+            Self::NoVtepOnDevice { .. } => {
+                "give the device an address on the node, or correct the name".into()
+            }
             Self::UnderlaysMayMeet { .. } => {
                 "let the node selectors of the two exclude each other".into()
             }

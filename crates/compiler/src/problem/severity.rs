@@ -56,6 +56,7 @@ impl Kind {
             | Self::VrfTaken { .. }
             | Self::NeedsDaemon { .. }
             | Self::VtepFamilyMissing { .. }
+            | Self::NoVtepOnDevice { .. }
             | Self::VrfNotOnNode { .. }
             | Self::VlanTaken { .. }
             | Self::VniTaken { .. }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Instant};
 use anyhow::Context;
 use api::tcaas::Layer2NetworkConfigurationSpec;
 use compiler::{Compilation, compile, revision};
-use frr::{FrrVersion, Secrets};
+use frr::FrrVersion;
 
 use super::problems;
 use crate::{
@@ -109,7 +109,7 @@ fn nodes(compilation: &Compilation) -> anyhow::Result<String> {
     let mut rows = Vec::new();
     for (node, config) in &compilation.nodes {
         let spec = config.spec(&compilation.revision.fingerprint);
-        let text = frr::desired(&spec, &Secrets::new(), FrrVersion::NEWEST)
+        let text = frr::desired(&spec, &frr::hidden(&spec), FrrVersion::NEWEST)
             .map(|config| frr::print(&config, FrrVersion::NEWEST, &spec.revision))
             .ok()
             .context("the example uses something that FRR cannot do")?;

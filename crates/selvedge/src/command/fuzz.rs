@@ -12,7 +12,7 @@ use std::{
 };
 
 use compiler::compile;
-use frr::{FrrVersion, Secrets};
+use frr::FrrVersion;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -93,7 +93,7 @@ fn everything(text: &str) {
     documents(What::All, &world, &compilation);
     for config in compilation.nodes.values() {
         let spec = config.spec("");
-        if let Ok(config) = frr::desired(&spec, &Secrets::new(), FrrVersion::NEWEST) {
+        if let Ok(config) = frr::desired(&spec, &frr::hidden(&spec), FrrVersion::NEWEST) {
             frr::print(&config, FrrVersion::NEWEST, "");
         }
         drop(linux::desired(&spec));

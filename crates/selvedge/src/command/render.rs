@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use api::tcaas::NodeNetworkConfigSpec;
 use compiler::{compile, snapshot::Key};
-use frr::{FrrVersion, Secrets};
+use frr::FrrVersion;
 
 use super::{compile::unknown_node, problems};
 use crate::{
@@ -49,7 +49,7 @@ fn frr_conf(args: &Render, world: &World, spec: &NodeNetworkConfigSpec) -> anyho
         None => FrrVersion::NEWEST,
     };
     let config =
-        frr::desired(spec, &Secrets::new(), version).map_err(|refused| joined(&refused))?;
+        frr::desired(spec, &frr::hidden(spec), version).map_err(|refused| joined(&refused))?;
     Ok(frr::print(&config, version, &spec.revision))
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use compiler::{Compiler, Insertion, Kind, ObjectRef, Snapshot, compile, lower::LowLevelObject};
-use frr::{FrrVersion, Secrets};
+use frr::FrrVersion;
 use serde_json::{Value, json};
 
 use crate::support::repository;
@@ -158,7 +158,7 @@ impl Story {
                 &[serde_json::to_value(&spec)?],
             )?;
             "the revision".clone_into(&mut spec.revision);
-            let conf = frr::desired(&spec, &Secrets::new(), FrrVersion::NEWEST)
+            let conf = frr::desired(&spec, &frr::hidden(&spec), FrrVersion::NEWEST)
                 .map_err(|refused| anyhow::anyhow!("{}: {refused:?}", self.folder.display()))?;
             let kernel = linux::desired(&spec)
                 .map_err(|refused| anyhow::anyhow!("{}: {refused:?}", self.folder.display()))?;

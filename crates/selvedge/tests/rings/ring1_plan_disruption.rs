@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::tcaas::NodeNetworkConfigSpec;
-use frr::{FrrVersion, Secrets};
+use frr::FrrVersion;
 use linux::{
     Disruption, LinkId, Observed, ObservedLink, model::apply_to_model, object::Kind, owned::Owner,
 };
@@ -165,7 +165,7 @@ fn done(
 ) -> anyhow::Result<BTreeSet<&'static str>> {
     let mut classes = BTreeSet::new();
     let conf = |spec| {
-        frr::desired(spec, &Secrets::new(), FrrVersion::NEWEST)
+        frr::desired(spec, &frr::hidden(spec), FrrVersion::NEWEST)
             .map_err(|errors| anyhow::anyhow!("{errors:?}"))
     };
     let change = frr::diff(&conf(before)?, &conf(after)?);

@@ -9,7 +9,7 @@ use explain::{
     provenance::Trace,
     query::Query,
 };
-use frr::{FrrVersion, Secrets, config::Name, names};
+use frr::{FrrVersion, config::Name, names};
 
 use super::Asked;
 use crate::{args::Ask, input::World};
@@ -26,7 +26,7 @@ pub(super) fn asked(
     }
     let config = super::known(&args.node, world, compilation)?;
     let spec = config.spec(&compilation.revision.fingerprint);
-    let Ok(conf) = frr::desired(&spec, &Secrets::new(), FrrVersion::NEWEST) else {
+    let Ok(conf) = frr::desired(&spec, &frr::hidden(&spec), FrrVersion::NEWEST) else {
         return Ok(None);
     };
     let conf = frr::print(&conf, FrrVersion::NEWEST, &spec.revision);
