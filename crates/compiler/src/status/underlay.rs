@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     memo::{Index, Query},
-    node::{NodesBySignature, ProgressOf, SelectedPlans, Signature, plans_of_nodes},
+    node::{NodesBySignature, SelectedPlans, Signature, plans_of_nodes, told_progress},
     snapshot::ObjectRef,
     view::View,
 };
@@ -46,7 +46,7 @@ impl Query for UnderlayProgress {
         let plans = plans_of_nodes(view, signature).into_iter();
         for (_, nodes) in plans.filter(|(plan, _)| plan.subject == *subject) {
             for node in nodes.iter() {
-                let progress = view.get::<ProgressOf>(&node.key());
+                let progress = told_progress(view, &node.key());
                 count.node(&node.name, progress);
             }
         }
