@@ -52,7 +52,7 @@ pub(crate) use self::{
         AskedKeys, Facet, Facets, NodesBySignature, Requirements, SelectsNoNode, Signature,
         SignatureOf, SignaturesByLabel, signature,
     },
-    stored::{ProgressOf, PublishedOf},
+    stored::{ProgressOf, PublishedOf, TakenBack, told_progress},
     underlay::{
         AddressesOfPool, Contradictions, HasBothFamilies, HoldersByAddress, NodesByUnderlay,
         PlanOf, PlansFor, Refused, SelectedPlans, UnderlaysByVni, mixed_families, place,

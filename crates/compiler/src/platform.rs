@@ -43,6 +43,9 @@ pub struct PlatformObject {
     pub annotations: Value,
 }
 
+/// The annotation of an object that names what it was made for.
+pub const GENERATED_FROM: &str = "selvedge.dev/generated-from";
+
 #[derive(Serialize)]
 struct Metadata<'a> {
     name: &'a str,
@@ -57,7 +60,7 @@ impl PlatformObject {
         let mut annotations = self.annotations.clone();
         if let Some(annotations) = annotations.as_object_mut() {
             let owner = json!(self.owner);
-            annotations.insert("selvedge.dev/generated-from".to_owned(), owner);
+            annotations.insert(GENERATED_FROM.to_owned(), owner);
         }
         let metadata = Metadata {
             name: &self.name,

@@ -22,7 +22,8 @@ use crate::{
 const UNREADABLE: usize = Kind::COUNT;
 const PROBLEMS_NOW: usize = Kind::COUNT + 1;
 const ABSENT_FOR: usize = Kind::COUNT + 2;
-const FIRST: usize = Kind::COUNT + 3;
+const TAKEN_BACK: usize = Kind::COUNT + 3;
+const FIRST: usize = Kind::COUNT + 4;
 
 impl Registered for Unreadable {
     const PLACE: usize = UNREADABLE;
@@ -37,6 +38,11 @@ impl Registered for problems::ProblemsNow {
 impl Registered for platform::state::AbsentFor {
     const PLACE: usize = ABSENT_FOR;
     const NAME: &'static str = "AbsentFor";
+}
+
+impl Registered for node::TakenBack {
+    const PLACE: usize = TAKEN_BACK;
+    const NAME: &'static str = "TakenBack";
 }
 
 memo::tables! {
@@ -181,6 +187,7 @@ pub(crate) fn all_tables() -> Vec<Box<dyn memo::Table>> {
     all.push(memo::input_table::<Unreadable>());
     all.push(memo::input_table::<problems::ProblemsNow>());
     all.push(memo::input_table::<platform::state::AbsentFor>());
+    all.push(memo::input_table::<node::TakenBack>());
     all.extend(tables());
     all
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-pub use etcd::Etcd;
+pub use etcd::{Backup, Etcd};
 pub use kubeconfig::User;
 pub use start::Builder;
 
@@ -58,6 +58,9 @@ pub enum Error {
         /// The end of its log.
         log: String,
     },
+    /// Others store in the same etcd.
+    #[error("other control planes use the same etcd")]
+    SharedEtcd,
     /// A user was asked for that the control plane was not started with.
     #[error("the control plane knows no user {name}")]
     UnknownUser {
@@ -149,6 +152,36 @@ impl ControlPlane {
             .map(Daemon::pid)
             .chain([self.etcd.pid()])
             .collect()
+    }
+
+    /// Copies everything that is stored.
+    pub fn back_up(&self) -> Result<Backup, Error> {
+        self.etcd.back_up()
+    }
+
+    /// Puts everything back as it was stored then. All servers are started again. An etcd that others use as well stays as it is.
+    pub fn restore(&mut self, backup: &Backup) -> Result<(), Error> {
+        let etcd = Arc::get_mut(&mut self.etcd).ok_or(Error::SharedEtcd)?;
+        for server in &mut self.servers {
+            server.stop();
+        }
+        etcd.restore(backup)?;
+        let step = |source| Error::Step {
+            step: "start a server",
+            source,
+        };
+        // The API server is the last; controllers would end without it.
+        let others = self.servers.len().saturating_sub(1);
+        let mut controllers: Vec<Daemon> = self.servers.drain(..others).collect();
+        for server in &mut self.servers {
+            server.start_again().map_err(step)?;
+        }
+        self.wait_until_ready()?;
+        for server in &mut controllers {
+            server.start_again().map_err(step)?;
+        }
+        self.servers.splice(0..0, controllers);
+        Ok(())
     }
 
     fn kubectl_command(&self) -> Command {

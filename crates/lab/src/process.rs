@@ -141,6 +141,7 @@ pub(crate) fn signal(pid: u32, signal: Signal, whole_group: bool) {
 /// A program that runs until it is stopped, with its output in a file; dropping it stops it.
 #[derive(Debug)]
 pub(crate) struct Daemon {
+    argv: Vec<String>,
     child: Child,
     log: PathBuf,
     grace: Duration,
@@ -149,19 +150,20 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Starts `argv` with its output in `log`; on stopping it has `grace` to end by itself after SIGTERM.
     pub(crate) fn start(argv: &[&str], log: &Path, grace: Duration) -> Result<Self, Error> {
-        let create = |source| Error::CreateLog {
-            path: log.to_owned(),
-            source,
-        };
-        let out = File::create(log).map_err(create)?;
-        let err = out.try_clone().map_err(create)?;
-        let mut command = tethered(argv);
-        command.stdin(Stdio::null()).stdout(out).stderr(err);
         Ok(Self {
-            child: spawn(command)?,
+            argv: argv.iter().map(|&word| word.to_owned()).collect(),
+            child: logged(argv, log)?,
             log: log.to_owned(),
             grace,
         })
+    }
+
+    /// Starts it again as it was started, after it has ended.
+    pub(crate) fn start_again(&mut self) -> Result<(), Error> {
+        self.stop();
+        let argv: Vec<&str> = self.argv.iter().map(String::as_str).collect();
+        self.child = logged(&argv, &self.log)?;
+        Ok(())
     }
 
     /// The process id.
@@ -196,6 +198,20 @@ impl Daemon {
         }
         drop(self.child.wait());
     }
+}
+
+/// Starts a program that adds what it prints to a log.
+fn logged(argv: &[&str], log: &Path) -> Result<Child, Error> {
+    let create = |source| Error::CreateLog {
+        path: log.to_owned(),
+        source,
+    };
+    let out = File::options().create(true).append(true).open(log);
+    let out = out.map_err(create)?;
+    let err = out.try_clone().map_err(create)?;
+    let mut command = tethered(argv);
+    command.stdin(Stdio::null()).stdout(out).stderr(err);
+    spawn(command)
 }
 
 impl Drop for Daemon {

@@ -17,7 +17,7 @@ use std::{
 use compiler::{
     Compilation, Kind, ObjectRef,
     platform::{
-        Identity, PlatformKind, PlatformObject,
+        GENERATED_FROM, Identity, PlatformKind, PlatformObject,
         state::{Absent, Why},
     },
 };
@@ -32,9 +32,6 @@ use crate::{backoff::Backoffs, request::Failure};
 /// The label of our objects.
 pub(crate) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 pub(crate) const OURS: &str = "selvedge";
-
-/// The annotation that names the intent an object was made from.
-const GENERATED_FROM: &str = "selvedge.dev/generated-from";
 
 /// One object that is written or deleted.
 #[derive(Clone, Debug)]

@@ -73,3 +73,5 @@ mod ring6_no_harm;
 mod ring6_reports;
 #[path = "rings/ring6_restarts.rs"]
 mod ring6_restarts;
+#[path = "rings/ring6_rollout.rs"]
+mod ring6_rollout;

@@ -21,11 +21,11 @@ use crate::{
     },
     memo::{Memo, Query},
     mirror::HasMirrors,
-    node::{ConfigOf, ForwardingOf, ProgressOf, PublishedOf},
+    node::{ConfigOf, ForwardingOf, ProgressOf, PublishedOf, TakenBack},
     platform::{self, ClaimsOf, HasClaims, Identity, PlatformObject, PlatformObjects, PlatformOf},
     problem::Problem,
     problems::AllProblems,
-    revision::{BaseOfAll, Revision},
+    revision::{self, BaseOfAll, Revision},
     rollout::Progress,
     snapshot::{Key, Kind, ObjectRef, Snapshot, fill, kinds},
     status::{AllWithStatus, Status, StatusOf},
@@ -266,6 +266,7 @@ impl World {
         if mem::replace(&mut self.taken.statuses, true) {
             return;
         }
+        self.note_taken_back();
         let (memo, seen, unread) = (&self.memo, &mut self.seen, &self.unread);
         let keys = memo.root::<AllWithStatus>(&());
         // An object that could not be read has no status of ours.
@@ -277,6 +278,25 @@ impl World {
         differences(&mut self.statuses, statuses.map(of_read));
         let writes = pull::<StatusToWrite>(memo, &mut seen.to_write, keys);
         differences(&mut self.writes.statuses, writes.map(of_read));
+    }
+
+    /// Notes which node could not apply what is compiled now. Only here both are known: the revision, and what is stored about it.
+    fn note_taken_back(&mut self) {
+        let name = revision::object_name(&self.compilation.revision.fingerprint);
+        let view = self.memo.view();
+        let status = view.status::<kinds::NetworkConfigRevision>(&Key::named(name));
+        let status = status.filter(|status| status.is_invalid);
+        let failed = status.and_then(|status| Some(Key::named(status.failed_node.clone()?)));
+        let known = view.keys::<TakenBack>();
+        if known.iter().eq(&failed) {
+            return;
+        }
+        for node in known.iter() {
+            self.memo.set::<TakenBack>(node, None);
+        }
+        if let Some(node) = failed {
+            self.memo.set::<TakenBack>(&node, Some(()));
+        }
     }
 
     pub(super) fn update_writes(&mut self) {

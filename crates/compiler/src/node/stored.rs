@@ -6,7 +6,7 @@ use api::tcaas::NodeNetworkConfigSpec;
 
 use super::{NodeConfig, config};
 use crate::{
-    memo::Query,
+    memo::{Input, Parts, Query},
     mirror,
     rollout::{self, Progress, Removal},
     snapshot::{Key, kinds},
@@ -92,6 +92,25 @@ impl Query for ProgressOf {
         let status = view.status::<kinds::NodeNetworkConfig>(node);
         rollout::answered(&revision, generation, status.as_deref())
     }
+}
+
+/// The node that could not apply the revision as it is compiled now, by its name. It may have what it had before.
+pub(crate) struct TakenBack;
+impl Input for TakenBack {
+    type Key = Key;
+    type Value = ();
+    fn differing((): &(), (): &()) -> Parts {
+        [false; 3]
+    }
+}
+
+/// How far a node is, as statuses tell it: where the revision was taken back, it failed, until something else is compiled.
+pub(crate) fn told_progress(view: &View<'_>, node: &Key) -> Progress {
+    let progress = view.get::<ProgressOf>(node);
+    if progress == Progress::Queued && view.keys::<TakenBack>().contains(node) {
+        return Progress::Failed;
+    }
+    progress
 }
 
 #[cfg(test)]

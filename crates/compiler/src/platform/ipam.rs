@@ -6,7 +6,7 @@ use api::{meta::TypedObjectReference, selvedge::SettingsSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::PlatformObject;
+use super::{GENERATED_FROM, PlatformObject};
 use crate::{
     memo::Index,
     names,
@@ -176,9 +176,11 @@ impl Index for ClaimsByNode {
     }
     fn entries(view: &View<'_>, key: &Key) -> Vec<(String, Key)> {
         let meta = view.meta::<kinds::IpAddressClaim>(key);
-        let owner = meta.and_then(|meta| meta.owner.clone());
-        let owner = owner.filter(|owner| owner.kind == Kind::NodeNetworkConfig);
-        let entry = owner.map(|owner| (owner.key.name.to_string(), key.clone()));
+        let source = meta.and_then(|meta| meta.annotations.get(GENERATED_FROM).cloned());
+        let parts = source.as_ref().and_then(|source| source.split_once('/'));
+        let is_node = |(kind, _): &(&str, &str)| *kind == Kind::NodeNetworkConfig.to_string();
+        let entry = parts.filter(is_node);
+        let entry = entry.map(|(_, node)| (node.to_owned(), key.clone()));
         entry.into_iter().collect()
     }
 }

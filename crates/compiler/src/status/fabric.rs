@@ -13,8 +13,8 @@ use super::{
 use crate::{
     memo::{Index, Query},
     node::{
-        ForwardingOf, MembersOf, NodesBySignature, ProgressOf, SelectedPlans, Signature,
-        is_overlay, plans_of_nodes,
+        ForwardingOf, MembersOf, NodesBySignature, SelectedPlans, Signature, is_overlay,
+        plans_of_nodes, told_progress,
     },
     snapshot::ObjectRef,
     view::View,
@@ -55,7 +55,7 @@ impl Query for FabricProgress {
                 let config = view.get::<ForwardingOf>(&node.key());
                 let has = config.is_some_and(|config| config.has_overlay(subject));
                 if has {
-                    count.node(&node.name, view.get::<ProgressOf>(&node.key()));
+                    count.node(&node.name, told_progress(view, &node.key()));
                 }
             }
             return count;
@@ -63,7 +63,7 @@ impl Query for FabricProgress {
         let plans = plans_of_nodes(view, signature).into_iter();
         for (_, nodes) in plans.filter(|(plan, _)| plan.subject == *subject) {
             for node in nodes.iter() {
-                let progress = view.get::<ProgressOf>(&node.key());
+                let progress = told_progress(view, &node.key());
                 count.node(&node.name, progress);
             }
         }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     memo::{Index, Query},
-    node::{self, BuiltFor, NodesBySignature, ProgressOf, Reason, Shared, Signature},
+    node::{self, BuiltFor, NodesBySignature, Reason, Shared, Signature},
     rollout::Progress,
     snapshot::{Key, ObjectRef},
     view::View,
@@ -102,7 +102,7 @@ impl Query for GroupProgress {
         let mut count = Count::default();
         for node in nodes(view, group) {
             count.total += 1;
-            count.node(&node, view.get::<ProgressOf>(&Key::named(&*node)));
+            count.node(&node, node::told_progress(view, &Key::named(&*node)));
         }
         count
     }

@@ -21,7 +21,7 @@ use crate::{
     memo::Index,
     mirror::HasMirrors,
     names,
-    node::{Facet, Facets, ProgressOf, config},
+    node::{Facet, Facets, config, told_progress},
     platform::state,
     problem::Severity,
     problems::ProblemsOf,
@@ -128,7 +128,7 @@ fn count_nodes(view: &View<'_>, parts: impl Iterator<Item = Part>) -> Count {
     let mut count = Count::default();
     for (node, state) in nodes {
         count.total += 1;
-        let progress = || view.get::<ProgressOf>(&Key::named(&node));
+        let progress = || told_progress(view, &Key::named(&node));
         match state {
             State::Waiting(claim) => {
                 let claim = || waiting(view, &node, &claim);

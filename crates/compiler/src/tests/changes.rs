@@ -338,10 +338,7 @@ fn a_claim_that_two_nodes_have_stays_with_the_other() {
         "apiVersion": "ipam.cluster.x-k8s.io/v1beta2", "kind": "IPAddressClaim",
         "metadata": {
             "name": "mirror-lo.mir-n3", "namespace": "selvedge-system",
-            "ownerReferences": [{
-                "apiVersion": "network.t-caas.telekom.com/v1alpha1", "kind": "NodeNetworkConfig",
-                "name": "n1", "controller": true, "uid": "u",
-            }],
+            "annotations": {"selvedge.dev/generated-from": "NodeNetworkConfig/n1"},
         },
         "spec": {"poolRef": pool},
     }));

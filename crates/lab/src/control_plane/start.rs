@@ -200,7 +200,7 @@ impl ControlPlane {
     }
 
     /// Waits for `/readyz` and for the namespace `default`, which a fresh server makes a moment later.
-    fn wait_until_ready(&mut self) -> Result<(), Error> {
+    pub(super) fn wait_until_ready(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + READY_WITHIN;
         while !(self.certificate().exists()
             && self.answers("/readyz")

@@ -98,7 +98,8 @@ fn an_underlay_with_vteps_keeps_a_neighbor_that_exchanges_evpn_routes() -> anyho
 }
 
 #[test]
-fn a_field_of_an_underlay_that_nothing_comes_of_takes_nothing_away_that_runs() -> anyhow::Result<()> {
+fn a_field_of_an_underlay_that_nothing_comes_of_takes_nothing_away_that_runs() -> anyhow::Result<()>
+{
     changes_nothing(
         RUNNING,
         &[(

@@ -16,6 +16,9 @@ mod commands;
 #[path = "ring5/definitions.rs"]
 mod definitions;
 
+#[path = "ring5/example_cluster.rs"]
+mod example_cluster;
+
 #[path = "ring5/examples.rs"]
 mod examples;
 
@@ -56,10 +59,13 @@ mod operator;
 mod platform;
 
 #[path = "ring5/programs.rs"]
-mod programs;
+pub(crate) mod programs;
 
 #[path = "ring5/proxy.rs"]
 mod proxy;
+
+#[path = "ring5/restored.rs"]
+mod restored;
 
 #[path = "ring5/rollout.rs"]
 mod rollout;

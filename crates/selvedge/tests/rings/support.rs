@@ -5,6 +5,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use kube::config::{AuthInfo, Kubeconfig};
 use lab::{control_plane::ControlPlane, namespace::Namespace};
 
 /// The namespace that Selvedge runs in.
@@ -57,6 +58,57 @@ pub(crate) fn install_crds(plane: &ControlPlane) -> anyhow::Result<()> {
         "",
     )?;
     Ok(())
+}
+
+/// What agents are deployed with, and what the operator needs to give addresses.
+pub(crate) const AGENT: &str = include_str!("../../../../deploy/agent.yaml");
+pub(crate) const IN_CLUSTER_IPAM: &str = include_str!("../../../../deploy/in-cluster-ipam.yaml");
+
+/// Makes the accounts and roles that operators are deployed with.
+pub(crate) fn apply_roles(plane: &ControlPlane) -> anyhow::Result<()> {
+    const RBAC: &str = include_str!("../../../../deploy/rbac.yaml");
+    plane.kubectl(&["apply", "--server-side", "-f", "-"], RBAC)?;
+    Ok(())
+}
+
+/// Manifests without the DaemonSet: what agents are and may do.
+pub(crate) fn without_workloads(manifests: &str) -> String {
+    let documents = manifests.split("\n---\n");
+    let roles = documents.filter(|document| !document.contains("kind: DaemonSet"));
+    roles.collect::<Vec<_>>().join("\n---\n")
+}
+
+/// A token of a ServiceAccount in our namespace.
+pub(crate) fn token(plane: &ControlPlane, account: &str, more: &[&str]) -> anyhow::Result<String> {
+    let token = ["create", "token", account, "-n", OWN_NAMESPACE];
+    Ok(plane.kubectl(&[&token[..], more].concat(), "")?)
+}
+
+/// A kubeconfig that has nothing but a token.
+pub(crate) fn kubeconfig_with_token(
+    plane: &ControlPlane,
+    token: &str,
+) -> anyhow::Result<Kubeconfig> {
+    let mut config = Kubeconfig::read_from(plane.kubeconfig("admin")?)?;
+    for user in &mut config.auth_infos {
+        user.auth_info = Some(AuthInfo {
+            token: Some(token.trim().to_owned().into()),
+            ..AuthInfo::default()
+        });
+    }
+    Ok(config)
+}
+
+/// A kubeconfig with a token of a ServiceAccount in our namespace that counts for a day.
+pub(crate) fn account_kubeconfig(
+    plane: &ControlPlane,
+    account: &str,
+    more: &[&str],
+) -> anyhow::Result<tempfile::NamedTempFile> {
+    let token = token(plane, account, &[&["--duration=24h"], more].concat())?;
+    let file = tempfile::NamedTempFile::new()?;
+    serde_json::to_writer(file.as_file(), &kubeconfig_with_token(plane, &token)?)?;
+    Ok(file)
 }
 
 /// What the agent of a node may do, and no more: its own objects, and Secrets of these names in the namespace default.

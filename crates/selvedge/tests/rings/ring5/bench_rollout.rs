@@ -15,7 +15,7 @@ use super::{
     fleet::{Behaviour, Fleet},
     fleet_rollout::{FABRIC, change, name, newest, nodes, until_phase},
     operations::get,
-    server::{with_server, within},
+    server::{Server, with_server, within},
 };
 use crate::data::text;
 
@@ -82,6 +82,37 @@ impl Counts {
     }
 }
 
+/// Requests that the API server has answered, by verb. Neither those of Leases, which come at any time, nor this program's own questions.
+fn requests(server: &Server) -> anyhow::Result<BTreeMap<String, f64>> {
+    let metrics = server.plane.kubectl(&["get", "--raw", "/metrics"], "")?;
+    let mut requests = BTreeMap::new();
+    for line in metrics.lines() {
+        let Some((labels, count)) = line
+            .strip_prefix("apiserver_request_total{")
+            .and_then(|rest| rest.split_once("} "))
+        else {
+            continue;
+        };
+        let label = |name: &str| {
+            let start = format!("{name}=\"");
+            let mut labels = labels.split(',').filter_map(|one| one.strip_prefix(&start));
+            labels
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches('"')
+                .to_owned()
+        };
+        let (verb, resource) = (label("verb"), label("resource"));
+        let is_own = ["networkconfigrevisions", "nodenetworkconfigs"].contains(&&*resource)
+            && ["LIST", "GET"].contains(&&*verb);
+        if !is_own && !["leases", ""].contains(&&*resource) {
+            *requests.entry(verb).or_default() += count.parse::<f64>()?;
+        }
+    }
+    anyhow::ensure!(!requests.is_empty(), "the API server counts nothing");
+    Ok(requests)
+}
+
 fn seconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64()
 }
@@ -93,6 +124,7 @@ fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow:
     let first = until_phase(cluster, PATIENCE, "", "Complete")?;
     let joined = seconds(start);
     let before = Counts::read(address)?;
+    let asked_before = requests(server)?;
     let start = Instant::now();
     change(server, 1400)?;
     let good = until_phase(
@@ -109,6 +141,15 @@ fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow:
     // Statuses that only count nodes are written a little later, and belong to the change.
     thread::sleep(Duration::from_secs(10));
     let idle = Counts::read(address)?;
+    let asked = requests(server)?;
+    let asked: BTreeMap<&str, f64> = asked
+        .iter()
+        .map(|(verb, count)| {
+            let before = asked_before.get(verb).unwrap_or(&0.0);
+            (verb.as_str(), (count - before) / f64::from(NODES))
+        })
+        .collect();
+    eprintln!("requests of all for each changed node: {asked:?}");
     let per_node = (idle.writes() - before.writes()) / f64::from(NODES);
     eprintln!("writes from {before:?} to {idle:?}");
     thread::sleep(IDLE);
@@ -134,6 +175,12 @@ fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow:
             per_node,
             "",
             Some(2.0),
+        ),
+        Line(
+            "requests of all for each changed node",
+            asked.values().sum(),
+            "",
+            None,
         ),
         Line(
             "passes in an idle minute",

@@ -158,6 +158,19 @@ impl Cluster<'_> {
         Ok(())
     }
 
+    /// Answers for every node that it runs what it has got.
+    pub(super) fn answer_all(&self) -> anyhow::Result<()> {
+        for config in self.all("NodeNetworkConfig")? {
+            let observed = &config["status"]["observedGeneration"];
+            if *observed != config["metadata"]["generation"] {
+                let name = text(&config, "/metadata/name");
+                // It may have been written again in the meantime.
+                let _answered = self.answer(name, text(&config, "/spec/revision"));
+            }
+        }
+        Ok(())
+    }
+
     /// Answers for every node, as it gets its config, until all run one revision.
     pub(super) fn roll_out(&self, nodes: &[&str]) -> anyhow::Result<()> {
         for (count, node) in (1..).zip(nodes) {

@@ -9,11 +9,9 @@ use super::{
     server::{Mode, Server, eventually, with_server},
 };
 use crate::{
-    data::{self, text},
-    support::{OWN_NAMESPACE, repository},
+    data,
+    support::{IN_CLUSTER_IPAM, OWN_NAMESPACE, repository},
 };
-
-const ROLES: &str = include_str!("../../../../../deploy/in-cluster-ipam.yaml");
 
 /// One address is the gateway, one is excluded, and one is free.
 const POOL: &str = "
@@ -44,18 +42,6 @@ fn create(server: &Server, object: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Answers for the node that it runs what it has got.
-fn answer(cluster: &Cluster<'_>) -> anyhow::Result<()> {
-    for config in cluster.all("NodeNetworkConfig")? {
-        if config["status"]["observedGeneration"] != config["metadata"]["generation"] {
-            let name = text(&config, "/metadata/name");
-            // It may have been written again in the meantime.
-            let _answered = cluster.answer(name, text(&config, "/spec/revision"));
-        }
-    }
-    Ok(())
-}
-
 /// A mirror waits for its address, gets the only free one, and gives it back; then another claim gets it.
 fn fulfilled(cluster: &Cluster<'_>, version: ClusterApiVersion) -> anyhow::Result<()> {
     let server = cluster.server;
@@ -68,7 +54,7 @@ fn fulfilled(cluster: &Cluster<'_>, version: ClusterApiVersion) -> anyhow::Resul
     };
     let address = of_ipam(version, "IPAddress", "mirror-source-ips-0a630003");
     let given = eventually("the claim gets its address", || {
-        answer(cluster)?;
+        cluster.answer_all()?;
         server.get(&address)
     })?;
     let expected = json!({
@@ -78,7 +64,7 @@ fn fulfilled(cluster: &Cluster<'_>, version: ClusterApiVersion) -> anyhow::Resul
     assert_eq!(given["spec"], expected);
     for selector in selectors {
         eventually("the mirror is ready", || {
-            answer(cluster)?;
+            cluster.answer_all()?;
             Ok(is_ready(selector)?.then_some(()))
         })?;
     }
@@ -105,7 +91,7 @@ fn fulfilled(cluster: &Cluster<'_>, version: ClusterApiVersion) -> anyhow::Resul
     server.delete(&object("MirrorTarget", "collector-prod"))?;
     server.delete(&object("VRFRouteConfiguration", "mirror-vrf-export"))?;
     eventually("the second claim gets the address", || {
-        answer(cluster)?;
+        cluster.answer_all()?;
         let stored = server.get(&address)?.unwrap_or_default();
         let is_given = stored["spec"]["claimRef"]["name"] == "second";
         Ok((is_given && server.get(&claim)?.is_none()).then_some(()))
@@ -126,7 +112,7 @@ fn claims_get_addresses_from_the_operator_and_give_them_back() -> anyhow::Result
             programs.install(Program::Ipam(version))?;
             programs.install(Program::InClusterIpam)?;
             let apply = ["apply", "--server-side", "-f", "-"];
-            server.plane.kubectl(&apply, ROLES)?;
+            server.plane.kubectl(&apply, IN_CLUSTER_IPAM)?;
             server.apply(POOL)?;
             let story = repository("tests/cases/mirror-waits-for-its-claim/input.yaml");
             for object in data::objects(&story)? {

@@ -133,7 +133,7 @@ impl Story<'_> {
                 },
             });
             eventually("the claim is there", || {
-                self.answer()?;
+                self.cluster.answer_all()?;
                 self.cluster.server.get(&claim)
             })?;
             self.created(address)?;
@@ -156,22 +156,6 @@ impl Story<'_> {
         };
         let intents = INTENTS.into_iter().flat_map(of_kind);
         intents.map(|object| (text(object, "/kind"), text(object, "/metadata/name")))
-    }
-
-    /// Answers for all nodes that they run what they have got.
-    fn answer(&self) -> anyhow::Result<()> {
-        for config in self.cluster.all("NodeNetworkConfig")? {
-            let observed = &config["status"]["observedGeneration"];
-            if *observed != config["metadata"]["generation"] {
-                let (name, revision) = (
-                    text(&config, "/metadata/name"),
-                    text(&config, "/spec/revision"),
-                );
-                // It may have been written again in the meantime.
-                let _answered = self.cluster.answer(name, revision);
-            }
-        }
-        Ok(())
     }
 
     /// Status and reason of the condition Ready of an intent.
@@ -203,7 +187,7 @@ impl Story<'_> {
         for intent in needing {
             let mut last = Default::default();
             eventually("the intent misses the kind", || {
-                self.answer()?;
+                self.cluster.answer_all()?;
                 last = self.ready(intent)?;
                 let missing = ("False".to_owned(), "KindNotServed".to_owned());
                 Ok((last == missing).then_some(()))
@@ -220,7 +204,7 @@ impl Story<'_> {
         for intent in self.intents() {
             let mut last = Default::default();
             eventually("the intent is ready", || {
-                self.answer()?;
+                self.cluster.answer_all()?;
                 last = self.ready(intent)?;
                 Ok((last.0 == "True").then_some(()))
             })
@@ -283,7 +267,7 @@ impl Story<'_> {
                 .collect();
             let mut left = Vec::new();
             eventually("nothing is left of the intents", || {
-                self.answer()?;
+                self.cluster.answer_all()?;
                 left = self.programs.ours()?;
                 left.retain(|object| {
                     let source = &object["metadata"]["annotations"]["selvedge.dev/generated-from"];

@@ -7,12 +7,11 @@ use serde_json::{Value, json};
 
 use super::{
     cluster::{BILLING, object, with_cluster, without_operator},
-    server::{Mode, Server, eventually, kubeconfig_with_token, with_server},
+    server::{Mode, Server, eventually, with_server},
 };
-use crate::support::OWN_NAMESPACE;
+use crate::support::{AGENT, OWN_NAMESPACE, kubeconfig_with_token, token, without_workloads};
 
 const OPERATOR: &str = include_str!("../../../../../deploy/operator.yaml");
-const AGENT: &str = include_str!("../../../../../deploy/agent.yaml");
 const ADMISSION: &str = include_str!("../../../../../deploy/admission.yaml");
 
 #[test]
@@ -31,13 +30,6 @@ fn the_manifests_are_accepted_as_they_are_without_unknown_fields() -> anyhow::Re
     })
 }
 
-/// The parts of the manifests of the agents that say what they may do.
-fn roles() -> String {
-    let documents = AGENT.split("\n---\n");
-    let roles = documents.filter(|document| !document.contains("kind: DaemonSet"));
-    roles.collect::<Vec<_>>().join("\n---\n")
-}
-
 /// Whether one with this token may do this, and what it is told if not.
 fn may(server: &Server, token: &str, arguments: &[&str]) -> Result<(), String> {
     let token = format!("--token={}", token.trim());
@@ -47,12 +39,6 @@ fn may(server: &Server, token: &str, arguments: &[&str]) -> Result<(), String> {
         let source = std::error::Error::source(&error).map(ToString::to_string);
         format!("{error}: {}", source.unwrap_or_default())
     })
-}
-
-/// A token of a ServiceAccount in our namespace.
-fn token(server: &Server, account: &str, more: &[&str]) -> anyhow::Result<String> {
-    let token = ["create", "token", account, "-n", OWN_NAMESPACE];
-    Ok(server.plane.kubectl(&[&token[..], more].concat(), "")?)
 }
 
 const PASSWORDS: &str = "
@@ -82,7 +68,7 @@ fn an_agent_may_read_and_write_what_is_of_its_own_node_and_nothing_else() -> any
         let own = |node: &str| {
             let account = format!("selvedge-agent-{node}");
             eventually("the operator has made accounts", || {
-                Ok(token(server, &account, &[]).ok())
+                Ok(token(&server.plane, &account, &[]).ok())
             })
         };
         let (n1, n3) = (own("n1")?, own("n3")?);
@@ -142,17 +128,18 @@ fn an_agent_may_read_and_write_what_is_of_its_own_node_and_nothing_else() -> any
 fn the_account_of_all_agents_gets_a_token_of_its_own_node_and_nothing_else() -> anyhow::Result<()> {
     with_cluster(|cluster| {
         let server = cluster.server;
-        server
-            .plane
-            .kubectl(&["apply", "--server-side", "-f", "-"], &roles())?;
+        server.plane.kubectl(
+            &["apply", "--server-side", "-f", "-"],
+            &without_workloads(AGENT),
+        )?;
         for node in ["n1", "n2"] {
             let account = format!("selvedge-agent-{node}");
             eventually("the operator has made accounts", || {
-                Ok(token(server, &account, &[]).ok())
+                Ok(token(&server.plane, &account, &[]).ok())
             })?;
         }
         let bound = ["--bound-object-kind=Node", "--bound-object-name=n1"];
-        let shared = token(server, "selvedge-agent", &bound)?;
+        let shared = token(&server.plane, "selvedge-agent", &bound)?;
         let ask = |node: &str| {
             let account = format!("selvedge-agent-{node}");
             let ask = ["create", "token", &account, "-n", OWN_NAMESPACE];
@@ -198,13 +185,15 @@ fn a_node_that_is_forgotten_loses_its_account() -> anyhow::Result<()> {
     with_cluster(|cluster| {
         let server = cluster.server;
         eventually("the operator has made an account", || {
-            Ok(token(server, "selvedge-agent-n2", &[]).ok())
+            Ok(token(&server.plane, "selvedge-agent-n2", &[]).ok())
         })?;
         server.plane.kubectl(&["delete", "node", "n2"], "")?;
         eventually("the account is gone", || {
-            Ok(token(server, "selvedge-agent-n2", &[]).err().map(drop))
+            Ok(token(&server.plane, "selvedge-agent-n2", &[])
+                .err()
+                .map(drop))
         })?;
-        token(server, "selvedge-agent-n1", &[])?;
+        token(&server.plane, "selvedge-agent-n1", &[])?;
         let roles = [
             "get",
             "clusterrole,role,rolebinding,clusterrolebinding",
@@ -223,7 +212,7 @@ fn a_node_that_is_forgotten_loses_its_account() -> anyhow::Result<()> {
 fn the_operator_may_write_no_role_but_those_of_agents() -> anyhow::Result<()> {
     without_operator(|cluster| {
         let server = cluster.server;
-        let token = token(server, "selvedge-operator", &[])?;
+        let token = token(&server.plane, "selvedge-operator", &[])?;
         let create = |name| {
             let verbs = ["--verb=get", "--resource=nodes", "--resource-name=n1"];
             let create = ["create", "clusterrole", name];

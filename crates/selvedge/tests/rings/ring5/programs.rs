@@ -10,7 +10,7 @@ use crate::{data::text, support::progress};
 
 /// A program whose kinds Selvedge reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Program {
+pub(crate) enum Program {
     MetalLb,
     Coil,
     Calico,
@@ -26,7 +26,7 @@ pub(super) enum Program {
 
 impl Program {
     /// Its definitions.
-    fn definitions(self) -> anyhow::Result<String> {
+    pub(crate) fn definitions(self) -> anyhow::Result<String> {
         let calico = include_str!("../../../../../tests/platform/calico.yaml");
         Ok(match self {
             Self::MetalLb => include_str!("../../../../../tests/platform/metallb.yaml").to_owned(),
@@ -45,7 +45,7 @@ impl Program {
 }
 
 /// Namespaces that objects of other programs are in.
-const NAMESPACES: &str = "
+pub(crate) const NAMESPACES: &str = "
 {apiVersion: v1, kind: Namespace, metadata: {name: metallb-system}}
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: sriov-network-operator}}

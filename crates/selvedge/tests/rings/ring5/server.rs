@@ -11,14 +11,14 @@ use anyhow::Context as _;
 use http::{Method, Request, header::CONTENT_TYPE};
 use kube::{
     Client, Config,
-    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig},
 };
 use lab::{control_plane::ControlPlane, parts::Kubernetes};
 use serde_json::{Value, json};
 
 use crate::{
     data::text,
-    support::{OWN_NAMESPACE, install_crds, progress},
+    support::{OWN_NAMESPACE, account_kubeconfig, apply_roles, install_crds, progress},
 };
 
 /// How long anything may take that involves controllers.
@@ -85,14 +85,15 @@ pub(crate) struct Refusal {
 type Answer = anyhow::Result<Result<Value, Refusal>>;
 
 impl Server {
-    fn start() -> anyhow::Result<Self> {
+    pub(super) fn start() -> anyhow::Result<Self> {
         let since = Instant::now();
         let kubernetes = Kubernetes::prepare(&progress)?;
         let plane = ControlPlane::builder(&kubernetes).start()?;
         let seconds = plane.ready_after().as_secs_f64();
         eprintln!("control plane start: {seconds:.1} s");
         install_crds(&plane)?;
-        let operator = operator_account(&plane)?;
+        apply_roles(&plane)?;
+        let operator = account_kubeconfig(&plane, "selvedge-operator", &[])?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -234,7 +235,7 @@ impl Server {
     }
 
     /// Removes every object of every kind that was defined, every Node, and every Lease of ours.
-    fn clear(&self) -> anyhow::Result<()> {
+    pub(super) fn clear(&self) -> anyhow::Result<()> {
         let mut kinds = self.defined()?;
         kinds.push(("v1".to_owned(), "Node".to_owned()));
         kinds.push(("coordination.k8s.io/v1".to_owned(), "Lease".to_owned()));
@@ -353,32 +354,6 @@ impl Mode {
             Self::Real => "fieldValidation=Strict",
         }
     }
-}
-
-/// Makes the roles and the account of the operator; gives a kubeconfig with a token of it.
-fn operator_account(plane: &ControlPlane) -> anyhow::Result<tempfile::NamedTempFile> {
-    const RBAC: &str = include_str!("../../../../../deploy/rbac.yaml");
-    plane.kubectl(&["apply", "--server-side", "-f", "-"], RBAC)?;
-    let token = ["create", "token", "selvedge-operator", "--duration", "24h"];
-    let token = plane.kubectl(&[&token[..], &["-n", OWN_NAMESPACE]].concat(), "")?;
-    let file = tempfile::NamedTempFile::new()?;
-    serde_json::to_writer(file.as_file(), &kubeconfig_with_token(plane, &token)?)?;
-    Ok(file)
-}
-
-/// A kubeconfig that has nothing but a token.
-pub(super) fn kubeconfig_with_token(
-    plane: &ControlPlane,
-    token: &str,
-) -> anyhow::Result<Kubeconfig> {
-    let mut config = Kubeconfig::read_from(plane.kubeconfig("admin")?)?;
-    for user in &mut config.auth_infos {
-        user.auth_info = Some(AuthInfo {
-            token: Some(token.trim().to_owned().into()),
-            ..AuthInfo::default()
-        });
-    }
-    Ok(config)
 }
 
 async fn configuration(plane: &ControlPlane) -> anyhow::Result<Config> {
