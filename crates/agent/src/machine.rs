@@ -18,7 +18,7 @@ mod trial;
 
 use std::{sync::Arc, time::Duration};
 
-use self::trial::{confirm_deadline, confirmed};
+use self::trial::{confirmed, give_up, last_retry};
 pub use self::{
     event::{Action, Event, Fault, Means, Outcome, Told},
     status::{Counters, Drift, State, Status, Timings},
@@ -33,6 +33,10 @@ use crate::{
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// How long health must last before a config is confirmed: the effects of a change are not all immediate.
 const SETTLE: Duration = Duration::from_millis(1500);
+/// A return takes about as long as the apply did; this much is added, for what differs.
+const RETURN_MARGIN: Duration = Duration::from_secs(1);
+/// A measurement always has this long.
+const LEAST_PROBE: Duration = Duration::from_secs(1);
 /// Before a failed step is attempted again.
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest pause between two attempts to restore or to repair.
@@ -50,11 +54,14 @@ struct Trial {
     config: Arc<Config>,
     fingerprint: String,
     baseline: Health,
-    deadline: Time,
     /// When the journal named it.
     announced: Time,
-    /// How long its apply took.
+    /// When its latest apply began.
+    began: Time,
+    /// How long it took until it was applied.
     applied: Duration,
+    /// When it is taken back at the latest.
+    give_up: Time,
     healthy_since: Option<Time>,
     /// Why it is not confirmed yet.
     problem: Option<String>,
@@ -178,8 +185,8 @@ impl Machine {
             {
                 self.supersede(trial, now)
             }
-            Phase::Retry { trial, at } if now >= at => self.apply(trial),
-            Phase::Settle { trial, at } if now >= at => self.probe(trial),
+            Phase::Retry { trial, at } if now >= at => self.apply(trial, now),
+            Phase::Settle { trial, at } if now >= at => self.probe_again(trial, now),
             Phase::RestoreLater { at } => match self.wanted() {
                 Some(told) => self.begin(told),
                 None if now >= at => self.restore(Means::LeastChange),
@@ -249,6 +256,7 @@ impl Machine {
         Action::Measure {
             router: self.journal.confirmed.clone(),
             probes: config,
+            limit: None,
         }
     }
 
@@ -285,9 +293,8 @@ impl Machine {
             (Phase::Announce { mut trial }, Ok(())) => {
                 self.journal.trying = Some(Arc::clone(&trial.config));
                 self.unsaved = false;
-                trial.deadline = now + confirm_deadline(&trial.config);
                 trial.announced = now;
-                self.apply(trial)
+                self.apply(trial, now)
             }
             (Phase::Announce { .. }, Err(error)) => {
                 // If another trial was superseded, it has changed the node already.
@@ -344,6 +351,7 @@ impl Machine {
         Action::Measure {
             router: Some(Arc::clone(&confirmed)),
             probes: confirmed,
+            limit: None,
         }
     }
 
@@ -383,14 +391,12 @@ impl Machine {
                 self.outcome = outcome;
                 self.running = Some(Arc::clone(&trial.config));
                 trial.applied = now.saturating_sub(trial.announced);
-                // An apply that took long still leaves time to become healthy.
-                let least = now + confirm_deadline(&trial.config) / 2;
-                trial.deadline = trial.deadline.max(least);
-                self.probe(trial)
+                trial.give_up = give_up(&trial, now);
+                self.probe(trial, now)
             }
             (Phase::Apply { mut trial }, Err(fault)) => {
                 self.error = Some(fault.message.clone());
-                if fault.permanent || now >= trial.deadline {
+                if fault.permanent || now + RETRY >= last_retry(&trial, now) {
                     return self.take_back(&trial, fault.message);
                 }
                 trial.problem = Some(fault.message);

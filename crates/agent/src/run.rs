@@ -221,10 +221,11 @@ impl Agent {
                 }
             };
         }
-        let skipped = self.commands.as_mut().map(CommandLog::skip);
-        if !matches!(skipped, Some(Ok(()))) {
+        let own = self.node.reconciler().take_configured();
+        match &mut self.commands {
+            Some(commands) => commands.expect(own),
             // Without a router there is none.
-            self.commands = CommandLog::open(&self.options.paths.command_log()).ok();
+            None => self.commands = CommandLog::open(&self.options.paths.command_log()).ok(),
         }
     }
 

@@ -5,6 +5,7 @@
 //! line repeats the line; passwords are cut out before it becomes part of an error.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -17,7 +18,10 @@ use tokio::{
     time,
 };
 
-use crate::{daemons::INSTANCE, program};
+use crate::{
+    daemons::{self, INSTANCE},
+    program,
+};
 
 /// How long a question may take.
 const ASK_PATIENCE: Duration = Duration::from_secs(5);
@@ -48,7 +52,13 @@ pub enum Error {
         socket: PathBuf,
         /// The error of the system.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
+    },
+    /// A daemon did not show its configuration.
+    #[error("{daemon} does not show its configuration")]
+    Unread {
+        /// The daemon.
+        daemon: &'static str,
     },
     /// A daemon refused a line with a password. What it said is left out: it repeats the line.
     #[error("bgpd refused to set the password of {line}")]
@@ -70,9 +80,30 @@ impl Error {
     }
 }
 
-/// The running configuration.
-pub(crate) async fn running_config() -> Result<String, Error> {
-    show("show running-config").await
+/// The running configuration, as each daemon has it, one after the other. vtysh asks them the same; its start alone takes
+/// longer than all their answers.
+pub(crate) async fn running_config(run: &Path) -> Result<String, Error> {
+    let mut text = String::new();
+    for daemon in daemons::names() {
+        let questions = ["enable", "do write terminal"].map(str::to_owned);
+        match converse(run, daemon, &questions).await {
+            Ok(Some(answer)) => text.push_str(&answer),
+            Ok(None) => return Err(Error::Unread { daemon }),
+            // Like vtysh: it does not run, or this version has no such daemon.
+            Err(Error::Socket { source, .. }) if is_absent(&source) => {}
+            Err(error) => return Err(error),
+        }
+        // A block that a daemon has not closed is not the next one's.
+        text.push_str("\nend\n");
+    }
+    Ok(text)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+    )
 }
 
 /// The answer to one question.
@@ -182,11 +213,11 @@ async fn converse(run: &Path, daemon: &str, commands: &[String]) -> Result<Optio
     };
     match time::timeout(ASK_PATIENCE, talk).await {
         Ok(outcome) => outcome.map_err(failed),
-        Err(_elapsed) => Err(failed(std::io::ErrorKind::TimedOut.into())),
+        Err(_elapsed) => Err(failed(io::ErrorKind::TimedOut.into())),
     }
 }
 
-async fn ask(stream: &mut BufReader<UnixStream>, command: &str) -> std::io::Result<(String, u8)> {
+async fn ask(stream: &mut BufReader<UnixStream>, command: &str) -> io::Result<(String, u8)> {
     stream.write_all(command.as_bytes()).await?;
     stream.write_all(&[0]).await?;
     let mut answer = Vec::new();

@@ -1,6 +1,6 @@
 //! What the machine takes and gives.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     config::{Config, Time},
@@ -100,6 +100,8 @@ pub enum Action {
         router: Option<Arc<Config>>,
         /// Whose probes are run.
         probes: Arc<Config>,
+        /// How long it may take, if less than its checks may; what has not answered by then has failed.
+        limit: Option<Duration>,
     },
     /// Make the node what the config says.
     Apply {

@@ -22,7 +22,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 const TAINTS: &str =
     "[{key: selvedge.dev/not-ready, effect: NoSchedule}, {key: other, effect: NoSchedule}]";
 /// What a config is given to be confirmed.
-const DEADLINE: Duration = Duration::from_secs(8);
+const DEADLINE: Duration = Duration::from_secs(15);
 
 /// A node behind a leaf, in a cluster without an operator: the test itself writes the node's config.
 pub(crate) struct World {
@@ -131,16 +131,16 @@ fn a_change_that_takes_the_api_server_away_is_taken_back_without_it() -> anyhow:
     cut["spec"]["revision"] = "cut".into();
     let address = format!("{}/32", world.fabric.control_plane_address());
     cut["spec"]["hostLoopbacks"]["bgp.01234567"] = json!({"addresses": [address]});
-    let start = Instant::now();
     world.tell(&cut)?;
     let gone = Fabric::eventually(PATIENCE, || world.packets_pass().ok().filter(|pass| !pass));
     assert!(gone.is_some(), "the node was never cut off");
+    let start = Instant::now();
     let back = Fabric::eventually(PATIENCE, || world.packets_pass().ok().filter(|pass| *pass));
     let took = start.elapsed();
     assert!(back.is_some(), "{}", agent.stderr());
     eprintln!("back after {:.1} s", took.as_secs_f64());
-    assert!(took >= DEADLINE, "it was given its time");
-    assert!(took <= DEADLINE + Duration::from_secs(15), "{took:?}");
+    assert!(took >= DEADLINE / 4, "it was given its time: {took:?}");
+    assert!(took <= DEADLINE, "{took:?}");
 
     let status = world.answered("cut", "invalid")?;
     assert_eq!(status["confirmedRevision"], "good");

@@ -116,7 +116,7 @@ impl World {
                     Event::Saved(Ok(()))
                 }
             },
-            Action::Measure { router, probes } => {
+            Action::Measure { router, probes, .. } => {
                 let good = !matches!(luck, Luck::Bad | Luck::Worse);
                 let is_trial = self.node == Node::At(Arc::clone(probes))
                     && self.disk.confirmed.as_ref() != Some(probes);
