@@ -1,7 +1,7 @@
 //! The decisions of the agent: events in, actions out. No clock, no IO; time is an input.
 //!
 //! ```text
-//!  told ─► Baseline ─► Announce ─► Apply ─► Probe ⇄ Settle ─► Confirm ─► Idle
+//!  assigned ─► Baseline ─► Announce ─► Apply ─► Probe ⇄ Settle ─► Confirm ─► Idle
 //!          (measure)   (journal)     │        │ deadline        (journal)   │ drift
 //!                                    ▼        ▼                             ▼
 //!                                  Restore ─► Record (journal) ─► Idle    Repair ─► Idle
@@ -20,7 +20,7 @@ use std::{sync::Arc, time::Duration};
 
 use self::trial::{confirmed, give_up, last_retry};
 pub use self::{
-    event::{Action, Event, Fault, Means, Outcome, Told},
+    event::{Action, Assigned, Event, Fault, Means, Outcome},
     status::{Counters, Drift, State, Status, Timings},
 };
 use crate::{
@@ -105,7 +105,7 @@ pub struct Machine {
     /// Whether the disk may be older than `journal`.
     unsaved: bool,
     phase: Phase,
-    told: Option<Told>,
+    assigned: Option<Assigned>,
     /// What the kernel and FRR run; `None` while that is not known.
     running: Option<Arc<Config>>,
     /// A drift was noticed while something else was under way.
@@ -129,7 +129,7 @@ impl Machine {
             journal,
             unsaved: false,
             phase: Phase::Idle { next: Time::ZERO },
-            told: None,
+            assigned: None,
             running: None,
             drifted: false,
             repairs: Vec::new(),
@@ -150,7 +150,7 @@ impl Machine {
                 has_objects,
                 rebooted,
             } => return self.started(has_objects, rebooted, now),
-            Event::Told(told) => self.told = Some(self.with_known_passwords(told)),
+            Event::Assigned(assigned) => self.assigned = Some(self.with_known_passwords(assigned)),
             Event::Drifted => self.drifted = true,
             Event::Woken => {}
             Event::Saved(outcome) => return self.saved(outcome, now),
@@ -161,19 +161,19 @@ impl Machine {
     }
 
     /// A Secret that cannot be read at the moment closes no session: the password that was confirmed last stays.
-    fn with_known_passwords(&self, mut told: Told) -> Told {
+    fn with_known_passwords(&self, mut assigned: Assigned) -> Assigned {
         if let Some(confirmed) = &self.journal.confirmed {
-            let missing = told.config.unresolved();
+            let missing = assigned.config.unresolved();
             let known = confirmed.secrets.iter();
             let known: Vec<_> = known
                 .filter(|secret| missing.contains(&secret.reference))
                 .cloned()
                 .collect();
             if !known.is_empty() {
-                Arc::make_mut(&mut told.config).secrets.extend(known);
+                Arc::make_mut(&mut assigned.config).secrets.extend(known);
             }
         }
-        told
+        assigned
     }
 
     /// Decides while nothing is under way.
@@ -188,7 +188,7 @@ impl Machine {
             Phase::Retry { trial, at } if now >= at => self.apply(trial, now),
             Phase::Settle { trial, at } if now >= at => self.probe_again(trial, now),
             Phase::RestoreLater { at } => match self.wanted() {
-                Some(told) => self.begin(told),
+                Some(assigned) => self.begin(assigned),
                 None if now >= at => self.restore(Means::LeastChange),
                 None => Action::Wait(at),
             },
@@ -217,8 +217,8 @@ impl Machine {
     }
 
     fn idle(&mut self, next: Time, now: Time) -> Action {
-        if let Some(told) = self.wanted() {
-            return self.begin(told);
+        if let Some(assigned) = self.wanted() {
+            return self.begin(assigned);
         }
         if self.unsaved && now >= next {
             self.phase = Phase::Record;
@@ -247,8 +247,8 @@ impl Machine {
     }
 
     /// Begins a trial with a look at how the node is.
-    fn begin(&mut self, told: Told) -> Action {
-        let config = told.config;
+    fn begin(&mut self, assigned: Assigned) -> Action {
+        let config = assigned.config;
         self.error = None;
         self.phase = Phase::Baseline {
             config: Arc::clone(&config),
@@ -260,32 +260,32 @@ impl Machine {
         }
     }
 
-    /// The config to be tried: what was told, unless it runs, cannot be used, or was taken back.
-    fn wanted(&mut self) -> Option<Told> {
-        let told = self.told.clone().filter(Told::is_usable)?;
-        let fingerprint = told.config.fingerprint();
+    /// The config to be tried: what was assigned, unless it runs, cannot be used, or was taken back.
+    fn wanted(&mut self) -> Option<Assigned> {
+        let assigned = self.assigned.clone().filter(Assigned::is_usable)?;
+        let fingerprint = assigned.config.fingerprint();
         let confirmed = self.journal.confirmed.clone();
         if let Some(confirmed) = confirmed.filter(|it| it.fingerprint() == fingerprint) {
-            if *confirmed != *told.config {
+            if *confirmed != *assigned.config {
                 // The same content under another name: there is nothing to try.
-                self.journal.confirmed = Some(Arc::clone(&told.config));
+                self.journal.confirmed = Some(Arc::clone(&assigned.config));
                 if self.running.as_ref() == Some(&confirmed) {
-                    self.running = Some(Arc::clone(&told.config));
+                    self.running = Some(Arc::clone(&assigned.config));
                 }
                 self.unsaved = true;
             }
             return None;
         }
-        let is_retry = told.retry.is_some() && told.retry != self.journal.retried;
+        let is_retry = assigned.retry.is_some() && assigned.retry != self.journal.retried;
         if is_retry {
-            self.journal.retried.clone_from(&told.retry);
+            self.journal.retried.clone_from(&assigned.retry);
             self.journal.accept(&fingerprint);
             self.unsaved = true;
         }
         self.journal
             .rejection(&fingerprint)
             .is_none()
-            .then_some(told)
+            .then_some(assigned)
     }
 
     fn saved(&mut self, outcome: Result<(), String>, now: Time) -> Action {

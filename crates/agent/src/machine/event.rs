@@ -19,7 +19,7 @@ pub enum Event {
         rebooted: bool,
     },
     /// The node's config arrived; also when it is the one already known.
-    Told(Told),
+    Assigned(Assigned),
     /// The time to wait for has come.
     Woken,
     /// The kernel or FRR was changed, by the agent itself or by another program.
@@ -34,7 +34,7 @@ pub enum Event {
 
 /// A config as the API server or a file has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Assigned {
     /// The config.
     pub config: Arc<Config>,
     /// Value of the retry annotation: a new value makes a config that was taken back be tried again.
@@ -47,7 +47,7 @@ pub struct Told {
     pub unread: Vec<String>,
 }
 
-impl Told {
+impl Assigned {
     /// A config that is to be tried as it is.
     pub fn new(config: Arc<Config>) -> Self {
         Self {

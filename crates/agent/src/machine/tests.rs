@@ -18,8 +18,8 @@ pub(super) fn config(content: u32) -> Arc<Config> {
     Arc::new(config)
 }
 
-pub(super) fn told(content: u32) -> Event {
-    Event::Told(Told::new(config(content)))
+pub(super) fn assigned(content: u32) -> Event {
+    Event::Assigned(Assigned::new(config(content)))
 }
 
 pub(super) fn health(good: bool) -> Health {
@@ -71,7 +71,7 @@ fn settled() -> Machine {
 /// Brings a settled machine to where config 2 is applied.
 fn trying() -> Machine {
     let mut machine = settled();
-    let action = machine.step(told(2), SECOND);
+    let action = machine.step(assigned(2), SECOND);
     assert!(matches!(action, Action::Measure { .. }));
     let action = machine.step(Event::Measured(health(true)), SECOND);
     assert!(matches!(action, Action::Save(journal) if journal.trying == Some(config(2))));
@@ -132,19 +132,19 @@ fn without_health_the_confirmed_config_is_back_at_the_deadline_and_the_other_is_
     again.step(applied(), Time::ZERO);
     again.step(Event::Saved(Ok(())), Time::ZERO);
     again.step(Event::Measured(health(true)), Time::ZERO);
-    assert!(matches!(again.step(told(2), SECOND), Action::Wait(_)));
-    let Event::Told(mut retry) = told(2) else {
-        panic!("told");
+    assert!(matches!(again.step(assigned(2), SECOND), Action::Wait(_)));
+    let Event::Assigned(mut retry) = assigned(2) else {
+        panic!("assigned");
     };
     retry.retry = Some("once more".to_owned());
-    let action = again.step(Event::Told(retry), SECOND);
+    let action = again.step(Event::Assigned(retry), SECOND);
     assert!(matches!(action, Action::Measure { .. }), "{action:?}");
 }
 
 #[test]
 fn what_was_broken_before_does_not_take_a_config_back() {
     let mut machine = settled();
-    machine.step(told(2), SECOND);
+    machine.step(assigned(2), SECOND);
     machine.step(Event::Measured(health(false)), SECOND);
     machine.step(Event::Saved(Ok(())), SECOND);
     machine.step(applied(), SECOND);
@@ -157,7 +157,7 @@ fn what_was_broken_before_does_not_take_a_config_back() {
 #[test]
 fn a_journal_that_cannot_be_written_stops_the_change() {
     let mut machine = settled();
-    machine.step(told(2), SECOND);
+    machine.step(assigned(2), SECOND);
     machine.step(Event::Measured(health(true)), SECOND);
     let action = machine.step(Event::Saved(Err("read-only".to_owned())), SECOND);
     assert!(matches!(action, Action::Wait(_)), "{action:?}");
@@ -206,7 +206,7 @@ fn a_failed_restore_does_not_keep_a_better_config_away() {
     machine.step(fault(true, false), SECOND);
     machine.step(fault(false, false), SECOND);
     assert_eq!(machine.status().state, State::Restoring);
-    let action = machine.step(told(3), 2 * SECOND);
+    let action = machine.step(assigned(3), 2 * SECOND);
     assert!(matches!(action, Action::Measure { .. }), "{action:?}");
 }
 
@@ -300,7 +300,7 @@ fn a_newer_config_replaces_one_that_is_not_confirmed_and_the_way_back_stays() {
     let mut machine = trying();
     machine.step(applied(), SECOND);
     machine.step(Event::Measured(health(false)), SECOND);
-    let action = machine.step(told(3), 2 * SECOND);
+    let action = machine.step(assigned(3), 2 * SECOND);
     let Action::Save(journal) = action else {
         panic!("{action:?}");
     };
@@ -327,7 +327,7 @@ fn a_crash_while_trying_restores_first_and_says_why() {
     machine.step(applied(), Time::ZERO);
     machine.step(Event::Saved(Ok(())), Time::ZERO);
     machine.step(Event::Measured(health(true)), Time::ZERO);
-    machine.step(told(2), Time::ZERO);
+    machine.step(assigned(2), Time::ZERO);
     let status = machine.status();
     assert_eq!(status.state, State::Rejected);
     assert!(status.error.unwrap().contains("rebooted"));
@@ -342,7 +342,7 @@ fn without_a_confirmed_config_the_node_is_given_back_unless_somebody_ran_it_befo
             rebooted: false,
         };
         machine.step(event, Time::ZERO);
-        machine.step(told(1), Time::ZERO);
+        machine.step(assigned(1), Time::ZERO);
         machine.step(Event::Measured(health(true)), Time::ZERO);
         machine.step(Event::Saved(Ok(())), Time::ZERO);
         let action = machine.step(fault(true, false), Time::ZERO);
@@ -386,7 +386,10 @@ fn the_same_content_under_a_new_revision_is_confirmed_without_a_trial() {
     let mut renamed = Config::clone(&config(1));
     renamed.spec.revision = "r9".to_owned();
     renamed.generation = 9;
-    let action = machine.step(Event::Told(Told::new(Arc::new(renamed.clone()))), SECOND);
+    let action = machine.step(
+        Event::Assigned(Assigned::new(Arc::new(renamed.clone()))),
+        SECOND,
+    );
     assert!(matches!(action, Action::Wait(_)), "{action:?}");
     let status = machine.status();
     assert_eq!(status.state, State::Confirmed);
@@ -396,11 +399,11 @@ fn the_same_content_under_a_new_revision_is_confirmed_without_a_trial() {
 #[test]
 fn a_config_that_cannot_be_used_is_answered_and_changes_nothing() {
     let mut machine = settled();
-    let Event::Told(mut newer) = told(2) else {
-        panic!("told");
+    let Event::Assigned(mut newer) = assigned(2) else {
+        panic!("assigned");
     };
     newer.refusal = Some("contract version 9 is newer than 1".to_owned());
-    let action = machine.step(Event::Told(newer), SECOND);
+    let action = machine.step(Event::Assigned(newer), SECOND);
     assert!(matches!(action, Action::Wait(_)), "{action:?}");
     let status = machine.status();
     assert_eq!(status.state, State::Rejected);

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Action, LEAST_PROBE, Machine, Means, PROBE_INTERVAL, Phase, RESYNC, RETURN_MARGIN, SETTLE,
-    Told, Trial,
+    Action, Assigned, LEAST_PROBE, Machine, Means, PROBE_INTERVAL, Phase, RESYNC, RETURN_MARGIN,
+    SETTLE, Trial,
 };
 use crate::{
     config::{Config, Time},
@@ -14,23 +14,23 @@ use crate::{
 
 impl Machine {
     pub(super) fn is_superseded(&mut self, trial: &Trial) -> bool {
-        let Some(told) = self.told.clone().filter(Told::is_usable) else {
+        let Some(assigned) = self.assigned.clone().filter(Assigned::is_usable) else {
             return false;
         };
-        let fingerprint = told.config.fingerprint();
+        let fingerprint = assigned.config.fingerprint();
         fingerprint != trial.fingerprint && self.journal.rejection(&fingerprint).is_none()
     }
 
     /// Goes on with a newer config. The baseline stays the one before the first change.
     pub(super) fn supersede(&mut self, trial: Trial, now: Time) -> Action {
-        let Some(told) = self.told.clone() else {
+        let Some(assigned) = self.assigned.clone() else {
             return self.apply(trial, now);
         };
         let confirmed = self.journal.confirmed.as_ref();
-        if confirmed.is_some_and(|it| it.fingerprint() == told.config.fingerprint()) {
+        if confirmed.is_some_and(|it| it.fingerprint() == assigned.config.fingerprint()) {
             return self.restore(Means::LeastChange);
         }
-        self.announce(told.config, trial.baseline, now)
+        self.announce(assigned.config, trial.baseline, now)
     }
 
     pub(super) fn announce(&mut self, config: Arc<Config>, baseline: Health, now: Time) -> Action {

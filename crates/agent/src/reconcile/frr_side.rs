@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{config::Config, daemons, machine::Means, vtysh};
 
-/// How long FRR's daemons may take to hear of each other's changes. On a busy node each attempt takes FRR 10.3 more than a second.
+/// How long FRR's daemons may take to learn of each other's changes. On a busy node each attempt takes FRR 10.3 more than a second.
 const FRR_PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(50);
 
@@ -73,7 +73,7 @@ impl Reconciler {
 
     /// Types the lines that lead to the configuration; returns the change that was left when FRR took all of it.
     ///
-    /// FRR's daemons hear of each other's changes a moment later: bgpd refuses to give up a VRF until zebra has told it that
+    /// FRR's daemons learn of each other's changes a moment later: bgpd refuses to give up a VRF until zebra has told it that
     /// the VNI is gone. What is left then is looked at again, for as long as it may take.
     async fn configure_frr(
         &self,
