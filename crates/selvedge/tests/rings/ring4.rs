@@ -280,6 +280,8 @@ fn what_the_host_has_and_rules_by_source_settle() -> anyhow::Result<()> {
         "{rules}"
     );
 
+    a_vrf_without_a_matching_route_drops(&node)?;
+
     node.script("ip link add bond7 type dummy")?;
     node.becomes(&more)?;
     node.script("ip link set bond7 mtu 1400 up")?;
@@ -307,6 +309,35 @@ fn what_the_host_has_and_rules_by_source_settle() -> anyhow::Result<()> {
         left.contains("bond7"),
         "what is somebody else's stays: {left}"
     );
+    Ok(())
+}
+
+/// What is not in its own table is unreachable for a VRF, although the main table and another VRF have it.
+fn a_vrf_without_a_matching_route_drops(node: &Node) -> anyhow::Result<()> {
+    let vrfs = node.script("ip -n selvedge -br link show type vrf | awk '{print $1}'")?;
+    let vrfs: Vec<&str> = vrfs.lines().collect();
+    assert!(vrfs.len() >= 3, "{vrfs:?}");
+    for (network, address) in [
+        ("198.18.99.0/24", "198.18.99.1"),
+        ("2001:db8:99::/48", "2001:db8:99::1"),
+    ] {
+        for owner in &vrfs {
+            node.script(&format!(
+                "ip -n selvedge route add {network} dev lo; ip -n selvedge route add {network} dev {owner} vrf {owner}
+                ip -n selvedge route get {address} > /dev/null; ip -n selvedge route get {address} vrf {owner} > /dev/null"
+            ))?;
+            for vrf in vrfs.iter().filter(|it| *it != owner) {
+                let said = node.script(&format!(
+                    "ip -n selvedge route get {address} vrf {vrf} 2>&1 || true"
+                ))?;
+                let drops = ["No route to host", "unreachable"];
+                assert!(drops.iter().any(|it| said.contains(it)), "{vrf}: {said}");
+            }
+            node.script(&format!(
+                "ip -n selvedge route delete {network} dev lo; ip -n selvedge route delete {network} vrf {owner}"
+            ))?;
+        }
+    }
     Ok(())
 }
 

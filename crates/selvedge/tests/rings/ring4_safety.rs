@@ -6,7 +6,10 @@ use anyhow::Context as _;
 use lab::{fabric::Fabric, host::Running};
 use serde_json::{Value, json};
 
-use crate::ring4::{Node, config};
+use crate::{
+    ring4::{Node, config},
+    support,
+};
 
 /// How long a restore may take in a guest.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -50,10 +53,7 @@ current-context: c
 }
 
 fn preview(node: &Node, config: &Value) -> anyhow::Result<String> {
-    let space = node.fabric.at(NODE)?;
-    space.write("/run/preview.json", &config.to_string())?;
-    let preview = "/share/selvedge agent --config /run/preview.json --dry-run";
-    Ok(space.script(preview)?.trim().to_owned())
+    support::preview(&node.fabric, NODE, &config.to_string())
 }
 
 /// Waits until the node has exactly this config.
@@ -390,6 +390,11 @@ fn drift_is_repaired_as_it_happens_and_a_dead_daemon_comes_back() -> anyhow::Res
             "ip -n selvedge address show dev lo | grep 100.65.0",
         ),
         (
+            "route",
+            "ip -n selvedge route delete unreachable default vrf m2m_enc",
+            "ip -n selvedge route show vrf m2m_enc | grep 'unreachable default'",
+        ),
+        (
             "rule",
             "ip -n selvedge rule delete priority 32765",
             "ip -n selvedge rule | grep 32765",
@@ -472,7 +477,7 @@ pub(crate) fn agent_in_a_group_of_its_own(fabric: &Fabric) -> anyhow::Result<Run
     let space = fabric.at(NODE)?;
     space.write("/run/kubeconfig", "no kubeconfig at all")?;
     let script = format!(
-        "mount -t cgroup2 cgroup2 /sys/fs/cgroup
+        "[ -e /sys/fs/cgroup/cgroup.procs ] || mount -t cgroup2 cgroup2 /sys/fs/cgroup
         mkdir -p /sys/fs/cgroup/agent
         echo $$ > /sys/fs/cgroup/agent/cgroup.procs
         exec /share/selvedge agent --node {NODE} --kubeconfig /run/kubeconfig"

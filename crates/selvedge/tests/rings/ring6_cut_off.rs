@@ -12,11 +12,10 @@ use lab::{
 use serde_json::{Value, json};
 
 use crate::{
-    ring4_safety::plugged,
-    support::{SELVEDGE, agent_role, install_crds, progress},
+    ring4_safety::{NODE, plugged},
+    support::{SELVEDGE, agent_role, install_crds, progress, start_agent},
 };
 
-pub(crate) const NODE: &str = "worker-3";
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 /// Taints of the Node when the agent starts: that of Selvedge, and another.
 const TAINTS: &str =
@@ -85,15 +84,7 @@ impl World {
         good["spec"]["revision"] = "good".into();
         good["spec"]["health"] = json!({"confirmDeadline": format!("{}s", DEADLINE.as_secs())});
         self.tell(&good)?;
-        let kubeconfig = self.fabric.hand_in(&self.plane.kubeconfig("agent")?)?;
-        let agent = self.fabric.at(NODE)?.start(&[
-            "/share/selvedge",
-            "agent",
-            "--node",
-            NODE,
-            "--kubeconfig",
-            &kubeconfig,
-        ])?;
+        let agent = start_agent(&self.fabric, &self.plane, NODE, "agent")?;
         let status = self
             .answered("good", "provisioned")
             .with_context(|| agent.stderr())?;
