@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use crate::{
     ring4_safety::{NODE, plugged},
-    support::{SELVEDGE, agent_role, install_crds, progress, start_agent},
+    ring6_restarts::nothing_is_held,
+    support::{SELVEDGE, agent_role, install_crds, preview, progress, start_agent},
 };
 
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -139,6 +140,8 @@ fn a_change_that_takes_the_api_server_away_is_taken_back_without_it() -> anyhow:
     let why = status["errorMessage"].as_str().unwrap_or_default();
     assert!(why.contains("API server"), "{why}");
 
+    a_config_that_comes_during_a_hold_is_applied_and_nothing_is_left(&world, &agent)?;
+
     // Another change of the same kind harms nobody, and is kept.
     let mut harmless = good.clone();
     harmless["spec"]["revision"] = "harmless".into();
@@ -148,6 +151,28 @@ fn a_change_that_takes_the_api_server_away_is_taken_back_without_it() -> anyhow:
     assert_eq!(status["confirmedRevision"], "harmless");
     a_newer_contract_is_answered(&world, &harmless)?;
     a_session_with_a_password_comes_back_without_the_api_server(world, &good, &cut, &agent)
+}
+
+/// bgpd dies, and the config that comes before it is back takes a segment and its VRF away.
+fn a_config_that_comes_during_a_hold_is_applied_and_nothing_is_left(
+    world: &World,
+    agent: &Running,
+) -> anyhow::Result<()> {
+    let mut less = plugged(&world.fabric, &["shop"])?;
+    less["metadata"] = json!({"name": NODE});
+    less["spec"]["revision"] = "less".into();
+    let node = world.fabric.at(NODE)?;
+    node.script("kill -9 $(pidof bgpd)")?;
+    world.tell(&less)?;
+    world
+        .answered("less", "provisioned")
+        .with_context(|| agent.stderr())?;
+    let said = agent.stderr();
+    assert!(said.contains("bgpd has died"), "{said}");
+    nothing_is_held(&world.fabric).with_context(|| agent.stderr())?;
+    let left = preview(&world.fabric, NODE, &less.to_string())?;
+    assert_eq!(left, "nothing to do");
+    Ok(())
 }
 
 /// The password is read from its Secret once; after that the node does not need the API server for it, nor shows it.

@@ -79,11 +79,15 @@ impl World {
         Ok(())
     }
 
-    /// The entries of the node for the host that the leaf bridges: of the bridge, and of the tunnel.
-    fn bridged(&self) -> anyhow::Result<usize> {
+    /// Whether the bridge of the node and its tunnel know the host that the leaf bridges.
+    fn is_bridged(&self) -> anyhow::Result<bool> {
         let show = format!("ip netns exec selvedge bridge fdb show dev {SEGMENT}");
         let entries = self.fabric.at(NODE)?.script(&show)?;
-        Ok(entries.lines().filter(|it| it.starts_with(BRIDGED)).count())
+        let has = |word: &str| {
+            let mut own = entries.lines().filter(|it| it.starts_with(BRIDGED));
+            own.any(|entry| entry.contains(word))
+        };
+        Ok(has(" master ") && has(" self "))
     }
 
     fn diagnosis(&self) -> String {
@@ -114,8 +118,7 @@ impl World {
     pub(crate) fn whole(&self) -> anyhow::Result<()> {
         let passes = Fabric::eventually(PATIENCE, || {
             let ping = self.fabric.ping("w1", FAR, 3).ok()?;
-            let is_bridged = self.bridged().ok()? == 2;
-            (ping.whole() && is_bridged).then_some(())
+            (ping.whole() && self.is_bridged().ok()?).then_some(())
         });
         passes.with_context(|| format!("not whole: {}", self.diagnosis()))?;
         // The agent looks at its own changes once more.
@@ -185,8 +188,9 @@ const KILLS: [(&str, &str, [u32; 2]); 5] = [
 ];
 /// Packets may come between a deletion by zebra and its repair: half a millisecond later in a guest at rest, twelve under load.
 const IN_BETWEEN: u32 = 5;
-/// The same in seconds, for entries.
-const LONGEST_GAP: f64 = 0.05;
+/// How many seconds an entry may be away: on a busy machine a guest does nothing at all for a part of one. Without a hold it would be
+/// away until bgpd is back, ten times as long.
+const LONGEST_GAP: f64 = 1.0;
 /// Packets of six seconds. A guest is one emulated CPU: a start of bgpd takes a second there.
 const SECONDS: u32 = 600;
 
@@ -200,11 +204,14 @@ fn no_kill_loses_packets_unless_bfd_tells_the_leaf() -> anyhow::Result<()> {
             let most = most.get(index).copied().unwrap_or_default();
             eprintln!("BFD {bfd}, {what} killed: {lost} of {PACKETS} packets lost");
             assert!(lost <= most, "BFD {bfd}, {what}: {lost} lost");
-            if !bfd {
-                monitor.assert_held();
+            if what == "bgpd" {
+                let (deleted, longest) = monitor.assert_held();
+                eprintln!(
+                    "{deleted} entries were deleted and put back, the last after {longest:.3} s"
+                );
             }
             world.whole()?;
-            nothing_is_held(&world)
+            nothing_is_held(&world.fabric)
                 .with_context(|| format!("BFD {bfd}, {what}: {}", world.agent.stderr()))?;
         }
         if !bfd {
@@ -220,13 +227,28 @@ fn what_zebra_has_from_bgpd_stays_with_every_supported_version_of_frr() -> anyho
     for release in [Release::Bookworm, Release::Trixie] {
         let world = World::start_on(release, false)?;
         let monitor = Monitor::start(&world)?;
+        let look = format!(
+            "for i in $(seq 300); do ip -n selvedge route get {FAR} vrf m2m_enc > /dev/null 2>&1 || echo missing; sleep 0.03; done; echo end"
+        );
+        let look = world.fabric.at(NODE)?.start(&["bash", "-c", &look])?;
+        // What the leaf does is up to its version, too; the node keeps what it has.
         let lost = world.lost_by("kill -9 $(pidof bgpd)")?;
         eprintln!("{release}, bgpd killed: {lost} of {PACKETS} packets lost");
-        assert!(lost <= IN_BETWEEN, "{release}: {lost} lost");
-        let deleted = monitor.assert_held();
-        eprintln!("{release}: {deleted} entries were deleted and put back");
+        assert_eq!(
+            look.wait(PATIENCE)?.stdout.trim(),
+            "end",
+            "{release}: a route"
+        );
+        let (deleted, longest) = monitor.assert_held();
+        assert!(
+            deleted > 0,
+            "{release}: zebra deleted nothing, or nothing was announced"
+        );
+        eprintln!(
+            "{release}: {deleted} entries were deleted and put back, the last after {longest:.3} s"
+        );
         world.whole()?;
-        nothing_is_held(&world).with_context(|| world.agent.stderr())?;
+        nothing_is_held(&world.fabric).with_context(|| world.agent.stderr())?;
     }
     Ok(())
 }
@@ -249,7 +271,7 @@ fn an_agent_killed_during_a_hold_leaves_nothing_behind(world: &mut World) -> any
     );
     world.restart_agent()?;
     world.whole()?;
-    nothing_is_held(world).with_context(|| world.agent.stderr())
+    nothing_is_held(&world.fabric).with_context(|| world.agent.stderr())
 }
 
 /// What the kernel announces about the MACs behind the tunnels of a node.
@@ -262,19 +284,17 @@ impl Monitor {
         Ok(Self(world.fabric.at(NODE)?.start(&command)?))
     }
 
-    /// Every MAC that was deleted was there again at once; how many were.
-    fn assert_held(self) -> usize {
+    /// Every MAC that was deleted was there again at once; how many were, and the longest time that one was away.
+    fn assert_held(self) -> (usize, f64) {
         let text = self.0.stdout();
         let mut away: BTreeMap<String, f64> = BTreeMap::new();
-        let mut deleted = 0;
-        for line in text.lines() {
-            let Some((at, entry)) = line
-                .strip_prefix('[')
-                .and_then(|line| line.split_once("] "))
-                .and_then(|(at, entry)| Some((second_of_day(at)?, entry)))
-            else {
-                continue;
-            };
+        let (mut deleted, mut longest) = (0, 0_f64);
+        let mut at = None;
+        for entry in text.lines() {
+            if let Some(time) = entry.strip_prefix("Timestamp: ") {
+                at = second_of_day(time);
+            }
+            let Some(at) = at else { continue };
             // Who made it, and how sure the kernel is of it, may be different afterwards.
             let key = |entry: &str| {
                 let words = entry.split(' ');
@@ -286,28 +306,33 @@ impl Monitor {
                 away.entry(key(entry)).or_insert(at);
             } else if let Some(since) = away.remove(&key(entry)) {
                 let gap = (at - since).rem_euclid(86_400.0);
+                longest = longest.max(gap);
                 assert!(gap <= LONGEST_GAP, "{entry} was away for {gap} s:\n{text}");
             }
         }
         assert!(away.is_empty(), "not put back: {away:?}\n{text}");
-        deleted
+        (deleted, longest)
     }
 }
 
-/// The seconds of a time such as `2026-11-16T23:12:09.339258`.
+/// The seconds of a time such as `Mon Nov 16 23:36:00 2026 687840 usec`.
 fn second_of_day(text: &str) -> Option<f64> {
-    let (_, time) = text.split_once('T')?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [_, _, _, time, _, microseconds, "usec"] = words[..] else {
+        return None;
+    };
     let mut parts = time.split(':').map(|part| part.parse::<f64>().ok());
     let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
-    Some(hours.mul_add(3600.0, minutes.mul_add(60.0, seconds)))
+    let whole = hours.mul_add(3600.0, minutes.mul_add(60.0, seconds));
+    Some(whole + microseconds.parse::<f64>().ok()? / 1e6)
 }
 
 /// Waits until nothing is left of what the agent put in the place of zebra's entries and routes.
-fn nothing_is_held(world: &World) -> anyhow::Result<()> {
+pub(crate) fn nothing_is_held(fabric: &Fabric) -> anyhow::Result<()> {
     let held = "ip -n selvedge route show table all proto eigrp
 ip -n selvedge neighbor | grep 'extern_learn.*PERMANENT' || true
 ip netns exec selvedge bridge fdb show brport vx.m2m_enc | grep -v 'permanent\\|extern_learn' || true";
-    let node = world.fabric.at(NODE)?;
+    let node = fabric.at(NODE)?;
     let mut left = String::new();
     let none = Fabric::eventually(PATIENCE, || {
         left = node.script(held).ok()?;
