@@ -288,10 +288,11 @@ fn entry(message: &NeighbourMessage, vxlans: &BTreeMap<u32, String>) -> Option<(
             };
             Some((entry, Origin::Zebra))
         }
+        // Of the device itself, and not of its bridge: kernel 6.12 announces the entry of a tunnel once more, without its endpoint.
+        (AddressFamily::Bridge, None) if flags.contains(NeighbourFlags::Own) => None,
         (AddressFamily::Bridge, None) => {
             let mac = mac?;
             let origin = match state {
-                _ if flags.contains(NeighbourFlags::Own) => Origin::Other,
                 _ if by_zebra => Origin::Zebra,
                 NeighbourState::Reachable | NeighbourState::Stale => Origin::Held,
                 _ => Origin::Other,
@@ -401,6 +402,9 @@ mod tests {
             put_back.header.state = NeighbourState::Noarp;
             assert_eq!(entry(&put_back, &vxlans), Some((held, Origin::Zebra)));
         }
+        let mut of_tunnel = message(&port);
+        of_tunnel.header.flags = NeighbourFlags::Own;
+        assert_eq!(entry(&of_tunnel, &vxlans), None, "of no bridge");
         let elsewhere = BTreeMap::new();
         assert_eq!(entry(&message(&port), &elsewhere), None, "a learned MAC");
         let mut deleted = message(&neighbor);
