@@ -115,6 +115,7 @@ async fn keep(
         started: Instant::now(),
         exit: Box::pin(std::future::pending()),
         zebra_exit: Box::pin(std::future::pending()),
+        bgpd_died: false,
         received_all: Box::pin(std::future::pending()),
     };
     work.look().await;
@@ -155,6 +156,8 @@ struct Work {
     exit: Wait,
     /// The end of its zebra.
     zebra_exit: Wait,
+    /// Whether what is held is held because bgpd died: only then are its routes copied.
+    bgpd_died: bool,
     /// Until bgpd has received everything, after it died.
     received_all: Wait,
 }
@@ -176,7 +179,7 @@ impl Work {
         if let Some(zebra) = zebra {
             self.zebra_exit = exit(zebra);
         }
-        if self.hold.is_holding() {
+        if self.hold.is_holding() && self.bgpd_died {
             // A zebra that was started meanwhile has taken over the routes, and may still take some for stale.
             self.copy_routes().await;
         }
@@ -188,6 +191,7 @@ impl Work {
         let Some(Expected { limit, zebra, .. }) = expected else {
             return;
         };
+        self.bgpd_died = true;
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
         self.received_all = Box::pin(received_all(self.run.clone()));
@@ -198,12 +202,20 @@ impl Work {
         }
     }
 
-    /// A zebra that starts takes copies for routes of its own and prefers them to bgpd's: they go before it does.
+    /// The next zebra may delete what it finds, and bgpd does not always give it anew. A zebra that starts takes copies for
+    /// routes of its own and prefers them to bgpd's: they go before it does.
     async fn zebra_died(&mut self) {
         self.zebra_exit = Box::pin(std::future::pending());
-        if self.hold.is_holding()
-            && let Err(error) = within(self.learned.remove_copies()).await
-        {
+        let expected = self.bgpd.borrow().clone();
+        let Some(Expected { limit, .. }) = expected else {
+            return;
+        };
+        let was_holding = self.hold.is_holding();
+        let acts = self.hold.died(self.now(), limit);
+        self.perform(acts).await;
+        self.received_all = Box::pin(received_all(self.run.clone()));
+        tracing::warn!("zebra has died; what it has from bgpd is held");
+        if was_holding && let Err(error) = within(self.learned.remove_copies()).await {
             tracing::warn!(error, "the copies of bgpd's routes cannot be removed");
         }
     }
@@ -258,6 +270,7 @@ impl Work {
         }
         let held = self.hold.n_put_back();
         self.hold.end();
+        self.bgpd_died = false;
         self.received_all = Box::pin(std::future::pending());
         let settled = async {
             let mut known = self.ask_zebra().await?;
@@ -341,13 +354,14 @@ fn exit(daemon: Daemon) -> Wait {
     })
 }
 
-/// Waits until bgpd has received End-of-RIB from all its neighbors, and zebra and the kernel know it.
+/// Waits until bgpd has received End-of-RIB from all its neighbors, zebra is there, and zebra and the kernel know it.
 async fn received_all(run: PathBuf) {
     loop {
         time::sleep(LOOK).await;
         let answer = vtysh::ask_daemon(&run, "bgpd", "show bgp neighbors json").await;
         if let Ok(Some(answer)) = answer
             && has_end_of_rib(&answer)
+            && vtysh::daemon_version(&run, "zebra").await.is_ok()
         {
             break;
         }
