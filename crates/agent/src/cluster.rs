@@ -34,7 +34,7 @@ use tokio::{
 pub use self::account::own_account;
 use crate::{
     config::{Config, ResolvedSecret},
-    machine::Told,
+    machine::Assigned,
     once::refusal,
     probe::ApiServer,
     report::{chain, write_all},
@@ -113,7 +113,7 @@ impl Cluster {
     /// Speaks with the API server for as long as the agent lives: configs in, reports out.
     pub(crate) async fn serve(
         self,
-        told: mpsc::Sender<Told>,
+        assigned: mpsc::Sender<Assigned>,
         reports: watch::Receiver<Option<NodeNetworkConfigStatus>>,
         options: Options,
     ) {
@@ -132,7 +132,7 @@ impl Cluster {
         futures::join!(
             self.watch(client.clone(), config),
             self.watch_hold(client.clone(), hold),
-            node::with_hold(configs, holds, told),
+            node::with_hold(configs, holds, assigned),
             self.remove_taints(client.clone(), reports.clone()),
             self.renew_lease(client.clone()),
             self.renew_token(),
@@ -142,7 +142,7 @@ impl Cluster {
     }
 
     /// Sends on each config of the node as it comes, for as long as the receiver lives.
-    async fn watch(&self, client: Client, told: mpsc::Sender<Told>) {
+    async fn watch(&self, client: Client, assigned: mpsc::Sender<Assigned>) {
         let resource = ApiResource::erase::<NodeNetworkConfig>(&());
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         let only_mine = watcher::Config::default()
@@ -173,14 +173,14 @@ impl Cluster {
             let Some(object) = &latest else { continue };
             let config = self.decode(&client, object).await;
             incomplete = !config.unread.is_empty();
-            if told.send(config).await.is_err() {
+            if assigned.send(config).await.is_err() {
                 return;
             }
         }
     }
 
     /// The config in an object, with the passwords that can be read.
-    async fn decode(&self, client: &Client, object: &DynamicObject) -> Told {
+    async fn decode(&self, client: &Client, object: &DynamicObject) -> Assigned {
         let text = object.data.get("spec").cloned().unwrap_or_default();
         let version = text
             .get("contractVersion")
@@ -214,7 +214,7 @@ impl Cluster {
                 Err(error) => unread.push(error),
             }
         }
-        Told {
+        Assigned {
             refusal: refusal(&config.spec).or(refused),
             retry: object.annotations().get(RETRY_ANNOTATION).cloned(),
             hold: object.annotations().get(HOLD_ANNOTATION).cloned(),

@@ -1,8 +1,8 @@
 //! Notices when a user or another program changes FRR's configuration.
 //!
-//! vtysh announces to every daemon that it enters and leaves its configuration mode. One daemon writes down the commands
-//! it is given: staticd, which is given few, and never a password. While a user is in configuration mode, lines may
-//! come at any time that only other daemons hear of; FRR is then looked at every second.
+//! vtysh announces to every daemon that it enters its configuration mode, and mostly that it leaves it. One daemon writes
+//! down the commands it is given: staticd, which is given few, and never a password. While a user is in configuration
+//! mode, lines may come at any time that only other daemons receive; FRR is then looked at again and again.
 
 use std::{
     fs::File,
@@ -18,8 +18,12 @@ use tokio::{
     time::{self, Instant},
 };
 
-/// Between two looks while a user is in configuration mode.
-const LOOK: Duration = Duration::from_secs(1);
+/// Between two looks after the configuration mode was entered.
+const LOOK: Duration = Duration::from_millis(400);
+/// The same for a user who stays in it: most lines are given at once by a vtysh that ends without saying so.
+const LATER_LOOK: Duration = Duration::from_secs(1);
+/// How long after the configuration mode was entered that is.
+const STAYS: Duration = Duration::from_secs(5);
 /// After this long, a configuration mode that no user has left is taken for forgotten.
 const FORGOTTEN: Duration = Duration::from_mins(2);
 /// The log is emptied when it has become longer than this.
@@ -32,6 +36,10 @@ pub(crate) struct CommandLog {
     notify: AsyncFd<OwnedFd>,
     /// Until when a user is taken to be in configuration mode.
     configuring: Option<Instant>,
+    /// When the next look is due meanwhile.
+    look: Instant,
+    /// How often the agent itself has entered the configuration mode since the log was last read.
+    own: usize,
 }
 
 impl CommandLog {
@@ -40,10 +48,8 @@ impl CommandLog {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         inotify::add_watch(&fd, path, WatchFlags::MODIFY)?;
         let mut file = File::options().read(true).write(true).open(path)?;
-        if file.seek(SeekFrom::End(0))? > LONGEST {
-            file.set_len(0)?;
-            file.seek(SeekFrom::Start(0))?;
-        }
+        file.seek(SeekFrom::End(0))?;
+        shorten(&mut file)?;
         // The descriptor is owned and never replaced while it is registered.
         #[expect(
             deprecated,
@@ -54,20 +60,24 @@ impl CommandLog {
             file,
             notify,
             configuring: None,
+            look: Instant::now(),
+            own: 0,
         })
     }
 
-    /// Passes over what was written since the last look: our own commands.
-    pub(crate) fn skip(&mut self) -> io::Result<()> {
-        self.file.seek(SeekFrom::End(0)).map(drop)
+    /// The agent has entered the configuration mode this often since the last look: that is nobody else's.
+    pub(crate) fn expect(&mut self, own: usize) {
+        self.own = own;
     }
 
     /// Waits until FRR's configuration may have been changed.
     pub(crate) async fn next(&mut self) -> io::Result<()> {
         loop {
-            let look = async {
-                match self.configuring {
-                    Some(_) => time::sleep(LOOK).await,
+            let (configuring, at) = (self.configuring, self.look);
+            // At a fixed time: questions of others are in the log, too, and must not put it off.
+            let look = async move {
+                match configuring {
+                    Some(_) => time::sleep_until(at).await,
                     None => std::future::pending().await,
                 }
             };
@@ -81,11 +91,15 @@ impl CommandLog {
                     }
                 }
                 () = look => {
-                    self.configuring = self.configuring.filter(|until| Instant::now() < *until);
+                    let now = Instant::now();
+                    self.configuring = self.configuring.filter(|until| now < *until);
+                    let stays = self.configuring.is_some_and(|until| now + FORGOTTEN > until + STAYS);
+                    self.look = now + if stays { LATER_LOOK } else { LOOK };
                     return Ok(());
                 }
             }
             if self.read()? {
+                self.look = Instant::now() + LOOK;
                 return Ok(());
             }
         }
@@ -95,6 +109,7 @@ impl CommandLog {
     fn read(&mut self) -> io::Result<bool> {
         let mut bytes = Vec::new();
         self.file.read_to_end(&mut bytes)?;
+        shorten(&mut self.file)?;
         let text = String::from_utf8_lossy(&bytes);
         let mut changed = false;
         for line in text.lines() {
@@ -103,6 +118,7 @@ impl CommandLog {
                 continue;
             };
             match command.trim() {
+                "configure" | "configure terminal" | "conf t" if self.own > 0 => self.own -= 1,
                 "configure" | "configure terminal" | "conf t" => {
                     self.configuring = Some(Instant::now() + FORGOTTEN);
                     changed = true;
@@ -116,6 +132,15 @@ impl CommandLog {
         }
         Ok(changed)
     }
+}
+
+/// Empties the log if it is too long and was read; staticd appends to it.
+fn shorten(file: &mut File) -> io::Result<()> {
+    if file.stream_position()? > LONGEST {
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -146,16 +171,42 @@ mod tests {
             .await
             .unwrap()
             .unwrap();
-        // As long as the mode is not left, there is another look each second.
-        time::timeout(2 * LOOK, commands.next())
-            .await
-            .unwrap()
-            .unwrap();
+        // As long as the mode is not left, there is another look after a while, also while others ask questions.
+        let mut asking = time::interval(LOOK / 8);
+        let ask = async {
+            for _ in 0..32 {
+                asking.tick().await;
+                writeln!(log, "STATIC: vty[1]@# do write terminal").unwrap();
+            }
+        };
+        tokio::select! {
+            looked = commands.next() => looked.unwrap(),
+            () = ask => panic!("questions put off the look"),
+        }
         writeln!(log, "STATIC: [M7Q4P-46WDR] vty[36]@(config)# end").unwrap();
         time::timeout(SHORT, commands.next())
             .await
             .unwrap()
             .unwrap();
         assert!(time::timeout(2 * LOOK, commands.next()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_the_agent_itself_does_is_passed_over_and_what_others_do_meanwhile_is_not() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("commands.log");
+        let mut log = File::create(&path).unwrap();
+        let mut commands = CommandLog::open(&path).unwrap();
+        let mut enter = || writeln!(log, "STATIC: vty[1]@# configure terminal").unwrap();
+        enter();
+        commands.expect(1);
+        assert!(time::timeout(SHORT, commands.next()).await.is_err());
+        enter();
+        enter();
+        commands.expect(1);
+        time::timeout(SHORT, commands.next())
+            .await
+            .unwrap()
+            .unwrap();
     }
 }

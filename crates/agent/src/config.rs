@@ -1,4 +1,4 @@
-//! What the agent is told to run: a node's config with the passwords it needs.
+//! What an agent runs: a node's config with the passwords it needs.
 
 use std::{
     borrow::Cow,

@@ -160,7 +160,7 @@ pub(crate) fn any(paths: &Paths) -> bool {
     !process::find(&paths.daemons, &names()).is_empty()
 }
 
-fn names() -> Vec<&'static str> {
+pub(crate) fn names() -> Vec<&'static str> {
     DAEMONS.iter().map(|(name, _)| *name).collect()
 }
 

@@ -1,8 +1,8 @@
 //! What is held while bgpd is away: decisions without clock and IO; [`keeper`] does what they say.
 //!
-//! zebra deletes what it has from bgpd when bgpd ends, and some of it once more when bgpd is back and has not heard everything
-//! yet. If bgpd was not ended on purpose, this is put back at once; when bgpd has heard everything, what zebra has not
-//! made anew goes.
+//! zebra deletes what it has from bgpd when bgpd ends, and some of it once more when bgpd is back and has not received
+//! everything yet. If bgpd was not ended on purpose, this is put back at once; when bgpd has received End-of-RIB from all its
+//! neighbors, what zebra has not made anew goes.
 
 mod keeper;
 
@@ -141,7 +141,7 @@ impl Hold {
         self.phase = Phase::Starting { until };
     }
 
-    /// Whether bgpd has died and not yet heard everything again.
+    /// Whether bgpd has died and not yet received everything again.
     pub(crate) fn is_holding(&self) -> bool {
         matches!(self.phase, Phase::Holding { .. })
     }
@@ -160,12 +160,12 @@ impl Hold {
     }
 }
 
-/// Whether bgpd has heard everything from all its neighbors of the fabric, by its answer to `show bgp neighbors json`.
-fn has_heard_all(answer: &str) -> bool {
+/// Whether bgpd has received End-of-RIB from all its neighbors of the fabric, for every family, by its answer to `show bgp neighbors json`.
+fn has_end_of_rib(answer: &str) -> bool {
     let Ok(Value::Object(neighbors)) = serde_json::from_str(answer) else {
         return false;
     };
-    let heard_all = |neighbor: &Value| {
+    let has_all_of = |neighbor: &Value| {
         let families = neighbor["addressFamilyInfo"].as_object();
         let ends = neighbor.pointer("/gracefulRestartInfo/endOfRibRecv");
         let has_ended =
@@ -179,7 +179,7 @@ fn has_heard_all(answer: &str) -> bool {
         it.is_object() && description.split(' ').next() != Some(frr::names::PASSTHROUGH)
     };
     let mut neighbors = neighbors.values().filter(of_fabric).peekable();
-    neighbors.peek().is_some() && neighbors.all(heard_all)
+    neighbors.peek().is_some() && neighbors.all(has_all_of)
 }
 
 #[cfg(test)]

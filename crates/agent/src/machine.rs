@@ -1,7 +1,7 @@
 //! The decisions of the agent: events in, actions out. No clock, no IO; time is an input.
 //!
 //! ```text
-//!  told ─► Baseline ─► Announce ─► Apply ─► Probe ⇄ Settle ─► Confirm ─► Idle
+//!  assigned ─► Baseline ─► Announce ─► Apply ─► Probe ⇄ Settle ─► Confirm ─► Idle
 //!          (measure)   (journal)     │        │ deadline        (journal)   │ drift
 //!                                    ▼        ▼                             ▼
 //!                                  Restore ─► Record (journal) ─► Idle    Repair ─► Idle
@@ -18,9 +18,9 @@ mod trial;
 
 use std::{sync::Arc, time::Duration};
 
-use self::trial::{confirm_deadline, confirmed};
+use self::trial::{confirmed, give_up, last_retry};
 pub use self::{
-    event::{Action, Event, Fault, Means, Outcome, Told},
+    event::{Action, Assigned, Event, Fault, Means, Outcome},
     status::{Counters, Drift, State, Status, Timings},
 };
 use crate::{
@@ -33,6 +33,10 @@ use crate::{
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// How long health must last before a config is confirmed: the effects of a change are not all immediate.
 const SETTLE: Duration = Duration::from_millis(1500);
+/// A return takes about as long as the apply did; this much is added, for what differs.
+const RETURN_MARGIN: Duration = Duration::from_secs(1);
+/// A measurement always has this long.
+const LEAST_PROBE: Duration = Duration::from_secs(1);
 /// Before a failed step is attempted again.
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest pause between two attempts to restore or to repair.
@@ -50,11 +54,14 @@ struct Trial {
     config: Arc<Config>,
     fingerprint: String,
     baseline: Health,
-    deadline: Time,
     /// When the journal named it.
     announced: Time,
-    /// How long its apply took.
+    /// When its latest apply began.
+    began: Time,
+    /// How long it took until it was applied.
     applied: Duration,
+    /// When it is taken back at the latest.
+    give_up: Time,
     healthy_since: Option<Time>,
     /// Why it is not confirmed yet.
     problem: Option<String>,
@@ -98,7 +105,7 @@ pub struct Machine {
     /// Whether the disk may be older than `journal`.
     unsaved: bool,
     phase: Phase,
-    told: Option<Told>,
+    assigned: Option<Assigned>,
     /// What the kernel and FRR run; `None` while that is not known.
     running: Option<Arc<Config>>,
     /// A drift was noticed while something else was under way.
@@ -122,7 +129,7 @@ impl Machine {
             journal,
             unsaved: false,
             phase: Phase::Idle { next: Time::ZERO },
-            told: None,
+            assigned: None,
             running: None,
             drifted: false,
             repairs: Vec::new(),
@@ -143,7 +150,7 @@ impl Machine {
                 has_objects,
                 rebooted,
             } => return self.started(has_objects, rebooted, now),
-            Event::Told(told) => self.told = Some(self.with_known_passwords(told)),
+            Event::Assigned(assigned) => self.assigned = Some(self.with_known_passwords(assigned)),
             Event::Drifted => self.drifted = true,
             Event::Woken => {}
             Event::Saved(outcome) => return self.saved(outcome, now),
@@ -154,19 +161,19 @@ impl Machine {
     }
 
     /// A Secret that cannot be read at the moment closes no session: the password that was confirmed last stays.
-    fn with_known_passwords(&self, mut told: Told) -> Told {
+    fn with_known_passwords(&self, mut assigned: Assigned) -> Assigned {
         if let Some(confirmed) = &self.journal.confirmed {
-            let missing = told.config.unresolved();
+            let missing = assigned.config.unresolved();
             let known = confirmed.secrets.iter();
             let known: Vec<_> = known
                 .filter(|secret| missing.contains(&secret.reference))
                 .cloned()
                 .collect();
             if !known.is_empty() {
-                Arc::make_mut(&mut told.config).secrets.extend(known);
+                Arc::make_mut(&mut assigned.config).secrets.extend(known);
             }
         }
-        told
+        assigned
     }
 
     /// Decides while nothing is under way.
@@ -178,10 +185,10 @@ impl Machine {
             {
                 self.supersede(trial, now)
             }
-            Phase::Retry { trial, at } if now >= at => self.apply(trial),
-            Phase::Settle { trial, at } if now >= at => self.probe(trial),
+            Phase::Retry { trial, at } if now >= at => self.apply(trial, now),
+            Phase::Settle { trial, at } if now >= at => self.probe_again(trial, now),
             Phase::RestoreLater { at } => match self.wanted() {
-                Some(told) => self.begin(told),
+                Some(assigned) => self.begin(assigned),
                 None if now >= at => self.restore(Means::LeastChange),
                 None => Action::Wait(at),
             },
@@ -210,8 +217,8 @@ impl Machine {
     }
 
     fn idle(&mut self, next: Time, now: Time) -> Action {
-        if let Some(told) = self.wanted() {
-            return self.begin(told);
+        if let Some(assigned) = self.wanted() {
+            return self.begin(assigned);
         }
         if self.unsaved && now >= next {
             self.phase = Phase::Record;
@@ -240,8 +247,8 @@ impl Machine {
     }
 
     /// Begins a trial with a look at how the node is.
-    fn begin(&mut self, told: Told) -> Action {
-        let config = told.config;
+    fn begin(&mut self, assigned: Assigned) -> Action {
+        let config = assigned.config;
         self.error = None;
         self.phase = Phase::Baseline {
             config: Arc::clone(&config),
@@ -249,35 +256,36 @@ impl Machine {
         Action::Measure {
             router: self.journal.confirmed.clone(),
             probes: config,
+            limit: None,
         }
     }
 
-    /// The config to be tried: what was told, unless it runs, cannot be used, or was taken back.
-    fn wanted(&mut self) -> Option<Told> {
-        let told = self.told.clone().filter(Told::is_usable)?;
-        let fingerprint = told.config.fingerprint();
+    /// The config to be tried: what was assigned, unless it runs, cannot be used, or was taken back.
+    fn wanted(&mut self) -> Option<Assigned> {
+        let assigned = self.assigned.clone().filter(Assigned::is_usable)?;
+        let fingerprint = assigned.config.fingerprint();
         let confirmed = self.journal.confirmed.clone();
         if let Some(confirmed) = confirmed.filter(|it| it.fingerprint() == fingerprint) {
-            if *confirmed != *told.config {
+            if *confirmed != *assigned.config {
                 // The same content under another name: there is nothing to try.
-                self.journal.confirmed = Some(Arc::clone(&told.config));
+                self.journal.confirmed = Some(Arc::clone(&assigned.config));
                 if self.running.as_ref() == Some(&confirmed) {
-                    self.running = Some(Arc::clone(&told.config));
+                    self.running = Some(Arc::clone(&assigned.config));
                 }
                 self.unsaved = true;
             }
             return None;
         }
-        let is_retry = told.retry.is_some() && told.retry != self.journal.retried;
+        let is_retry = assigned.retry.is_some() && assigned.retry != self.journal.retried;
         if is_retry {
-            self.journal.retried.clone_from(&told.retry);
+            self.journal.retried.clone_from(&assigned.retry);
             self.journal.accept(&fingerprint);
             self.unsaved = true;
         }
         self.journal
             .rejection(&fingerprint)
             .is_none()
-            .then_some(told)
+            .then_some(assigned)
     }
 
     fn saved(&mut self, outcome: Result<(), String>, now: Time) -> Action {
@@ -285,9 +293,8 @@ impl Machine {
             (Phase::Announce { mut trial }, Ok(())) => {
                 self.journal.trying = Some(Arc::clone(&trial.config));
                 self.unsaved = false;
-                trial.deadline = now + confirm_deadline(&trial.config);
                 trial.announced = now;
-                self.apply(trial)
+                self.apply(trial, now)
             }
             (Phase::Announce { .. }, Err(error)) => {
                 // If another trial was superseded, it has changed the node already.
@@ -344,6 +351,7 @@ impl Machine {
         Action::Measure {
             router: Some(Arc::clone(&confirmed)),
             probes: confirmed,
+            limit: None,
         }
     }
 
@@ -383,14 +391,12 @@ impl Machine {
                 self.outcome = outcome;
                 self.running = Some(Arc::clone(&trial.config));
                 trial.applied = now.saturating_sub(trial.announced);
-                // An apply that took long still leaves time to become healthy.
-                let least = now + confirm_deadline(&trial.config) / 2;
-                trial.deadline = trial.deadline.max(least);
-                self.probe(trial)
+                trial.give_up = give_up(&trial, now);
+                self.probe(trial, now)
             }
             (Phase::Apply { mut trial }, Err(fault)) => {
                 self.error = Some(fault.message.clone());
-                if fault.permanent || now >= trial.deadline {
+                if fault.permanent || now + RETRY >= last_retry(&trial, now) {
                     return self.take_back(&trial, fault.message);
                 }
                 trial.problem = Some(fault.message);

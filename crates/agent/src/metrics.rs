@@ -24,7 +24,7 @@ struct Shown {
 }
 
 const STATES: [(State, &str); 6] = [
-    (State::Untold, "unconfigured"),
+    (State::Unassigned, "unconfigured"),
     (State::Trying, "trying"),
     (State::Confirmed, "confirmed"),
     (State::Rejected, "rejected"),
@@ -106,7 +106,7 @@ impl Text {
             "Revision of the node's config, of the running and of the confirmed one.",
         );
         let [observed, running, confirmed] =
-            [&status.told, &status.running, &status.confirmed].map(revision);
+            [&status.assigned, &status.running, &status.confirmed].map(revision);
         let revisions = [
             ("observed", observed.as_str()),
             ("running", &running),

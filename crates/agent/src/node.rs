@@ -1,6 +1,9 @@
 //! This node: performs the actions of the state machine.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     config::{Config, Time},
@@ -96,8 +99,13 @@ impl Node {
         match action {
             Action::Wait(_) => None,
             Action::Save(journal) => Some(Event::Saved(self.save(journal).await)),
-            Action::Measure { router, probes } => {
-                let health = self.measure(router.as_deref(), probes).await;
+            Action::Measure {
+                router,
+                probes,
+                limit,
+            } => {
+                let limit = limit.unwrap_or(Duration::MAX);
+                let health = self.measure(router.as_deref(), probes, limit).await;
                 Some(Event::Measured(health))
             }
             Action::Apply { config, means } => Some(self.apply(config, *means).await),
@@ -131,7 +139,7 @@ impl Node {
         }
     }
 
-    async fn measure(&self, router: Option<&Config>, probes: &Config) -> Health {
+    async fn measure(&self, router: Option<&Config>, probes: &Config, limit: Duration) -> Health {
         let is_baseline = router != Some(probes);
         let attempts = if is_baseline {
             probes.spec.health.retries.saturating_add(1)
@@ -140,7 +148,7 @@ impl Node {
         };
         let kernel = self.reconciler.kernel();
         let api = self.api.as_deref();
-        let health = probe::measure(kernel, api, router, probes, attempts).await;
+        let health = probe::measure(kernel, api, router, probes, attempts, limit).await;
         let failures: Vec<String> = health.failures().collect();
         tracing::debug!(is_baseline, ?failures, "measured");
         health

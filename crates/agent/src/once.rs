@@ -10,7 +10,7 @@ use crate::{
     file,
     journal::{self, Store},
     lock::{self, Lock},
-    machine::{Action, Event, Means, State, Told},
+    machine::{Action, Assigned, Event, Means, State},
     node::{Node, OpenError},
     reconcile::{Failure, Reconciler},
 };
@@ -53,17 +53,17 @@ pub async fn apply(
     let _lock = Lock::take(&paths.runtime)?;
     let reconciler = Reconciler::open(paths, namespace, false)?;
     let (mut node, started) = Node::open(reconciler, None).await?;
-    let told = Event::Told(Told {
+    let assigned = Event::Assigned(Assigned {
         refusal: refusal(&spec),
         // The user who runs the command wants it to be tried.
         retry: Some(format!("{:?}", std::time::SystemTime::now())),
-        ..Told::new(Arc::new(Config {
+        ..Assigned::new(Arc::new(Config {
             spec,
             ..Config::empty()
         }))
     });
     let mut action = node.step(started);
-    let mut pending = Some(told);
+    let mut pending = Some(assigned);
     let mut changes: Option<String> = None;
     loop {
         if let Some(event) = node.perform(&action).await {
@@ -78,8 +78,8 @@ pub async fn apply(
         };
         if node.machine().is_at_rest() {
             match pending.take() {
-                Some(told) => {
-                    action = node.step(told);
+                Some(assigned) => {
+                    action = node.step(assigned);
                     continue;
                 }
                 None => break,

@@ -29,18 +29,20 @@ pub(crate) trait ApiServer: std::fmt::Debug + Send + Sync {
 const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Measures the uplinks and sessions of one config, and runs the probes of another. A check that fails is tried again as
-/// often as `attempts` says.
+/// often as `attempts` says. No attempt takes longer than the limit.
 pub(crate) async fn measure(
     kernel: &Kernel,
     api: Option<&dyn ApiServer>,
     router: Option<&Config>,
     probes: &Config,
     attempts: u32,
+    limit: Duration,
 ) -> Health {
     let checks = &probes.spec.health;
+    let patience = |own| patience(own, checks).min(limit);
     let mut outcomes: Vec<BoxFuture<'_, (Check, Result<(), String>)>> = Vec::new();
     for target in &checks.reachability {
-        let patience = patience(target.timeout, checks);
+        let patience = patience(target.timeout);
         let (host, port) = (target.host.clone(), target.port);
         let check = Check::Tcp(host.clone(), port);
         outcomes.push(again(check, attempts, patience, move || {
@@ -48,7 +50,7 @@ pub(crate) async fn measure(
         }));
     }
     for target in &checks.icmp {
-        let patience = patience(target.timeout, checks);
+        let patience = patience(target.timeout);
         let host = target.host.clone();
         outcomes.push(again(
             Check::Icmp(host.clone()),
@@ -57,7 +59,7 @@ pub(crate) async fn measure(
             move || ping(host.clone(), patience).boxed(),
         ));
     }
-    let patience = patience(None, checks);
+    let patience = patience(None);
     let gateways = if checks.gateways {
         gateways::of_host()
     } else {
@@ -74,8 +76,8 @@ pub(crate) async fn measure(
     }
     let (mut health, links, sessions) = futures::join!(
         join_all(outcomes).map(|outcomes| outcomes.into_iter().collect::<Health>()),
-        links(kernel, router, checks),
-        sessions(router.filter(|_| checks.sessions)),
+        links(kernel, router, checks, limit),
+        sessions(router.filter(|_| checks.sessions), limit),
     );
     for (check, outcome) in links.into_iter().chain(sessions) {
         health.insert(check, outcome);
@@ -139,6 +141,7 @@ async fn links(
     kernel: &Kernel,
     router: Option<&Config>,
     checks: &Checks,
+    limit: Duration,
 ) -> Vec<(Check, Result<(), String>)> {
     let underlay = router.and_then(|config| config.spec.underlay.as_ref());
     let nics: Vec<String> = underlay
@@ -150,7 +153,7 @@ async fn links(
     if nics.is_empty() && named.is_empty() {
         return Vec::new();
     }
-    let seen = match time::timeout(KERNEL_PATIENCE, kernel.interfaces()).await {
+    let seen = match time::timeout(KERNEL_PATIENCE.min(limit), kernel.interfaces()).await {
         Ok(Ok(seen)) => Ok(seen),
         Ok(Err(error)) => Err(report::chain(&error)),
         Err(_elapsed) => Err("the kernel does not answer".to_owned()),
@@ -181,14 +184,16 @@ fn is_up(seen: &Result<Vec<Interface>, String>, domain: Domain, name: &str) -> R
 }
 
 /// The uplink sessions of the router. One that speaks several families is one session.
-async fn sessions(router: Option<&Config>) -> Vec<(Check, Result<(), String>)> {
+async fn sessions(router: Option<&Config>, limit: Duration) -> Vec<(Check, Result<(), String>)> {
     let neighbors = router.map_or_else(Vec::new, |config| uplink_neighbors(&config.spec));
     if neighbors.is_empty() {
         return Vec::new();
     }
-    let seen = match vtysh::show("show bgp vrf all summary json").await {
-        Ok(text) => frr::show::bgp_summary(&text).map_err(|error| error.to_string()),
-        Err(error) => Err(report::chain(&error)),
+    let summary = vtysh::show("show bgp vrf all summary json");
+    let seen = match time::timeout(limit, summary).await {
+        Ok(Ok(text)) => frr::show::bgp_summary(&text).map_err(|error| error.to_string()),
+        Ok(Err(error)) => Err(report::chain(&error)),
+        Err(_elapsed) => Err(format!("FRR did not answer within {limit:?}")),
     };
     let mut outcomes = Vec::new();
     for neighbor in neighbors {

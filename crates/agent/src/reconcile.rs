@@ -7,7 +7,11 @@
 mod failure;
 mod frr_side;
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use api::tcaas::NodeNetworkConfigSpec;
 use frr::{Change, FrrVersion};
@@ -82,6 +86,8 @@ pub struct Reconciler {
     report_only: bool,
     /// The bgpd whose end would be an accident; none while FRR is stopped on purpose.
     bgpd: watch::Sender<Option<Expected>>,
+    /// How often FRR's configuration mode was entered.
+    configured: AtomicUsize,
 }
 
 impl Reconciler {
@@ -97,11 +103,17 @@ impl Reconciler {
             paths,
             report_only,
             bgpd: watch::Sender::new(None),
+            configured: AtomicUsize::new(0),
         })
     }
 
     pub(crate) fn bgpd(&self) -> &watch::Sender<Option<Expected>> {
         &self.bgpd
+    }
+
+    /// How often FRR's configuration mode was entered since the last call.
+    pub(crate) fn take_configured(&self) -> usize {
+        self.configured.swap(0, Ordering::Relaxed)
     }
 
     /// Stops FRR on purpose.

@@ -30,12 +30,12 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 
-/// The status of the told config.
+/// The status of the assigned config.
 pub(crate) fn status(status: &Status, frr_version: Option<String>) -> NodeNetworkConfigStatus {
-    let told = status.told.as_deref();
-    let revision = told.map(|told| told.spec.revision.clone());
+    let assigned = status.assigned.as_deref();
+    let revision = assigned.map(|assigned| assigned.spec.revision.clone());
     let config_status = config_status(status);
-    let underlay = told.and_then(|told| told.spec.underlay.as_ref());
+    let underlay = assigned.and_then(|assigned| assigned.spec.underlay.as_ref());
     let is_decided = matches!(
         config_status,
         ConfigStatus::Provisioned | ConfigStatus::Invalid
@@ -44,7 +44,7 @@ pub(crate) fn status(status: &Status, frr_version: Option<String>) -> NodeNetwor
         config_status,
         last_update: None,
         observed_revision: revision.clone(),
-        observed_generation: told.map(|told| told.generation),
+        observed_generation: assigned.map(|assigned| assigned.generation),
         last_applied_revision: revision.filter(|_| is_decided),
         running_revision: status.running.as_ref().map(|it| it.spec.revision.clone()),
         confirmed_revision: status.confirmed.as_ref().map(|it| it.spec.revision.clone()),
@@ -66,7 +66,7 @@ fn timings(timings: machine::Timings) -> Timings {
 
 fn config_status(status: &Status) -> ConfigStatus {
     match status.state {
-        State::Untold => ConfigStatus::Untouched,
+        State::Unassigned => ConfigStatus::Untouched,
         State::Confirmed if status.running.is_some() => ConfigStatus::Provisioned,
         State::Trying | State::Confirmed | State::Restoring | State::Held => {
             ConfigStatus::Provisioning
@@ -76,7 +76,7 @@ fn config_status(status: &Status) -> ConfigStatus {
 }
 
 fn conditions(status: &Status) -> Vec<Condition> {
-    let generation = status.told.as_ref().map(|told| told.generation);
+    let generation = status.assigned.as_ref().map(|assigned| assigned.generation);
     let condition = |kind: &str, holds: bool, reasons: (&str, &str), message: String| Condition {
         kind: kind.to_owned(),
         status: if holds {
@@ -113,9 +113,9 @@ fn conditions(status: &Status) -> Vec<Condition> {
         conditions.push(condition(DRIFTING, drift.backed_off, reasons, message));
     }
     let has_mirrors = status
-        .told
+        .assigned
         .as_ref()
-        .is_some_and(|told| has_mirrors(&told.spec));
+        .is_some_and(|assigned| has_mirrors(&assigned.spec));
     if has_mirrors || !status.mirror_failures.is_empty() {
         conditions.push(condition(
             MIRRORS_APPLIED,

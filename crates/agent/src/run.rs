@@ -1,4 +1,4 @@
-//! The loop of the daemon: what the state machine decides is done, and what happens in between is told to it.
+//! The loop of the daemon: what the state machine decides is done, and what happens in between is its next event.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
     daemons::{self, Daemon, Paths},
     hold::{Expected, Keeper},
     lock::{self, Lock},
-    machine::{Action, Event, Told},
+    machine::{Action, Assigned, Event},
     metrics::Metrics,
     node::{Node, OpenError},
     pages::Shown,
@@ -58,7 +58,7 @@ pub enum Source {
     /// The API server, which also gets the reports.
     Cluster(Connect),
     /// Files that were compiled on this node.
-    Files(mpsc::Receiver<Told>),
+    Files(mpsc::Receiver<Assigned>),
 }
 
 /// Why the agent ended.
@@ -97,14 +97,14 @@ pub async fn run(
     .map_err(Error::Kernel)?;
     let (statuses, reports) = watch::channel(None);
     let mut tasks = JoinSet::new();
-    let (told, api) = match source {
-        Source::Files(told) => (told, None),
+    let (assigned, api) = match source {
+        Source::Files(assigned) => (assigned, None),
         Source::Cluster(connect) => {
             let cluster = Cluster::new(connect, &options);
-            let (tell, told) = mpsc::channel(1);
+            let (sender, assigned) = mpsc::channel(1);
             let api: Box<dyn ApiServer> = Box::new(cluster.clone());
-            tasks.spawn(cluster.serve(tell, reports, options.clone()));
-            (told, Some(api))
+            tasks.spawn(cluster.serve(sender, reports, options.clone()));
+            (assigned, Some(api))
         }
     };
     let metrics = Metrics::default();
@@ -119,7 +119,7 @@ pub async fn run(
     let mut agent = Agent {
         node,
         options,
-        told,
+        assigned,
         statuses,
         watchdog,
         metrics,
@@ -150,7 +150,7 @@ async fn lock(paths: &Paths) -> Result<Lock, Error> {
 struct Agent {
     node: Node,
     options: Options,
-    told: mpsc::Receiver<Told>,
+    assigned: mpsc::Receiver<Assigned>,
     statuses: watch::Sender<Option<NodeNetworkConfigStatus>>,
     watchdog: Watchdog,
     metrics: Metrics,
@@ -184,7 +184,7 @@ impl Agent {
             let at_rest = self.node.machine().is_at_rest();
             let event = tokio::select! {
                 () = &mut stop, if at_rest => return Ok(()),
-                told = self.told.recv() => Event::Told(told.ok_or(Error::WatchEnded)?),
+                assigned = self.assigned.recv() => Event::Assigned(assigned.ok_or(Error::WatchEnded)?),
                 () = changed(self.changes.as_ref()) => Event::Drifted,
                 () = configured(self.commands.as_mut()) => Event::Drifted,
                 () = ended(&daemons) => Event::Drifted,
@@ -221,10 +221,11 @@ impl Agent {
                 }
             };
         }
-        let skipped = self.commands.as_mut().map(CommandLog::skip);
-        if !matches!(skipped, Some(Ok(()))) {
+        let own = self.node.reconciler().take_configured();
+        match &mut self.commands {
+            Some(commands) => commands.expect(own),
             // Without a router there is none.
-            self.commands = CommandLog::open(&self.options.paths.command_log()).ok();
+            None => self.commands = CommandLog::open(&self.options.paths.command_log()).ok(),
         }
     }
 
@@ -258,7 +259,7 @@ impl Agent {
     fn report(&self) {
         let status = self.node.machine().status();
         self.metrics.show(status.clone(), self.frr_version.clone());
-        if status.told.is_none() {
+        if status.assigned.is_none() {
             return;
         }
         let latest = report::status(&status, self.frr_version.clone());
@@ -267,7 +268,7 @@ impl Agent {
             if is_new {
                 tracing::info!(
                     state = ?latest.config_status,
-                    told = latest.observed_revision,
+                    observed = latest.observed_revision,
                     running = latest.running_revision,
                     confirmed = latest.confirmed_revision,
                     error = latest.error_message,

@@ -5,6 +5,7 @@
 //! line repeats the line; passwords are cut out before it becomes part of an error.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -17,7 +18,10 @@ use tokio::{
     time,
 };
 
-use crate::{daemons::INSTANCE, program};
+use crate::{
+    daemons::{self, INSTANCE},
+    program,
+};
 
 /// How long a question may take.
 const ASK_PATIENCE: Duration = Duration::from_secs(5);
@@ -26,7 +30,7 @@ const CHANGE_PATIENCE: Duration = Duration::from_secs(10);
 /// How long one line of a change may take.
 const LINE_PATIENCE: Duration = Duration::from_millis(50);
 
-/// What FRR says while one daemon has not heard yet what another, or the kernel, has already done.
+/// What FRR says while one daemon does not know yet what another, or the kernel, has already done.
 const PASSING: [&str; 2] = [
     "Please unconfigure l3vni",
     "Only inactive VRFs can be deleted",
@@ -48,7 +52,21 @@ pub enum Error {
         socket: PathBuf,
         /// The error of the system.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
+    },
+    /// A daemon did not answer in time.
+    #[error("{} did not answer within {patience:?}", socket.display())]
+    Silent {
+        /// Its socket.
+        socket: PathBuf,
+        /// How long it had.
+        patience: Duration,
+    },
+    /// A daemon did not show its configuration.
+    #[error("{daemon} does not show its configuration")]
+    Unread {
+        /// The daemon.
+        daemon: &'static str,
     },
     /// A daemon refused a line with a password. What it said is left out: it repeats the line.
     #[error("bgpd refused to set the password of {line}")]
@@ -70,9 +88,34 @@ impl Error {
     }
 }
 
-/// The running configuration.
-pub(crate) async fn running_config() -> Result<String, Error> {
-    show("show running-config").await
+/// The running configuration, as each daemon has it, one after the other. vtysh asks them the same; its start alone takes
+/// longer than all their answers.
+pub(crate) async fn running_config(run: &Path) -> Result<String, Error> {
+    read_config(run, ASK_PATIENCE).await
+}
+
+async fn read_config(run: &Path, patience: Duration) -> Result<String, Error> {
+    let mut text = String::new();
+    for daemon in daemons::names() {
+        let questions = ["enable", "do write terminal"].map(str::to_owned);
+        match converse(run, daemon, &questions, patience).await {
+            Ok(Some(answer)) => text.push_str(&answer),
+            Ok(None) => return Err(Error::Unread { daemon }),
+            // Like vtysh: it does not run, or this version has no such daemon.
+            Err(Error::Socket { source, .. }) if is_absent(&source) => {}
+            Err(error) => return Err(error),
+        }
+        // A block that a daemon has not closed is not the next one's.
+        text.push_str("\nend\n");
+    }
+    Ok(text)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+    )
 }
 
 /// The answer to one question.
@@ -136,7 +179,7 @@ async fn send_secret(run: &Path, path: &[String], line: &frr::Line) -> Result<()
     let enter = ["enable", "configure terminal"].map(str::to_owned);
     let block = enter.iter().chain(path).cloned();
     let commands: Vec<String> = block.chain([line.reveal()]).collect();
-    match converse(run, "bgpd", &commands).await? {
+    match converse(run, "bgpd", &commands, ASK_PATIENCE).await? {
         Some(_) => Ok(()),
         None => Err(Error::Password {
             line: line.to_string(),
@@ -156,13 +199,18 @@ pub(crate) async fn ask_daemon(
     daemon: &str,
     question: &str,
 ) -> Result<Option<String>, Error> {
-    converse(run, daemon, &[question.to_owned()]).await
+    converse(run, daemon, &[question.to_owned()], ASK_PATIENCE).await
 }
 
 /// Gives commands to one daemon over the socket that vtysh uses; `None` if it refuses one.
 ///
 /// The protocol is vtysh's: a command ends with a zero byte; the answer ends with three zero bytes and the result.
-async fn converse(run: &Path, daemon: &str, commands: &[String]) -> Result<Option<String>, Error> {
+async fn converse(
+    run: &Path,
+    daemon: &str,
+    commands: &[String],
+    patience: Duration,
+) -> Result<Option<String>, Error> {
     let socket = run.join(INSTANCE).join(format!("{daemon}.vty"));
     let talk = async {
         let mut stream = BufReader::new(UnixStream::connect(&socket).await?);
@@ -176,17 +224,16 @@ async fn converse(run: &Path, daemon: &str, commands: &[String]) -> Result<Optio
         }
         Ok(Some(answers))
     };
-    let failed = |source| Error::Socket {
-        socket: socket.clone(),
-        source,
-    };
-    match time::timeout(ASK_PATIENCE, talk).await {
-        Ok(outcome) => outcome.map_err(failed),
-        Err(_elapsed) => Err(failed(std::io::ErrorKind::TimedOut.into())),
+    match time::timeout(patience, talk).await {
+        Ok(outcome) => outcome.map_err(|source| Error::Socket { socket, source }),
+        Err(_elapsed) => Err(Error::Silent {
+            socket: socket.clone(),
+            patience,
+        }),
     }
 }
 
-async fn ask(stream: &mut BufReader<UnixStream>, command: &str) -> std::io::Result<(String, u8)> {
+async fn ask(stream: &mut BufReader<UnixStream>, command: &str) -> io::Result<(String, u8)> {
     stream.write_all(command.as_bytes()).await?;
     stream.write_all(&[0]).await?;
     let mut answer = Vec::new();
@@ -208,6 +255,48 @@ async fn ask(stream: &mut BufReader<UnixStream>, command: &str) -> std::io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_runs_is_read_from_every_daemon_and_one_that_is_silent_is_named_in_time() {
+        let run = tempfile::TempDir::new().unwrap();
+        let instance = run.path().join(INSTANCE);
+        std::fs::create_dir(&instance).unwrap();
+        let serve = |daemon: &str, line: &'static str| {
+            let listener = tokio::net::UnixListener::bind(instance.join(daemon)).unwrap();
+            tokio::spawn(async move {
+                while let Ok((mut stream, _)) = listener.accept().await {
+                    let mut question = [0; 64];
+                    while stream.read(&mut question).await.is_ok_and(|read| read > 0) {
+                        if question.starts_with(b"do write") {
+                            stream.write_all(line.as_bytes()).await.unwrap();
+                        }
+                        stream.write_all(&[0; 4]).await.unwrap();
+                    }
+                }
+            })
+        };
+        let _zebra = serve("zebra.vty", "vrf red\n vni 10");
+        let _staticd = serve("staticd.vty", "ip route 192.0.2.0/24 blackhole");
+        let text = running_config(run.path()).await.unwrap();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+        let expected = [
+            "end",
+            "vrf red",
+            " vni 10",
+            "end",
+            "ip route 192.0.2.0/24 blackhole",
+            "end",
+            "end",
+            "end",
+        ];
+        assert_eq!(lines, expected);
+
+        let _stopped = tokio::net::UnixListener::bind(instance.join("bgpd.vty")).unwrap();
+        let patience = Duration::from_millis(50);
+        let error = read_config(run.path(), patience).await.unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("bgpd.vty did not answer within"), "{error}");
+    }
 
     #[test]
     fn a_refusal_does_not_repeat_the_password() {

@@ -116,7 +116,7 @@ const AMBIENT: [&str; 20] = [
     "password ",
 ];
 
-/// Reads what `vtysh -c 'show running-config'` prints, or a file that [`crate::print`] wrote.
+/// Reads what `vtysh -c 'show running-config'` prints, what the daemons print one after the other, or a file that [`crate::print`] wrote.
 ///
 /// The version matters only for what FRR does when nothing is said.
 pub fn parse(text: &str, version: FrrVersion) -> Parsed {
@@ -213,14 +213,18 @@ impl Reader {
                 }
             }
         }
-        self.unknown.push(UnknownLine {
+        let unknown = UnknownLine {
             context: self.open.iter().map(|(_, line)| line.clone()).collect(),
             line: text.to_owned(),
             in_unknown_block: self
                 .open
                 .iter()
                 .any(|(context, _)| *context == Context::Unknown),
-        });
+        };
+        // What several daemons have, such as filters, each of them tells.
+        if !self.unknown.contains(&unknown) {
+            self.unknown.push(unknown);
+        }
         if let [
             "router" | "interface" | "nexthop-group" | "pbr-map" | "key" | "segment-routing",
             ..,

@@ -234,9 +234,21 @@ impl Fabric {
         let node = self.at(node)?.clone();
         let space = Space::new(node.host(), name).map_err(failed("make the workload"))?;
         let (node_pid, pid) = (node.pid().to_string(), space.pid().to_string());
+        // Kernels before 6.13 want the name to be free where the link below is, too.
+        let name_there = format!("wl{pid}");
         let macvlan = [
-            "link", "add", "link", parent, "name", "eth0", "netns", &pid, "type", "macvlan",
-            "mode", "bridge",
+            "link",
+            "add",
+            "link",
+            parent,
+            "name",
+            &name_there,
+            "netns",
+            &pid,
+            "type",
+            "macvlan",
+            "mode",
+            "bridge",
         ];
         let argv = [
             &["nsenter", "--net", "--target", &node_pid, "ip"],
@@ -247,6 +259,9 @@ impl Fabric {
             .run(&argv, "")
             .and_then(host::Output::ok)
             .map_err(failed("plug in the workload"))?;
+        space
+            .run(&["ip", "link", "set", &name_there, "name", "eth0"])
+            .map_err(failed("name the link of the workload"))?;
         space
             .up("eth0", addresses)
             .map_err(failed("give addresses to the workload"))?;

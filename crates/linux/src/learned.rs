@@ -109,6 +109,8 @@ pub struct Known {
     pub addresses: BTreeSet<IpAddr>,
     /// The endpoints that each VXLAN device floods to.
     pub flooded: BTreeSet<(u32, IpAddr)>,
+    /// The gateways of bgpd's routes that are in the kernel, by device. zebra keeps such routes for longer than the MACs on their way.
+    pub gateways: BTreeSet<(u32, IpAddr)>,
 }
 
 /// What becomes of entries when nothing is held any more.
@@ -118,6 +120,8 @@ pub struct Settled {
     pub leftovers: Vec<Entry>,
     /// zebra has adopted them: they become like zebra's own.
     pub adopted: Vec<Entry>,
+    /// zebra does not know them, and a route of bgpd needs them: they stay until it goes.
+    pub needed: Vec<Entry>,
 }
 
 /// Decides about what was put back, among all entries.
@@ -127,8 +131,23 @@ pub fn settle(found: &[(Entry, Origin)], known: &Known) -> Settled {
         Entry::Port { .. } | Entry::Endpoint { .. } | Entry::Neighbor { .. } => None,
     });
     let of_zebra: BTreeSet<(u32, MacAddress)> = of_zebra.collect();
+    let gateways = found.iter().filter_map(|(entry, _)| match entry {
+        Entry::Neighbor {
+            device,
+            address,
+            mac,
+        } if known.gateways.contains(&(*device, *address)) => *mac,
+        Entry::Neighbor { .. } | Entry::Endpoint { .. } | Entry::Port { .. } => None,
+    });
+    let gateways: BTreeSet<MacAddress> = gateways.collect();
     let mut settled = Settled::default();
     for (entry, origin) in found {
+        let is_needed = match entry {
+            Entry::Endpoint { mac, .. } | Entry::Port { mac, .. } => gateways.contains(mac),
+            Entry::Neighbor {
+                device, address, ..
+            } => known.gateways.contains(&(*device, *address)),
+        };
         let is_held = *origin == Origin::Held;
         let (is_held, is_known) = match entry {
             Entry::Endpoint {
@@ -145,6 +164,7 @@ pub fn settle(found: &[(Entry, Origin)], known: &Known) -> Settled {
             }
         };
         match (is_held, is_known) {
+            (_, false) if is_needed => settled.needed.push(*entry),
             (_, false) => settled.leftovers.push(*entry),
             (true, true) => settled.adopted.push(*entry),
             (false, true) => {}
@@ -210,6 +230,32 @@ mod tests {
         known.addresses.insert(LEAF);
         let settled = settle(&found, &known);
         assert_eq!(settled.adopted, [port(4), neighbor(2)]);
+    }
+
+    #[test]
+    fn what_a_route_of_bgpd_has_for_its_gateway_stays_until_the_route_goes() {
+        let gateway = Entry::Neighbor {
+            device: 9,
+            address: LEAF,
+            mac: Some(mac(1)),
+        };
+        let found = [
+            (gateway, Origin::Held),
+            (port(1), Origin::Held),
+            (endpoint(1), Origin::Zebra),
+            (port(2), Origin::Held),
+            (endpoint(2), Origin::Zebra),
+        ];
+        let mut known = Known::default();
+        known.gateways.insert((9, LEAF));
+        let settled = settle(&found, &known);
+        assert_eq!(settled.needed, [gateway, port(1), endpoint(1)]);
+        assert_eq!(settled.leftovers, [port(2), endpoint(2)]);
+        // The same address on another device is another gateway.
+        known.gateways = BTreeSet::from([(8, LEAF)]);
+        let settled = settle(&found, &known);
+        assert_eq!(settled.needed, []);
+        assert_eq!(settled.leftovers.len(), found.len());
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub use self::{
     capability::Capability,
     connection::RequestError,
     inventory::{Interface, InterfaceState},
-    learned::{Heard, Learned},
+    learned::{Announced, Learned},
     notify::Changes,
 };
 use self::{connection::Connection, namespace::Namespace};

@@ -59,6 +59,8 @@ mod ring3;
 mod ring4;
 #[path = "rings/ring4_files.rs"]
 mod ring4_files;
+#[path = "rings/ring4_mirrors.rs"]
+mod ring4_mirrors;
 #[path = "rings/ring4_safety.rs"]
 mod ring4_safety;
 #[path = "rings/ring5.rs"]

@@ -28,7 +28,7 @@ use super::{Cluster, REQUEST_PATIENCE, WATCH_SECONDS};
 use crate::{
     daemons::{self, Paths},
     inventory::{self, Inventory},
-    machine::Told,
+    machine::Assigned,
     report::{FIELD_MANAGER, chain},
 };
 
@@ -249,9 +249,9 @@ async fn write(
 
 /// Passes on each config with the hold of the Node, again when the hold changes.
 pub(super) async fn with_hold(
-    mut configs: mpsc::Receiver<Told>,
+    mut configs: mpsc::Receiver<Assigned>,
     mut holds: watch::Receiver<Hold>,
-    told: mpsc::Sender<Told>,
+    assigned: mpsc::Sender<Assigned>,
 ) {
     // Without an answer about the Node in time, the node counts as not held: an agent that may not read Nodes works, too.
     let known = time::timeout(REQUEST_PATIENCE, holds.wait_for(Option::is_some));
@@ -259,7 +259,7 @@ pub(super) async fn with_hold(
     if !is_known {
         tracing::warn!("the Node cannot be read; it counts as not held");
     }
-    let mut latest: Option<Told> = None;
+    let mut latest: Option<Assigned> = None;
     loop {
         tokio::select! {
             config = configs.recv() => match config {
@@ -273,7 +273,7 @@ pub(super) async fn with_hold(
         };
         let of_node = holds.borrow_and_update().clone().flatten();
         config.hold = config.hold.or(of_node);
-        if told.send(config).await.is_err() {
+        if assigned.send(config).await.is_err() {
             return;
         }
     }

@@ -12,8 +12,8 @@ use std::{
 
 use api::value::MacAddress;
 use linux::{
-    learned::Known,
-    netlink::{Heard, Kernel, Learned, RequestError},
+    learned::{Known, Settled},
+    netlink::{Announced, Kernel, Learned, RequestError},
 };
 use serde_json::Value;
 use tokio::{
@@ -21,16 +21,16 @@ use tokio::{
     time,
 };
 
-use super::{Act, Hold, has_heard_all};
+use super::{Act, Hold, has_end_of_rib};
 use crate::{
     config::Time,
     daemons::{self, Daemon},
     report, vtysh,
 };
 
-/// Between two looks whether bgpd has heard everything.
+/// Between two looks whether bgpd has received everything.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long zebra and the kernel may take for what bgpd has heard.
+/// How long zebra and the kernel may take for what bgpd has received.
 const SETTLE: Duration = Duration::from_secs(5);
 /// How long the kernel may take for all of a hold's changes.
 const KERNEL_PATIENCE: Duration = Duration::from_secs(10);
@@ -115,11 +115,12 @@ async fn keep(
         started: Instant::now(),
         exit: Box::pin(std::future::pending()),
         zebra_exit: Box::pin(std::future::pending()),
-        heard_all: Box::pin(std::future::pending()),
+        bgpd_died: false,
+        received_all: Box::pin(std::future::pending()),
     };
     work.look().await;
     work.follow().await;
-    work.heard_all = Box::pin(heard_all(work.run.clone()));
+    work.received_all = Box::pin(received_all(work.run.clone()));
     loop {
         let until = work.hold.until();
         let limit = async {
@@ -134,12 +135,12 @@ async fn keep(
             _ = &mut stopped => return,
             () = &mut work.zebra_exit => work.zebra_died().await,
             () = &mut work.exit => work.died().await,
-            heard = work.learned.next() => work.hear(heard).await,
+            announced = work.learned.next() => work.take(announced).await,
             changed = work.bgpd.changed() => match changed {
                 Ok(()) => work.follow().await,
                 Err(_) => return,
             },
-            () = &mut work.heard_all => work.end("bgpd has heard everything again").await,
+            () = &mut work.received_all => work.end("bgpd has received End-of-RIB from all neighbors").await,
             () = limit => work.end("bgpd was away for too long").await,
         }
     }
@@ -155,8 +156,10 @@ struct Work {
     exit: Wait,
     /// The end of its zebra.
     zebra_exit: Wait,
-    /// Until bgpd has heard everything, after it died.
-    heard_all: Wait,
+    /// Whether what is held is held because bgpd died: only then are its routes copied.
+    bgpd_died: bool,
+    /// Until bgpd has received everything, after it died.
+    received_all: Wait,
 }
 
 impl Work {
@@ -176,7 +179,7 @@ impl Work {
         if let Some(zebra) = zebra {
             self.zebra_exit = exit(zebra);
         }
-        if self.hold.is_holding() {
+        if self.hold.is_holding() && self.bgpd_died {
             // A zebra that was started meanwhile has taken over the routes, and may still take some for stale.
             self.copy_routes().await;
         }
@@ -188,9 +191,10 @@ impl Work {
         let Some(Expected { limit, zebra, .. }) = expected else {
             return;
         };
+        self.bgpd_died = true;
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
-        self.heard_all = Box::pin(heard_all(self.run.clone()));
+        self.received_all = Box::pin(received_all(self.run.clone()));
         tracing::warn!("bgpd has died; what zebra has from it is held");
         // Without zebra, nobody takes routes away.
         if zebra.is_some_and(|it| it.is_alive()) {
@@ -198,12 +202,20 @@ impl Work {
         }
     }
 
-    /// A zebra that starts takes copies for routes of its own and prefers them to bgpd's: they go before it does.
+    /// The next zebra may delete what it finds, and bgpd does not always give it anew. A zebra that starts takes copies for
+    /// routes of its own and prefers them to bgpd's: they go before it does.
     async fn zebra_died(&mut self) {
         self.zebra_exit = Box::pin(std::future::pending());
-        if self.hold.is_holding()
-            && let Err(error) = within(self.learned.remove_copies()).await
-        {
+        let expected = self.bgpd.borrow().clone();
+        let Some(Expected { limit, .. }) = expected else {
+            return;
+        };
+        let was_holding = self.hold.is_holding();
+        let acts = self.hold.died(self.now(), limit);
+        self.perform(acts).await;
+        self.received_all = Box::pin(received_all(self.run.clone()));
+        tracing::warn!("zebra has died; what it has from bgpd is held");
+        if was_holding && let Err(error) = within(self.learned.remove_copies()).await {
             tracing::warn!(error, "the copies of bgpd's routes cannot be removed");
         }
     }
@@ -215,15 +227,15 @@ impl Work {
         }
     }
 
-    async fn hear(&mut self, heard: Heard) {
-        let acts = match heard {
-            Heard::Made(entry, origin) => {
+    async fn take(&mut self, announced: Announced) {
+        let acts = match announced {
+            Announced::Made(entry, origin) => {
                 self.hold.made(entry, origin);
                 return;
             }
-            Heard::Gone(entry) => self.hold.gone(entry, self.now()).into_iter().collect(),
-            Heard::Down(device) => self.hold.down(device),
-            Heard::Missed => return self.look().await,
+            Announced::Gone(entry) => self.hold.gone(entry, self.now()).into_iter().collect(),
+            Announced::Down(device) => self.hold.down(device),
+            Announced::Missed => return self.look().await,
         };
         self.perform(acts).await;
     }
@@ -258,20 +270,39 @@ impl Work {
         }
         let held = self.hold.n_put_back();
         self.hold.end();
-        self.heard_all = Box::pin(std::future::pending());
+        self.bgpd_died = false;
+        self.received_all = Box::pin(std::future::pending());
         let settled = async {
-            let known = self.ask_zebra().await?;
+            let mut known = self.ask_zebra().await?;
+            known.gateways = within(self.learned.gateways()).await?;
             within(settle(&mut self.learned, &known)).await
         };
         match settled.await {
-            Ok((left, adopted, copies)) => tracing::info!(
-                why,
-                held,
-                left,
-                adopted,
-                copies,
-                "nothing of bgpd is held any more"
-            ),
+            Ok((settled, copies)) => {
+                let (removed, adopted) = (settled.leftovers.len(), settled.adopted.len());
+                let needed = settled.needed.len();
+                if needed > 0 {
+                    tracing::info!(
+                        why,
+                        held,
+                        removed,
+                        adopted,
+                        needed,
+                        copies,
+                        "routes of bgpd still need what is held"
+                    );
+                    self.hold.settle_later(self.now() + LATER);
+                } else {
+                    tracing::info!(
+                        why,
+                        held,
+                        removed,
+                        adopted,
+                        copies,
+                        "nothing of bgpd is held any more"
+                    );
+                }
+            }
             Err(error) => {
                 tracing::warn!(why, error, "what was held cannot be removed yet");
                 self.hold.settle_later(self.now() + LATER);
@@ -299,11 +330,8 @@ impl Work {
     }
 }
 
-/// Removes what nobody knows and gives zebra what it has adopted; how many of each there are, and how many copied routes.
-async fn settle(
-    learned: &mut Learned,
-    known: &Known,
-) -> Result<(usize, usize, usize), RequestError> {
+/// Removes what nobody knows or needs, and gives zebra what it has adopted; with the number of copied routes.
+async fn settle(learned: &mut Learned, known: &Known) -> Result<(Settled, usize), RequestError> {
     let found = learned.dump().await?;
     let settled = linux::learned::settle(&found, known);
     for entry in &settled.adopted {
@@ -313,7 +341,7 @@ async fn settle(
         learned.remove(entry).await?;
     }
     let copies = learned.remove_copies().await?;
-    Ok((settled.leftovers.len(), settled.adopted.len(), copies))
+    Ok((settled, copies))
 }
 
 /// Waits for the end of a daemon.
@@ -326,13 +354,14 @@ fn exit(daemon: Daemon) -> Wait {
     })
 }
 
-/// Waits until bgpd has heard everything, and zebra and the kernel know it.
-async fn heard_all(run: PathBuf) {
+/// Waits until bgpd has received End-of-RIB from all its neighbors, zebra is there, and zebra and the kernel know it.
+async fn received_all(run: PathBuf) {
     loop {
         time::sleep(LOOK).await;
         let answer = vtysh::ask_daemon(&run, "bgpd", "show bgp neighbors json").await;
         if let Ok(Some(answer)) = answer
-            && has_heard_all(&answer)
+            && has_end_of_rib(&answer)
+            && vtysh::daemon_version(&run, "zebra").await.is_ok()
         {
             break;
         }

@@ -82,7 +82,7 @@ fn until_the_end_every_deletion_is_put_back_and_none_afterwards() {
     let mut hold = following(&[port(7), neighbor(8)]);
     hold.died(seconds(5), LIMIT);
     hold.gone(port(7), seconds(5));
-    // bgpd is back and zebra has made it anew, and deletes it again because bgpd has not heard everything yet.
+    // bgpd is back and zebra has made it anew, and deletes it again because bgpd has not received everything yet.
     hold.made(port(7), Origin::Zebra);
     let put_back = Some(Act::PutBack(port(7)));
     assert_eq!(hold.gone(port(7), seconds(9)), put_back);
@@ -141,7 +141,7 @@ fn an_agent_that_starts_looks_for_what_another_has_left() {
 }
 
 #[test]
-fn bgpd_has_heard_all_when_every_neighbor_has_ended_every_family() {
+fn bgpd_has_received_all_when_every_neighbor_has_ended_every_family() {
     let neighbor = |state: &str, evpn: bool| {
         serde_json::json!({
             "bgpState": state,
@@ -151,7 +151,7 @@ fn bgpd_has_heard_all_when_every_neighbor_has_ended_every_family() {
     };
     let ask = |one: Value, other: Value| {
         let answer = serde_json::json!({"10.0.0.1": one, "10.0.0.2": other});
-        has_heard_all(&answer.to_string())
+        has_end_of_rib(&answer.to_string())
     };
     let done = neighbor("Established", true);
     assert!(ask(done.clone(), done.clone()));
@@ -160,6 +160,6 @@ fn bgpd_has_heard_all_when_every_neighbor_has_ended_every_family() {
     let mut host = neighbor("Active", false);
     host["nbrDesc"] = "passthrough default/one".into();
     assert!(ask(done.clone(), host), "a speaker on the host may be away");
-    assert!(!has_heard_all("{}"), "its configuration is not loaded yet");
-    assert!(!has_heard_all("% no such thing"));
+    assert!(!has_end_of_rib("{}"), "its configuration is not loaded yet");
+    assert!(!has_end_of_rib("% no such thing"));
 }

@@ -1,6 +1,6 @@
 //! What the machine takes and gives.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     config::{Config, Time},
@@ -19,7 +19,7 @@ pub enum Event {
         rebooted: bool,
     },
     /// The node's config arrived; also when it is the one already known.
-    Told(Told),
+    Assigned(Assigned),
     /// The time to wait for has come.
     Woken,
     /// The kernel or FRR was changed, by the agent itself or by another program.
@@ -34,7 +34,7 @@ pub enum Event {
 
 /// A config as the API server or a file has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Assigned {
     /// The config.
     pub config: Arc<Config>,
     /// Value of the retry annotation: a new value makes a config that was taken back be tried again.
@@ -47,7 +47,7 @@ pub struct Told {
     pub unread: Vec<String>,
 }
 
-impl Told {
+impl Assigned {
     /// A config that is to be tried as it is.
     pub fn new(config: Arc<Config>) -> Self {
         Self {
@@ -100,6 +100,8 @@ pub enum Action {
         router: Option<Arc<Config>>,
         /// Whose probes are run.
         probes: Arc<Config>,
+        /// How long it may take, if less than its checks may; what has not answered by then has failed.
+        limit: Option<Duration>,
     },
     /// Make the node what the config says.
     Apply {

@@ -5,20 +5,20 @@ use std::{sync::Arc, time::Duration};
 use super::{Machine, Phase};
 use crate::config::Config;
 
-/// How far the node is with what it was told.
+/// How far the node is with what it was assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nothing was told yet.
-    Untold,
-    /// The told config is being tried.
+    /// Nothing was assigned yet.
+    Unassigned,
+    /// The assigned config is being tried.
     Trying,
-    /// The told config is confirmed and runs.
+    /// The assigned config is confirmed and runs.
     Confirmed,
-    /// The told config cannot be used or was taken back.
+    /// The assigned config cannot be used or was taken back.
     Rejected,
     /// The confirmed config is being brought back, or could not be brought back yet.
     Restoring,
-    /// The told config is not tried, because the node is held.
+    /// The assigned config is not tried, because the node is held.
     Held,
 }
 
@@ -60,13 +60,13 @@ pub struct Drift {
 pub struct Status {
     /// How far the node is.
     pub state: State,
-    /// What the node was told.
-    pub told: Option<Arc<Config>>,
+    /// What the node was assigned.
+    pub assigned: Option<Arc<Config>>,
     /// What kernel and FRR run; `None` while that is not known.
     pub running: Option<Arc<Config>>,
     /// What was confirmed last.
     pub confirmed: Option<Arc<Config>>,
-    /// Why the told config does not run, or what fails at the moment.
+    /// Why the assigned config does not run, or what fails at the moment.
     pub error: Option<String>,
     /// What the node cannot do of the running config.
     pub notes: Vec<String>,
@@ -87,14 +87,14 @@ pub struct Status {
 impl Machine {
     /// The state as it is to be reported.
     pub fn status(&self) -> Status {
-        let told = self.told.as_ref();
+        let assigned = self.assigned.as_ref();
         let drift = Drift {
             repairs: self.repairs.len(),
             backed_off: !self.repair_pause().is_zero(),
         };
         Status {
             state: self.state(),
-            told: told.map(|told| Arc::clone(&told.config)),
+            assigned: assigned.map(|assigned| Arc::clone(&assigned.config)),
             running: self.running.clone(),
             confirmed: self.journal.confirmed.clone(),
             error: self.reason(),
@@ -102,7 +102,7 @@ impl Machine {
             mirror_failures: self.outcome.mirror_failures.clone(),
             unhealthy: self.unhealthy.clone(),
             drift: (drift.repairs > 0).then_some(drift),
-            hold: told.and_then(|told| told.hold.clone()),
+            hold: assigned.and_then(|assigned| assigned.hold.clone()),
             timings: self.timings,
             counters: self.counters,
         }
@@ -110,7 +110,7 @@ impl Machine {
 
     /// What the node lacks: by the last apply, and Secrets that cannot be read.
     fn notes(&self) -> Vec<String> {
-        let unread = self.told.iter().flat_map(|told| &told.unread);
+        let unread = self.assigned.iter().flat_map(|assigned| &assigned.unread);
         let unread = unread.map(|why| format!("{why}; the last known password is kept, if any"));
         self.outcome.notes.iter().cloned().chain(unread).collect()
     }
@@ -147,16 +147,16 @@ impl Machine {
         if is_restoring {
             return State::Restoring;
         }
-        let Some(told) = &self.told else {
-            return State::Untold;
+        let Some(assigned) = &self.assigned else {
+            return State::Unassigned;
         };
-        let fingerprint = told.config.fingerprint();
+        let fingerprint = assigned.config.fingerprint();
         let confirmed = self.journal.confirmed.as_ref();
-        if told.refusal.is_some() || self.journal.rejection(&fingerprint).is_some() {
+        if assigned.refusal.is_some() || self.journal.rejection(&fingerprint).is_some() {
             State::Rejected
         } else if confirmed.is_some_and(|it| it.fingerprint() == fingerprint) {
             State::Confirmed
-        } else if told.hold.is_some() && !self.is_under_way() {
+        } else if assigned.hold.is_some() && !self.is_under_way() {
             State::Held
         } else {
             State::Trying
@@ -164,9 +164,9 @@ impl Machine {
     }
 
     fn reason(&self) -> Option<String> {
-        let refused = self.told.as_ref().and_then(|told| {
-            let rejected = || self.journal.rejection(&told.config.fingerprint());
-            told.refusal.as_deref().or_else(rejected)
+        let refused = self.assigned.as_ref().and_then(|assigned| {
+            let rejected = || self.journal.rejection(&assigned.config.fingerprint());
+            assigned.refusal.as_deref().or_else(rejected)
         });
         match (refused, &self.error) {
             (Some(refused), Some(error)) if refused != error => Some(format!("{refused}; {error}")),

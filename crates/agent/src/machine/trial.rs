@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Action, Machine, Means, PROBE_INTERVAL, Phase, RESYNC, SETTLE, Told, Trial};
+use super::{
+    Action, Assigned, LEAST_PROBE, Machine, Means, PROBE_INTERVAL, Phase, RESYNC, RETURN_MARGIN,
+    SETTLE, Trial,
+};
 use crate::{
     config::{Config, Time},
     health::{self, Health},
@@ -11,31 +14,32 @@ use crate::{
 
 impl Machine {
     pub(super) fn is_superseded(&mut self, trial: &Trial) -> bool {
-        let Some(told) = self.told.clone().filter(Told::is_usable) else {
+        let Some(assigned) = self.assigned.clone().filter(Assigned::is_usable) else {
             return false;
         };
-        let fingerprint = told.config.fingerprint();
+        let fingerprint = assigned.config.fingerprint();
         fingerprint != trial.fingerprint && self.journal.rejection(&fingerprint).is_none()
     }
 
     /// Goes on with a newer config. The baseline stays the one before the first change.
     pub(super) fn supersede(&mut self, trial: Trial, now: Time) -> Action {
-        let Some(told) = self.told.clone() else {
-            return self.apply(trial);
+        let Some(assigned) = self.assigned.clone() else {
+            return self.apply(trial, now);
         };
         let confirmed = self.journal.confirmed.as_ref();
-        if confirmed.is_some_and(|it| it.fingerprint() == told.config.fingerprint()) {
+        if confirmed.is_some_and(|it| it.fingerprint() == assigned.config.fingerprint()) {
             return self.restore(Means::LeastChange);
         }
-        self.announce(told.config, trial.baseline, now)
+        self.announce(assigned.config, trial.baseline, now)
     }
 
     pub(super) fn announce(&mut self, config: Arc<Config>, baseline: Health, now: Time) -> Action {
         let trial = Trial {
             fingerprint: config.fingerprint(),
-            deadline: now + confirm_deadline(&config),
             announced: now,
+            began: now,
             applied: Duration::ZERO,
+            give_up: now + confirm_deadline(&config),
             config: Arc::clone(&config),
             baseline,
             healthy_since: None,
@@ -49,8 +53,9 @@ impl Machine {
         Action::Save(journal)
     }
 
-    pub(super) fn apply(&mut self, trial: Trial) -> Action {
+    pub(super) fn apply(&mut self, mut trial: Trial, now: Time) -> Action {
         let config = Arc::clone(&trial.config);
+        trial.began = now;
         self.running = None;
         self.phase = Phase::Apply { trial };
         Action::Apply {
@@ -59,12 +64,22 @@ impl Machine {
         }
     }
 
-    pub(super) fn probe(&mut self, trial: Trial) -> Action {
+    /// Measures once more, unless the time for it is over. A config that is healthy is not taken back for being late.
+    pub(super) fn probe_again(&mut self, trial: Trial, now: Time) -> Action {
+        match trial.problem.clone() {
+            Some(problem) if now >= trial.give_up => self.take_back(&trial, problem),
+            Some(_) | None => self.probe(trial, now),
+        }
+    }
+
+    pub(super) fn probe(&mut self, trial: Trial, now: Time) -> Action {
         let config = Arc::clone(&trial.config);
+        let limit = trial.give_up.saturating_sub(now).max(LEAST_PROBE);
         self.phase = Phase::Probe { trial };
         Action::Measure {
             router: Some(Arc::clone(&config)),
             probes: config,
+            limit: Some(limit),
         }
     }
 
@@ -78,6 +93,7 @@ impl Machine {
                     trial.healthy_since = None;
                     return self.not_yet(trial, worse.join("; "), now);
                 }
+                trial.problem = None;
                 let since = *trial.healthy_since.get_or_insert(now);
                 if now < since + SETTLE {
                     self.phase = Phase::Settle {
@@ -102,14 +118,12 @@ impl Machine {
     /// The trial is not confirmed yet: it is looked at again, or taken back.
     pub(super) fn not_yet(&mut self, mut trial: Trial, problem: String, now: Time) -> Action {
         self.error = Some(problem.clone());
-        if now >= trial.deadline && !self.is_superseded(&trial) {
+        if now >= trial.give_up && !self.is_superseded(&trial) {
             return self.take_back(&trial, problem);
         }
         trial.problem = Some(problem);
-        self.phase = Phase::Settle {
-            trial,
-            at: now + PROBE_INTERVAL,
-        };
+        let at = (now + PROBE_INTERVAL).min(trial.give_up);
+        self.phase = Phase::Settle { trial, at };
         self.proceed(now)
     }
 
@@ -132,6 +146,20 @@ pub(super) fn confirmed(journal: &Journal, trial: &Trial) -> Journal {
     journal
 }
 
-pub(super) fn confirm_deadline(config: &Config) -> Duration {
+/// When an applied trial is taken back at the latest: early enough that the confirmed config runs again when the deadline is over.
+/// An apply that took long still leaves time to become healthy.
+pub(super) fn give_up(trial: &Trial, applied: Time) -> Time {
+    let least = applied + confirm_deadline(&trial.config) / 4;
+    last_retry(trial, applied).max(least)
+}
+
+/// When nothing more is tried, as far as the latest apply shows how long a return takes.
+pub(super) fn last_retry(trial: &Trial, ended: Time) -> Time {
+    let deadline = confirm_deadline(&trial.config);
+    let way_back = ended.saturating_sub(trial.began) + RETURN_MARGIN;
+    (trial.announced + deadline).saturating_sub(way_back.min(deadline / 2))
+}
+
+fn confirm_deadline(config: &Config) -> Duration {
     Duration::from_secs(config.spec.health.confirm_deadline.get().into())
 }

@@ -1,6 +1,9 @@
 //! FRR's half of an apply: its daemons, its lines, and unmanaged lines.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
 use frr::{Batch, Change, FrrVersion, Parsed, UnknownLine};
 
@@ -10,7 +13,7 @@ use super::{
 };
 use crate::{config::Config, daemons, machine::Means, vtysh};
 
-/// How long FRR's daemons may take to hear of each other's changes. On a busy node each attempt takes FRR 10.3 more than a second.
+/// How long FRR's daemons may take to learn of each other's changes. On a busy node each attempt takes FRR 10.3 more than a second.
 const FRR_PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(50);
 
@@ -53,6 +56,7 @@ impl Reconciler {
         // nothing for as long as graceful restart lets it wait. Loaded from a file, it begins when the file is read.
         let is_fresh = applied.started.contains(&"bgpd");
         if is_fresh && self.paths.frr_conf().exists() {
+            self.configured.fetch_add(1, Ordering::Relaxed);
             vtysh::load(&self.paths.frr_conf())
                 .await
                 .map_err(Failure::Frr)?;
@@ -69,7 +73,7 @@ impl Reconciler {
 
     /// Types the lines that lead to the configuration; returns the change that was left when FRR took all of it.
     ///
-    /// FRR's daemons hear of each other's changes a moment later: bgpd refuses to give up a VRF until zebra has told it that
+    /// FRR's daemons learn of each other's changes a moment later: bgpd refuses to give up a VRF until zebra has told it that
     /// the VNI is gone. What is left then is looked at again, for as long as it may take.
     async fn configure_frr(
         &self,
@@ -106,6 +110,9 @@ impl Reconciler {
     /// Gives FRR one batch after the other; stops at the first that it refuses.
     async fn type_batches(&self, batches: &[Batch]) -> Result<(), vtysh::Error> {
         for batch in batches {
+            if batch.is_configuration() {
+                self.configured.fetch_add(1, Ordering::Relaxed);
+            }
             vtysh::send(&self.paths.run, batch).await?;
         }
         Ok(())
@@ -155,7 +162,9 @@ impl Reconciler {
 
     pub(super) async fn running_frr(&self) -> Result<Parsed, Failure> {
         let version = self.frr_version().await?;
-        let text = vtysh::running_config().await.map_err(Failure::Frr)?;
+        let text = vtysh::running_config(&self.paths.run)
+            .await
+            .map_err(Failure::Frr)?;
         Ok(frr::parse(&text, version))
     }
 

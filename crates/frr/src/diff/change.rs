@@ -213,6 +213,19 @@ pub enum Batch {
     },
 }
 
+impl Batch {
+    /// Whether it is given to a vtysh that enters the configuration mode.
+    pub fn is_configuration(&self) -> bool {
+        match self {
+            Self::Commands(commands) => commands.first().is_some_and(|it| it == CONFIGURE),
+            Self::Secret { .. } => false,
+        }
+    }
+}
+
+/// Enters the configuration mode.
+const CONFIGURE: &str = "configure terminal";
+
 /// How many lines a batch has at most, besides those that lead into blocks. The kernel limits the length of an argument list.
 const BATCH_LINES: usize = 1000;
 
@@ -261,7 +274,7 @@ fn commands(steps: &[Step]) -> Vec<String> {
     if lines.is_empty() {
         return Vec::new();
     }
-    std::iter::once("configure terminal".to_owned())
+    std::iter::once(CONFIGURE.to_owned())
         .chain(lines.into_iter().map(|(_, line)| line))
         .collect()
 }

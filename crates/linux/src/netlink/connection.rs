@@ -137,28 +137,51 @@ impl Connection {
         most: usize,
     ) -> Result<Vec<RouteNetlinkMessage>, RequestError> {
         for _ in 0..DUMP_ATTEMPTS {
-            if let Some(objects) = self.try_dump(message.clone(), most).await? {
+            let mut objects = Vec::new();
+            let take = |object| {
+                if objects.len() == most {
+                    return Err(RequestError::TooMany { most });
+                }
+                objects.push(object);
+                Ok(())
+            };
+            if self.try_each(message.clone(), take).await? {
                 return Ok(objects);
             }
         }
         Err(RequestError::Unsteady)
     }
 
-    async fn try_dump(
+    /// Shows every object, however many there are; some more than once if they change meanwhile.
+    pub(super) async fn dump_each(
         &self,
         message: RouteNetlinkMessage,
-        most: usize,
-    ) -> Result<Option<Vec<RouteNetlinkMessage>>, RequestError> {
+        mut show: impl FnMut(RouteNetlinkMessage),
+    ) -> Result<(), RequestError> {
+        for _ in 0..DUMP_ATTEMPTS {
+            let show = |object| {
+                show(object);
+                Ok(())
+            };
+            if self.try_each(message.clone(), show).await? {
+                return Ok(());
+            }
+        }
+        Err(RequestError::Unsteady)
+    }
+
+    /// Whether the objects did not change meanwhile.
+    async fn try_each(
+        &self,
+        message: RouteNetlinkMessage,
+        mut take: impl FnMut(RouteNetlinkMessage) -> Result<(), RequestError>,
+    ) -> Result<bool, RequestError> {
         let mut response = self.send(message, NLM_F_REQUEST | NLM_F_DUMP)?;
-        let mut objects = Vec::new();
         let mut steady = true;
         while let Some(message) = response.next().await {
             steady &= message.header.flags & NLM_F_DUMP_INTR == 0;
             match message.payload {
-                NetlinkPayload::InnerMessage(_) if objects.len() == most => {
-                    return Err(RequestError::TooMany { most });
-                }
-                NetlinkPayload::InnerMessage(Message(object)) => objects.push(object),
+                NetlinkPayload::InnerMessage(Message(object)) => take(object)?,
                 NetlinkPayload::Error(error) => {
                     return Err(RequestError::Refused(error.to_io()));
                 }
@@ -167,7 +190,7 @@ impl Connection {
                         -done.code,
                     )));
                 }
-                NetlinkPayload::Done(_) => return Ok(steady.then_some(objects)),
+                NetlinkPayload::Done(_) => return Ok(steady),
                 _ => {}
             }
         }

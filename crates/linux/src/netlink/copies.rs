@@ -1,8 +1,13 @@
 //! Copies of bgpd's routes, which carry the packets when zebra takes the routes away.
 
+use std::{collections::BTreeSet, net::IpAddr};
+
 use netlink_packet_route::{
     AddressFamily, RouteNetlinkMessage,
-    route::{RouteAttribute, RouteFlags, RouteMessage, RouteNextHopFlags, RouteProtocol},
+    route::{
+        RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteNextHopFlags, RouteProtocol,
+        RouteVia,
+    },
 };
 use rtnetlink::packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 
@@ -46,13 +51,27 @@ impl Learned {
         Ok(removed)
     }
 
+    /// The gateways of bgpd's routes, each with the index of its device.
+    pub async fn gateways(&self) -> Result<BTreeSet<(u32, IpAddr)>, RequestError> {
+        let mut gateways = BTreeSet::new();
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            let request = request(family, RouteProtocol::Bgp);
+            let take = |object| {
+                if let RouteNetlinkMessage::NewRoute(route) = object
+                    && route.header.protocol == RouteProtocol::Bgp
+                {
+                    gateways.extend(gateways_of(&route));
+                }
+            };
+            self.connection.dump_each(request, take).await?;
+        }
+        Ok(gateways)
+    }
+
     async fn routes(&self, protocol: RouteProtocol) -> Result<Vec<RouteMessage>, RequestError> {
         let mut routes = Vec::new();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-            let mut request = RouteMessage::default();
-            request.header.address_family = family;
-            request.header.protocol = protocol;
-            let request = RouteNetlinkMessage::GetRoute(request);
+            let request = request(family, protocol);
             let objects = self.connection.dump_at_most(request, MOST_ROUTES).await?;
             routes.extend(objects.into_iter().filter_map(|object| match object {
                 RouteNetlinkMessage::NewRoute(route) if route.header.protocol == protocol => {
@@ -63,6 +82,36 @@ impl Learned {
         }
         Ok(routes)
     }
+}
+
+fn request(family: AddressFamily, protocol: RouteProtocol) -> RouteNetlinkMessage {
+    let mut request = RouteMessage::default();
+    request.header.address_family = family;
+    request.header.protocol = protocol;
+    RouteNetlinkMessage::GetRoute(request)
+}
+
+fn gateways_of(route: &RouteMessage) -> Vec<(u32, IpAddr)> {
+    let one = |attributes: &[RouteAttribute], device: Option<u32>| {
+        let own = attributes.iter().find_map(|it| match it {
+            RouteAttribute::Oif(device) => Some(*device),
+            _ => None,
+        });
+        let address = attributes.iter().find_map(|it| match it {
+            RouteAttribute::Gateway(RouteAddress::Inet(address))
+            | RouteAttribute::Via(RouteVia::Inet(address)) => Some(IpAddr::V4(*address)),
+            RouteAttribute::Gateway(RouteAddress::Inet6(address))
+            | RouteAttribute::Via(RouteVia::Inet6(address)) => Some(IpAddr::V6(*address)),
+            _ => None,
+        });
+        device.or(own).zip(address)
+    };
+    let several = route.attributes.iter().flat_map(|it| match it {
+        RouteAttribute::MultiPath(hops) => hops.as_slice(),
+        _ => &[],
+    });
+    let several = several.filter_map(|hop| one(&hop.attributes, Some(hop.interface_index)));
+    several.chain(one(&route.attributes, None)).collect()
 }
 
 /// A route as a copy: the same way, spelled out instead of by the number of zebra's next hop, which may go before the route.
@@ -108,7 +157,27 @@ fn is_of_the_way(attribute: &RouteAttribute) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use netlink_packet_route::route::RouteNextHop;
+
     use super::*;
+
+    #[test]
+    fn the_gateways_of_a_route_are_read_with_their_devices() {
+        let [first, second] = [1, 2].map(|last| [10, 254, 0, last]);
+        let mut route = RouteMessage::default();
+        let gateway =
+            |address: [u8; 4]| RouteAttribute::Gateway(RouteAddress::Inet(address.into()));
+        route.attributes = vec![gateway(first), RouteAttribute::Oif(6)];
+        assert_eq!(gateways_of(&route), [(6, IpAddr::from(first))]);
+        let mut hops = [RouteNextHop::default(), RouteNextHop::default()];
+        for (hop, (device, address)) in hops.iter_mut().zip([(7, first), (8, second)]) {
+            hop.interface_index = device;
+            hop.attributes = vec![gateway(address)];
+        }
+        route.attributes = vec![RouteAttribute::MultiPath(hops.to_vec())];
+        let both = [(7, IpAddr::from(first)), (8, IpAddr::from(second))];
+        assert_eq!(gateways_of(&route), both);
+    }
 
     #[test]
     fn a_copy_takes_the_same_way_without_the_next_hop_of_zebra_and_is_preferred_least() {

@@ -46,7 +46,7 @@ const FLOODED: u16 = 0x40 | 0x80;
 
 /// What the kernel announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Announced {
     /// An entry was made or changed.
     Made(Entry, Origin),
     /// An entry was deleted.
@@ -63,7 +63,7 @@ pub struct Learned {
     pub(super) connection: Connection,
     /// VXLAN devices by index.
     vxlans: BTreeMap<u32, String>,
-    heard: VecDeque<Heard>,
+    queue: VecDeque<Announced>,
 }
 
 impl fmt::Debug for Learned {
@@ -95,7 +95,7 @@ impl Kernel {
             socket,
             connection,
             vxlans: BTreeMap::new(),
-            heard: VecDeque::new(),
+            queue: VecDeque::new(),
         }))
     }
 }
@@ -110,17 +110,17 @@ fn open() -> io::Result<TokioSocket> {
 
 impl Learned {
     /// Waits for the next announcement. Nothing is lost when the wait is given up.
-    pub async fn next(&mut self) -> Heard {
+    pub async fn next(&mut self) -> Announced {
         loop {
-            if let Some(heard) = self.heard.pop_front() {
-                return heard;
+            if let Some(announced) = self.queue.pop_front() {
+                return announced;
             }
             match self.socket.recv_from_full().await {
                 Ok((bytes, _)) => self.take(&bytes),
                 Err(error) if error.raw_os_error() == Some(NO_BUFFER_SPACE) => {
-                    return Heard::Missed;
+                    return Announced::Missed;
                 }
-                // There is nothing to be heard any more.
+                // Nothing is announced any more.
                 Err(_) => std::future::pending().await,
             }
         }
@@ -130,13 +130,13 @@ impl Learned {
         let mut rest = bytes;
         while !rest.is_empty() {
             let Ok(message) = NetlinkMessage::<Message>::deserialize(rest) else {
-                self.heard.push_back(Heard::Missed);
+                self.queue.push_back(Announced::Missed);
                 return;
             };
             let length = usize::try_from(message.header.length).unwrap_or(usize::MAX);
             if let NetlinkPayload::InnerMessage(Message(inner)) = &message.payload {
-                let heard = self.hear(inner);
-                self.heard.extend(heard);
+                let announced = self.announced(inner);
+                self.queue.extend(announced);
             }
             rest = rest
                 .get(length.next_multiple_of(4).max(4)..)
@@ -144,15 +144,15 @@ impl Learned {
         }
     }
 
-    fn hear(&mut self, message: &RouteNetlinkMessage) -> Option<Heard> {
+    fn announced(&mut self, message: &RouteNetlinkMessage) -> Option<Announced> {
         match message {
             RouteNetlinkMessage::NewNeighbour(message) => {
                 let (entry, origin) = entry(message, &self.vxlans)?;
-                Some(Heard::Made(entry, origin))
+                Some(Announced::Made(entry, origin))
             }
             RouteNetlinkMessage::DelNeighbour(message) => {
                 let (entry, _) = entry(message, &self.vxlans)?;
-                Some(Heard::Gone(entry.id()))
+                Some(Announced::Gone(entry.id()))
             }
             RouteNetlinkMessage::NewLink(link) => {
                 let index = link.header.index;
@@ -160,14 +160,14 @@ impl Learned {
                     self.vxlans.insert(index, name);
                 }
                 let is_down = !link.header.flags.contains(LinkFlags::Up);
-                is_down.then_some(Heard::Down(index))
+                is_down.then_some(Announced::Down(index))
             }
             // A port that leaves its bridge is announced as a link of the bridge that goes.
             RouteNetlinkMessage::DelLink(link)
                 if link.header.interface_family != AddressFamily::Bridge =>
             {
                 self.vxlans.remove(&link.header.index);
-                Some(Heard::Down(link.header.index))
+                Some(Announced::Down(link.header.index))
             }
             _ => None,
         }
@@ -288,10 +288,11 @@ fn entry(message: &NeighbourMessage, vxlans: &BTreeMap<u32, String>) -> Option<(
             };
             Some((entry, Origin::Zebra))
         }
+        // Of the device itself, and not of its bridge: kernel 6.12 announces the entry of a tunnel once more, without its endpoint.
+        (AddressFamily::Bridge, None) if flags.contains(NeighbourFlags::Own) => None,
         (AddressFamily::Bridge, None) => {
             let mac = mac?;
             let origin = match state {
-                _ if flags.contains(NeighbourFlags::Own) => Origin::Other,
                 _ if by_zebra => Origin::Zebra,
                 NeighbourState::Reachable | NeighbourState::Stale => Origin::Held,
                 _ => Origin::Other,
@@ -401,6 +402,9 @@ mod tests {
             put_back.header.state = NeighbourState::Noarp;
             assert_eq!(entry(&put_back, &vxlans), Some((held, Origin::Zebra)));
         }
+        let mut of_tunnel = message(&port);
+        of_tunnel.header.flags = NeighbourFlags::Own;
+        assert_eq!(entry(&of_tunnel, &vxlans), None, "of no bridge");
         let elsewhere = BTreeMap::new();
         assert_eq!(entry(&message(&port), &elsewhere), None, "a learned MAC");
         let mut deleted = message(&neighbor);

@@ -4,7 +4,7 @@ mod manifests;
 
 use std::{path::Path, sync::Arc};
 
-use agent::{Connect, Options, Paths, Source, machine::Told};
+use agent::{Connect, Options, Paths, Source, machine::Assigned};
 use anyhow::Context;
 use api::tcaas::{NodeNetworkConfig, NodeNetworkConfigSpec};
 use compiler::names::ROUTER_NAMESPACE;
@@ -86,12 +86,12 @@ fn connect(args: &Agent) -> Connect {
 }
 
 /// Starts to watch files; their configs come out of the channel.
-fn manifests(args: &Agent, node: &str) -> mpsc::Receiver<Told> {
+fn manifests(args: &Agent, node: &str) -> mpsc::Receiver<Assigned> {
     let state = args.places.state_directory.clone();
     let manifests = Manifests::new(&args.manifests, node, &args.secrets_namespace, state);
-    let (tell, told) = mpsc::channel(1);
-    tokio::spawn(manifests.watch(tell));
-    told
+    let (sender, assigned) = mpsc::channel(1);
+    tokio::spawn(manifests.watch(sender));
+    assigned
 }
 
 fn paths(places: &Places) -> Paths {

@@ -147,6 +147,59 @@ fn every_source_file_is_declared() {
     );
 }
 
+/// Where a config is applied: what waits here, waits for something, and not for ever.
+const APPLY_PATH: [&str; 7] = [
+    "crates/agent/src/reconcile.rs",
+    "crates/agent/src/reconcile",
+    "crates/agent/src/daemons.rs",
+    "crates/agent/src/daemons",
+    "crates/agent/src/vtysh.rs",
+    "crates/agent/src/program.rs",
+    "crates/linux/src/netlink",
+];
+
+/// A pause stands in a loop that looks for an event, and is short; the loop is given up at a deadline.
+#[test]
+fn no_wait_of_an_apply_is_fixed_or_endless() {
+    let mut files = Vec::new();
+    for path in APPLY_PATH {
+        let path = repository(path);
+        if path.is_dir() {
+            walk(&path, &mut |file| files.push(file.to_owned()));
+        } else {
+            files.push(path);
+        }
+    }
+    let mut pauses = 0;
+    for file in &files {
+        let text = fs::read_to_string(file).expect("a file of the repository");
+        let (text, _tests) = text.split_once("#[cfg(test)]").unwrap_or((&text, ""));
+        let lines: Vec<&str> = text.lines().collect();
+        for (index, line) in lines.iter().enumerate() {
+            if !line.contains("sleep(") {
+                continue;
+            }
+            pauses += 1;
+            let place = format!("{}:{}", file.display(), index + 1);
+            assert!(line.contains("sleep(POLL)"), "{place}: a fixed pause");
+            let around = lines.iter().take(index + 12).skip(index.saturating_sub(12));
+            let is_bounded =
+                |line: &&&str| line.contains("< deadline") || line.contains("time::timeout(");
+            assert!(
+                around.filter(is_bounded).count() > 0,
+                "{place}: no deadline beside the pause"
+            );
+        }
+        let poll = lines.iter().find(|line| line.starts_with("const POLL"));
+        let is_short = poll.is_none_or(|it| {
+            let digits: String = it.chars().filter(char::is_ascii_digit).collect();
+            it.contains("from_millis") && digits.parse::<u32>().is_ok_and(|it| it <= 50)
+        });
+        assert!(is_short, "{}: {poll:?}", file.display());
+    }
+    assert!(pauses >= 4, "the pauses were not found: {pauses}");
+}
+
 fn walk(folder: &Path, visit: &mut impl FnMut(&Path)) {
     let entries = fs::read_dir(folder).expect("a folder of the repository");
     for entry in entries {

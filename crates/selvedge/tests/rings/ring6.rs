@@ -11,7 +11,7 @@ use lab::{
     topology::LeafVrf,
 };
 
-use crate::support::{Daemon, SELVEDGE, agent_role, install_crds, progress};
+use crate::support::{Daemon, SELVEDGE, agent_role, install_crds, preview, progress, start_agent};
 
 /// How long anything may take that involves guests.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -106,18 +106,7 @@ spec:
     }
 
     fn agent(&self, node: &str) -> anyhow::Result<Running> {
-        let kubeconfig = self
-            .fabric
-            .hand_in(&self.plane.kubeconfig(&agent_user(node))?)?;
-        let agent = [
-            "/share/selvedge",
-            "agent",
-            "--node",
-            node,
-            "--kubeconfig",
-            &kubeconfig,
-        ];
-        Ok(self.fabric.at(node)?.start(&agent)?)
+        start_agent(&self.fabric, &self.plane, node, &agent_user(node))
     }
 
     fn apply(&self, manifests: &str) -> anyhow::Result<()> {
@@ -182,17 +171,8 @@ spec:
             let config = self
                 .plane
                 .kubectl(&["get", "nodenetworkconfig", node, "--output=json"], "")?;
-            let space = self.fabric.at(node)?;
-            space.write("/run/config.json", &config)?;
-            let preview = [
-                "/share/selvedge",
-                "agent",
-                "--config",
-                "/run/config.json",
-                "--dry-run",
-            ];
-            let said = space.run(&preview)?;
-            assert_eq!(said.trim(), "nothing to do", "on {node}");
+            let said = preview(&self.fabric, node, &config)?;
+            assert_eq!(said, "nothing to do", "on {node}");
         }
         Ok(())
     }

@@ -6,7 +6,10 @@ use anyhow::Context as _;
 use lab::fabric::Fabric;
 use serde_json::{Value, json};
 
-use crate::ring6_cut_off::{NODE, PATIENCE, World};
+use crate::{
+    ring4_safety::NODE,
+    ring6_cut_off::{PATIENCE, World},
+};
 
 /// How soon a change must be in the report: much less than the time between two looks without a change.
 const SOON: Duration = Duration::from_secs(15);

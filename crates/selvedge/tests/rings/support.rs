@@ -6,7 +6,7 @@ use std::{
 };
 
 use kube::config::{AuthInfo, Kubeconfig};
-use lab::{control_plane::ControlPlane, namespace::Namespace};
+use lab::{control_plane::ControlPlane, fabric::Fabric, host::Running, namespace::Namespace};
 
 /// The namespace that Selvedge runs in.
 pub(crate) const OWN_NAMESPACE: &str = compiler::names::OWN_NAMESPACE;
@@ -148,6 +148,33 @@ roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: agent-{
 subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]
 "
     )
+}
+
+/// Starts the agent of a node with the kubeconfig of a user.
+pub(crate) fn start_agent(
+    fabric: &Fabric,
+    plane: &ControlPlane,
+    node: &str,
+    user: &str,
+) -> anyhow::Result<Running> {
+    let kubeconfig = fabric.hand_in(&plane.kubeconfig(user)?)?;
+    let agent = [
+        "/share/selvedge",
+        "agent",
+        "--node",
+        node,
+        "--kubeconfig",
+        &kubeconfig,
+    ];
+    Ok(fabric.at(node)?.start(&agent)?)
+}
+
+/// What an apply of a config would do on a node.
+pub(crate) fn preview(fabric: &Fabric, node: &str, config: &str) -> anyhow::Result<String> {
+    let space = fabric.at(node)?;
+    space.write("/run/preview.json", config)?;
+    let preview = "/share/selvedge agent --config /run/preview.json --dry-run";
+    Ok(space.script(preview)?.trim().to_owned())
 }
 
 /// A program of ours that runs beside the control plane; dropping it ends it, and a failing test shows its log.

@@ -18,8 +18,8 @@ enum Luck {
     KilledAfter,
     /// The machine loses its power in the middle of the action.
     PowerLost,
-    /// A config is told, then the action succeeds.
-    Told(u32, bool),
+    /// A config is assigned, then the action succeeds.
+    Assigned(u32, bool),
 }
 
 fn luck() -> impl Strategy<Value = Luck> {
@@ -30,7 +30,7 @@ fn luck() -> impl Strategy<Value = Luck> {
         1 => Just(Luck::KilledBefore),
         1 => Just(Luck::KilledAfter),
         1 => Just(Luck::PowerLost),
-        3 => (2..6_u32, any::<bool>()).prop_map(|(content, retry)| Luck::Told(content, retry)),
+        3 => (2..6_u32, any::<bool>()).prop_map(|(content, retry)| Luck::Assigned(content, retry)),
     ]
 }
 
@@ -50,7 +50,7 @@ struct World {
     node: Node,
     now: Time,
     /// What the API server says.
-    published: Told,
+    published: Assigned,
     /// Configs that were measured as healthy after they had been applied.
     healthy: Vec<Arc<Config>>,
     /// The last measurement before the current trial.
@@ -71,7 +71,7 @@ impl World {
             disk,
             node,
             now: Time::ZERO,
-            published: Told::new(config(1)),
+            published: Assigned::new(config(1)),
             healthy: vec![config(1)],
             baseline: true,
         }
@@ -100,7 +100,7 @@ impl World {
             Action::Wait(until) => {
                 self.now = self.now.max(*until);
                 // The watch tells again what is published.
-                Event::Told(self.published.clone())
+                Event::Assigned(self.published.clone())
             }
             Action::Save(journal) => match luck {
                 // The rename may have happened before the error.
@@ -116,7 +116,7 @@ impl World {
                     Event::Saved(Ok(()))
                 }
             },
-            Action::Measure { router, probes } => {
+            Action::Measure { router, probes, .. } => {
                 let good = !matches!(luck, Luck::Bad | Luck::Worse);
                 let is_trial = self.node == Node::At(Arc::clone(probes))
                     && self.disk.confirmed.as_ref() != Some(probes);
@@ -176,10 +176,10 @@ impl World {
                 }
                 self.restart(true)
             }
-            Luck::Told(content, retry) => {
-                self.published = Told {
+            Luck::Assigned(content, retry) => {
+                self.published = Assigned {
                     retry: retry.then(|| format!("{:?}", self.now)),
-                    ..Told::new(config(*content))
+                    ..Assigned::new(config(*content))
                 };
                 let event = self.act(action, &Luck::Good);
                 self.machine.step(event, self.now)
@@ -224,8 +224,8 @@ proptest! {
             return Ok(());
         };
         prop_assert_eq!(&world.node, &Node::At(Arc::clone(&confirmed)));
-        let at_told = confirmed.fingerprint() == published;
-        let expected = if at_told { State::Confirmed } else { State::Rejected };
+        let at_assigned = confirmed.fingerprint() == published;
+        let expected = if at_assigned { State::Confirmed } else { State::Rejected };
         prop_assert_eq!(status.state, expected);
         prop_assert!(status.running.is_none_or(|running| running == confirmed));
     }

@@ -6,7 +6,7 @@ use super::*;
 use crate::config::ResolvedSecret;
 
 /// Config 2 with a password-protected session, and the password if it could be read.
-fn with_session(password: Option<&str>) -> Told {
+fn with_session(password: Option<&str>) -> Assigned {
     let reference = SecretReference {
         name: Some("leaf".to_owned()),
         namespace: Some("default".to_owned()),
@@ -30,17 +30,17 @@ fn with_session(password: Option<&str>) -> Told {
             reference,
             password: password.to_owned(),
         }));
-    let mut told = Told::new(Arc::new(config));
+    let mut assigned = Assigned::new(Arc::new(config));
     if password.is_none() {
-        told.unread = vec!["cannot read Secret default/leaf: not found".to_owned()];
+        assigned.unread = vec!["cannot read Secret default/leaf: not found".to_owned()];
     }
-    told
+    assigned
 }
 
 #[test]
 fn a_secret_that_cannot_be_read_holds_back_its_session_alone() {
-    let told = with_session(None);
-    let (spec, held_back) = told.config.without_held_back();
+    let assigned = with_session(None);
+    let (spec, held_back) = assigned.config.without_held_back();
     let neighbors = &spec.underlay.as_ref().unwrap().neighbors;
     assert_eq!(neighbors.len(), 1);
     assert_eq!(neighbors[0].peer().unwrap(), "192.0.2.3");
@@ -53,7 +53,7 @@ fn a_secret_that_cannot_be_read_holds_back_its_session_alone() {
 
     // The config is tried, and the status says what it lacks.
     let mut machine = settled();
-    let action = machine.step(Event::Told(told), SECOND);
+    let action = machine.step(Event::Assigned(assigned), SECOND);
     assert!(matches!(action, Action::Measure { .. }), "{action:?}");
     let notes = machine.status().notes;
     assert!(
@@ -80,20 +80,20 @@ fn a_secret_that_can_no_longer_be_read_closes_no_session() {
     machine.step(applied(), Time::ZERO);
     machine.step(Event::Saved(Ok(())), Time::ZERO);
     machine.step(Event::Measured(health(true)), Time::ZERO);
-    let action = machine.step(Event::Told(with_session(None)), SECOND);
+    let action = machine.step(Event::Assigned(with_session(None)), SECOND);
     assert!(matches!(action, Action::Wait(_)), "{action:?}");
     let status = machine.status();
     assert_eq!(status.state, State::Confirmed);
-    assert_eq!(status.told, status.confirmed);
+    assert_eq!(status.assigned, status.confirmed);
     assert!(status.notes[0].contains("the last known password is kept"));
 }
 
 #[test]
 fn a_held_node_applies_nothing_new_and_says_so() {
     let mut machine = settled();
-    let mut held = Told::new(config(2));
+    let mut held = Assigned::new(config(2));
     held.hold = Some("maintenance".to_owned());
-    let action = machine.step(Event::Told(held), SECOND);
+    let action = machine.step(Event::Assigned(held), SECOND);
     assert!(matches!(action, Action::Wait(_)), "{action:?}");
     let status = machine.status();
     assert_eq!(status.state, State::Held);
@@ -104,7 +104,7 @@ fn a_held_node_applies_nothing_new_and_says_so() {
     assert!(matches!(action, Action::Apply { config, .. } if config == self::config(1)));
     machine.step(applied(), 2 * SECOND);
     // Without the annotation the config is tried.
-    let action = machine.step(told(2), 3 * SECOND);
+    let action = machine.step(assigned(2), 3 * SECOND);
     assert!(matches!(action, Action::Measure { .. }), "{action:?}");
 }
 
@@ -112,9 +112,9 @@ fn a_held_node_applies_nothing_new_and_says_so() {
 fn a_hold_that_comes_during_a_trial_does_not_interrupt_it() {
     let mut machine = trying();
     machine.step(applied(), SECOND);
-    let mut held = Told::new(config(3));
+    let mut held = Assigned::new(config(3));
     held.hold = Some("maintenance".to_owned());
-    machine.step(Event::Told(held), SECOND);
+    machine.step(Event::Assigned(held), SECOND);
     assert_eq!(machine.status().state, State::Trying);
     machine.step(Event::Measured(health(true)), 2 * SECOND);
     machine.step(Event::Woken, 4 * SECOND);

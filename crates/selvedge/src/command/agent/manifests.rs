@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use agent::{Config, ResolvedSecret, journal::Store, machine::Told};
+use agent::{Config, ResolvedSecret, journal::Store, machine::Assigned};
 use api::{meta::SecretReference, tcaas::node_network_config::HOLD_ANNOTATION};
 use compiler::{Kind, Severity};
 use explain::running::Running;
@@ -53,12 +53,12 @@ impl Manifests {
 
     /// Sends a config when the files have changed and have then been left alone for one look, for as long as the agent
     /// lives.
-    pub(super) async fn watch(mut self, told: mpsc::Sender<Told>) {
+    pub(super) async fn watch(mut self, assigned: mpsc::Sender<Assigned>) {
         let (mut sent, mut seen) = (None, None);
         loop {
             let now = self.fingerprint();
             if Some(&now) == seen.as_ref() && sent != seen {
-                if told.send(self.config()).await.is_err() {
+                if assigned.send(self.config()).await.is_err() {
                     return;
                 }
                 sent.clone_from(&seen);
@@ -82,13 +82,13 @@ impl Manifests {
     }
 
     /// The node's config, or why the files give none. Files are one author: with any error in them the node stays as it is.
-    pub(super) fn config(&mut self) -> Told {
-        let refused = |refusal: String| Told {
+    pub(super) fn config(&mut self) -> Assigned {
+        let refused = |refusal: String| Assigned {
             refusal: Some(format!("{refusal}; configuration unchanged")),
-            ..Told::new(Arc::new(Config::empty()))
+            ..Assigned::new(Arc::new(Config::empty()))
         };
         match self.compile() {
-            Ok(told) => told,
+            Ok(assigned) => assigned,
             Err(error) => {
                 tracing::error!("{error:#}");
                 refused(format!("{error:#}"))
@@ -96,7 +96,7 @@ impl Manifests {
         }
     }
 
-    fn compile(&mut self) -> anyhow::Result<Told> {
+    fn compile(&mut self) -> anyhow::Result<Assigned> {
         let documents = input::documents(&self.paths)?;
         let mut world = input::read(&self.paths)?;
         let has_config = world
@@ -141,10 +141,10 @@ impl Manifests {
             }
         }
         self.running = Some(Running::new(&running.snapshot));
-        Ok(Told {
+        Ok(Assigned {
             hold: self.hold(&documents),
             unread,
-            ..Told::new(Arc::new(config))
+            ..Assigned::new(Arc::new(config))
         })
     }
 
@@ -231,9 +231,9 @@ metadata: {name: worker-1}
         let directory = tempfile::TempDir::new().unwrap();
         write(directory.path(), "node.yaml", NODE);
         let mut manifests = manifests(directory.path());
-        let told = manifests.config();
-        assert_eq!(told.refusal, None);
-        assert_eq!(told.hold, None);
+        let assigned = manifests.config();
+        assert_eq!(assigned.refusal, None);
+        assert_eq!(assigned.hold, None);
         let held = NODE.replace(
             "{name: worker-1}",
             "{name: worker-1, annotations: {selvedge.dev/hold: maintenance}}",
