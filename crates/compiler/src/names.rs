@@ -27,12 +27,6 @@ pub const OWN_NAMESPACE: &str = "selvedge-system";
 /// FRR's own name for "no VRF", which no VRF can have.
 const FRR_DEFAULT: &str = "default";
 
-/// Secret that the operator moves the password of an Underlay's neighbor into.
-pub fn password_secret(underlay: &ObjectRef, peer: &str) -> String {
-    let hash = short_hash(&format!("{}/{peer}", underlay.key));
-    format!("selvedge-password-{hash}")
-}
-
 /// What holds this name already, if it is none that a VRF of people can have.
 pub fn reserved_vrf(settings: &SettingsSpec, name: &str) -> Option<&'static str> {
     if name == FRR_DEFAULT {
@@ -41,7 +35,17 @@ pub fn reserved_vrf(settings: &SettingsSpec, name: &str) -> Option<&'static str>
     if name == settings.trunk.name.as_str() {
         return Some("it is the trunk's, which has a device of that name");
     }
+    let management = settings.management_vrf.as_ref();
+    if management.is_some_and(|vrf| vrf.name.as_str() == name) {
+        return Some("it is the management VRF's");
+    }
     (name == settings.cluster_vrf.name.as_str()).then_some("it is the cluster VRF's")
+}
+
+/// The VNIs of VRFs that the settings make.
+pub fn settings_vnis(settings: &SettingsSpec) -> impl Iterator<Item = Vni> {
+    let management = settings.management_vrf.as_ref().and_then(|vrf| vrf.vni);
+    settings.cluster_vrf.vni.into_iter().chain(management)
 }
 
 /// The VRF of a segment that names none: named like its object, or with a hash of the name where that is no name of a VRF.

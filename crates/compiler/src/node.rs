@@ -2,6 +2,7 @@
 
 mod addresses;
 mod checks;
+mod cluster;
 mod group;
 mod layer2;
 mod mtu;
@@ -25,7 +26,7 @@ use api::{
     tcaas::{
         NodeNetworkConfigSpec,
         node_network_config::{
-            CONTRACT_VERSION, HostInterface, HostLoopback, HostSession, HostVlan, Layer2,
+            BgpPeer, CONTRACT_VERSION, HostInterface, HostLoopback, HostSession, HostVlan, Layer2,
             StaticRoute, Vrf,
         },
     },
@@ -38,6 +39,7 @@ pub(crate) use self::{
         Carriers, InterfaceFault, InterfaceFaults, NotesNodesOutside, PeeringsInEffect,
         ProblemsOfGroup, interface_problem, is_idle, no_canary, selects_no_node,
     },
+    cluster::problems as problems_of_cluster,
     group::{
         BuiltFor, FirstNode, HasOverlay, MembersOf, NamesOfTables, NumbersFor, SteeringFor, Tables,
         TablesFor, TablesInUse, problems_without_nodes, too_few_tables, unreached,
@@ -204,6 +206,15 @@ impl NodeConfig {
             },
             health: health.clone(),
         };
+        if let (Some(cluster), Some(underlay)) = (&mut spec.cluster_vrf, &self.underlay) {
+            let is_own = |peer: &BgpPeer| peer.local_as == Some(underlay.fabric.asn);
+            if cluster.bgp_peers.iter().any(is_own) {
+                let peers = Arc::make_mut(cluster).bgp_peers.iter_mut();
+                peers
+                    .filter(|peer| is_own(peer))
+                    .for_each(|peer| peer.local_as = None);
+            }
+        }
         for (slot, hosts) in sessions.iter().zip(&self.sessions) {
             self.session(&mut spec, slot, hosts);
         }

@@ -169,11 +169,6 @@ pub enum Kind {
         /// The daemon.
         daemon: &'static str,
     },
-    /// A password is written into an object.
-    #[error(
-        "everybody who may read this object reads the password; the operator gives it to nodes by a Secret"
-    )]
-    InlinePassword,
     /// Two objects make one VRF on a node.
     #[error("VRF {vrf:?} is already made by {by}{}", on(.node.as_ref()))]
     VrfTaken {

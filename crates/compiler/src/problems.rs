@@ -133,6 +133,7 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
             let mut problems = notes::of_settings(&view.settings());
             problems.extend(last_good::settings_deleted(view));
             problems.extend(node::trunk_faults(&view.settings()));
+            problems.extend(node::problems_of_cluster(&view.settings()));
             problems.extend(values::of_settings(&view.settings()));
             problems.extend(vrf::cluster_vrf(view));
             problems.extend(node::no_canary(view));

@@ -15,7 +15,6 @@ use api::{
         BgpPeeringSpec, BgpRevision, Layer2NetworkConfigurationSpec, Layer2Revision,
         NetworkConfigRevisionSpec, RevisionEntry, VrfRevision, VrfRouteConfigurationSpec,
     },
-    value::Password,
 };
 
 use serde_json::Value;
@@ -97,22 +96,11 @@ impl Query for BaseOfAll {
     }
 }
 
-/// What stands in revisions for a password. That there is one decides that the session has one, which nodes get by a Secret.
-fn hidden_password() -> Password {
-    "(hidden)"
-        .parse()
-        .unwrap_or_else(|_| unreachable!("printable characters are a password"))
-}
-
 /// An Underlay as revisions have it: a password in clear text stays in its own object and goes into no other.
 pub(crate) fn underlay(spec: &UnderlaySpec) -> UnderlaySpec {
     let mut spec = spec.clone();
-    for password in spec
-        .neighbors
-        .iter_mut()
-        .filter_map(|one| one.password.as_mut())
-    {
-        *password = hidden_password();
+    for neighbor in &mut spec.neighbors {
+        neighbor.password = None;
     }
     spec
 }

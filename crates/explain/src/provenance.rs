@@ -191,6 +191,11 @@ impl OnNode<'_> {
         vrf == self.trace.settings.cluster_vrf.name.as_str()
     }
 
+    fn is_management(&self, vrf: &str) -> bool {
+        let management = self.trace.settings.management_vrf.as_ref();
+        management.is_some_and(|management| management.name.as_str() == vrf)
+    }
+
     /// Begins a claim of a low-level object, or of the intent that it is generated from.
     fn draft<S>(&self, object: &LowLevel<S>) -> ClaimBuilder<'_> {
         ClaimBuilder {

@@ -161,10 +161,10 @@ fn an_entity_title_has_six_groups() {
 
 #[test]
 fn a_password_is_one_line_and_stays_hidden() {
-    let password: Password = "correct horse".parse().expect("a password");
+    let password: Password = "correct-horse".parse().expect("a password");
     assert_eq!(
         (password.reveal(), format!("{password:?}").as_str()),
-        ("correct horse", "(hidden)")
+        ("correct-horse", "(hidden)")
     );
     for text in ["", " a", "a ", "a\nb", "ü", &"x".repeat(81)] {
         let error = text.parse::<Password>().expect_err(text).to_string();

@@ -11,6 +11,7 @@ use super::{intent::Lower, is_over_the_fabric, low_level::StoredByOwner};
 use crate::{
     allocate,
     memo::{Index, Query},
+    names,
     problem::{self, Problem},
     problems,
     snapshot::{Key, Kind, ObjectRef, kinds},
@@ -163,9 +164,9 @@ impl Query for NetworkVnis {
             .iter()
             .map(|(key, vrf)| (vrf.vni, reference(Kind::Vrf, key)));
         let mut holders: BTreeMap<Vni, ObjectRef> = holder.collect();
-        if let Some(vni) = view.settings().cluster_vrf.vni {
-            let cluster = ObjectRef::named(Kind::Settings, "default");
-            holders.entry(vni).or_insert(cluster);
+        for vni in names::settings_vnis(&view.settings()) {
+            let settings = ObjectRef::named(Kind::Settings, "default");
+            holders.entry(vni).or_insert(settings);
         }
         let mut vnis = BTreeMap::new();
         let keys = view.keys::<kinds::Network>();

@@ -31,8 +31,8 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
                 vni: _,
                 route_target: _,
             },
-        management_vrf,
-        cluster_neighbors,
+        management_vrf: _,
+        cluster_neighbors: _,
         export_cidrs: _,
         vrfs: _,
         trunk: Trunk {
@@ -90,11 +90,7 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
             },
         ipam_namespace: _,
     } = settings;
-    let asked = [
-        (management_vrf.is_some(), "managementVRF"),
-        (!cluster_neighbors.is_empty(), "clusterNeighbors"),
-        (!namespaces.is_empty(), "frrConfigurations.namespaces"),
-    ];
+    let asked = [(!namespaces.is_empty(), "frrConfigurations.namespaces")];
     let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
     let note = |(_, what)| {
         let subject = ObjectRef::named(Kind::Settings, "default");

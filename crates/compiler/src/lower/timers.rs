@@ -18,8 +18,13 @@ pub(crate) fn field(kind: Kind) -> &'static str {
 
 /// Whether sessions can have these timers.
 pub(crate) fn fit(spec: &BgpPeeringSpec) -> bool {
+    can_be(spec.keepalive_time, spec.hold_time)
+}
+
+/// Whether BGP can have these timers.
+pub(crate) fn can_be(keepalive: Option<Seconds>, hold: Option<Seconds>) -> bool {
     let seconds = |span: Option<Seconds>| span.map(|span| u64::from(span.get()));
-    let (keepalive, hold) = (seconds(spec.keepalive_time), seconds(spec.hold_time));
+    let (keepalive, hold) = (seconds(keepalive), seconds(hold));
     let short = |span: Option<u64>| span.is_none_or(|span| span <= MOST_SECONDS);
     let holds = hold.is_none_or(|hold| hold == 0 || hold >= LEAST_HOLD);
     let in_order = match (keepalive, hold) {

@@ -70,7 +70,7 @@ impl Query for Resolved {
             let runs = runs(&object);
             let checked = complete(&settings, &object.spec).and_then(|vrf| {
                 let segment = network::vni_held_by_another(view, vrf.vni, &subject);
-                let cluster = settings.cluster_vrf.vni == Some(vrf.vni);
+                let cluster = names::settings_vnis(&settings).any(|own| own == vrf.vni);
                 let by = segment.or_else(|| cluster.then(settings_object));
                 if let Some(by) = by.filter(|_| !runs) {
                     let kind = problem::Kind::VniTaken {

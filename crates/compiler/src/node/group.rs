@@ -15,7 +15,7 @@ use api::{
 };
 
 use super::{
-    Shared, layer2,
+    Shared, cluster, layer2,
     overlay::{self, NetworksOfSession, Overlay},
     peers::{self, WrongWithPeering},
     selection::{self, Member, NodesBySignature, Signature},
@@ -258,7 +258,14 @@ impl Query for NamesOfTables {
     type Value = Arc<BTreeSet<String>>;
     fn compute(view: &View<'_>, (): &()) -> Self::Value {
         let mut names = vrfs::names_of_vrfs(view);
-        names.insert(view.settings().cluster_vrf.name.to_string());
+        let settings = view.settings();
+        names.insert(settings.cluster_vrf.name.to_string());
+        names.extend(
+            settings
+                .management_vrf
+                .iter()
+                .map(|vrf| vrf.name.to_string()),
+        );
         for signature in view.all_keys::<NodesBySignature>().iter() {
             names.extend(view.get::<SteeringFor>(signature).names());
         }
@@ -315,12 +322,16 @@ impl Query for TablesFor {
     fn compute(view: &View<'_>, signature: &Signature) -> Self::Value {
         let all = view.get::<Tables>(&());
         let members = view.get::<MembersOf>(signature);
-        let cluster = view.settings().cluster_vrf.name.to_string();
+        let settings = view.settings();
+        let cluster = settings.cluster_vrf.name.to_string();
+        let management = settings.management_vrf.iter();
+        let management = management.map(|vrf| vrf.name.to_string());
         let vrfs = members.vrf.iter().map(|one| one.spec.vrf.to_string());
         let of_overlays = members.overlays.iter().filter_map(|one| one.vrf());
         let vrfs = vrfs.chain(of_overlays.map(str::to_owned));
         let steering = view.get::<SteeringFor>(signature);
         let names = vrfs.chain(steering.names()).chain([cluster]);
+        let names = names.chain(management);
         let tables = names.filter_map(|name| {
             let table = *all.get(&name)?;
             Some((name, table))
@@ -540,26 +551,35 @@ fn shared(from: &From<'_>, problems: &mut Vec<Problem>) -> Shared {
         tables,
         ..
     } = *from;
-    let cluster = settings.cluster_vrf.name.as_str();
+    let cluster_name = settings.cluster_vrf.name.as_str();
     let contest = overlay::Contest::new(group, numbers, from.running, problems);
     let (mut cluster_vrf, mut fabric_vrfs) = vrfs::build(settings, group, &contest.numbers, tables);
+    cluster::add_management(settings, tables, &mut cluster_vrf, &mut fabric_vrfs);
+    let neighbors = cluster::Neighbors::new(settings);
+    cluster_vrf.bgp_peers = neighbors.peers;
+    cluster_vrf.static_routes = neighbors.routes;
     let mut problems_of_overlays = Vec::new();
     let mut overlays = from.overlay_builder(&contest, &mut problems_of_overlays);
     overlays.vrfs(&mut fabric_vrfs);
     let mut holders = numbers.holders.clone();
     holders.extend(contest.vnis.iter().map(|(vni, by)| (*vni, by.clone())));
     let claimed = layer2::claims(settings, group, &holders, problems);
-    let known = |vrf: &str| vrf == cluster || fabric_vrfs.contains_key(vrf);
+    let known = |vrf: &str| vrf == cluster_name || fabric_vrfs.contains_key(vrf);
     let segments = layer2::build(settings, group, &claimed, known, problems);
     let in_cluster: Vec<_> = segments
         .iter()
-        .filter(|(_, _, segment)| segment.irb.as_ref().is_some_and(|irb| irb.vrf == cluster))
+        .filter(|(_, _, segment)| {
+            segment
+                .irb
+                .as_ref()
+                .is_some_and(|irb| irb.vrf == cluster_name)
+        })
         .map(|(name, source, segment)| (*name, *source, segment))
         .collect();
     problems.extend(parts_of_segments(group, &segments));
     cluster_vrf.policy_routes = steering.policy_routes(&in_cluster, problems);
     let vrfs = peers::Vrfs {
-        cluster_name: cluster,
+        cluster_name,
         cluster: &mut cluster_vrf,
         fabric: &mut fabric_vrfs,
     };
@@ -597,7 +617,7 @@ fn shared(from: &From<'_>, problems: &mut Vec<Problem>) -> Shared {
         fabric_vrfs: (fabric_vrfs.into_iter())
             .map(|(name, vrf)| (name, Arc::new(vrf)))
             .collect(),
-        local_vrfs: steering.local_vrfs(cluster, tables),
+        local_vrfs: steering.local_vrfs(cluster_name, tables),
         steering: steering.why.clone(),
         addressed: BTreeSet::new(),
         digest: fingerprint::Digest::default(),

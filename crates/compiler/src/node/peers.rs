@@ -40,7 +40,7 @@ const BFD_INTERVAL: u32 = 300;
 /// Routes of one family that a workload may announce where its peering gives no limit.
 const MAXIMUM_PREFIXES: u32 = 1000;
 /// Hops to a loopback of the node: the router, then the host.
-const LOOPBACK_HOPS: u8 = 2;
+pub(super) const LOOPBACK_HOPS: u8 = 2;
 
 /// Peerings that want sessions which another runs and do not run them themselves.
 pub(super) fn challengers(
@@ -102,7 +102,11 @@ pub(super) fn build<'a>(
 ) -> (BTreeMap<String, HostLoopback>, BTreeSet<&'a str>) {
     let mut loopbacks = BTreeMap::new();
     let mut in_effect = BTreeSet::new();
-    let mut holders: BTreeMap<(String, String), &ObjectRef> = BTreeMap::new();
+    let of_settings = ObjectRef::named(Kind::Settings, "default");
+    let neighbors = vrfs.cluster.bgp_peers.iter().filter_map(BgpPeer::peer);
+    let mut holders: BTreeMap<(String, String), &ObjectRef> = neighbors
+        .map(|peer| ((vrfs.cluster_name.to_owned(), peer), &of_settings))
+        .collect();
     for (name, object) in &group.bgp {
         let found = if object.spec.peering_vlan.is_some() {
             on_segment(object, segments, vrfs.cluster_name)
@@ -263,7 +267,7 @@ pub(crate) fn ends_of_trunk(settings: &SettingsSpec) -> impl Iterator<Item = IpA
 }
 
 /// The route to an address of the host: by the host's end of the trunk.
-fn by_trunk(settings: &SettingsSpec, address: IpAddr) -> Option<StaticRoute> {
+pub(super) fn by_trunk(settings: &SettingsSpec, address: IpAddr) -> Option<StaticRoute> {
     let mut ends = settings.trunk.addresses.iter();
     let host = ends.find(|end| end.is_ipv4() == address.is_ipv4())?;
     Some(StaticRoute {

@@ -190,7 +190,9 @@ impl Query for NumbersOfAll {
                 continue;
             };
             let taken = |vni: Vni| {
-                let holder = all.numbers.holders.get(&vni).cloned();
+                let of_settings = names::settings_vnis(&settings).any(|own| own == vni);
+                let of_settings = of_settings.then(|| ObjectRef::named(Kind::Settings, "default"));
+                let holder = all.numbers.holders.get(&vni).cloned().or(of_settings);
                 holder.or_else(|| segment_with(view, name, vni))
             };
             match complete(&settings, &names, name, &said, taken) {

@@ -135,7 +135,6 @@ impl Kind {
             | Self::VtepFamilyMissing { .. }
             | Self::NoVtepOnDevice { .. }
             | Self::UnderlaysMayMeet { .. }
-            | Self::InlinePassword
             | Self::Duplicate
             | Self::SettingsDeleted
             | Self::DeletedKept { .. }

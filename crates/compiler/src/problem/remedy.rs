@@ -67,9 +67,6 @@ impl Kind {
             | Self::DeviceNameTaken { .. }
             | Self::DeviceNameReserved { .. } => "choose another name".into(),
             Self::NeedsDaemon { .. } => "use BGP neighbors in its place, and remove it".into(),
-            Self::InlinePassword => {
-                "put it into a Secret, and name that in passwordSecret".into()
-            }
             Self::VrfTaken { .. } => {
                 "choose another VRF, or let the node selectors of the two not meet".into()
             }

@@ -34,7 +34,6 @@ impl Kind {
             | Self::DevicesAreOneResource { .. }
             | Self::PartOfASegment { .. }
             | Self::UnderlaysMayMeet { .. }
-            | Self::InlinePassword
             | Self::VtepFamilies { .. } => Severity::Warning,
             Self::Unreadable { .. }
             | Self::UnknownField { .. }

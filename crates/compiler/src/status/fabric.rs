@@ -1,7 +1,7 @@
 //! Statuses of Underlays, and of what runs in the fabric: `L3VNI`, `L2VNI` and `L3Passthrough`.
 
 use api::{
-    meta::Conditions,
+    meta::{Condition, ConditionStatus, Conditions},
     openperouter::{NodeCounts, OverlayStatus},
 };
 
@@ -16,6 +16,8 @@ use crate::{
         ForwardingOf, MembersOf, NodesBySignature, SelectedPlans, Signature, is_overlay,
         plans_of_nodes, told_progress,
     },
+    problem::{self, Problem},
+    problems::ProblemsOf,
     snapshot::ObjectRef,
     view::View,
 };
@@ -92,9 +94,21 @@ pub(super) fn status(view: &View<'_>, subject: &Subject<'_>) -> OverlayStatus {
     let applied = applied_on(&sum, subject.meta);
     let mut ready = first_unmet([Some(&accepted)], &applied).clone();
     "Ready".clone_into(&mut ready.kind);
+    let mut conditions = vec![accepted, ready];
+    let problems = view.get::<ProblemsOf>(subject.object);
+    let mut problems = problems.iter();
+    let meets = |one: &&Problem| matches!(one.kind, problem::Kind::UnderlaysMayMeet { .. });
+    conditions.extend(problems.find(meets).map(|problem| Condition {
+        kind: "Overlapping".to_owned(),
+        status: ConditionStatus::True,
+        observed_generation: subject.meta.generation,
+        last_transition_time: None,
+        reason: problem.kind.reason().to_owned(),
+        message: problem.kind.to_string(),
+    }));
     OverlayStatus {
         observed_generation: subject.meta.generation,
-        conditions: Conditions(vec![accepted, ready]),
+        conditions: Conditions(conditions),
         nodes: Some(nodes),
         last_good_generation: None,
     }

@@ -125,6 +125,17 @@ impl OnNode<'_> {
             more(&mut draft, true);
             return vec![draft.build()];
         }
+        if self.is_management(vrf) {
+            let draft = self.overlay().map(|mut draft| {
+                draft.own(Trace::setting("spec.managementVRF.name"));
+                if let Some(number) = valued {
+                    let field = format!("spec.managementVRF.{}", number.field());
+                    draft.own(Trace::setting(field));
+                }
+                draft.build()
+            });
+            return draft.into_iter().collect();
+        }
         if self.config.shared.local_vrfs.contains_key(vrf) {
             return self.local_vrf(vrf);
         }
@@ -230,7 +241,11 @@ impl OnNode<'_> {
     /// What a VRF takes from the cluster's VRF is what it announces; what the cluster's takes is what objects import.
     pub(super) fn import(&self, vrf: &str, from: &str, prefix: &str) -> Vec<Claim> {
         if prefix == EVERYTHING {
-            return self.local_vrf(vrf);
+            let management = [vrf, from].into_iter().find(|one| self.is_management(one));
+            return management.map_or_else(
+                || self.local_vrf(vrf),
+                |management| self.of_vrf(management, None, |_, _| {}),
+            );
         }
         if self.is_cluster(from) {
             return self.export(vrf, prefix);

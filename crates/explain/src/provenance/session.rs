@@ -24,7 +24,24 @@ impl OnNode<'_> {
         here
     }
 
+    /// The claim of a neighbor that the settings give the cluster VRF.
+    fn cluster_neighbor(&self, peer: &str) -> Option<ClaimBuilder<'_>> {
+        let mut neighbors = self.trace.settings.cluster_neighbors.iter().enumerate();
+        let (place, _) = neighbors.find(|(_, neighbor)| {
+            let address = neighbor.address.map(|address| address.to_string());
+            let device = || neighbor.interface.as_ref().map(ToString::to_string);
+            address.or_else(device).as_deref() == Some(peer)
+        })?;
+        let mut draft = self.overlay()?;
+        draft.own(Trace::setting(format!("spec.clusterNeighbors[{place}]")));
+        Some(draft)
+    }
+
     pub(super) fn session(&self, vrf: &str, peer: &str) -> Vec<Claim> {
+        let neighbor = self.cluster_neighbor(peer);
+        if let Some(draft) = neighbor.filter(|_| self.is_cluster(vrf)) {
+            return vec![draft.build()];
+        }
         let claim = |low: Peering<'_>| {
             let mut draft = match &low.2.spec.peering_vlan {
                 Some(segment) => self.on_segment(low, &segment.name, (vrf, peer))?,
@@ -88,6 +105,10 @@ impl OnNode<'_> {
     /// The way from the router to a peer on the host.
     pub(super) fn route_to_peer(&self, prefix: &str) -> Vec<Claim> {
         let address = prefix.split('/').next().unwrap_or_default();
+        if let Some(mut draft) = self.cluster_neighbor(address) {
+            draft.own(Trace::setting("spec.trunk.addresses"));
+            return vec![draft.build()];
+        }
         let claim = |low: Peering<'_>| {
             let mut draft = self.on_loopback(low, address)?;
             draft.own(Trace::setting("spec.trunk.addresses"));

@@ -192,3 +192,39 @@ fn deploy_holds_the_definitions_that_the_program_prints() -> anyhow::Result<()> 
     }
     Ok(())
 }
+
+#[test]
+fn every_manifest_of_the_docs_is_valid() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let base = folder.path().join("base.yaml");
+    fs::write(
+        &base,
+        r#"{"apiVersion": "openpe.openperouter.github.io/v1alpha1", "kind": "Underlay", "metadata": {"name": "all", "namespace": "x"},
+            "spec": {"asn": 64512, "nics": ["eth1"], "evpn": {"vtepcidr": "100.70.0.0/24"}, "neighbors": [{"asn": 64500, "address": "192.0.2.1"}]}}"#,
+    )?;
+    let text = fs::read_to_string(repository("docs/openperouter.md"))?;
+    let mut seen = 0;
+    for block in text.split("```yaml\n").skip(1) {
+        let (manifest, _) = block.split_once("```").unwrap_or_default();
+        let file = folder.path().join("manifest.yaml");
+        fs::write(&file, manifest)?;
+        let mut arguments = vec![
+            "validate".to_owned(),
+            "-f".to_owned(),
+            file.display().to_string(),
+        ];
+        if !manifest.contains("kind: Underlay") {
+            arguments.extend(["-f".to_owned(), base.display().to_string()]);
+        }
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let output = selvedge(&arguments, "")?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.success() && said.is_empty(),
+            "{manifest}\n{said}"
+        );
+        seen += 1;
+    }
+    assert!(seen >= 8, "{seen} manifests");
+    Ok(())
+}

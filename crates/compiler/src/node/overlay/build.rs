@@ -128,7 +128,9 @@ impl<'a> Builder<'a> {
             problems,
             in_effect: BTreeSet::new(),
             sessions: Vec::new(),
-            vnis: BTreeMap::new(),
+            vnis: names::settings_vnis(settings)
+                .map(|vni| (vni, settings_ref.clone()))
+                .collect(),
             vrfs: BTreeMap::new(),
             host,
         }

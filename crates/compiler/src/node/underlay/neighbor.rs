@@ -13,7 +13,7 @@ use api::{
 };
 
 use super::sound::Endpoint;
-use crate::{names, snapshot::ObjectRef};
+use crate::snapshot::ObjectRef;
 
 /// Keepalive time of a fabric session that has neither timers nor BFD.
 const FABRIC_KEEPALIVE: Seconds = Seconds::new(3);
@@ -43,8 +43,9 @@ pub(super) fn neighbor(
         connect_time_seconds: _,
         // `not_implemented` names them.
         hostasn: _,
-        // `password_secret` reads both.
+        // `not_implemented` names it.
         password: _,
+        // `password_secret` reads it.
         password_secret: _,
         port,
         ebgp_multi_hop,
@@ -121,28 +122,19 @@ fn starts_from_vtep(endpoint: &Endpoint, address: Option<IpAddr>) -> Result<(), 
     }
 }
 
-/// The Secret with the password of a session. One that is written into the object is moved into a Secret by the operator.
+/// The Secret with the password of a session, in the namespace of the Underlay.
 fn password_secret(
     subject: &ObjectRef,
     wanted: &WantedNeighbor,
 ) -> Result<Option<SecretReference>, Contradiction> {
-    match (&wanted.password, &wanted.password_secret) {
-        (Some(_), Some(_)) => Err(Contradiction::Both("password", "passwordSecret")),
-        (None, None) => Ok(None),
-        (None, Some(name)) => Ok(Some(SecretReference {
-            name: Some(name.clone()),
-            namespace: subject.key.namespace.as_deref().map(str::to_owned),
-        })),
-        (Some(_), None) => {
-            let address = wanted.address.map(|address| address.to_string());
-            let device = || wanted.interface.as_ref().map(ToString::to_string);
-            let peer = address.or_else(device).unwrap_or_default();
-            Ok(Some(SecretReference {
-                name: Some(names::password_secret(subject, &peer)),
-                namespace: None,
-            }))
-        }
+    if wanted.password.is_some() && wanted.password_secret.is_some() {
+        return Err(Contradiction::Both("password", "passwordSecret"));
     }
+    let name = wanted.password_secret.clone();
+    Ok(name.map(|name| SecretReference {
+        name: Some(name),
+        namespace: subject.key.namespace.as_deref().map(str::to_owned),
+    }))
 }
 
 fn bfd_of(wanted: &WantedBfd) -> Result<Bfd, Contradiction> {

@@ -229,8 +229,7 @@ fn not_implemented(wanted: &WantedNeighbor) -> Vec<(&'static str, problem::Kind)
         found.push(("hostasn", problem::Kind::NoEffect { what }));
     }
     if wanted.password.is_some() {
-        let kind = problem::Kind::InlinePassword;
-        found.push(("password", kind));
+        found.push(("password", not_yet("a password in clear text")));
     }
     let mut families = wanted.address_families.iter();
     if families.any(is_vpn) {

@@ -1,0 +1,213 @@
+//! The way in and out of a node: sessions of the cluster VRF with speakers on the host, and the VRF through which nodes are managed.
+
+use std::collections::BTreeMap;
+
+use api::{
+    selvedge::{ClusterNeighbor, SettingsSpec},
+    tcaas::node_network_config::{
+        ActionType, AddressFamily, BfdProfile, BgpPeer, Filter, StaticRoute, Vrf, VrfImport,
+    },
+};
+
+use super::{peers, router_addresses, vrfs::plain_vrf};
+use crate::{
+    lower::timers,
+    problem::{self, Problem},
+    snapshot::{Kind, ObjectRef},
+};
+
+/// The sessions of the cluster VRF with neighbors that the settings name, with the routes to those, and what is wrong with the others.
+#[derive(Debug, Default)]
+pub(super) struct Neighbors {
+    pub(super) peers: Vec<BgpPeer>,
+    pub(super) routes: Vec<StaticRoute>,
+    problems: Vec<Problem>,
+}
+
+impl Neighbors {
+    pub(super) fn new(settings: &SettingsSpec) -> Self {
+        let mut found = Self::default();
+        for (place, neighbor) in settings.cluster_neighbors.iter().enumerate() {
+            let field = format!("spec.clusterNeighbors[{place}]");
+            if let Err((part, kind)) = found.add(settings, neighbor) {
+                let subject = ObjectRef::named(Kind::Settings, "default");
+                let problem = Problem::new(subject, format!("{field}{part}"), kind);
+                found.problems.push(problem);
+            }
+        }
+        found
+    }
+
+    fn add(
+        &mut self,
+        settings: &SettingsSpec,
+        neighbor: &ClusterNeighbor,
+    ) -> Result<(), (&'static str, problem::Kind)> {
+        let ClusterNeighbor {
+            address,
+            interface,
+            update_source,
+            remote_asn,
+            local_asn,
+            hold_time,
+            keepalive_time,
+            bfd_min_timer,
+            ipv4,
+            ipv6,
+            password_secret,
+        } = neighbor;
+        let rule = |message: &str| problem::Kind::RuleBroken {
+            message: message.to_owned(),
+        };
+        let mut multihop = None;
+        let mut routes = Vec::new();
+        match (address, interface) {
+            (Some(address), None) => {
+                if router_addresses(settings)
+                    .iter()
+                    .any(|own| own.addr() == *address)
+                {
+                    let message =
+                        "is the router's own address: give that of the speaker on the host";
+                    return Err((".address", rule(message)));
+                }
+                let mut ends = settings.trunk.addresses.iter();
+                if !ends.any(|end| end.net().contains(address)) {
+                    let peer = address.to_string();
+                    let kind = problem::Kind::NoWayToPeer { peer };
+                    routes.push(peers::by_trunk(settings, *address).ok_or((".address", kind))?);
+                    multihop = Some(peers::LOOPBACK_HOPS);
+                }
+            }
+            (None, Some(device)) if *device != settings.trunk.name => {
+                let message = "the trunk is the only device between the host and the cluster VRF: give its name, or an address";
+                return Err((".interface", rule(message)));
+            }
+            (None, Some(_)) => {}
+            _ => {
+                let message = "exactly one of address and interface must be set";
+                return Err(("", rule(message)));
+            }
+        }
+        if !timers::can_be(*keepalive_time, *hold_time) {
+            return Err((".holdTime", problem::Kind::TimersDoNotFit));
+        }
+        if !ipv4 && !ipv6 {
+            let message = "a session without an address family never comes up: set ipv4 or ipv6";
+            return Err(("", rule(message)));
+        }
+        if let (Some(local), Some(_)) = (local_asn, Some(remote_asn))
+            && local == remote_asn
+        {
+            let message =
+                "must differ from remoteASN: FRR shows another number on external sessions only";
+            return Err((".localASN", rule(message)));
+        }
+        let everything = || Some(Filter::default_to(ActionType::Accept));
+        let family = || AddressFamily {
+            export_filter: everything(),
+            import_filter: everything(),
+            max_prefixes: None,
+        };
+        self.routes.extend(routes);
+        self.peers.push(BgpPeer {
+            address: *address,
+            interface: interface.clone(),
+            listen_range: None,
+            remote_asn: *remote_asn,
+            local_as: *local_asn,
+            ipv4: ipv4.then(family),
+            ipv6: ipv6.then(family),
+            bfd_profile: bfd_min_timer.map(|min_interval| BfdProfile { min_interval }),
+            multihop,
+            hold_time: *hold_time,
+            keepalive_time: *keepalive_time,
+            password_secret: password_secret.clone(),
+            update_source: None,
+            source_address: *update_source,
+        });
+        Ok(())
+    }
+}
+
+/// What is wrong with the neighbors and the management VRF of the settings.
+pub(crate) fn problems(settings: &SettingsSpec) -> Vec<Problem> {
+    let mut problems = Neighbors::new(settings).problems;
+    let Some(management) = &settings.management_vrf else {
+        return problems;
+    };
+    let mut report = |field: &str, kind| {
+        let subject = ObjectRef::named(Kind::Settings, "default");
+        problems.push(Problem::new(
+            subject,
+            format!("spec.managementVRF{field}"),
+            kind,
+        ));
+    };
+    let lacks = |what| problem::Kind::VrfIncomplete {
+        vrf: management.name.to_string(),
+        what,
+    };
+    if management.vni.is_none() {
+        report("", lacks("vni"));
+    }
+    if management.route_target.is_none() {
+        report("", lacks("routeTarget"));
+    }
+    let name = management.name.as_str();
+    let taken = if name == settings.cluster_vrf.name.as_str() {
+        Some("it is the cluster VRF's")
+    } else if name == settings.trunk.name.as_str() {
+        Some("it is the trunk's, which has a device of that name")
+    } else {
+        None
+    };
+    if let Some(by) = taken {
+        let name = name.to_owned();
+        report(".name", problem::Kind::VrfNameTaken { name, by });
+    }
+    if let Some(vni) = management
+        .vni
+        .filter(|vni| settings.cluster_vrf.vni == Some(*vni))
+    {
+        let by = ObjectRef::named(Kind::Settings, "default");
+        let node = None;
+        report(".vni", problem::Kind::VniTaken { vni, by, node });
+    }
+    problems
+}
+
+/// Adds the VRF through which nodes are managed: the host reaches it over the trunk and the cluster VRF, and it reaches what the cluster VRF
+/// has.
+pub(super) fn add_management(
+    settings: &SettingsSpec,
+    tables: &BTreeMap<String, u32>,
+    cluster: &mut Vrf,
+    fabric: &mut BTreeMap<String, Vrf>,
+) {
+    let Some(management) = &settings.management_vrf else {
+        return;
+    };
+    let name = management.name.as_str();
+    let (Some(vni), Some(target), Some(table)) =
+        (management.vni, management.route_target, tables.get(name))
+    else {
+        return;
+    };
+    if !problems(settings).is_empty() {
+        return;
+    }
+    let import = |from: &str| VrfImport {
+        from_vrf: from.to_owned(),
+        filter: Filter::default_to(ActionType::Accept),
+    };
+    cluster.vrf_imports.push(import(name));
+    let vrf = Vrf {
+        vni: Some(vni),
+        evpn_import_route_targets: vec![target.into()],
+        evpn_export_route_targets: vec![target],
+        vrf_imports: vec![import(settings.cluster_vrf.name.as_str())],
+        ..plain_vrf(name, *table, true)
+    };
+    fabric.insert(name.to_owned(), vrf);
+}
