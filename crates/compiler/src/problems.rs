@@ -129,19 +129,7 @@ impl Index for Problems {
 fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
     match finding {
         Finding::Unreadable(subject) => view.unreadable(subject).to_vec(),
-        Finding::Settings => {
-            let mut problems = notes::of_settings(&view.settings());
-            problems.extend(last_good::settings_deleted(view));
-            problems.extend(node::trunk_faults(&view.settings()));
-            problems.extend(node::problems_of_cluster(&view.settings()));
-            problems.extend(values::of_settings(&view.settings()));
-            problems.extend(vrf::cluster_vrf(view));
-            problems.extend(node::no_canary(view));
-            problems.extend(vrf::of_settings(view));
-            problems.extend(node::too_few_tables(view));
-            problems.extend(bgp_neighbor::outside_of_settings(view));
-            problems
-        }
+        Finding::Settings => of_settings(view),
         Finding::Vrfs => view.get::<vrf::Resolved>(&()).problems.to_vec(),
         Finding::NetworkVnis => view.get::<NetworkVnis>(&()).problems.to_vec(),
         Finding::Networks => {
@@ -209,6 +197,20 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         Finding::Mirrors => view.get::<AllMirrors>(&()).problems.clone(),
         Finding::NodeMirrors(node) => view.get::<MirrorsOf>(node).problems.clone(),
     }
+}
+
+fn of_settings(view: &View<'_>) -> Vec<Problem> {
+    let mut problems = notes::of_settings(&view.settings());
+    problems.extend(last_good::settings_deleted(view));
+    problems.extend(node::trunk_faults(&view.settings()));
+    problems.extend(node::problems_of_cluster(&view.settings()));
+    problems.extend(values::of_settings(&view.settings()));
+    problems.extend(vrf::cluster_vrf(view));
+    problems.extend(node::no_canary(view));
+    problems.extend(vrf::of_settings(view));
+    problems.extend(node::too_few_tables(view));
+    problems.extend(bgp_neighbor::outside_of_settings(view));
+    problems
 }
 
 fn of_network(key: &Key, spec: &NetworkSpec) -> Vec<Problem> {

@@ -291,24 +291,7 @@ fn of_vrf(vrf: &Vrf, all: &mut Elements) {
             rules.push(action);
         }
     }
-    let targets = vrf
-        .evpn_import_route_targets
-        .iter()
-        .map(|target| (target.to_string(), "import"));
-    let exported = vrf
-        .evpn_export_route_targets
-        .iter()
-        .map(|target| (target.to_string(), "export"));
-    for (target, direction) in targets.chain(exported) {
-        let vrf = name.clone();
-        let element = Element::RouteTarget { vrf, target };
-        let ways = all
-            .entry(element)
-            .or_insert_with(|| Value::Array(Vec::new()));
-        if let Value::Array(ways) = ways {
-            ways.push(direction.into());
-        }
-    }
+    of_targets(vrf, &name, all);
     all.insert(Element::Table { vrf: name.clone() }, vrf.table.into());
     for route in &vrf.static_routes {
         let (vrf, prefix) = (name.clone(), route.prefix.to_string());
@@ -369,6 +352,28 @@ fn of_vrf(vrf: &Vrf, all: &mut Elements) {
         fields.remove("table");
     }
     all.insert(Element::Vrf { vrf: name }, base);
+}
+
+/// The route targets of a VRF, each with whether it is imported or exported.
+fn of_targets(vrf: &Vrf, name: &str, all: &mut Elements) {
+    let targets = vrf
+        .evpn_import_route_targets
+        .iter()
+        .map(|target| (target.to_string(), "import"));
+    let exported = vrf
+        .evpn_export_route_targets
+        .iter()
+        .map(|target| (target.to_string(), "export"));
+    for (target, direction) in targets.chain(exported) {
+        let vrf = name.to_owned();
+        let element = Element::RouteTarget { vrf, target };
+        let ways = all
+            .entry(element)
+            .or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(ways) = ways {
+            ways.push(direction.into());
+        }
+    }
 }
 
 /// What a VRF announces and takes over, rule by rule, each filter in its order.

@@ -352,10 +352,12 @@ fn devices<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
         | Element::HostSession { .. }
         | Element::Passthrough { .. } => strings(&value["devices"]),
         Element::VniSegment { .. } => {
-            let port = &value["hostPort"];
-            [&value["devices"], &port["device"], &port["master"]["name"]]
-                .map(strings)
-                .concat()
+            let mut devices = strings(&value["devices"]);
+            let port = value.get("hostPort");
+            let names = ["/device", "/master/name"].into_iter();
+            let names = names.filter_map(|name| port?.pointer(name));
+            devices.extend(names.flat_map(strings));
+            devices
         }
         Element::HostInterface { name, .. }
         | Element::HostLoopback { name }

@@ -18,14 +18,14 @@ use crate::{
 
 /// The sessions of the cluster VRF with neighbors that the settings name, with the routes to those, and what is wrong with the others.
 #[derive(Debug, Default)]
-pub(super) struct Neighbors {
-    pub(super) peers: Vec<BgpPeer>,
-    pub(super) routes: Vec<StaticRoute>,
+struct Neighbors {
+    peers: Vec<BgpPeer>,
+    routes: Vec<StaticRoute>,
     problems: Vec<Problem>,
 }
 
 impl Neighbors {
-    pub(super) fn new(settings: &SettingsSpec) -> Self {
+    fn new(settings: &SettingsSpec) -> Self {
         let mut found = Self::default();
         for (place, neighbor) in settings.cluster_neighbors.iter().enumerate() {
             let field = format!("spec.clusterNeighbors[{place}]");
@@ -56,39 +56,7 @@ impl Neighbors {
             ipv6,
             password_secret,
         } = neighbor;
-        let rule = |message: &str| problem::Kind::RuleBroken {
-            message: message.to_owned(),
-        };
-        let mut multihop = None;
-        let mut routes = Vec::new();
-        match (address, interface) {
-            (Some(address), None) => {
-                if router_addresses(settings)
-                    .iter()
-                    .any(|own| own.addr() == *address)
-                {
-                    let message =
-                        "is the router's own address: give that of the speaker on the host";
-                    return Err((".address", rule(message)));
-                }
-                let mut ends = settings.trunk.addresses.iter();
-                if !ends.any(|end| end.net().contains(address)) {
-                    let peer = address.to_string();
-                    let kind = problem::Kind::NoWayToPeer { peer };
-                    routes.push(peers::by_trunk(settings, *address).ok_or((".address", kind))?);
-                    multihop = Some(peers::LOOPBACK_HOPS);
-                }
-            }
-            (None, Some(device)) if *device != settings.trunk.name => {
-                let message = "the trunk is the only device between the host and the cluster VRF: give its name, or an address";
-                return Err((".interface", rule(message)));
-            }
-            (None, Some(_)) => {}
-            _ => {
-                let message = "exactly one of address and interface must be set";
-                return Err(("", rule(message)));
-            }
-        }
+        let route = way_to(settings, neighbor)?;
         if !timers::can_be(*keepalive_time, *hold_time) {
             return Err((".holdTime", problem::Kind::TimersDoNotFit));
         }
@@ -96,9 +64,7 @@ impl Neighbors {
             let message = "a session without an address family never comes up: set ipv4 or ipv6";
             return Err(("", rule(message)));
         }
-        if let (Some(local), Some(_)) = (local_asn, Some(remote_asn))
-            && local == remote_asn
-        {
+        if *local_asn == Some(*remote_asn) {
             let message =
                 "must differ from remoteASN: FRR shows another number on external sessions only";
             return Err((".localASN", rule(message)));
@@ -109,7 +75,9 @@ impl Neighbors {
             import_filter: everything(),
             max_prefixes: None,
         };
-        self.routes.extend(routes);
+        // One behind the host's end of the trunk is a hop further away.
+        let multihop = route.is_some().then_some(peers::LOOPBACK_HOPS);
+        self.routes.extend(route);
         self.peers.push(BgpPeer {
             address: *address,
             interface: interface.clone(),
@@ -127,6 +95,43 @@ impl Neighbors {
             source_address: *update_source,
         });
         Ok(())
+    }
+}
+
+fn rule(message: &str) -> problem::Kind {
+    let message = message.to_owned();
+    problem::Kind::RuleBroken { message }
+}
+
+/// The route to a neighbor that is not at the other end of the trunk.
+fn way_to(
+    settings: &SettingsSpec,
+    neighbor: &ClusterNeighbor,
+) -> Result<Option<StaticRoute>, (&'static str, problem::Kind)> {
+    match (neighbor.address, &neighbor.interface) {
+        (Some(address), None) => {
+            let routers = router_addresses(settings);
+            if routers.iter().any(|own| own.addr() == address) {
+                let message = "is the router's own address: give that of the speaker on the host";
+                return Err((".address", rule(message)));
+            }
+            let mut ends = settings.trunk.addresses.iter();
+            if ends.any(|end| end.net().contains(&address)) {
+                return Ok(None);
+            }
+            let peer = address.to_string();
+            let nowhere = (".address", problem::Kind::NoWayToPeer { peer });
+            peers::by_trunk(settings, address).map(Some).ok_or(nowhere)
+        }
+        (None, Some(device)) if *device != settings.trunk.name => {
+            let message = "the trunk is the only device between the host and the cluster VRF: give its name, or an address";
+            Err((".interface", rule(message)))
+        }
+        (None, Some(_)) => Ok(None),
+        (Some(_), Some(_)) | (None, None) => {
+            let message = "exactly one of address and interface must be set";
+            Err(("", rule(message)))
+        }
     }
 }
 
@@ -177,14 +182,17 @@ pub(crate) fn problems(settings: &SettingsSpec) -> Vec<Problem> {
     problems
 }
 
-/// Adds the VRF through which nodes are managed: the host reaches it over the trunk and the cluster VRF, and it reaches what the cluster VRF
-/// has.
-pub(super) fn add_management(
+/// Adds what the settings give every node: the sessions of the cluster VRF, and the VRF through which nodes are managed. The host reaches that
+/// over the trunk and the cluster VRF, and it reaches what the cluster VRF has.
+pub(super) fn add(
     settings: &SettingsSpec,
     tables: &BTreeMap<String, u32>,
     cluster: &mut Vrf,
     fabric: &mut BTreeMap<String, Vrf>,
 ) {
+    let neighbors = Neighbors::new(settings);
+    cluster.bgp_peers = neighbors.peers;
+    cluster.static_routes = neighbors.routes;
     let Some(management) = &settings.management_vrf else {
         return;
     };

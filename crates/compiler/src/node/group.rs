@@ -554,10 +554,7 @@ fn shared(from: &From<'_>, problems: &mut Vec<Problem>) -> Shared {
     let cluster_name = settings.cluster_vrf.name.as_str();
     let contest = overlay::Contest::new(group, numbers, from.running, problems);
     let (mut cluster_vrf, mut fabric_vrfs) = vrfs::build(settings, group, &contest.numbers, tables);
-    cluster::add_management(settings, tables, &mut cluster_vrf, &mut fabric_vrfs);
-    let neighbors = cluster::Neighbors::new(settings);
-    cluster_vrf.bgp_peers = neighbors.peers;
-    cluster_vrf.static_routes = neighbors.routes;
+    cluster::add(settings, tables, &mut cluster_vrf, &mut fabric_vrfs);
     let mut problems_of_overlays = Vec::new();
     let mut overlays = from.overlay_builder(&contest, &mut problems_of_overlays);
     overlays.vrfs(&mut fabric_vrfs);

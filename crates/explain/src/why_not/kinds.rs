@@ -57,10 +57,10 @@ impl Walk<'_> {
     }
 
     fn of_fabric_object(&self, object: &ObjectRef) -> Obstacle {
-        let Some(node_selector) = self.selector_of(object) else {
+        if self.trace.snapshot.meta(object).is_none() {
             return Obstacle::idle(object, "does not exist", None);
-        };
-        if let Some(selector) = node_selector
+        }
+        if let Some(selector) = self.selector_of(object)
             && !selector.matches(self.labels)
         {
             return Obstacle::NotSelected {
@@ -77,7 +77,7 @@ impl Walk<'_> {
     }
 
     /// The node selector of an Underlay, or of what runs in the fabric.
-    fn selector_of(&self, object: &ObjectRef) -> Option<Option<&LabelSelector>> {
+    fn selector_of(&self, object: &ObjectRef) -> Option<&LabelSelector> {
         let (snapshot, key) = (self.trace.snapshot, &object.key);
         let selector = match object.kind {
             Kind::Underlay => &snapshot.underlays.get(key)?.spec.node_selector,
@@ -86,7 +86,7 @@ impl Walk<'_> {
             Kind::L3Passthrough => &snapshot.l3passthroughs.get(key)?.spec.node_selector,
             _ => return None,
         };
-        Some(selector.as_ref())
+        selector.as_ref()
     }
 
     /// A Node is on itself; what it may lack is the fabric.

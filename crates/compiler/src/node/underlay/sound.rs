@@ -39,6 +39,36 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
+    /// What an Underlay says; otherwise the field that is wrong, and why.
+    fn of(spec: &UnderlaySpec) -> Result<Self, (&'static str, String)> {
+        let source = spec.vtep();
+        let pools = match source.map_err(|error| ("spec.evpn", error.to_string()))? {
+            Some(VtepSource::Pools(pools)) => pools,
+            Some(VtepSource::Device(device)) => {
+                return Ok(Self {
+                    device: Some(device.clone()),
+                    ..Self::default()
+                });
+            }
+            None => return Ok(Self::default()),
+        };
+        let mut pools = pools.iter().copied();
+        let endpoint = Self {
+            pool: pools.next(),
+            other_pool: pools.next(),
+            device: None,
+        };
+        let mut families = endpoint.pools().map(Prefix::is_ipv4);
+        let is_twice = families
+            .next()
+            .is_some_and(|first| families.any(|other| other == first));
+        if is_twice {
+            let message = "the pools must be of different address families".to_owned();
+            return Err(("spec.tunnelEndpoint.cidrs[1]", message));
+        }
+        Ok(endpoint)
+    }
+
     /// The pools.
     pub(super) fn pools(&self) -> impl Iterator<Item = Prefix> + use<> {
         self.pool.into_iter().chain(self.other_pool)
@@ -102,32 +132,10 @@ impl Sound {
             };
             report(field, kind);
         }
-        let endpoint = match spec.vtep() {
-            Ok(Some(VtepSource::Pools(pools))) => {
-                let mut pools = pools.iter().copied();
-                let pool = pools.next();
-                let other_pool = pools.next();
-                if let (Some(one), Some(other)) = (pool, other_pool)
-                    && one.is_ipv4() == other.is_ipv4()
-                {
-                    let message = "the pools must be of different address families".to_owned();
-                    let kind = problem::Kind::RuleBroken { message };
-                    report("spec.tunnelEndpoint.cidrs[1]", kind);
-                    return None;
-                }
-                Endpoint {
-                    pool,
-                    other_pool,
-                    device: None,
-                }
-            }
-            Ok(Some(VtepSource::Device(device))) => Endpoint {
-                device: Some(device.clone()),
-                ..Endpoint::default()
-            },
-            Ok(None) => Endpoint::default(),
-            Err(error) => {
-                report("spec.evpn", broken(error));
+        let endpoint = match Endpoint::of(spec) {
+            Ok(endpoint) => endpoint,
+            Err((field, message)) => {
+                report(field, problem::Kind::RuleBroken { message });
                 return None;
             }
         };
