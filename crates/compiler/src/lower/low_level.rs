@@ -20,6 +20,7 @@ use crate::{
     fingerprint::{self, Digest},
     last_good::InRevision,
     memo::{Index, Query, Registered},
+    names,
     problem::{self, Problem},
     problems,
     snapshot::{Key, Kind, Meta, ObjectRef, Resource, kinds},
@@ -64,6 +65,11 @@ impl<S> LowLevel<S> {
     /// Whether it is generated from an intent.
     pub fn is_generated(&self) -> bool {
         !is_low_level(self.source.kind)
+    }
+
+    /// Whether it is an intent's: generated from one now, or named as those are. A revision does not say who wrote its objects.
+    pub(crate) fn is_of_intent(&self) -> bool {
+        self.is_generated() || names::is_generated(&self.name)
     }
 
     /// Sorts older objects first, then by name.

@@ -383,7 +383,7 @@ pub(super) fn build(
     for (_, object) in &group.vrf {
         let of_vrf = objects.entry(object.spec.vrf.as_str()).or_default();
         of_vrf.push(&object.spec);
-        if object.is_generated() && numbers.has(object.spec.vrf.as_str()) {
+        if object.is_of_intent() && numbers.has(object.spec.vrf.as_str()) {
             of_services.extend(&object.spec.aggregate);
         }
     }

@@ -307,7 +307,7 @@ impl<'a> Builder<'a> {
             "spec.l2gatewayip"
         };
         let mut routing = self.group.vrf.iter();
-        let intent = routing.find(|(_, one)| one.spec.vrf.as_str() == vrf && one.is_generated());
+        let intent = routing.find(|(_, one)| one.spec.vrf.as_str() == vrf && one.is_of_intent());
         if let Some((_, intent)) = intent {
             let kind = problem::Kind::LowLevelConflict {
                 scope: format!("VRF {vrf:?}"),

@@ -70,7 +70,7 @@ impl Contest {
             if let Wants::L3(l3) = &overlay.wants
                 && let Some((vni, _)) = contest.numbers.vrfs.get(&l3.vrf).copied()
             {
-                let generated = routing(group, &l3.vrf).any(LowLevel::is_generated);
+                let generated = routing(group, &l3.vrf).any(LowLevel::is_of_intent);
                 if generated || vni != l3.vni {
                     contest.vrf(group, overlay, &l3.vrf, generated, running, problems);
                 }
