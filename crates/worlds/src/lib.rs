@@ -11,6 +11,7 @@ mod edit;
 mod everything;
 mod hand_written;
 pub mod mirrors;
+mod overlay;
 mod tenant;
 
 use proptest::prelude::*;
@@ -20,6 +21,7 @@ pub use self::{
     edit::{Edit, edit, edited},
     everything::{everything, varied},
     hand_written::with_hand_written,
+    overlay::overlays,
     tenant::{Tenant, objects, tenant, world},
 };
 

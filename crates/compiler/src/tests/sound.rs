@@ -213,8 +213,9 @@ impl Complaints {
         let complete = [
             vrf.devices.bridge.is_some(),
             vrf.devices.vxlan.is_some(),
-            !vrf.evpn_import_route_targets.is_empty(),
-            !vrf.evpn_export_route_targets.is_empty(),
+            // Those of an L3VNI that names none are derived by FRR.
+            !vrf.evpn_import_route_targets.is_empty() || (has_vni && vrf.source.is_some()),
+            !vrf.evpn_export_route_targets.is_empty() || (has_vni && vrf.source.is_some()),
         ];
         self.unless(
             complete.iter().all(|part| *part == has_vni),
@@ -520,6 +521,15 @@ impl Complaints {
             all.map(move |one| format!("{} in VNI {vni}", one.addr()))
         });
         self.once("loopback", loopbacks);
+        let sessions = nodes.values().flat_map(|spec| {
+            let in_vrfs = spec.vrfs().filter_map(|vrf| vrf.host_session.as_ref());
+            in_vrfs.chain(spec.passthroughs.values())
+        });
+        let hosts = sessions.flat_map(|session| session.host_addresses.iter());
+        self.once(
+            "address of a host on a session",
+            hosts.map(|one| one.addr()),
+        );
         let mut on_segments: Vec<(String, IpAddr)> = Vec::new();
         let mut meanings: BTreeMap<u32, String> = BTreeMap::new();
         for spec in nodes.values() {
@@ -527,13 +537,18 @@ impl Complaints {
                 let vni = segment.vni.get();
                 let own = segment.host_interface.iter().flat_map(|one| &one.addresses);
                 on_segments.extend(own.map(|one| (format!("VNI {vni}"), one.addr())));
+                // The VNI of an L2VNI, as that of an L3VNI, is a number of its nodes: racks may use it for different things.
+                if segment.source.is_some() {
+                    continue;
+                }
                 let known = meanings
                     .entry(vni)
                     .or_insert_with(|| "a segment".to_owned());
                 let is_same = known == "a segment";
                 self.unless(is_same, format!("VNI {vni} is two things"));
             }
-            for (name, vrf) in &spec.fabric_vrfs {
+            let in_all = spec.fabric_vrfs.iter();
+            for (name, vrf) in in_all.filter(|(_, vrf)| vrf.source.is_none()) {
                 if let Some(vni) = vrf.vni.map(api::value::Vni::get) {
                     let known = meanings.entry(vni).or_insert_with(|| name.clone());
                     let is_same = known == name;
