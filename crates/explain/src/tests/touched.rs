@@ -40,6 +40,11 @@ proptest! {
         let network = (gone.kind == Kind::Layer2Attachment).then(|| {
             ObjectRef::named(Kind::Network, &settled.layer2_attachments[&gone.key].spec.network_ref)
         });
+        let attachments = waited.iter().filter(|one| one.kind == Kind::Layer2Attachment);
+        let networks: BTreeSet<ObjectRef> = attachments
+            .filter_map(|one| settled.layer2_attachments.get(&one.key))
+            .map(|one| ObjectRef::named(Kind::Network, &one.spec.network_ref))
+            .collect();
         let is_of_it = |object: &ObjectRef| *object == gone || Some(object) == network.as_ref();
         let names = |claim: &provenance::Claim, whom: &dyn Fn(&ObjectRef) -> bool| {
             whom(&claim.by) || claim.fields().iter().any(|field| whom(&field.object))
@@ -55,9 +60,16 @@ proptest! {
             });
             let let_in = elements(&now).iter().any(|(element, value)| {
                 had.get(element) != Some(value)
-                    && is.claims(node, element).iter().any(|claim| names(claim, &|object| waited.contains(object)))
+                    && is.claims(node, element).iter().any(|claim| names(claim, &|object| {
+                        waited.contains(object) || Some(object) == network.as_ref()
+                    }))
             });
-            prop_assert!(touched || let_in, "{} was not on {}: {:?} became {:?}", gone, node, had, elements(&now));
+            // What an attachment that was let in takes out: services announce its Network as a whole no longer.
+            let taken_out = had.iter().any(|(element, value)| {
+                elements(&now).get(element) != Some(value)
+                    && was.claims(node, element).iter().any(|claim| names(claim, &|object| networks.contains(object)))
+            });
+            prop_assert!(touched || let_in || taken_out, "{} was not on {}: {:?} became {:?}", gone, node, had, elements(&now));
         }
     }
 }

@@ -22,6 +22,9 @@ mod example_cluster;
 #[path = "ring5/examples.rs"]
 mod examples;
 
+#[path = "ring5/fabric_objects.rs"]
+mod fabric_objects;
+
 #[path = "ring5/faults.rs"]
 mod faults;
 

@@ -219,7 +219,6 @@ impl Server {
     }
 
     /// Creates many objects for good, some at the same time.
-    #[cfg(feature = "bench-rollout")]
     pub(crate) fn create_all(&self, objects: &[Value]) -> anyhow::Result<()> {
         use futures::{StreamExt as _, TryStreamExt as _, stream};
         let paths = objects.iter().map(|object| self.place(object));
