@@ -7,7 +7,7 @@ use super::{
     cluster::{BILLING, Cluster, SENSORS, SENSORS_NET, WORLD, for_a_while, object, start_operator},
     server::{Server, eventually},
 };
-use crate::support::Daemon;
+use crate::support::{Daemon, OWN_NAMESPACE};
 
 /// Rollouts that nobody has to wait for or to approve.
 const SETTINGS: &str = "
@@ -34,11 +34,32 @@ fn until_vlan(cluster: &Cluster<'_>, vlan: &str, is_there: bool) -> anyhow::Resu
     })
 }
 
+/// Answers for all nodes until the attachment is ready.
+fn until_ready(cluster: &Cluster<'_>) -> anyhow::Result<()> {
+    eventually("the attachment is ready", || {
+        cluster.answer_all()?;
+        let attachment = cluster.get("Layer2Attachment", "billing")?;
+        let conditions = attachment["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        let is_ready = conditions.any(|one| one["type"] == "Ready" && one["status"] == "True");
+        Ok(is_ready.then_some(()))
+    })
+}
+
+/// The version of the operator's Lease.
+fn lease(server: &Server) -> anyhow::Result<String> {
+    let version = "jsonpath={.metadata.resourceVersion}";
+    let place = ["-n", OWN_NAMESPACE, "-o", version];
+    let arguments = [&["get", "lease", "selvedge-operator"][..], &place].concat();
+    Ok(server.plane.kubectl(&arguments, "")?)
+}
+
 fn goes_back_and_on(server: &mut Server, operator: &Daemon) -> anyhow::Result<()> {
     let cluster = Cluster { server };
     until_vlan(&cluster, "234", true)?;
-    cluster.until_condition(("Layer2Attachment", "billing"), ["Ready", "True", ""])?;
+    until_ready(&cluster)?;
     let (stored, backup) = (specs(&cluster)?, server.plane.back_up()?);
+    let held = lease(server)?;
 
     // Another tenant comes, and billing goes.
     server.apply(SENSORS_NET)?;
@@ -46,6 +67,10 @@ fn goes_back_and_on(server: &mut Server, operator: &Daemon) -> anyhow::Result<()
     until_vlan(&cluster, "235", true)?;
     server.delete(&object("Layer2Attachment", "billing"))?;
     until_vlan(&cluster, "234", false)?;
+    // The operator tells by the version of its Lease, which it renews every few seconds.
+    eventually("the Lease is newer than the backup", || {
+        Ok((lease(server)? != held).then_some(()))
+    })?;
     server.plane.restore(&backup)?;
 
     let cluster = Cluster { server };
@@ -57,7 +82,7 @@ fn goes_back_and_on(server: &mut Server, operator: &Daemon) -> anyhow::Result<()
     for_a_while("nodes keep what the restored objects say", || {
         Ok(specs(&cluster)? == stored && cluster.generated()? == BILLING)
     })?;
-    cluster.until_condition(("Layer2Attachment", "billing"), ["Ready", "True", ""])?;
+    until_ready(&cluster)?;
     // It goes on from there.
     server.apply(SENSORS_NET)?;
     server.apply(SENSORS)?;
