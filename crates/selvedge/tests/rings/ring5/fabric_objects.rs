@@ -12,7 +12,7 @@ use super::{
 };
 use crate::data;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const GROUP: &str = "openpe.openperouter.github.io/v1alpha1";
 const TCAAS: &str = "network.t-caas.telekom.com/v1alpha1";
 
@@ -77,6 +77,43 @@ fn fleet(server: &Server, nodes: &[&str]) -> anyhow::Result<Fleet> {
     )
 }
 
+/// The addresses of a node's host on the session of the VRF `red`.
+fn hosts(config: &Value) -> &Value {
+    &config["spec"]["fabricVRFs"]["red"]["hostSession"]["hostAddresses"]
+}
+
+/// The node `n3` moves from one rack's Underlay to the other's, and gets what that rack has.
+fn relabels(server: &Server, before: &[Value; 3], pass: &Value) -> anyhow::Result<()> {
+    server.edit(
+        &node("n3", "2"),
+        &json!({"metadata": {"labels": {"rack": "1"}}}),
+    )?;
+    let after = within(
+        PATIENCE,
+        "the node has the Underlay of the other rack",
+        || {
+            let config = config(server, "n3")?;
+            let is_there = config["spec"]["underlay"]["source"] == "default/rack-1";
+            Ok(is_there.then_some(config))
+        },
+    )?;
+    assert_eq!(
+        hosts(&after),
+        hosts(&before[2]),
+        "its address on the session stays"
+    );
+    assert!(after["spec"]["passthroughs"].get("default/pass").is_some());
+    until(server, pass, "Ready", "True")?;
+    for (node, before) in ["n1", "n2"].iter().zip(before) {
+        let now = config(server, node)?;
+        assert_eq!(
+            now["metadata"]["generation"], before["metadata"]["generation"],
+            "{node}"
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn objects_of_the_fabric_become_ready_and_a_relabelled_node_changes_alone() -> anyhow::Result<()> {
     with_server(|server| {
@@ -122,43 +159,13 @@ fn objects_of_the_fabric_become_ready_and_a_relabelled_node_changes_alone() -> a
             64700
         );
         assert_eq!(before[1]["spec"].get("passthroughs"), None);
-        let hosts = |config: &Value| {
-            config["spec"]["fabricVRFs"]["red"]["hostSession"]["hostAddresses"].clone()
-        };
         assert_ne!(
             hosts(&before[0]),
             hosts(&before[1]),
             "each host has an address of its own"
         );
 
-        // The node moves from one rack's Underlay to the other's, and gets what that rack has.
-        server.edit(
-            &node("n3", "2"),
-            &json!({"metadata": {"labels": {"rack": "1"}}}),
-        )?;
-        let after = within(
-            PATIENCE,
-            "the node has the Underlay of the other rack",
-            || {
-                let config = config(server, "n3")?;
-                let is_there = config["spec"]["underlay"]["source"] == "default/rack-1";
-                Ok(is_there.then_some(config))
-            },
-        )?;
-        assert_eq!(
-            hosts(&after),
-            hosts(&before[2]),
-            "its address on the session stays"
-        );
-        assert!(after["spec"]["passthroughs"].get("default/pass").is_some());
-        until(server, &pass, "Ready", "True")?;
-        for (node, before) in ["n1", "n2"].iter().zip(&before) {
-            let now = config(server, node)?;
-            assert_eq!(
-                now["metadata"]["generation"], before["metadata"]["generation"],
-                "{node}"
-            );
-        }
+        relabels(server, &before, &pass)?;
 
         server.delete(&red)?;
         within(PATIENCE, "the VRF has no VNI any more", || {
