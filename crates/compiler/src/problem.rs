@@ -299,11 +299,13 @@ pub enum Kind {
         /// The Underlay that keeps its pool.
         by: ObjectRef,
     },
-    /// An overlay object selects nodes, none of which has an Underlay with a VTEP.
-    #[error("none of the {nodes} selected nodes has an Underlay with a VTEP")]
+    /// An object of the fabric selects nodes, none of which has the Underlay that it needs.
+    #[error("none of the {nodes} selected nodes has {needs}")]
     NoUnderlay {
         /// How many nodes are selected.
         nodes: usize,
+        /// What the object needs of them.
+        needs: &'static str,
     },
     /// A pool has no address left.
     #[error("{pool} has no address left for {wanted}")]

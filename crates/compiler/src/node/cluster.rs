@@ -149,15 +149,15 @@ pub(crate) fn problems(settings: &SettingsSpec) -> Vec<Problem> {
             kind,
         ));
     };
-    let lacks = |what| problem::Kind::VrfIncomplete {
-        vrf: management.name.to_string(),
-        what,
-    };
     if management.vni.is_none() {
-        report("", lacks("vni"));
+        report(
+            "",
+            rule("has no vni, which a VRF in the fabric needs: set it"),
+        );
     }
     if management.route_target.is_none() {
-        report("", lacks("routeTarget"));
+        let message = "has no routeTarget, which a VRF in the fabric needs: set it";
+        report("", rule(message));
     }
     let name = management.name.as_str();
     let taken = if name == settings.cluster_vrf.name.as_str() {

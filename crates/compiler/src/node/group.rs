@@ -372,7 +372,7 @@ impl Query for BuiltFor {
                 nodes.filter_map(|node| view.spec::<kinds::NodeNetworkConfig>(&node.key()));
             configs.collect()
         };
-        let from = From {
+        let from = Inputs {
             settings: &settings,
             group: &group,
             numbers: &numbers,
@@ -438,7 +438,7 @@ pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
 }
 
 /// What the config of a group is made from.
-struct From<'a> {
+struct Inputs<'a> {
     settings: &'a SettingsSpec,
     group: &'a Group<'a>,
     numbers: &'a Numbers,
@@ -451,11 +451,11 @@ struct From<'a> {
 
 /// What nodes of a group have that take part in no overlay: VLANs on devices of their own, and sessions in the fabric's own table.
 fn without_overlay(
-    from: &From<'_>,
+    from: &Inputs<'_>,
     problems: &mut Vec<Problem>,
     problems_of_sessions: &mut Vec<Problem>,
 ) -> Shared {
-    let From {
+    let Inputs {
         settings, group, ..
     } = *from;
     let mut group = Group {
@@ -485,7 +485,7 @@ fn without_overlay(
     shared
 }
 
-impl<'a> From<'a> {
+impl<'a> Inputs<'a> {
     fn overlay_builder(
         &'a self,
         contest: &'a overlay::Contest,
@@ -542,8 +542,8 @@ impl Shared {
     }
 }
 
-fn shared(from: &From<'_>, problems: &mut Vec<Problem>) -> Shared {
-    let From {
+fn shared(from: &Inputs<'_>, problems: &mut Vec<Problem>) -> Shared {
+    let Inputs {
         settings,
         group,
         numbers,
@@ -697,8 +697,13 @@ pub(crate) fn unreached(view: &View<'_>) -> Vec<Problem> {
         }
     }
     let waiting = waiting.into_iter();
-    let problem = |(source, nodes)| {
-        let kind = problem::Kind::NoUnderlay { nodes };
+    let problem = |(source, nodes): (ObjectRef, usize)| {
+        let needs = if source.kind == Kind::L3Passthrough {
+            "an Underlay"
+        } else {
+            "an Underlay with a VTEP"
+        };
+        let kind = problem::Kind::NoUnderlay { nodes, needs };
         Problem::new(source, "spec.nodeSelector", kind)
     };
     waiting.map(problem).collect()

@@ -14,9 +14,7 @@ use api::{
     },
     selvedge::SettingsSpec,
     tcaas::node_network_config::{HostMaster, HostMasterKind, RemoteAs},
-    value::{
-        Asn, HostCidr, IfName, PeVrfName, PeerType, Prefix, RemoteAs as WantedAs, RouteTarget, Vni,
-    },
+    value::{Asn, HostCidr, IfName, PeVrfName, Prefix, RouteTarget, Vni},
 };
 
 pub(crate) use self::sessions::{
@@ -382,26 +380,7 @@ impl Check<'_> {
             hosttype: _,
             localcidr,
         } = wanted;
-        let remote_as = self.sound("spec.hostsession", wanted.remote_as())?;
-        let none = RemoteAs {
-            asn: None,
-            external: false,
-            internal: false,
-        };
-        let remote_as = match remote_as {
-            WantedAs::Number(asn) => RemoteAs {
-                asn: Some(asn),
-                ..none
-            },
-            WantedAs::Type(PeerType::External) => RemoteAs {
-                external: true,
-                ..none
-            },
-            WantedAs::Type(PeerType::Internal) => RemoteAs {
-                internal: true,
-                ..none
-            },
-        };
+        let remote_as = self.sound("spec.hostsession", wanted.remote_as())?.into();
         let mut networks = Vec::new();
         if let Some(cidr) = localcidr {
             let ipv4 = cidr.ipv4.map(|one| ("ipv4", one.net().into()));

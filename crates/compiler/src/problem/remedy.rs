@@ -101,8 +101,8 @@ impl Kind {
             Self::VtepPoolsOverlap { .. } => {
                 "use the same pool in both, or pools that do not overlap".into()
             }
-            Self::NoUnderlay { .. } => {
-                "create an Underlay with spec.evpn for these nodes, or select others".into()
+            Self::NoUnderlay { needs, .. } => {
+                format!("create {} for these nodes, or select others", needs.replace("a VTEP", "spec.evpn")).into()
             }
             Self::PoolExhausted { .. } => "use a larger pool".into(),
             Self::AddressTaken { .. } => "choose another address, or another Network".into(),

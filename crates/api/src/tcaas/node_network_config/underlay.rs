@@ -143,6 +143,20 @@ pub struct RemoteAs {
     pub internal: bool,
 }
 
+impl From<crate::value::RemoteAs> for RemoteAs {
+    fn from(wanted: crate::value::RemoteAs) -> Self {
+        use crate::value::{PeerType, RemoteAs as Wanted};
+        Self {
+            asn: match wanted {
+                Wanted::Number(asn) => Some(asn),
+                Wanted::Type(PeerType::External | PeerType::Internal) => None,
+            },
+            external: wanted == Wanted::Type(PeerType::External),
+            internal: wanted == Wanted::Type(PeerType::Internal),
+        }
+    }
+}
+
 /// An address family of a BGP session.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

@@ -9,7 +9,7 @@ use api::{
         UpdateSource,
     },
     tcaas::node_network_config::{AddressFamilyName, Bfd, Neighbor, RemoteAs},
-    value::{Peer, PeerType, Prefix, RemoteAs as WantedAs, Seconds},
+    value::{Peer, Prefix, Seconds},
 };
 
 use super::sound::Endpoint;
@@ -58,25 +58,7 @@ pub(super) fn neighbor(
         Peer::Address(address) => (Some(address), None),
         Peer::Interface(interface) => (None, Some(interface)),
     };
-    let none = RemoteAs {
-        asn: None,
-        external: false,
-        internal: false,
-    };
-    let remote_as = match wanted.remote_as()? {
-        WantedAs::Number(asn) => RemoteAs {
-            asn: Some(asn),
-            ..none
-        },
-        WantedAs::Type(PeerType::External) => RemoteAs {
-            external: true,
-            ..none
-        },
-        WantedAs::Type(PeerType::Internal) => RemoteAs {
-            internal: true,
-            ..none
-        },
-    };
+    let remote_as = RemoteAs::from(wanted.remote_as()?);
     let timers = wanted
         .timers()?
         .map(|timers| (timers.keepalive, timers.hold));
