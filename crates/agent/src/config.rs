@@ -96,6 +96,12 @@ impl Config {
         hex(&Sha256::digest(bytes))
     }
 
+    /// The uplinks.
+    pub fn nics(&self) -> impl Iterator<Item = &str> {
+        let underlay = self.spec.underlay.iter();
+        underlay.flat_map(|underlay| underlay.nics.iter().map(|nic| nic.as_ref()))
+    }
+
     /// The Secrets that the config refers to.
     pub fn references(&self) -> BTreeSet<SecretReference> {
         self.spec.password_secrets().cloned().collect()

@@ -20,7 +20,7 @@ use std::{sync::Arc, time::Duration};
 
 use self::trial::{confirmed, give_up, last_retry};
 pub use self::{
-    event::{Action, Assigned, Event, Fault, Means, Outcome},
+    event::{Action, Assigned, Event, Fault, Means, Outcome, Purpose},
     status::{Counters, Drift, State, Status, Timings},
 };
 use crate::{
@@ -237,6 +237,7 @@ impl Machine {
             return Action::Apply {
                 config: confirmed,
                 means: Means::LeastChange,
+                purpose: Purpose::Keep,
             };
         }
         let until = if due > now { due } else { now + RESYNC };
@@ -375,7 +376,11 @@ impl Machine {
             None => Arc::new(Config::empty()),
         };
         self.phase = Phase::Restore { means };
-        Action::Apply { config, means }
+        Action::Apply {
+            config,
+            means,
+            purpose: Purpose::Keep,
+        }
     }
 
     fn record(&mut self) -> Action {

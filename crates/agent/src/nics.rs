@@ -32,7 +32,9 @@ impl Store {
         serde_json::from_slice(&bytes).or_else(|error| {
             let aside = self.path.with_extension("damaged");
             tracing::error!(%error, "{} cannot be decoded and is set aside", self.path.display());
-            std::fs::rename(&self.path, aside).map_err(file::failed("move", &self.path))?;
+            if let Err(error) = std::fs::rename(&self.path, aside) {
+                tracing::warn!(%error, "failed to move {}", self.path.display());
+            }
             Ok(Memories::new())
         })
     }

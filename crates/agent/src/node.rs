@@ -10,7 +10,7 @@ use crate::{
     file,
     health::Health,
     journal::{self, Journal, Store},
-    machine::{Action, Event, Machine, Means, Outcome},
+    machine::{Action, Event, Machine, Means, Outcome, Purpose},
     probe::{self, ApiServer},
     reconcile::{Failure, Reconciler},
     report,
@@ -108,7 +108,11 @@ impl Node {
                 let health = self.measure(router.as_deref(), probes, limit).await;
                 Some(Event::Measured(health))
             }
-            Action::Apply { config, means } => Some(self.apply(config, *means).await),
+            Action::Apply {
+                config,
+                means,
+                purpose,
+            } => Some(self.apply(config, *means, purpose).await),
         }
     }
 
@@ -154,9 +158,9 @@ impl Node {
         health
     }
 
-    async fn apply(&mut self, config: &Arc<Config>, means: Means) -> Event {
+    async fn apply(&mut self, config: &Arc<Config>, means: Means, purpose: &Purpose) -> Event {
         let start = Instant::now();
-        let outcome = self.reconciler.reconcile(config, means).await;
+        let outcome = self.reconciler.reconcile(config, means, purpose).await;
         let (took, revision) = (start.elapsed(), &config.spec.revision);
         match outcome {
             Ok(applied) => {

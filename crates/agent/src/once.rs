@@ -10,7 +10,7 @@ use crate::{
     file,
     journal::{self, Store},
     lock::{self, Lock},
-    machine::{Action, Assigned, Event, Means, State},
+    machine::{Action, Assigned, Event, Means, Purpose, State},
     node::{Node, OpenError},
     reconcile::{Failure, Reconciler},
 };
@@ -123,7 +123,7 @@ pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
     let frr_conf = paths.frr_conf();
     let reconciler = Reconciler::open(paths, namespace, false)?;
     let applied = reconciler
-        .reconcile(&Config::empty(), Means::LeastChange)
+        .reconcile(&Config::empty(), Means::LeastChange, &Purpose::Keep)
         .await?;
     store.remove()?;
     file::remove(&frr_conf).map_err(journal::Error::File)?;

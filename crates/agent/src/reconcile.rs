@@ -20,7 +20,13 @@ use tokio::sync::watch;
 
 pub use self::failure::Failure;
 use self::failure::{unsupported, within};
-use crate::{config::Config, daemons, hold::Expected, machine::Means, nics, report};
+use crate::{
+    config::Config,
+    daemons,
+    hold::Expected,
+    machine::{Means, Purpose},
+    nics, report,
+};
 
 /// How long the kernel may take to tell what it holds.
 const OBSERVE_PATIENCE: Duration = Duration::from_secs(10);
@@ -147,19 +153,24 @@ impl Reconciler {
     }
 
     /// Makes the node what the config says, and proves it by a second plan, which must be empty.
-    pub async fn reconcile(&self, config: &Config, means: Means) -> Result<Applied, Failure> {
+    pub async fn reconcile(
+        &self,
+        config: &Config,
+        means: Means,
+        purpose: &Purpose,
+    ) -> Result<Applied, Failure> {
         let spec = &config.spec;
         let kernel = linux::desired(spec).map_err(|refused| unsupported(&refused))?;
         // What FRR cannot do is found out before anything is changed.
         self.desired_frr(config).await?;
         let plan = self.plan_kernel(&kernel).await?;
-        self.remember_nics(&plan).await?;
         let mut applied = Applied {
             kernel_steps: plan.len(),
             notes: config.without_held_back().1,
             ..Applied::default()
         };
         take_notes(&plan, &mut applied);
+        self.prepare_nics(&plan, purpose, &mut applied).await?;
         self.mirrors(plan.mirror_teardown(), &mut applied).await;
         self.change_kernel(plan.before_frr()).await?;
         let change = if let Some(underlay) = &spec.underlay {
@@ -261,6 +272,33 @@ impl Reconciler {
         Ok(observed)
     }
 
+    /// Finds out whether NICs can be moved, and given back.
+    async fn prepare_nics(
+        &self,
+        plan: &Plan,
+        purpose: &Purpose,
+        applied: &mut Applied,
+    ) -> Result<(), Failure> {
+        match purpose {
+            Purpose::Try { new_nics } => {
+                let missing = plan.missing_nics();
+                let missing = missing.filter(|name| new_nics.iter().any(|new| new == name));
+                let missing: Vec<String> = missing.map(str::to_owned).collect();
+                if !missing.is_empty() {
+                    return Err(Failure::NoNic(missing));
+                }
+                self.remember_nics(plan).await
+            }
+            // A node without its uplinks is worse than one that cannot give them back as they were.
+            Purpose::Keep => {
+                if let Err(failure) = self.remember_nics(plan).await {
+                    applied.notes.push(report::chain(&failure));
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// Stores what the host knows of NICs that are about to be moved.
     async fn remember_nics(&self, plan: &Plan) -> Result<(), Failure> {
         if plan.taken_nics().next().is_none() {
@@ -285,10 +323,13 @@ impl Reconciler {
         let notes = failures.iter().map(|it| report::chain(it));
         applied.notes.extend(notes);
         let left = nics::after_return(&known, &self.observe().await?);
-        if left == known {
-            return Ok(());
+        if left != known
+            && let Err(error) = self.nics.save(&left)
+        {
+            // What is stored is read again at the next return; nothing on the node depends on it now.
+            applied.notes.push(report::chain(&Failure::Remember(error)));
         }
-        self.nics.save(&left).map_err(Failure::Remember)
+        Ok(())
     }
 
     async fn plan_kernel(&self, desired: &linux::Desired) -> Result<Plan, Failure> {

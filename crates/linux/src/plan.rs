@@ -101,6 +101,14 @@ impl Plan {
         })
     }
 
+    /// NICs that the host does not have, and that are not in the router's namespace.
+    pub fn missing_nics(&self) -> impl Iterator<Item = &str> {
+        self.notes().iter().filter_map(|note| match note {
+            Note::NicMissing(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
     /// The steps of mirrors.
     pub fn mirrors(&self) -> impl Iterator<Item = &Step> {
         self.mirror_teardown.iter().chain(&self.mirror_setup)

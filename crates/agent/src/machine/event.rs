@@ -109,7 +109,22 @@ pub enum Action {
         config: Arc<Config>,
         /// By which means.
         means: Means,
+        /// What for.
+        purpose: Purpose,
     },
+}
+
+/// What a config is applied for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It is tried: nothing is changed where that could not be undone.
+    Try {
+        /// Uplinks that the confirmed config does not have. While one of them is not there, the others are not moved for a config that
+        /// cannot be confirmed.
+        new_nics: Vec<String>,
+    },
+    /// The node gets back what it had, as far as possible.
+    Keep,
 }
 
 /// How a config is brought onto the node.

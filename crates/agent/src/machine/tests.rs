@@ -109,7 +109,7 @@ fn without_health_the_confirmed_config_is_back_at_the_deadline_and_the_other_is_
     assert_eq!(action, Action::Wait(give_up), "not later than that");
     let action = machine.step(Event::Woken, give_up);
     assert!(
-        matches!(&action, Action::Apply { config, means: Means::LeastChange } if *config == self::config(1)),
+        matches!(&action, Action::Apply { config, means: Means::LeastChange, .. } if *config == self::config(1)),
         "{action:?}"
     );
     let action = machine.step(applied(), 30 * SECOND);
@@ -409,4 +409,42 @@ fn a_config_that_cannot_be_used_is_answered_and_changes_nothing() {
     assert_eq!(status.state, State::Rejected);
     assert_eq!(status.running, Some(config(1)));
     assert!(status.error.unwrap().contains("contract"));
+}
+
+fn underlay(nics: &[&str]) -> api::tcaas::node_network_config::Underlay {
+    serde_json::from_value(serde_json::json!({
+        "namespace": "selvedge", "asn": 64514, "routerId": "192.0.2.1", "nics": nics, "routerMac": "02:00:00:00:00:01",
+        "trunk": {"host": "hbn", "router": "hbn", "mtu": 9000},
+    }))
+    .expect("an underlay")
+}
+
+#[test]
+fn only_uplinks_that_the_confirmed_config_does_not_have_must_be_there() {
+    let with_nics = |content, nics: &[&str]| {
+        let mut config = Config::clone(&config(content));
+        config.spec.underlay = Some(underlay(nics));
+        Arc::new(config)
+    };
+    let confirmed = with_nics(1, &["eth1"]);
+    let mut machine = Machine::new(Journal {
+        confirmed: Some(Arc::clone(&confirmed)),
+        ..Journal::default()
+    });
+    let needed = |action: Action| match action {
+        Action::Apply { purpose, .. } => purpose,
+        other => panic!("{other:?}"),
+    };
+    // After a reboot the node gets back what it can, also without an uplink that is broken.
+    let restore = machine.step(started(), SECOND);
+    assert_eq!(needed(restore), Purpose::Keep);
+    machine.step(applied(), SECOND);
+    machine.step(Event::Saved(Ok(())), SECOND);
+    machine.step(Event::Measured(health(true)), SECOND);
+    let tried = with_nics(2, &["eth1", "eth9"]);
+    machine.step(Event::Assigned(Assigned::new(tried)), SECOND);
+    machine.step(Event::Measured(health(true)), SECOND);
+    let apply = machine.step(Event::Saved(Ok(())), SECOND);
+    let new_nics = vec!["eth9".to_owned()];
+    assert_eq!(needed(apply), Purpose::Try { new_nics });
 }

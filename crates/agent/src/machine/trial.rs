@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Action, Assigned, LEAST_PROBE, Machine, Means, PROBE_INTERVAL, Phase, RESYNC, RETURN_MARGIN,
-    SETTLE, Trial,
+    Action, Assigned, LEAST_PROBE, Machine, Means, PROBE_INTERVAL, Phase, Purpose, RESYNC,
+    RETURN_MARGIN, SETTLE, Trial,
 };
 use crate::{
     config::{Config, Time},
@@ -55,13 +55,24 @@ impl Machine {
 
     pub(super) fn apply(&mut self, mut trial: Trial, now: Time) -> Action {
         let config = Arc::clone(&trial.config);
+        let new_nics = self.new_nics(&config);
         trial.began = now;
         self.running = None;
         self.phase = Phase::Apply { trial };
         Action::Apply {
             config,
             means: Means::LeastChange,
+            purpose: Purpose::Try { new_nics },
         }
+    }
+
+    /// The uplinks of a config that the confirmed one does not have. One that it has may have failed since: that must not hold back a
+    /// fix.
+    fn new_nics(&self, config: &Config) -> Vec<String> {
+        let confirmed = self.journal.confirmed.as_deref();
+        let known: Vec<&str> = confirmed.into_iter().flat_map(Config::nics).collect();
+        let new = config.nics().filter(|name| !known.contains(name));
+        new.map(str::to_owned).collect()
     }
 
     /// Measures once more, unless the time for it is over. A config that is healthy is not taken back for being late.

@@ -15,6 +15,9 @@ pub enum Failure {
     /// An object that Selvedge did not make has the name of one that it needs.
     #[error("conflict: {}", .0.join("; "))]
     Conflict(Vec<String>),
+    /// New uplinks are not there, so that none is moved.
+    #[error("there is no NIC {}; nothing was changed", .0.join(", "))]
+    NoNic(Vec<String>),
     /// The kernel could not be observed.
     #[error("failed to observe the kernel")]
     Observe(#[source] linux::netlink::Error),
@@ -56,6 +59,7 @@ impl Failure {
             Self::Verify { of_frr, .. } => *of_frr,
             Self::Unsupported(_)
             | Self::Conflict(_)
+            | Self::NoNic(_)
             | Self::Observe(_)
             | Self::Remember(_)
             | Self::Kernel(_)

@@ -156,16 +156,25 @@ fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow:
     let after = Counts::read(address)?;
     eprintln!("an idle minute later: {after:?}");
 
-    fleet.set(&name(0), Behaviour::Failing);
+    // A bad change fails on every node that gets it.
+    for index in 0..count {
+        fleet.set(&name(index), Behaviour::Failing);
+    }
     let start = Instant::now();
     change(server, 1410)?;
     let bad = until_phase(cluster, PATIENCE, text(&good, "/metadata/name"), "Failed")?;
-    within(PATIENCE, "the canary has what it had", || {
-        let back = cluster.revision(&name(0))? == text(&good, "/spec/revision");
-        Ok(back.then_some(()))
+    let revision = text(&bad, "/spec/revision");
+    let told = fleet.seen().told.get(revision).cloned();
+    let told = told.unwrap_or_default();
+    within(PATIENCE, "the nodes that got it have what they had", || {
+        for node in &told {
+            if cluster.revision(node)? != text(&good, "/spec/revision") {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
     })?;
     let taken_back = seconds(start);
-    let revision = text(&bad, "/spec/revision");
     let told = fleet.seen().told.get(revision).map_or(0, BTreeSet::len);
     Ok(vec![
         Line("first configs of all nodes", joined, "s", None),
