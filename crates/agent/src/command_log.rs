@@ -118,8 +118,8 @@ impl CommandLog {
                 continue;
             };
             match command.trim() {
-                "configure" | "configure terminal" | "conf t" if self.own > 0 => self.own -= 1,
-                "configure" | "configure terminal" | "conf t" => {
+                command if enters(command) && self.own > 0 => self.own -= 1,
+                command if enters(command) => {
                     self.configuring = Some(Instant::now() + FORGOTTEN);
                     changed = true;
                 }
@@ -132,6 +132,24 @@ impl CommandLog {
         }
         Ok(changed)
     }
+}
+
+/// Whether a command enters the configuration mode. FRR takes every abbreviation that is not also one of another command;
+/// `con` is the shortest one here, because a look too many costs little and one too few leaves a change unseen.
+fn enters(command: &str) -> bool {
+    let abbreviates =
+        |word: &str, whole: &str, least: usize| word.len() >= least && whole.starts_with(word);
+    let mut words = command.split_whitespace();
+    let is_configure = words
+        .next()
+        .is_some_and(|word| abbreviates(word, "configure", 3));
+    // `terminal`, `terminal file-lock`, `exclusive` and their abbreviations.
+    is_configure
+        && words.all(|word| {
+            ["terminal", "file-lock", "exclusive"]
+                .iter()
+                .any(|whole| abbreviates(word, whole, 1))
+        })
 }
 
 /// Empties the log if it is too long and was read; staticd appends to it.
@@ -189,6 +207,32 @@ mod tests {
             .unwrap()
             .unwrap();
         assert!(time::timeout(2 * LOOK, commands.next()).await.is_err());
+    }
+
+    #[test]
+    fn every_abbreviation_of_the_configuration_mode_is_recognised_and_other_commands_are_not() {
+        for command in [
+            "configure",
+            "configure terminal",
+            "conf",
+            "conf t",
+            "config t",
+            "config term",
+            "con t",
+            "configure terminal file-lock",
+        ] {
+            assert!(enters(command), "{command}");
+        }
+        for command in [
+            "",
+            "enable",
+            "co",
+            "copy running-config startup-config",
+            "conf x",
+            "show configuration",
+        ] {
+            assert!(!enters(command), "{command}");
+        }
     }
 
     #[tokio::test]

@@ -2,6 +2,9 @@
 //!
 //! One file, replaced as a whole ([`file::replace`]). Its first line carries the format and the SHA-256 of the rest. It
 //! holds passwords, so only root can read it.
+//!
+//! A second file beside it, `journal.previous`, holds the latest journal without a trial. It is used when the journal itself is
+//! damaged, so that a node with a confirmed config always has a config to return to.
 
 use std::{
     fs,
@@ -151,9 +154,25 @@ impl Store {
         self.directory.join("journal")
     }
 
+    fn previous(&self) -> PathBuf {
+        self.directory.join("journal.previous")
+    }
+
+    fn aside(&self) -> PathBuf {
+        self.directory.join("journal.damaged")
+    }
+
     /// Reads the journal; `None` if there is none.
     pub fn load(&self) -> Result<Option<Found>, Error> {
-        let path = self.file();
+        Self::read(self.file())
+    }
+
+    /// Reads the copy of the latest journal without a trial; `None` if there is none.
+    pub fn load_previous(&self) -> Result<Option<Found>, Error> {
+        Self::read(self.previous())
+    }
+
+    fn read(path: PathBuf) -> Result<Option<Found>, Error> {
         let Some(bytes) = file::read(&path)? else {
             return Ok(None);
         };
@@ -175,6 +194,9 @@ impl Store {
     }
 
     /// Replaces the journal. When this returns, it is on disk; when it fails, the old one or the new one is.
+    ///
+    /// A journal that confirms a config and names no trial is also kept as the copy. The copy is written second: at every
+    /// instant one of the two files is intact. While a config is tried, the copy is the state to return to.
     pub fn save(&self, journal: &Journal) -> Result<(), Error> {
         let path = self.file();
         let body = Body {
@@ -186,19 +208,26 @@ impl Store {
             source,
         })?;
         let head = format!("{MAGIC} {}\n", hex(&Sha256::digest(&body)));
-        Ok(file::replace(&path, &[head.as_bytes(), &body].concat())?)
+        let bytes = [head.as_bytes(), &body].concat();
+        file::replace(&path, &bytes)?;
+        if journal.confirmed.is_some() && journal.trying.is_none() {
+            file::replace(&self.previous(), &bytes)?;
+        }
+        Ok(())
     }
 
     /// Moves a journal aside that cannot be read, so that it can be examined and a new one be begun.
     pub fn set_aside(&self) -> Result<(), Error> {
         let path = self.file();
-        let aside = self.directory.join("journal.damaged");
-        Ok(fs::rename(&path, aside).map_err(file::failed("move", &path))?)
+        Ok(fs::rename(&path, self.aside()).map_err(file::failed("move", &path))?)
     }
 
-    /// Removes the journal: the node has been given back.
+    /// Removes the journal, its copy and a damaged one: the node has been given back.
     pub fn remove(&self) -> Result<(), Error> {
-        Ok(file::remove(&self.file())?)
+        for path in [self.file(), self.previous(), self.aside()] {
+            file::remove(&path)?;
+        }
+        Ok(())
     }
 }
 

@@ -50,12 +50,7 @@ impl Node {
         let found = match store.load() {
             Ok(found) => found,
             Err(error @ journal::Error::File(_)) => return Err(OpenError::Journal(error)),
-            Err(error) => {
-                // Without it, nothing is known of the past; what runs is kept.
-                tracing::error!(%error, "the journal cannot be used and is set aside");
-                store.set_aside().map_err(OpenError::Journal)?;
-                None
-            }
+            Err(error) => intact_copy(&store, &error)?,
         };
         let has_objects = reconciler.has_objects().await.map_err(OpenError::Node)?;
         let rebooted = found.as_ref().is_some_and(|found| found.boot_id != boot_id);
@@ -183,4 +178,34 @@ impl Node {
             }
         }
     }
+}
+
+/// The copy of a journal that is damaged. The damaged file is kept for examination.
+fn intact_copy(
+    store: &Store,
+    damage: &journal::Error,
+) -> Result<Option<journal::Found>, OpenError> {
+    let copy = match store.load_previous() {
+        Ok(copy) => copy,
+        Err(error) => {
+            tracing::error!(
+                error = report::chain(&error),
+                "the copy of the journal cannot be read"
+            );
+            None
+        }
+    };
+    let is_restored = copy.is_some();
+    tracing::error!(%damage, is_restored, "the journal cannot be read and is set aside");
+    match store.set_aside() {
+        // A file system that is read-only does not keep the node from its confirmed config.
+        Err(error) if is_restored => {
+            tracing::error!(
+                error = report::chain(&error),
+                "the damaged journal stays in place"
+            );
+        }
+        outcome => outcome.map_err(OpenError::Journal)?,
+    }
+    Ok(copy)
 }

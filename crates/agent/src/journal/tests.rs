@@ -124,3 +124,37 @@ fn only_the_newest_rejections_are_kept() {
     journal.accept("f34");
     assert_eq!(journal.rejection("f34"), None);
 }
+
+#[test]
+fn a_damaged_journal_leaves_the_copy_without_the_trial() {
+    let directory = TempDir::new().unwrap();
+    let store = store(&directory);
+    assert_eq!(store.load_previous().unwrap(), None);
+    store.save(&journal("r1")).unwrap();
+    let trial = Journal {
+        trying: journal("r2").confirmed,
+        ..journal("r1")
+    };
+    store.save(&trial).unwrap();
+    let whole = fs::read(store.file()).unwrap();
+    fs::write(store.file(), whole.split_at(200).0).unwrap();
+    store.load().unwrap_err();
+    assert_eq!(
+        store.load_previous().unwrap().unwrap().journal,
+        journal("r1")
+    );
+    let mode = fs::metadata(store.previous()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn nothing_is_left_of_a_journal_that_is_removed() {
+    let directory = TempDir::new().unwrap();
+    let store = store(&directory);
+    store.save(&journal("r1")).unwrap();
+    store.set_aside().unwrap();
+    store.save(&journal("r2")).unwrap();
+    store.remove().unwrap();
+    let left: Vec<_> = fs::read_dir(&store.directory).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
