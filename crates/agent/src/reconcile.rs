@@ -50,6 +50,8 @@ pub struct Applied {
     pub notes: Vec<String>,
     /// Why packets are not copied as they should be; nothing if they are.
     pub mirror_failures: Vec<String>,
+    /// Lines of FRR that the config does not have, and that are still there.
+    unmanaged: Vec<String>,
 }
 
 impl Applied {
@@ -189,6 +191,10 @@ impl Reconciler {
         if !applied.is_nothing() {
             self.verify(config, &kernel, &mut applied).await?;
         }
+        let unmanaged = applied.unmanaged.iter();
+        let unmanaged =
+            unmanaged.map(|line| format!("unmanaged line in the running configuration: {line}"));
+        applied.notes.extend(unmanaged);
         Ok(applied)
     }
 

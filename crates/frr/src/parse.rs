@@ -54,6 +54,8 @@ impl UnknownLine {
         };
         let text = match shown.strip_prefix("no ") {
             Some(text) => text.to_owned(),
+            // FRR takes it back without its times only.
+            None if words.first() == Some(&"exec-timeout") => "no exec-timeout".to_owned(),
             None => format!("no {shown}"),
         };
         Some(Step {
@@ -65,7 +67,9 @@ impl UnknownLine {
     /// The position of the word after which a secret stands.
     fn secret_word(&self) -> Option<usize> {
         let is_secret = |word: &str| matches!(word, "password" | "key" | "key-string" | "secret");
-        self.line.split_whitespace().position(is_secret)
+        // The name of a chain of keys is no secret.
+        let words = (!self.line.starts_with("key chain ")).then(|| self.line.split_whitespace());
+        words.and_then(|mut words| words.position(is_secret))
     }
 }
 
@@ -92,8 +96,9 @@ impl fmt::Debug for UnknownLine {
 
 /// Lines that FRR, its packaging or its start script write without being asked, by their first words.
 ///
-/// `frr defaults` is ignored only in the one form whose defaults this room takes for granted.
-const AMBIENT: [&str; 20] = [
+/// `frr defaults` is ignored only in the one form whose defaults this crate takes for granted. Forwarding is a sysctl of the kernel, which
+/// the node keeps as it must be, whatever zebra prints of it.
+const AMBIENT: [&str; 16] = [
     "Building configuration...",
     "Current configuration:",
     "frr version ",
@@ -110,10 +115,6 @@ const AMBIENT: [&str; 20] = [
     "no ip forwarding",
     "ipv6 forwarding",
     "no ipv6 forwarding",
-    "zebra ",
-    "line vty",
-    "enable password ",
-    "password ",
 ];
 
 /// Reads what `vtysh -c 'show running-config'` prints, what the daemons print one after the other, or a file that [`crate::print`] wrote.
@@ -142,6 +143,8 @@ enum Context {
     Vni(Option<IfName>, Vni),
     Bfd,
     BfdProfile(Name),
+    /// A block that cannot be taken back as a whole, such as an interface that the kernel has: each line inside is unknown.
+    Fixed,
     /// A block of an unknown kind: all that is inside is unknown too.
     Unknown,
 }
@@ -194,6 +197,10 @@ impl Reader {
             _ => {}
         }
         let words: Vec<&str> = text.split_whitespace().collect();
+        if let ["interface", _, ..] | ["line", "vty"] = words.as_slice() {
+            self.open = vec![(Context::Fixed, text.to_owned())];
+            return;
+        }
         let (negated, words) = match words.as_slice() {
             ["no", rest @ ..] => (true, rest),
             all => (false, all),
@@ -226,7 +233,7 @@ impl Reader {
             self.unknown.push(unknown);
         }
         if let [
-            "router" | "interface" | "nexthop-group" | "pbr-map" | "key" | "segment-routing",
+            "router" | "nexthop-group" | "pbr-map" | "key" | "segment-routing",
             ..,
         ] = words
         {
@@ -249,7 +256,7 @@ impl Reader {
             Some(Context::RouteMap(name, seq)) => {
                 filter::route_map_entry(config, name, *seq, negated, words)
             }
-            Some(Context::Unknown) => None,
+            Some(Context::Fixed | Context::Unknown) => None,
             Some(
                 Context::Bgp(vrf)
                 | Context::Unicast(vrf, _)

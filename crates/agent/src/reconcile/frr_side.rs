@@ -147,10 +147,7 @@ impl Reconciler {
         let desired = self.desired_frr(config).await?;
         let running = self.running_frr().await?;
         let change = frr::diff(&running.config, &desired);
-        let kept = running.unknown.iter();
-        applied.notes.extend(
-            kept.map(|line| format!("unmanaged line in the running configuration: {line}")),
-        );
+        applied.unmanaged = running.unknown.iter().map(ToString::to_string).collect();
         if change.is_empty() {
             return Ok(());
         }
@@ -179,6 +176,7 @@ impl Reconciler {
             applied.frr_lines += self.remove_unmanaged(&running.unknown).await;
             running = self.running_frr().await?;
         }
+        applied.unmanaged = running.unknown.iter().map(ToString::to_string).collect();
         Ok(frr::diff(&running.config, desired))
     }
 

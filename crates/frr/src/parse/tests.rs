@@ -49,6 +49,32 @@ fn a_secret_in_an_unknown_line_is_not_shown() {
 }
 
 #[test]
+fn lines_of_interfaces_terminals_and_keys_are_taken_back_by_what_frr_accepts() {
+    let text = "enable password hunter2\nzebra nexthop-group keep 5\ninterface eth1\n ip address 192.0.2.1/24\n shutdown\nexit\n\
+        key chain K\n key 1\n  key-string hunter2\n exit\nexit\nline vty\n exec-timeout 5 0\nexit\n";
+    let steps: Vec<Step> = read(text)
+        .unknown
+        .iter()
+        .filter_map(UnknownLine::removal)
+        .collect();
+    let lines = steps
+        .iter()
+        .map(|step| [&*step.path, &*step.lines].concat());
+    let lines: Vec<String> = lines.map(|lines| lines.join(" / ")).collect();
+    assert_eq!(
+        lines,
+        [
+            "no enable password",
+            "no zebra nexthop-group keep 5",
+            "interface eth1 / no ip address 192.0.2.1/24",
+            "interface eth1 / no shutdown",
+            "no key chain K",
+            "line vty / no exec-timeout",
+        ]
+    );
+}
+
+#[test]
 fn a_line_nobody_asked_for_is_taken_back_in_its_block_and_a_block_as_a_whole() {
     let text = "router bgp 64512\n neighbor 192.0.2.1 shutdown\n no neighbor 192.0.2.1 enforce-first-as\n \
         neighbor 192.0.2.1 password hunter2\nexit\nrouter ospf\n passive-interface default\nexit\n";

@@ -177,6 +177,7 @@ fn an_unhealthy_config_is_taken_back_in_time_and_a_healthy_one_is_kept() -> anyh
     let node = Node::start()?;
     let good = plugged(&node.fabric, &[])?;
     give_the_nic_a_life_of_its_own(&node)?;
+    no_nic_is_moved_while_another_is_missing(&node, &good)?;
     node.apply(&good)?.ok()?;
 
     let mut dead = good.clone();
@@ -214,6 +215,22 @@ fn an_unhealthy_config_is_taken_back_in_time_and_a_healthy_one_is_kept() -> anyh
     the_daemons_are_in_the_namespace_that_has_the_name(&node, &good)?;
     nobody_else_is_let_in(&node, &good)?;
     a_node_is_given_back(&node)
+}
+
+fn no_nic_is_moved_while_another_is_missing(node: &Node, good: &Value) -> anyhow::Result<()> {
+    let mut mistyped = good.clone();
+    let nics = mistyped["spec"]["underlay"]["nics"].as_array_mut();
+    nics.context("the config has NICs")?.push("eth9".into());
+    mistyped["spec"]["health"]["confirmDeadline"] = "5s".into();
+    let before = node.links_of_host()?;
+    let messages = node.script("ip -o monitor link > /run/moves & echo $! > /run/monitor.pid")?;
+    let said = node.apply(&mistyped)?;
+    node.script("kill $(cat /run/monitor.pid)")?;
+    assert!(said.ok().is_err(), "{messages}");
+    assert_eq!(node.links_of_host()?, before);
+    let moves = node.script("grep -c Deleted /run/moves || true")?;
+    assert_eq!(moves.trim(), "0", "a NIC left the host's namespace");
+    Ok(())
 }
 
 /// While a config is tried, a daemon that is started anew would find the confirmed one, or none.
@@ -380,6 +397,16 @@ fn drift_is_repaired_as_it_happens_and_a_dead_daemon_comes_back() -> anyhow::Res
             "! vtysh -N router -c 'show running-config' | grep -q shutdown",
         ),
         (
+            "line of an interface",
+            "vtysh -N router -c 'configure terminal' -c 'interface lo' -c 'ip address 192.0.2.123/32'",
+            "! vtysh -N router -c 'show running-config' | grep -q 192.0.2.123",
+        ),
+        (
+            "chain of keys",
+            "vtysh -N router -c 'configure terminal' -c 'key chain K' -c 'key 1' -c 'key-string x'",
+            "! vtysh -N router -c 'show running-config' | grep -q 'key chain'",
+        ),
+        (
             "link",
             "ip -n selvedge link delete vx.10300",
             "ip -n selvedge link show vx.10300",
@@ -469,7 +496,18 @@ fn a_node_that_lost_its_power_has_its_confirmed_config_before_there_is_an_api_se
     std::thread::sleep(Duration::from_secs(5));
     assert_eq!(node.daemons()?, daemons);
     assert_eq!(established(&node.fabric), drops, "the session went down");
-    Ok(())
+
+    // A disk that cannot be written any more keeps the node from new configs, not from the one it had.
+    node.fabric.reboot(NODE)?;
+    node.script(
+        "mount --bind /var/lib/selvedge /var/lib/selvedge
+mount -o remount,bind,ro /var/lib/selvedge
+! touch /var/lib/selvedge/probe 2> /dev/null",
+    )?;
+    let agent = agent_in_a_group_of_its_own(&node.fabric)?;
+    is_at(&node, &good).with_context(|| format!("the agent says: {}", agent.stderr()))?;
+    assert!(node.apply(&less)?.ok().is_err(), "nothing new is tried");
+    is_at(&node, &good)
 }
 
 /// An agent without an API server, in a control group that holds nothing else.
