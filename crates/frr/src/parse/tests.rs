@@ -52,24 +52,29 @@ fn a_secret_in_an_unknown_line_is_not_shown() {
 fn lines_of_interfaces_terminals_and_keys_are_taken_back_by_what_frr_accepts() {
     let text = "enable password hunter2\nzebra nexthop-group keep 5\ninterface eth1\n ip address 192.0.2.1/24\n shutdown\nexit\n\
         key chain K\n key 1\n  key-string hunter2\n exit\nexit\nline vty\n exec-timeout 5 0\nexit\n";
-    let steps: Vec<Step> = read(text)
-        .unknown
-        .iter()
-        .filter_map(UnknownLine::removal)
-        .collect();
-    let lines = steps
-        .iter()
-        .map(|step| [&*step.path, &*step.lines].concat());
-    let lines: Vec<String> = lines.map(|lines| lines.join(" / ")).collect();
+    let steps = read(text).unknown;
+    let steps = steps.iter().filter_map(UnknownLine::removal).collect();
+    let change = crate::Change {
+        steps,
+        ..crate::Change::default()
+    };
+    let [crate::Batch::Commands(commands)] = &change.batches()[..] else {
+        panic!("one batch")
+    };
     assert_eq!(
-        lines,
+        *commands,
         [
+            "configure terminal",
             "no enable password",
             "no zebra nexthop-group keep 5",
-            "interface eth1 / no ip address 192.0.2.1/24",
-            "interface eth1 / no shutdown",
+            "interface eth1",
+            "no ip address 192.0.2.1/24",
+            "no shutdown",
+            "exit",
             "no key chain K",
-            "line vty / no exec-timeout",
+            "line vty",
+            "no exec-timeout",
+            "exit",
         ]
     );
 }
