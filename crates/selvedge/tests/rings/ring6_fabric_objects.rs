@@ -140,7 +140,7 @@ metadata: {name: egress}
 spec:
   networkRef: egress
   destinations: {matchLabels: {zone: services}}
-  addresses: {ipv4: [203.0.113.49]}
+  addresses: {ipv4: [203.0.113.49, 203.0.113.50]}
 "#;
 
 struct World {
@@ -371,7 +371,10 @@ fn speaker(sessions: &[Session<'_>]) -> String {
             " neighbor {router} remote-as {remote_as}\n neighbor {router} local-as {local_as} no-prepend replace-as\n \
              neighbor {router} timers 1 3\n neighbor {router} timers connect 1\n"
         );
-        family += &format!("  neighbor {router} prefix-list {name} out\n");
+        // The speakers of other nodes have the same AS number.
+        family += &format!(
+            "  neighbor {router} allowas-in\n  neighbor {router} prefix-list {name} out\n"
+        );
         lists += &format!("ip prefix-list {name} deny 0.0.0.0/32\n");
         for address in *announced {
             lists += &format!("ip prefix-list {name} permit {address}/32\n");
@@ -614,7 +617,9 @@ fn a_label_moves_one_node(world: &mut World) -> anyhow::Result<()> {
     let session = World::session(&n3, "tenant-a", 64600, &[])?;
     let command = format!(
         "vtysh -N speaker -c 'configure terminal' -c 'router bgp 65000' -c 'neighbor {0} remote-as {1}' \
-         -c 'neighbor {0} local-as 64600 no-prepend replace-as' -c 'neighbor {0} timers connect 1'",
+         -c 'neighbor {0} local-as 64600 no-prepend replace-as' -c 'neighbor {0} timers 1 3' \
+         -c 'neighbor {0} timers connect 1' -c 'address-family ipv4 unicast' -c 'neighbor {0} allowas-in' \
+         -c 'neighbor {0} prefix-list to-64600 out'",
         session.router, session.remote_as
     );
     world.fabric.at("n3")?.script(&command)?;
