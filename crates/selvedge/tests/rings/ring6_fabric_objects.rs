@@ -356,9 +356,12 @@ struct Session<'a> {
 
 /// The FRR configuration of a speaker on a host.
 fn speaker(sessions: &[Session<'_>]) -> String {
-    let mut lists = String::new();
-    let mut bgp = "router bgp 65000\n no bgp ebgp-requires-policy\n".to_owned();
-    let mut family = " address-family ipv4 unicast\n".to_owned();
+    let mut lists = vec!["frr defaults traditional".to_owned()];
+    let mut bgp = vec![
+        "router bgp 65000".to_owned(),
+        "no bgp ebgp-requires-policy".to_owned(),
+    ];
+    let mut family = vec!["address-family ipv4 unicast".to_owned()];
     for Session {
         router,
         remote_as,
@@ -367,21 +370,25 @@ fn speaker(sessions: &[Session<'_>]) -> String {
     } in sessions
     {
         let name = format!("to-{local_as}");
-        bgp += &format!(
-            " neighbor {router} remote-as {remote_as}\n neighbor {router} local-as {local_as} no-prepend replace-as\n \
-             neighbor {router} timers 1 3\n neighbor {router} timers connect 1\n"
-        );
-        // The speakers of other nodes have the same AS number.
-        family += &format!(
-            "  neighbor {router} allowas-in\n  neighbor {router} prefix-list {name} out\n"
-        );
-        lists += &format!("ip prefix-list {name} deny 0.0.0.0/32\n");
+        bgp.extend([
+            format!("neighbor {router} remote-as {remote_as}"),
+            format!("neighbor {router} local-as {local_as} no-prepend replace-as"),
+            format!("neighbor {router} timers 1 3"),
+            format!("neighbor {router} timers connect 1"),
+        ]);
+        family.extend([
+            // The speakers of other nodes have the same AS number.
+            format!("neighbor {router} allowas-in"),
+            format!("neighbor {router} prefix-list {name} out"),
+        ]);
+        lists.push(format!("ip prefix-list {name} deny 0.0.0.0/32"));
         for address in *announced {
-            lists += &format!("ip prefix-list {name} permit {address}/32\n");
-            family += &format!("  network {address}/32\n");
+            lists.push(format!("ip prefix-list {name} permit {address}/32"));
+            family.push(format!("network {address}/32"));
         }
     }
-    format!("frr defaults traditional\n{lists}{bgp}{family} exit-address-family\nexit\n")
+    let end = ["exit-address-family".to_owned(), "exit".to_owned()];
+    [&lists[..], &bgp, &family, &end].concat().join("\n") + "\n"
 }
 
 /// The address of the router in a session of a node's config.
