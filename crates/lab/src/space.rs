@@ -19,6 +19,8 @@ const UP_WITHIN: Duration = Duration::from_secs(30);
 
 /// The name of the FRR instance of leaves and nodes.
 pub const FRR_INSTANCE: &str = "router";
+/// The name of the FRR instance of a speaker on the host of a node.
+pub const SPEAKER_INSTANCE: &str = "speaker";
 
 /// A place where commands run: a machine of the fabric, or a network namespace within one.
 #[derive(Debug, Clone)]
@@ -183,14 +185,27 @@ impl Space {
 
     /// Writes an FRR configuration and starts FRR's daemons with it, logs in `/share/logs`.
     pub fn start_frr(&self, frr_conf: &str) -> Result<(), Error> {
-        self.write(&format!("/etc/frr/{FRR_INSTANCE}/frr.conf"), frr_conf)?;
+        self.start_frr_as(FRR_INSTANCE, &self.name, frr_conf)
+    }
+
+    /// Starts FRR on the host of a node, beside the instance that the node's agent runs: a speaker of the host itself.
+    pub fn start_speaker(&self, frr_conf: &str) -> Result<(), Error> {
+        self.start_frr_as(
+            SPEAKER_INSTANCE,
+            &format!("{}-speaker", self.name),
+            frr_conf,
+        )
+    }
+
+    fn start_frr_as(&self, instance: &str, log_name: &str, frr_conf: &str) -> Result<(), Error> {
+        self.write(&format!("/etc/frr/{instance}/frr.conf"), frr_conf)?;
         self.run(&[
             "bash",
             "-euc",
             include_str!("space/frr.sh"),
             "frr",
-            FRR_INSTANCE,
-            &self.name,
+            instance,
+            log_name,
         ])?;
         Ok(())
     }

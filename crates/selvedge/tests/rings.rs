@@ -69,6 +69,8 @@ mod ring5;
 mod ring6;
 #[path = "rings/ring6_cut_off.rs"]
 mod ring6_cut_off;
+#[path = "rings/ring6_fabric_objects.rs"]
+mod ring6_fabric_objects;
 #[path = "rings/ring6_no_harm.rs"]
 mod ring6_no_harm;
 #[path = "rings/ring6_reports.rs"]
