@@ -111,16 +111,31 @@ const RINGS: [Ring; 7] = [
     },
     Ring {
         name: "ring 6: from YAML to a ping",
-        commands: &[&[
-            "test",
-            "--package",
-            "selvedge",
-            "--test",
-            "rings",
-            "--",
-            "ring6",
-            "--nocapture",
-        ]],
+        commands: &[
+            &[
+                "test",
+                "--package",
+                "selvedge",
+                "--test",
+                "rings",
+                "--",
+                "ring6",
+                "--skip",
+                "ring6_fabric_objects",
+                "--nocapture",
+            ],
+            // It counts every packet while sessions with short timers change, so it has the machine to itself.
+            &[
+                "test",
+                "--package",
+                "selvedge",
+                "--test",
+                "rings",
+                "--",
+                "ring6_fabric_objects",
+                "--nocapture",
+            ],
+        ],
     },
     Ring {
         name: "lab: the lab itself",

@@ -99,7 +99,7 @@ impl Config {
     /// The uplinks.
     pub fn nics(&self) -> impl Iterator<Item = &str> {
         let underlay = self.spec.underlay.iter();
-        underlay.flat_map(|underlay| underlay.nics.iter().map(|nic| nic.as_ref()))
+        underlay.flat_map(|underlay| underlay.nics.iter().map(AsRef::as_ref))
     }
 
     /// The Secrets that the config refers to.

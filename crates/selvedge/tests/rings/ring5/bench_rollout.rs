@@ -117,6 +117,31 @@ fn seconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64()
 }
 
+/// A rollout of a change that no node can take: how many nodes got it, and the seconds until they have what they had.
+fn bad_rollout(cluster: &Cluster<'_>, fleet: &Fleet, good: &Value) -> anyhow::Result<(usize, f64)> {
+    // A bad change fails on every node that gets it.
+    for index in 0..usize::try_from(NODES)? {
+        fleet.set(&name(index), Behaviour::Failing);
+    }
+    let start = Instant::now();
+    change(cluster.server, 1410)?;
+    let bad = until_phase(cluster, PATIENCE, text(good, "/metadata/name"), "Failed")?;
+    let revision = text(&bad, "/spec/revision");
+    let told = fleet.seen().told.get(revision).cloned();
+    let told = told.unwrap_or_default();
+    within(PATIENCE, "the nodes that got it have what they had", || {
+        for node in &told {
+            if cluster.revision(node)? != text(good, "/spec/revision") {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
+    })?;
+    let taken_back = seconds(start);
+    let told = fleet.seen().told.get(revision).map_or(0, BTreeSet::len);
+    Ok((told, taken_back))
+}
+
 /// A clean rollout, an idle minute, and a bad rollout.
 fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow::Result<Vec<Line>> {
     let (server, count) = (cluster.server, usize::try_from(NODES)?);
@@ -156,26 +181,7 @@ fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow:
     let after = Counts::read(address)?;
     eprintln!("an idle minute later: {after:?}");
 
-    // A bad change fails on every node that gets it.
-    for index in 0..count {
-        fleet.set(&name(index), Behaviour::Failing);
-    }
-    let start = Instant::now();
-    change(server, 1410)?;
-    let bad = until_phase(cluster, PATIENCE, text(&good, "/metadata/name"), "Failed")?;
-    let revision = text(&bad, "/spec/revision");
-    let told = fleet.seen().told.get(revision).cloned();
-    let told = told.unwrap_or_default();
-    within(PATIENCE, "the nodes that got it have what they had", || {
-        for node in &told {
-            if cluster.revision(node)? != text(&good, "/spec/revision") {
-                return Ok(None);
-            }
-        }
-        Ok(Some(()))
-    })?;
-    let taken_back = seconds(start);
-    let told = fleet.seen().told.get(revision).map_or(0, BTreeSet::len);
+    let (told, taken_back) = bad_rollout(cluster, fleet, &good)?;
     Ok(vec![
         Line("first configs of all nodes", joined, "s", None),
         Line("clean rollout", clean, "s", Some(CLEAN)),
