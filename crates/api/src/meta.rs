@@ -1,4 +1,4 @@
-//! What kinds of every group share: selectors, references, conditions.
+//! Types that kinds of all groups share: selectors, references, conditions.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ pub type Labels = BTreeMap<String, String>;
 
 /// Selects objects by their labels: all of `matchLabels` and all of `matchExpressions` must hold.
 ///
-/// An empty selector selects everything. What an absent one means is said where it is used.
+/// An empty selector selects everything. The meaning of an absent selector depends on the field.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

@@ -1,4 +1,4 @@
-//! How one session of a node fares.
+//! State of one BGP session of a node.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -55,16 +55,16 @@ pub struct BgpSessionStateStatus {
 )]
 #[schemars(inline)]
 pub enum BgpState {
-    /// Not trying.
+    /// No connection attempt.
     Idle,
     /// Waiting for the transport.
     Connect,
     /// Trying to reach the peer.
     Active,
-    /// Own greeting sent.
+    /// OPEN message sent.
     OpenSent,
-    /// Peer's greeting accepted.
+    /// OPEN message of the peer accepted.
     OpenConfirm,
-    /// Up.
+    /// The session is up.
     Established,
 }

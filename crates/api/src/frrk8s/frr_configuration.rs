@@ -1,4 +1,4 @@
-//! What the host's own router speaks.
+//! Configuration of the router in the host namespace.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -87,7 +87,7 @@ pub struct FrrConfigurationStatus {
     /// Number of selected nodes, and of those that run the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<AppliedNodes>,
-    /// Problems of the object.
+    /// Problems found in the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<ConfigurationProblem>,
 }
@@ -108,9 +108,9 @@ pub struct AppliedNodes {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigurationProblem {
-    /// One word for programs.
+    /// Machine-readable reason in CamelCase.
     pub reason: String,
-    /// A sentence for people.
+    /// Human-readable explanation of the problem.
     pub message: String,
     /// Path of the field that causes the problem.
     #[serde(default, skip_serializing_if = "String::is_empty")]

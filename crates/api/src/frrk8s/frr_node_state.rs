@@ -1,4 +1,4 @@
-//! How the host's router on one node fares.
+//! State of the host router on one node.
 
 use kube::CustomResource;
 use schemars::JsonSchema;

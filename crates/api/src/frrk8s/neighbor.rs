@@ -214,7 +214,7 @@ impl Neighbor {
         }
     }
 
-    /// Whom the session is with.
+    /// Peer of the session.
     pub fn peer(&self) -> Result<Peer, Contradiction> {
         match (self.address, &self.interface) {
             (Some(address), None) => Ok(Peer::Address(address)),

@@ -1,4 +1,4 @@
-//! What a neighbor is told and what is taken from it: IPv4 and IPv6 unicast only, never EVPN.
+//! Prefixes that are advertised to a neighbor and accepted from it: IPv4 and IPv6 unicast only.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ use crate::{
     value::{HostCidr, LocalPreference, MatchLength},
 };
 
-/// What a neighbor is told.
+/// Prefixes that are advertised to a neighbor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Advertise {
@@ -42,7 +42,7 @@ pub struct AllowedOut {
     pub mode: FilterMode,
 }
 
-/// Whether a filter lets everything through.
+/// Mode of a prefix filter.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -96,7 +96,7 @@ pub struct CommunityPrefixes {
     pub community: FrrCommunity,
 }
 
-/// What is taken from a neighbor.
+/// Prefixes that are accepted from a neighbor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Receive {

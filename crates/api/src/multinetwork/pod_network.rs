@@ -105,7 +105,7 @@ fn conditions(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// What is said of a network that nobody has looked at yet.
+/// Default conditions of a network that has not been processed yet.
 fn waiting() -> Value {
     json!([{
         "type": "Ready",

@@ -82,7 +82,7 @@ pub enum UnderlayAddressFamily {
     Ipv6,
 }
 
-/// The port VXLAN uses unless told otherwise.
+/// Default UDP port of VXLAN.
 pub(super) fn vxlan_port() -> UdpPort {
     UdpPort::VXLAN
 }

@@ -1,4 +1,4 @@
-//! How a node is plugged into the fabric.
+//! Connection of nodes to the fabric.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -230,8 +230,8 @@ pub enum VtepSource<'a> {
 }
 
 impl UnderlaySpec {
-    /// Whether the pool of router ids is the default. The API server writes the default into every object, so nothing tells whether the
-    /// author chose it.
+    /// Whether the pool of router ids is the default. The API server writes the default into every object, so it is not known whether
+    /// the author chose it.
     pub fn has_default_router_ids(&self) -> bool {
         self.routeridcidr == default_router_ids()
     }

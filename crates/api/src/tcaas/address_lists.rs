@@ -34,7 +34,7 @@ impl AddressLists {
 
 /// IP addresses, listed by address family.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "stands in for AddressLists in schemas only")]
+#[expect(dead_code, reason = "used in schemas only, in place of AddressLists")]
 pub(super) struct WrittenAddressLists {
     /// IPv4 addresses without prefix length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

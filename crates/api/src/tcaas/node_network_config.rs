@@ -1,8 +1,8 @@
-//! The contract between control plane and node: everything one node must do, with no choice left to it.
+//! The contract between control plane and node: the complete configuration of one node, without any decision left to the agent.
 //!
 //! The spec keeps the shape of the existing system (`layer2s`, `clusterVRF`, `fabricVRFs`, `localVRFs`) and adds what
 //! makes it complete: device names, tables, addresses of the router, and the underlay. Names are made in one module of
-//! the compiler; whoever reads this object derives none.
+//! the compiler; the agent derives none.
 
 mod bgp;
 mod filter;
@@ -38,7 +38,7 @@ use crate::{
 
 /// The version of this contract that the code at hand writes and reads.
 ///
-/// An agent that meets a newer one keeps running what it has and says so.
+/// An agent that receives a newer one keeps its configuration and reports that.
 pub const CONTRACT_VERSION: u32 = 1;
 
 /// Type of the condition in a node's status that says whether it copies what it should. A node is provisioned without: no mirror

@@ -14,7 +14,7 @@ use super::InvalidValue;
 pub struct Password(Box<str>);
 
 impl Password {
-    /// The password itself, for the one place that hands it to FRR or puts it into a Secret.
+    /// The password in clear text. Only for code that passes it to FRR or writes it into a Secret.
     pub fn reveal(&self) -> &str {
         &self.0
     }
