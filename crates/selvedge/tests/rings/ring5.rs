@@ -67,6 +67,9 @@ pub(crate) mod programs;
 #[path = "ring5/proxy.rs"]
 mod proxy;
 
+#[path = "ring5/quiet.rs"]
+mod quiet;
+
 #[path = "ring5/restored.rs"]
 mod restored;
 
