@@ -17,6 +17,10 @@ mod bench_node;
 mod data;
 #[path = "rings/ring1_cases.rs"]
 mod ring1_cases;
+#[path = "rings/ring1_docs.rs"]
+mod ring1_docs;
+#[path = "rings/ring1_docs_reference.rs"]
+mod ring1_docs_reference;
 #[path = "rings/ring1_fuzz.rs"]
 mod ring1_fuzz;
 #[path = "rings/ring1_harm.rs"]
