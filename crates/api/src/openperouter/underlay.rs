@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     meta::LabelSelector,
-    value::{Asn, IfName, Ipv4Prefix, Ipv6Prefix, Prefix, RestartTime},
+    value::{Asn, IfName, RestartTime, WrittenIpv4Prefix, WrittenIpv6Prefix, WrittenPrefix},
 };
 
 /// Connection of the selected nodes to the fabric: uplinks, AS number, BGP peers and tunnel endpoint. Each node can match at most one
@@ -67,7 +67,7 @@ pub struct UnderlaySpec {
     /// Pool of router IDs, one per node. Default: `10.0.0.0/24`; when the default pool is exhausted, the IPv4 VTEP address of the node
     /// is used.
     #[serde(default = "default_router_ids")]
-    pub routeridcidr: Ipv4Prefix,
+    pub routeridcidr: WrittenIpv4Prefix,
     /// Uplinks to the fabric, such as `eth1`. They are moved into the network namespace of the router.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"))]
@@ -160,7 +160,7 @@ pub struct NetworkDevice {
 pub struct Evpn {
     /// Pool of tunnel endpoint addresses, one per node, such as `100.65.0.0/24`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vtepcidr: Option<Prefix>,
+    pub vtepcidr: Option<WrittenPrefix>,
     /// Device whose first IPv4 address is the tunnel endpoint, such as `lo`. The fabric must already have a route to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vtep_interface: Option<IfName>,
@@ -178,7 +178,7 @@ pub struct TunnelEndpoint {
         "at most one IPv4 and one IPv6 network",
     ),
 ])))]
-    pub cidrs: Vec<Prefix>,
+    pub cidrs: Vec<WrittenPrefix>,
 }
 
 /// Timers of BGP graceful restart.
@@ -206,7 +206,7 @@ pub struct Srv6 {
 #[serde(rename_all = "camelCase")]
 pub struct Srv6Locator {
     /// Locator of the first node. Each further node has the next /48.
-    pub base_prefix: Ipv6Prefix,
+    pub base_prefix: WrittenIpv6Prefix,
     /// Format of the segment identifiers. Only `usid-f3216` is supported.
     pub format: Srv6Format,
 }
@@ -224,7 +224,7 @@ pub enum Srv6Format {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VtepSource<'a> {
     /// An address of each of these pools.
-    Pools(&'a [Prefix]),
+    Pools(&'a [WrittenPrefix]),
     /// The first IPv4 address of this device.
     Device(&'a IfName),
 }
@@ -233,7 +233,7 @@ impl UnderlaySpec {
     /// Whether the pool of router ids is the default. The API server writes the default into every object, so it is not known whether
     /// the author chose it.
     pub fn has_default_router_ids(&self) -> bool {
-        self.routeridcidr == default_router_ids()
+        self.routeridcidr.prefix() == default_router_ids().prefix()
     }
 
     /// The devices that lead to the fabric: `nics`, then `interfaces`.
@@ -272,8 +272,8 @@ impl Evpn {
     }
 }
 
-fn default_router_ids() -> Ipv4Prefix {
-    Ipv4Prefix::of(ipnet::Ipv4Net::new_assert(
+fn default_router_ids() -> WrittenIpv4Prefix {
+    WrittenIpv4Prefix::new(ipnet::Ipv4Net::new_assert(
         std::net::Ipv4Addr::new(10, 0, 0, 0),
         24,
     ))
