@@ -4,9 +4,11 @@ mod difference;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::Path,
     sync::Arc,
 };
 
+use anyhow::Context as _;
 use compiler::rollout::Removal;
 use explain::{
     plan::{
@@ -25,6 +27,7 @@ use super::problems;
 use crate::{
     args::{Format, Plan as Args},
     input::{self, World},
+    names,
     output::{self, Style, Verdict, counted, styled},
 };
 
@@ -46,7 +49,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     after.check_changes(&before.snapshot);
     after.keep_unread(&before.snapshot);
     anyhow::ensure!(
-        !after.origins.is_empty() || !after.unknown.is_empty(),
+        !after.is_empty() && (!after.origins.is_empty() || !after.unknown.is_empty()),
         "--to contains no object of Selvedge and no Node: a plan to remove everything is not made; check the path"
     );
     // What cannot be read may be any object: without it, a plan would remove what it stands for.
@@ -66,29 +69,62 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         &Trace::new(&old.snapshot, &old.compilation),
         &Trace::new(&new.snapshot, &new.compilation),
     );
+    let fingerprint = &new.compilation.revision.fingerprint;
+    let answer = || Answer {
+        version: VERSION,
+        revision: Some(compiler::revision::object_name(fingerprint)),
+        plan: Some(&plan),
+        problems: problems::values(&after, &new.compilation.problems),
+    };
     if args.output == Format::Table {
         problems::show(Format::Table, &after, &new.compilation)?;
-        output::text(&story(&plan));
+        output::text(&output::wrapped(&story(&plan), 6));
     } else {
-        let answer = Answer {
-            plan: Some(&plan),
-            problems: problems::values(&after, &new.compilation.problems),
-        };
-        output::documents(args.output, &[answer])?;
+        output::documents(args.output, &[answer()])?;
+    }
+    if let Some(path) = &args.save {
+        let text = serde_json::to_string_pretty(&answer())?;
+        std::fs::write(path, text)
+            .with_context(|| format!("failed to write {}", path.display()))?;
     }
     if let Some(line) = after.passed_over() {
         output::note(&line);
     }
+    let is_change = !plan.is_empty() || !plan.platform.is_empty();
     Ok(if has_errors {
         Verdict::Problems
+    } else if args.detailed_exitcode && is_change {
+        Verdict::Changes
     } else {
         Verdict::Fine
     })
 }
 
+/// Version of the form of plans for programs. It changes with every change that is more than a further field.
+const VERSION: u32 = 1;
+
+/// The revision that a saved plan leads to.
+pub(super) fn saved_revision(path: &Path) -> anyhow::Result<String> {
+    let place = path.display();
+    let text = std::fs::read(path).with_context(|| format!("failed to read {place}"))?;
+    let plan: Value = serde_json::from_slice(&text)
+        .with_context(|| format!("{place} is not a plan of selvedge plan --save"))?;
+    anyhow::ensure!(
+        plan["version"] == VERSION,
+        "{place} is not a plan of version {VERSION}; save it again with this selvedge"
+    );
+    let revision = plan["revision"].as_str();
+    let revision = revision.with_context(|| format!("{place} names no revision"))?;
+    Ok(revision.to_owned())
+}
+
 /// A plan for programs: what changes, and what is wrong.
 #[derive(Serialize)]
 struct Answer<'a> {
+    version: u32,
+    /// Name of the NetworkConfigRevision that the plan leads to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
     #[serde(flatten)]
     plan: Option<&'a Plan>,
     problems: Vec<Value>,
@@ -101,6 +137,8 @@ fn no_plan(format: Format, unread: &World) -> anyhow::Result<Verdict> {
         problems::lines(unread, said);
     } else {
         let answer = Answer {
+            version: VERSION,
+            revision: None,
             plan: None,
             problems: problems::values(unread, said),
         };
@@ -152,7 +190,7 @@ fn story(plan: &Plan) -> String {
     } else {
         text.push(format!("rollout  {}\n", waves(&plan.waves)));
         if !plan.at_once.is_empty() {
-            let at_once = listed(plan.at_once.iter().cloned(), NAMES);
+            let at_once = nodes_of(plan.at_once.iter());
             text.push(format!("at once  {at_once}: forwarding does not change\n"));
         }
     }
@@ -169,7 +207,7 @@ fn disruptions(plan: &Plan) -> Vec<String> {
         Disruption::None | Disruption::Additive => false,
     });
     let line = |(class, disturbed): (&Disruption, &Disturbed)| {
-        let nodes = listed(disturbed.nodes.iter().cloned(), NAMES);
+        let nodes = nodes_of(disturbed.nodes.iter());
         let what = listed(disturbed.what.iter().cloned(), NAMES);
         styled(
             Style::Red,
@@ -206,7 +244,7 @@ fn approvals(removals: &BTreeMap<String, Removal>) -> Vec<String> {
         nodes.entry(*removal).or_default().push(node.clone());
     }
     let line = |(removal, nodes): (Removal, Vec<String>)| {
-        let names = listed(nodes.into_iter(), NAMES);
+        let names = nodes_of(nodes.iter());
         let text = format!("approval {names}: removes {removal}; not published before approval\n");
         styled(Style::Red, &text)
     };
@@ -215,7 +253,7 @@ fn approvals(removals: &BTreeMap<String, Removal>) -> Vec<String> {
 
 fn waves(waves: &[Vec<String>]) -> String {
     let one_by_one = waves.iter().all(|wave| wave.len() == 1);
-    let names = waves.iter().map(|wave| listed(wave.iter().cloned(), NAMES));
+    let names = waves.iter().map(|wave| nodes_of(wave.iter()));
     let how = if one_by_one && waves.len() > 1 {
         ", one node after another"
     } else {
@@ -228,8 +266,20 @@ fn waves(waves: &[Vec<String>]) -> String {
     format!("{number}{how}: {}{more}", shown.join(mark))
 }
 
+/// Nodes in a few words, with their number where there are many.
+fn nodes_of<'a>(nodes: impl Iterator<Item = &'a String>) -> String {
+    let nodes: Vec<String> = nodes.cloned().collect();
+    if nodes.len() <= 3 && !output::is_all() {
+        return nodes.join(", ");
+    }
+    let folds = names::folds(&nodes);
+    let folded = listed(folds.into_iter(), NAMES);
+    format!("{folded} ({})", counted(nodes.len(), "node"))
+}
+
 /// Names in a row; the last ones are only counted.
 fn listed(names: impl Iterator<Item = String>, most: usize) -> String {
+    let most = if output::is_all() { usize::MAX } else { most };
     let names: Vec<String> = names.collect();
     let more = and_more(names.len().saturating_sub(most));
     let shown: Vec<String> = names.into_iter().take(most).collect();
@@ -244,7 +294,7 @@ fn and_more(number: usize) -> String {
 }
 
 fn group(group: &Group) -> String {
-    let names = listed(group.nodes.iter().cloned(), NAMES);
+    let names = nodes_of(group.nodes.iter());
     let mut text = vec![format!("{}\n", styled(Style::Bold, &names))];
     let lines: Vec<(&Change, String)> = lines(group);
     let widths = lines.iter().map(|(_, line)| line.chars().count());
