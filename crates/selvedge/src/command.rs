@@ -7,6 +7,7 @@ mod groups;
 mod ipam;
 mod manual;
 mod demo;
+mod elements;
 mod explain;
 #[cfg(test)]
 mod fuzz;

@@ -106,19 +106,6 @@ impl Origin {
             document: self.document,
         }
     }
-
-    /// Where to look, as editors read it: file and line.
-    pub(crate) fn place(&self) -> String {
-        match &self.text {
-            Some(_) if !self.items.is_empty() => {
-                let at = self.at("");
-                let line = at.place.map(|place| place.line).unwrap_or_default();
-                format!("{}:{line}", self.file)
-            }
-            Some(text) => format!("{}:{}", self.file, text.part.line),
-            None => self.file.to_string(),
-        }
-    }
 }
 
 impl PartialEq for Origin {
@@ -135,10 +122,38 @@ pub(crate) struct Unread {
     pub(crate) message: String,
     /// What to do.
     pub(crate) hint: Option<String>,
-    /// Kind and name of the object that it stands for, as far as they can be told.
-    pub(crate) kind: Option<String>,
-    pub(crate) name: Option<String>,
+    /// Where the same stands for the first time.
+    pub(crate) first: Option<At>,
     origin: Origin,
+}
+
+impl Unread {
+    /// Whether it may be a document of this object: its text has the name, and the kind or none that is known.
+    pub(crate) fn may_be(&self, object: &ObjectRef) -> bool {
+        let Some(text) = &self.origin.text else {
+            return true;
+        };
+        let text = text.file.get(text.part.bytes.clone()).unwrap_or_default();
+        let names = kinds::written(text, "name");
+        let has_name = names.is_empty() || names.iter().any(|name| *name == &*object.key.name);
+        has_name && self.may_have_kind(object.kind)
+    }
+
+    /// Whether it may be a document of this kind.
+    pub(crate) fn may_have_kind(&self, kind: Kind) -> bool {
+        let Some(text) = &self.origin.text else {
+            return true;
+        };
+        let text = text.file.get(text.part.bytes.clone()).unwrap_or_default();
+        let kinds = kinds::written(text, "kind");
+        let kind: &str = kind.into();
+        let is_kind = |written: &&str| {
+            *written == kind || crate::suggest::nearest(written, [kind].into_iter()).is_some()
+        };
+        // A kind that nothing knows may be any.
+        let is_known = |written: &&str| kinds::is_known(written);
+        kinds.iter().any(is_kind) || !kinds.iter().any(is_known)
+    }
 }
 
 impl fmt::Display for Unread {
@@ -279,7 +294,7 @@ impl World {
                     "the file is not text in UTF-8",
                     "manifests are YAML or JSON in UTF-8; is it compressed, or in another encoding?",
                 );
-                self.refuse(Origin::of_file(&file.into()), fault, "");
+                self.refuse(Origin::of_file(&file.into()), fault);
             }
         }
     }
@@ -295,30 +310,25 @@ impl World {
                 document: several.then_some(number),
                 text: Some(Arc::new(Text {
                     file: Arc::clone(&text),
-                    part: part.clone(),
+                    part,
                     tree: OnceLock::new(),
                 })),
                 ..Origin::of_file(&file)
             };
             match value {
                 Ok(value) => self.insert(origin, value),
-                Err(fault) => {
-                    let own = text.get(part.bytes).unwrap_or_default();
-                    self.refuse(origin, fault, own);
-                }
+                Err(fault) => self.refuse(origin, fault),
             }
         }
     }
 
     /// Keeps why a text is not read.
-    fn refuse(&mut self, origin: Origin, fault: Fault, text: &str) {
-        let (kind, name) = kinds::written(text);
+    fn refuse(&mut self, origin: Origin, fault: Fault) {
         self.unknown.push(Unread {
             at: origin.with(fault.place),
             message: fault.message,
             hint: fault.hint,
-            kind,
-            name,
+            first: fault.first.map(|place| origin.with(Some(place))),
             origin,
         });
     }
@@ -348,8 +358,9 @@ impl World {
                     place: origin.at("items").place,
                     message: format!("items of a List must be a list of objects, not {what}"),
                     hint: None,
+                    first: None,
                 };
-                self.refuse(origin, fault, "");
+                self.refuse(origin, fault);
                 return;
             }
             None => {}
@@ -376,7 +387,7 @@ impl World {
                     .extend(SetAside::of(&origin, &document));
                 *self.foreign.entry(kind).or_default() += 1;
                 if let Some(found) = kinds::misspelled_group(&document) {
-                    let found = unread(origin, &document, found);
+                    let found = unread(origin, found);
                     self.misplaced.push(found);
                 }
             }
@@ -389,13 +400,13 @@ impl World {
                     message,
                     hint: None,
                 };
-                self.misplaced.push(unread(origin, &document, found));
+                self.misplaced.push(unread(origin, found));
             }
             Insertion::Unknown(message) => {
                 self.set_aside
                     .extend(SetAside::of(&origin, &document));
                 let found = kinds::unknown(&document, message);
-                self.unknown.push(unread(origin, &document, found));
+                self.unknown.push(unread(origin, found));
             }
         }
     }
@@ -518,17 +529,12 @@ fn without_null_fields(value: &Value) -> Value {
 }
 
 /// A document that is not read, with what was found of it.
-fn unread(origin: Origin, document: &Value, found: kinds::Found) -> Unread {
-    let text = |path: &str| {
-        let text = document.pointer(path).and_then(Value::as_str);
-        text.map(str::to_owned)
-    };
+fn unread(origin: Origin, found: kinds::Found) -> Unread {
     Unread {
         at: origin.at(found.field),
         message: found.message,
         hint: found.hint,
-        kind: text("/kind"),
-        name: text("/metadata/name"),
+        first: None,
         origin,
     }
 }

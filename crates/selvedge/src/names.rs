@@ -42,6 +42,26 @@ pub(crate) fn folds(names: &[String]) -> Vec<String> {
     found.iter().map(|parts| written(parts)).collect()
 }
 
+/// A fold with the first and the last range of each bracket only: `w[01-09,…,41-49]`.
+pub(crate) fn shortened(fold: &str) -> String {
+    let mut text = String::new();
+    for (place, part) in fold.split('[').enumerate() {
+        let (inside, after) = match part.split_once(']') {
+            Some(found) if place > 0 => found,
+            _ => {
+                text.push_str(part);
+                continue;
+            }
+        };
+        let ranges: Vec<&str> = inside.split(',').collect();
+        match ranges.as_slice() {
+            [first, _, .., last] => text.push_str(&format!("[{first},…,{last}]{after}")),
+            _ => text.push_str(&format!("[{inside}]{after}")),
+        }
+    }
+    text
+}
+
 /// Folds names that differ at one place only.
 fn folded_at(place: usize, names: Vec<Vec<Part>>) -> Vec<Vec<Part>> {
     let mut alike: BTreeMap<Vec<Part>, BTreeSet<(usize, u64)>> = BTreeMap::new();
@@ -146,6 +166,13 @@ mod tests {
         assert_eq!(folded(&names), "dc[1]-r[1-3]-w[01-10]".replace("[1]-", "1-"));
         names.remove(0);
         assert_eq!(folded(&names), "dc1-r1-w[02-10], dc1-r[2-3]-w[01-10]");
+    }
+
+    #[test]
+    fn a_fold_of_many_ranges_is_shortened() {
+        assert_eq!(shortened("r1-w[01-09,11-19,21-29]"), "r1-w[01-09,…,21-29]");
+        assert_eq!(shortened("r[1-2]-w[1,3]"), "r[1-2]-w[1,3]");
+        assert_eq!(shortened("n1"), "n1");
     }
 
     #[test]

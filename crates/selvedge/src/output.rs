@@ -11,7 +11,7 @@ use std::{
 use serde::Serialize;
 use serde_json::Value;
 
-pub(crate) use self::table::{Column, table, table_of};
+pub(crate) use self::table::{Column, table, table_of, table_width};
 use crate::args::{Format, Screen};
 
 /// What a command came to.

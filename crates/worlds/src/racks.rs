@@ -44,7 +44,7 @@ fn nodes(racks: usize, workers: usize) -> Vec<Value> {
 
 fn fabric(racks: usize) -> Vec<Value> {
     let settings = json!({
-        "l2VniRange": {"from": 20_000, "to": 29_999},
+        "l2VniRange": {"first": 20_000, "last": 29_999},
         "rollout": {"maxUnavailable": "10%"},
     });
     let mut found = vec![object(
@@ -100,7 +100,7 @@ fn tenants() -> Vec<Value> {
             found.push(object(TCAAS, "Network", json!({"name": name}), network));
             let mut spec = json!({
                 "networkRef": name,
-                "interfaceName": format!("l2.{}", 200 + segment),
+                "interfaceName": format!("s{}", 200 + segment),
                 "mtu": 1500,
                 "destinations": {"matchLabels": {"tenant": tenant}},
             });

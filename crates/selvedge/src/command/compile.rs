@@ -154,24 +154,16 @@ pub(super) fn summary(compilation: &Compilation) -> String {
         let underlay = config.underlay.as_ref();
         members.vteps.extend(underlay.and_then(|underlay| underlay.vtep));
     }
-    let width = output::width().unwrap_or(usize::MAX);
-    let used = shapes.values().map(|one| one.text().len() + one.vteps().len());
-    // The head, the number of nodes, the AS number and what is between columns.
-    let left = width.saturating_sub(used.max().unwrap_or_default() + 30);
     let mut shapes: Vec<(Shape<'_>, Members)> = shapes.into_iter().collect();
     shapes.sort_by(|(_, one), (_, other)| one.names.cmp(&other.names));
-    let rows = shapes.iter().map(|(shape, members)| {
-        let vlans: Vec<String> = names::folds(&shape.vlans);
-        let vlans = vlans.join(" ");
-        vec![
-            members.text(),
-            members.names.len().to_string(),
-            or_none(shape.asn.clone()),
-            or_none(members.vteps()),
-            or_none(output::fitted(&shape.vrfs, left.saturating_sub(vlans.len().min(16)).max(12))),
-            or_none(vlans.trim_matches(['[', ']']).to_owned()),
-        ]
-    });
+    // Each step takes less room; the first that fits the screen is shown.
+    let width = output::width().unwrap_or(usize::MAX);
+    let rows = |step: Step| -> Vec<Vec<String>> {
+        let rows = shapes.iter().map(|(shape, members)| row(shape, members, step));
+        rows.collect()
+    };
+    let fits = |step: &Step| output::table_width(&HEAD, &rows(*step)) <= width;
+    let step = Step::ALL.into_iter().find(fits).unwrap_or(Step::Short);
     let low_level = compilation.objects.iter().count();
     let generated = compilation.objects.iter();
     let generated = generated.filter(|object| object.is_generated()).count();
@@ -184,8 +176,63 @@ pub(super) fn summary(compilation: &Compilation) -> String {
     format!(
         "{}\n\n{}",
         output::wrapped(&head, 2),
-        output::table(&["NODES", "COUNT", "ASN", "VTEP", "VRFS", "VLANS"], &rows.collect::<Vec<_>>()),
+        output::table(&HEAD, &rows(step)),
     )
+}
+
+const HEAD: [&str; 6] = ["NODES", "COUNT", "ASN", "VTEP", "VRFS", "VLANS"];
+
+/// How much of a row is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    All,
+    FewVrfs,
+    FewNodes,
+    FirstVtep,
+    Short,
+}
+
+impl Step {
+    const ALL: [Self; 5] = [
+        Self::All,
+        Self::FewVrfs,
+        Self::FewNodes,
+        Self::FirstVtep,
+        Self::Short,
+    ];
+}
+
+fn row(shape: &Shape<'_>, members: &Members, step: Step) -> Vec<String> {
+    let nodes = names::folded(&members.names);
+    let nodes = if step >= Step::FewNodes {
+        names::shortened(&nodes)
+    } else {
+        nodes
+    };
+    let vlans = names::folds(&shape.vlans);
+    let vlans: Vec<&str> = vlans.iter().map(|fold| fold.trim_matches(['[', ']'])).collect();
+    let vlans = match vlans.as_slice() {
+        [ranges] => ranges.split(',').collect(),
+        _ => vlans,
+    };
+    let vlans = match vlans.as_slice() {
+        [first, _, .., last] if step >= Step::Short => format!("{first} … {last}"),
+        ranges => ranges.join(" "),
+    };
+    let vrfs = match step {
+        Step::All => usize::MAX,
+        Step::FewVrfs => 24,
+        Step::FewNodes | Step::FirstVtep => 16,
+        Step::Short => 10,
+    };
+    vec![
+        nodes,
+        members.names.len().to_string(),
+        or_none(shape.asn.clone()),
+        or_none(members.vteps(step < Step::FirstVtep)),
+        or_none(output::fitted(&shape.vrfs, vrfs)),
+        or_none(vlans),
+    ]
 }
 
 /// What makes nodes alike.
@@ -218,14 +265,11 @@ struct Members {
 }
 
 impl Members {
-    fn text(&self) -> String {
-        names::folded(&self.names)
-    }
-
-    /// The tunnel endpoints: the first and the last.
-    fn vteps(&self) -> String {
+    /// The tunnel endpoints: the first, and the last if there is room for it.
+    fn vteps(&self, has_room: bool) -> String {
         match (self.vteps.first(), self.vteps.last()) {
-            (Some(first), Some(last)) if first != last => format!("{first}–{last}"),
+            (Some(first), Some(last)) if first != last && has_room => format!("{first}–{last}"),
+            (Some(first), Some(last)) if first != last => format!("{first}…"),
             (Some(one), _) => one.to_string(),
             (None, _) => String::new(),
         }

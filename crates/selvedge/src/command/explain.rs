@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     compile::unknown_node,
+    elements::lines,
     groups::{groups, named},
 };
 use crate::{
@@ -22,7 +23,7 @@ use crate::{
     output::{self, Style, Verdict, styled},
 };
 
-/// How many groups of elements are explained before the rest is only named.
+/// How many groups of elements are explained with all their fields.
 const EXPLAINED: usize = 5;
 
 pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
@@ -205,7 +206,9 @@ fn story(world: &World, asked: &Asked, nodes: &[String]) -> String {
             None => groups.push((vec![element], claims)),
         }
     }
-    for (elements, claims) in groups.iter().take(most) {
+    // Of an object that configures much, what each part is matters more than every field behind it.
+    let is_short = groups.len() > DETAILED && !output::is_all();
+    for (elements, claims) in groups.iter().filter(|_| !is_short).take(most) {
         text.push("\n".to_owned());
         for element in elements {
             text.push(format!("{}\n", styled(Style::Green, &element.to_string())));
@@ -214,28 +217,60 @@ fn story(world: &World, asked: &Asked, nodes: &[String]) -> String {
                 text.push(format!("  {}\n", styled(Style::Dim, &is)));
             }
         }
-        for claim in *claims {
+        // Claims differ in their object: the first is shown with its fields, the others by name.
+        let shown = if output::is_all() { claims.len() } else { CLAIMS };
+        for claim in claims.iter().take(shown) {
             text.push(of_claim(world, claim));
         }
-    }
-    let rest: Vec<&Element> = groups
-        .iter()
-        .skip(most)
-        .flat_map(|(elements, _)| elements.iter().copied())
-        .collect();
-    if !rest.is_empty() {
-        text.push(format!("\nand {} more; ask for one of them, or see --all:\n", rest.len()));
-        let shown = rest.iter().take(NAMED).map(|element| format!("  {element}\n"));
-        text.extend(shown);
-        if let Some(more) = rest.len().checked_sub(NAMED).filter(|more| *more > 0) {
-            text.push(format!("  and {more} more\n"));
+        let others = claims.iter().skip(shown).map(|claim| claim.by.to_string());
+        let others: Vec<String> = others.collect();
+        if !others.is_empty() {
+            text.push(format!("  also requested by {}\n", others.join(", ")));
         }
+    }
+    if is_short {
+        text.push(by_requester(world, &groups));
     }
     text.concat()
 }
 
-/// How many elements are named that are not explained.
-const NAMED: usize = 8;
+/// From how many elements of different origin on only their names and objects are shown.
+const DETAILED: usize = 2;
+/// How many claims of one element are shown with their fields.
+const CLAIMS: usize = 1;
+
+/// Elements by the objects that request them, each with its place.
+fn by_requester(world: &World, groups: &[(Vec<&Element>, &Vec<Claim>)]) -> String {
+    let mut found: Vec<(BTreeSet<&ObjectRef>, Vec<&Element>)> = Vec::new();
+    for (elements, claims) in groups {
+        let by: BTreeSet<&ObjectRef> = claims.iter().map(|claim| &claim.by).collect();
+        match found.iter_mut().find(|(known, _)| *known == by) {
+            Some((_, known)) => known.extend(elements.iter().copied()),
+            None => found.push((by, elements.clone())),
+        }
+    }
+    let mut text = Vec::new();
+    for (by, elements) in found {
+        text.push("\n".to_owned());
+        let elements = lines(elements.into_iter());
+        for element in elements.iter().take(NAMED) {
+            text.push(format!("{}\n", styled(Style::Green, element)));
+        }
+        if let Some(more) = elements.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            text.push(format!("and {more} more\n"));
+        }
+        for object in by.iter().take(NAMED) {
+            let place = world.origins.get(object).map(|origin| origin.at("").to_string());
+            let place = styled(Style::Dim, &place.unwrap_or_default());
+            text.push(format!("  requested by {object}  {place}\n"));
+        }
+    }
+    text.push("\nfields behind one of them: explain it alone, or see --all\n".to_owned());
+    text.concat()
+}
+
+/// How many names are shown in a row of many.
+const NAMED: usize = 12;
 
 /// What an element is, in a few words: its plain fields.
 fn summary(value: &Value) -> String {

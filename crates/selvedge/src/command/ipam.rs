@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::{
     args::{Format, Ipam},
     input::World,
+    names,
     output::{self, Column, Verdict, counted},
 };
 
@@ -27,10 +28,13 @@ pub(super) fn run(args: &Ipam) -> anyhow::Result<Verdict> {
         .iter()
         .map(|pool| {
             let by = pool.used_by.iter();
-            let by = by.map(|(by, number)| format!("{by} {number}"));
+            let by = by.map(|(by, number)| match number {
+                1 => by.clone(),
+                number => format!("{by} ({number})"),
+            });
             let by = by.collect::<Vec<_>>();
             vec![
-                pool.pool.to_string(),
+                pool.name(),
                 pool.prefix.to_string(),
                 amount(pool.size),
                 pool.used.to_string(),
@@ -58,6 +62,9 @@ pub(super) fn run(args: &Ipam) -> anyhow::Result<Verdict> {
 struct Pool {
     /// The object that defines it.
     pool: ObjectRef,
+    /// Other objects that define the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<ObjectRef>,
     prefix: IpNet,
     /// How many addresses it has for hosts.
     size: u128,
@@ -68,6 +75,23 @@ struct Pool {
 }
 
 impl Pool {
+    /// The objects that define it, in a few words.
+    fn name(&self) -> String {
+        let keys = std::iter::once(&self.pool).chain(&self.also);
+        let keys: Vec<String> = keys.map(|object| object.key.name.to_string()).collect();
+        format!("{} {}", self.pool.kind, names::folded(&keys))
+    }
+
+    /// Takes in the same pool of another object.
+    fn merge(&mut self, other: Self) {
+        self.also.push(other.pool);
+        for (by, number) in other.used_by {
+            *self.used_by.entry(by).or_default() += number;
+        }
+        self.used += other.used;
+        self.free = self.size.saturating_sub(self.used as u128);
+    }
+
     fn new(pool: ObjectRef, prefix: IpNet, taken: &BTreeMap<IpAddr, String>) -> Self {
         let bits = u32::from(prefix.max_prefix_len() - prefix.prefix_len());
         let all = 1_u128.checked_shl(bits).unwrap_or(u128::MAX);
@@ -82,6 +106,7 @@ impl Pool {
         let used: usize = used_by.values().sum();
         Self {
             pool,
+            also: Vec::new(),
             prefix,
             size,
             used,
@@ -100,14 +125,14 @@ fn pools(world: &World, compilation: &Compilation) -> Vec<Pool> {
         let subject = ObjectRef::named(Kind::Layer2Attachment, &key.name);
         let of_nodes = compilation.node_addresses.get(&subject);
         for address in of_nodes.into_iter().flat_map(|nodes| nodes.values()).flatten() {
-            of_network.insert(*address, format!("nodes of {subject}"));
+            of_network.insert(*address, format!("nodes on {}", key.name));
         }
         let anycast = compilation.attachment(&key.name);
         let anycast = anycast.and_then(|attachment| attachment.anycast.as_ref());
         if let Some(anycast) = anycast {
             let gateways = [anycast.gateway, anycast.gatewayv4].into_iter().flatten();
             for gateway in gateways {
-                of_network.insert(gateway.addr(), format!("gateway of {subject}"));
+                of_network.insert(gateway.addr(), format!("gateway of {}", key.name));
             }
         }
     }
@@ -142,7 +167,17 @@ fn pools(world: &World, compilation: &Compilation) -> Vec<Pool> {
 
 /// The pools of tunnel endpoints and router IDs.
 fn of_underlays(world: &World, compilation: &Compilation) -> Vec<Pool> {
-    let mut pools = Vec::new();
+    let mut pools: Vec<Pool> = Vec::new();
+    // Underlays of several racks often share their pools.
+    let mut add = |pool: Pool| {
+        let is_same = |known: &&mut Pool| {
+            known.prefix == pool.prefix && known.used_by.keys().eq(pool.used_by.keys())
+        };
+        match pools.iter_mut().find(is_same) {
+            Some(known) => known.merge(pool),
+            None => pools.push(pool),
+        }
+    };
     for (key, underlay) in &world.snapshot.underlays {
         let subject = ObjectRef {
             kind: Kind::Underlay,
@@ -157,14 +192,16 @@ fn of_underlays(world: &World, compilation: &Compilation) -> Vec<Pool> {
         let newer = newer.flat_map(|endpoint| endpoint.cidrs.iter().map(ToString::to_string));
         let prefixes: BTreeSet<String> = older.into_iter().chain(newer).collect();
         let vteps = nodes.iter().flat_map(|own| [own.vtep, own.other_vtep]);
-        let vteps = vteps.flatten().map(|vtep| (vtep, "VTEPs of nodes".to_owned()));
+        let vteps = vteps.flatten().map(|vtep| (vtep, "VTEPs".to_owned()));
         let vteps: BTreeMap<IpAddr, String> = vteps.collect();
         let prefixes = prefixes.iter().filter_map(|prefix| prefix.parse().ok());
-        pools.extend(prefixes.map(|prefix| Pool::new(subject.clone(), prefix, &vteps)));
+        for prefix in prefixes {
+            add(Pool::new(subject.clone(), prefix, &vteps));
+        }
         let ids = nodes.iter().map(|own| own.router_id.into());
-        let ids = ids.map(|id: IpAddr| (id, "router IDs of nodes".to_owned()));
+        let ids = ids.map(|id: IpAddr| (id, "router IDs".to_owned()));
         if let Ok(prefix) = underlay.spec.routeridcidr.to_string().parse() {
-            pools.push(Pool::new(subject, prefix, &ids.collect()));
+            add(Pool::new(subject, prefix, &ids.collect()));
         }
     }
     pools

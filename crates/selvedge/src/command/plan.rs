@@ -11,6 +11,7 @@ use std::{
 use anyhow::Context as _;
 use compiler::rollout::Removal;
 use explain::{
+    element::Element,
     plan::{
         Cause, Change, ChangeKind, Disruption, Disturbed, Group, Plan, PlatformChanges,
         PlatformName, plan,
@@ -23,7 +24,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use self::difference::{of_each_node, of_one};
-use super::problems;
+use super::{elements, problems};
 use crate::{
     args::{Format, Plan as Args},
     input::{self, World},
@@ -155,7 +156,7 @@ fn story(plan: &Plan) -> String {
             platform(&plan.platform).concat()
         );
     }
-    let mut text: Vec<String> = plan.groups.iter().map(group).collect();
+    let mut text: Vec<String> = groups(&plan.groups);
     let total = &plan.total;
     text.push(format!(
         "{}\n",
@@ -293,25 +294,153 @@ fn and_more(number: usize) -> String {
     }
 }
 
-fn group(group: &Group) -> String {
+/// How many changes of a group of nodes are shown before the rest is only counted, and of how many groups.
+const CHANGES: usize = 8;
+const GROUPS: usize = 3;
+
+fn group(group: &Group, most: usize) -> String {
     let names = nodes_of(group.nodes.iter());
+    let mut lines = folded(lines(group));
+    if lines.len() > most {
+        // What disturbs is never among those that are only counted.
+        lines.sort_by_key(|line| !line.is_grave);
+    }
+    let most = most.max(lines.iter().filter(|line| line.is_grave).count().min(2 * most));
     let mut text = vec![format!("{}\n", styled(Style::Bold, &names))];
-    let lines: Vec<(&Change, String)> = lines(group);
-    let widths = lines.iter().map(|(_, line)| line.chars().count());
+    let widths = lines.iter().map(|line| line.text.chars().count());
     let width = widths.max().unwrap_or_default().min(WIDTH);
-    for (change, line) in &lines {
-        let (sign, style) = match change.kind {
+    for line in lines.iter().take(most) {
+        let (sign, style) = match line.kind {
             ChangeKind::Added => ("+", Style::Green),
             ChangeKind::Changed => ("~", Style::Yellow),
             ChangeKind::Removed => ("-", Style::Red),
         };
-        let padding = " ".repeat(width.saturating_sub(line.chars().count()));
-        let line = styled(style, &format!("  {sign} {line}"));
-        let behind = behind(&change.behind);
-        text.push(format!("{line}{padding}{}\n", styled(Style::Dim, &behind)));
+        let start = format!("  {sign} {}", line.text);
+        let behind = behind(&line.behind);
+        let Some(screen) = output::width() else {
+            let padding = " ".repeat(width.saturating_sub(line.text.chars().count()));
+            let behind = styled(Style::Dim, &behind);
+            text.push(format!("{}{padding}{behind}\n", styled(style, &start)));
+            continue;
+        };
+        // What does not fit behind a change is left out: --wide and -o json have it.
+        let length = start.chars().count();
+        let padding = (width + 4).min(screen / 2).saturating_sub(length);
+        let start = format!("{start}{}", " ".repeat(padding));
+        let left = screen.saturating_sub(start.chars().count());
+        let behind = [behind, objects(&line.behind)]
+            .into_iter()
+            .find(|behind| behind.chars().count() <= left);
+        let behind = styled(Style::Dim, &behind.unwrap_or_default());
+        let start = if behind.is_empty() {
+            start.trim_end()
+        } else {
+            &start
+        };
+        text.push(format!("{}{behind}\n", styled(style, start)));
+    }
+    if let Some(more) = lines.len().checked_sub(most).filter(|more| *more > 0) {
+        text.push(format!("  and {}; --all shows them\n", counted(more, "more change")));
     }
     text.push("\n".to_owned());
     text.concat()
+}
+
+/// The groups of a plan: all of a small one, else the first, and how many more there are.
+fn groups(groups: &[Group]) -> Vec<String> {
+    let lines: usize = groups.iter().map(|group| lines(group).len() + 2).sum();
+    if output::is_all() || lines <= CHANGES * GROUPS {
+        return groups.iter().map(|one| group(one, usize::MAX)).collect();
+    }
+    let mut text: Vec<String> = groups.iter().take(GROUPS).map(|one| group(one, CHANGES)).collect();
+    let rest = groups.iter().skip(GROUPS);
+    let nodes: Vec<&String> = rest.clone().flat_map(|group| &group.nodes).collect();
+    if !nodes.is_empty() {
+        let changes: usize = rest.map(|group| lines_of(group)).sum();
+        let names = nodes_of(nodes.into_iter());
+        text.push(format!(
+            "{names}\n  {}; --all shows them\n\n",
+            counted(changes, "change")
+        ));
+    }
+    text
+}
+
+fn lines_of(group: &Group) -> usize {
+    folded(lines(group)).len()
+}
+
+/// A change as it is shown, or several that differ in a prefix only.
+struct Line {
+    kind: ChangeKind,
+    text: String,
+    /// Whether it disturbs what runs.
+    is_grave: bool,
+    behind: Vec<Cause>,
+}
+
+/// Changes as lines; those that differ in a prefix only are one.
+fn folded(lines: Vec<(&Change, String)>) -> Vec<Line> {
+    let mut found: Vec<(Option<String>, Vec<(&Change, String)>)> = Vec::new();
+    for (change, text) in lines {
+        let key = alike(change);
+        match found.iter_mut().find(|(known, _)| key.is_some() && *known == key) {
+            Some((_, known)) => known.push((change, text)),
+            None => found.push((key, vec![(change, text)])),
+        }
+    }
+    let mut lines = Vec::new();
+    for (_, changes) in found {
+        let single = |(change, text): &(&Change, String)| Line {
+            kind: change.kind,
+            text: format!("{text}{}", mark(change)),
+            is_grave: !mark(change).is_empty(),
+            behind: change.behind.clone(),
+        };
+        let elements: Vec<&Element> = changes.iter().map(|(change, _)| &change.element).collect();
+        match (changes.first(), elements::several(&elements)) {
+            (Some((first, _)), Some(text)) => {
+                let mut behind: Vec<Cause> = Vec::new();
+                for cause in changes.iter().flat_map(|(change, _)| &change.behind) {
+                    match behind.iter_mut().find(|known| known.by == cause.by) {
+                        Some(known) => known.fields.extend(cause.fields.iter().cloned()),
+                        None => behind.push(cause.clone()),
+                    }
+                }
+                lines.push(Line {
+                    kind: first.kind,
+                    text: format!("{text}{}", mark(first)),
+                    is_grave: !mark(first).is_empty(),
+                    behind,
+                });
+            }
+            _ => lines.extend(changes.iter().map(single)),
+        }
+    }
+    lines
+}
+
+/// What a change of many of its kind begins with.
+fn alike(change: &Change) -> Option<String> {
+    let is_whole = change.kind != ChangeKind::Changed;
+    let head = elements::alike(&change.element).filter(|_| is_whole)?.0;
+    Some(format!("{:?} {head}", change.kind))
+}
+
+/// The mark of a change that disturbs what runs.
+fn mark(change: &Change) -> String {
+    let worst = change.effects.iter().map(|effect| effect.disruption).max();
+    match worst {
+        Some(class @ (Disruption::SessionReset | Disruption::Rebuild)) => format!(" [{class}]"),
+        Some(Disruption::None | Disruption::Additive) | None => String::new(),
+    }
+}
+
+/// The objects that request a change, without their fields.
+fn objects(behind: &[Cause]) -> String {
+    let objects: BTreeSet<String> = behind.iter().map(|cause| cause.by.to_string()).collect();
+    let text = listed(objects.into_iter(), 1);
+    if text.is_empty() { text } else { format!("   {text}") }
 }
 
 /// What changes on each node of a group, each change with its words; what each node has for itself is told once.

@@ -59,7 +59,7 @@ fn of_unread(unread: &Unread, severity: Severity, reason: &str) -> Diagnostic {
         message: unread.message.clone(),
         hint: unread.hint.clone(),
         at: Some(unread.at.clone()),
-        related: Vec::new(),
+        related: unread.first.iter().map(|at| ("first".to_owned(), at.clone())).collect(),
         cause: None,
     }
 }
@@ -84,6 +84,13 @@ fn of_problem(world: &World, problem: &Problem, cause: Option<String>) -> Diagno
             let first = origin.at("metadata.name");
             diagnostic.related.push(("first".to_owned(), first));
         }
+    }
+    if let Some(rival) = problem.kind.rival()
+        && let Some(origin) = world.origins.get(rival)
+    {
+        let is_same_kind = rival.kind == problem.subject.kind;
+        let field = if is_same_kind { problem.field.as_str() } else { "" };
+        diagnostic.related.push((rival.to_string(), origin.at(field)));
     }
     diagnostic
 }
@@ -111,7 +118,7 @@ impl Counts {
         counts
     }
 
-    /// The counts in words; empty where there is nothing.
+    /// The errors and warnings in words; empty where there are none.
     pub(super) fn words(self) -> String {
         let mut words = Vec::new();
         if self.errors > 0 {
@@ -120,10 +127,14 @@ impl Counts {
         if self.warnings > 0 {
             words.push(counted(self.warnings, "warning"));
         }
-        let words = words.join(", ");
+        words.join(", ")
+    }
+
+    /// What is not shown, in words; empty where all is.
+    pub(super) fn hidden_words(self) -> String {
         match self.hidden {
-            0 => words,
-            hidden => format!("{words}; {} hidden, --all shows them", counted(hidden, "follow-up")),
+            0 => String::new(),
+            hidden => format!("; {}", hidden_line(hidden)),
         }
     }
 }
@@ -157,7 +168,8 @@ pub(super) fn show_beside(world: &World, compilation: &Compilation) {
 
 /// How many problems are not shown, in words.
 pub(super) fn hidden_line(hidden: usize) -> String {
-    format!("{} hidden, --all shows them", counted(hidden, "follow-up"))
+    let them = if hidden == 1 { "it" } else { "them" };
+    format!("{} hidden, --all shows {them}", counted(hidden, "follow-up"))
 }
 
 /// Prints documents that are not read, and problems; and counts them.

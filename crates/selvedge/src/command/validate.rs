@@ -25,17 +25,23 @@ pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
             output::note(&line);
         }
         let objects = counted(world.origins.len(), "object");
+        let hidden = counts.hidden_words();
         let words = counts.words();
+        let of_objects = if world.origins.is_empty() {
+            String::new()
+        } else {
+            format!(" in {objects}")
+        };
         let verdict = match (has_errors || is_refused, words.is_empty()) {
             (true, _) => {
                 let strict = if has_errors { "" } else { " (--strict)" };
-                styled(Style::Red, &format!("{words} in {objects}{strict}"))
+                styled(Style::Red, &format!("{words}{of_objects}{strict}{hidden}"))
             }
             (false, _) if world.origins.is_empty() => {
                 "no objects of Selvedge's kinds".to_owned()
             }
             (false, true) => styled(Style::Green, &format!("{objects} valid")),
-            (false, false) => styled(Style::Yellow, &format!("{objects} valid; {words}")),
+            (false, false) => styled(Style::Yellow, &format!("{objects} valid; {words}{hidden}")),
         };
         output::text(&format!("{}\n", output::wrapped(&verdict, 2)));
     }

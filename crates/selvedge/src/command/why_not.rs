@@ -9,7 +9,7 @@ use ::explain::{
 use compiler::compile;
 use serde_json::{Value, json};
 
-use super::{explain, groups::named};
+use super::{elements, explain, groups::named};
 use crate::{
     args::{Ask, Format},
     input::World,
@@ -110,8 +110,7 @@ fn answer(args: &Ask, node: &str, world: &World, trace: &Trace<'_>) -> anyhow::R
     let obstacles = why_not(trace, node, &asked.thing, &found, &asked.elements);
     let question = asked.thing.to_string();
     if obstacles.is_empty() {
-        let found = found.iter().map(ToString::to_string).collect();
-        return Ok(Answer::there(question, found));
+        return Ok(Answer::there(question, elements::lines(found.iter())));
     }
     let is_partly = !found.is_empty() && matches!(asked.thing, Query::Object(_));
     let not = if is_partly { "not completely" } else { "not" };

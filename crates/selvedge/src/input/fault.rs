@@ -12,6 +12,8 @@ pub(crate) struct Fault {
     pub(crate) message: String,
     /// What to do.
     pub(crate) hint: Option<String>,
+    /// Where the same stands for the first time.
+    pub(crate) first: Option<Place>,
 }
 
 impl Fault {
@@ -20,6 +22,7 @@ impl Fault {
             place: Some(place),
             message: message.into(),
             hint: Some(hint.to_owned()),
+            first: None,
         }
     }
 
@@ -29,12 +32,13 @@ impl Fault {
             place: None,
             message: message.into(),
             hint: Some(hint.into()),
+            first: None,
         }
     }
 
     /// The same, with lines that are counted from another one.
     pub(super) fn after_line(mut self, lines: usize) -> Self {
-        if let Some(place) = &mut self.place {
+        for place in [&mut self.place, &mut self.first].into_iter().flatten() {
             place.line += lines;
         }
         self
@@ -52,6 +56,11 @@ pub(super) fn of_json(text: &str, error: &serde_json::Error) -> Fault {
     }
     let said = error.to_string();
     let has = |words: &str| said.contains(words);
+    if has("duplicate field")
+        && let Some(fault) = twice(text)
+    {
+        return fault;
+    }
     let (message, hint) = if has("too deep") || has("recursion limit") {
         (
             "exceeds the limit of 64 levels of nested maps and lists in one file",
@@ -94,17 +103,23 @@ pub(super) fn of_json(text: &str, error: &serde_json::Error) -> Fault {
     Fault::at(place, message, hint)
 }
 
+/// A field that stands twice in one map.
+fn twice(text: &str) -> Option<Fault> {
+    let twice = Tree::of(text)?.twice()?;
+    let message = format!("field {} appears twice in one map", twice.key);
+    Some(Fault {
+        first: Some(twice.first),
+        ..Fault::at(twice.second, message, "keep one of the two")
+    })
+}
+
 /// What is wrong with YAML that the reader refuses at a place.
 pub(super) fn of_yaml(text: &str, at: Option<Place>) -> Fault {
     if let Some(fault) = of_document(text) {
         return fault;
     }
-    if let Some(twice) = Tree::of(text).and_then(|tree| tree.twice()) {
-        let message = format!(
-            "field {} appears twice in one map, first in line {}",
-            twice.key, twice.first.line
-        );
-        return Fault::at(twice.second, message, "keep one of the two");
+    if let Some(fault) = twice(text) {
+        return fault;
     }
     let first = Parser::new_from_str(text).find_map(Result::err);
     let start = Place { line: 1, column: 1 };
@@ -164,8 +179,19 @@ fn of_kind(text: &str, kind: &ErrorKind, place: Place) -> Fault {
 
 /// What is wrong with lines around a place.
 fn of_lines(text: &str, place: Place) -> Fault {
+    if let Some(place) = unbalanced(text, place.line) {
+        return Fault::at(place, "a bracket is opened and not closed", "close it");
+    }
     for number in [place.line, place.line.saturating_sub(1)] {
         let line = line(text, number);
+        if !line.is_empty() && line.bytes().all(|byte| byte == b'-') {
+            let place = Place {
+                line: number,
+                column: 1,
+            };
+            let message = format!("{line:?} does not separate documents");
+            return Fault::at(place, message, "write three dashes: ---");
+        }
         if let Some(column) = opened(line) {
             let place = Place {
                 line: number,
@@ -215,6 +241,27 @@ fn of_lines(text: &str, place: Place) -> Fault {
     )
 }
 
+/// The first bracket that is opened up to a line, and not closed there.
+fn unbalanced(text: &str, last: usize) -> Option<Place> {
+    let mut open = Vec::new();
+    for (line, content) in (1..=last).zip(text.lines()) {
+        let mut quote = None;
+        for (column, character) in (1..).zip(content.chars()) {
+            match (quote, character) {
+                (None, '#') => break,
+                (None, '"' | '\'') => quote = Some(character),
+                (Some(mark), character) if mark == character => quote = None,
+                (None, '[' | '{') => open.push(Place { line, column }),
+                (None, ']' | '}') => {
+                    open.pop();
+                }
+                _ => {}
+            }
+        }
+    }
+    open.first().copied()
+}
+
 fn of_quotes(text: &str, place: Place) -> Fault {
     let lines = (1..).zip(text.lines()).take(place.line);
     let mut lines: Vec<(usize, &str)> = lines.collect();
@@ -222,11 +269,17 @@ fn of_quotes(text: &str, place: Place) -> Fault {
     let found = lines
         .iter()
         .find_map(|(number, line)| Some((*number, opened(line)?)));
-    let place = found.map_or(place, |(line, column)| Place { line, column });
+    let Some((line, column)) = found else {
+        return Fault::at(
+            place,
+            "there is text behind a closing quote",
+            "put the whole value in quotes",
+        );
+    };
     Fault::at(
-        place,
-        "a quote is opened and not closed, or there is text behind the closing one",
-        "close it on the same line; a quote inside a text is written '' or \\\"",
+        Place { line, column },
+        "a quote is opened and not closed",
+        "add the closing quote",
     )
 }
 

@@ -127,22 +127,28 @@ pub(super) fn misspelled_group(document: &Value) -> Option<Found> {
     })
 }
 
-/// Kind and name that a text gives itself, where it cannot be read.
-pub(super) fn written(text: &str) -> (Option<String>, Option<String>) {
-    let after = |mark: &str| {
-        let lines = text.lines().map(|line| line.trim_start_matches([' ', '\t', '-', '{', '"']));
-        let mut values = lines.filter_map(|line| {
-            let rest = line.strip_prefix(mark)?.trim_start_matches('"');
-            let value = rest.strip_prefix(':')?.trim();
-            let value = value.trim_matches(|one: char| "\"',}".contains(one));
-            (!value.is_empty()).then(|| value.to_owned())
-        });
-        values.next()
-    };
-    let inline = text.split_once("name:").map(|(_, rest)| {
-        let end = rest.find([',', '}', '\n']).unwrap_or(rest.len());
-        rest.get(..end).unwrap_or_default().trim().to_owned()
-    });
-    let name = after("name").or(inline);
-    (after("kind"), name.filter(|name| !name.is_empty()))
+/// Whether some kind that users write has this name.
+pub(super) fn is_known(kind: &str) -> bool {
+    Kind::iter().any(|known| <&str>::from(known) == kind)
+}
+
+/// The values of a field with this name, wherever in a text it stands; for texts that cannot be read.
+pub(super) fn written<'a>(text: &'a str, field: &str) -> Vec<&'a str> {
+    let mut values = Vec::new();
+    for (start, _) in text.match_indices(field) {
+        let before = text.get(..start).unwrap_or_default();
+        let is_start = before.ends_with([' ', '\n', '\t', '{', ',', '"', '-']) || before.is_empty();
+        let rest = text.get(start + field.len()..).unwrap_or_default();
+        let rest = rest.strip_prefix('"').unwrap_or(rest);
+        let Some(rest) = rest.strip_prefix(':').filter(|_| is_start) else {
+            continue;
+        };
+        let end = rest.find(['\n', ',', '}']).unwrap_or(rest.len());
+        let value = rest.get(..end).unwrap_or_default().trim();
+        let value = value.trim_matches(['"', '\'', '*', '&']);
+        if !value.is_empty() {
+            values.push(value);
+        }
+    }
+    values
 }

@@ -211,7 +211,7 @@ mod tests {
         let block = "kind: A # a remark\nspec:\n  # a remark\n  list:\n  - name: x\n    asn: 7\n  - {name: y, asn: 8}\n  vrfs: {a.b: {vni: 1}}\n";
         assert_eq!(at(block, "kind"), (1, 1));
         assert_eq!(at(block, "spec.list[0].asn"), (6, 5));
-        assert_eq!(at(block, "spec.list[1].asn"), (7, 14));
+        assert_eq!(at(block, "spec.list[1].asn"), (7, 15));
         assert_eq!(at(block, "spec.list[1]"), (7, 5));
         assert_eq!(at(block, "spec.vrfs[\"a.b\"].vni"), (8, 16));
         let json = "{\"kind\": \"A\",\n \"spec\": {\"list\": [{\"asn\": 7}]}}";

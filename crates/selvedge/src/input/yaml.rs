@@ -174,6 +174,7 @@ impl Limits {
             place,
             message: format!("exceeds the limit of {limit} {what} in one file"),
             hint: Some(hint.to_owned()),
+            first: None,
         }
     }
 }

@@ -4,33 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use compiler::{Kind, ObjectRef, Problem, Severity, problem};
 
-use crate::input::World;
+use crate::{input::World, suggest::nearest};
 
 /// What other problems can follow from.
-pub(super) struct Causes {
+pub(super) struct Causes<'a> {
+    world: &'a World,
     /// Objects that have an error of their own, which follows from nothing else.
-    broken: BTreeSet<ObjectRef>,
-    /// Documents that are not read, by the kind and name that they give themselves.
-    unread: Vec<(Option<String>, Option<String>, String)>,
+    broken: BTreeSet<&'a ObjectRef>,
     /// The first object of each kind that cannot be used.
     kinds: BTreeMap<&'static str, String>,
+    /// Fields of objects that no kind has.
+    unknown: Vec<(&'a ObjectRef, &'a str)>,
 }
 
-impl Causes {
-    pub(super) fn of(world: &World, problems: &[Problem]) -> Self {
+impl<'a> Causes<'a> {
+    pub(super) fn of(world: &'a World, problems: &'a [Problem]) -> Self {
         let is_broken = |problem: &&Problem| {
             problem.severity() == Severity::Error && referred(&problem.kind).is_none()
         };
-        let broken: BTreeSet<ObjectRef> = problems
-            .iter()
-            .filter(is_broken)
-            .map(|problem| problem.subject.clone())
-            .collect();
-        let unread: Vec<_> = world
-            .unknown
-            .iter()
-            .map(|one| (one.kind.clone(), one.name.clone(), one.at.to_string()))
-            .collect();
+        let broken = problems.iter().filter(is_broken);
         let mut kinds = BTreeMap::new();
         let is_unusable = |problem: &&Problem| {
             matches!(
@@ -42,23 +34,19 @@ impl Causes {
             let kind: &str = problem.subject.kind.into();
             kinds.entry(kind).or_insert_with(|| problem.subject.to_string());
         }
-        for kind in [Kind::Underlay, Kind::Settings, Kind::Destination, Kind::Vrf, Kind::Node] {
-            let kind: &str = kind.into();
-            let mut of_kind = unread.iter();
-            let is_kind = |written: &Option<String>| {
-                // A document that does not even say its kind may be any object.
-                written.as_deref().is_none_or(|written| {
-                    written == kind || crate::suggest::nearest(written, [kind].into_iter()).is_some()
-                })
-            };
-            if let Some((_, _, at)) = of_kind.find(|(written, ..)| is_kind(written)) {
-                kinds.entry(kind).or_insert_with(|| at.clone());
+        for kind in [Kind::Underlay, Kind::Settings, Kind::Destination, Kind::Vrf] {
+            let mut unread = world.unknown.iter();
+            if let Some(unread) = unread.find(|unread| unread.may_have_kind(kind)) {
+                kinds.entry(kind.into()).or_insert_with(|| unread.at.to_string());
             }
         }
+        let unknown = problems.iter();
+        let unknown = unknown.filter(|problem| problem.kind == problem::Kind::UnknownField);
         Self {
-            broken,
-            unread,
+            world,
+            broken: broken.map(|problem| &problem.subject).collect(),
             kinds,
+            unknown: unknown.map(|problem| (&problem.subject, problem.field.as_str())).collect(),
         }
     }
 
@@ -68,12 +56,9 @@ impl Causes {
             if self.broken.contains(target) {
                 return Some(target.to_string());
             }
-            let of_target = self.unread.iter().find(|(_, name, _)| {
-                name.as_deref()
-                    .is_some_and(|name| *name == *target.key.name)
-            });
-            if let Some((_, _, at)) = of_target {
-                return Some(at.clone());
+            let mut unread = self.world.unknown.iter();
+            if let Some(unread) = unread.find(|unread| unread.may_be(target)) {
+                return Some(unread.at.to_string());
             }
             let is_itself_behind = matches!(
                 problem.kind,
@@ -82,6 +67,9 @@ impl Causes {
                     | problem::Kind::DestinationLeftOut { .. }
             );
             return is_itself_behind.then(|| target.to_string());
+        }
+        if let Some(field) = self.misspelled(problem) {
+            return Some(field);
         }
         let of_kind = |kind: Kind| self.kinds.get(<&str>::from(kind)).cloned();
         match &problem.kind {
@@ -99,8 +87,30 @@ impl Causes {
             | problem::Kind::NeedsLegacyFlavour { .. }
             | problem::Kind::SettingsDeleted => of_kind(Kind::Settings),
             problem::Kind::MirrorVrfMissing { .. } => of_kind(Kind::Vrf),
+            problem::Kind::NetworkLacks { network, .. } if self.broken.contains(network) => {
+                Some(network.to_string())
+            }
             _ => None,
         }
+    }
+
+    /// The misspelled field of the object that the missing one is likely to be.
+    fn misspelled(&self, problem: &Problem) -> Option<String> {
+        let (problem::Kind::RuleBroken { message } | problem::Kind::Unreadable { message }) =
+            &problem.kind
+        else {
+            return None;
+        };
+        let is_missing = message.contains("required");
+        let mut unknown = self.unknown.iter().filter(|(object, _)| **object == problem.subject);
+        let field = unknown.find(|(_, field)| {
+            let (parent, name) = field.rsplit_once('.').unwrap_or(("", field));
+            let fields = self.world.fields(problem.subject.kind, parent);
+            let meant = nearest(name, fields.iter().map(String::as_str));
+            meant.is_some_and(|meant| problem.field.ends_with(meant) || message.contains(meant))
+        });
+        let (object, field) = field.filter(|_| is_missing)?;
+        Some(format!("{object} {field}"))
     }
 }
 

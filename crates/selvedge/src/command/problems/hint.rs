@@ -12,11 +12,18 @@ pub(super) fn of(world: &World, problem: &Problem) -> Option<String> {
             let same_kind = |known: &compiler::ObjectRef| known.kind == target.kind;
             let known = world.origins.keys().filter(|known| same_kind(known));
             let names: Vec<&str> = known.map(|known| &*known.key.name).collect();
-            let near = nearest(&target.key.name, names.iter().copied())?;
-            Some(format!("did you mean {near}?"))
+            if let Some(near) = nearest(&target.key.name, names.iter().copied()) {
+                return Some(format!("did you mean {near}?"));
+            }
+            let misplaced = world.misplaced.iter().find(|one| one.may_be(target))?;
+            Some(format!("correct the apiVersion of {target} in {}", misplaced.at))
         }
         problem::Kind::Unreadable { message } | problem::Kind::RuleBroken { message } => {
-            of_choice(message).or_else(|| of_quotes(message))
+            let is_item = message.starts_with("must be a list, not text");
+            let item = "write it as an item of a list: begin it with a dash";
+            of_choice(message)
+                .or_else(|| of_quotes(message))
+                .or_else(|| is_item.then(|| item.to_owned()))
         }
         _ => None,
     }
@@ -33,7 +40,11 @@ fn of_field(world: &World, problem: &Problem) -> Option<String> {
         return Some(format!("did you mean {near}?"));
     }
     // A field of the spec that stands a level too high or too low.
-    let elsewhere = ["", "spec", "metadata"].into_iter();
+    const METADATA: [&str; 4] = ["labels", "annotations", "name", "namespace"];
+    if METADATA.contains(&name) && parent != "metadata" {
+        return Some(format!("{name} belongs below metadata"));
+    }
+    let elsewhere = ["", "spec"].into_iter();
     let mut elsewhere = elsewhere.filter(|place| *place != parent);
     let elsewhere = elsewhere.find(|place| {
         let fields = world.fields(problem.subject.kind, place);
@@ -56,8 +67,11 @@ fn of_choice(message: &str) -> Option<String> {
     Some(format!("did you mean {near}?"))
 }
 
-/// Typographic quotes are part of a value.
+/// Typographic quotes and template expressions are part of a value.
 fn of_quotes(message: &str) -> Option<String> {
+    if message.contains("{{") {
+        return Some("render the template first, such as with helm template".to_owned());
+    }
     let is_typographic = message.contains(['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}']);
     let hint = "replace the typographic quotes by \" or '";
     is_typographic.then(|| hint.to_owned())

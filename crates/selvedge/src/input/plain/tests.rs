@@ -24,19 +24,18 @@ fn agrees(text: &str) -> bool {
 #[test]
 fn what_is_plain_is_read_as_the_full_reader_reads_it() {
     let texts = [
-        "a: 1\nb: text # a remark\nc: \"1\"\nd: 'x y'\ne:\nf: ~x\n",
+        "a: 1\nb: text # a remark\nc: \"1\"\nd: 'x y'\ne:\n",
         "a:\n  b:\n    c: true\n  d: false\nx: null\n",
         "list:\n- a: 1\n  b: 2\n-   c: 3\n    d:\n      e: 4\n- x\n- - y\n  - z\n-\n  q: 1\n",
         "list:\n  - 10.0.0.1\n  - 10.0.0.0/24\n  - -5\n  - 0\nafter: x\n",
         "{a: 1, b: [x, \"y\", {c: d}], e: {}, f: []}\n",
         "a: {matchLabels: {kubernetes.io/hostname: n1}}\n# remark\n\nb: http://x/y:1\n",
         "a: x#y\nb: x y z\nkey-with.dots/and-slash: v\n",
-        "just text\n",
         "- a\n- b\n",
         "a: \"x\" # remark\nb: [1] # remark\n",
     ];
     let read = texts.iter().filter(|text| agrees(text)).count();
-    assert!(read >= texts.len() - 1, "{read} of {}", texts.len());
+    assert_eq!(read, texts.len());
 }
 
 #[test]

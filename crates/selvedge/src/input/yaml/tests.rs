@@ -123,6 +123,6 @@ fn json_is_read_as_json_and_its_mistakes_are_those_of_json() {
     );
     assert_eq!(
         documents("{\"a\": 1,\n \"a\": 2}"),
-        Err("line 2: field a appears twice in one map, first in line 1; keep one of the two".to_owned())
+        Err("line 2: field a appears twice in one map; keep one of the two".to_owned())
     );
 }
