@@ -24,6 +24,8 @@ mod ring1_broken;
 mod ring1_cases;
 #[path = "rings/ring1_docs.rs"]
 mod ring1_docs;
+#[path = "rings/ring1_docs_picture.rs"]
+mod ring1_docs_picture;
 #[path = "rings/ring1_docs_reference.rs"]
 mod ring1_docs_reference;
 #[path = "rings/ring1_fuzz.rs"]

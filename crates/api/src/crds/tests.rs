@@ -104,9 +104,9 @@ fn no_description_has_the_syntax_of_rustdoc() {
 }
 
 /// Words that hide who does what, or that are images for what has a name.
-const VAGUE_WORDS: [&str; 13] = [
-    "whoever", "somebody", "someone", "nobody", "told", "shall", "speaks", "fares", "ours", "house",
-    "room", "said",
+const VAGUE_WORDS: [&str; 12] = [
+    "whoever", "somebody", "someone", "nobody", "told", "shall", "speaks", "fares", "ours",
+    "house", "room", "said",
 ];
 
 #[test]

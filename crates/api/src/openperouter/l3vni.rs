@@ -63,7 +63,7 @@ pub struct L3VniSpec {
     #[serde(rename = "exportRTs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub export_rts: Vec<RouteTarget>,
-    /// Route targets of imported routes, such as `64512:2002`. Default: derived from AS number and VNI.
+    /// Route targets of imported routes, such as `64512:2002`. Default: all routes with the VNI, from any AS number.
     #[serde(rename = "importRTs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub import_rts: Vec<RouteTarget>,

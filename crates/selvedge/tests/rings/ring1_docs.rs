@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
     fs,
     path::{Component, Path, PathBuf},
     process::Command,
@@ -141,7 +142,7 @@ fn links(text: &str) -> Vec<String> {
 
 /// A path as it is written in a page, from the root of the repository.
 fn joined(page: &str, file: &str) -> String {
-    let folder = Path::new(page).parent().unwrap_or(Path::new(""));
+    let folder = Path::new(page).parent().unwrap_or_else(|| Path::new(""));
     let mut path = PathBuf::new();
     for part in folder.join(file).components() {
         match part {
@@ -261,7 +262,7 @@ fn commands_of_the_pages_print_what_is_shown() -> anyhow::Result<()> {
         for (block, commands) in console_blocks(&text) {
             let mut printed = String::new();
             for shown in &commands {
-                printed.push_str(&format!("$ {}\n", shown.command));
+                writeln!(printed, "$ {}", shown.command)?;
                 let Some(output) = &shown.output else {
                     continue;
                 };
@@ -312,7 +313,7 @@ fn runnable(command: &str) -> Option<Vec<&str>> {
 }
 
 /// What a command prints in the root of the repository, problems first, without measured times.
-fn run(arguments: &[&str]) -> anyhow::Result<String> {
+pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(SELVEDGE)
         .args(arguments)
         .current_dir(repository("."))
@@ -377,10 +378,7 @@ fn every_example_is_valid_without_a_warning_and_configures_its_nodes() -> anyhow
         let output = selvedge(&["validate", "-f", &shown], "")?;
         let messages = String::from_utf8_lossy(&output.stderr).into_owned();
         let is_clean = !messages.contains("error:") && !messages.contains("warning:");
-        assert!(
-            output.status.success() && is_clean,
-            "{shown}:\n{messages}"
-        );
+        assert!(output.status.success() && is_clean, "{shown}:\n{messages}");
         let arguments = ["compile", "-f", &shown, "--what", "nodes", "-o", "json"];
         let output = selvedge(&arguments, "")?;
         let nodes: serde_json::Value = serde_json::from_slice(&output.stdout)

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     data,
@@ -85,7 +85,7 @@ fn the_reference_pages_are_those_of_this_program() -> anyhow::Result<()> {
 }
 
 /// Compares a page with what it must be, or writes it.
-fn keep(path: &Path, page: &str) -> anyhow::Result<()> {
+pub(crate) fn keep(path: &Path, page: &str) -> anyhow::Result<()> {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(path, page)?;
     }
@@ -216,7 +216,7 @@ fn rows_of(
             about.insert_str(0, "**Required.** ");
         }
         let inner_path = format!("{path}{suffix}");
-        let count = inner["properties"].as_object().map_or(0, |it| it.len());
+        let count = inner["properties"].as_object().map_or(0, Map::len);
         let mut first = None;
         if count >= LARGE {
             let shape = serde_json::to_string(&inner["properties"])?;
@@ -363,7 +363,10 @@ fn kinds_of_problems() -> anyhow::Result<Vec<(String, String, String)>> {
     let (mut kinds, mut cause, mut message) = (Vec::new(), String::new(), String::new());
     let mut in_message = false;
     for line in body.lines().skip(1) {
-        let Some(line) = line.strip_prefix("    ").filter(|it| !it.starts_with("    ")) else {
+        let Some(line) = line
+            .strip_prefix("    ")
+            .filter(|it| !it.starts_with("    "))
+        else {
             if in_message {
                 message.push_str(line.trim());
             }
@@ -373,7 +376,7 @@ fn kinds_of_problems() -> anyhow::Result<Vec<(String, String, String)>> {
             cause.push_str(if cause.is_empty() { "" } else { " " });
             cause.push_str(doc);
         } else if let Some(text) = line.strip_prefix("#[error(") {
-            message = text.trim_end_matches(")]").to_owned();
+            text.trim_end_matches(")]").clone_into(&mut message);
             in_message = !line.ends_with(")]");
         } else if line.starts_with(char::is_uppercase) {
             let name = line.split(|c: char| !c.is_alphanumeric()).next();

@@ -25,8 +25,8 @@ fn containers(manifests: &str) -> anyhow::Result<Vec<Value>> {
 
 /// What follows an instruction of the Containerfile, in its last stage.
 fn instruction(name: &str) -> anyhow::Result<&'static str> {
-    let lines = CONTAINERFILE.lines().rev();
-    let found = lines.filter_map(|line| line.strip_prefix(name)).next();
+    let mut lines = CONTAINERFILE.lines().rev();
+    let found = lines.find_map(|line| line.strip_prefix(name));
     found
         .map(str::trim)
         .with_context(|| format!("no {name} in the Containerfile"))
