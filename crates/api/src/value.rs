@@ -14,6 +14,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 mod time;
+mod written;
 
 pub use address::{HostCidr, MacAddress, Prefix};
 pub use bgp::{Community, ImportRouteTarget, RouteDistinguisher, RouteTarget};
@@ -27,6 +28,7 @@ pub use session::{
     RemoteAs, RestartTime, TimerSeconds, UdpPort,
 };
 pub use time::Seconds;
+pub use written::{WrittenIpv4Prefix, WrittenIpv6Prefix, WrittenPrefix};
 
 /// Why a text or number is not the value it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -267,6 +267,24 @@ macro_rules! snapshot {
                 }
             }
 
+            /// One object, read or not, with what is wrong with it, as a snapshot of its own.
+            pub(crate) fn only(&self, subject: &ObjectRef) -> Self {
+                let mut only = Self::default();
+                let unreadable = self.unreadable.iter();
+                only.unreadable = unreadable.filter(|problem| problem.subject == *subject).cloned().collect();
+                if let Some(partial) = self.unread.get(subject) {
+                    only.unread.insert(subject.clone(), partial.clone());
+                }
+                match subject.kind {
+                    $(Kind::$kind => {
+                        if let Some(object) = self.$field.get(&subject.key) {
+                            only.$field.insert(subject.key.clone(), object.clone());
+                        }
+                    })*
+                }
+                only
+            }
+
             /// All objects that can be read, by kind.
             pub fn subjects(&self) -> impl Iterator<Item = ObjectRef> + '_ {
                 let of = |kind, key: &Key| ObjectRef { kind, key: key.clone() };

@@ -49,7 +49,7 @@ pub(crate) fn access(snapshot: &Snapshot, compilation: &Compilation) -> Access {
         let Some(secrets) = access.get_mut(node) else {
             continue;
         };
-        secrets.extend(config.password_secrets().filter_map(secret));
+        secrets.extend(config.password_secrets().filter_map(|one| secret(&one)));
     }
     access
 }

@@ -24,6 +24,7 @@ mod list;
 mod metrics;
 mod pages;
 mod pass;
+mod passwords;
 mod platform;
 mod publish;
 mod request;

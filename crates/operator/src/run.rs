@@ -36,6 +36,7 @@ use crate::{
     metrics::Metrics,
     pages::{Shown, SnapshotRequest},
     pass::Pass,
+    passwords::{self, Passwords},
     platform::{self, Platform},
     publish::{CONCURRENCY, Memory, Writer, Written},
     request::Sender,
@@ -103,6 +104,8 @@ pub async fn run(
     }
     let (access, wanted) = latest::channel(None);
     tasks.spawn(accounts::run(worker(), wanted));
+    let (passwords, wanted) = latest::channel(None);
+    tasks.spawn(passwords::run(worker(), wanted));
     let operator = async {
         let cluster = Cluster::watch(&client, leadership.clone(), &restored, requests);
         let mut operator = Operator {
@@ -113,6 +116,7 @@ pub async fn run(
             metrics,
             events,
             access,
+            passwords,
             ending,
         };
         let ended = operator.run().await;
@@ -137,6 +141,17 @@ pub async fn run(
     ended
 }
 
+/// Tells a task what there must be, where that is something else than before.
+fn send_if_new<T: PartialEq>(task: &latest::Sender<Option<Arc<T>>>, wanted: T) {
+    task.send_if_modified(|before| {
+        let is_new = before.as_deref() != Some(&wanted);
+        if is_new {
+            *before = Some(Arc::new(wanted));
+        }
+        is_new
+    });
+}
+
 /// Done when a flag is set.
 async fn is_set(mut flag: latest::Receiver<bool>) {
     // A sender that is gone sets it as well.
@@ -153,6 +168,7 @@ struct Operator {
     events: Events,
     /// What agents may read.
     access: latest::Sender<Option<Arc<Access>>>,
+    passwords: latest::Sender<Option<Arc<Passwords>>>,
     ending: latest::Receiver<bool>,
 }
 
@@ -204,13 +220,9 @@ impl Operator {
         let known = [Kind::Node, Kind::NodeNetworkConfig];
         if !known.iter().any(|kind| frozen.contains(kind)) {
             let wanted = accounts::access(snapshot, compilation);
-            self.access.send_if_modified(|access| {
-                let is_new = access.as_deref() != Some(&wanted);
-                if is_new {
-                    *access = Some(Arc::new(wanted));
-                }
-                is_new
-            });
+            send_if_new(&self.access, wanted);
+            let wanted = passwords::wanted(snapshot, compilation);
+            send_if_new(&self.passwords, wanted);
         }
         let mut writer = Writer {
             sender: &self.sender,

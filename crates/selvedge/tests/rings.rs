@@ -37,6 +37,8 @@ mod ring1_harm_silent;
 mod ring1_harm_values;
 #[path = "rings/ring1_image.rs"]
 mod ring1_image;
+#[path = "rings/ring1_many_vnis.rs"]
+mod ring1_many_vnis;
 #[path = "rings/ring1_messages.rs"]
 mod ring1_messages;
 #[path = "rings/ring1_plan.rs"]
@@ -65,6 +67,8 @@ mod ring4_files;
 mod ring4_mirrors;
 #[path = "rings/ring4_safety.rs"]
 mod ring4_safety;
+#[path = "rings/ring4_underlay_change.rs"]
+mod ring4_underlay_change;
 #[path = "rings/ring5.rs"]
 mod ring5;
 #[path = "rings/ring6.rs"]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Contradiction, schema::rules};
-use crate::value::{Asn, Ipv4Prefix, Ipv6Prefix, PeerType, RemoteAs};
+use crate::value::{Asn, PeerType, RemoteAs, WrittenIpv4Prefix, WrittenIpv6Prefix};
 
 /// A pair of devices between the router and the host, and the BGP session over it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,10 +42,10 @@ pub struct HostSession {
 pub struct LocalCidr {
     /// IPv4 network of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ipv4: Option<Ipv4Prefix>,
+    pub ipv4: Option<WrittenIpv4Prefix>,
     /// IPv6 network of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ipv6: Option<Ipv6Prefix>,
+    pub ipv6: Option<WrittenIpv6Prefix>,
 }
 
 impl HostSession {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     meta::LabelSelector,
-    value::{Asn, IfName, Ipv4Prefix, Ipv6Prefix, Prefix, RestartTime},
+    value::{Asn, IfName, RestartTime, WrittenIpv4Prefix, WrittenIpv6Prefix, WrittenPrefix},
 };
 
 /// How the selected nodes are plugged into the fabric: the devices that lead there, the node's AS, its peers and its
@@ -66,7 +66,7 @@ pub struct UnderlaySpec {
     pub asn: Asn,
     /// Pool of router ids, one for each node. Where the default has none left, the IPv4 address of a node's VTEP is its router id.
     #[serde(default = "default_router_ids")]
-    pub routeridcidr: Ipv4Prefix,
+    pub routeridcidr: WrittenIpv4Prefix,
     /// Devices that lead to the fabric; they are moved into the router's network namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"))]
@@ -159,7 +159,7 @@ pub struct NetworkDevice {
 pub struct Evpn {
     /// Pool of tunnel endpoints, one address for each node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vtepcidr: Option<Prefix>,
+    pub vtepcidr: Option<WrittenPrefix>,
     /// Device whose first IPv4 address is the tunnel endpoint; the fabric must already know the way to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vtep_interface: Option<IfName>,
@@ -177,7 +177,7 @@ pub struct TunnelEndpoint {
         "at most one IPv4 and one IPv6 network",
     ),
 ])))]
-    pub cidrs: Vec<Prefix>,
+    pub cidrs: Vec<WrittenPrefix>,
 }
 
 /// How BGP restarts without losing routes.
@@ -205,7 +205,7 @@ pub struct Srv6 {
 #[serde(rename_all = "camelCase")]
 pub struct Srv6Locator {
     /// Locator of the first node; each further node has the next /48.
-    pub base_prefix: Ipv6Prefix,
+    pub base_prefix: WrittenIpv6Prefix,
     /// How an identifier is laid out.
     pub format: Srv6Format,
 }
@@ -223,7 +223,7 @@ pub enum Srv6Format {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VtepSource<'a> {
     /// An address of each of these pools.
-    Pools(&'a [Prefix]),
+    Pools(&'a [WrittenPrefix]),
     /// The first IPv4 address of this device.
     Device(&'a IfName),
 }
@@ -232,7 +232,7 @@ impl UnderlaySpec {
     /// Whether the pool of router ids is the default. The API server writes the default into every object, so nothing tells whether the
     /// author chose it.
     pub fn has_default_router_ids(&self) -> bool {
-        self.routeridcidr == default_router_ids()
+        self.routeridcidr.prefix() == default_router_ids().prefix()
     }
 
     /// The devices that lead to the fabric: `nics`, then `interfaces`.
@@ -271,8 +271,8 @@ impl Evpn {
     }
 }
 
-fn default_router_ids() -> Ipv4Prefix {
-    Ipv4Prefix::of(ipnet::Ipv4Net::new_assert(
+fn default_router_ids() -> WrittenIpv4Prefix {
+    WrittenIpv4Prefix::new(ipnet::Ipv4Net::new_assert(
         std::net::Ipv4Addr::new(10, 0, 0, 0),
         24,
     ))

@@ -58,6 +58,9 @@ mod operations;
 #[path = "ring5/operator.rs"]
 mod operator;
 
+#[path = "ring5/passwords.rs"]
+mod passwords;
+
 #[path = "ring5/platform.rs"]
 mod platform;
 
