@@ -23,9 +23,6 @@ use crate::{
     output::{self, Style, Verdict, styled},
 };
 
-/// How many groups of elements are explained with all their fields.
-const EXPLAINED: usize = 5;
-
 pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
@@ -85,7 +82,7 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
 }
 
 /// How many different answers are shown for nodes of which none is named.
-const ANSWERS: usize = 3;
+const ANSWERS: usize = 2;
 
 /// The node that is asked about; or all, in groups of those that have the same.
 pub(super) fn nodes(
@@ -197,7 +194,6 @@ pub(super) fn of_object(
 fn story(world: &World, asked: &Asked, nodes: &[String]) -> String {
     let heading = format!("{} on {}", asked.question, named(nodes));
     let mut text = vec![format!("{}\n", styled(Style::Bold, &heading))];
-    let most = if output::is_all() { usize::MAX } else { EXPLAINED };
     // Elements of the same origin are explained once.
     let mut groups: Vec<(Vec<&Element>, &Vec<Claim>)> = Vec::new();
     for (element, claims) in &asked.found {
@@ -207,8 +203,28 @@ fn story(world: &World, asked: &Asked, nodes: &[String]) -> String {
         }
     }
     // Of an object that configures much, what each part is matters more than every field behind it.
-    let is_short = groups.len() > DETAILED && !output::is_all();
-    for (elements, claims) in groups.iter().filter(|_| !is_short).take(most) {
+    let fits = |body: &String| output::is_all() || body.lines().count() <= ROWS;
+    let bodies = [usize::MAX, CLAIMS].into_iter();
+    let mut bodies = bodies.map(|claims| with_fields(world, asked, &groups, claims));
+    let body = bodies.find(fits);
+    text.push(body.unwrap_or_else(|| by_requester(world, &groups)));
+    text.concat()
+}
+
+/// The lines of an answer that shows all fields.
+const ROWS: usize = 40;
+/// How many claims of one element are shown with their fields where all are too many.
+const CLAIMS: usize = 1;
+
+/// Elements with so many of the claims behind each, field by field.
+fn with_fields(
+    world: &World,
+    asked: &Asked,
+    groups: &[(Vec<&Element>, &Vec<Claim>)],
+    most: usize,
+) -> String {
+    let mut text = Vec::new();
+    for (elements, claims) in groups {
         text.push("\n".to_owned());
         for element in elements {
             text.push(format!("{}\n", styled(Style::Green, &element.to_string())));
@@ -217,27 +233,17 @@ fn story(world: &World, asked: &Asked, nodes: &[String]) -> String {
                 text.push(format!("  {}\n", styled(Style::Dim, &is)));
             }
         }
-        // Claims differ in their object: the first is shown with its fields, the others by name.
-        let shown = if output::is_all() { claims.len() } else { CLAIMS };
-        for claim in claims.iter().take(shown) {
+        for claim in claims.iter().take(most) {
             text.push(of_claim(world, claim));
         }
-        let others = claims.iter().skip(shown).map(|claim| claim.by.to_string());
+        let others = claims.iter().skip(most).map(|claim| claim.by.to_string());
         let others: Vec<String> = others.collect();
         if !others.is_empty() {
             text.push(format!("  also requested by {}\n", others.join(", ")));
         }
     }
-    if is_short {
-        text.push(by_requester(world, &groups));
-    }
     text.concat()
 }
-
-/// From how many elements of different origin on only their names and objects are shown.
-const DETAILED: usize = 2;
-/// How many claims of one element are shown with their fields.
-const CLAIMS: usize = 1;
 
 /// Elements by the objects that request them, each with its place.
 fn by_requester(world: &World, groups: &[(Vec<&Element>, &Vec<Claim>)]) -> String {

@@ -270,7 +270,7 @@ fn waves(waves: &[Vec<String>]) -> String {
 /// Nodes in a few words, with their number where there are many.
 fn nodes_of<'a>(nodes: impl Iterator<Item = &'a String>) -> String {
     let nodes: Vec<String> = nodes.cloned().collect();
-    if nodes.len() <= 3 && !output::is_all() {
+    if nodes.len() <= 3 || output::is_all() {
         return nodes.join(", ");
     }
     let folds = names::folds(&nodes);

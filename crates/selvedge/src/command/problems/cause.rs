@@ -52,6 +52,10 @@ impl<'a> Causes<'a> {
 
     /// What a problem follows from; nothing where it is a cause itself.
     pub(super) fn behind(&self, problem: &Problem) -> Option<String> {
+        // A warning says what stays in effect, which is new.
+        if problem.severity() == Severity::Warning {
+            return None;
+        }
         if let Some(target) = referred(&problem.kind) {
             if self.broken.contains(target) {
                 return Some(target.to_string());
@@ -84,8 +88,7 @@ impl<'a> Causes<'a> {
             | problem::Kind::TrunkRequired
             | problem::Kind::WorkloadAsRequired
             | problem::Kind::NoWayToPeer { .. }
-            | problem::Kind::NeedsLegacyFlavour { .. }
-            | problem::Kind::SettingsDeleted => of_kind(Kind::Settings),
+            | problem::Kind::NeedsLegacyFlavour { .. } => of_kind(Kind::Settings),
             problem::Kind::MirrorVrfMissing { .. } => of_kind(Kind::Vrf),
             problem::Kind::NetworkLacks { network, .. } if self.broken.contains(network) => {
                 Some(network.to_string())
