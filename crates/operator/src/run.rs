@@ -355,6 +355,7 @@ impl Cluster {
             }
             self.take_renewals();
             self.kinds.give_up(Instant::now(), compiler);
+            self.kinds.accept_undefined(compiler.snapshot());
             let Err(incomplete) = self.kinds.complete() else {
                 self.frozen = self.kinds.frozen();
                 self.incomplete = None;

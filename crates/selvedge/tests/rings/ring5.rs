@@ -84,3 +84,6 @@ mod rules;
 
 #[path = "ring5/server.rs"]
 mod server;
+
+#[path = "ring5/undefined.rs"]
+mod undefined;

@@ -10,12 +10,12 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::{
-    cluster::{Cluster, start_operator},
+    cluster::{Cluster, object, start_operator},
     fleet::{Behaviour, Fleet},
     fleet_rollout::{FABRIC, name, nodes, settings, until_phase},
     operations::get,
     programs::{Program, Programs},
-    server::{eventually, with_server},
+    server::{Mode, eventually, with_server},
 };
 use crate::data::text;
 
@@ -64,6 +64,11 @@ fn heartbeats(cluster: &Cluster<'_>, count: u32) -> anyhow::Result<()> {
         let mut config = cluster.get("NodeNetworkConfig", &name)?;
         config["status"]["lastUpdate"] = json!(at);
         status(cluster, &config)?;
+        let mut report = object("NodeNetworkStatus", &name);
+        report["status"] = json!({
+            "lastUpdated": at, "interfaces": [{"name": "eth1", "state": "up", "type": "physical"}],
+        });
+        status(cluster, &report)?;
     }
     let pool = json!({
         "apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool",
@@ -92,6 +97,12 @@ fn heartbeats_and_what_others_report_cause_no_pass_and_no_write() -> anyhow::Res
         server.apply(INBOUND)?;
         server.apply(&nodes(NODES))?;
         let cluster = &Cluster { server };
+        for index in 0..NODES {
+            let mut report = object("NodeNetworkStatus", &name(index));
+            report["spec"] = json!({});
+            let created = server.create(&report, Mode::Real)?;
+            created.map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
+        }
         let fleet = (0..NODES).map(|index| (name(index), Behaviour::Healthy));
         let _fleet = Fleet::start(server, fleet)?;
         let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
@@ -101,7 +112,8 @@ fn heartbeats_and_what_others_report_cause_no_pass_and_no_write() -> anyhow::Res
             let complete = until_phase(cluster, PATIENCE, "", "Complete")?;
             assert_eq!(complete["status"]["ready"], NODES);
             cluster.until_condition(("Inbound", "web"), ["Ready", "True", ""])?;
-            // Statuses that only count nodes are written a little later.
+            // The first reports are something new. Statuses that only count nodes are written a little later.
+            heartbeats(cluster, 0)?;
             let mut last = (Instant::now(), counts(address)?);
             let before = eventually("the operator has nothing to do", || {
                 let now = counts(address)?;
