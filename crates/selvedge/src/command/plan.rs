@@ -305,7 +305,7 @@ fn group(group: &Group, most: usize) -> String {
         // What disturbs is never among those that are only counted.
         lines.sort_by_key(|line| !line.is_grave);
     }
-    let most = most.max(lines.iter().filter(|line| line.is_grave).count().min(2 * most));
+    let most = most.max(lines.iter().filter(|line| line.is_grave).count().min(most.saturating_mul(2)));
     let mut text = vec![format!("{}\n", styled(Style::Bold, &names))];
     let widths = lines.iter().map(|line| line.text.chars().count());
     let width = widths.max().unwrap_or_default().min(WIDTH);

@@ -321,6 +321,8 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<String> {
         .env("NO_COLOR", "1")
         .output()?;
     let printed = String::from_utf8([output.stderr, output.stdout].concat())?;
+    let is_over = output.status.code().is_some_and(|code| code <= 2);
+    anyhow::ensure!(is_over, "{arguments:?}: {}\n{printed}", output.status);
     let lines = printed.split_inclusive('\n').map(without_time);
     Ok(lines.collect())
 }
