@@ -156,7 +156,7 @@ impl Kinds {
         // A revision that does not say what was served may have been made with all kinds.
         let served = |revision: &Revision, kind: Kind| {
             let served = revision.meta.annotations.get(stored::SERVED);
-            served.is_none_or(|served| served.split(',').any(|one| one == kind.to_string()))
+            served.is_none_or(|served| served.split(',').any(|one| one == qualified(kind)))
         };
         for (&kind, known) in &mut self.0 {
             if known.is_listed || !known.is_undefined {
@@ -179,7 +179,7 @@ impl Kinds {
             .0
             .iter()
             .filter(|(kind, known)| !kind.is_optional() && known.is_listed && !known.is_absent);
-        let names: Vec<String> = served.map(|(kind, _)| kind.to_string()).collect();
+        let names: Vec<String> = served.map(|(kind, _)| qualified(*kind)).collect();
         names.join(",")
     }
 
@@ -235,6 +235,12 @@ impl Kinds {
         let frozen = self.0.iter().filter(|(_, known)| is_frozen(known));
         frozen.map(|(&kind, _)| kind).collect()
     }
+}
+
+/// A kind with its group: kinds of two groups may have one name.
+fn qualified(kind: Kind) -> String {
+    let (group, _) = kind.group_version();
+    format!("{kind}.{group}")
 }
 
 impl Known {
@@ -422,16 +428,17 @@ mod tests {
             cluster.kinds.accept_undefined(cluster.compiler.snapshot());
             cluster
         };
-        for without in [None, Some(revision(Some("Network,VRF")))] {
+        for without in [None, Some(revision(Some(&qualified(Kind::Vrf))))] {
             let mut cluster = start(without);
             assert_eq!(cluster.kinds.complete(), Ok(()));
             assert_eq!(cluster.kinds.frozen(), [Kind::L3Vni].into());
-            assert_eq!(cluster.kinds.served(), "NetworkConfigRevision");
+            let revisions = qualified(Kind::NetworkConfigRevision);
+            assert_eq!(cluster.kinds.served(), revisions);
             cluster.list(Kind::L3Vni, &[]);
             assert!(cluster.kinds.frozen().is_empty(), "it is defined now");
-            assert!(cluster.kinds.served().contains("L3VNI"));
+            assert!(cluster.kinds.served().contains(&qualified(Kind::L3Vni)));
         }
-        for with in [revision(Some("L3VNI,VRF")), revision(None)] {
+        for with in [revision(Some(&qualified(Kind::L3Vni))), revision(None)] {
             assert!(start(Some(with)).kinds.complete().is_err());
         }
         // One that was there and is gone keeps its objects.
