@@ -4,8 +4,9 @@ use std::{path::Path, process::Command};
 
 use anyhow::Context as _;
 
-/// The benchmarks: two of the compiler, one of the command line, one of a node, one of rollouts.
-const NAMES: [&str; 5] = ["compile", "pass", CLI, NODE, ROLLOUT];
+/// The benchmarks: two of the compiler, one of many VNIs, one of the command line, one of a node, one of rollouts.
+const NAMES: [&str; 6] = ["compile", "pass", OVERLAY, CLI, NODE, ROLLOUT];
+const OVERLAY: &str = "overlay";
 const CLI: &str = "cli";
 const NODE: &str = "node";
 const ROLLOUT: &str = "rollout";
@@ -29,8 +30,13 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
     if name == ROLLOUT {
         return rollout();
     }
+    let package = if name == OVERLAY {
+        "selvedge"
+    } else {
+        "selvedge-compiler"
+    };
     let status = Command::new(env!("CARGO"))
-        .args(["bench", "--quiet", "--package", "selvedge-compiler"])
+        .args(["bench", "--quiet", "--package", package])
         .args(["--bench", &name, "--"])
         .args(arguments)
         .status()

@@ -1,6 +1,7 @@
 //! Compiling again and again: after a change only that is computed again which depends on it. The result is always that of a full
 //! compile.
 
+mod review;
 mod world;
 mod worlds;
 
@@ -9,6 +10,7 @@ use std::{collections::BTreeMap, mem, sync::Arc};
 use api::tcaas::NetworkConfigRevisionSpec;
 use serde_json::Value;
 
+pub use self::review::{Change, Review};
 use self::worlds::Worlds;
 pub(crate) use self::worlds::compile_once;
 use crate::{
@@ -44,7 +46,10 @@ impl Prepared {
     pub fn read(document: &Value) -> Result<Self, Insertion> {
         let mut new = Snapshot::default();
         match new.insert(document) {
-            Insertion::Object(subject) => Ok(Self { subject, new }),
+            Insertion::Object(subject) => {
+                new.forget_times_of_reports();
+                Ok(Self { subject, new })
+            }
             other @ (Insertion::Foreign(_)
             | Insertion::Misplaced { .. }
             | Insertion::Unknown(_)) => Err(other),
@@ -152,6 +157,11 @@ impl Compiler {
     pub fn compile(&mut self) -> (&Snapshot, &Compilation) {
         self.worlds.compile(&self.snapshot);
         (&self.snapshot, &self.worlds.current().compilation)
+    }
+
+    /// Everything that is wrong, sorted by object. Nothing else is brought up to date.
+    pub fn problems(&mut self) -> Arc<Vec<Problem>> {
+        self.worlds.problems(&self.snapshot)
     }
 
     /// The statuses that objects have now. Times are left out: the writer of a status knows when it changed.

@@ -44,7 +44,7 @@ use std::{
 use api::value::Vni;
 
 pub use self::{
-    compiler::{Compiler, Prepared, Writes},
+    compiler::{Change, Compiler, Prepared, Review, Writes},
     lower::{LowLevelObjects, MergedIntent},
     node::NodeConfig,
     platform::PlatformObject,

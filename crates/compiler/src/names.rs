@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use api::{
-    selvedge::SettingsSpec,
+    selvedge::{AGENT_ACCOUNT, SettingsSpec},
     tcaas::GreProtocol,
     value::{IfName, PeVrfName, VlanId, Vni},
 };
@@ -56,6 +56,18 @@ pub fn vrf_of_object(name: &str) -> String {
     let head = name.chars().skip_while(|c| !c.is_ascii_alphabetic());
     let head: String = head.filter(char::is_ascii_alphanumeric).take(6).collect();
     format!("{head}-{}", short_hash(name))
+}
+
+/// Name of the Secret in which a node's agent finds a password that stands in clear text in an Underlay, as the session with one of its
+/// neighbors has it. It does not depend on the password: a hash of that could be guessed.
+pub fn moved_password(node: &str, underlay: &ObjectRef, peer: &str) -> String {
+    let hash = short_hash(&format!("{underlay} {peer}"));
+    object_name(&format!("{}{hash}", moved_passwords_of(node)))
+}
+
+/// How the names of such Secrets of a node begin.
+pub fn moved_passwords_of(node: &str) -> String {
+    format!("{AGENT_ACCOUNT}-{node}-password-")
 }
 
 /// Bridge of an `L2VNI` in the router's namespace.

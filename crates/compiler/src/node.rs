@@ -46,8 +46,8 @@ pub(crate) use self::{
     },
     mtu::{UplinkMtuOf, VrfMtuOf},
     overlay::{
-        AddressesOfSession, NetworksOfSession, OverlayOf, SessionAddressesFor, SessionMembers,
-        SessionNetworks, SessionsInUse, all as all_overlays, is_overlay,
+        AddressesOfSession, MeaningsByVni, NetworksOfSession, OverlayOf, SessionAddressesFor,
+        SessionMembers, SessionNetworks, SessionsInUse, all as all_overlays, is_overlay, means_two,
     },
     peers::{WrongWithPeering, ends_of_trunk, maximum_prefixes},
     selection::{
@@ -65,14 +65,14 @@ pub(crate) use self::{
 pub use self::{
     steering::{Consumer, Reason, consumers},
     stored::forwards_the_same,
-    underlay::{Fabric, NodeUnderlay, underlay_for},
+    underlay::{Fabric, InClearText, MovedPassword, NodeUnderlay, underlay_for},
 };
 use crate::{
     fingerprint::{self, Digest},
     memo::Query,
     mirror::{self, HasMirrors, NodeMirrors},
     problem::{self, Problem},
-    snapshot::{Key, ObjectRef},
+    snapshot::{Key, ObjectRef, Snapshot},
     view::View,
 };
 
@@ -138,9 +138,9 @@ pub struct Shared {
 
 impl NodeConfig {
     /// The Secrets that it refers to.
-    pub fn password_secrets(&self) -> impl Iterator<Item = &SecretReference> {
-        let fabric = self.underlay.iter().flat_map(|it| &it.fabric.neighbors);
-        let fabric = fabric.filter_map(|neighbor| neighbor.password_secret.as_ref());
+    pub fn password_secrets(&self) -> impl Iterator<Item = SecretReference> + '_ {
+        let fabric = self.underlay.iter();
+        let fabric = fabric.flat_map(NodeUnderlay::password_secrets);
         let Shared {
             cluster_vrf,
             fabric_vrfs,
@@ -149,7 +149,13 @@ impl NodeConfig {
         } = &*self.shared;
         let vrfs = fabric_vrfs.values().chain(local_vrfs.values());
         let peers = vrfs.chain(cluster_vrf).flat_map(|vrf| &vrf.bgp_peers);
-        fabric.chain(peers.filter_map(|peer| peer.password_secret.as_ref()))
+        fabric.chain(peers.filter_map(|peer| peer.password_secret.clone()))
+    }
+
+    /// The passwords that stand in clear text in objects, each with the Secret of this node that it goes into.
+    pub fn moved_passwords(&self, snapshot: &Snapshot) -> Vec<MovedPassword> {
+        let underlay = self.underlay.as_ref();
+        underlay.map_or_else(Vec::new, |one| one.moved_passwords(snapshot))
     }
 
     /// The config as it is published, where the newest revision is this one.

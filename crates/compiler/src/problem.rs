@@ -9,7 +9,7 @@ use std::{fmt, net::IpAddr};
 
 use api::{
     meta::InvalidSelector,
-    value::{MacAddress, Mtu, Prefix, VlanId, Vni},
+    value::{HostCidr, MacAddress, Mtu, Prefix, VlanId, Vni},
 };
 use serde::{Serialize, Serializer};
 
@@ -230,6 +230,20 @@ pub enum Kind {
         by: ObjectRef,
         /// A node where both meet; absent when the whole fabric is their meeting place.
         node: Option<String>,
+    },
+    /// A VNI is one thing on some nodes and another on others.
+    #[error(
+        "VNI {vni} is {own} here, and {theirs} in {other} on other nodes: with the route target of the VNI, each takes in what the other announces"
+    )]
+    VniMeansTwo {
+        /// The VNI.
+        vni: Vni,
+        /// What it is here.
+        own: String,
+        /// What it is there.
+        theirs: String,
+        /// The older object.
+        other: Box<ObjectRef>,
     },
     /// A device name is used twice on a node.
     #[error("device name {name:?} is already used by {by}{}", on(.node.as_ref()))]
@@ -817,6 +831,17 @@ pub enum Kind {
         other_device: String,
         /// The other attachment.
         other: ObjectRef,
+    },
+    /// A password stands in clear text in an object that is no Secret.
+    #[error("a password in clear text: whoever may read this object can read it")]
+    InlinePassword,
+    /// A network is written with bits behind its prefix length.
+    #[error("{written} is read as {network}: the bits behind the prefix length are ignored")]
+    HostBits {
+        /// What is written.
+        written: HostCidr,
+        /// The network.
+        network: Prefix,
     },
     /// The field is accepted, but nothing is made of it yet.
     #[error("{what} is accepted but not compiled by this version")]

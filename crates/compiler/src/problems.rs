@@ -235,6 +235,7 @@ fn of_underlay(view: &View<'_>, key: &Key) -> Vec<Problem> {
 fn of_overlay(view: &View<'_>, subject: &ObjectRef) -> Vec<Problem> {
     let planned = view.get::<OverlayOf>(subject);
     let mut problems = planned.problems.clone();
+    problems.extend(node::means_two(view, subject));
     let selector = planned.plan.as_ref();
     if let Some(selector) = selector.and_then(|plan| plan.node_selector.as_ref()) {
         problems.extend(node::selects_no_node(view, subject, selector));

@@ -15,6 +15,7 @@ use api::{
         BgpPeeringSpec, BgpRevision, Layer2NetworkConfigurationSpec, Layer2Revision,
         NetworkConfigRevisionSpec, RevisionEntry, VrfRevision, VrfRouteConfigurationSpec,
     },
+    value::Password,
 };
 
 use serde_json::Value;
@@ -96,11 +97,13 @@ impl Query for BaseOfAll {
     }
 }
 
-/// An Underlay as revisions have it: a password in clear text stays in its own object and goes into no other.
+/// An Underlay as revisions have it: of a password in clear text they have that there is one, and nothing else.
 pub(crate) fn underlay(spec: &UnderlaySpec) -> UnderlaySpec {
     let mut spec = spec.clone();
     for neighbor in &mut spec.neighbors {
-        neighbor.password = None;
+        if let Some(password) = &mut neighbor.password {
+            *password = Password::hidden();
+        }
     }
     spec
 }

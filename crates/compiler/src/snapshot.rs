@@ -94,6 +94,22 @@ impl Serialize for ObjectRef {
     }
 }
 
+impl Snapshot {
+    /// Forgets when nodes have reported: the same report, written once more, is no change.
+    pub(crate) fn forget_times_of_reports(&mut self) {
+        for config in self.node_network_configs.values_mut() {
+            if let Some(status) = &mut config.status {
+                Arc::make_mut(status).last_update = None;
+            }
+        }
+        for report in self.node_network_statuses.values_mut() {
+            if let Some(status) = &mut report.status {
+                Arc::make_mut(status).last_updated = None;
+            }
+        }
+    }
+}
+
 /// One object of the input. Its parts are shared with whatever was compiled from them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Object<S, T> {
@@ -249,6 +265,24 @@ macro_rules! snapshot {
                 was_unread | match subject.kind {
                     $(Kind::$kind => self.$field.remove(&subject.key).is_some(),)*
                 }
+            }
+
+            /// One object, read or not, with what is wrong with it, as a snapshot of its own.
+            pub(crate) fn only(&self, subject: &ObjectRef) -> Self {
+                let mut only = Self::default();
+                let unreadable = self.unreadable.iter();
+                only.unreadable = unreadable.filter(|problem| problem.subject == *subject).cloned().collect();
+                if let Some(partial) = self.unread.get(subject) {
+                    only.unread.insert(subject.clone(), partial.clone());
+                }
+                match subject.kind {
+                    $(Kind::$kind => {
+                        if let Some(object) = self.$field.get(&subject.key) {
+                            only.$field.insert(subject.key.clone(), object.clone());
+                        }
+                    })*
+                }
+                only
             }
 
             /// All objects that can be read, by kind.

@@ -154,6 +154,7 @@ memo::tables! {
         HandWrittenByScope: scope::HandWrittenByScope,
         NodesByUnderlay: node::NodesByUnderlay,
         UnderlaysByVni: node::UnderlaysByVni,
+        MeaningsByVni: node::MeaningsByVni,
         RunningTunnels: scope::RunningTunnels,
         RunningRules: scope::RunningRules,
         WantedNames: merge::WantedNames,

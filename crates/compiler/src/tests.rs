@@ -14,6 +14,8 @@ mod changes;
 mod harm;
 mod long;
 mod mirrors;
+mod overlay;
+mod review;
 mod sound;
 mod whole;
 

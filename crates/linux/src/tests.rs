@@ -5,6 +5,7 @@ mod laws;
 mod mirrors;
 mod regressions;
 mod stories;
+mod underlay;
 
 use std::collections::BTreeSet;
 

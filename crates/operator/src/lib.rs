@@ -24,6 +24,7 @@ mod list;
 mod metrics;
 mod pages;
 mod pass;
+mod passwords;
 mod platform;
 mod publish;
 mod request;
@@ -32,6 +33,7 @@ mod rollout;
 mod run;
 mod status;
 mod watch;
+mod worker;
 mod write;
 
 pub use election::{Election, InvalidElection};

@@ -36,10 +36,12 @@ use crate::{
     metrics::Metrics,
     pages::{Shown, SnapshotRequest},
     pass::Pass,
+    passwords::{self, Passwords},
     platform::{self, Platform},
     publish::{CONCURRENCY, Memory, Writer, Written},
     request::Sender,
     watch::{self, Change},
+    worker::Worker,
 };
 
 /// Delay between the first change and the pass: a `kubectl apply` of many objects causes one pass.
@@ -91,15 +93,19 @@ pub async fn run(
         };
         tasks.spawn(endpoint::serve(address, shown));
     }
+    let worker = || Worker {
+        client: client.clone(),
+        sender: Sender::new(client.clone(), leadership.clone(), ending.clone()),
+        leadership: leadership.clone(),
+        restored: restored.clone(),
+    };
     if options.in_cluster_ipam {
-        let sender = Sender::new(client.clone(), leadership.clone(), ending.clone());
-        let leadership = leadership.clone();
-        tasks.spawn(in_cluster_ipam::run(client.clone(), sender, leadership));
+        tasks.spawn(in_cluster_ipam::run(worker()));
     }
     let (access, wanted) = latest::channel(None);
-    let sender = Sender::new(client.clone(), leadership.clone(), ending.clone());
-    let accounts = accounts::run(client.clone(), sender, leadership.clone(), wanted);
-    tasks.spawn(accounts);
+    tasks.spawn(accounts::run(worker(), wanted));
+    let (passwords, wanted) = latest::channel(None);
+    tasks.spawn(passwords::run(worker(), wanted));
     let operator = async {
         let cluster = Cluster::watch(&client, leadership.clone(), &restored, requests);
         let mut operator = Operator {
@@ -110,6 +116,7 @@ pub async fn run(
             metrics,
             events,
             access,
+            passwords,
             ending,
         };
         let ended = operator.run().await;
@@ -134,6 +141,17 @@ pub async fn run(
     ended
 }
 
+/// Tells a task what there must be, where that is something else than before.
+fn send_if_new<T: PartialEq>(task: &latest::Sender<Option<Arc<T>>>, wanted: T) {
+    task.send_if_modified(|before| {
+        let is_new = before.as_deref() != Some(&wanted);
+        if is_new {
+            *before = Some(Arc::new(wanted));
+        }
+        is_new
+    });
+}
+
 /// Done when a flag is set.
 async fn is_set(mut flag: latest::Receiver<bool>) {
     // A sender that is gone sets it as well.
@@ -150,6 +168,7 @@ struct Operator {
     events: Events,
     /// What agents may read.
     access: latest::Sender<Option<Arc<Access>>>,
+    passwords: latest::Sender<Option<Arc<Passwords>>>,
     ending: latest::Receiver<bool>,
 }
 
@@ -201,13 +220,9 @@ impl Operator {
         let known = [Kind::Node, Kind::NodeNetworkConfig];
         if !known.iter().any(|kind| frozen.contains(kind)) {
             let wanted = accounts::access(snapshot, compilation);
-            self.access.send_if_modified(|access| {
-                let is_new = access.as_deref() != Some(&wanted);
-                if is_new {
-                    *access = Some(Arc::new(wanted));
-                }
-                is_new
-            });
+            send_if_new(&self.access, wanted);
+            let wanted = passwords::wanted(snapshot, compilation);
+            send_if_new(&self.passwords, wanted);
         }
         let mut writer = Writer {
             sender: &self.sender,
@@ -293,8 +308,8 @@ impl Cluster {
         let (queue, changes) = unbounded_channel();
         let mut tasks = JoinSet::new();
         watch::start(client, watched(), &queue, restored, &mut tasks);
-        let renewals = leases::watch(client, &mut tasks);
-        let platform_changes = platform::watch::start(client, &mut tasks);
+        let renewals = leases::watch(client, restored.clone(), &mut tasks);
+        let platform_changes = platform::watch::start(client, restored, &mut tasks);
         Self {
             kinds: Kinds::new(watched()),
             changes,
@@ -338,7 +353,9 @@ impl Cluster {
             while let Ok((kind, change)) = self.platform_changes.try_recv() {
                 self.platform.apply(kind, change);
             }
+            self.take_renewals();
             self.kinds.give_up(Instant::now(), compiler);
+            self.kinds.accept_undefined(compiler.snapshot());
             let Err(incomplete) = self.kinds.complete() else {
                 self.frozen = self.kinds.frozen();
                 self.incomplete = None;
@@ -359,12 +376,11 @@ impl Cluster {
         let change = tokio::select! {
             change = self.changes.recv() => change,
             Some(renewal) = self.renewals.recv() => {
-                return Ok(self.agents.seen(renewal, Instant::now()));
+                return Ok(self.renewed(renewal));
             }
             is_leading = self.leadership.changed() => return Ok(is_leading),
             Some((kind, change)) = self.platform_changes.recv() => {
-                self.platform.apply(kind, change);
-                return Ok(true);
+                return Ok(self.platform.apply(kind, change));
             }
             Some(request) = self.requests.recv() => {
                 // A client that has gone away needs no answer.
@@ -376,6 +392,21 @@ impl Cluster {
         let (kind, change) = change.ok_or(Error::WatchEnded)?;
         self.kinds.apply(kind, change, compiler);
         Ok(false)
+    }
+
+    /// Takes in a renewal and all others that wait: agents that are alive again at the same time cause one pass. True if there is one.
+    fn renewed(&mut self, renewal: Renewal) -> bool {
+        let is_back = self.agents.seen(renewal);
+        self.take_renewals() || is_back
+    }
+
+    /// Takes in the renewals that wait. True if an agent is alive again.
+    fn take_renewals(&mut self) -> bool {
+        let mut is_back = false;
+        while let Ok(renewal) = self.renewals.try_recv() {
+            is_back |= self.agents.seen(renewal);
+        }
+        is_back
     }
 
     /// Gives the compiler what was written, so that the events of the watches about it change nothing.

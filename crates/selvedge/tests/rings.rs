@@ -22,6 +22,12 @@ mod data;
 mod ring1_broken;
 #[path = "rings/ring1_cases.rs"]
 mod ring1_cases;
+#[path = "rings/ring1_docs.rs"]
+mod ring1_docs;
+#[path = "rings/ring1_docs_picture.rs"]
+mod ring1_docs_picture;
+#[path = "rings/ring1_docs_reference.rs"]
+mod ring1_docs_reference;
 #[path = "rings/ring1_fuzz.rs"]
 mod ring1_fuzz;
 #[path = "rings/ring1_harm.rs"]
@@ -40,6 +46,10 @@ mod ring1_harm_revoked;
 mod ring1_harm_silent;
 #[path = "rings/ring1_harm_values.rs"]
 mod ring1_harm_values;
+#[path = "rings/ring1_image.rs"]
+mod ring1_image;
+#[path = "rings/ring1_many_vnis.rs"]
+mod ring1_many_vnis;
 #[path = "rings/ring1_manners.rs"]
 mod ring1_manners;
 #[path = "rings/ring1_messages.rs"]
@@ -72,6 +82,8 @@ mod ring4_files;
 mod ring4_mirrors;
 #[path = "rings/ring4_safety.rs"]
 mod ring4_safety;
+#[path = "rings/ring4_underlay_change.rs"]
+mod ring4_underlay_change;
 #[path = "rings/ring5.rs"]
 mod ring5;
 #[path = "rings/ring6.rs"]

@@ -1,5 +1,7 @@
 //! The clusters that are measured: groups of nodes, each with VRFs and segments of its own.
 
+pub mod overlay;
+
 use serde_json::{Value, json};
 
 pub use crate::TCAAS;

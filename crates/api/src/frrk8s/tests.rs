@@ -22,7 +22,7 @@ fn definitions_are_well_formed() {
 fn an_frr_configuration_is_kept_as_it_was_written() {
     let neighbor = json!({
         "asn": 64512, "dynamicASN": "external", "sourceaddress": "lo", "address": "192.168.1.2", "interface": "eth1",
-        "port": 1790, "password": "s3cret", "passwordSecret": {"name": "tor", "namespace": "metallb-system"},
+        "port": 1790, "password": "(hidden)", "passwordSecret": {"name": "tor", "namespace": "metallb-system"},
         "holdTime": "3m", "keepaliveTime": "1m", "connectTime": "10s", "ebgpMultiHop": true, "bfdProfile": "fast",
         "enableGracefulRestart": true, "disableMP": false, "dualStackAddressFamily": true, "localASN": 64999,
         "addressFamilies": ["unicast", "evpn"],

@@ -51,7 +51,7 @@ fn an_underlay_is_kept_as_it_was_written() {
         "evpn": {"vtepcidr": "100.65.1.0/24", "vtepInterface": "eth2"},
         "neighbors": [{
             "asn": 64500, "hostasn": 64501, "address": "192.168.1.254", "port": 1790,
-            "password": "s3cret", "passwordSecret": "tor",
+            "password": "(hidden)", "passwordSecret": "tor",
             "holdTime": "1m30s", "keepaliveTime": "30s", "connectTime": "10s", "ebgpMultiHop": true, "updateSource": "vtep",
             "bfd": {
                 "receiveInterval": 300, "transmitInterval": 300, "detectMultiplier": 3, "echoInterval": 50,

@@ -8,13 +8,26 @@ use super::InvalidValue;
 
 /// The password of a BGP session: 1–80 printable ASCII characters without blanks.
 ///
-/// The limits are those of TCP MD5 signatures and of one line of FRR. It is never shown: debug output hides it, and
-/// there is no way to print it except by asking for it.
+/// The limits are those of TCP MD5 signatures and of one line of FRR. It is never shown: debug output and every document that is
+/// written hide it, and there is no way to print it except by asking for it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Password(Box<str>);
 
+/// What stands for a password wherever an object is written down.
+const HIDDEN: &str = "(hidden)";
+
 impl Password {
-    /// The password itself, for the one place that hands it to FRR or puts it into a Secret.
+    /// What is left of a password where its object was written down.
+    pub fn hidden() -> Self {
+        Self(HIDDEN.into())
+    }
+
+    /// Whether this only stands for a password.
+    pub fn is_hidden(&self) -> bool {
+        *self.0 == *HIDDEN
+    }
+
+    /// The password in clear text. Only for code that passes it to FRR or writes it into a Secret.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -26,7 +39,7 @@ impl FromStr for Password {
         let fits = (1..=80).contains(&text.len());
         if !fits || !text.bytes().all(|b| b.is_ascii_graphic()) {
             let expected = "a password (1–80 printable ASCII characters without blanks)";
-            return Err(InvalidValue::new("(hidden)", expected));
+            return Err(InvalidValue::new(HIDDEN, expected));
         }
         Ok(Self(text.into()))
     }
@@ -34,13 +47,13 @@ impl FromStr for Password {
 
 impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(hidden)")
+        f.write_str(HIDDEN)
     }
 }
 
 impl serde::Serialize for Password {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
+        serializer.serialize_str(HIDDEN)
     }
 }
 

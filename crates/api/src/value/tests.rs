@@ -131,6 +131,22 @@ fn a_network_of_one_family_is_of_no_other() {
 }
 
 #[test]
+fn a_network_as_people_write_it_may_have_host_bits() {
+    let written: WrittenPrefix = "100.65.1.7/24".parse().expect("valid");
+    assert_eq!(written.prefix().to_string(), "100.65.1.0/24");
+    assert_eq!(
+        written.with_ignored_bits().map(|bits| bits.to_string()),
+        Some("100.65.1.7/24".to_owned())
+    );
+    round_trips::<WrittenPrefix>("100.65.1.7/24");
+    let exact: WrittenIpv4Prefix = "100.65.1.0/24".parse().expect("valid");
+    assert_eq!(exact.with_ignored_bits(), None);
+    refused::<WrittenPrefix>(&["100.65.1.0", "010.0.0.0/8", "::ffff:10.0.0.0/100", "x/8"]);
+    refused::<WrittenIpv4Prefix>(&["2001:db8::/64", "100.65.1.0/33"]);
+    refused::<WrittenIpv6Prefix>(&["100.65.1.0/24", "2001:db8::/129"]);
+}
+
+#[test]
 fn a_number_with_a_leading_zero_is_no_part_of_a_network() {
     // Some read 010 as eight. The API server refuses it, and so do we.
     for text in ["010.0.0.0/8", "10.0.0.0/08", "10.0.0.0/+8", "10.0.0.0/"] {
@@ -166,6 +182,9 @@ fn a_password_is_one_line_and_stays_hidden() {
         (password.reveal(), format!("{password:?}").as_str()),
         ("correct-horse", "(hidden)")
     );
+    let written = serde_json::to_string(&password).expect("JSON");
+    let read: Password = serde_json::from_str(&written).expect("a password");
+    assert_eq!((&*written, read.is_hidden()), ("\"(hidden)\"", true));
     for text in ["", " a", "a ", "a\nb", "ü", &"x".repeat(81)] {
         let error = text.parse::<Password>().expect_err(text).to_string();
         assert!(text.trim().len() < 2 || !error.contains(text), "{error}");

@@ -18,7 +18,7 @@ use crate::{
     memo::{Memo, Registered},
     platform::state::{Absent, AbsentFor},
     problem::{self, Problem, Severity},
-    problems::{self, Now, Problems, ProblemsNow, ProblemsOf},
+    problems::{self, AllProblems, Now, Problems, ProblemsNow, ProblemsOf},
     snapshot::{Key, Kind, ObjectRef, Resource, Snapshot, Visitor, visit},
     stages,
     view::{Unread, Unreadable},
@@ -98,15 +98,28 @@ impl Worlds {
 
     pub(super) fn compile(&mut self, snapshot: &Snapshot) {
         if !self.is_current {
-            self.restored = self.restore(snapshot);
-            match self.restored {
-                // What nobody sees is not kept.
-                Some(_) => self.as_written.release(),
-                None => self.as_written.update(),
-            }
-            self.changed.clear();
+            self.settle_all(snapshot);
+            self.current_mut().update();
             self.is_current = true;
         }
+    }
+
+    /// Everything that is wrong with the objects as they are. Nothing else is brought up to date.
+    pub(super) fn problems(&mut self, snapshot: &Snapshot) -> Arc<Vec<Problem>> {
+        if !self.is_current {
+            self.settle_all(snapshot);
+        }
+        self.current().memo.view().get::<AllProblems>(&())
+    }
+
+    /// Decides which objects are as they are, and which as they last were.
+    fn settle_all(&mut self, snapshot: &Snapshot) {
+        self.restored = self.restore(snapshot);
+        if self.restored.is_some() {
+            // What nobody sees is not kept.
+            self.as_written.release();
+        }
+        self.changed.clear();
     }
 
     pub(super) fn current(&self) -> &World {
@@ -142,7 +155,6 @@ impl Worlds {
         }
         let mut restored = restored.filter(|_| !kept.is_empty())?;
         restored.carry_problems(&self.as_written, last, &broken);
-        restored.world.update();
         Some(restored)
     }
 

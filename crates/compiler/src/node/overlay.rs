@@ -2,6 +2,7 @@
 
 mod build;
 mod contest;
+mod meanings;
 mod sessions;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -14,17 +15,23 @@ use api::{
     },
     selvedge::SettingsSpec,
     tcaas::node_network_config::{HostMaster, HostMasterKind, RemoteAs},
-    value::{Asn, HostCidr, IfName, PeVrfName, Prefix, RouteTarget, Vni},
+    value::{
+        Asn, HostCidr, IfName, PeVrfName, Prefix, RouteTarget, Vni, WrittenIpv4Prefix,
+        WrittenIpv6Prefix,
+    },
 };
 
-pub(crate) use self::sessions::{
-    AddressesOfSession, NetworksOfSession, SessionAddressesFor, SessionMembers, SessionNetworks,
-    SessionsInUse,
-};
 pub(super) use self::{
     build::{Builder, Place, Slot, router_address},
     contest::{Contest, Running, runs},
     sessions::{Hosts, Networks},
+};
+pub(crate) use self::{
+    meanings::{MeaningsByVni, means_two},
+    sessions::{
+        AddressesOfSession, NetworksOfSession, SessionAddressesFor, SessionMembers,
+        SessionNetworks, SessionsInUse,
+    },
 };
 use crate::{
     memo::Query,
@@ -383,11 +390,16 @@ impl Check<'_> {
         let remote_as = self.sound("spec.hostsession", wanted.remote_as())?.into();
         let mut networks = Vec::new();
         if let Some(cidr) = localcidr {
-            let ipv4 = cidr.ipv4.map(|one| ("ipv4", one.net().into()));
-            let ipv6 = cidr.ipv6.map(|one| ("ipv6", one.net().into()));
-            for (family, net) in [ipv4, ipv6].into_iter().flatten() {
+            let ipv4 = |one: WrittenIpv4Prefix| ("ipv4", one.prefix(), one.with_ignored_bits());
+            let ipv6 = |one: WrittenIpv6Prefix| ("ipv6", one.prefix(), one.with_ignored_bits());
+            let both = [cidr.ipv4.map(ipv4), cidr.ipv6.map(ipv6)];
+            for (family, network, written) in both.into_iter().flatten() {
                 let field = format!("spec.hostsession.localcidr.{family}");
-                networks.push(self.network(&field, net));
+                if let Some(written) = written {
+                    self.note(&field, problem::Kind::HostBits { written, network });
+                }
+                self.network(&field, network);
+                networks.push(network);
             }
         } else if self.settings.host_sessions.cidrs.is_empty() {
             let message = "the session has no networks: set spec.hostsession.localcidr, or Settings.spec.hostSessions.cidrs";
@@ -401,8 +413,7 @@ impl Check<'_> {
     }
 
     /// The network of a session.
-    fn network(&mut self, field: &str, net: ipnet::IpNet) -> Prefix {
-        let prefix = Prefix::of(net);
+    fn network(&mut self, field: &str, prefix: Prefix) {
         if let Some(kind) = special::unfit(prefix.net(), Use::Routed) {
             self.refuse(field, kind);
         }
@@ -411,7 +422,6 @@ impl Check<'_> {
                 "a session needs two addresses: give a network with room for the router and a host";
             self.rule(field, message);
         }
-        prefix
     }
 
     fn gateway(&mut self, field: &str, gateway: HostCidr) {

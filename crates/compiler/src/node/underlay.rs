@@ -4,6 +4,7 @@ mod choice;
 mod contradictions;
 mod families;
 mod neighbor;
+mod passwords;
 mod sound;
 mod trunk;
 
@@ -22,6 +23,7 @@ use api::{
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
+pub use self::passwords::{InClearText, MovedPassword};
 use self::{
     choice::plan,
     sound::{Endpoint, Sound, replaces_what_runs},
@@ -82,10 +84,15 @@ impl Query for PlanOf {
         problems.extend(refusals);
         let sound = sound.filter(|sound| !is_refused && sound.is_fit(view, key, &spec));
         let plan = sound.map(|sound| {
-            let fabric = Fabric::new(key, &spec, sound.neighbors, &settings);
+            let fabric = Fabric::new(
+                key,
+                &spec,
+                (sound.neighbors, sound.in_clear_text),
+                &settings,
+            );
             Arc::new(Plan {
                 subject,
-                router_ids: Prefix::of(spec.routeridcidr.net().into()),
+                router_ids: spec.routeridcidr.prefix(),
                 has_default_router_ids: spec.has_default_router_ids(),
                 endpoint: sound.endpoint.clone(),
                 fabric: Arc::new(fabric),
@@ -264,6 +271,8 @@ pub struct NodeUnderlay {
     pub vtep_interface: Option<IfName>,
     /// Its second tunnel endpoint, of the other address family.
     pub other_vtep: Option<IpAddr>,
+    /// The node, where Secrets are made for it.
+    pub(super) node: Option<Arc<str>>,
     /// What all nodes of the Underlay have.
     pub fabric: Arc<Fabric>,
 }
@@ -285,6 +294,8 @@ pub struct Fabric {
     pub workload_networks: Vec<Prefix>,
     /// Fabric peers.
     pub neighbors: Vec<Neighbor>,
+    /// Passwords that stand in clear text in the Underlay.
+    pub(super) in_clear_text: Vec<InClearText>,
     /// How long peers keep our routes while the router restarts.
     pub graceful_restart: Option<GracefulRestart>,
     /// Fingerprint of all that.
@@ -295,7 +306,7 @@ impl Fabric {
     fn new(
         key: &Key,
         spec: &UnderlaySpec,
-        neighbors: Vec<Neighbor>,
+        (neighbors, in_clear_text): (Vec<Neighbor>, Vec<InClearText>),
         settings: &SettingsSpec,
     ) -> Self {
         let trunk = trunk::link(settings);
@@ -320,6 +331,10 @@ impl Fabric {
             &trunk,
             &workload_networks,
             &neighbors,
+            in_clear_text
+                .iter()
+                .map(|one| one.place)
+                .collect::<Vec<_>>(),
             &graceful_restart,
         ));
         Self {
@@ -330,6 +345,7 @@ impl Fabric {
             trunk,
             workload_networks,
             neighbors,
+            in_clear_text,
             graceful_restart,
             digest,
         }
@@ -346,7 +362,8 @@ impl NodeUnderlay {
             vtep_device: _,
             trunk,
             workload_networks,
-            neighbors,
+            neighbors: _,
+            in_clear_text: _,
             graceful_restart,
             digest: _,
         } = &*self.fabric;
@@ -362,7 +379,7 @@ impl NodeUnderlay {
             router_mac: router_mac(self.vtep.unwrap_or(IpAddr::V4(self.router_id))),
             trunk: trunk.clone(),
             workload_networks: workload_networks.clone(),
-            neighbors: neighbors.clone(),
+            neighbors: self.fabric.neighbors_of(self.node.as_ref()),
             graceful_restart: *graceful_restart,
         }
     }
@@ -467,6 +484,7 @@ impl Plan {
             vtep,
             vtep_interface,
             other_vtep,
+            node: (!self.fabric.in_clear_text.is_empty()).then(|| Arc::from(node)),
             fabric: Arc::clone(&self.fabric),
         }))
     }

@@ -135,6 +135,9 @@ impl Kind {
             | Self::VtepFamilyMissing { .. }
             | Self::NoVtepOnDevice { .. }
             | Self::UnderlaysMayMeet { .. }
+            | Self::HostBits { .. }
+            | Self::VniMeansTwo { .. }
+            | Self::InlinePassword
             | Self::Duplicate
             | Self::SettingsDeleted
             | Self::DeletedKept { .. }

@@ -230,6 +230,11 @@ impl Kind {
             Self::NoEvpnNeighbor => {
                 "add evpn to spec.neighbors[].addressFamilies of a neighbor, or remove the tunnel endpoint".into()
             }
+            Self::VniMeansTwo { .. } => "give one of them another VNI".into(),
+            Self::InlinePassword => {
+                "put it into a Secret, and name that in passwordSecret".into()
+            }
+            Self::HostBits { network, .. } => format!("write {network}").into(),
             Self::NotCompiledKept { .. } => "revert the edit".into(),
             Self::TrunkNotOfTwo { .. } => {
                 "use a network of two, such as 169.254.100.0/31 or fd00:100::/127".into()

@@ -34,6 +34,9 @@ impl Kind {
             | Self::DevicesAreOneResource { .. }
             | Self::PartOfASegment { .. }
             | Self::UnderlaysMayMeet { .. }
+            | Self::HostBits { .. }
+            | Self::VniMeansTwo { .. }
+            | Self::InlinePassword
             | Self::VtepFamilies { .. } => Severity::Warning,
             Self::Unreadable { .. }
             | Self::UnknownField { .. }

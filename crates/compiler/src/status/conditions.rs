@@ -16,6 +16,11 @@ use crate::{
     view::View,
 };
 
+/// How long a message may be: the API server refuses a status with a longer one.
+const LONGEST_MESSAGE: usize = 32_768;
+/// The end of one that was longer.
+const CUT: &str = " …";
+
 /// Conditions of an object that is only referred to: it is ready when nothing is wrong with it.
 pub(super) fn validity(view: &View<'_>, subject: &Subject<'_>) -> Conditions {
     let resolved = resolved(view, subject.object, subject.meta);
@@ -185,9 +190,13 @@ pub(super) fn condition(
     kind: &str,
     status: ConditionStatus,
     reason: &str,
-    message: String,
+    mut message: String,
     meta: &Meta,
 ) -> Condition {
+    if message.len() > LONGEST_MESSAGE {
+        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE - CUT.len()));
+        message.push_str(CUT);
+    }
     Condition {
         kind: kind.to_owned(),
         status,

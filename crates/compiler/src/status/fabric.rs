@@ -1,7 +1,7 @@
 //! Statuses of Underlays, and of what runs in the fabric: `L3VNI`, `L2VNI` and `L3Passthrough`.
 
 use api::{
-    meta::{Condition, ConditionStatus, Conditions},
+    meta::{ConditionStatus, Conditions},
     openperouter::{NodeCounts, OverlayStatus},
 };
 
@@ -98,13 +98,10 @@ pub(super) fn status(view: &View<'_>, subject: &Subject<'_>) -> OverlayStatus {
     let problems = view.get::<ProblemsOf>(subject.object);
     let mut problems = problems.iter();
     let meets = |one: &&Problem| matches!(one.kind, problem::Kind::UnderlaysMayMeet { .. });
-    conditions.extend(problems.find(meets).map(|problem| Condition {
-        kind: "Overlapping".to_owned(),
-        status: ConditionStatus::True,
-        observed_generation: subject.meta.generation,
-        last_transition_time: None,
-        reason: problem.kind.reason().to_owned(),
-        message: problem.kind.to_string(),
+    conditions.extend(problems.find(meets).map(|problem| {
+        let (reason, message) = (problem.kind.reason(), problem.kind.to_string());
+        let status = ConditionStatus::True;
+        conditions::condition("Overlapping", status, reason, message, subject.meta)
     }));
     OverlayStatus {
         observed_generation: subject.meta.generation,

@@ -10,7 +10,7 @@ use super::{changes::Cluster, *};
 use crate::{last_good::is_stored, snapshot::Key};
 
 /// The cluster of these objects, in which everything is published and nothing is left to write.
-fn running(world: &[Value]) -> Cluster {
+pub(super) fn running(world: &[Value]) -> Cluster {
     let mut cluster = Cluster::default();
     for document in world {
         cluster.put(document);

@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
+use compiler::{Snapshot, compile};
+use serde_json::{Value, json};
+use worlds::benchmark::overlay;
+
 use crate::{
+    ring4::Node,
     ring4_safety::{NODE, repair_time, taken_back},
     ring6_restarts::{World, config},
+    support::program,
 };
 
 /// A line of the table: what, how much, the budget, and whether it is kept.
@@ -71,6 +77,65 @@ fn drift(world: &World) -> anyhow::Result<Vec<Line>> {
     ])
 }
 
+/// A node with many L3VNIs and as many L2VNIs, and one more of both.
+fn many_vnis() -> anyhow::Result<Vec<Line>> {
+    let node = Node::start()?;
+    node.fabric.hand_in(&program())?;
+    let mut lines = Vec::new();
+    for (count, all, more) in [
+        (50, "50 L3VNIs and 50 L2VNIs come up", "… one more of both"),
+        (
+            500,
+            "500 L3VNIs and 500 L2VNIs come up",
+            "… one more of both, with 500",
+        ),
+    ] {
+        let first = timed(&node, &vnis(count)?)?;
+        lines.push(Line::new(all, first, "s", None));
+        let vrf = timed(&node, &vnis(count + 1)?)?;
+        let budget = (count == 500).then_some(2.0);
+        lines.push(Line::new(more, vrf, "s", budget));
+    }
+    Ok(lines)
+}
+
+/// The config of the node with so many VNIs.
+fn vnis(count: u32) -> anyhow::Result<Value> {
+    let mut world = overlay::node(count);
+    for object in &mut world {
+        if object["kind"] == "Node" {
+            object["metadata"]["name"] = NODE.into();
+        }
+    }
+    let mut snapshot = Snapshot::default();
+    for document in &world {
+        snapshot.insert(document);
+    }
+    let compilation = compile(&snapshot);
+    let spec = compilation.nodes[NODE].spec(&compilation.revision.fingerprint);
+    let mut spec = serde_json::to_value(spec)?;
+    spec["health"] = json!({"sessions": false, "confirmDeadline": "300s"});
+    Ok(json!({
+        "apiVersion": "network.t-caas.telekom.com/v1alpha1", "kind": "NodeNetworkConfig",
+        "metadata": {"name": NODE}, "spec": spec,
+    }))
+}
+
+/// How many seconds an apply takes, until the change is in FRR and the kernel: what it says is printed.
+fn timed(node: &Node, config: &Value) -> anyhow::Result<f64> {
+    let space = node.fabric.at(NODE)?;
+    space.write("/run/config.json", &config.to_string())?;
+    let said = space.script(
+        "start=$(date +%s%N)
+/share/selvedge agent --config /run/config.json > /run/said 2>&1 || { cat /run/said; exit 1; }
+echo $(( ($(date +%s%N) - start) / 1000000 ))
+cat /run/said",
+    )?;
+    let (milliseconds, said) = said.split_once('\n').unwrap_or((&said, ""));
+    eprintln!("{milliseconds} ms: {}", said.trim());
+    Ok(milliseconds.trim().parse::<f64>()? / 1000.0)
+}
+
 #[test]
 fn bench_node() -> anyhow::Result<()> {
     let world = World::start(false)?;
@@ -118,6 +183,9 @@ fn bench_node() -> anyhow::Result<()> {
         "s",
         Some(5.0),
     ));
+
+    drop(world);
+    lines.extend(many_vnis()?);
 
     eprintln!("| what | seen | budget |\n|---|--:|---|");
     for line in &lines {

@@ -1,4 +1,4 @@
-//! Ring 1: `docs/regressions.md` and `docs/decisions.md` are complete, and what they name is there.
+//! Ring 1: `docs/regressions.md`, `docs/regressions-openperouter.md` and `docs/decisions.md` are complete, and what they name is there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,6 +16,12 @@ const MORE_NUMBERS: [u32; 8] = [75, 80, 82, 83, 84, 85, 86, 87];
 /// Those that nothing keeps yet.
 const OPEN: &[u32] = &[];
 
+/// The known regressions of Underlays, L3VNIs, L2VNIs and L3Passthroughs.
+const OF_THE_FABRIC: std::ops::RangeInclusive<u32> = 1..=83;
+
+/// Those of them that nothing keeps yet.
+const OPEN_OF_THE_FABRIC: &[u32] = &[64];
+
 /// The decisions of the intents' document.
 const DECISIONS: std::ops::RangeInclusive<u32> = 1..=41;
 
@@ -30,16 +36,63 @@ fn every_decision_is_shown_by_something_that_is_there() -> anyhow::Result<()> {
     let unseen = rows.iter().filter(|(_, names)| names.is_empty());
     let unseen: Vec<u32> = unseen.map(|(number, _)| *number).collect();
     assert_eq!(unseen, OF_NO_EFFECT, "a row without a test");
+    are_there(&rows, 'D')
+}
+
+#[test]
+fn every_known_regression_of_the_fabrics_kinds_is_kept_by_something_that_is_there()
+-> anyhow::Result<()> {
+    let rows = rows("docs/regressions-openperouter.md", 'R')?;
+    let numbers: BTreeSet<u32> = rows.keys().copied().collect();
+    assert_eq!(numbers, OF_THE_FABRIC.collect(), "each number has a row");
+    let open = rows.iter().filter(|(_, names)| names.is_empty());
+    let open: Vec<u32> = open.map(|(number, _)| *number).collect();
+    assert_eq!(open, OPEN_OF_THE_FABRIC, "a row without a test");
+    are_there(&rows, 'R')
+}
+
+/// Lines that end a daemon of some version, or that FRR takes for a change of a session although they say what it does anyway.
+const NEVER: [&str; 4] = [
+    "advertise-svi-ip",
+    "disable-connected-check",
+    "timers bgp 60 180",
+    "advertisement-interval 0",
+];
+
+#[test]
+fn what_crashes_or_resets_frr_is_in_no_configuration() -> anyhow::Result<()> {
+    let mut files = 0;
+    for story in fs::read_dir(repository("tests/cases"))? {
+        let Ok(nodes) = fs::read_dir(story?.path().join("nodes")) else {
+            continue;
+        };
+        for file in nodes {
+            let path = file?.path();
+            if path.to_string_lossy().ends_with(".frr.conf") {
+                files += 1;
+                let text = fs::read_to_string(&path)?;
+                for line in NEVER {
+                    assert!(!text.contains(line), "{} has {line}", path.display());
+                }
+            }
+        }
+    }
+    assert!(files > 100, "{files} configurations");
+    Ok(())
+}
+
+/// Whether every story and every function that rows name is there.
+fn are_there(rows: &BTreeMap<u32, Vec<String>>, letter: char) -> anyhow::Result<()> {
     let mut sources = String::new();
     read_sources(&repository("crates"), &mut sources)?;
-    for (number, names) in &rows {
+    for (number, names) in rows {
         for name in names {
             let is_there = if name.contains('-') {
                 repository("tests/cases").join(name).is_dir()
             } else {
                 sources.contains(&format!("fn {name}("))
             };
-            assert!(is_there, "D{number}: {name} is nowhere");
+            assert!(is_there, "{letter}{number}: {name} is nowhere");
         }
     }
     Ok(())

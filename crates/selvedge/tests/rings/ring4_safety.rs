@@ -68,7 +68,7 @@ pub(crate) fn is_at(node: &Node, config: &Value) -> anyhow::Result<()> {
 }
 
 /// An agent that is started without an API server brings the node to this config.
-fn returns_by_itself(node: &Node, config: &Value) -> anyhow::Result<()> {
+pub(crate) fn returns_by_itself(node: &Node, config: &Value) -> anyhow::Result<()> {
     let agent = cut_off_agent(node)?;
     is_at(node, config).with_context(|| format!("the agent says: {}", agent.stderr()))?;
     // What the node is at is also what its journal says.
@@ -109,7 +109,12 @@ cat /run/agent.out"
 
 /// Applies a config and kills the agent this long after its journal names the config as being tried. Returns whether
 /// the node was between old and new.
-fn kill_while_trying(node: &Node, new: &Value, after: &str, old: &Value) -> anyhow::Result<bool> {
+pub(crate) fn kill_while_trying(
+    node: &Node,
+    new: &Value,
+    after: &str,
+    old: &Value,
+) -> anyhow::Result<bool> {
     let kill = format!(
         "sleep {after}; kill -9 $agent; wait $agent || true; grep -o '\"trying\"' /var/lib/selvedge/journal || true"
     );

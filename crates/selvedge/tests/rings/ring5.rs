@@ -58,6 +58,9 @@ mod operations;
 #[path = "ring5/operator.rs"]
 mod operator;
 
+#[path = "ring5/passwords.rs"]
+mod passwords;
+
 #[path = "ring5/platform.rs"]
 mod platform;
 
@@ -66,6 +69,9 @@ pub(crate) mod programs;
 
 #[path = "ring5/proxy.rs"]
 mod proxy;
+
+#[path = "ring5/quiet.rs"]
+mod quiet;
 
 #[path = "ring5/restored.rs"]
 mod restored;
@@ -78,3 +84,6 @@ mod rules;
 
 #[path = "ring5/server.rs"]
 mod server;
+
+#[path = "ring5/undefined.rs"]
+mod undefined;

@@ -83,6 +83,24 @@ spec:
   hostsession: {asn: 64512, hostasn: 64601}
 ---
 apiVersion: openpe.openperouter.github.io/v1alpha1
+kind: L3VNI
+metadata: {name: tenant-c-rack-1, namespace: default}
+spec:
+  nodeSelector: {matchLabels: {topology.kubernetes.io/rack: rack-1}}
+  vrf: tenant-c
+  vni: 6002
+  hostsession: {asn: 64512, hostasn: 64603}
+---
+apiVersion: openpe.openperouter.github.io/v1alpha1
+kind: L3VNI
+metadata: {name: tenant-c-rack-2, namespace: default}
+spec:
+  nodeSelector: {matchLabels: {topology.kubernetes.io/rack: rack-2}}
+  vrf: tenant-c
+  vni: 6002
+  hostsession: {asn: 64513, hostasn: 64603}
+---
+apiVersion: openpe.openperouter.github.io/v1alpha1
 kind: L2VNI
 metadata: {name: app-network, namespace: default}
 spec:
@@ -480,6 +498,7 @@ fn racks_tenants_segments_and_services_work_on_packets_and_a_label_moves_one_nod
     }
 
     hosts_exchange_routes_over_their_sessions(&world)?;
+    vrfs_in_two_ases_meet_by_their_vni(&world, &n1, &n2);
     passthrough_is_the_fabrics_own_table(&world)?;
     segments_are_stretched_across_racks(&mut world)?;
     addresses_of_intents_are_where_they_are_announced(&world, &n1)?;
@@ -502,6 +521,24 @@ fn hosts_exchange_routes_over_their_sessions(world: &World) -> anyhow::Result<()
         assert_eq!(route.trim(), "", "{node} has a route to {address}");
     }
     world.loses("tenant-b", "203.0.113.1")
+}
+
+/// FRR makes route targets of AS number and VNI, and looks for routes by the VNI alone.
+fn vrfs_in_two_ases_meet_by_their_vni(world: &World, n1: &Value, n2: &Value) {
+    for (node, other, asn) in [("n1", n2, 64512), ("n2", n1, 64513)] {
+        let host = &other["spec"]["fabricVRFs"]["tenant-c"]["hostSession"]["hostAddresses"][0];
+        let host = host.as_str().unwrap_or_default().split('/').next();
+        let host = host.unwrap_or_default();
+        world.eventually(&format!("{node} has the host {host} in tenant-c"), || {
+            let show = format!("show bgp vrf tenant-c ipv4 unicast {host}/32 json");
+            let route = world.fabric.at(node)?.frr_json(&show)?;
+            Ok(route["paths"][0]["valid"] == true)
+        });
+        let router = format!(
+            "vtysh -N router -c 'show running-config' | grep 'router bgp {asn} vrf tenant-c'"
+        );
+        assert_ne!(world.at(node, &router).trim(), "", "{node} is in AS {asn}");
+    }
 }
 
 fn passthrough_is_the_fabrics_own_table(world: &World) -> anyhow::Result<()> {

@@ -43,7 +43,7 @@ pub(super) fn neighbor(
         connect_time_seconds: _,
         // `not_implemented` names them.
         hostasn: _,
-        // `not_implemented` names it.
+        // `InClearText` has it.
         password: _,
         // `password_secret` reads it.
         password_secret: _,

@@ -7,10 +7,10 @@ use api::{
         UnderlaySpec, VtepSource,
     },
     tcaas::node_network_config::{AddressFamilyName, Neighbor},
-    value::{IfName, Prefix},
+    value::{HostCidr, IfName, Prefix},
 };
 
-use super::{contradictions::NodesByUnderlay, neighbor::neighbor};
+use super::{InClearText, contradictions::NodesByUnderlay, neighbor::neighbor};
 use crate::{
     last_good::{InRevision as _, LastRevision},
     names,
@@ -25,6 +25,7 @@ use crate::{
 pub(super) struct Sound {
     pub(super) endpoint: Endpoint,
     pub(super) neighbors: Vec<Neighbor>,
+    pub(super) in_clear_text: Vec<InClearText>,
 }
 
 /// Where the tunnel endpoints of nodes come from.
@@ -52,7 +53,7 @@ impl Endpoint {
             }
             None => return Ok(Self::default()),
         };
-        let mut pools = pools.iter().copied();
+        let mut pools = pools.iter().map(|pool| pool.prefix());
         let endpoint = Self {
             pool: pools.next(),
             other_pool: pools.next(),
@@ -139,7 +140,10 @@ impl Sound {
                 return None;
             }
         };
-        let mut neighbors = Vec::new();
+        for (field, written, network) in ignored_bits(spec) {
+            report(&field, problem::Kind::HostBits { written, network });
+        }
+        let (mut neighbors, mut in_clear_text) = (Vec::new(), Vec::new());
         for (index, wanted) in wanted_neighbors.iter().enumerate() {
             let field = format!("spec.neighbors[{index}]");
             for (part, kind) in not_implemented(wanted) {
@@ -148,7 +152,13 @@ impl Sound {
             match neighbor(subject, spec, &endpoint, wanted) {
                 // A session without an address family never comes up.
                 Ok(neighbor) if neighbor.address_families.is_empty() => {}
-                Ok(neighbor) => neighbors.push(neighbor),
+                Ok(neighbor) => {
+                    in_clear_text.extend(wanted.password.as_ref().map(|password| InClearText {
+                        place: neighbors.len(),
+                        password: password.clone(),
+                    }));
+                    neighbors.push(neighbor);
+                }
                 Err(error) => {
                     report(&field, broken(error));
                     return None;
@@ -158,12 +168,13 @@ impl Sound {
         (!is_refused).then_some(Self {
             endpoint,
             neighbors,
+            in_clear_text,
         })
     }
 
     /// Values with which no node could join the fabric, each with its field.
     pub(super) fn unfit(&self, spec: &UnderlaySpec) -> Vec<(String, problem::Kind)> {
-        let router_ids = Prefix::of(spec.routeridcidr.net().into());
+        let router_ids = spec.routeridcidr.prefix();
         let pools = [
             (Some(router_ids), "spec.routeridcidr", Use::OnLink),
             (self.endpoint.pool, vtep_field(spec), Use::Routed),
@@ -219,6 +230,26 @@ pub(super) fn runs_as_it_is(view: &View<'_>, key: &Key, spec: &UnderlaySpec) -> 
     runs && last().is_some_and(|last| last == revision::underlay(spec))
 }
 
+/// Networks with bits that are ignored, each with its field.
+fn ignored_bits(spec: &UnderlaySpec) -> Vec<(String, HostCidr, Prefix)> {
+    let router_ids = spec.routeridcidr;
+    let ids = ("spec.routeridcidr", router_ids.with_ignored_bits());
+    let ids = ids
+        .1
+        .map(|bits| (ids.0.to_owned(), bits, router_ids.prefix()));
+    let Ok(Some(VtepSource::Pools(pools))) = spec.vtep() else {
+        return ids.into_iter().collect();
+    };
+    let pools = pools.iter().enumerate().filter_map(|(place, pool)| {
+        let field = match place {
+            0 => vtep_field(spec).to_owned(),
+            _ => format!("spec.tunnelEndpoint.cidrs[{place}]"),
+        };
+        Some((field, pool.with_ignored_bits()?, pool.prefix()))
+    });
+    ids.into_iter().chain(pools).collect()
+}
+
 /// The field that has the pool of VTEPs.
 pub(super) fn vtep_field(spec: &UnderlaySpec) -> &'static str {
     if spec.evpn.is_some() {
@@ -228,7 +259,7 @@ pub(super) fn vtep_field(spec: &UnderlaySpec) -> &'static str {
     }
 }
 
-/// Fields of a neighbor that are accepted and have no effect.
+/// Fields of a neighbor that are accepted and have no effect, or should be left out.
 fn not_implemented(wanted: &WantedNeighbor) -> Vec<(&'static str, problem::Kind)> {
     let not_yet = |what| problem::Kind::NotCompiledYet { what };
     let mut found = Vec::new();
@@ -237,7 +268,7 @@ fn not_implemented(wanted: &WantedNeighbor) -> Vec<(&'static str, problem::Kind)
         found.push(("hostasn", problem::Kind::NoEffect { what }));
     }
     if wanted.password.is_some() {
-        found.push(("password", not_yet("a password in clear text")));
+        found.push(("password", problem::Kind::InlinePassword));
     }
     let mut families = wanted.address_families.iter();
     if families.any(is_vpn) {

@@ -119,20 +119,25 @@ impl Manifests {
             .map(|problem| problems::line(&world, problem))
             .collect();
         anyhow::ensure!(errors.is_empty(), "{}", errors.join("; "));
-        let Some(config) = running.compilation.nodes.get(&self.node) else {
+        let Some(compiled) = running.compilation.nodes.get(&self.node) else {
             anyhow::bail!(
                 "the files define no Node {:?}; add one with its labels",
                 self.node
             );
         };
-        let spec = config.spec(&running.compilation.revision.fingerprint);
+        let spec = compiled.spec(&running.compilation.revision.fingerprint);
         let mut config = Config {
             spec,
             ..Config::empty()
         };
+        let moved = compiled.moved_passwords(&running.snapshot);
         let mut unread = Vec::new();
         for reference in config.references() {
-            match self.password(&documents, &reference) {
+            // What an Underlay has in clear text is in no Secret here.
+            let moved = moved.iter().find(|one| one.secret == reference);
+            let moved = moved.and_then(|one| one.password.as_ref());
+            let moved = moved.map(|password| password.reveal().to_owned());
+            match moved.map_or_else(|| self.password(&documents, &reference), Ok) {
                 Ok(password) => config.secrets.push(ResolvedSecret {
                     reference,
                     password,

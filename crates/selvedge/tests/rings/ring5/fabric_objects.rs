@@ -12,9 +12,9 @@ use super::{
 };
 use crate::data;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 const GROUP: &str = "openpe.openperouter.github.io/v1alpha1";
-const TCAAS: &str = "network.t-caas.telekom.com/v1alpha1";
+pub(super) const TCAAS: &str = "network.t-caas.telekom.com/v1alpha1";
 
 fn named(kind: &str, name: &str) -> Value {
     json!({"apiVersion": GROUP, "kind": kind, "metadata": {"name": name, "namespace": "default"}})
@@ -26,11 +26,11 @@ fn object(kind: &str, name: &str, spec: Value) -> Value {
     object
 }
 
-fn node(name: &str, rack: &str) -> Value {
+pub(super) fn node(name: &str, rack: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"rack": rack}}})
 }
 
-fn underlay(name: &str, selector: &Value, pool: &str, peer: &str) -> Value {
+pub(super) fn underlay(name: &str, selector: &Value, pool: &str, peer: &str) -> Value {
     let spec = json!({
         "nodeSelector": selector, "asn": 64512, "nics": ["eth1"], "evpn": {"vtepcidr": pool},
         "neighbors": [{"asn": 64500, "address": peer}],
@@ -42,7 +42,7 @@ fn rack(number: &str) -> Value {
     json!({"matchLabels": {"rack": number}})
 }
 
-fn settings() -> Value {
+pub(super) fn settings() -> Value {
     json!({
         "apiVersion": "selvedge.dev/v1alpha1", "kind": "Settings", "metadata": {"name": "default"},
         "spec": {"rollout": {"soakTime": "0s", "maxUnavailable": 10}},
@@ -63,13 +63,13 @@ fn until(server: &Server, object: &Value, condition: &str, status: &str) -> anyh
     .with_context(|| format!("{}: {seen}", data::name(object)))
 }
 
-fn config(server: &Server, node: &str) -> anyhow::Result<Value> {
+pub(super) fn config(server: &Server, node: &str) -> anyhow::Result<Value> {
     let config =
         json!({"apiVersion": TCAAS, "kind": "NodeNetworkConfig", "metadata": {"name": node}});
     server.get(&config)?.context("no config")
 }
 
-fn fleet(server: &Server, nodes: &[&str]) -> anyhow::Result<Fleet> {
+pub(super) fn fleet(server: &Server, nodes: &[&str]) -> anyhow::Result<Fleet> {
     let nodes = nodes.iter();
     Fleet::start(
         server,

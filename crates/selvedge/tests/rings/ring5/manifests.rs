@@ -31,7 +31,7 @@ fn the_manifests_are_accepted_as_they_are_without_unknown_fields() -> anyhow::Re
 }
 
 /// Whether one with this token may do this, and what it is told if not.
-fn may(server: &Server, token: &str, arguments: &[&str]) -> Result<(), String> {
+pub(super) fn may(server: &Server, token: &str, arguments: &[&str]) -> Result<(), String> {
     let token = format!("--token={}", token.trim());
     let arguments = [arguments, &[token.as_str()]].concat();
     let done = server.plane.kubectl(&arguments, "");

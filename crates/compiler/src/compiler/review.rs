@@ -1,0 +1,77 @@
+//! What one change would bring, before it is made: for whoever is asked whether it may be.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{Compiler, Prepared};
+use crate::{
+    problem::Problem,
+    snapshot::{ObjectRef, Snapshot},
+};
+
+/// A change of one object.
+#[derive(Debug)]
+pub enum Change {
+    /// It is created, or has another content.
+    Put(Box<Prepared>),
+    /// It is deleted.
+    Delete(ObjectRef),
+}
+
+impl Change {
+    /// The object.
+    pub fn subject(&self) -> &ObjectRef {
+        match self {
+            Self::Put(prepared) => prepared.subject(),
+            Self::Delete(subject) => subject,
+        }
+    }
+}
+
+/// What one change would bring. A problem that is there without it is none of it, and speaks against no change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Review {
+    /// What would be wrong with the object itself, also where it was so before: its author is the one who can mend it.
+    pub own: Vec<Problem>,
+    /// What would be wrong with others that is not now.
+    pub others: Vec<Problem>,
+}
+
+impl Compiler {
+    /// What a change would bring. The objects are the same afterwards, and so is everything that they compile into.
+    pub fn review(&mut self, change: Change) -> Review {
+        let before = self.worlds.problems(&self.snapshot);
+        let subject = change.subject().clone();
+        let stored = Prepared {
+            new: self.snapshot.only(&subject),
+            subject: subject.clone(),
+        };
+        match change {
+            Change::Put(prepared) => self.put(*prepared),
+            Change::Delete(subject) => self.remove(&subject),
+        }
+        let after = self.worlds.problems(&self.snapshot);
+        if stored.new == Snapshot::default() {
+            self.remove(&subject);
+        } else {
+            self.put(stored);
+        }
+        if Arc::ptr_eq(&before, &after) {
+            // Nothing has changed but, perhaps, what is not wrong.
+            let own = before.iter().filter(|problem| problem.subject == subject);
+            return Review {
+                own: own.cloned().collect(),
+                others: Vec::new(),
+            };
+        }
+        let known: BTreeSet<&Problem> = before.iter().collect();
+        let (own, others): (Vec<&Problem>, Vec<&Problem>) =
+            after.iter().partition(|problem| problem.subject == subject);
+        let others = others
+            .into_iter()
+            .filter(|problem| !known.contains(problem));
+        Review {
+            own: own.into_iter().cloned().collect(),
+            others: others.cloned().collect(),
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Ring 2: the kinds of `openpe.openperouter.github.io`, property by property of the list in `docs/regressions-openperouter.md`.
+
+use super::{harm::running, *};
+
+const GROUP: &str = "openpe.openperouter.github.io/v1alpha1";
+
+fn named(kind: &str, name: &str, spec: Value) -> Value {
+    object(
+        GROUP,
+        kind,
+        json!({"name": name, "namespace": "default"}),
+        spec,
+    )
+}
+
+fn node(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"rack": "r1"}}})
+}
+
+fn underlay(pool: &str) -> Value {
+    let spec = json!({
+        "asn": 64514, "nics": ["eth1"], "evpn": {"vtepcidr": pool},
+        "neighbors": [{"asn": 64512, "address": "192.0.2.1"}],
+    });
+    named("Underlay", "fabric", spec)
+}
+
+fn problems(world: &[Value]) -> Vec<String> {
+    let compilation = compile(&snapshot(world));
+    compilation
+        .problems
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+/// What the node `n1` gets.
+fn config(world: &[Value]) -> Value {
+    let compilation = compile(&snapshot(world));
+    let errors = compilation.problems.iter();
+    let errors: Vec<_> = errors
+        .filter(|one| one.severity() == Severity::Error)
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    serde_json::to_value(compilation.nodes["n1"].content()).expect("a config is JSON")
+}
+
+/// R2.
+#[test]
+fn every_spelling_of_a_thing_gives_the_same_config() {
+    let older = json!({
+        "asn": 64514, "nics": ["eth1", "eth2"], "evpn": {"vtepcidr": "100.65.0.0/24"},
+        "neighbors": [{"asn": 64512, "address": "2001:db8::1", "holdTime": "1m30s", "keepaliveTime": "30s", "connectTime": "5s",
+                       "ebgpMultiHop": true, "bfd": {"minimumTtl": 250}}],
+    });
+    let newer = json!({
+        "asn": 64514, "tunnelEndpoint": {"cidrs": ["100.65.0.9/24"]},
+        "interfaces": [
+            {"type": "NetworkDevice", "networkDevice": {"interfaceName": "eth1"}},
+            {"type": "NetworkDevice", "networkDevice": {"interfaceName": "eth2"}},
+        ],
+        "neighbors": [{"asn": 64512, "address": "2001:DB8:0::1", "holdTimeSeconds": 90, "keepaliveTimeSeconds": 30,
+                       "connectTimeSeconds": 5, "ebgpMultiHop": true, "bfd": {"minimumTTL": 250}}],
+    });
+    let segment = |gateway: Value, master: Value| {
+        let mut spec = json!({"vni": 100, "vrf": "red", "hostmaster": master});
+        if let (Some(spec), Some(gateway)) = (spec.as_object_mut(), gateway.as_object()) {
+            spec.extend(gateway.clone());
+        }
+        named("L2VNI", "segment", spec)
+    };
+    let one = segment(
+        json!({"l2gatewayip": "10.0.0.1/24"}),
+        json!({"type": "bridge", "name": "br0"}),
+    );
+    let other = segment(
+        json!({"l2gatewayips": ["10.0.0.1/24"]}),
+        json!({"type": "linux-bridge", "linuxBridge": {"name": "br0"}}),
+    );
+    let before = config(&[node("n1"), named("Underlay", "fabric", older), one]);
+    let after = config(&[node("n1"), named("Underlay", "fabric", newer), other]);
+    assert_eq!(before, after);
+}
+
+/// R8.
+#[test]
+fn a_session_needs_the_side_of_its_speaker_or_its_number() {
+    let session = json!({"asn": 64514, "hosttype": "external"});
+    let world = [
+        node("n1"),
+        underlay("100.65.0.0/24"),
+        named(
+            "L3VNI",
+            "red",
+            json!({"vrf": "red", "vni": 1, "hostsession": session}),
+        ),
+        named("L3Passthrough", "edge", json!({"hostsession": session})),
+    ];
+    let config = config(&world);
+    let external = json!({"external": true});
+    assert_eq!(
+        config["fabricVRFs"]["red"]["hostSession"]["remoteAs"],
+        external
+    );
+    assert_eq!(config["passthroughs"]["default/edge"]["remoteAs"], external);
+}
+
+/// R14.
+#[test]
+fn no_selector_and_an_empty_one_select_every_node() {
+    let of = |selector: Option<Value>| {
+        let mut objects = [
+            underlay("100.65.0.0/24"),
+            named("L3VNI", "red", json!({"vrf": "red", "vni": 1})),
+            named("L2VNI", "segment", json!({"vni": 2})),
+            named(
+                "L3Passthrough",
+                "edge",
+                json!({"hostsession": {"asn": 64514, "hostasn": 64700}}),
+            ),
+        ];
+        for object in &mut objects {
+            if let Some(selector) = &selector {
+                object["spec"]["nodeSelector"] = selector.clone();
+            }
+        }
+        let mut world = vec![
+            node("n1"),
+            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}}),
+        ];
+        world.extend(objects);
+        compile(&snapshot(&world))
+    };
+    let (nil, empty) = (of(None), of(Some(json!({}))));
+    for name in ["n1", "n2"] {
+        let config = nil.nodes[name].content();
+        assert!(config.underlay.is_some() && config.passthroughs.len() == 1);
+        assert_eq!((config.fabric_vrfs.len(), config.layer2s.len()), (1, 1));
+        assert_eq!(config, empty.nodes[name].content());
+    }
+}
+
+/// R15.
+#[test]
+fn a_broken_selector_costs_its_object_alone() {
+    let broken =
+        json!({"matchExpressions": [{"key": "rack", "operator": "Near", "values": ["r1"]}]});
+    let session = json!({"asn": 64514, "hostasn": 64700});
+    for (kind, spec) in [
+        ("Underlay", underlay("100.66.0.0/24")["spec"].clone()),
+        ("L3VNI", json!({"vrf": "blue", "vni": 7})),
+        ("L2VNI", json!({"vni": 7})),
+        ("L3Passthrough", json!({"hostsession": session})),
+    ] {
+        let mut object = named(kind, "broken", spec);
+        object["spec"]["nodeSelector"] = broken.clone();
+        let mut world = vec![
+            node("n1"),
+            underlay("100.65.0.0/24"),
+            named(
+                "L3VNI",
+                "red",
+                json!({"vrf": "red", "vni": 1, "hostsession": session}),
+            ),
+        ];
+        let before = compile(&snapshot(&world)).nodes["n1"].content();
+        world.push(object);
+        let after = compile(&snapshot(&world));
+        assert_eq!(after.nodes["n1"].content(), before, "{kind}");
+        let named: Vec<String> = after
+            .problems
+            .iter()
+            .map(|one| one.subject.to_string())
+            .collect();
+        assert_eq!(named, [format!("{kind} default/broken")]);
+    }
+}
+
+/// R16.
+#[test]
+fn an_object_that_selects_no_node_is_checked_like_any_other() {
+    let nobody = json!({"matchLabels": {"rack": "none"}});
+    for (kind, mut spec, reason) in [
+        (
+            "L2VNI",
+            json!({"vni": 7, "l2gatewayip": "10.0.0.255/24"}),
+            "RuleBroken",
+        ),
+        ("L3VNI", json!({"vrf": "default", "vni": 7}), "VrfNameTaken"),
+        (
+            "L3Passthrough",
+            json!({"hostsession": {"asn": 64514, "hostasn": 64700, "localcidr": {"ipv4": "224.0.0.0/24"}}}),
+            "SpecialAddress",
+        ),
+        (
+            "Underlay",
+            json!({"asn": 64514, "nics": ["eth1"], "neighbors": [{"asn": 1, "address": "224.0.0.1"}]}),
+            "SpecialAddress",
+        ),
+    ] {
+        spec["nodeSelector"] = nobody.clone();
+        let world = [
+            node("n1"),
+            underlay("100.65.0.0/24"),
+            named(kind, "wrong", spec),
+        ];
+        let found = compile(&snapshot(&world));
+        let mut of = found.problems.iter();
+        let is_found =
+            of.any(|one| one.subject.key.name.as_ref() == "wrong" && one.kind.reason() == reason);
+        assert!(is_found, "{kind}: {:?}", problems(&world));
+    }
+}
+
+/// R29 and R30.
+#[test]
+fn neighbors_are_told_apart_by_what_their_addresses_mean() {
+    let neighbors = |neighbors: Value| {
+        let mut underlay = underlay("100.65.0.0/24");
+        underlay["spec"]["neighbors"] = neighbors;
+        vec![node("n1"), underlay]
+    };
+    let behind = neighbors(
+        json!([{"type": "external", "interface": "eth1"}, {"type": "external", "interface": "eth2"}]),
+    );
+    let made = config(&behind);
+    let made = made["underlay"]["neighbors"].as_array().map(Vec::len);
+    assert_eq!(made, Some(2));
+    let twice = neighbors(
+        json!([{"asn": 1, "address": "2001:db8::1"}, {"asn": 1, "address": "2001:DB8:0:0::1"}]),
+    );
+    let said = problems(&twice);
+    assert!(
+        said.iter().any(|one| one.contains("same address")),
+        "{said:?}"
+    );
+}
+
+/// R46.
+#[test]
+fn a_pool_begins_where_its_network_does() {
+    let world = [node("n1"), underlay("100.65.0.64/26")];
+    assert_eq!(config(&world)["underlay"]["vtep"], "100.65.0.65");
+}
+
+/// R47.
+#[test]
+fn a_new_node_has_all_its_addresses_in_its_first_config() {
+    let session = json!({"asn": 64514, "hostasn": 64700});
+    let world = [
+        node("n1"),
+        underlay("100.65.0.0/24"),
+        named(
+            "L3VNI",
+            "red",
+            json!({"vrf": "red", "vni": 1, "hostsession": session}),
+        ),
+        named("L3Passthrough", "edge", json!({"hostsession": session})),
+    ];
+    let mut cluster = running(&world);
+    cluster.put(&node("n2"));
+    let (_, compilation) = cluster.compiler.compile();
+    let config = serde_json::to_value(compilation.nodes["n2"].content()).expect("JSON");
+    for path in [
+        "/underlay/vtep",
+        "/underlay/routerId",
+        "/fabricVRFs/red/hostSession/hostAddresses/0",
+        "/fabricVRFs/red/hostSession/routerAddresses/0",
+        "/passthroughs/default~1edge/hostAddresses/0",
+    ] {
+        assert!(config.pointer(path).is_some(), "{path} of {config:#}");
+    }
+}
+
+/// R48 and R68.
+#[test]
+fn a_thousand_vrfs_have_tables_of_the_private_range_and_devices_with_short_names_of_their_own() {
+    let mut world = vec![node("n1"), underlay("100.65.0.0/24")];
+    let vrfs = |count: u32| {
+        let vrf = |vni| json!({"vrf": format!("tenant-of-15-{vni:03}"), "vni": 16_000_000 + vni});
+        (0..count).map(move |vni| named("L3VNI", &format!("l3-{vni}"), vrf(vni)))
+    };
+    world.extend(vrfs(1000));
+    let compilation = compile(&snapshot(&world));
+    assert_eq!(problems(&world), [""; 0]);
+    let config = compilation.nodes["n1"].content();
+    assert_eq!(config.fabric_vrfs.len(), 1000);
+    let mut tables = BTreeSet::new();
+    let mut devices = BTreeSet::new();
+    for (name, vrf) in &config.fabric_vrfs {
+        assert!(
+            (10_000..20_000).contains(&vrf.table),
+            "{name}: {}",
+            vrf.table
+        );
+        assert!(tables.insert(vrf.table), "{name}");
+        let of_vrf = serde_json::to_value(&vrf.devices).expect("JSON");
+        for device in of_vrf.as_object().into_iter().flat_map(|one| one.values()) {
+            let device = device.as_str().expect("a name").to_owned();
+            assert!(
+                device.len() <= 15 && devices.insert(device.clone()),
+                "{device}"
+            );
+        }
+    }
+    // They stay when others go.
+    world.truncate(2);
+    world.extend(vrfs(1));
+    let alone = compile(&snapshot(&world)).nodes["n1"].content();
+    let (name, vrf) = alone.fabric_vrfs.first_key_value().expect("a VRF");
+    assert_eq!(vrf.devices, config.fabric_vrfs[name].devices);
+}
+
+/// R38.
+#[test]
+fn a_message_of_a_status_is_never_too_long_to_be_stored() {
+    let selector = |name: &str| {
+        let labels = (0..900).map(|number| (format!("{name}-{number:050}"), json!("")));
+        json!({"matchLabels": labels.collect::<serde_json::Map<_, _>>()})
+    };
+    let mut first = underlay("100.65.0.0/24");
+    first["spec"]["nodeSelector"] = selector("a");
+    let mut second = underlay("100.66.0.0/24");
+    second["metadata"]["name"] = json!("second");
+    second["spec"]["nodeSelector"] = selector("b");
+    let statuses = statuses(&snapshot(&[first, second]));
+    let mut longest = 0;
+    for status in statuses.values() {
+        let conditions = &status.to_value()["conditions"];
+        for condition in conditions.as_array().into_iter().flatten() {
+            longest = longest.max(condition["message"].as_str().unwrap_or_default().len());
+        }
+    }
+    assert!((30_000..=32_768).contains(&longest), "{longest}");
+}
