@@ -297,6 +297,8 @@ fn and_more(number: usize) -> String {
 /// How many changes of a group of nodes are shown before the rest is only counted, and of how many groups.
 const CHANGES: usize = 8;
 const GROUPS: usize = 3;
+/// Up to how many lines a plan is shown whole.
+const SMALL: usize = 30;
 
 fn group(group: &Group, most: usize) -> String {
     let names = nodes_of(group.nodes.iter());
@@ -358,7 +360,7 @@ fn group(group: &Group, most: usize) -> String {
 /// The groups of a plan: all of a small one, else the first, and how many more there are.
 fn groups(groups: &[Group]) -> Vec<String> {
     let lines: usize = groups.iter().map(|group| lines(group).len() + 2).sum();
-    if output::is_all() || lines <= CHANGES * GROUPS {
+    if output::is_all() || lines <= SMALL {
         return groups.iter().map(|one| group(one, usize::MAX)).collect();
     }
     let mut text: Vec<String> = groups

@@ -284,11 +284,11 @@ fn scalar(text: &str) -> Option<Value> {
     if let Some(number) = integer(text) {
         return Some(number.into());
     }
-    // An address or a prefix.
-    let is_dotted = text.bytes().filter(|byte| *byte == b'.').count() >= 2;
+    // An address, a prefix or a route target.
+    let is_dotted = text.bytes().filter(|byte| *byte == b'.').count() >= 2 || text.contains(':');
     let is_address = text
         .bytes()
-        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'/'));
+        .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b'/' | b':'));
     (first.is_ascii_digit() && is_dotted && is_address).then(|| Value::String(text.to_owned()))
 }
 

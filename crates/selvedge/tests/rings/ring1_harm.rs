@@ -86,7 +86,7 @@ spec: {networkRef: store-net, interfaceName: store, interfaceRef: bond1, mtu: 15
 
 /// What `plan` says, errors first, about the way from one set of documents to another.
 pub(crate) fn plan(old: &str, new: &str) -> anyhow::Result<String> {
-    let output = ring1_plan::plan(old, new, &[])?;
+    let output = ring1_plan::plan(old, new, &["--all"])?;
     let text = [output.stderr, output.stdout].concat();
     Ok(String::from_utf8(text)?)
 }
