@@ -1,6 +1,8 @@
 //! Ring 4, a node whose Underlay gets another NIC and another AS number, with an L3VNI, an L2VNI and an L3Passthrough on it: killed
 //! anywhere in the change it is at the old or at the new config afterwards, and never between.
 
+use std::time::Duration;
+
 use lab::{
     fabric::Fabric,
     parts::{self, Tree},
@@ -113,6 +115,18 @@ fn is_whole(node: &Node, on: Side, off: Side) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Waits until the leaf of a side has a session with the node.
+fn speaks_to(node: &Node, side: Side) -> anyhow::Result<()> {
+    let mut last = String::new();
+    let is_up = Fabric::eventually(Duration::from_mins(1), || {
+        let summary = node.fabric.frr_json(side.leaf, "show bgp summary json");
+        last = summary.ok()?["ipv4Unicast"]["peers"].to_string();
+        last.contains("Established").then_some(())
+    });
+    anyhow::ensure!(is_up.is_some(), "{} has no session: {last}", side.leaf);
+    Ok(())
+}
+
 #[test]
 fn an_agent_killed_while_nic_and_as_number_change_leaves_one_config_and_no_mixture()
 -> anyhow::Result<()> {
@@ -135,6 +149,8 @@ fn an_agent_killed_while_nic_and_as_number_change_leaves_one_config_and_no_mixtu
     eprintln!("{between} of 8 kills met a node between two configs");
     assert!(between >= 3, "only {between} kills hit work");
 
+    // What is not up before a change does not speak against it.
+    speaks_to(&node, NEW)?;
     // A neighbor that never answers: the node takes NIC and AS number back by itself.
     let mut dead = old.clone();
     dead["spec"]["revision"] = "dead".into();
@@ -152,5 +168,6 @@ fn an_agent_killed_while_nic_and_as_number_change_leaves_one_config_and_no_mixtu
     // Without a kill the change is made.
     node.apply(&old)?.ok()?;
     is_at(&node, &old)?;
+    speaks_to(&node, OLD)?;
     is_whole(&node, OLD, NEW)
 }
