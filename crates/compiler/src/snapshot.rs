@@ -26,8 +26,8 @@ use serde_json::Value;
 pub(crate) use self::pool::VrfPool;
 pub use self::{
     kind::{Class, IntentKind, Kind, Lookup, Role},
-    read::REQUIRED,
-    words::{misfit, shape},
+    read::{REQUIRED, is_secret},
+    words::{SECRET, misfit, shape},
 };
 use crate::{
     memo::{self, Memo},

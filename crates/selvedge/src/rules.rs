@@ -9,7 +9,7 @@ use std::{
 use api::crds::Served;
 use compiler::{
     Kind, ObjectRef, Problem, problem,
-    snapshot::{REQUIRED, misfit},
+    snapshot::{REQUIRED, SECRET, is_secret, misfit},
 };
 use kube_cel::{CompiledSchema, ErrorKind, ValidationError, Validator, compile_schema};
 use regex::Regex;
@@ -197,6 +197,16 @@ fn doubled(list: &Value, message: &str) -> Option<String> {
 
 /// What a schema says beside its CEL rules: types, sizes, ranges, patterns, what must be there and what only once.
 fn limits(schema: &Value, value: &Value, path: &str, found: &mut Vec<(String, String)>) {
+    let before = found.len();
+    shown_limits(schema, value, path, found);
+    if is_secret(path) {
+        let own = found.iter_mut().skip(before);
+        own.for_each(|(_, message)| SECRET.clone_into(message));
+    }
+}
+
+/// The same; what is found shows the value.
+fn shown_limits(schema: &Value, value: &Value, path: &str, found: &mut Vec<(String, String)>) {
     if let Some(wanted) = another_type(schema, value) {
         found.push((path.to_owned(), misfit(wanted, value)));
         return;

@@ -72,6 +72,8 @@ mod ring1_rules;
 mod ring1_screens;
 #[path = "rings/ring1_seeds.rs"]
 mod ring1_seeds;
+#[path = "rings/ring1_selectors.rs"]
+mod ring1_selectors;
 #[path = "rings/ring3.rs"]
 mod ring3;
 #[path = "rings/ring4.rs"]

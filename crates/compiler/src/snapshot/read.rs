@@ -154,6 +154,10 @@ fn parse<T: DeserializeOwned>(part: &str, value: &Value) -> Parsed<T> {
                 field_path(part, &format!("{path}.{name}")),
                 REQUIRED.to_owned(),
             ),
+            // What stands there may be one all the same.
+            None if is_secret(&path) && !message.starts_with("\"(hidden)\"") => {
+                (field_path(part, &path), words::SECRET.to_owned())
+            }
             None if message.starts_with("invalid IP") => {
                 let written = at(value, &path)
                     .map(ToString::to_string)
@@ -169,6 +173,11 @@ fn parse<T: DeserializeOwned>(part: &str, value: &Value) -> Parsed<T> {
         }
     });
     Parsed { value, unknown }
+}
+
+/// Whether a value is not to be shown, by its path.
+pub fn is_secret(path: &str) -> bool {
+    path.ends_with("password")
 }
 
 /// The value at a path such as `neighbors[0].address`.

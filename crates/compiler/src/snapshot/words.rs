@@ -14,6 +14,9 @@ pub fn shape(value: &Value) -> &'static str {
     }
 }
 
+/// What is said of a value that is not to be shown and is no text.
+pub const SECRET: &str = "must be text, in quotes where it looks like a number";
+
 /// What is said of a value that is not of the wanted form, with what to do where that is known.
 pub fn misfit(wanted: &str, value: &Value) -> String {
     let is_number = |text: &str| text.parse::<f64>().is_ok() || text.parse::<bool>().is_ok();

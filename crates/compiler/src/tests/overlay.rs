@@ -217,6 +217,7 @@ fn an_object_that_selects_no_node_is_checked_like_any_other() {
 fn neighbors_are_told_apart_by_what_their_addresses_mean() {
     let neighbors = |neighbors: Value| {
         let mut underlay = underlay("100.65.0.0/24");
+        underlay["spec"]["nics"] = json!(["eth1", "eth2"]);
         underlay["spec"]["neighbors"] = neighbors;
         vec![node("n1"), underlay]
     };
@@ -277,7 +278,7 @@ fn a_new_node_has_all_its_addresses_in_its_first_config() {
 fn a_thousand_vrfs_have_tables_of_the_private_range_and_devices_with_short_names_of_their_own() {
     let mut world = vec![node("n1"), underlay("100.65.0.0/24")];
     let vrfs = |count: u32| {
-        let vrf = |vni| json!({"vrf": format!("tenant-of-15-{vni:03}"), "vni": 16_000_000 + vni});
+        let vrf = |vni| json!({"vrf": format!("tenant-of15-{vni:03}"), "vni": 16_000_000 + vni});
         (0..count).map(move |vni| named("L3VNI", &format!("l3-{vni}"), vrf(vni)))
     };
     world.extend(vrfs(1000));
@@ -332,4 +333,70 @@ fn a_message_of_a_status_is_never_too_long_to_be_stored() {
         }
     }
     assert!((30_000..=32_768).contains(&longest), "{longest}");
+}
+
+#[test]
+fn a_passthrough_has_no_network_with_a_neighbor_of_the_fabric() {
+    let session = json!({"asn": 64514, "hostasn": 64700, "localcidr": {"ipv4": "192.0.2.128/24"}});
+    let world = [
+        node("n1"),
+        underlay("100.65.0.0/24"),
+        named("L3Passthrough", "edge", json!({"hostsession": session})),
+        // In a VRF it is in nobody's way.
+        named(
+            "L3VNI",
+            "red",
+            json!({"vrf": "red", "vni": 1, "hostsession": {"asn": 64514, "hostasn": 64600, "localcidr": {"ipv4": "192.0.3.0/24"}}}),
+        ),
+    ];
+    let compilation = compile(&snapshot(&world));
+    let said = problems(&world).join("\n");
+    assert!(
+        said.contains("192.0.2.0/24 has 192.0.2.1, a neighbor of Underlay default/fabric"),
+        "{said}"
+    );
+    let config = compilation.nodes["n1"].content();
+    assert_eq!(
+        (config.passthroughs.len(), config.fabric_vrfs.len()),
+        (0, 1)
+    );
+}
+
+#[test]
+fn no_message_shows_what_stands_in_the_place_of_a_password() {
+    for wrong in [
+        json!(12_345_678),
+        json!(["12345678"]),
+        json!({"12345678": 1}),
+        json!("1234 5678"),
+        json!("12345678ä"),
+    ] {
+        let mut underlay = underlay("100.65.0.0/24");
+        underlay["spec"]["neighbors"][0]["password"] = wrong;
+        let said = problems(&[node("n1"), underlay]).join("\n");
+        assert!(
+            said.contains("password") && !said.contains("5678"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn objects_that_are_written_down_have_no_password() {
+    let mut underlay = underlay("100.65.0.0/24");
+    underlay["spec"]["neighbors"][0]["password"] = json!("not-to-be-seen");
+    let world = snapshot(&[node("n1"), underlay]);
+    let compilation = compile(&world);
+    let revision = compilation.revision.spec(&compilation.objects);
+    let mut text = format!("{world:?} {compilation:?} {}", json!(revision));
+    for document in world.documents() {
+        text += &document.to_string();
+    }
+    assert!(text.contains("(hidden)") && !text.contains("not-to-be-seen"));
+    let moved = compilation.nodes["n1"].moved_passwords(&world);
+    let known = moved[0].password.as_ref().map(api::value::Password::reveal);
+    assert_eq!(
+        (moved.len(), known, moved[0].is_in_effect),
+        (1, Some("not-to-be-seen"), true)
+    );
 }

@@ -341,7 +341,8 @@ fn manifests_of_the_how_tos_are_valid_without_a_warning() -> anyhow::Result<()> 
     let base = repository(BASE).display().to_string();
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for (page, text) in pages()? {
-        if !page.starts_with("docs/") || page == "docs/openperouter.md" {
+        let apart = ["docs/openperouter.md", "docs/selector-conflicts.md"];
+        if !page.starts_with("docs/") || apart.contains(&page.as_str()) {
             continue;
         }
         let blocks: Vec<&str> = text

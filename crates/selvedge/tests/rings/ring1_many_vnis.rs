@@ -3,13 +3,13 @@
 use compiler::{Snapshot, compile};
 use frr::FrrVersion;
 use linux::{LinkId, Observed, ObservedLink, Step, model::apply_to_model, owned::Owner};
-use serde_json::Value;
+use serde_json::{Value, json};
 use worlds::benchmark::overlay;
 
-/// What a node gets of these objects: its FRR configuration and its kernel objects.
-fn wanted(world: &[Value]) -> (frr::FrrConfig, linux::Desired) {
+/// What a node gets of these objects where it runs this config: its FRR configuration, its kernel objects and the config that says so.
+fn wanted(world: &[Value], running: Option<&Value>) -> (frr::FrrConfig, linux::Desired, Value) {
     let mut snapshot = Snapshot::default();
-    for document in world {
+    for document in world.iter().chain(running) {
         snapshot.insert(document);
     }
     let compilation = compile(&snapshot);
@@ -21,9 +21,13 @@ fn wanted(world: &[Value]) -> (frr::FrrConfig, linux::Desired) {
     let spec = compilation.nodes["node-0"].content();
     let frr = frr::desired(&spec, &frr::hidden(&spec), FrrVersion::NEWEST);
     let kernel = linux::desired(&spec);
+    let config = json!({
+        "apiVersion": worlds::TCAAS, "kind": "NodeNetworkConfig", "metadata": {"name": "node-0"}, "spec": spec,
+    });
     (
         frr.expect("nothing is refused"),
         kernel.expect("nothing is refused"),
+        config,
     )
 }
 
@@ -38,13 +42,13 @@ fn host() -> Observed {
 
 /// The lines of FRR and the kernel's steps that an L3VNI and an L2VNI more cost a node that has as many of both.
 fn one_more(count: u32) -> (usize, Vec<String>) {
-    let (frr_before, kernel_before) = wanted(&overlay::node(count));
+    let (frr_before, kernel_before, running) = wanted(&overlay::node(count), None);
     let mut now = host();
     let plan = linux::diff(&kernel_before, &now).expect("no conflict");
     for step in plan.steps() {
         apply_to_model(&mut now, step).expect("it is possible");
     }
-    let (frr, kernel) = wanted(&overlay::node(count + 1));
+    let (frr, kernel, _) = wanted(&overlay::node(count + 1), Some(&running));
     let change = frr::diff(&frr_before, &frr);
     let plan = linux::diff(&kernel, &now).expect("no conflict");
     (

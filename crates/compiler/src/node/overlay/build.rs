@@ -404,6 +404,7 @@ impl<'a> Builder<'a> {
         let mut networks = Networks::clone(&networks);
         if matches!(place, Place::Passthrough(_)) {
             self.keep_families(overlay, session, &mut networks)?;
+            self.apart_from_neighbors(overlay, session, &networks)?;
         }
         let taken = networks.iter().flatten().find_map(|network| {
             let (other, by) = self.host.overlap(*network)?;
@@ -442,6 +443,38 @@ impl<'a> Builder<'a> {
             remote_as: session.remote_as,
             local_as: None,
         })
+    }
+
+    /// Whether no network of a passthrough has the address of a neighbor of the fabric: both are in the same table, and the router would look
+    /// for the neighbor on the host.
+    fn apart_from_neighbors(
+        &mut self,
+        overlay: &Overlay,
+        session: &Session,
+        networks: &Networks,
+    ) -> Option<()> {
+        let plan = self.plans.first()?;
+        let neighbors = plan.fabric.neighbors.iter();
+        let mut addresses = neighbors.filter_map(|neighbor| neighbor.address);
+        let inside = addresses.find_map(|address| {
+            let mut networks = networks.iter().flatten();
+            let network = networks.find(|network| network.net().contains(&address))?;
+            Some((address, *network))
+        });
+        let Some((address, network)) = inside else {
+            return Some(());
+        };
+        let message = format!(
+            "{network} has {address}, a neighbor of {}, which the router would look for on the host: use another network",
+            plan.subject
+        );
+        let field = if session.networks.is_empty() {
+            "spec.hostsession"
+        } else {
+            "spec.hostsession.localcidr"
+        };
+        self.report(overlay, field, problem::Kind::RuleBroken { message });
+        None
     }
 
     /// Leaves out the families of a passthrough that no session with the fabric carries.

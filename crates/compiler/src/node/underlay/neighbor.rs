@@ -41,7 +41,7 @@ pub(super) fn neighbor(
         hold_time_seconds: _,
         keepalive_time_seconds: _,
         connect_time_seconds: _,
-        // `not_implemented` names them.
+        // `idle_parts` names them.
         hostasn: _,
         // `InClearText` has it.
         password: _,
@@ -51,7 +51,7 @@ pub(super) fn neighbor(
         ebgp_multi_hop,
         bfd,
         update_source,
-        // `families` reads them, and `not_implemented` names what it leaves out.
+        // `families` reads them, and `idle_parts` names what it leaves out.
         address_families: _,
     } = wanted;
     let (address, interface) = match wanted.peer()? {

@@ -1,5 +1,7 @@
 //! Whether an Underlay makes sense by itself.
 
+use std::collections::BTreeSet;
+
 use api::{
     meta::LabelSelector,
     openperouter::{
@@ -143,10 +145,15 @@ impl Sound {
         for (field, written, network) in ignored_bits(spec) {
             report(&field, problem::Kind::HostBits { written, network });
         }
+        if let Some(peer) = named_twice(wanted_neighbors) {
+            let message = format!("two neighbors have the same {peer}: keep one of them");
+            report("spec.neighbors", problem::Kind::RuleBroken { message });
+            return None;
+        }
         let (mut neighbors, mut in_clear_text) = (Vec::new(), Vec::new());
         for (index, wanted) in wanted_neighbors.iter().enumerate() {
             let field = format!("spec.neighbors[{index}]");
-            for (part, kind) in not_implemented(wanted) {
+            for (part, kind) in idle_parts(spec, wanted) {
                 report(&format!("{field}.{part}"), kind);
             }
             match neighbor(subject, spec, &endpoint, wanted) {
@@ -230,6 +237,18 @@ pub(super) fn runs_as_it_is(view: &View<'_>, key: &Key, spec: &UnderlaySpec) -> 
     runs && last().is_some_and(|last| last == revision::underlay(spec))
 }
 
+/// An address, or a device, that two neighbors have, whatever way it is written.
+fn named_twice(neighbors: &[WantedNeighbor]) -> Option<String> {
+    let (mut addresses, mut devices) = (BTreeSet::new(), BTreeSet::new());
+    neighbors.iter().find_map(|neighbor| {
+        let address = neighbor.address.filter(|one| !addresses.insert(*one));
+        let device = neighbor.interface.as_ref();
+        let device = device.filter(|one| !devices.insert(*one));
+        let address = address.map(|one| format!("address {one}"));
+        address.or_else(|| device.map(|one| format!("interface {one}")))
+    })
+}
+
 /// Networks with bits that are ignored, each with its field.
 fn ignored_bits(spec: &UnderlaySpec) -> Vec<(String, HostCidr, Prefix)> {
     let router_ids = spec.routeridcidr;
@@ -260,12 +279,19 @@ pub(super) fn vtep_field(spec: &UnderlaySpec) -> &'static str {
 }
 
 /// Fields of a neighbor that are accepted and have no effect, or should be left out.
-fn not_implemented(wanted: &WantedNeighbor) -> Vec<(&'static str, problem::Kind)> {
+fn idle_parts(spec: &UnderlaySpec, wanted: &WantedNeighbor) -> Vec<(&'static str, problem::Kind)> {
     let not_yet = |what| problem::Kind::NotCompiledYet { what };
     let mut found = Vec::new();
     if wanted.hostasn.is_some() {
         let what = "hostasn is accepted for older manifests and ignored".to_owned();
         found.push(("hostasn", problem::Kind::NoEffect { what }));
+    }
+    let interface = wanted.interface.as_ref();
+    if let Some(interface) = interface.filter(|one| !spec.devices().any(|nic| nic == *one)) {
+        let what = format!(
+            "{interface:?} is none of the devices in spec.nics, which alone are in the router's namespace: no session comes up over it"
+        );
+        found.push(("interface", problem::Kind::NoEffect { what }));
     }
     if wanted.password.is_some() {
         found.push(("password", problem::Kind::InlinePassword));

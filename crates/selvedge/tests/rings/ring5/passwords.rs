@@ -75,50 +75,24 @@ fn a_password_in_clear_text_goes_into_a_secret_of_each_node_and_nowhere_else() -
         let refused = get(&second).expect_err("it is another node's");
         assert!(refused.contains("orbidden"), "{refused}");
 
-        // Another password: a Secret that changes and a note that says so, and no new config.
-        let before = config(server, "n1")?;
-        let mut neighbor = fabric["spec"]["neighbors"][0].clone();
-        neighbor["password"] = SECOND.into();
-        server.edit(&fabric, &json!({"spec": {"neighbors": [neighbor]}}))?;
-        let after = within(
-            PATIENCE,
-            "the config is noted to have another Secret",
-            || {
-                let config = config(server, "n1")?;
-                let note = |config: &Value| config["metadata"]["annotations"].to_string();
-                Ok((note(&config) != note(&before)).then_some(config))
-            },
-        )?;
-        assert_eq!(
-            password(server, &first)?,
-            Some("bm90LXRvLWJlLXNlZW4tMg==".into())
-        );
-        assert_eq!(after["spec"], before["spec"]);
-        assert_eq!(
-            after["metadata"]["generation"],
-            before["metadata"]["generation"]
-        );
+        changes(server, &fabric, &first)?;
 
         // Nowhere else.
-        let mut everything = operator.log()?;
+        let stored = server.get(&fabric)?.context("the Underlay is there")?;
+        let mut everything = operator.log()? + &stored["status"].to_string();
         for kind in ["NodeNetworkConfig", "NetworkConfigRevision"] {
             for object in server.list(TCAAS, kind)? {
                 everything += &object.to_string();
             }
         }
-        let stored = server.get(&fabric)?.context("the Underlay is there")?;
-        everything += &stored["status"].to_string();
-        assert!(everything.contains("InlinePassword") || stored["status"].is_object());
         for text in [FIRST, SECOND, "bm90LXRvLWJl"] {
             assert!(!everything.contains(text), "{text} is shown");
         }
 
         // Without a password there is no Secret.
         let mut neighbor = fabric["spec"]["neighbors"][0].clone();
-        neighbor
-            .as_object_mut()
-            .context("a map")?
-            .remove("password");
+        let fields = neighbor.as_object_mut().context("a map")?;
+        fields.remove("password");
         server.edit(&fabric, &json!({"spec": {"neighbors": [neighbor]}}))?;
         for name in [&first, &second] {
             within(PATIENCE, "the Secret is gone", || {
@@ -128,4 +102,30 @@ fn a_password_in_clear_text_goes_into_a_secret_of_each_node_and_nowhere_else() -
         drop((operator, agents));
         Ok(())
     })
+}
+
+/// Another password: a Secret that changes and a note that says so, and no new config.
+fn changes(server: &Server, fabric: &Value, first: &str) -> anyhow::Result<()> {
+    let before = config(server, "n1")?;
+    let mut neighbor = fabric["spec"]["neighbors"][0].clone();
+    neighbor["password"] = SECOND.into();
+    server.edit(fabric, &json!({"spec": {"neighbors": [neighbor]}}))?;
+    within(PATIENCE, "the Secret has the other password", || {
+        let found = password(server, first)?;
+        Ok((found == Some("bm90LXRvLWJlLXNlZW4tMg==".into())).then_some(()))
+    })?;
+    let stored = server.get(&secret(first))?.context("the Secret is there")?;
+    let version = stored["metadata"]["resourceVersion"].clone();
+    let after = within(PATIENCE, "the config has the version of the Secret", || {
+        let config = config(server, "n1")?;
+        let notes = config["metadata"]["annotations"].as_object();
+        let has = notes.is_some_and(|notes| notes.values().any(|note| *note == version));
+        Ok(has.then_some(config))
+    })?;
+    assert_eq!(after["spec"], before["spec"]);
+    assert_eq!(
+        after["metadata"]["generation"],
+        before["metadata"]["generation"]
+    );
+    Ok(())
 }
