@@ -4,9 +4,10 @@ use std::{path::Path, process::Command};
 
 use anyhow::Context as _;
 
-/// The benchmarks: two of the compiler, one of many VNIs, one of a node, one of rollouts.
-const NAMES: [&str; 5] = ["compile", "pass", OVERLAY, NODE, ROLLOUT];
+/// The benchmarks: two of the compiler, one of many VNIs, one of the command line, one of a node, one of rollouts.
+const NAMES: [&str; 6] = ["compile", "pass", OVERLAY, CLI, NODE, ROLLOUT];
 const OVERLAY: &str = "overlay";
+const CLI: &str = "cli";
 const NODE: &str = "node";
 const ROLLOUT: &str = "rollout";
 
@@ -20,8 +21,11 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
         NAMES.contains(&name.as_str()),
         "no benchmark {name}; there are: {known}"
     );
+    if name == CLI {
+        return with_release("bench-cli", "bench_cli");
+    }
     if name == NODE {
-        return node();
+        return with_release("bench-node", "bench_node");
     }
     if name == ROLLOUT {
         return rollout();
@@ -59,8 +63,8 @@ fn cargo(arguments: &[&str], program: Option<&Path>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures a node in a guest, with a release build of the program.
-fn node() -> anyhow::Result<()> {
+/// Runs a measurement of the rings with a release build of the program: of a node in a guest, or of the command line.
+fn with_release(feature: &str, test: &str) -> anyhow::Result<()> {
     let build = [
         "build",
         "--quiet",
@@ -78,12 +82,12 @@ fn node() -> anyhow::Result<()> {
         "--package",
         "selvedge",
         "--features",
-        "bench-node",
+        feature,
         "--test",
         "rings",
         "--",
         "--nocapture",
-        "bench_node",
+        test,
     ];
     cargo(&measure, Some(&program))
 }

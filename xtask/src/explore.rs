@@ -21,7 +21,7 @@ const RUN: Duration = Duration::from_secs(20);
 /// The number of cases of the first run, before it is known how long one takes.
 const FIRST_CASES: u32 = 500;
 const MOST_CASES: u32 = 100_000;
-/// proptest shrinks four times as often as there are cases unless told otherwise, which takes longer than to find the failure.
+/// proptest shrinks four times as often as there are cases by default, which takes longer than to find the failure.
 const SHRINK_ITERATIONS: u32 = 2_000;
 
 /// What was tried, and what failed.

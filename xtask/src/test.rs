@@ -18,7 +18,7 @@ struct Ring {
 
 const RINGS: [Ring; 7] = [
     Ring {
-        name: "house: format and lints",
+        name: "format and lints",
         commands: &[
             &["fmt", "--all", "--check"],
             &[

@@ -3,6 +3,7 @@
 mod account;
 mod lease;
 mod node;
+mod restored;
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -21,10 +22,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client, ResourceExt as _,
     api::{ApiResource, DynamicObject},
-    runtime::{
-        WatchStreamExt as _,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
 use tokio::{
     sync::{Notify, mpsc, watch},
@@ -37,7 +35,7 @@ use crate::{
     machine::Assigned,
     once::refusal,
     probe::ApiServer,
-    report::{chain, write_all},
+    report::{Lost, chain, write_all},
     run::Options,
 };
 
@@ -71,6 +69,8 @@ pub(crate) struct Cluster {
     token: Option<PathBuf>,
     /// The API server has refused the token.
     refused: Arc<Notify>,
+    /// Counts how often the API server's store has gone back.
+    restores: watch::Sender<u64>,
 }
 
 impl fmt::Debug for Cluster {
@@ -90,6 +90,7 @@ impl Cluster {
             startup_taints: options.startup_taints.clone(),
             token: options.own_account.then(|| options.paths.token()),
             refused: Arc::new(Notify::new()),
+            restores: watch::Sender::new(0),
         }
     }
 
@@ -129,26 +130,41 @@ impl Cluster {
         let api: Api<NodeNetworkConfig> = Api::all(client.clone());
         let (hold, holds) = watch::channel(None);
         let (config, configs) = mpsc::channel(1);
+        let (object, reported_to) = watch::channel(String::new());
         futures::join!(
-            self.watch(client.clone(), config),
+            self.watch(client.clone(), config, object),
             self.watch_hold(client.clone(), hold),
             node::with_hold(configs, holds, assigned),
             self.remove_taints(client.clone(), reports.clone()),
             self.renew_lease(client.clone()),
             self.renew_token(),
             self.report_inventory(client, options.paths, options.namespace),
-            write_all(api, self.node.clone(), reports),
+            write_all(
+                api,
+                self.node.clone(),
+                reports,
+                Lost {
+                    object: reported_to,
+                    restores: self.restores.subscribe(),
+                },
+            ),
         );
     }
 
-    /// Sends on each config of the node as it comes, for as long as the receiver lives.
-    async fn watch(&self, client: Client, assigned: mpsc::Sender<Assigned>) {
+    /// Sends on each config of the node as it comes, and which object it is, for as long as the receiver lives.
+    async fn watch(
+        &self,
+        client: Client,
+        assigned: mpsc::Sender<Assigned>,
+        reported_to: watch::Sender<String>,
+    ) {
         let resource = ApiResource::erase::<NodeNetworkConfig>(&());
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         let only_mine = watcher::Config::default()
             .fields(&format!("metadata.name={}", self.node))
             .timeout(WATCH_SECONDS);
-        let mut events = std::pin::pin!(watcher::watcher(api, only_mine).default_backoff());
+        let events = restored::follow(api, only_mine, self.restores.subscribe());
+        let mut events = std::pin::pin!(events);
         let mut latest: Option<DynamicObject> = None;
         let mut incomplete = false;
         loop {
@@ -171,11 +187,17 @@ impl Cluster {
                 Err(_elapsed) => {}
             }
             let Some(object) = &latest else { continue };
+            let uid = object.uid().unwrap_or_default();
             let config = self.decode(&client, object).await;
             incomplete = !config.unread.is_empty();
             if assigned.send(config).await.is_err() {
                 return;
             }
+            reported_to.send_if_modified(|known| {
+                let is_new = *known != uid;
+                *known = uid;
+                is_new
+            });
         }
     }
 

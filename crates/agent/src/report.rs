@@ -134,14 +134,40 @@ fn has_mirrors(config: &NodeNetworkConfigSpec) -> bool {
         || layer2s.any(|layer2| !layer2.mirror_acls.is_empty())
 }
 
+/// When the API server may have lost a status that it had taken.
+pub(crate) struct Lost {
+    /// The uid of the config: another object of the same name has no status.
+    pub(crate) object: watch::Receiver<String>,
+    /// Counts how often the API server's store has gone back.
+    pub(crate) restores: watch::Receiver<u64>,
+}
+
+impl Lost {
+    /// Waits until that may have happened.
+    async fn happens(&mut self) {
+        tokio::select! {
+            Ok(()) = self.object.changed() => {}
+            Ok(()) = self.restores.changed() => {}
+            else => std::future::pending().await,
+        }
+    }
+}
+
 /// Writes each new status, again and again until the API server has taken it or a newer one is there.
 pub(crate) async fn write_all(
     api: Api<NodeNetworkConfig>,
     node: String,
     mut statuses: watch::Receiver<Option<NodeNetworkConfigStatus>>,
+    mut lost: Lost,
 ) {
     let mut written: Option<NodeNetworkConfigStatus> = None;
-    while statuses.changed().await.is_ok() {
+    loop {
+        tokio::select! {
+            changed = statuses.changed() => if changed.is_err() {
+                return;
+            },
+            () = lost.happens() => written = None,
+        }
         let mut pause = FIRST_PAUSE;
         loop {
             let latest = statuses.borrow_and_update().clone();

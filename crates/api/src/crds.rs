@@ -14,7 +14,7 @@ use crate::{
     selvedge, tcaas,
 };
 
-/// One kind that Selvedge serves. Its name is at hand; its definition is made when it is asked for.
+/// One kind that Selvedge serves. Its definition is generated on demand.
 #[derive(Clone, Debug)]
 pub struct Served {
     /// Group of the kind.
@@ -25,7 +25,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// A kind that people write.
+    /// A kind that users write.
     pub(crate) fn by_people<K>() -> Self
     where
         K: Resource<DynamicType = ()> + CustomResourceExt + JsonSchema,
@@ -79,8 +79,8 @@ pub(crate) fn definition<K: CustomResourceExt + JsonSchema>() -> CustomResourceD
     with_schema::<K>(structural())
 }
 
-/// The definition of a kind that only Selvedge writes. It has no CEL rules: its lists and maps are as long as the world is large, and an
-/// API server lets nobody pay for rules without bounds. Its types have parsed everything before it is written.
+/// The definition of a kind that only Selvedge writes. It has no CEL rules: its lists and maps have no upper bounds, so
+/// that the API server would reject rules as too expensive. The Rust types validate everything before it is written.
 pub(crate) fn machine_written<K: CustomResourceExt + JsonSchema>() -> CustomResourceDefinition {
     with_schema::<K>(structural().with_transform(WithoutRules))
 }

@@ -1,4 +1,4 @@
-//! `frrk8s.metallb.io/v1beta1`: what the host's own router speaks, and how it fares.
+//! `frrk8s.metallb.io/v1beta1`: configuration and state of the router in the host namespace.
 
 mod absent;
 mod bfd_profile;

@@ -1,7 +1,7 @@
 //! The words of Selvedge: every kind it serves, the contract between control plane and node, and the values they are made of.
 //!
-//! This room is pure. It holds types and questions a type can answer about itself; it decides nothing,
-//! reads nothing and knows no other room. What another room may rely on: a value that exists has been parsed.
+//! This crate is pure: it has types and their methods, no decisions, no IO and no dependency on other crates of the workspace.
+//! Other crates can rely on this: every value that exists has been validated.
 
 pub mod crds;
 pub mod frrk8s;

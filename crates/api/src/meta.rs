@@ -1,4 +1,4 @@
-//! What kinds of every group share: selectors, references, conditions.
+//! Types that kinds of all groups share: selectors, references, conditions.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
@@ -12,23 +12,23 @@ pub type Labels = BTreeMap<String, String>;
 
 /// Selects objects by their labels: all of `matchLabels` and all of `matchExpressions` must hold.
 ///
-/// An empty selector selects everything. What an absent one means is said where it is used.
+/// An empty selector selects everything. The meaning of an absent selector depends on the field.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
-    /// Labels that must have exactly these values.
+    /// Labels the object must have, with exactly these values. All must match.
     // Shared: each object that an intent becomes has the selector of the intent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: Arc<Labels>,
-    /// Conditions on labels that must all hold.
+    /// Further requirements on labels. All must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub match_expressions: Vec<LabelRequirement>,
 }
 
-/// One condition on a label.
+/// One requirement on a label.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -38,16 +38,16 @@ pub struct LabelSelector {
     "In and NotIn need at least one value; Exists and DoesNotExist take none",
 )])))]
 pub struct LabelRequirement {
-    /// The label's key.
+    /// Key of the label, such as `topology.kubernetes.io/zone`.
     pub key: String,
-    /// How the label relates to the values.
+    /// Operator: `In`, `NotIn`, `Exists` or `DoesNotExist`.
     pub operator: LabelOperator,
-    /// The values for `In` and `NotIn`; empty for `Exists` and `DoesNotExist`.
+    /// Values to compare with: at least one for `In` and `NotIn`, none for `Exists` and `DoesNotExist`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
 
-/// How a label relates to the values of a requirement.
+/// Operator of a label requirement.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -68,7 +68,7 @@ pub enum InvalidSelector {
     /// `In` or `NotIn` without values.
     #[error("matchExpressions for {key:?}: {operator:?} needs at least one value")]
     MissingValues {
-        /// The label's key.
+        /// Key of the label, such as `topology.kubernetes.io/zone`.
         key: String,
         /// The operator that needs values.
         operator: LabelOperator,
@@ -76,7 +76,7 @@ pub enum InvalidSelector {
     /// `Exists` or `DoesNotExist` with values.
     #[error("matchExpressions for {key:?}: {operator:?} takes no values")]
     SuperfluousValues {
-        /// The label's key.
+        /// Key of the label, such as `topology.kubernetes.io/zone`.
         key: String,
         /// The operator that takes no values.
         operator: LabelOperator,
@@ -96,7 +96,7 @@ pub enum InvalidSelector {
          and a letter or digit at both ends"
     )]
     ImpossibleValue {
-        /// The label's key.
+        /// Key of the label, such as `topology.kubernetes.io/zone`.
         key: String,
         /// The value.
         value: String,
@@ -199,23 +199,23 @@ impl LabelRequirement {
     }
 }
 
-/// Names one object of any kind.
+/// Reference to an object of any kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TypedObjectReference {
-    /// API group of the object; absent means the core group.
+    /// API group of the referenced object, such as `ipam.cluster.x-k8s.io`. Default: the core group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_group: Option<String>,
-    /// Kind of the object.
+    /// Kind of the referenced object.
     pub kind: String,
     /// Name of the object.
     pub name: String,
-    /// Namespace of the object, where its kind has one.
+    /// Namespace of the referenced object. Only for namespaced kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
-/// Names one object of a kind that the field implies.
+/// Reference to an object by name; the field defines the kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NameReference {
@@ -224,14 +224,14 @@ pub struct NameReference {
     pub name: String,
 }
 
-/// Names a Secret; its content is read on the node that needs it and stands in no other object.
+/// Reference to a Secret. Its content is read on the node that needs it and is never copied into another object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretReference {
     /// Name of the Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Namespace of the Secret; absent means the operator's.
+    /// Namespace of the Secret. Default: the operator's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
@@ -249,44 +249,44 @@ impl fmt::Display for SecretReference {
     }
 }
 
-/// One observed aspect of an object's state.
+/// One observed aspect of the state of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// What the condition is about.
+    /// Type of the condition, such as `Ready`.
     #[serde(rename = "type")]
     #[schemars(length(max = 316))]
     pub kind: String,
-    /// Whether it holds.
+    /// Status of the condition: `True`, `False` or `Unknown`.
     pub status: ConditionStatus,
-    /// Generation of the object that the condition was computed from.
+    /// `metadata.generation` of the object that the condition was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
-    /// When the status last changed.
+    /// Time at which `status` of the condition last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub last_transition_time: Option<String>,
-    /// One word for programs.
+    /// Machine-readable reason in CamelCase, such as `Resolved`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     pub reason: String,
-    /// A sentence for people.
+    /// Human-readable explanation of the status.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 32768))]
     pub message: String,
 }
 
-/// Whether a condition holds.
+/// Status of a condition.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not hold.
+    /// The condition does not hold.
     False,
-    /// Nobody can tell yet.
+    /// The status is not known yet.
     Unknown,
 }
 

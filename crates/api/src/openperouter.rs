@@ -1,4 +1,4 @@
-//! `openpe.openperouter.github.io/v1alpha1`: how nodes are plugged into the fabric, and what runs over it.
+//! `openpe.openperouter.github.io/v1alpha1`: connection of nodes to the fabric, and the overlay on it.
 
 mod contradiction;
 mod host_session;

@@ -1,4 +1,4 @@
-//! What a derived schema cannot say by itself: CEL rules, addresses, and shapes that only Kubernetes knows.
+//! Schema parts that cannot be derived: CEL rules, addresses, and Kubernetes extensions.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(crate) fn rules<const N: usize>(rules: [(&str, &str); N]) -> Value {
         .collect()
 }
 
-/// Whether a switch is off; such a switch is not written.
+/// True for a flag that is off, which is not serialized.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
@@ -33,7 +33,7 @@ where
     Ok(serde_json::from_value(value).ok())
 }
 
-/// A schema that stands in for a type whose own would not do.
+/// A schema that replaces the derived schema of a type.
 macro_rules! stand_in {
     ($(#[$doc:meta])* $name:ident, $schema:expr) => {
         $(#[$doc])*
@@ -80,17 +80,17 @@ stand_in!(
     address("isIP(self) && ip(self).family() == 6", "must be an IPv6 address without prefix length, such as 2001:db8::1")
 );
 stand_in!(
-    /// A text that only Selvedge writes, so that no rule needs to be paid for: its type says what it is.
+    /// A text that only Selvedge writes. It has no rule, because rules cost budget and its Rust type validates it.
     Written,
     json_schema!({"type": "string"})
 );
 stand_in!(
-    /// An object kept as it is: what is in it is described elsewhere.
+    /// An object that is stored unchanged; its fields are described elsewhere.
     Kept,
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 );
 
-/// An absent field is absent: Kubernetes' own kinds know no `null`, and a CEL rule that asks `has(…)` must not find one.
+/// An absent field is absent: kinds of Kubernetes have no `null`, and `has(…)` in a CEL rule must be false for it.
 #[derive(Clone, Debug)]
 pub(crate) struct AbsentNotNull;
 

@@ -1,4 +1,4 @@
-//! The kinds of `network.t-caas.telekom.com/v1alpha1`: what people want connected, the low-level objects that become of it, and what
+//! The kinds of `network.t-caas.telekom.com/v1alpha1`: intents of users, the low-level objects they compile into, and what
 //! Selvedge writes down about revisions and nodes. All are cluster-scoped.
 
 mod address_lists;

@@ -1,7 +1,7 @@
-//! Values that parse on the way in: whoever holds one need not check it again.
+//! Values that are validated when they are parsed, so that code that has one need not check it again.
 //!
-//! Each refuses what it cannot be with a message that names the value, and describes itself to the API server with the
-//! same limits, so that `kubectl apply` and `selvedge validate` refuse alike.
+//! Each rejects invalid input with a message that names the value. Its schema has the same limits, so that `kubectl apply`
+//! and `selvedge validate` reject the same input.
 
 mod address;
 mod bgp;
@@ -49,7 +49,7 @@ impl InvalidValue {
 
 /// Serde and schema of a newtype that is written as a string and has `FromStr` and `Display`.
 macro_rules! string_value {
-    // Fingerprints are made of formats that nobody reads: there the value is written as it is, without making a text of it.
+    // Binary formats, which fingerprints use, get the value itself without the cost of formatting it.
     (compact $name:ident, $schema:expr) => {
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

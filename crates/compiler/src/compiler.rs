@@ -46,7 +46,10 @@ impl Prepared {
     pub fn read(document: &Value) -> Result<Self, Insertion> {
         let mut new = Snapshot::default();
         match new.insert(document) {
-            Insertion::Object(subject) => Ok(Self { subject, new }),
+            Insertion::Object(subject) => {
+                new.forget_times_of_reports();
+                Ok(Self { subject, new })
+            }
             other @ (Insertion::Foreign(_)
             | Insertion::Misplaced { .. }
             | Insertion::Unknown(_)) => Err(other),

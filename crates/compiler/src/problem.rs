@@ -62,7 +62,7 @@ pub enum Kind {
         target: ObjectRef,
     },
     /// A reference leads to an object that something is wrong with.
-    #[error("{target} is not in effect itself")]
+    #[error("{target} is itself rejected")]
     ReferenceNotInEffect {
         /// The object that is not in effect.
         target: ObjectRef,
@@ -115,7 +115,7 @@ pub enum Kind {
         why: String,
     },
     /// A Destination that is selected, and was used before, is no longer in effect.
-    #[error("{destination} is not in effect any more: what came from it stays")]
+    #[error("{destination} is rejected: the configuration from its last valid spec is kept")]
     DestinationKept {
         /// The Destination.
         destination: ObjectRef,
@@ -338,7 +338,7 @@ pub enum Kind {
         by: ObjectRef,
     },
     /// An address is none that its network can give.
-    #[error("{address} is no host address of {network}")]
+    #[error("{address} is not a host address of {network}")]
     NoHostAddress {
         /// The address.
         address: IpAddr,
@@ -346,7 +346,7 @@ pub enum Kind {
         network: String,
     },
     /// A network has not enough addresses left.
-    #[error("{missing} more addresses of {prefix} are needed, and so many are not left")]
+    #[error("{missing} more addresses of {prefix} are needed, but fewer are free")]
     TooFewAddresses {
         /// The network's prefix.
         prefix: Prefix,

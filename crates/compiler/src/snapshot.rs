@@ -94,6 +94,22 @@ impl Serialize for ObjectRef {
     }
 }
 
+impl Snapshot {
+    /// Forgets when nodes have reported: the same report, written once more, is no change.
+    pub(crate) fn forget_times_of_reports(&mut self) {
+        for config in self.node_network_configs.values_mut() {
+            if let Some(status) = &mut config.status {
+                Arc::make_mut(status).last_update = None;
+            }
+        }
+        for report in self.node_network_statuses.values_mut() {
+            if let Some(status) = &mut report.status {
+                Arc::make_mut(status).last_updated = None;
+            }
+        }
+    }
+}
+
 /// One object of the input. Its parts are shared with whatever was compiled from them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Object<S, T> {

@@ -225,10 +225,41 @@ fn network(text: &str) -> Option<IpNet> {
     net.or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
 }
 
-/// An object by kind and name; the kind in any case.
+/// The short names of kinds, as their definitions have them for `kubectl`.
+const SHORT: [(&str, Kind); 22] = [
+    ("l2a", Kind::Layer2Attachment),
+    ("net", Kind::Network),
+    ("dst", Kind::Destination),
+    ("ib", Kind::Inbound),
+    ("ob", Kind::Outbound),
+    ("bgpn", Kind::BgpNeighbor),
+    ("pnet", Kind::PodNetwork),
+    ("col", Kind::Collector),
+    ("tmir", Kind::TrafficMirror),
+    ("layer2", Kind::Layer2NetworkConfiguration),
+    ("vrc", Kind::VrfRouteConfiguration),
+    ("bgpp", Kind::BgpPeering),
+    ("mtarget", Kind::MirrorTarget),
+    ("mselector", Kind::MirrorSelector),
+    ("nnc", Kind::NodeNetworkConfig),
+    ("nns", Kind::NodeNetworkStatus),
+    ("ncr", Kind::NetworkConfigRevision),
+    ("ul", Kind::Underlay),
+    ("l3v", Kind::L3Vni),
+    ("l2v", Kind::L2Vni),
+    ("l3pt", Kind::L3Passthrough),
+    ("frrconf", Kind::FrrConfiguration),
+];
+
+/// An object by kind and name; the kind in any case, or by its short name or plural.
 fn object(kind: &str, name: &str) -> Option<ObjectRef> {
-    let same = |known: &Kind| <&str>::from(known).eq_ignore_ascii_case(kind);
-    let kind = Kind::iter().find(same)?;
+    let plural = |known: &Kind| format!("{}s", <&str>::from(known)).eq_ignore_ascii_case(kind);
+    let same = |known: &Kind| <&str>::from(known).eq_ignore_ascii_case(kind) || plural(known);
+    let short = SHORT
+        .iter()
+        .find(|(short, _)| short.eq_ignore_ascii_case(kind));
+    let short = short.map(|(_, known)| *known);
+    let kind = Kind::iter().find(same).or(short)?;
     let (namespace, name) = match name.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
         None => (kind.is_namespaced().then_some("default"), name),
@@ -402,6 +433,8 @@ mod tests {
             Ok("Underlay fabric/rack")
         );
         assert_eq!(read("l2.web").as_deref(), Ok("l2.web"));
+        assert_eq!(read("l2a/web").as_deref(), Ok("Layer2Attachment web"));
+        assert_eq!(read("networks/web").as_deref(), Ok("Network web"));
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl Fabric {
         self.up_after
     }
 
-    /// The namespace of the management network, for a control plane and for programs that speak with it.
+    /// The namespace of the management network, for a control plane and its clients.
     pub fn namespace(&self) -> &Arc<Namespace> {
         &self.namespace
     }
@@ -274,7 +274,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Hands a program or file to every machine of the fabric; returns the path that it has there.
+    /// Copies a program or file to every machine of the fabric; returns its path there.
     pub fn hand_in(&self, file: &Path) -> Result<String, Error> {
         let name = file.file_name().unwrap_or_default();
         for host in self.sites.hosts() {

@@ -29,7 +29,7 @@ pub enum Error {
     #[error("failed to reach the guest")]
     Reach(#[from] namespace::Error),
     /// The connection to the guest broke.
-    #[error("failed to speak with the guest about `{command}`")]
+    #[error("failed to communicate with the guest about `{command}`")]
     Speak {
         /// The command.
         command: String,

@@ -21,5 +21,5 @@ pub mod topology;
 
 pub use ping::Ping;
 
-/// Where a long step tells people what it is doing, one line at a time.
+/// Receives progress messages of long steps, one line at a time.
 pub type Progress<'a> = &'a dyn Fn(&str);

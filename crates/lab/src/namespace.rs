@@ -130,7 +130,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// Makes known where an address is, so that nobody has to wait for an answer to that question.
+    /// Adds a permanent neighbor entry, so that no packet waits for ARP.
     pub fn neighbor(&self, address: Ipv4Addr, mac: &str, bridge: &str) -> Result<(), Error> {
         let address = address.to_string();
         self.run(&[

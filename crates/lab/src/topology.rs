@@ -20,7 +20,7 @@ pub const MANAGEMENT_LENGTH: u8 = 16;
 pub const MANAGEMENT_INTERFACE: &str = "eth0";
 /// Links carry VXLAN, so they are wider than what they carry.
 pub const LINK_MTU: u32 = 9000;
-/// Names of machines become names of interfaces, with room for a suffix.
+/// Names of machines become names of interfaces, with a suffix.
 const NAME_LENGTH: usize = 12;
 
 /// What is wrong with a topology.

@@ -1,8 +1,8 @@
 //! What a node's config asks of the kernel.
 //!
 //! A pure function of the contract. Names, tables, addresses and priorities are taken as given; whatever the config
-//! asks for and this room cannot do yet is returned as [`Unsupported`], never passed over. Of mirrors it is part of what is asked
-//! ([`Desired::unmirrored`]): they hold up nothing else.
+//! asks for and this crate does not support is returned as [`Unsupported`], never ignored. Unsupported mirrors are returned in
+//! [`Desired::unmirrored`]: they do not prevent anything else.
 
 mod host_session;
 mod host_vlan;

@@ -99,8 +99,8 @@ pub fn diff(desired: &Desired, observed: &Observed) -> Result<Plan, Vec<Conflict
     Ok(differ.plan)
 }
 
-/// What is desired, as far as the host has the devices that are to carry its VLANs and the bridges that its ports belong to, and nobody
-/// has taken the names of its tunnels: what cannot be had is noted and holds up nothing else.
+/// The part of the desired state that is possible: parts that need a missing device or bridge of the host, or a tunnel name that
+/// a foreign link has, are noted and left out.
 fn possible<'a>(desired: &'a Desired, observed: &Observed) -> (Cow<'a, Desired>, Vec<Note>) {
     let mut possible = Cow::Borrowed(desired);
     let unmirrored = desired.unmirrored.iter().cloned();

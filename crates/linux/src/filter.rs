@@ -105,9 +105,9 @@ pub enum ObservedFilter {
     Ours {
         /// Its family, which is needed to delete it.
         family: Family,
-        /// What it copies; nothing if its tunnel is gone, or somebody has changed what it does.
+        /// What it copies; `None` if its tunnel is gone, or another program has changed the filter.
         copies: Option<Filter>,
     },
-    /// Somebody else's.
+    /// Created by another program.
     Foreign,
 }

@@ -1,7 +1,7 @@
-//! Entries that zebra makes in the router's namespace from what bgpd tells it, and which of them the agent has put back.
+//! Entries that zebra creates in the namespace of the router from routes of bgpd, and those that the agent has restored.
 //!
 //! When bgpd dies, zebra deletes them, and the way into VXLAN with them. What the agent puts back must look like zebra's to
-//! the data plane and to zebra, and yet be told apart, also by an agent that was started later. The marks:
+//! the data plane and to zebra, and yet be distinguishable, also by an agent that was started later. The marks:
 //!
 //! | entry | zebra's | put back |
 //! |---|---|---|
@@ -18,7 +18,7 @@ use std::{collections::BTreeSet, net::IpAddr};
 
 use api::value::MacAddress;
 
-/// Protocol of copies of bgpd's routes: EIGRP's, which no node speaks. zebra takes routes of protocols that FRR does not have
+/// Protocol of copies of bgpd's routes: EIGRP, which no node runs. zebra takes routes of protocols that FRR does not have
 /// for the kernel's, and when one of them goes, it deletes the neighbor and the MAC of a tunnel endpoint that it
 /// shares with a route of bgpd. Routes of FRR's protocols it passes over, and one that starts anew sweeps them away.
 pub const PROTOCOL: u8 = 192;
@@ -54,7 +54,7 @@ pub enum Entry {
         device: u32,
         /// The address.
         address: IpAddr,
-        /// The MAC; the kernel does not tell that of a deleted one.
+        /// MAC address; the kernel does not report it for a deleted entry.
         mac: Option<MacAddress>,
     },
 }
@@ -66,7 +66,7 @@ pub enum Origin {
     Zebra,
     /// The agent, in zebra's place.
     Held,
-    /// The kernel or somebody else.
+    /// The kernel or another program.
     Other,
 }
 
@@ -80,7 +80,7 @@ impl Entry {
         }
     }
 
-    /// What the entry is known by: the entry without what the kernel does not tell when it is deleted.
+    /// Key of the entry: the entry without what the kernel does not report when it is deleted.
     pub fn id(self) -> Self {
         match self {
             Self::Neighbor {
@@ -116,7 +116,7 @@ pub struct Known {
 /// What becomes of entries when nothing is held any more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// Nobody knows them: they go.
+    /// Entries that neither zebra nor bgpd has: they are deleted.
     pub leftovers: Vec<Entry>,
     /// zebra has adopted them: they become like zebra's own.
     pub adopted: Vec<Entry>,

@@ -191,7 +191,7 @@ pub struct BridgePort {
 }
 
 impl BridgePort {
-    /// What a port is like when nobody has said anything.
+    /// Settings of a new port.
     pub const DEFAULT: Self = Self {
         neigh_suppress: false,
         learning: true,
@@ -215,13 +215,13 @@ pub struct RouteId {
 /// What a route does with a packet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Route {
-    /// Answer that nobody is there, and look in no further table.
+    /// Reject with ICMP unreachable, without a lookup in further tables.
     Unreachable,
     /// Drop it.
     Blackhole,
     /// Send it on.
     Via {
-        /// To whom.
+        /// Next hop.
         gateway: IpAddr,
         /// Through which link.
         device: String,

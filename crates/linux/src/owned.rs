@@ -1,4 +1,4 @@
-//! What is ours: the one place that decides what Selvedge may change and delete.
+//! Ownership: the only module that decides what Selvedge may change and delete.
 //!
 //! | object | mark | written |
 //! |---|---|---|
@@ -13,33 +13,33 @@
 //! | sysctl | belongs to the router's namespace, or to a link we made | – |
 //!
 //! The mark of a link is its group and not its alias, because the kernel takes a group together with the link and an
-//! alias only afterwards: a process that dies between the two would leave a link that nobody dares to touch. The alias
-//! (`selvedge:<what>`) is for people, with two exceptions: on a moved NIC it remembers the addresses that the move
+//! alias only afterwards: a process that dies between the two would leave a link without an owner, which is never deleted. The
+//! alias (`selvedge:<what>`) is informational, with two exceptions: on a moved NIC it remembers the addresses that the move
 //! flushes, so that they survive a crash between the move and their return; and on a port of a segment it remembers the
 //! bridge of the host that we put the port into, so that it is taken out of that bridge and of no other.
 //!
-//! Two ways to be wrong, and what keeps us from them:
+//! Two failure modes, and how they are prevented:
 //!
 //! - **Leaking one of ours** (a link that no later plan removes): the mark is set atomically with the object, so there is
-//!   no instant at which an object of ours is unmarked. Somebody who changes a link's group takes it from us; we
-//!   then see a foreign link with a name we need, and say so.
-//! - **Destroying somebody's**: nothing is judged by its name. A foreign object with a name we want is a
-//!   [`Conflict`](crate::Conflict) that names it. Group and protocol numbers are large or unassigned, so that nobody
-//!   has them by chance. The executor looks at the mark once more in the instant before it deletes a link.
+//!   no instant at which an object of ours is unmarked. If another program changes the group of a link, the link is foreign
+//!   from then on, and a conflict is reported if its name is needed.
+//! - **Deleting a foreign object**: names do not decide ownership. A foreign object with a name we need is a
+//!   [`Conflict`](crate::Conflict) that names it. Group and protocol numbers are large or unassigned, so that
+//!   no other program uses them by chance. The executor checks the mark again immediately before it deletes a link.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use ipnet::IpNet;
 
-/// Link group of what we made. Large, because people and programs that use groups count from one.
+/// Link group of what we made. Large, because other users of groups count from one.
 pub const GROUP_MADE: u32 = 0x5e1d_0001;
-/// Link group of a NIC that we moved into the router's namespace, or are about to hand back.
+/// Link group of a NIC that we moved into the router's namespace, or are about to return.
 pub const GROUP_MOVED: u32 = 0x5e1d_0002;
 /// Protocol of our routes and rules: unassigned in the kernel, in iproute2 and in FRR (which uses 11 and 186–198).
 pub const PROTOCOL: u8 = 176;
 /// Handle of our filters. Others let the kernel number theirs, which counts from one.
 pub const FILTER_HANDLE: u32 = 0x5e1d_0001;
-/// Priorities of our filters: behind those that people choose, before those that the kernel chooses.
+/// Priorities of our filters: after those that users choose, before those that the kernel chooses.
 pub const FILTER_PRIORITIES: RangeInclusive<u16> = 0x8000..=0xbfff;
 /// Alias of the loopback of a namespace that we made.
 pub const NAMESPACE_ALIAS: &str = "selvedge:namespace";
@@ -50,14 +50,14 @@ const PREFIX: &str = "selvedge:";
 const PORT_OF: &str = ", port of ";
 const NIC: &str = "selvedge:nic";
 
-/// Whose an object is.
+/// Owner of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
-    /// Selvedge made it.
+    /// Created by Selvedge.
     Ours,
-    /// It is somebody's NIC that Selvedge holds for a while.
+    /// A NIC of the host that Selvedge has moved and will return.
     Moved,
-    /// Somebody else's, or the kernel's own.
+    /// Created by another program, a user or the kernel.
     Foreign,
 }
 

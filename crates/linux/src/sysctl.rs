@@ -43,7 +43,7 @@ const ROUTER: &[(&str, &str)] = &[
     ("net/ipv4/tcp_l3mdev_accept", "0"),
     ("net/ipv4/udp_l3mdev_accept", "0"),
     ("net/ipv4/raw_l3mdev_accept", "0"),
-    // Hosts that announce themselves become neighbors at once, so that EVPN can tell the fabric.
+    // Hosts that announce themselves become neighbors at once, so that EVPN can announce them.
     ("net/ipv4/conf/all/arp_accept", "1"),
     ("net/ipv4/conf/default/arp_accept", "1"),
     // The same for IPv6; kernels before 5.18 do not have it.

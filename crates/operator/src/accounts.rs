@@ -9,35 +9,23 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    future,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use api::{meta::SecretReference, selvedge::AGENT_LEASES};
-use compiler::{
-    Compilation, Snapshot,
-    platform::{Identity, PlatformKind},
-};
+use compiler::{Compilation, Snapshot, platform::PlatformKind};
 use futures::{StreamExt as _, stream};
-use kube::{Client, runtime::watcher};
-use tokio::{
-    sync::{mpsc::unbounded_channel, watch as latest},
-    task::JoinSet,
-    time::sleep,
-};
+use kube::runtime::watcher;
+use tokio::sync::watch as latest;
 
 use self::plan::{KINDS, SELECTOR};
 use crate::{
-    backoff::Backoffs,
-    election::Leadership,
-    platform::{self, Change, Write, store::Store},
+    platform::Change,
     publish::CONCURRENCY,
-    request::{Failure, Sender},
+    request::Sender,
+    worker::{Keeper, Objects, Worker},
 };
-
-/// Delay between a change and what is done about it.
-const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// Namespace and name of a Secret.
 type Secret = (String, String);
@@ -73,68 +61,27 @@ fn secret(reference: &SecretReference) -> Option<Secret> {
 }
 
 /// Keeps the accounts what they must be while this operator leads, until the process ends.
-pub(crate) async fn run(
-    client: Client,
-    sender: Sender,
-    mut leadership: Leadership,
-    mut access: latest::Receiver<Option<Arc<Access>>>,
-) {
-    let (queue, mut changes) = unbounded_channel();
-    let mut tasks = JoinSet::new();
-    for kind in KINDS {
-        let config = watcher::Config::default().labels(SELECTOR);
-        let follow = platform::watch::follow(client.clone(), kind, config, queue.clone());
-        tasks.spawn(follow);
-    }
-    let mut accounts = Accounts::default();
-    let mut next = None;
-    loop {
-        let is_due = async {
-            match next {
-                Some(delay) => sleep(delay).await,
-                None => future::pending().await,
-            }
-        };
-        tokio::select! {
-            change = changes.recv() => match change {
-                Some((kind, change)) => accounts.apply(kind, change),
-                None => return,
-            },
-            changed = access.changed() => {
-                if changed.is_err() {
-                    return;
-                }
-            }
-            _is_leading = leadership.changed() => {}
-            () = is_due => {}
-        }
-        sleep(DEBOUNCE).await;
-        while let Ok((kind, change)) = changes.try_recv() {
-            accounts.apply(kind, change);
-        }
-        let latest = access.borrow_and_update().clone();
-        if let Some(latest) = latest {
-            accounts.set(latest);
-        }
-        next = accounts.write(&sender).await;
-    }
+pub(crate) async fn run(worker: Worker, access: latest::Receiver<Option<Arc<Access>>>) {
+    let config = watcher::Config::default().labels(SELECTOR);
+    let accounts = Accounts::new(access.clone());
+    worker.run(KINDS, config, access, accounts).await;
 }
 
 /// What is known, and what is to be looked at.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Accounts {
-    store: Store,
-    /// What agents may read; absent until all nodes are known.
+    objects: Objects,
+    /// What agents may read, as the last pass has it; absent until all nodes are known.
+    latest: latest::Receiver<Option<Arc<Access>>>,
+    /// The same, as it was looked at last.
     access: Option<Arc<Access>>,
     /// Namespaces in which roles were seen.
     namespaces: BTreeSet<String>,
     /// Nodes whose objects may not be what they must be.
     unsettled: BTreeSet<String>,
-    backoffs: Backoffs<Identity, Failure>,
 }
 
-impl Accounts {
-    /// Takes in what a watch reports.
+impl Keeper for Accounts {
     fn apply(&mut self, kind: PlatformKind, change: Change) {
         match &change {
             Change::Applied(object) | Change::Deleted(object) => {
@@ -149,53 +96,33 @@ impl Accounts {
             }
             Change::ListStarted(_) | Change::Failed(_) | Change::NotServed => {}
         }
-        self.store.apply(kind, change);
+        self.objects.store.apply(kind, change);
     }
 
-    /// Takes in what agents may read.
-    fn set(&mut self, access: Arc<Access>) {
-        let none = Arc::default();
-        let before = self.access.as_ref().unwrap_or(&none);
-        for node in before.keys().chain(access.keys()) {
-            if before.get(node) != access.get(node) {
-                self.unsettled.insert(node.clone());
-            }
-        }
-        self.access = Some(access);
-    }
-
-    /// Does all that can be done now. When there is more to do, if nothing changes before.
     async fn write(&mut self, sender: &Sender) -> Option<Duration> {
-        if !sender.is_leading() {
-            return None;
-        }
-        let access = self.access.clone()?;
+        let latest = self.latest.borrow_and_update().clone()?;
+        self.set(&latest);
         let now = Instant::now();
         let mut ready = Vec::new();
         for node in &self.unsettled {
-            let secrets = access.get(node);
+            let secrets = latest.get(node);
             // Nothing is done while a kind is not known as it is now.
-            let writes = plan::writes(&self.store, &self.namespaces, node, secrets)?;
+            let writes = plan::writes(&self.objects.store, &self.namespaces, node, secrets)?;
             ready.push((node.clone(), writes));
         }
-        let mut sent = stream::iter(ready.into_iter().map(|(node, writes)| {
-            let backoffs = &self.backoffs;
-            async move {
-                // One after another: a binding is refused as long as its role is not there.
-                let mut answers = Vec::new();
-                for write in writes {
-                    if backoffs
-                        .waiting(&write.identity, &write.content, now)
-                        .is_some()
-                    {
-                        answers.push((write, None));
-                        continue;
-                    }
-                    let answer = sender.send_platform(&write).await;
-                    answers.push((write, Some(answer)));
-                }
-                (node, answers)
+        let objects = &self.objects;
+        let mut sent = stream::iter(ready.into_iter().map(|(node, writes)| async move {
+            // One after another: a binding is refused as long as its role is not there.
+            let mut answers = Vec::new();
+            for write in writes {
+                let answer = if objects.is_waiting(&write, now) {
+                    None
+                } else {
+                    Some(sender.send_platform(&write).await)
+                };
+                answers.push((write, answer));
             }
+            (node, answers)
         }))
         .buffer_unordered(CONCURRENCY);
         let mut answered = Vec::new();
@@ -206,41 +133,38 @@ impl Accounts {
         for (node, answers) in answered {
             let mut is_settled = true;
             for (write, answer) in answers {
-                let is_done = answer.is_some_and(|answer| self.answered(&write, answer, now));
-                is_settled &= is_done;
+                let objects = &mut self.objects;
+                is_settled &= answer.is_some_and(|answer| objects.answered(&write, answer, now));
             }
             if is_settled {
                 self.unsettled.remove(&node);
             }
         }
-        let due = self.backoffs.due().map(|(_, _, at)| at);
+        let due = self.objects.backoffs.due().map(|(_, _, at)| at);
         due.min().map(|at| at.saturating_duration_since(now))
     }
+}
 
-    /// Takes in the answer to a write; whether it was done.
-    fn answered(
-        &mut self,
-        write: &Write,
-        answer: Result<Option<kube::api::DynamicObject>, Failure>,
-        now: Instant,
-    ) -> bool {
-        let (_, _, namespace, name) = &write.identity;
-        let failure = match answer {
-            Ok(stored) => {
-                self.backoffs.succeeded(&write.identity);
-                let name = (namespace.clone(), name.clone());
-                self.store.written(write.kind, &name, stored);
-                return true;
+impl Accounts {
+    fn new(latest: latest::Receiver<Option<Arc<Access>>>) -> Self {
+        Self {
+            objects: Objects::default(),
+            latest,
+            access: None,
+            namespaces: BTreeSet::new(),
+            unsettled: BTreeSet::new(),
+        }
+    }
+
+    /// Takes in what agents may read.
+    fn set(&mut self, access: &Arc<Access>) {
+        let none = Arc::default();
+        let before = self.access.as_ref().unwrap_or(&none);
+        for node in before.keys().chain(access.keys()) {
+            if before.get(node) != access.get(node) {
+                self.unsettled.insert(node.clone());
             }
-            Err(failure) if failure.ends_pass() => return false,
-            Err(failure) => failure,
-        };
-        let (identity, content) = (write.identity.clone(), write.content.clone());
-        let (error, retry_after) = (failure.to_string(), failure.retry_after());
-        let retry_in = self
-            .backoffs
-            .failed(identity, content, failure, retry_after, now);
-        tracing::warn!(object = ?write.identity, error, ?retry_in, "what the agent of a node may do is not written");
-        false
+        }
+        self.access = Some(Arc::clone(access));
     }
 }

@@ -7,9 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use compiler::{Compiler, Kind, ObjectRef, Prepared};
+use compiler::{Compiler, Kind, ObjectRef, Prepared, Snapshot, rollout::stored};
 
-use crate::watch::Change;
+use crate::{rollout::Revision, watch::Change};
 
 /// The version of an object, as the API server counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +56,8 @@ struct Known {
     failing: Option<String>,
     /// Whether the API server does not serve the kind, and has not served it before.
     is_absent: bool,
+    /// Whether a kind that every cluster should have is not defined.
+    is_undefined: bool,
     /// The objects that the compiler has.
     objects: BTreeMap<ObjectRef, Version>,
     /// The objects of the list that has begun and is not complete.
@@ -112,6 +114,7 @@ impl Kinds {
                 known.objects = listed;
                 known.is_listed = true;
                 known.is_absent = false;
+                known.is_undefined = false;
                 known.failing = None;
             }
             Change::Applied(seen) => {
@@ -133,8 +136,51 @@ impl Kinds {
                 known.has_vanished = true;
             }
             Change::NotServed(reason) => known.not_served(kind, reason),
+            Change::NotDefined(reason) => {
+                known.is_undefined = true;
+                known.has_vanished |= known.is_listed && !known.is_absent;
+                known.failing = Some(reason);
+            }
             Change::Outdated => known.is_listed = false,
         }
+    }
+
+    /// Takes kinds that are not defined as kinds without objects, if no revision was made while they were served: what nodes have came
+    /// about without them. Else their objects were deleted with their definition, and nodes may run what was made from them.
+    pub(crate) fn accept_undefined(&mut self, snapshot: &Snapshot) {
+        let is_known = |kind| self.0.get(&kind).is_some_and(|known| known.is_listed);
+        if !is_known(Kind::NetworkConfigRevision) {
+            return;
+        }
+        let revisions = snapshot.network_config_revisions.values();
+        // A revision that does not say what was served may have been made with all kinds.
+        let served = |revision: &Revision, kind: Kind| {
+            let served = revision.meta.annotations.get(stored::SERVED);
+            served.is_none_or(|served| served.split(',').any(|one| one == kind.to_string()))
+        };
+        for (&kind, known) in &mut self.0 {
+            if known.is_listed || !known.is_undefined {
+                continue;
+            }
+            let mut revisions = revisions.clone();
+            if revisions.any(|one| served(one, kind)) {
+                continue;
+            }
+            let reason = known.failing.as_deref().unwrap_or_default();
+            tracing::warn!(%kind, reason, "the kind has no objects until it is defined: install the definitions of this version");
+            known.is_absent = true;
+            known.is_listed = true;
+        }
+    }
+
+    /// The kinds that every cluster should have and that are served, or were when this operator started.
+    pub(crate) fn served(&self) -> String {
+        let served = self
+            .0
+            .iter()
+            .filter(|(kind, known)| !kind.is_optional() && known.is_listed && !known.is_absent);
+        let names: Vec<String> = served.map(|(kind, _)| kind.to_string()).collect();
+        names.join(",")
     }
 
     /// Gives the compiler an object as the API server stored it, before the watch reports it.
@@ -223,7 +269,7 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -349,6 +395,55 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_that_was_never_defined_has_no_objects_unless_nodes_may_run_what_was_made_from_them() {
+        let not_defined = || Change::NotDefined("there is no definition".to_owned());
+        let revision = |served: Option<&str>| {
+            let kind = Kind::NetworkConfigRevision;
+            let annotations = served.map(|served| json!({stored::SERVED: served}));
+            let document = json!({
+                "apiVersion": kind.api_version(), "kind": kind.to_string(),
+                "metadata": {"name": "r", "annotations": annotations}, "spec": {"revision": "r"},
+            });
+            Seen {
+                prepared: Box::new(Prepared::read(&document).expect("an object")),
+                version: version(7),
+            }
+        };
+        let start = |stored: Option<Seen>| {
+            let mut cluster = Cluster::of(&[Kind::NetworkConfigRevision, Kind::L3Vni]);
+            cluster.apply(Kind::L3Vni, not_defined());
+            cluster.kinds.accept_undefined(cluster.compiler.snapshot());
+            assert!(cluster.kinds.complete().is_err(), "revisions may name it");
+            cluster.apply(Kind::NetworkConfigRevision, Change::ListStarted);
+            if let Some(stored) = stored {
+                cluster.apply(Kind::NetworkConfigRevision, Change::Listed(stored));
+            }
+            cluster.apply(Kind::NetworkConfigRevision, Change::ListCompleted);
+            cluster.kinds.accept_undefined(cluster.compiler.snapshot());
+            cluster
+        };
+        for without in [None, Some(revision(Some("Network,VRF")))] {
+            let mut cluster = start(without);
+            assert_eq!(cluster.kinds.complete(), Ok(()));
+            assert_eq!(cluster.kinds.frozen(), [Kind::L3Vni].into());
+            assert_eq!(cluster.kinds.served(), "NetworkConfigRevision");
+            cluster.list(Kind::L3Vni, &[]);
+            assert!(cluster.kinds.frozen().is_empty(), "it is defined now");
+            assert!(cluster.kinds.served().contains("L3VNI"));
+        }
+        for with in [revision(Some("L3VNI,VRF")), revision(None)] {
+            assert!(start(Some(with)).kinds.complete().is_err());
+        }
+        // One that was there and is gone keeps its objects.
+        let mut cluster = Cluster::of(&[Kind::Vrf]);
+        cluster.list(Kind::Vrf, &["a"]);
+        cluster.apply(Kind::Vrf, not_defined());
+        assert_eq!(cluster.kinds.frozen(), [Kind::Vrf].into());
+        cluster.list(Kind::Vrf, &[]);
+        assert_eq!(cluster.compiler.snapshot().vrfs.len(), 1);
+    }
+
+    #[test]
     fn a_kind_whose_watch_fails_is_frozen_until_the_api_server_answers_again() {
         let mut cluster = Cluster::of(&[Kind::Node, Kind::Vrf]);
         cluster.list(Kind::Node, &["a"]);
@@ -420,5 +515,37 @@ mod tests {
         cluster.apply(Kind::Node, Change::Applied(object(Kind::Node, "a")));
         cluster.list(Kind::Node, &["a"]);
         assert!(!cluster.compiler.has_changed());
+    }
+
+    #[test]
+    fn a_report_of_a_node_that_is_written_once_more_is_no_change() {
+        let reports = [
+            (Kind::NodeNetworkStatus, "lastUpdated"),
+            (Kind::NodeNetworkConfig, "lastUpdate"),
+        ];
+        for (kind, field) in reports {
+            let mut cluster = Cluster::of(&[kind]);
+            let mut seen = |second: u32, more: Value| {
+                let mut status = json!({field: format!("2026-01-01T00:00:0{second}Z")});
+                status["conditions"] = more;
+                let document = json!({
+                    "apiVersion": kind.api_version(), "kind": kind.to_string(),
+                    "metadata": {"name": "n1"}, "status": status,
+                });
+                let prepared = Prepared::read(&document).expect("an object");
+                let seen = Seen {
+                    prepared: Box::new(prepared),
+                    version: version(second.into()),
+                };
+                cluster.apply(kind, Change::Applied(seen));
+                let has_changed = cluster.compiler.has_changed();
+                cluster.compiler.compile();
+                has_changed
+            };
+            assert!(seen(1, json!([])));
+            assert!(!seen(2, json!([])), "{kind}");
+            let healthy = json!([{"type": "Healthy", "status": "True", "reason": "A"}]);
+            assert!(seen(3, healthy), "{kind}");
+        }
     }
 }

@@ -13,7 +13,10 @@ use kube::{
     runtime::watcher::{self, Event},
 };
 use tokio::{
-    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    sync::{
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+        watch as latest,
+    },
     task::JoinSet,
     time::sleep,
 };
@@ -28,16 +31,24 @@ pub(crate) struct Agents {
     renewed: BTreeMap<String, (Option<String>, Instant)>,
 }
 
-/// A Lease: the node, and when its agent renewed it by the node's clock.
-pub(crate) type Renewal = (String, Option<String>);
+/// A Lease, as its watch reported it.
+#[derive(Debug)]
+pub(crate) struct Renewal {
+    node: String,
+    /// When the agent renewed it, by the node's clock.
+    time: Option<String>,
+    /// When that was reported here.
+    seen: Instant,
+}
 
 impl Agents {
     /// Notes that a Lease was seen; true if its agent was not alive before.
-    pub(crate) fn seen(&mut self, (node, time): Renewal, now: Instant) -> bool {
-        let was_alive = self.is_alive(&node, now);
+    pub(crate) fn seen(&mut self, renewal: Renewal) -> bool {
+        let Renewal { node, time, seen } = renewal;
+        let was_alive = self.is_alive(&node, seen);
         let known = self.renewed.get(&node);
         if known.is_none_or(|(known, _)| *known != time) {
-            self.renewed.insert(node, (time, now));
+            self.renewed.insert(node, (time, seen));
             return !was_alive;
         }
         false
@@ -50,34 +61,52 @@ impl Agents {
     }
 }
 
-/// Starts a watch of all Leases of agents.
-pub(crate) fn watch(client: &Client, tasks: &mut JoinSet<()>) -> UnboundedReceiver<Renewal> {
+/// Starts a watch of all Leases of agents. When `restored` changes, they are listed again.
+pub(crate) fn watch(
+    client: &Client,
+    mut restored: latest::Receiver<u64>,
+    tasks: &mut JoinSet<()>,
+) -> UnboundedReceiver<Renewal> {
     let (queue, renewals) = unbounded_channel();
     let leases: Api<Lease> = Api::namespaced(client.clone(), AGENT_LEASES);
     tasks.spawn(async move {
         loop {
-            let mut events =
-                std::pin::pin!(watcher::watcher(leases.clone(), watcher::Config::default()));
-            while let Some(event) = events.next().await {
-                let lease = match event {
-                    Ok(Event::InitApply(lease) | Event::Apply(lease)) => lease,
-                    Ok(Event::Init | Event::InitDone | Event::Delete(_)) => continue,
-                    Err(error) => {
-                        tracing::warn!(%error, "the Leases of agents cannot be watched");
-                        break;
-                    }
-                };
-                let spec = lease.spec.as_ref();
-                let time = spec.and_then(|spec| spec.renew_time.as_ref());
-                let renewal = (lease.name_any(), time.map(|time| time.0.to_string()));
-                if queue.send(renewal).is_err() {
+            tokio::select! {
+                is_queued = until_failure(leases.clone(), &queue) => if !is_queued {
                     return;
-                }
+                },
+                Ok(()) = restored.changed() => {}
             }
             sleep(RETRY).await;
         }
     });
     renewals
+}
+
+/// Queues renewals until the watch fails. False if the queue is closed.
+async fn until_failure(leases: Api<Lease>, queue: &UnboundedSender<Renewal>) -> bool {
+    let mut events = std::pin::pin!(watcher::watcher(leases, watcher::Config::default()));
+    while let Some(event) = events.next().await {
+        let lease = match event {
+            Ok(Event::InitApply(lease) | Event::Apply(lease)) => lease,
+            Ok(Event::Init | Event::InitDone | Event::Delete(_)) => continue,
+            Err(error) => {
+                tracing::warn!(%error, "the Leases of agents cannot be watched");
+                break;
+            }
+        };
+        let spec = lease.spec.as_ref();
+        let time = spec.and_then(|spec| spec.renew_time.as_ref());
+        let renewal = Renewal {
+            node: lease.name_any(),
+            time: time.map(|time| time.0.to_string()),
+            seen: Instant::now(),
+        };
+        if queue.send(renewal).is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -88,15 +117,19 @@ mod tests {
     fn an_agent_is_alive_while_it_renews_its_lease() {
         let mut agents = Agents::default();
         let start = Instant::now();
-        let renewal = |time: &str| ("n1".to_owned(), Some(time.to_owned()));
-        assert!(agents.seen(renewal("1"), start), "it was unknown");
+        let renewal = |time: &str, seen| Renewal {
+            node: "n1".to_owned(),
+            time: Some(time.to_owned()),
+            seen,
+        };
+        assert!(agents.seen(renewal("1", start)), "it was unknown");
         assert!(agents.is_alive("n1", start));
         assert!(!agents.is_alive("n2", start));
         // A watch that starts anew reports the same renewal once more.
         let later = start + AGENT_LEASE_LIFETIME;
-        assert!(!agents.seen(renewal("1"), later));
+        assert!(!agents.seen(renewal("1", later)));
         assert!(!agents.is_alive("n1", later));
-        assert!(agents.seen(renewal("2"), later), "it is back");
+        assert!(agents.seen(renewal("2", later)), "it is back");
         assert!(agents.is_alive("n1", later));
     }
 }

@@ -33,6 +33,7 @@ mod rollout;
 mod run;
 mod status;
 mod watch;
+mod worker;
 mod write;
 
 pub use election::{Election, InvalidElection};

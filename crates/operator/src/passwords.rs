@@ -12,14 +12,14 @@ use std::{collections::BTreeMap, future, sync::Arc, time::Duration};
 use api::{meta::SecretReference, selvedge::AGENT_LEASES, value::Password};
 use compiler::{Compilation, Snapshot, names};
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client, api::ListParams};
+use kube::{Api, api::ListParams};
 use tokio::{sync::watch as latest, time::sleep};
 
 use self::plan::SELECTOR;
 use crate::{
-    election::Leadership,
     errors::chain,
     request::{Failure, Sender},
+    worker::Worker,
 };
 
 /// How long to wait after a failure.
@@ -82,12 +82,13 @@ fn own<'a>(reference: &'a SecretReference, node: &str) -> Option<&'a str> {
 }
 
 /// Keeps the Secrets what they must be while this operator leads, until the process ends.
-pub(crate) async fn run(
-    client: Client,
-    sender: Sender,
-    mut leadership: Leadership,
-    mut passwords: latest::Receiver<Option<Arc<Passwords>>>,
-) {
+pub(crate) async fn run(worker: Worker, mut passwords: latest::Receiver<Option<Arc<Passwords>>>) {
+    let Worker {
+        client,
+        sender,
+        mut leadership,
+        restored: _,
+    } = worker;
     let secrets: Api<Secret> = Api::namespaced(client, AGENT_LEASES);
     let mut next = None;
     loop {

@@ -79,9 +79,9 @@ pub(crate) struct Step {
 }
 
 impl Platform {
-    /// Takes in what a watch reports.
-    pub(crate) fn apply(&mut self, kind: PlatformKind, change: Change) {
-        self.store.apply(kind, change);
+    /// Takes in what a watch reports. True if that may make another step necessary.
+    pub(crate) fn apply(&mut self, kind: PlatformKind, change: Change) -> bool {
+        self.store.apply(kind, change)
     }
 
     /// What is to be done so that everything that intents need is there, and nothing else of ours.

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use api::tcaas::NetworkConfigRevisionStatus;
 use compiler::{Compilation, Kind, ObjectRef, Snapshot, revision, snapshot::Key};
 use futures::{StreamExt, stream};
 use kube::api::DynamicObject;
@@ -30,15 +31,43 @@ pub(crate) const CONCURRENCY: usize = 16;
 /// with every node.
 const COALESCE: Duration = Duration::from_secs(3);
 
+/// The same for the counts of nodes in the status of a revision, by which people follow a rollout.
+const PROGRESS: Duration = Duration::from_secs(1);
+
 /// What is remembered about writes from pass to pass.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) backoffs: ObjectBackoffs,
-    /// When statuses in which no condition changes may be written again.
-    counts_at: Option<Instant>,
-    /// Whether such statuses wait.
-    has_counts: bool,
+    /// Statuses in which no condition changes.
+    counts: Paced,
+    /// The status of a revision in which only counts change.
+    progress: Paced,
     pub(crate) totals: Totals,
+}
+
+/// Writes that need not be done at once, and are done together.
+#[derive(Debug, Default)]
+struct Paced {
+    /// When they may be done again.
+    at: Option<Instant>,
+    /// Whether there are some.
+    is_waiting: bool,
+}
+
+impl Paced {
+    /// Whether they are done now. If not, they wait.
+    fn is_due(&mut self, now: Instant, period: Duration) -> bool {
+        let is_due = self.at.is_none_or(|at| at <= now);
+        self.is_waiting = !is_due;
+        if is_due {
+            self.at = Some(now + period);
+        }
+        is_due
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.at.filter(|_| self.is_waiting)
+    }
 }
 
 /// What was written since the start, by kind.
@@ -53,8 +82,8 @@ pub(crate) struct Totals {
 impl Memory {
     /// When something is to be written that waits now.
     pub(crate) fn next(&self, frozen: &BTreeSet<Kind>) -> Option<Instant> {
-        let counts = self.counts_at.filter(|_| self.has_counts);
-        self.backoffs.next(frozen).into_iter().chain(counts).min()
+        let paced = self.counts.next().into_iter().chain(self.progress.next());
+        self.backoffs.next(frozen).into_iter().chain(paced).min()
     }
 }
 
@@ -170,21 +199,28 @@ impl Writer<'_> {
         } else {
             self.step(writes.unneeded_parts()).await;
         }
-        if unwritten.is_empty() && status != Some(&pass.step.status) {
-            let status = json(&pass.step.status);
-            let write = writes.untimed_status(&subject, status.clone(), &status);
-            unwritten = self.step(vec![write]).await;
+        let wanted = &pass.step.status;
+        let differs_in_counts = status.is_some_and(|status| with_counts(status, wanted) == *wanted);
+        self.memory.progress.is_waiting = false;
+        if unwritten.is_empty() && status != Some(wanted) {
+            let content = json(wanted);
+            let write = writes.untimed_status(&subject, content.clone(), &content);
+            let (now, progress) = (Instant::now(), &mut self.memory.progress);
+            if progress.is_due(now, PROGRESS) || !differs_in_counts {
+                progress.is_waiting = false;
+                unwritten = self.step(vec![write]).await;
+            } else {
+                self.written.wanted.insert(write.key());
+            }
         }
         unwritten.is_empty()
     }
 
     /// Writes statuses in which no condition changes, unless that was done a moment ago.
     async fn counts(&mut self, counts: Vec<Write>) {
-        let now = Instant::now();
-        self.memory.has_counts = !counts.is_empty();
-        if self.memory.has_counts && self.memory.counts_at.is_none_or(|at| at <= now) {
-            self.memory.counts_at = Some(now + COALESCE);
-            self.memory.has_counts = false;
+        if counts.is_empty() {
+            self.memory.counts.is_waiting = false;
+        } else if self.memory.counts.is_due(Instant::now(), COALESCE) {
             self.step(counts).await;
         } else {
             self.written.wanted.extend(counts.iter().map(Write::key));
@@ -311,6 +347,22 @@ impl Writer<'_> {
     }
 }
 
+/// The status of a revision with the counts of nodes of another.
+fn with_counts(
+    status: &NetworkConfigRevisionStatus,
+    of: &NetworkConfigRevisionStatus,
+) -> NetworkConfigRevisionStatus {
+    NetworkConfigRevisionStatus {
+        ready: of.ready,
+        ongoing: of.ongoing,
+        queued: of.queued,
+        failed: of.failed,
+        unapproved: of.unapproved,
+        total: of.total,
+        ..status.clone()
+    }
+}
+
 impl Write {
     /// Whether nothing is wrong if the object is not there. Nodes need their revision.
     fn may_be_gone(&self) -> bool {
@@ -401,6 +453,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn writes_that_are_paced_are_done_together_and_none_is_forgotten() {
+        let (mut paced, start) = (Paced::default(), Instant::now());
+        assert!(paced.is_due(start, PROGRESS), "the first is done at once");
+        assert_eq!(paced.next(), None);
+        assert!(!paced.is_due(start + PROGRESS / 2, PROGRESS));
+        assert_eq!(paced.next(), Some(start + PROGRESS));
+        assert!(paced.is_due(start + PROGRESS, PROGRESS));
+        assert_eq!(paced.next(), None);
+    }
 
     #[test]
     fn a_field_that_the_api_server_dropped_is_named_and_a_value_that_differs_is_not() {

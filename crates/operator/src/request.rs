@@ -26,6 +26,9 @@ use crate::{
 /// The longest time for which the API server's wish to be left alone is followed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// How long one request may take. A webhook may take 10 seconds if nobody says otherwise; its answer is worth waiting for.
+const PATIENCE: Duration = Duration::from_secs(12);
+
 /// What is changed at an object.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
@@ -205,7 +208,6 @@ impl Sender {
         if *self.ending.borrow() {
             return Err(Failure::Ending);
         }
-        let until = self.leadership.until().ok_or(Failure::NotLeading)?;
         let exchange = async {
             let answer = self.client.send(request.map(Body::from)).await?;
             let (parts, body) = answer.into_parts();
@@ -214,7 +216,7 @@ impl Sender {
             let body = body.collect_bytes().await?;
             Ok::<_, kube::Error>((parts.status.as_u16(), retry_after, body))
         };
-        let answer = before(until, exchange).await.ok_or(Failure::NotLeading)?;
+        let answer = self.while_leading(exchange, PATIENCE).await?;
         let (code, retry_after, body) = answer.map_err(|error| Failure::NoAnswer(chain(&error)))?;
         let retry_after = retry_after.map(Duration::from_secs);
         if !(200..300).contains(&code) {
@@ -229,6 +231,26 @@ impl Sender {
         stored.map(Some).map_err(|error| {
             Failure::NoAnswer(format!("the answer cannot be read: {}", chain(&error)))
         })
+    }
+
+    /// Does something for so long, and only while this operator leads. A request that is never answered must not end the pass: its Lease is
+    /// renewed in the meantime.
+    async fn while_leading<T>(
+        &self,
+        work: impl Future<Output = T>,
+        patience: Duration,
+    ) -> Result<T, Failure> {
+        let mut work = pin!(work);
+        let end = Moment::now().after(patience);
+        loop {
+            let until = self.leadership.until().ok_or(Failure::NotLeading)?;
+            if let Some(done) = before(until.min(end), work.as_mut()).await {
+                return Ok(done);
+            }
+            if end.remaining().is_none() {
+                return Err(Failure::NoAnswer(format!("within {patience:?}")));
+            }
+        }
     }
 
     /// How long the API server wants no request.

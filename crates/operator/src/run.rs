@@ -41,6 +41,7 @@ use crate::{
     publish::{CONCURRENCY, Memory, Writer, Written},
     request::Sender,
     watch::{self, Change},
+    worker::Worker,
 };
 
 /// Delay between the first change and the pass: a `kubectl apply` of many objects causes one pass.
@@ -92,19 +93,19 @@ pub async fn run(
         };
         tasks.spawn(endpoint::serve(address, shown));
     }
+    let worker = || Worker {
+        client: client.clone(),
+        sender: Sender::new(client.clone(), leadership.clone(), ending.clone()),
+        leadership: leadership.clone(),
+        restored: restored.clone(),
+    };
     if options.in_cluster_ipam {
-        let sender = Sender::new(client.clone(), leadership.clone(), ending.clone());
-        let leadership = leadership.clone();
-        tasks.spawn(in_cluster_ipam::run(client.clone(), sender, leadership));
+        tasks.spawn(in_cluster_ipam::run(worker()));
     }
     let (access, wanted) = latest::channel(None);
-    let sender = Sender::new(client.clone(), leadership.clone(), ending.clone());
-    let accounts = accounts::run(client.clone(), sender, leadership.clone(), wanted);
-    tasks.spawn(accounts);
+    tasks.spawn(accounts::run(worker(), wanted));
     let (passwords, wanted) = latest::channel(None);
-    let sender = Sender::new(client.clone(), leadership.clone(), ending.clone());
-    let secrets = passwords::run(client.clone(), sender, leadership.clone(), wanted);
-    tasks.spawn(secrets);
+    tasks.spawn(passwords::run(worker(), wanted));
     let operator = async {
         let cluster = Cluster::watch(&client, leadership.clone(), &restored, requests);
         let mut operator = Operator {
@@ -307,8 +308,8 @@ impl Cluster {
         let (queue, changes) = unbounded_channel();
         let mut tasks = JoinSet::new();
         watch::start(client, watched(), &queue, restored, &mut tasks);
-        let renewals = leases::watch(client, &mut tasks);
-        let platform_changes = platform::watch::start(client, &mut tasks);
+        let renewals = leases::watch(client, restored.clone(), &mut tasks);
+        let platform_changes = platform::watch::start(client, restored, &mut tasks);
         Self {
             kinds: Kinds::new(watched()),
             changes,
@@ -352,7 +353,9 @@ impl Cluster {
             while let Ok((kind, change)) = self.platform_changes.try_recv() {
                 self.platform.apply(kind, change);
             }
+            self.take_renewals();
             self.kinds.give_up(Instant::now(), compiler);
+            self.kinds.accept_undefined(compiler.snapshot());
             let Err(incomplete) = self.kinds.complete() else {
                 self.frozen = self.kinds.frozen();
                 self.incomplete = None;
@@ -373,12 +376,11 @@ impl Cluster {
         let change = tokio::select! {
             change = self.changes.recv() => change,
             Some(renewal) = self.renewals.recv() => {
-                return Ok(self.agents.seen(renewal, Instant::now()));
+                return Ok(self.renewed(renewal));
             }
             is_leading = self.leadership.changed() => return Ok(is_leading),
             Some((kind, change)) = self.platform_changes.recv() => {
-                self.platform.apply(kind, change);
-                return Ok(true);
+                return Ok(self.platform.apply(kind, change));
             }
             Some(request) = self.requests.recv() => {
                 // A client that has gone away needs no answer.
@@ -390,6 +392,21 @@ impl Cluster {
         let (kind, change) = change.ok_or(Error::WatchEnded)?;
         self.kinds.apply(kind, change, compiler);
         Ok(false)
+    }
+
+    /// Takes in a renewal and all others that wait: agents that are alive again at the same time cause one pass. True if there is one.
+    fn renewed(&mut self, renewal: Renewal) -> bool {
+        let is_back = self.agents.seen(renewal);
+        self.take_renewals() || is_back
+    }
+
+    /// Takes in the renewals that wait. True if an agent is alive again.
+    fn take_renewals(&mut self) -> bool {
+        let mut is_back = false;
+        while let Ok(renewal) = self.renewals.try_recv() {
+            is_back |= self.agents.seen(renewal);
+        }
+        is_back
     }
 
     /// Gives the compiler what was written, so that the events of the watches about it change nothing.

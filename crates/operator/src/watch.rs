@@ -52,6 +52,8 @@ pub(crate) enum Change {
     Vanished(String),
     /// The API server does not serve the kind, with what it answers.
     NotServed(String),
+    /// The same of a kind that every cluster should have: its definition was never made, or is gone.
+    NotDefined(String),
     /// The API server's store has gone back: what is known of the kind says nothing any more. A list follows.
     Outdated,
 }
@@ -154,7 +156,7 @@ impl Follower {
                     tracing::warn!(kind = %self.kind, reason, "watch failed");
                     Change::Failed(reason)
                 }
-                Ended::Failed(error) => failure(self.kind, &error),
+                Ended::Failed(error) => self.failed(&error).await,
             };
             if started.elapsed() > LAST_RETRY || matches!(change, Change::Outdated) {
                 delay = FIRST_RETRY;
@@ -165,6 +167,16 @@ impl Follower {
             sleep(delay).await;
             delay = (delay * 2).min(LAST_RETRY);
         }
+    }
+
+    async fn failed(&self, error: &watcher::Error) -> Change {
+        if !self.kind.is_optional()
+            && is_not_served(error)
+            && let Err(Doubt::Vanishes(reason)) = self.definition.check().await
+        {
+            return Change::NotDefined(reason);
+        }
+        failure(self.kind, error)
     }
 
     async fn until_failure(
@@ -237,9 +249,10 @@ impl Definition {
         let unknown = |why: String| Err(Doubt::Unknown(format!("failed to read {name}: {why}")));
         match timeout(LAST_RETRY, api.get_metadata_opt(name)).await {
             Ok(Ok(Some(definition))) if definition.metadata.deletion_timestamp.is_none() => Ok(()),
-            Ok(Ok(Some(_) | None)) => Err(Doubt::Vanishes(format!(
-                "the definition {name} was deleted"
+            Ok(Ok(Some(_))) => Err(Doubt::Vanishes(format!(
+                "the definition {name} is being deleted"
             ))),
+            Ok(Ok(None)) => Err(Doubt::Vanishes(format!("there is no definition {name}"))),
             Ok(Err(error)) => unknown(chain(&error)),
             Err(_elapsed) => unknown("no answer".to_owned()),
         }

@@ -111,7 +111,11 @@ impl Writes<'_> {
             self.object(subject, json(spec), Metadata::default(), None)
         };
         let parts = parts.iter().map(part).collect();
-        let revision = self.object(subject, json(&spec), Metadata::default(), None);
+        let served = Metadata {
+            annotations: BTreeMap::from([(stored::SERVED, self.kinds.served())]),
+            ..Metadata::default()
+        };
+        let revision = self.object(subject, json(&spec), served, None);
         (parts, revision)
     }
 

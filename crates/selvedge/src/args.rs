@@ -1,40 +1,49 @@
-//! What can be asked of the program.
+//! The command line.
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 use api::value::Seconds;
 use clap::{Args as Flags, Parser, Subcommand, ValueEnum};
 
-/// Selvedge compiles what people declare into one exact Linux and FRR configuration for every node.
+/// Selvedge compiles declared intents into one exact Linux and FRR configuration for every node.
 #[derive(Debug, Parser)]
-#[command(name = "selvedge", disable_version_flag = true, max_term_width = 100)]
+#[command(name = "selvedge", version, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 no errors, 1 errors found, 2 wrong usage or failed input or output."
+)]
 pub(crate) struct Args {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Shows what Selvedge does, on a shipped example; needs no cluster and no root
+    /// Compiles a shipped example and shows the result; needs no cluster and no root
     Demo,
     /// Prints the custom resource definitions of every kind
     Crds,
-    /// Checks manifests: schema, rules, and what objects say about each other
+    /// Checks manifests: schema, rules, and references between objects
     Validate(Validate),
-    /// Compiles manifests and prints what comes of them
+    /// Compiles manifests and prints the result
     Compile(Compile),
-    /// Prints the exact frr.conf or kernel objects of a node
+    /// Prints the exact frr.conf or kernel objects of a node, or of all nodes
     Render(Render),
     /// Shows what would change on which nodes between two sets of manifests
     Plan(Plan),
-    /// Says what a prefix, VRF, VLAN, VNI or interface of a node comes from, field by field
+    /// Shows which fields a prefix, VRF, VLAN, VNI or interface comes from
     Explain(Ask),
-    /// Says what stands in the way of something that is not on a node
+    /// Shows why something is not configured on a node
     WhyNot(Ask),
+    /// Shows which attachments reach which other attachments and Destinations
+    Reach(Reach),
+    /// Shows on which nodes a VLAN, VRF, VNI, address or object is
+    Where(Where),
+    /// Shows address pools: their size, what is used, what is free, and by which objects
+    Ipam(Ipam),
     /// Shows the state of a cluster: the newest revision, its nodes, and which objects are not ready
     Status(Status),
-    /// Shows how far the newest change is on its way to the nodes, and controls it
+    /// Shows and controls the rollout of the newest revision
     #[command(subcommand)]
     Rollout(Rollout),
     /// Acts on single nodes
@@ -44,8 +53,81 @@ pub(crate) enum Command {
     Operator(Operator),
     /// Runs on a node: applies the node's own NodeNetworkConfig to kernel and FRR
     Agent(Box<Agent>),
-    /// Prints the version
+    /// Prints the completions of a shell
+    Completions(Completions),
+    /// Writes the man pages
+    Man(Man),
+    /// Prints the versions of Selvedge, of the node contract and of FRR
     Version,
+}
+
+/// How much is shown.
+#[derive(Clone, Debug, Default, Flags)]
+pub(crate) struct Screen {
+    /// Shows everything: nothing is folded, grouped or left out
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Does not shorten or wrap lines to the width of the terminal
+    #[arg(long)]
+    pub(crate) wide: bool,
+    /// Does not open a pager where the output is longer than the terminal
+    #[arg(long)]
+    pub(crate) no_pager: bool,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Man {
+    /// Directory for one page of each command [default: the page of selvedge itself to standard output]
+    #[arg(short = 'd', long = "directory", value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Reach {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Compares with these manifests: file, directory or - for standard input; may be given many times
+    #[arg(long = "to", value_name = "PATH")]
+    pub(crate) to: Vec<PathBuf>,
+    /// Only this node [default: all nodes]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) node: Option<String>,
+    /// Output format
+    #[arg(short, long, default_value = "table")]
+    pub(crate) output: Format,
+    #[command(flatten)]
+    pub(crate) screen: Screen,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Where {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// A prefix or address, a name, "vrf NAME", "vni NUMBER", "vlan NUMBER", "interface NAME" or Kind/name
+    #[arg(required = true, value_name = "QUERY")]
+    pub(crate) query: Vec<String>,
+    /// Output format
+    #[arg(short, long, default_value = "table")]
+    pub(crate) output: Format,
+    #[command(flatten)]
+    pub(crate) screen: Screen,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Ipam {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Output format
+    #[arg(short, long, default_value = "table")]
+    pub(crate) output: Format,
+    #[command(flatten)]
+    pub(crate) screen: Screen,
 }
 
 /// Where manifests come from.
@@ -71,7 +153,12 @@ pub(crate) struct Input {
 pub(crate) struct Validate {
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Form of the output
+    /// Treats warnings as errors
+    #[arg(long)]
+    pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) screen: Screen,
+    /// Output format
     #[arg(short, long, default_value = "table")]
     pub(crate) output: Format,
 }
@@ -80,13 +167,15 @@ pub(crate) struct Validate {
 pub(crate) struct Compile {
     #[command(flatten)]
     pub(crate) input: Input,
+    #[command(flatten)]
+    pub(crate) screen: Screen,
     /// Which part of the result
     #[arg(long, default_value = "all")]
     pub(crate) what: What,
     /// Only what concerns this node
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,
-    /// Form of the output
+    /// Output format
     #[arg(short, long, default_value = "table")]
     pub(crate) output: Format,
 }
@@ -99,7 +188,15 @@ pub(crate) struct Plan {
     /// cluster, those that are changed are enough
     #[arg(long = "to", required = true, value_name = "PATH")]
     pub(crate) to: Vec<PathBuf>,
-    /// Form of the output
+    /// Ends with exit code 2 where something changes, 0 where nothing does, 1 on errors
+    #[arg(long)]
+    pub(crate) detailed_exitcode: bool,
+    /// Saves the plan as JSON in this file; selvedge rollout approve --plan reads it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) save: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) screen: Screen,
+    /// Output format
     #[arg(short, long, default_value = "table")]
     pub(crate) output: Format,
 }
@@ -109,8 +206,14 @@ pub(crate) struct Render {
     #[command(flatten)]
     pub(crate) input: Input,
     /// The node
-    #[arg(long, value_name = "NAME")]
-    pub(crate) node: String,
+    #[arg(long, value_name = "NAME", required_unless_present = "all")]
+    pub(crate) node: Option<String>,
+    /// All nodes, each to files of its own
+    #[arg(long, requires = "directory", conflicts_with = "node")]
+    pub(crate) all: bool,
+    /// Directory for the files of all nodes: NODE/frr.conf and NODE/linux-router.txt, NODE/linux-host.txt
+    #[arg(short = 'd', long, value_name = "DIR", requires = "all")]
+    pub(crate) directory: Option<PathBuf>,
     /// frr.conf, or the objects of the kernel
     #[arg(long, default_value = "frr")]
     pub(crate) what: Rendering,
@@ -126,14 +229,16 @@ pub(crate) struct Render {
 pub(crate) struct Ask {
     #[command(flatten)]
     pub(crate) input: Input,
-    /// The node
+    /// The node [default: all nodes; those with the same answer are grouped]
     #[arg(long, value_name = "NAME")]
-    pub(crate) node: String,
+    pub(crate) node: Option<String>,
     /// A prefix or address, a name, "vrf NAME", "vni NUMBER", "vlan NUMBER", "interface NAME", "table NUMBER", "route-target N:N", or
-    /// Kind/name; explain also takes a line of frr.conf, and why-not "from A to B"
-    #[arg(required = true, value_name = "THING")]
+    /// Kind/name (short kinds such as l2a/NAME work too); explain also takes a line of frr.conf, and why-not "from A to B"
+    #[arg(required = true, value_name = "QUERY")]
     pub(crate) thing: Vec<String>,
-    /// Form of the output
+    #[command(flatten)]
+    pub(crate) screen: Screen,
+    /// Output format
     #[arg(short, long, default_value = "table")]
     pub(crate) output: Format,
 }
@@ -156,7 +261,7 @@ pub(crate) struct Status {
     /// Shows all nodes and objects
     #[arg(long)]
     pub(crate) all: bool,
-    /// Form of the output
+    /// Output format
     #[arg(short, long, default_value = "table")]
     pub(crate) output: Format,
 }
@@ -205,7 +310,7 @@ pub(crate) struct RolloutStatus {
     /// Names all nodes
     #[arg(long)]
     pub(crate) all: bool,
-    /// Form of the output
+    /// Output format
     #[arg(short, long, default_value = "table", conflicts_with = "watch")]
     pub(crate) output: Format,
 }
@@ -217,13 +322,16 @@ pub(crate) struct Approve {
     /// Name of the revision; it must be the newest [default: the newest]
     #[arg(value_name = "REVISION")]
     pub(crate) revision: Option<String>,
+    /// Approves the revision of a plan that selvedge plan --save has written; it must be the newest
+    #[arg(long, value_name = "PATH", conflicts_with = "revision")]
+    pub(crate) plan: Option<PathBuf>,
 }
 
 #[derive(Debug, Flags)]
 pub(crate) struct History {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
-    /// Form of the output
+    /// Output format
     #[arg(short, long, default_value = "table")]
     pub(crate) output: Format,
 }
@@ -350,10 +458,10 @@ pub(crate) struct Cleanup {
     pub(crate) cluster: Cluster,
 }
 
-/// Form of the output.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// A table
     Table,
     /// YAML
     Yaml,
@@ -364,9 +472,9 @@ pub(crate) enum Format {
 /// Part of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
-    /// Low-level objects: people's own and what intents became
+    /// Low-level objects: hand-written ones and those generated from intents
     Lowlevel,
-    /// What changes forwarding, with its fingerprint
+    /// The revision: everything that changes forwarding, with its fingerprint
     Revision,
     /// The config of each node
     Nodes,
@@ -374,7 +482,7 @@ pub(crate) enum What {
     Platform,
     /// The status of each intent
     Status,
-    /// What is wrong
+    /// Problems
     Problems,
     /// Everything
     All,

@@ -4,21 +4,27 @@ mod agent;
 mod compile;
 mod crds;
 mod demo;
+mod elements;
 mod explain;
 #[cfg(test)]
 mod fuzz;
+mod groups;
+mod ipam;
+mod manual;
 mod node;
 mod operator;
 mod plan;
 mod problems;
+mod reach;
 mod render;
 mod rollout;
 mod status;
 mod validate;
 mod version;
+mod where_is;
 mod why_not;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use compiler::Prepared;
@@ -30,13 +36,16 @@ use kube::{
 use serde_json::Value;
 
 use crate::{
-    args::{Args, Cluster, Command, Input},
+    args::{Args, Cluster, Command, Input, Screen},
     input::{self, Stored, World},
-    output::Verdict,
+    output::{self, Verdict},
 };
 
-/// Does what was asked.
+/// Runs a command.
 pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
+    if let Some(screen) = args.command.screen() {
+        output::on_screen(screen);
+    }
     match args.command {
         Command::Demo => demo::run(),
         Command::Crds => crds::run(),
@@ -46,6 +55,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Plan(args) => plan::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::WhyNot(args) => why_not::run(&args),
+        Command::Reach(args) => reach::run(&args),
+        Command::Where(args) => where_is::run(&args),
+        Command::Ipam(args) => ipam::run(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::pages(&args),
         Command::Status(args) => status::run(&args),
         Command::Rollout(args) => rollout::run(args),
         Command::Node(args) => node::run(&args),
@@ -55,9 +69,43 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
     }
 }
 
+impl Command {
+    /// How much is shown, for commands whose output may be long.
+    fn screen(&self) -> Option<&Screen> {
+        match self {
+            Self::Validate(args) => Some(&args.screen),
+            Self::Compile(args) => Some(&args.screen),
+            Self::Plan(args) => Some(&args.screen),
+            Self::Explain(args) | Self::WhyNot(args) => Some(&args.screen),
+            Self::Reach(args) => Some(&args.screen),
+            Self::Where(args) => Some(&args.screen),
+            Self::Ipam(args) => Some(&args.screen),
+            _ => None,
+        }
+    }
+}
+
 /// Reads what was named: files, a cluster, or files that are applied to a cluster.
 fn world(input: &Input) -> anyhow::Result<World> {
-    input::read_over(&input.paths, stored(input)?)
+    let world = input::read_over(&input.paths, stored(input)?)?;
+    anyhow::ensure!(!world.is_empty(), "{}", nothing_in(&input.paths));
+    Ok(world)
+}
+
+/// What to say of paths in which there is no object.
+fn nothing_in(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    match names.as_slice() {
+        [] => "the cluster has no objects that Selvedge reads".to_owned(),
+        [one] if one == "-" => "standard input is empty".to_owned(),
+        names => format!(
+            "no object in {}: expected *.yaml, *.yml or *.json files with Kubernetes objects",
+            names.join(", ")
+        ),
+    }
 }
 
 /// The objects of the cluster that was named; none where files alone were.

@@ -1,6 +1,12 @@
 //! From files to a snapshot: every document with where it came from, so that a message can say so.
 
+mod fault;
+mod json;
+mod kinds;
+mod place;
+mod plain;
 mod set_aside;
+mod split;
 mod yaml;
 
 use std::{
@@ -8,43 +14,151 @@ use std::{
     fmt, fs,
     io::Read,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use anyhow::Context;
-use compiler::{Insertion, ObjectRef, Prepared, Problem, Snapshot, problem, snapshot::shape};
+use compiler::{Insertion, Kind, ObjectRef, Prepared, Problem, Snapshot, problem, snapshot::shape};
 use serde_json::Value;
 
-use self::set_aside::SetAside;
+pub(crate) use self::place::Place;
+use self::{
+    fault::Fault,
+    place::{Step, Tree},
+    set_aside::SetAside,
+    split::Part,
+};
 use crate::rules::Rules;
 
 /// Where a document came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Origin {
-    file: String,
+    file: Arc<str>,
     /// Which document of the file, from one; absent where it is the only one.
     document: Option<usize>,
-    /// The line on which the document begins, where it is known.
-    line: Option<usize>,
+    /// The text of the document, where there is one.
+    text: Option<Arc<Text>>,
+    /// The place of the object in the List that it is an item of.
+    items: Vec<usize>,
 }
 
-impl Origin {
-    /// Where to look, as editors read it: file and line.
-    pub(crate) fn place(&self) -> String {
-        match self.line {
-            Some(line) => format!("{}:{line}", self.file),
-            None => self.to_string(),
+/// The text of one document, and where its fields are.
+#[derive(Debug)]
+struct Text {
+    file: Arc<str>,
+    part: Part,
+    tree: OnceLock<Option<Tree>>,
+}
+
+/// A place in a file, as editors read it: `file:line:column`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct At {
+    pub(crate) file: Arc<str>,
+    pub(crate) place: Option<Place>,
+    /// Which document of the file, from one; absent where it is the only one.
+    pub(crate) document: Option<usize>,
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        match self.place {
+            Some(Place { line, column }) => write!(f, ":{line}:{column}"),
+            None => Ok(()),
         }
     }
 }
 
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        match self.document {
-            Some(number) => write!(f, " (document {number})"),
-            None => Ok(()),
+impl Origin {
+    fn of_file(file: &Arc<str>) -> Self {
+        Self {
+            file: Arc::clone(file),
+            document: None,
+            text: None,
+            items: Vec::new(),
         }
+    }
+
+    /// Where a field is, such as `spec.neighbors[0].asn`; the document itself where the path is empty.
+    pub(crate) fn at(&self, field: &str) -> At {
+        let place = self.text.as_ref().map(|text| {
+            let own = || text.file.get(text.part.bytes.clone()).and_then(Tree::of);
+            let Some(tree) = text.tree.get_or_init(own) else {
+                let line = text.part.line;
+                return Place { line, column: 1 };
+            };
+            let mut path: Vec<Step<'_>> = Vec::new();
+            for item in &self.items {
+                path.extend([Step::Key("items"), Step::Item(*item)]);
+            }
+            path.extend(place::steps(field));
+            let mut place = tree.find(&path);
+            place.line += text.part.first_line - 1;
+            place
+        });
+        self.with(place)
+    }
+
+    fn with(&self, place: Option<Place>) -> At {
+        At {
+            file: Arc::clone(&self.file),
+            place,
+            document: self.document,
+        }
+    }
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |one: &Self| (Arc::clone(&one.file), one.document, one.items.clone());
+        key(self) == key(other)
+    }
+}
+
+/// A document that is not read as an object of ours, and why.
+#[derive(Clone, Debug)]
+pub(crate) struct Unread {
+    pub(crate) at: At,
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) hint: Option<String>,
+    /// Where the same stands for the first time.
+    pub(crate) first: Option<At>,
+    origin: Origin,
+}
+
+impl Unread {
+    /// Whether it may be a document of this object: its text has the name, and the kind or none that is known.
+    pub(crate) fn may_be(&self, object: &ObjectRef) -> bool {
+        let Some(text) = &self.origin.text else {
+            return true;
+        };
+        let text = text.file.get(text.part.bytes.clone()).unwrap_or_default();
+        let names = kinds::written(text, "name");
+        let has_name = names.is_empty() || names.iter().any(|name| *name == &*object.key.name);
+        has_name && self.may_have_kind(object.kind)
+    }
+
+    /// Whether it may be a document of this kind.
+    pub(crate) fn may_have_kind(&self, kind: Kind) -> bool {
+        let Some(text) = &self.origin.text else {
+            return true;
+        };
+        let text = text.file.get(text.part.bytes.clone()).unwrap_or_default();
+        let kinds = kinds::written(text, "kind");
+        let kind: &str = kind.into();
+        let is_kind = |written: &&str| {
+            *written == kind || crate::suggest::nearest(written, [kind].into_iter()).is_some()
+        };
+        // A kind that nothing knows may be any.
+        let is_known = |written: &&str| kinds::is_known(written);
+        kinds.iter().any(is_kind) || !kinds.iter().any(is_known)
+    }
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.message)
     }
 }
 
@@ -58,11 +172,13 @@ pub(crate) struct World {
     pub(crate) snapshot: Snapshot,
     /// Where each object came from.
     pub(crate) origins: BTreeMap<ObjectRef, Origin>,
+    /// Where further copies of an object are.
+    pub(crate) copies: BTreeMap<ObjectRef, Vec<Origin>>,
     /// Documents that are no object at all, or of no known kind.
-    pub(crate) unknown: Vec<(Origin, String)>,
-    /// Documents of somebody else's kinds whose group may be a mistake.
-    pub(crate) misplaced: Vec<(Origin, String)>,
-    /// How many objects of somebody else's kinds were passed over, by kind.
+    pub(crate) unknown: Vec<Unread>,
+    /// Documents of other kinds whose group may be a mistake.
+    pub(crate) misplaced: Vec<Unread>,
+    /// How many objects of other kinds were skipped, by kind.
     pub(crate) foreign: BTreeMap<String, usize>,
     /// Documents that were not read as objects.
     set_aside: Vec<SetAside>,
@@ -87,17 +203,17 @@ pub(crate) fn read_over(paths: &[PathBuf], cluster: Stored) -> anyhow::Result<Wo
     };
     for path in paths {
         if path.as_os_str() == "-" {
-            let mut text = String::new();
+            let mut bytes = Vec::new();
             std::io::stdin()
-                .read_to_string(&mut text)
+                .read_to_end(&mut bytes)
                 .context("failed to read standard input")?;
-            world.add("standard input", &text);
+            world.add_bytes("<stdin>", bytes);
             continue;
         }
         for file in files(path)? {
-            let text = fs::read_to_string(&file)
-                .with_context(|| format!("failed to read {}", file.display()))?;
-            world.add(&file.display().to_string(), &text);
+            let bytes =
+                fs::read(&file).with_context(|| format!("failed to read {}", file.display()))?;
+            world.add_bytes(&file.display().to_string(), bytes);
         }
     }
     world.add_stored();
@@ -112,7 +228,10 @@ pub(crate) fn documents(paths: &[PathBuf]) -> anyhow::Result<Vec<Value>> {
             let text = fs::read_to_string(&file)
                 .with_context(|| format!("failed to read {}", file.display()))?;
             // What is no YAML is an error of `read`.
-            for document in yaml::documents(&text).unwrap_or_default() {
+            for document in yaml::read(&text)
+                .into_iter()
+                .filter_map(|(_, value)| value.ok())
+            {
                 match document.get("items").and_then(Value::as_array) {
                     Some(items) => found.extend(items.iter().cloned()),
                     None => found.push(document),
@@ -162,89 +281,142 @@ impl World {
         }
     }
 
-    /// Adds the documents of one text.
-    pub(crate) fn add(&mut self, file: &str, text: &str) {
-        match yaml::documents(text) {
-            Ok(documents) => {
-                let several = documents.len() > 1;
-                let lines = first_lines(text);
-                // Where the two do not agree on what a document is, no line is better than a wrong one.
-                let is_sure = lines.len() == documents.len();
-                for (place, document) in documents.into_iter().enumerate() {
-                    let origin = Origin {
-                        file: file.to_owned(),
-                        document: several.then_some(place + 1),
-                        line: lines.get(place).copied().filter(|_| is_sure),
-                    };
-                    self.insert(origin, &document);
-                }
-            }
-            Err(message) => {
-                let origin = Origin {
-                    file: file.to_owned(),
-                    document: None,
-                    line: None,
-                };
-                self.unknown.push((origin, message));
+    /// Whether no document was found, readable or not.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.origins.is_empty() && self.unknown.is_empty() && self.foreign.is_empty()
+    }
+
+    fn add_bytes(&mut self, file: &str, bytes: Vec<u8>) {
+        match String::from_utf8(bytes) {
+            Ok(text) => self.add(file, text.strip_prefix('\u{feff}').unwrap_or(&text)),
+            Err(_not_utf8) => {
+                let fault = Fault::of_all(
+                    "the file is not text in UTF-8",
+                    "manifests are YAML or JSON in UTF-8; is it compressed, or in another encoding?",
+                );
+                self.refuse(Origin::of_file(&file.into()), fault);
             }
         }
     }
 
-    fn insert(&mut self, origin: Origin, document: &Value) {
+    /// Adds the documents of one text.
+    pub(crate) fn add(&mut self, file: &str, text: &str) {
+        let documents = yaml::read(text);
+        let several = documents.len() > 1;
+        let file: Arc<str> = file.into();
+        let text: Arc<str> = text.into();
+        for (number, (part, value)) in (1..).zip(documents) {
+            let origin = Origin {
+                document: several.then_some(number),
+                text: Some(Arc::new(Text {
+                    file: Arc::clone(&text),
+                    part,
+                    tree: OnceLock::new(),
+                })),
+                ..Origin::of_file(&file)
+            };
+            match value {
+                Ok(value) => self.insert(origin, value),
+                Err(fault) => self.refuse(origin, fault),
+            }
+        }
+    }
+
+    /// Keeps why a text is not read.
+    fn refuse(&mut self, origin: Origin, fault: Fault) {
+        self.unknown.push(Unread {
+            at: origin.with(fault.place),
+            message: fault.message,
+            hint: fault.hint,
+            first: fault.first.map(|place| origin.with(Some(place))),
+            origin,
+        });
+    }
+
+    fn insert(&mut self, origin: Origin, document: Value) {
         // `kubectl get -o yaml` writes lists.
         let is_list = document
             .get("kind")
             .and_then(Value::as_str)
             .is_some_and(|kind| kind.ends_with("List"));
-        match document.get("items").filter(|_| is_list) {
+        let is_list = is_list && document.get("items").is_some();
+        let mut document = document;
+        match document
+            .get_mut("items")
+            .filter(|_| is_list)
+            .map(Value::take)
+        {
             Some(Value::Array(items)) => {
-                for item in items {
-                    self.insert(origin.clone(), item);
+                for (place, item) in items.into_iter().enumerate() {
+                    let mut origin = origin.clone();
+                    origin.items.push(place);
+                    self.insert(origin, item);
                 }
                 return;
             }
             // An empty list may be written so.
             Some(Value::Null) => return,
             Some(other) => {
-                let what = shape(other);
-                let message = format!("items of a List must be a list of objects, not {what}");
-                self.unknown.push((origin, message));
+                let what = shape(&other);
+                let fault = Fault {
+                    place: origin.at("items").place,
+                    message: format!("items of a List must be a list of objects, not {what}"),
+                    hint: None,
+                    first: None,
+                };
+                self.refuse(origin, fault);
                 return;
             }
             None => {}
         }
         // Like the API server: a field that is null is not there.
-        let document = self.applied(without_null_fields(document));
+        if has_null(&document) {
+            document = without_null_fields(&document);
+        }
+        let document = self.applied(document);
         let known = self.snapshot.unreadable.len();
         match self.snapshot.insert(&document) {
             Insertion::Object(object) => {
                 // Of an object that appears twice the first one counts, and its rules were checked.
-                if let Entry::Vacant(place) = self.origins.entry(object.clone()) {
-                    place.insert(origin);
-                    self.check_rules(&object, &document, known);
+                match self.origins.entry(object.clone()) {
+                    Entry::Vacant(place) => {
+                        place.insert(origin);
+                        self.check_rules(&object, &document, known);
+                    }
+                    Entry::Occupied(_) => self.copies.entry(object).or_default().push(origin),
                 }
             }
             Insertion::Foreign(kind) => {
-                self.set_aside
-                    .extend(SetAside::of(&origin, &document, &kind));
+                self.set_aside.extend(SetAside::of(&origin, &document));
                 *self.foreign.entry(kind).or_default() += 1;
+                if let Some(found) = kinds::misspelled_group(&document) {
+                    let found = unread(origin, found);
+                    self.misplaced.push(found);
+                }
             }
             Insertion::Misplaced { kind, message } => {
-                self.set_aside
-                    .extend(SetAside::of(&origin, &document, &message));
+                self.set_aside.extend(SetAside::of(&origin, &document));
                 *self.foreign.entry(kind).or_default() += 1;
-                self.misplaced.push((origin, message));
+                let found = kinds::Found {
+                    field: "apiVersion",
+                    message,
+                    hint: None,
+                };
+                self.misplaced.push(unread(origin, found));
             }
             Insertion::Unknown(message) => {
-                self.set_aside
-                    .extend(SetAside::of(&origin, &document, &message));
-                self.unknown.push((origin, message));
+                self.set_aside.extend(SetAside::of(&origin, &document));
+                let found = kinds::unknown(&document, message);
+                self.unknown.push(unread(origin, found));
             }
         }
     }
 
     /// A document as the API server would store it: an object that is there keeps what its author does not write.
     fn applied(&self, mut document: Value) -> Value {
+        if self.cluster.is_empty() {
+            return document;
+        }
         let Ok(prepared) = Prepared::read(&document) else {
             return document;
         };
@@ -270,11 +442,7 @@ impl World {
         for (subject, document) in &*self.cluster {
             if let Entry::Vacant(place) = self.origins.entry(subject.clone()) {
                 self.snapshot.insert(document);
-                place.insert(Origin {
-                    file: CLUSTER.to_owned(),
-                    document: None,
-                    line: None,
-                });
+                place.insert(Origin::of_file(&CLUSTER.into()));
             }
         }
     }
@@ -320,7 +488,12 @@ impl World {
         self.snapshot.unreadable.extend(refused);
     }
 
-    /// One line on what was passed over, if anything was.
+    /// The fields that a kind has at a path, such as `spec.neighbors[0]`.
+    pub(crate) fn fields(&self, kind: Kind, path: &str) -> Vec<String> {
+        Rules::default().fields(kind, path)
+    }
+
+    /// One line on what was skipped, if anything was.
     pub(crate) fn passed_over(&self) -> Option<String> {
         let total: usize = self.foreign.values().sum();
         let kinds: Vec<String> = self
@@ -329,7 +502,10 @@ impl World {
             .filter(|(_, count)| **count > 0)
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
-        (total > 0).then(|| format!("passed over {total} of other kinds: {}", kinds.join(", ")))
+        (total > 0).then(|| {
+            let objects = crate::output::counted(total, "object");
+            format!("skipped {objects} of other kinds: {}", kinds.join(", "))
+        })
     }
 }
 
@@ -353,19 +529,23 @@ fn without_null_fields(value: &Value) -> Value {
     }
 }
 
-/// The lines on which the documents of a text begin, from one; those that hold nothing but comments are left out.
-fn first_lines(text: &str) -> Vec<usize> {
-    let mut lines = Vec::new();
-    let mut is_open = false;
-    for (number, line) in (1..).zip(text.lines()) {
-        let mark = line.strip_prefix("---");
-        let mark = mark.filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
-        is_open &= mark.is_none();
-        let content = mark.unwrap_or(line).trim();
-        if !is_open && !content.is_empty() && !content.starts_with('#') {
-            lines.push(number);
-            is_open = true;
-        }
+/// A document that is not read, with what was found of it.
+fn unread(origin: Origin, found: kinds::Found) -> Unread {
+    Unread {
+        at: origin.at(found.field),
+        message: found.message,
+        hint: found.hint,
+        first: None,
+        origin,
     }
-    lines
+}
+
+/// Whether a field is null.
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.values().any(has_null),
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }

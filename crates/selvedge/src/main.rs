@@ -1,10 +1,12 @@
-//! The one binary of Selvedge: command line and daemons. It holds wiring and words for people, no decisions.
+//! The one binary of Selvedge: command line and daemons. It holds wiring and output, no decisions.
 
 mod args;
 mod command;
 mod input;
+mod names;
 mod output;
 mod rules;
+mod suggest;
 mod telemetry;
 
 use std::process::ExitCode;
@@ -21,7 +23,7 @@ fn main() -> ExitCode {
         Err(error) => return output::usage(&error),
     };
     match command::run(args) {
-        Ok(verdict) => verdict.into(),
+        Ok(verdict) => output::finish(verdict),
         Err(error) => output::failure(&error),
     }
 }

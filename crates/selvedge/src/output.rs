@@ -1,14 +1,18 @@
 //! The one place that prints.
 
+mod table;
+
 use std::{
-    io::{IsTerminal, Write},
-    process::ExitCode,
+    io::{self, BufWriter, IsTerminal, Write},
+    process::{Child, Command, ExitCode, Stdio},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::args::Format;
+pub(crate) use self::table::{Column, table, table_of, table_width};
+use crate::args::{Format, Screen};
 
 /// What a command came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +21,8 @@ pub(crate) enum Verdict {
     Fine,
     /// Something is wrong with what was given.
     Problems,
+    /// All is well, and something changes.
+    Changes,
 }
 
 impl From<Verdict> for ExitCode {
@@ -24,15 +30,15 @@ impl From<Verdict> for ExitCode {
         match verdict {
             Verdict::Fine => Self::SUCCESS,
             Verdict::Problems => Self::from(1),
+            Verdict::Changes => Self::from(2),
         }
     }
 }
 
 /// Prints help, or what is wrong with how the program was called.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    // A reader that went away is no reason to fail.
-    let _written = error.print();
-    if error.use_stderr() {
+    let is_written = error.print().is_ok();
+    if error.use_stderr() || !is_written {
         ExitCode::from(2)
     } else {
         ExitCode::SUCCESS
@@ -41,32 +47,182 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 
 /// Prints why a command could not do its work.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
-    note(&format!("error: {error:#}"));
+    note(&format!("{}: {error:#}", styled(Style::Red, "error")));
+    let _end = finish(Verdict::Problems);
     ExitCode::from(2)
+}
+
+/// Writes what is left, and gives the exit code: 2 where the output could not be written.
+pub(crate) fn finish(verdict: Verdict) -> ExitCode {
+    let mut out = out();
+    out.flush();
+    let sink = std::mem::replace(&mut out.sink, Sink::None);
+    let failed = match sink {
+        Sink::Pager(mut pager) => {
+            drop(pager.stdin.take());
+            let _code = pager.wait();
+            None
+        }
+        Sink::Direct(_) | Sink::Screen(_) | Sink::None => out.failed.take(),
+    };
+    drop(out);
+    match failed {
+        None => verdict.into(),
+        Some(error) => {
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                note(&format!("error: failed to write the output: {error}"));
+            }
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Where the output goes.
+enum Sink {
+    /// Straight to standard output.
+    Direct(BufWriter<io::Stdout>),
+    /// Kept until it is longer than the screen, or until the end.
+    Screen(String),
+    /// To a pager.
+    Pager(Child),
+    /// Nowhere any more.
+    None,
+}
+
+struct Out {
+    sink: Sink,
+    /// The first error of a write; nothing is written after it.
+    failed: Option<io::Error>,
+}
+
+impl Out {
+    fn write(&mut self, text: &str) {
+        if self.failed.is_some() {
+            return;
+        }
+        let written = match &mut self.sink {
+            Sink::Direct(stdout) => stdout.write_all(text.as_bytes()),
+            Sink::Screen(kept) => {
+                kept.push_str(text);
+                let lines = kept.lines().count();
+                if terminal_rows().is_some_and(|rows| lines >= rows) {
+                    self.turn_pages()
+                } else {
+                    Ok(())
+                }
+            }
+            Sink::Pager(pager) => match &mut pager.stdin {
+                Some(stdin) => stdin.write_all(text.as_bytes()),
+                None => Ok(()),
+            },
+            Sink::None => Ok(()),
+        };
+        self.failed = written.err();
+    }
+
+    /// Gives what was kept, and all that follows, to a pager; to standard output where there is none.
+    fn turn_pages(&mut self) -> io::Result<()> {
+        let Sink::Screen(kept) = std::mem::replace(&mut self.sink, Sink::None) else {
+            return Ok(());
+        };
+        let pager = std::env::var("PAGER").unwrap_or_else(|_unset| "less".to_owned());
+        let mut words = pager.split_whitespace();
+        let child = words.next().map(|program| {
+            let mut command = Command::new(program);
+            // Colours as they are, no pages for less than a screen, and the text stays when the pager ends.
+            command.args(words).env("LESS", "FRX").stdin(Stdio::piped());
+            command.spawn()
+        });
+        self.sink = match child {
+            Some(Ok(pager)) => Sink::Pager(pager),
+            Some(Err(_)) | None => Sink::Direct(BufWriter::new(io::stdout())),
+        };
+        self.write(&kept);
+        Ok(())
+    }
+
+    fn flush(&mut self) {
+        if let Sink::Screen(kept) = &mut self.sink {
+            let kept = std::mem::take(kept);
+            self.sink = Sink::Direct(BufWriter::new(io::stdout()));
+            self.write(&kept);
+        }
+        if let Sink::Direct(stdout) = &mut self.sink
+            && let Err(error) = stdout.flush()
+        {
+            self.failed.get_or_insert(error);
+        }
+    }
+}
+
+static SCREEN: OnceLock<Screen> = OnceLock::new();
+
+fn out() -> MutexGuard<'static, Out> {
+    static OUT: OnceLock<Mutex<Out>> = OnceLock::new();
+    let open = || {
+        let is_paged = SCREEN.get().is_some_and(|screen| !screen.no_pager);
+        let sink = if is_paged && io::stdout().is_terminal() {
+            Sink::Screen(String::new())
+        } else {
+            Sink::Direct(BufWriter::new(io::stdout()))
+        };
+        Mutex::new(Out { sink, failed: None })
+    };
+    let out = OUT.get_or_init(open);
+    out.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says how much of the output is wanted, before anything is printed.
+pub(crate) fn on_screen(screen: &Screen) {
+    let _first = SCREEN.set(screen.clone());
+}
+
+/// Whether everything is wanted, and nothing folded.
+pub(crate) fn is_all() -> bool {
+    SCREEN.get().is_some_and(|screen| screen.all)
 }
 
 /// Prints a text.
 pub(crate) fn text(text: &str) {
-    // A reader that went away, such as `head`, is no reason to panic.
-    let _written = write!(std::io::stdout(), "{text}");
+    out().write(text);
 }
 
-/// Prints a line for people beside the output.
+/// Prints a line beside the output.
 pub(crate) fn note(line: &str) {
-    let _written = writeln!(std::io::stderr(), "{line}");
+    out().flush();
+    // Where this cannot be written, nothing else can be said either.
+    let _written = writeln!(io::stderr(), "{line}");
 }
 
-/// Prints values, each a document of its own in YAML, a list in JSON.
-pub(crate) fn documents<T: Serialize>(format: Format, values: &[T]) -> anyhow::Result<()> {
+/// Prints values one after the other, each a document of its own in YAML, a list in JSON. None of them is kept.
+pub(crate) fn stream<T: Serialize>(
+    format: Format,
+    values: impl Iterator<Item = T>,
+) -> anyhow::Result<()> {
     match format {
-        Format::Json => text(&format!("{}\n", serde_json::to_string_pretty(values)?)),
+        Format::Json => {
+            let mut is_first = true;
+            for value in values {
+                text(if is_first { "[\n" } else { ",\n" });
+                is_first = false;
+                let json = serde_json::to_string_pretty(&value)?;
+                let lines: Vec<&str> = json.lines().collect();
+                text(&format!("  {}", lines.join("\n  ")));
+            }
+            text(if is_first { "[]\n" } else { "\n]\n" });
+        }
         Format::Yaml | Format::Table => {
             for value in values {
-                text(&format!("---\n{}", yaml(value)?));
+                text(&format!("---\n{}", yaml(&value)?));
             }
         }
     }
     Ok(())
+}
+
+/// Prints values, each a document of its own in YAML, a list in JSON.
+pub(crate) fn documents<T: Serialize>(format: Format, values: &[T]) -> anyhow::Result<()> {
+    stream(format, values.iter())
 }
 
 /// A value as YAML.
@@ -80,9 +236,33 @@ pub(crate) fn yaml<T: Serialize>(value: &T) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Whether standard output is read by a person.
+/// Whether colours are wanted: standard output is a terminal and NO_COLOR is unset or empty.
 pub(crate) fn is_for_people() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    *WANTED.get_or_init(|| {
+        let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        io::stdout().is_terminal() && !is_refused && !is_dumb
+    })
+}
+
+/// The columns that a line may have: `COLUMNS`, or those of the terminal; nothing where neither is known, or `--wide` is given.
+pub(crate) fn width() -> Option<usize> {
+    if SCREEN.get().is_some_and(|screen| screen.wide) {
+        return None;
+    }
+    let columns = std::env::var("COLUMNS").ok();
+    let columns = columns.and_then(|columns| columns.parse::<usize>().ok());
+    let columns = columns.filter(|columns| *columns > 0);
+    columns.or_else(|| {
+        let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+        Some(usize::from(width.0))
+    })
+}
+
+fn terminal_rows() -> Option<usize> {
+    let (_, rows) = terminal_size::terminal_size_of(io::stdout())?;
+    Some(usize::from(rows.0))
 }
 
 /// How a text stands out, where a person reads it.
@@ -118,30 +298,102 @@ pub(crate) fn counted(number: usize, thing: &str) -> String {
     }
 }
 
-/// Rows as aligned columns under a head.
-pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let columns = head.len();
-    let width = |column: usize| {
-        let cells = rows
-            .iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count());
-        cells
-            .chain(head.get(column).map(|cell| cell.chars().count()))
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let line = |cells: Vec<&str>| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| {
-            let padding = width.saturating_sub(cell.chars().count());
-            format!("{cell}{}", " ".repeat(padding))
-        });
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    let mut text = styled(Style::Dim, line(head.to_vec()).trim_end()) + "\n";
-    for row in rows {
-        text.push_str(&line(row.iter().map(String::as_str).collect()));
+/// A text in lines that fit the screen, at words; lines after the first are indented so far.
+pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    match width() {
+        Some(width) => wrapped_at(text, indent, width),
+        None => text.to_owned(),
     }
-    text
+}
+
+fn wrapped_at(text: &str, indent: usize, width: usize) -> String {
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        let own = line.len() - line.trim_start_matches(' ').len();
+        let mut current = " ".repeat(own);
+        let mut used = own;
+        let mut has_word = false;
+        for word in line.trim_start_matches(' ').split(' ') {
+            let length = printed(word);
+            if has_word && used + 1 + length > width {
+                lines.push(current.trim_end().to_owned());
+                current = " ".repeat(own + indent);
+                used = own + indent;
+                has_word = false;
+            }
+            if word.is_empty() && !has_word {
+                continue;
+            }
+            if has_word {
+                current.push(' ');
+                used += 1;
+            }
+            current.push_str(word);
+            used += length;
+            has_word = true;
+        }
+        lines.push(current);
+    }
+    lines.join("\n")
+}
+
+/// The columns that a text takes, colours aside.
+fn printed(text: &str) -> usize {
+    let mut columns = 0;
+    let mut is_escape = false;
+    for character in text.chars() {
+        match (is_escape, character) {
+            (false, '\u{1b}') => is_escape = true,
+            (true, 'm') => is_escape = false,
+            (true, _) => {}
+            (false, _) => columns += 1,
+        }
+    }
+    columns
+}
+
+/// Names in a row that fit so many columns; the last ones are only counted.
+pub(crate) fn fitted(names: &[String], columns: usize) -> String {
+    let whole = names.join(" ");
+    if whole.chars().count() <= columns {
+        return whole;
+    }
+    let mut shown = String::new();
+    for (number, name) in names.iter().enumerate() {
+        let more = format!("+{}", names.len() - number);
+        let length = shown.chars().count() + name.chars().count() + 2 + more.chars().count();
+        if number > 0 && length > columns {
+            return format!("{}{more}", shown);
+        }
+        shown.push_str(name);
+        shown.push(' ');
+    }
+    shown.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_wrapped_at_words_and_no_line_is_longer() {
+        let text = "error: a.yaml:1:2: Network web spec.vlan: must be one of these\n  hint: remove the quotes around it";
+        let wrapped = wrapped_at(text, 2, 40);
+        assert!(
+            wrapped.lines().all(|line| line.chars().count() <= 40),
+            "{wrapped}"
+        );
+        assert_eq!(
+            wrapped.split_whitespace().collect::<Vec<_>>(),
+            text.split_whitespace().collect::<Vec<_>>()
+        );
+        assert_eq!(wrapped_at(text, 2, 400), text);
+    }
+
+    #[test]
+    fn names_that_do_not_fit_are_counted() {
+        let names: Vec<String> = (0..20).map(|number| format!("v{number}")).collect();
+        assert_eq!(fitted(&names, 14), "v0 v1 v2 +17");
+        assert_eq!(fitted(&names[..2], 14), "v0 v1");
+    }
 }

@@ -82,6 +82,28 @@ impl Rules {
         });
     }
 
+    /// The fields that a kind has at a path, such as `spec.neighbors[0]`; none where it takes any.
+    pub(crate) fn fields(&mut self, kind: Kind, path: &str) -> Vec<String> {
+        self.read(kind);
+        let Some(Some(definition)) = self.definitions.get(&kind) else {
+            return Vec::new();
+        };
+        let mut schema = Some(&definition.schema);
+        let path = path.replace('[', ".[");
+        for step in path.split('.').filter(|step| !step.is_empty()) {
+            schema = schema.and_then(|schema| {
+                if step.starts_with('[') && step.trim_matches(['[', ']']).parse::<usize>().is_ok() {
+                    return schema.get("items");
+                }
+                let step = step.trim_matches(['[', ']', '"']);
+                let own = schema.get("properties").and_then(|fields| fields.get(step));
+                own.or_else(|| schema.get("additionalProperties"))
+            });
+        }
+        let fields = schema.and_then(|schema| schema.get("properties")?.as_object());
+        fields.map_or_else(Vec::new, |fields| fields.keys().cloned().collect())
+    }
+
     /// What rules of its kind an object breaks, beside what it was, where it was there before. Where the reader has found a value that it
     /// cannot read, `is_readable` is false.
     pub(crate) fn broken(

@@ -10,13 +10,24 @@ mod support;
 
 #[path = "rings/architecture.rs"]
 mod architecture;
+#[cfg(feature = "bench-cli")]
+#[path = "rings/bench_cli.rs"]
+mod bench_cli;
 #[cfg(feature = "bench-node")]
 #[path = "rings/bench_node.rs"]
 mod bench_node;
 #[path = "rings/data.rs"]
 mod data;
+#[path = "rings/ring1_broken.rs"]
+mod ring1_broken;
 #[path = "rings/ring1_cases.rs"]
 mod ring1_cases;
+#[path = "rings/ring1_docs.rs"]
+mod ring1_docs;
+#[path = "rings/ring1_docs_picture.rs"]
+mod ring1_docs_picture;
+#[path = "rings/ring1_docs_reference.rs"]
+mod ring1_docs_reference;
 #[path = "rings/ring1_fuzz.rs"]
 mod ring1_fuzz;
 #[path = "rings/ring1_harm.rs"]
@@ -35,6 +46,10 @@ mod ring1_harm_revoked;
 mod ring1_harm_silent;
 #[path = "rings/ring1_harm_values.rs"]
 mod ring1_harm_values;
+#[path = "rings/ring1_image.rs"]
+mod ring1_image;
+#[path = "rings/ring1_manners.rs"]
+mod ring1_manners;
 #[path = "rings/ring1_many_vnis.rs"]
 mod ring1_many_vnis;
 #[path = "rings/ring1_messages.rs"]
@@ -53,6 +68,8 @@ mod ring1_questions;
 mod ring1_regressions;
 #[path = "rings/ring1_rules.rs"]
 mod ring1_rules;
+#[path = "rings/ring1_screens.rs"]
+mod ring1_screens;
 #[path = "rings/ring1_seeds.rs"]
 mod ring1_seeds;
 #[path = "rings/ring1_selectors.rs"]

@@ -12,6 +12,7 @@ mod everything;
 mod hand_written;
 pub mod mirrors;
 mod overlay;
+pub mod racks;
 mod tenant;
 
 use proptest::prelude::*;

@@ -25,7 +25,7 @@ pub fn overlays() -> impl Strategy<Value = Vec<Value>> {
     })
 }
 
-/// Networks of a session: those of the pool, one that overlaps others, or one with room for a single node.
+/// Networks of a session: those of the pool, one that overlaps others, or one with addresses for a single node.
 fn session(choice: u8, hostasn: u32) -> Value {
     let mut session = json!({"asn": 64514, "hostasn": hostasn});
     match choice {

@@ -20,7 +20,7 @@ pub struct Tenant {
     pub group: Option<u8>,
     /// How many addresses its Inbound and its Outbound want, and whether it has a PodNetwork.
     pub services: (u32, u32, bool),
-    /// Whether its nodes get addresses, it is on a device of the node, and workloads speak BGP.
+    /// Whether its nodes get addresses, it is on a device of the node, and workloads run BGP.
     pub ways: (bool, bool, bool),
     /// Which of its objects are missing, by their order in [`objects`].
     pub missing: Vec<usize>,
@@ -68,11 +68,11 @@ pub fn objects(number: usize, tenant: &Tenant) -> Vec<Value> {
         "interfaceName": name,
         "destinations": {"matchLabels": {"zone": format!("z{vrf}")}},
     });
-    let (addresses, on_device, speaks) = tenant.ways;
+    let (addresses, on_device, has_bgp) = tenant.ways;
     if addresses {
         attachment["nodeIPs"] = json!({"enabled": true});
     }
-    if speaks {
+    if has_bgp {
         attachment["bgp"] = json!({"enabled": true, "workloadAS": "65100"});
     }
     if on_device && tenant.vni.is_none() {

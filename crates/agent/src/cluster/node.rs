@@ -12,10 +12,7 @@ use kube::{
     Api, Client, ResourceExt as _,
     api::{Patch, PatchParams},
     core::PartialObjectMeta,
-    runtime::{
-        WatchStreamExt as _,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
 use linux::netlink::{Capability, Kernel};
 use serde_json::{Value, json};
@@ -24,7 +21,7 @@ use tokio::{
     time,
 };
 
-use super::{Cluster, REQUEST_PATIENCE, WATCH_SECONDS};
+use super::{Cluster, REQUEST_PATIENCE, WATCH_SECONDS, restored};
 use crate::{
     daemons::{self, Paths},
     inventory::{self, Inventory},
@@ -51,7 +48,7 @@ impl Cluster {
         let only_mine = watcher::Config::default()
             .fields(&format!("metadata.name={}", self.node))
             .timeout(WATCH_SECONDS);
-        let events = watcher::watcher(api, only_mine).default_backoff();
+        let events = restored::follow(api, only_mine, self.restores.subscribe());
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
             match event {

@@ -1,4 +1,4 @@
-//! Every definition is what an API server takes, and tells a reader what each field is for.
+//! Every definition is what an API server takes, and describes each field.
 
 use std::collections::BTreeSet;
 
@@ -18,6 +18,30 @@ fn each_property(look: &mut impl FnMut(&str, &Value)) {
             let schema = serde_json::to_value(schema).expect("a schema is JSON");
             walk(&kind, &schema, look);
         }
+    }
+}
+
+/// Calls `look` with every description of every schema, also those of whole objects and of items.
+fn each_description(look: &mut impl FnMut(&str, &str)) {
+    for definition in all() {
+        let kind = definition.spec.names.kind.clone();
+        let definition = serde_json::to_value(definition).expect("a definition is JSON");
+        each_text(&kind, &definition["spec"]["versions"], look);
+    }
+}
+
+fn each_text(path: &str, value: &Value, look: &mut impl FnMut(&str, &str)) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match field {
+                    Value::String(text) if name == "description" => look(path, text),
+                    _ => each_text(&format!("{path}.{name}"), field, look),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| each_text(path, item, look)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -44,6 +68,58 @@ fn every_field_has_a_description_of_whole_sentences() {
         }
     });
     assert!(poor.is_empty(), "{}", poor.join("\n"));
+}
+
+/// Fewer words than this only repeat the name of the field.
+const FEWEST_WORDS: usize = 4;
+
+#[test]
+fn no_description_has_fewer_than_four_words() {
+    let mut short = Vec::new();
+    each_description(&mut |path, text| {
+        if text.split_whitespace().count() < FEWEST_WORDS {
+            short.push(format!("{path}: {text:?}"));
+        }
+    });
+    assert!(
+        short.is_empty(),
+        "{} descriptions:\n{}",
+        short.len(),
+        short.join("\n")
+    );
+}
+
+#[test]
+fn no_description_has_the_syntax_of_rustdoc() {
+    let mut leaks = Vec::new();
+    each_description(&mut |path, text| {
+        let is_leak = ["[`", "`]", "](", "crate::", "self::", "super::", "```"]
+            .iter()
+            .any(|syntax| text.contains(syntax));
+        if is_leak {
+            leaks.push(format!("{path}: {text:?}"));
+        }
+    });
+    assert!(leaks.is_empty(), "{}", leaks.join("\n"));
+}
+
+/// Words that hide who does what, or that are images for what has a name.
+const VAGUE_WORDS: [&str; 12] = [
+    "whoever", "somebody", "someone", "nobody", "told", "shall", "speaks", "fares", "ours",
+    "house", "room", "said",
+];
+
+#[test]
+fn descriptions_are_plain_technical_english() {
+    let mut vague = Vec::new();
+    each_description(&mut |path, text| {
+        let lower = text.to_lowercase();
+        let mut words = lower.split(|c: char| !c.is_alphabetic());
+        if words.any(|word| VAGUE_WORDS.contains(&word)) {
+            vague.push(format!("{path}: {text:?}"));
+        }
+    });
+    assert!(vague.is_empty(), "{}", vague.join("\n"));
 }
 
 #[test]

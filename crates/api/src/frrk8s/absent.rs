@@ -1,4 +1,4 @@
-//! Programs written in Go have no absent text or number: they say `""` or `0`.
+//! Programs written in Go write an absent text or number as `""` or `0`.
 
 use std::str::FromStr;
 

@@ -5,32 +5,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::{BfdInterval, BfdMultiplier, BfdTtl};
 
-/// BFD settings that the neighbors of the same object can refer to. What is absent follows FRR.
+/// A BFD profile that neighbors of the same object can reference. Absent fields have the defaults of FRR.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BfdProfile {
-    /// Name that neighbors refer to.
+    /// Name by which neighbors reference the profile.
     #[schemars(length(min = 1, max = 63), regex(pattern = "^[!-~]+$"))]
     pub name: String,
-    /// Least interval between packets that this side can take, in milliseconds.
+    /// Minimum interval between received BFD packets, in milliseconds, 10–60000. FRR default: 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_interval: Option<BfdInterval>,
-    /// Least interval between packets that this side sends, in milliseconds.
+    /// Interval between sent BFD packets, in milliseconds, 10–60000. FRR default: 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transmit_interval: Option<BfdInterval>,
-    /// How many packets may be missed before the session is down.
+    /// Number of lost BFD packets after which the session is down, 2–255. FRR default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detect_multiplier: Option<BfdMultiplier>,
-    /// Interval between echo packets in both directions, in milliseconds.
+    /// Interval between BFD echo packets in both directions, in milliseconds, 10–60000. FRR default: 50.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo_interval: Option<BfdInterval>,
-    /// Whether echo packets are sent; over a single hop only.
+    /// Enables BFD echo packets. Only on single-hop sessions. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo_mode: Option<bool>,
-    /// Whether to wait for the peer's first packet.
+    /// Waits for the first packet of the peer before sending any. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passive_mode: Option<bool>,
-    /// Least TTL of packets that arrive over several hops.
+    /// Minimum TTL of received BFD packets on multihop sessions, 1–254. FRR default: 254.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_ttl: Option<BfdTtl>,
 }

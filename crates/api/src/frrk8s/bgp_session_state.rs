@@ -1,10 +1,10 @@
-//! How one session of a node fares.
+//! State of one BGP session of a node.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How one BGP session of a node fares. Selvedge writes it; there is nothing to specify.
+/// State of one BGP session of a node. Written by the operator; the spec is empty.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema,
 )]
@@ -28,23 +28,23 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct BgpSessionStateSpec {}
 
-/// How a BGP session fares.
+/// State of a BGP session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BgpSessionStateStatus {
-    /// State of the BGP session.
+    /// State of the BGP session, such as `Established`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bgp_status: Option<BgpState>,
-    /// State of the BFD session as FRR names it, or `N/A` where there is none.
+    /// State of the BFD session as reported by FRR, or `N/A` without BFD.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub bfd_status: String,
     /// Name of the node.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub node: String,
-    /// The peer: an IPv4 address or a device as it is, an IPv6 address in full length with `-` in place of `:`.
+    /// Peer of the session: an IPv4 address, a device, or an IPv6 address in full length with `-` instead of `:`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub peer: String,
-    /// VRF of the session; empty means the default one.
+    /// VRF of the session. Empty for the default VRF.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub vrf: String,
 }
@@ -55,16 +55,16 @@ pub struct BgpSessionStateStatus {
 )]
 #[schemars(inline)]
 pub enum BgpState {
-    /// Not trying.
+    /// No connection attempt.
     Idle,
     /// Waiting for the transport.
     Connect,
     /// Trying to reach the peer.
     Active,
-    /// Own greeting sent.
+    /// OPEN message sent.
     OpenSent,
-    /// Peer's greeting accepted.
+    /// OPEN message of the peer accepted.
     OpenConfirm,
-    /// Up.
+    /// The session is up.
     Established,
 }

@@ -8,28 +8,28 @@ use serde::{Deserialize, Serialize};
 use super::{absent, schema};
 use crate::value::{ImportRouteTarget, RouteDistinguisher, RouteTarget, Vni};
 
-/// EVPN of one router. What is absent is no opinion; another object may have one.
+/// EVPN settings of a router. Absent fields can be set by another object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Evpn {
-    /// Whether VNIs are advertised to EVPN neighbors; absent acts as `Disabled`.
+    /// VNIs that are advertised to EVPN neighbors: `All` or `Disabled`. Default: `Disabled`.
     #[serde(
         rename = "advertiseVNIs",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub advertise_vnis: Option<VniAdvertisement>,
-    /// Whether address and MAC of the node's own devices in the segments are advertised.
+    /// Advertises IP and MAC address of the devices of the node in the segments.
     #[serde(
         rename = "advertiseSVI",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub advertise_svi: Option<bool>,
-    /// Layer-2 VNIs whose distinguisher or targets are not the automatic ones.
+    /// Layer 2 VNIs with explicit route distinguisher or route targets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub l2vnis: Vec<L2Vni>,
-    /// The layer-3 VNI of the router's VRF. Only a router without neighbors can have one.
+    /// Layer 3 VNI of the VRF of the router. Only valid for a router without neighbors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l3vni: Option<L3Vni>,
 }
@@ -46,13 +46,13 @@ pub enum VniAdvertisement {
     All,
 }
 
-/// Distinguisher and targets of a layer-2 VNI.
+/// Route distinguisher and route targets of a layer 2 VNI.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct L2Vni {
-    /// VXLAN network identifier.
+    /// VXLAN network identifier (VNI), 1–16777215.
     pub vni: Vni,
-    /// Route distinguisher, such as `64512:1000` or `192.0.2.1:1000`; without it, the automatic one.
+    /// Route distinguisher, such as `64512:1000` or `192.0.2.1:1000`. Default: derived from router ID and VNI.
     #[serde(
         default,
         deserialize_with = "absent::text",
@@ -60,23 +60,23 @@ pub struct L2Vni {
     )]
     #[schemars(schema_with = "schema::route_distinguisher")]
     pub rd: Option<RouteDistinguisher>,
-    /// Route targets of the routes to import; `*:number` takes any administrator. Without any, the automatic one.
+    /// Route targets of imported routes; `*:number` matches any administrator. Default: derived from AS number and VNI.
     #[serde(rename = "importRTs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::import_route_targets")]
     pub import_rts: Vec<ImportRouteTarget>,
-    /// Route targets that exported routes carry; without any, the automatic one.
+    /// Route targets of exported routes. Default: derived from AS number and VNI.
     #[serde(rename = "exportRTs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::export_route_targets")]
     pub export_rts: Vec<RouteTarget>,
 }
 
-/// The layer-3 VNI of a VRF.
+/// Layer 3 VNI of a VRF.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct L3Vni {
-    /// VXLAN network identifier.
+    /// VXLAN network identifier (VNI), 1–16777215.
     pub vni: Vni,
-    /// Route distinguisher, such as `64512:2000` or `192.0.2.1:2000`; without it, the automatic one.
+    /// Route distinguisher, such as `64512:2000` or `192.0.2.1:2000`. Default: derived from router ID and VNI.
     #[serde(
         default,
         deserialize_with = "absent::text",
@@ -84,20 +84,20 @@ pub struct L3Vni {
     )]
     #[schemars(schema_with = "schema::route_distinguisher")]
     pub rd: Option<RouteDistinguisher>,
-    /// Route targets of the routes to import; `*:number` takes any administrator. Without any, the automatic one.
+    /// Route targets of imported routes; `*:number` matches any administrator. Default: derived from AS number and VNI.
     #[serde(rename = "importRTs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::import_route_targets")]
     pub import_rts: Vec<ImportRouteTarget>,
-    /// Route targets that exported routes carry; without any, the automatic one.
+    /// Route targets of exported routes. Default: derived from AS number and VNI.
     #[serde(rename = "exportRTs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::export_route_targets")]
     pub export_rts: Vec<RouteTarget>,
-    /// Which of the router's prefixes are advertised as EVPN routes.
+    /// Prefixes of the router that are advertised as EVPN type 5 routes. Only `unicast` is supported.
     #[schemars(length(min = 1, max = 1))]
     pub advertise_prefixes: BTreeSet<AdvertisedPrefixes>,
 }
 
-/// Prefixes that become EVPN routes.
+/// Prefixes that are advertised as EVPN type 5 routes.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

@@ -1,4 +1,4 @@
-//! What the host's own router speaks.
+//! Configuration of the router in the host namespace.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -10,8 +10,8 @@ use crate::{
     openperouter::schema::{count, node_selector, rules},
 };
 
-/// What the host's own router on the selected nodes speaks. Objects that select the same node are merged: everything is
-/// a union, and nobody can take away what another object added.
+/// BGP configuration of the router in the host namespace of the selected nodes. Objects that select the same node are merged as a
+/// union: no object can remove what another one adds.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema,
 )]
@@ -33,13 +33,13 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct FrrConfigurationSpec {
-    /// BGP: routers with their peers, and BFD profiles.
+    /// BGP routers with their peers, and BFD profiles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bgp: Option<Bgp>,
-    /// Lines of FRR configuration that are appended as they are. They can break what Selvedge configures.
+    /// FRR configuration that is appended unchanged. It can break the generated configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<RawConfig>,
-    /// Nodes the object applies to; absent or empty means all.
+    /// Selects the nodes by label. Default, also for an empty selector: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "node_selector")]
     pub node_selector: Option<LabelSelector>,
@@ -49,11 +49,11 @@ pub struct FrrConfigurationSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bgp {
-    /// Routers, one for each VRF.
+    /// BGP routers, one per VRF.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024))]
     pub routers: Vec<Router>,
-    /// BFD profiles that the neighbors of this object can refer to.
+    /// BFD profiles that neighbors of this object can reference by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-validations" = rules([(
         "self.all(a, self.exists_one(b, b.name == a.name))",
@@ -66,28 +66,28 @@ pub struct Bgp {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RawConfig {
-    /// Order among the lines of several objects: lower comes first.
+    /// Order among the raw configurations of several objects, lowest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
-    /// The lines.
+    /// FRR configuration lines, separated by newlines.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub raw_config: String,
 }
 
-/// How far an FRRConfiguration has come.
+/// Observed state of an FRRConfiguration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FrrConfigurationStatus {
-    /// Generation of the object that the rest of the status speaks of.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Accepted`: the object is free of problems. `Applied`: every selected node runs this generation.
+    /// Conditions of the object. `Accepted`: the object has no problems. `Applied`: every selected node runs this generation.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// How many nodes the object selects, and how many of them run it.
+    /// Number of selected nodes, and of those that run the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<AppliedNodes>,
-    /// What stands in the way.
+    /// Problems found in the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<ConfigurationProblem>,
 }
@@ -96,29 +96,29 @@ pub struct FrrConfigurationStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppliedNodes {
-    /// Nodes that the object selects.
+    /// Number of nodes that the object selects.
     #[schemars(schema_with = "count")]
     pub matched: u32,
-    /// Selected nodes that run the object as it is now.
+    /// Number of selected nodes that run the current generation.
     #[schemars(schema_with = "count")]
     pub applied: u32,
 }
 
-/// Something that stands in an object's way.
+/// A problem of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigurationProblem {
-    /// One word for programs.
+    /// Machine-readable reason in CamelCase.
     pub reason: String,
-    /// A sentence for people.
+    /// Human-readable explanation of the problem.
     pub message: String,
-    /// Path of the field that is at fault.
+    /// Path of the field that causes the problem.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub field: String,
-    /// The other object, as namespace/name, where two do not agree.
+    /// Other object of a conflict, as `namespace/name`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub other: String,
-    /// Nodes that are concerned; at most the first sixteen.
+    /// Names of affected nodes, at most sixteen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub nodes: Vec<String>,

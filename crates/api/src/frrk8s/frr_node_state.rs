@@ -1,4 +1,4 @@
-//! How the host's router on one node fares.
+//! State of the host router on one node.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::openperouter::schema::count;
 
-/// How the host's router on the node of the same name fares. Selvedge writes it; there is nothing to specify.
+/// State of the host router on the node of the same name. Written by the operator; the spec is empty.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema,
 )]
@@ -26,39 +26,39 @@ use crate::openperouter::schema::count;
 )]
 pub struct FrrNodeStateSpec {}
 
-/// How the host's router on a node fares.
+/// State of the host router on a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FrrNodeStateStatus {
-    /// FRR's running configuration, without passwords; cut off, with a line that says so, when it is very long.
+    /// Running configuration of FRR, without passwords. A long configuration is truncated; the last line then says so.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub running_config: String,
-    /// `success`, or `failed: ` and why the objects could not be merged.
+    /// Result of merging the objects: `success`, or `failed: ` with the reason.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_conversion_result: String,
-    /// `success`, or `failed: ` and why FRR did not take the result.
+    /// Result of the last change in FRR: `success`, or `failed: ` with the reason.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_reload_result: String,
-    /// The FRRConfigurations that the running configuration was made of.
+    /// FRRConfigurations from which the running configuration was generated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configurations: Vec<ObservedConfiguration>,
-    /// Hash of the configuration that was asked for.
+    /// Hash of the desired configuration.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub config_hash: String,
-    /// When FRR was last changed.
+    /// Time of the last change in FRR.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub last_reload_time: Option<String>,
-    /// How long the last change took, in milliseconds.
+    /// Duration of the last change in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "count")]
     pub last_reload_milliseconds: Option<u32>,
-    /// Lines that FRR refused at the last change, without passwords.
+    /// Lines that FRR rejected in the last change, without passwords.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused_lines: Vec<String>,
 }
 
-/// An FRRConfiguration as a node has seen it.
+/// An FRRConfiguration as observed by a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObservedConfiguration {
@@ -66,6 +66,6 @@ pub struct ObservedConfiguration {
     pub namespace: String,
     /// Name of the object.
     pub name: String,
-    /// Generation of the object.
+    /// `metadata.generation` of the object.
     pub generation: i64,
 }

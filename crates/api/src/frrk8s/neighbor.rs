@@ -69,7 +69,7 @@ use crate::{
     ),
 ])))]
 pub struct Neighbor {
-    /// AS number of the peer; 0 or absent where `dynamicASN` is given.
+    /// AS number of the peer. 0 or absent if `dynamicASN` is set.
     #[serde(
         default,
         deserialize_with = "absent::number",
@@ -77,14 +77,14 @@ pub struct Neighbor {
     )]
     #[schemars(schema_with = "schema::optional_asn")]
     pub asn: Option<Asn>,
-    /// Side of the AS the peer is on, in place of its number.
+    /// `internal` or `external`, instead of the AS number of the peer.
     #[serde(
         rename = "dynamicASN",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub dynamic_asn: Option<PeerType>,
-    /// Address or device that the session comes from.
+    /// Source address or source device of the session.
     #[serde(
         rename = "sourceaddress",
         default,
@@ -93,7 +93,7 @@ pub struct Neighbor {
     )]
     #[schemars(schema_with = "schema::update_source")]
     pub source_address: Option<UpdateSource>,
-    /// Address of the peer.
+    /// IP address of the peer. Exactly one of `address` and `interface` must be set.
     #[serde(
         default,
         deserialize_with = "absent::text",
@@ -101,8 +101,7 @@ pub struct Neighbor {
     )]
     #[schemars(schema_with = "schema::address")]
     pub address: Option<IpAddr>,
-    /// Device behind which the peer is found by its link-local address, in place of an address. Such a session carries
-    /// both families.
+    /// Device of an unnumbered session, such as `eth1`, instead of an address. Such a session exchanges IPv4 and IPv6 routes.
     #[serde(
         default,
         deserialize_with = "absent::text",
@@ -110,10 +109,10 @@ pub struct Neighbor {
     )]
     #[schemars(schema_with = "schema::device")]
     pub interface: Option<IfName>,
-    /// TCP port to dial; 0 or absent means 179.
+    /// TCP port of the peer. Default, also for 0: 179.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<Port>,
-    /// Password of the session in clear text. Better: `passwordSecret`, which keeps it out of this object.
+    /// TCP MD5 password of the session in clear text. Prefer `passwordSecret`, which keeps it out of this object.
     #[serde(
         default,
         deserialize_with = "absent::text",
@@ -121,11 +120,11 @@ pub struct Neighbor {
     )]
     #[schemars(schema_with = "schema::password")]
     pub password: Option<Password>,
-    /// A Secret of type `kubernetes.io/basic-auth` whose key `password` holds the session's password.
+    /// Secret of type `kubernetes.io/basic-auth` with the TCP MD5 password under the key `password`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub password_secret: Option<SecretReference>,
-    /// How long the session outlives the peer's silence, in whole seconds such as `180s`. Goes with `keepaliveTime`.
+    /// Hold time: the session is closed after this long without a message, in whole seconds, such as `180s`. Requires `keepaliveTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = rules([(
         "duration(self) == duration('0s') || (duration(self) >= duration('3s') && duration(self) \
@@ -133,24 +132,24 @@ pub struct Neighbor {
         "holdTime must be 0s, or 3s to 65535s",
     )])))]
     pub hold_time: Option<Seconds>,
-    /// How often the session shows that it lives, in whole seconds such as `60s`. Goes with `holdTime`.
+    /// Keepalive interval in whole seconds, such as `60s`. Requires `holdTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<Seconds>,
-    /// How long to wait between attempts to connect, in whole seconds such as `10s`.
+    /// Time between connection attempts, in whole seconds, such as `10s`. FRR default: `120s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = rules([(
         "duration(self) >= duration('1s') && duration(self) <= duration('65535s')",
         "connectTime must be 1s to 65535s",
     )])))]
     pub connect_time: Option<Seconds>,
-    /// Whether an external peer may be more than one hop away.
+    /// Allows an external peer that is more than one hop away. Default: false.
     #[serde(
         rename = "ebgpMultiHop",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub ebgp_multi_hop: Option<bool>,
-    /// Name of a BFD profile of this object, which turns BFD on for the session.
+    /// Name of a BFD profile of this object. Enables BFD on the session. Default: no BFD.
     #[serde(
         default,
         deserialize_with = "absent::text",
@@ -158,31 +157,31 @@ pub struct Neighbor {
     )]
     #[schemars(length(max = 63))]
     pub bfd_profile: Option<String>,
-    /// Whether routes are kept while the peer restarts; takes effect when the session next starts.
+    /// Enables BGP graceful restart on the session. Takes effect when the session is next established. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable_graceful_restart: Option<bool>,
-    /// What the peer is told; without it, nothing. IPv4 and IPv6 unicast only.
+    /// Prefixes that are advertised to the peer. Only for IPv4 and IPv6 unicast. Default: none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub to_advertise: Advertise,
-    /// What is taken from the peer; without it, nothing. IPv4 and IPv6 unicast only.
+    /// Prefixes that are accepted from the peer. Only for IPv4 and IPv6 unicast. Default: none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub to_receive: Receive,
-    /// Deprecated; it has no effect.
+    /// Deprecated: accepted for compatibility and ignored.
     #[serde(rename = "disableMP", default)]
     pub disable_mp: bool,
-    /// Whether the session carries IPv4 and IPv6, whatever the family of its address.
+    /// Exchanges IPv4 and IPv6 routes regardless of the address family of the session. Default: false.
     #[serde(default)]
     pub dual_stack_address_family: bool,
-    /// AS number that the router shows to this peer in place of its own.
+    /// Local AS number towards this peer. Default: the AS number of the router.
     #[serde(rename = "localASN", default, skip_serializing_if = "Option::is_none")]
     pub local_asn: Option<Asn>,
-    /// Address families of the session: `unicast` is IPv4 or IPv6 by the peer's address, `evpn` is L2VPN EVPN.
+    /// Address families of the session: `unicast` (IPv4 or IPv6, by the address of the peer) and `evpn` (L2VPN EVPN).
     #[serde(default = "unicast")]
     #[schemars(length(max = 2))]
     pub address_families: BTreeSet<AddressFamily>,
 }
 
-/// Address families that a session can carry.
+/// An address family of a session.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -215,7 +214,7 @@ impl Neighbor {
         }
     }
 
-    /// Whom the session is with.
+    /// Peer of the session.
     pub fn peer(&self) -> Result<Peer, Contradiction> {
         match (self.address, &self.interface) {
             (Some(address), None) => Ok(Peer::Address(address)),

@@ -1,4 +1,4 @@
-//! What a neighbor is told and what is taken from it: IPv4 and IPv6 unicast only, never EVPN.
+//! Prefixes that are advertised to a neighbor and accepted from it: IPv4 and IPv6 unicast only.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -11,20 +11,20 @@ use crate::{
     value::{HostCidr, LocalPreference, MatchLength},
 };
 
-/// What a neighbor is told.
+/// Prefixes that are advertised to a neighbor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Advertise {
-    /// Which prefixes of this object's router are advertised; without it, none.
+    /// Prefixes of the router of this object that are advertised. Default: none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub allowed: AllowedOut,
-    /// Next hop that advertised routes carry, in place of the node's own address.
+    /// Next hop of advertised routes. Default: the address of the node.
     #[serde(default, skip_serializing_if = "is_default")]
     pub next_hop: NextHop,
-    /// Local preferences of advertised prefixes.
+    /// BGP local preferences of advertised prefixes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with_local_pref: Vec<LocalPrefPrefixes>,
-    /// Communities of advertised prefixes.
+    /// BGP communities of advertised prefixes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with_community: Vec<CommunityPrefixes>,
 }
@@ -33,16 +33,16 @@ pub struct Advertise {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AllowedOut {
-    /// The prefixes, when the mode is `filtered`.
+    /// Prefixes for the mode `filtered`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::prefixes")]
     pub prefixes: Vec<HostCidr>,
-    /// `all` prefixes of this object's router, or those that are listed.
+    /// `all` prefixes of the router of this object, or only the listed ones (`filtered`). Default: `filtered`.
     #[serde(default)]
     pub mode: FilterMode,
 }
 
-/// Whether a filter lets everything through.
+/// Mode of a prefix filter.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -60,47 +60,47 @@ pub enum FilterMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NextHop {
-    /// Next hop of IPv4 routes.
+    /// IPv4 next hop of advertised IPv4 routes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::ipv4")]
     pub ipv4: Option<Ipv4Addr>,
-    /// Next hop of IPv6 routes.
+    /// IPv6 next hop of advertised IPv6 routes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::ipv6")]
     pub ipv6: Option<Ipv6Addr>,
 }
 
-/// Prefixes with one local preference.
+/// Prefixes that are advertised with a local preference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LocalPrefPrefixes {
-    /// The prefixes; each must be among those that are advertised.
+    /// Prefixes in CIDR notation. Each must also be advertised.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::some_prefixes")]
     pub prefixes: Vec<HostCidr>,
-    /// Their local preference.
+    /// BGP local preference, 0–4294967295. Default: 0.
     #[serde(default = "no_preference")]
     pub local_pref: LocalPreference,
 }
 
-/// Prefixes with one community.
+/// Prefixes that are advertised with a community.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommunityPrefixes {
-    /// The prefixes; each must be among those that are advertised.
+    /// Prefixes in CIDR notation. Each must also be advertised.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::some_prefixes")]
     pub prefixes: Vec<HostCidr>,
-    /// Their community: `a:b`, or large as `large:a:b:c`.
+    /// BGP community: standard `a:b`, or large `large:a:b:c`.
     #[schemars(schema_with = "schema::community")]
     pub community: FrrCommunity,
 }
 
-/// What is taken from a neighbor.
+/// Prefixes that are accepted from a neighbor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Receive {
-    /// Which prefixes are accepted; without it, none.
+    /// Prefixes that are accepted. Default: none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub allowed: AllowedIn,
 }
@@ -109,25 +109,25 @@ pub struct Receive {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AllowedIn {
-    /// The prefixes, when the mode is `filtered`.
+    /// Prefixes for the mode `filtered`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prefixes: Vec<PrefixSelector>,
-    /// `all` prefixes of either family, or those that are listed.
+    /// `all` prefixes of both address families, or only the listed ones (`filtered`). Default: `filtered`.
     #[serde(default)]
     pub mode: FilterMode,
 }
 
-/// A prefix, and how much longer an accepted one may be.
+/// A prefix with an optional range of prefix lengths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PrefixSelector {
-    /// The prefix.
+    /// Prefix in CIDR notation, such as `192.0.2.0/24`.
     #[schemars(schema_with = "schema::prefix")]
     pub prefix: HostCidr,
-    /// Longest length that is accepted.
+    /// Maximum prefix length to accept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub le: Option<MatchLength>,
-    /// Shortest length that is accepted; not less than the prefix's own and not more than `le`.
+    /// Minimum prefix length to accept, between the length of `prefix` and `le`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ge: Option<MatchLength>,
 }

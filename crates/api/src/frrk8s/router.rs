@@ -11,7 +11,7 @@ use crate::{
     value::{Asn, HostCidr, IfName},
 };
 
-/// One BGP router of the host; there is one for each VRF.
+/// A BGP router of the host in one VRF.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([
@@ -38,9 +38,9 @@ use crate::{
     ),
 ])))]
 pub struct Router {
-    /// AS number of the router.
+    /// AS number of the router, 1–4294967295.
     pub asn: Asn,
-    /// Router id, written as an IPv4 address; without it, one is derived from the node's addresses.
+    /// Router ID, written as an IPv4 address. Default: derived from the addresses of the node.
     #[serde(
         default,
         deserialize_with = "absent::text",
@@ -48,7 +48,7 @@ pub struct Router {
     )]
     #[schemars(schema_with = "schema::optional_ipv4")]
     pub id: Option<Ipv4Addr>,
-    /// VRF the router is in; absent, empty or `default` means the default one.
+    /// Name of the VRF of the router. Default, also for an empty string: the default VRF.
     #[serde(
         default,
         deserialize_with = "absent::text",
@@ -56,19 +56,19 @@ pub struct Router {
     )]
     #[schemars(schema_with = "schema::device")]
     pub vrf: Option<IfName>,
-    /// Peers of the router.
+    /// BGP peers of the router.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub neighbors: Vec<Neighbor>,
-    /// Prefixes that the router originates.
+    /// Prefixes that the router originates, such as `192.0.2.0/24`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::prefixes")]
     pub prefixes: Vec<HostCidr>,
-    /// VRFs whose routes are imported; each needs a router in the same object.
+    /// VRFs whose routes are imported. Each needs a router in the same object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub imports: Vec<Import>,
-    /// EVPN of the router.
+    /// EVPN settings of the router.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evpn: Option<Evpn>,
 }
@@ -77,7 +77,7 @@ pub struct Router {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Import {
-    /// Name of the VRF; `default` means the default one.
+    /// Name of the VRF. `default` is the default VRF.
     pub vrf: IfName,
 }
 

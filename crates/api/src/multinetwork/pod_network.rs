@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use super::Provider;
 use crate::{meta::ConditionStatus, openperouter::schema::rules};
 
-/// A network that pods can be attached to, and who handles it. How it works is the provider's matter.
+/// A network that pods can be attached to, and the provider that implements it. The API only names the provider; the provider defines
+/// how the network works.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "multinetwork.networking.x-k8s.io",
@@ -30,55 +31,55 @@ use crate::{meta::ConditionStatus, openperouter::schema::rules};
     "provider is immutable: create another PodNetwork for another provider",
 )])))]
 pub struct PodNetworkSpec {
-    /// Whether new pods may be attached. Pods that are attached stay so. When false, the network is not ready.
+    /// Allows new pods to be attached. Default: true. When false, attached pods stay attached and the network is not ready.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Who handles the network: a domain and a path, such as `example.net/multi-network`. It cannot be changed.
+    /// Provider that implements the network: a domain and a path, such as `selvedge.dev/pod-network`. Immutable.
     pub provider: Provider,
-    /// Settings that the provider alone understands.
+    /// Parameters of the network. Their format is defined by the provider; the API server does not validate them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub parameters: Option<Map<String, Value>>,
 }
 
-/// What is known of a PodNetwork.
+/// Observed state of a PodNetwork.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("default" = json!({"conditions": waiting()})))]
 pub struct PodNetworkStatus {
-    /// `Ready`: the object is well formed and pods can be attached. Others are the provider's.
+    /// Conditions of the object. `Ready`: the object is valid and pods can be attached. Further types are defined by the provider.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<PodNetworkCondition>,
 }
 
-/// One observed aspect of a PodNetwork's state. The proposal's examples give it a time of the last probe as well.
+/// One observed aspect of the state of a PodNetwork.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodNetworkCondition {
-    /// What the condition is about.
+    /// Type of the condition, such as `Ready`.
     #[serde(rename = "type")]
     #[schemars(length(max = 316))]
     pub kind: String,
-    /// Whether it holds.
+    /// Status of the condition: `True`, `False` or `Unknown`.
     pub status: ConditionStatus,
-    /// Generation of the object that the condition was computed from.
+    /// `metadata.generation` of the object that the condition was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
-    /// When the provider last looked.
+    /// Time at which the provider last probed the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub last_probe_time: Option<String>,
-    /// When the status last changed.
+    /// Time at which `status` of the condition last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub last_transition_time: Option<String>,
-    /// One word for programs.
+    /// Machine-readable reason in CamelCase, such as `Resolved`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     pub reason: String,
-    /// A sentence for people.
+    /// Human-readable explanation of the status.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 32768))]
     pub message: String,
@@ -104,7 +105,7 @@ fn conditions(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// What is said of a network that nobody has looked at yet.
+/// Default conditions of a network that has not been processed yet.
 fn waiting() -> Value {
     json!([{
         "type": "Ready",

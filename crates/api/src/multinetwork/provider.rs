@@ -1,4 +1,4 @@
-//! Who handles a network.
+//! Provider of a network.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use crate::{openperouter::schema::rules, value::InvalidValue};
 
-/// Who handles a network: a domain and a path, such as `example.net/multi-network`.
+/// Provider of a network: a domain and a path, such as `example.net/multi-network`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Provider(Box<str>);
 

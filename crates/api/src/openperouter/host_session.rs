@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Contradiction, schema::rules};
 use crate::value::{Asn, PeerType, RemoteAs, WrittenIpv4Prefix, WrittenIpv6Prefix};
 
-/// A pair of devices between the router and the host, and the BGP session over it.
+/// A veth pair between router and host, and the BGP session over it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([
@@ -17,20 +17,20 @@ use crate::value::{Asn, PeerType, RemoteAs, WrittenIpv4Prefix, WrittenIpv6Prefix
     ),
 ])))]
 pub struct HostSession {
-    /// AS number of the router on this session.
+    /// AS number of the router on this session, 1–4294967295.
     pub asn: Asn,
-    /// AS number of the BGP speaker on the host.
+    /// AS number of the BGP speaker on the host. Exactly one of `hostasn` and `hosttype` must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostasn: Option<Asn>,
-    /// Side of the AS the speaker on the host is on, in place of its number.
+    /// `internal` or `external`, instead of the AS number of the BGP speaker on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosttype: Option<PeerType>,
-    /// Networks of the session, the same on every node; without it, a network of the cluster's pool.
+    /// Networks of the session, the same on every node. Default: allocated from `Settings.spec.hostSessions.cidrs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub localcidr: Option<LocalCidr>,
 }
 
-/// Networks of a session, one for each address family.
+/// Networks of a session, one per address family.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([
@@ -40,10 +40,10 @@ pub struct HostSession {
     ),
 ])))]
 pub struct LocalCidr {
-    /// IPv4 network of the session.
+    /// IPv4 network of the session, such as `192.168.10.0/24`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4: Option<WrittenIpv4Prefix>,
-    /// IPv6 network of the session.
+    /// IPv6 network of the session, such as `2001:db8:10::/64`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6: Option<WrittenIpv6Prefix>,
 }

@@ -5,48 +5,48 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::{IfName, IsisLevel, NetworkEntityTitle};
 
-/// IS-IS as routing protocol of the fabric.
+/// IS-IS as the routing protocol of the fabric.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Isis {
-    /// Network entity title of the first node, such as `49.0001.0000.0000.0001.00`; the system id is advanced for each
-    /// further node.
+    /// Network entity title of the first node, such as `49.0001.0000.0000.0001.00`. The system ID increases by one for each further
+    /// node.
     pub base_net: NetworkEntityTitle,
-    /// Switches that change how the whole instance behaves.
+    /// Feature flags of the IS-IS instance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub features: Vec<IsisFeature>,
-    /// What differs on single devices.
+    /// Per-device settings that differ from the defaults.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 128),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub interfaces: Vec<IsisInterface>,
-    /// The only level to take part in; without it, both.
+    /// IS-IS level, 1 or 2. Default: both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<IsisLevel>,
 }
 
-/// A switch of the whole IS-IS instance.
+/// A feature flag of the IS-IS instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub enum IsisFeature {
-    /// Advertise the prefixes of passive devices only.
+    /// Advertise only the prefixes of passive devices.
     AdvertisePassiveOnly,
 }
 
-/// IS-IS on one device.
+/// IS-IS settings of one device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IsisInterface {
-    /// Name of the device.
+    /// Name of the device, such as `eth1`.
     pub name: IfName,
-    /// Address families that IS-IS runs for on this device.
+    /// Address families of IS-IS on this device: `ipv4`, `ipv6` or `dualstack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip_family: Option<IpFamily>,
-    /// Switches of this device.
+    /// Feature flags of this device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub features: Vec<IsisInterfaceFeature>,
@@ -65,11 +65,11 @@ pub enum IpFamily {
     DualStack,
 }
 
-/// A switch of one device.
+/// A feature flag of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub enum IsisInterfaceFeature {
-    /// Advertise the device's prefixes but form no adjacency on it.
+    /// Advertise the prefixes of the device without forming adjacencies on it.
     Passive,
 }

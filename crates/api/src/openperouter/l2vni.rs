@@ -14,8 +14,7 @@ use crate::{
     value::{HostCidr, IfName, PeVrfName, UdpPort, Vni},
 };
 
-/// A layer-2 segment of the fabric on the selected nodes, with an optional anycast gateway and an optional bridge on the
-/// host.
+/// A layer 2 segment of the fabric on the selected nodes, with an optional anycast gateway and an optional bridge on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "openpe.openperouter.github.io",
@@ -43,22 +42,22 @@ use crate::{
     ),
 ])))]
 pub struct L2VniSpec {
-    /// Nodes the object applies to; absent or empty means all.
+    /// Selects the nodes by label. Default, also for an empty selector: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::node_selector")]
     pub node_selector: Option<LabelSelector>,
-    /// VXLAN network identifier.
+    /// VXLAN network identifier (VNI), 1–16777215.
     pub vni: Vni,
-    /// UDP port of the VXLAN device.
+    /// UDP port of the VXLAN device. Default: 4789.
     #[serde(default = "vxlan_port")]
     pub vxlanport: UdpPort,
-    /// Address family of the tunnel; without it, IPv4 where the node's Underlay has it, else IPv6.
+    /// Address family of the tunnel endpoint. Default: IPv4 if the Underlay of the node has an IPv4 tunnel endpoint, otherwise IPv6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub underlay_address_family: Option<UnderlayAddressFamily>,
-    /// VRF in which the segment's gateway lives; without it, a VRF named like the object if there is a gateway.
+    /// Name of the VRF of the gateway. Default: the name of the object, if there is a gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vrf: Option<PeVrfName>,
-    /// Address of the segment's gateway with its prefix length, the same on every selected node.
+    /// Address of the anycast gateway with prefix length, such as `192.0.2.1/24`. Default: no gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = rules([
     (
@@ -76,7 +75,7 @@ pub struct L2VniSpec {
     ),
 ])))]
     pub l2gatewayip: Option<HostCidr>,
-    /// Addresses of the segment's gateway, at most one of each family; the newer spelling of `l2gatewayip`.
+    /// Addresses of the anycast gateway with prefix length, at most one per address family. Replaces `l2gatewayip`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2))]
     #[schemars(extend("x-kubernetes-validations" = rules([
@@ -95,12 +94,12 @@ pub struct L2VniSpec {
     ),
 ])))]
     pub l2gatewayips: Vec<HostCidr>,
-    /// Bridge on the host that the segment is plugged into; without it, the host's end is left for someone else.
+    /// Bridge on the host to which the segment is connected. Default: none, other programs can use the host end of the veth pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostmaster: Option<HostMaster>,
 }
 
-/// The bridge on the host that a segment is plugged into: one that exists, or one of the segment's own.
+/// The bridge on the host to which a segment is connected: an existing bridge or a bridge for this segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([
@@ -121,19 +120,19 @@ pub struct L2VniSpec {
     ),
 ])))]
 pub struct HostMaster {
-    /// Kind of bridge.
+    /// Kind of bridge: `linux-bridge` (also written `bridge`) or `ovs-bridge`. Default: `bridge`.
     #[serde(rename = "type", default)]
     pub kind: HostMasterType,
-    /// Name of an existing bridge.
+    /// Name of an existing bridge on the host, such as `br0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<IfName>,
-    /// Whether to make a bridge for this segment alone, named `br-hs-<vni>`.
+    /// Creates a bridge for this segment, named `br-hs-<vni>`. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autocreate: Option<bool>,
-    /// Another place for `name` and `autocreate` of a Linux bridge.
+    /// Alternative to `name` and `autocreate` for a Linux bridge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub linux_bridge: Option<NamedBridge>,
-    /// Another place for `name` and `autocreate` of an Open vSwitch bridge.
+    /// Alternative to `name` and `autocreate` for an Open vSwitch bridge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ovs_bridge: Option<NamedBridge>,
 }
@@ -152,14 +151,14 @@ pub enum HostMasterType {
     OvsBridge,
 }
 
-/// A bridge that exists, or that is to be made.
+/// An existing bridge, or a bridge to create.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedBridge {
-    /// Name of an existing bridge.
+    /// Name of an existing bridge on the host, such as `br0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<IfName>,
-    /// Whether to make a bridge for this segment alone, named `br-hs-<vni>`.
+    /// Creates a bridge for this segment, named `br-hs-<vni>`. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_create: Option<bool>,
 }

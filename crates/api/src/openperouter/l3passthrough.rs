@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{HostSession, OverlayStatus, schema};
 use crate::meta::LabelSelector;
 
-/// A BGP session between the selected nodes' hosts and the fabric itself, without any encapsulation.
+/// A BGP session between the hosts of the selected nodes and the fabric, without encapsulation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "openpe.openperouter.github.io",
@@ -27,10 +27,10 @@ use crate::meta::LabelSelector;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct L3PassthroughSpec {
-    /// Nodes the object applies to; absent or empty means all.
+    /// Selects the nodes by label. Default, also for an empty selector: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::node_selector")]
     pub node_selector: Option<LabelSelector>,
-    /// The session between host and fabric; equal AS numbers make it internal.
+    /// BGP session between host and router. With equal AS numbers it is iBGP.
     pub hostsession: HostSession,
 }

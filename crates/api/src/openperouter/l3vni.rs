@@ -13,7 +13,7 @@ use crate::{
     value::{PeVrfName, RouteTarget, UdpPort, Vni},
 };
 
-/// A VRF of the fabric on the selected nodes, carried by an L3 VXLAN, with an optional BGP session to the host.
+/// A VRF of the fabric on the selected nodes with an L3 VNI and an optional BGP session to the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "openpe.openperouter.github.io",
@@ -42,28 +42,28 @@ use crate::{
     ),
 ])))]
 pub struct L3VniSpec {
-    /// Nodes the object applies to; absent or empty means all.
+    /// Selects the nodes by label. Default, also for an empty selector: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::node_selector")]
     pub node_selector: Option<LabelSelector>,
-    /// Name of the VRF.
+    /// Name of the VRF, at most 15 characters.
     pub vrf: PeVrfName,
-    /// VXLAN network identifier.
+    /// VXLAN network identifier (VNI), 1–16777215.
     pub vni: Vni,
-    /// UDP port of the VXLAN device.
+    /// UDP port of the VXLAN device. Default: 4789.
     #[serde(default = "vxlan_port")]
     pub vxlanport: UdpPort,
-    /// Address family of the tunnel; without it, IPv4 where the node's Underlay has it, else IPv6.
+    /// Address family of the tunnel endpoint. Default: IPv4 if the Underlay of the node has an IPv4 tunnel endpoint, otherwise IPv6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub underlay_address_family: Option<UnderlayAddressFamily>,
-    /// Pair of devices and BGP session to the host; without it, the VRF has no leg on the host.
+    /// Veth pair and BGP session to the host. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostsession: Option<HostSession>,
-    /// Route targets that exported routes carry; without any, the one derived from AS number and VNI.
+    /// Route targets of exported routes, such as `64512:2002`. Default: derived from AS number and VNI.
     #[serde(rename = "exportRTs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub export_rts: Vec<RouteTarget>,
-    /// Route targets of the routes to import; without any, the one derived from AS number and VNI.
+    /// Route targets of imported routes, such as `64512:2002`. Default: all routes with the VNI, from any AS number.
     #[serde(rename = "importRTs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub import_rts: Vec<RouteTarget>,
@@ -82,7 +82,7 @@ pub enum UnderlayAddressFamily {
     Ipv6,
 }
 
-/// The port VXLAN uses unless told otherwise.
+/// Default UDP port of VXLAN.
 pub(super) fn vxlan_port() -> UdpPort {
     UdpPort::VXLAN
 }

@@ -93,51 +93,51 @@ use crate::value::{
     ),
 ])))]
 pub struct Neighbor {
-    /// AS number of the peer. The Underlay's own number makes the session internal.
+    /// AS number of the peer. The AS number of the Underlay makes the session iBGP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asn: Option<Asn>,
-    /// Side of the AS the peer is on, in place of its number.
+    /// `internal` or `external`, instead of the AS number of the peer.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<PeerType>,
-    /// Accepted for older manifests; it has no effect.
+    /// Deprecated: accepted for compatibility and ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 4_294_967_295_i64))]
     pub hostasn: Option<i64>,
-    /// Address of the peer.
+    /// IP address of the peer. Exactly one of `address` and `interface` must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::ip")]
     pub address: Option<IpAddr>,
-    /// Device behind which the peer is found by its link-local address, in place of an address.
+    /// Device of an unnumbered session, such as `eth1`. Exactly one of `address` and `interface` must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<IfName>,
-    /// TCP port to dial; 0 or absent means 179.
+    /// TCP port of the peer. Default, also for 0: 179.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<Port>,
-    /// Password of the session in clear text. Better: `passwordSecret`, which keeps it out of this object.
+    /// TCP MD5 password of the session in clear text. Prefer `passwordSecret`, which keeps it out of this object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<Password>,
-    /// Name of a Secret of type `kubernetes.io/basic-auth` in this object's namespace, whose key `password` holds the
-    /// session's password.
+    /// Name of a Secret of type `kubernetes.io/basic-auth` in the namespace of this object, with the TCP MD5 password under the key
+    /// `password`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub password_secret: Option<String>,
-    /// How long the session outlives the peer's silence, in whole seconds such as `90s`. Goes with `keepaliveTime`. Without both, and
-    /// without `bfd`, 9 seconds with a keepalive time of 3.
+    /// Hold time: the session is closed after this long without a message, in whole seconds, such as `90s`. Requires `keepaliveTime`.
+    /// Default without `bfd`: `9s` with a keepalive interval of `3s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_time: Option<Seconds>,
-    /// How often the session shows that it lives, in whole seconds such as `30s`. Goes with `holdTime`.
+    /// Keepalive interval in whole seconds, such as `30s`. Requires `holdTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<Seconds>,
-    /// How long to wait between attempts to connect, in whole seconds such as `10s`, which is the default.
+    /// Time between connection attempts, in whole seconds, such as `10s`. Default: `10s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_time: Option<Seconds>,
-    /// The hold time as a number of seconds, in place of `holdTime`.
+    /// Hold time as a number of seconds, 0 or 3–65535. Replaces `holdTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_time_seconds: Option<TimerSeconds>,
-    /// The keepalive time as a number of seconds, in place of `keepaliveTime`.
+    /// Keepalive interval as a number of seconds. Replaces `keepaliveTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time_seconds: Option<TimerSeconds>,
-    /// The connect time as a number of seconds, 1–65535, in place of `connectTime`.
+    /// Time between connection attempts as a number of seconds, 1–65535. Replaces `connectTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = rules([
     (
@@ -146,22 +146,22 @@ pub struct Neighbor {
     ),
 ])))]
     pub connect_time_seconds: Option<TimerSeconds>,
-    /// Whether an external peer may be more than one hop away.
+    /// Allows an external peer that is more than one hop away. Default: false.
     #[serde(
         rename = "ebgpMultiHop",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub ebgp_multi_hop: Option<bool>,
-    /// Turns BFD on for the session; without any field, with FRR's own timers.
+    /// Enables BFD on the session. An empty object uses the timers of FRR. Default: no BFD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bfd: Option<Bfd>,
-    /// Source address of the session; without it, the address of the device that the peer is reached over. For peers behind
-    /// other peers, such as route reflectors with EVPN alone; an external one needs `ebgpMultiHop` as well.
+    /// Source address of the session, for peers behind other peers, such as EVPN route reflectors. An external peer also needs
+    /// `ebgpMultiHop`. Default: the address of the outgoing device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_source: Option<UpdateSource>,
-    /// Address families of the session; without it, unicast of the session's family, and EVPN where the Underlay has a
-    /// tunnel endpoint.
+    /// Address families of the session. Default: unicast of the address family of the session, and EVPN if the Underlay has a tunnel
+    /// endpoint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 4),
@@ -180,28 +180,28 @@ pub struct Neighbor {
     ),
 ])))]
 pub struct Bfd {
-    /// Least interval between packets that this side can take, in milliseconds.
+    /// Minimum interval between received BFD packets, in milliseconds, 10–60000. FRR default: 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_interval: Option<BfdInterval>,
-    /// Least interval between packets that this side sends, in milliseconds.
+    /// Interval between sent BFD packets, in milliseconds, 10–60000. FRR default: 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transmit_interval: Option<BfdInterval>,
-    /// How many packets may be missed before the session is down.
+    /// Number of lost BFD packets after which the session is down, 2–255. FRR default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detect_multiplier: Option<BfdMultiplier>,
-    /// Interval between echo packets, in milliseconds.
+    /// Interval between BFD echo packets, in milliseconds, 10–60000. FRR default: 50.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo_interval: Option<BfdInterval>,
-    /// Whether echo packets are sent; over a single hop only.
+    /// Enables BFD echo packets. Only on single-hop sessions. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo_mode: Option<bool>,
-    /// Whether to wait for the peer's first packet.
+    /// Waits for the first packet of the peer before sending any. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passive_mode: Option<bool>,
-    /// Least TTL of packets that arrive over several hops.
+    /// Minimum TTL of received BFD packets on multihop sessions, 1–254. FRR default: 254.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_ttl: Option<BfdTtl>,
-    /// The same as `minimumTtl`, in its newer spelling.
+    /// Same as `minimumTtl`, which it replaces.
     #[serde(
         rename = "minimumTTL",
         default,
@@ -219,11 +219,11 @@ pub enum UpdateSource {
     Vtep,
 }
 
-/// An address family of a session.
+/// An address family of a BGP session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NeighborAddressFamily {
-    /// Which family.
+    /// Address family, such as `ipv4unicast` or `evpn`.
     #[serde(rename = "type")]
     pub kind: NeighborFamily,
 }
@@ -267,7 +267,7 @@ impl Neighbor {
         }
     }
 
-    /// Whom the session is with.
+    /// Peer of the session.
     pub fn peer(&self) -> Result<Peer, Contradiction> {
         match (self.address, &self.interface) {
             (Some(address), None) => Ok(Peer::Address(address)),

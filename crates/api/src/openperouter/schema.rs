@@ -36,7 +36,7 @@ pub(crate) fn node_selector(_: &mut SchemaGenerator) -> Schema {
         "properties": {
             "matchLabels": {
                 "type": "object",
-                "description": "Labels that a node must have with exactly these values.",
+                "description": "Labels the node must have, with exactly these values. All must match.",
                 "maxProperties": 64,
                 "additionalProperties": {"type": "string", "maxLength": 63, "pattern": VALUE},
                 "x-kubernetes-validations": rules([(
@@ -46,7 +46,7 @@ pub(crate) fn node_selector(_: &mut SchemaGenerator) -> Schema {
             },
             "matchExpressions": {
                 "type": "array",
-                "description": "Conditions on labels that must all hold.",
+                "description": "Further requirements on labels. All must match.",
                 "maxItems": 64,
                 "items": {
                     "type": "object",
@@ -54,7 +54,7 @@ pub(crate) fn node_selector(_: &mut SchemaGenerator) -> Schema {
                     "properties": {
                         "key": {
                             "type": "string",
-                            "description": "The label's key.",
+                            "description": "Key of the label, such as `topology.kubernetes.io/zone`.",
                             "minLength": 1,
                             "maxLength": 317,
                             "x-kubernetes-validations": rules([(
@@ -64,13 +64,13 @@ pub(crate) fn node_selector(_: &mut SchemaGenerator) -> Schema {
                         },
                         "operator": {
                             "type": "string",
-                            "description": "How the label relates to the values.",
+                            "description": "Operator: `In`, `NotIn`, `Exists` or `DoesNotExist`.",
                             "enum": ["In", "NotIn", "Exists", "DoesNotExist"],
                         },
                         "values": {
                             "type": "array",
                             "description":
-                                "The values for In and NotIn; none for Exists and DoesNotExist.",
+                                "Values to compare with: at least one for `In` and `NotIn`, none for `Exists` and `DoesNotExist`.",
                             "items": {"type": "string", "maxLength": 63, "pattern": VALUE},
                         },
                     },

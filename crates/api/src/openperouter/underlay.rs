@@ -1,4 +1,4 @@
-//! How a node is plugged into the fabric.
+//! Connection of nodes to the fabric.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -13,8 +13,8 @@ use crate::{
     value::{Asn, IfName, RestartTime, WrittenIpv4Prefix, WrittenIpv6Prefix, WrittenPrefix},
 };
 
-/// How the selected nodes are plugged into the fabric: the devices that lead there, the node's AS, its peers and its
-/// tunnel endpoint. A node has at most one Underlay.
+/// Connection of the selected nodes to the fabric: uplinks, AS number, BGP peers and tunnel endpoint. Each node can match at most one
+/// Underlay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "openpe.openperouter.github.io",
@@ -58,20 +58,21 @@ use crate::{
     ),
 ])))]
 pub struct UnderlaySpec {
-    /// Nodes the object applies to; absent or empty means all.
+    /// Selects the nodes by label. Default, also for an empty selector: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::node_selector")]
     pub node_selector: Option<LabelSelector>,
-    /// AS number of the selected nodes.
+    /// AS number of the selected nodes, 1–4294967295.
     pub asn: Asn,
-    /// Pool of router ids, one for each node. Where the default has none left, the IPv4 address of a node's VTEP is its router id.
+    /// Pool of router IDs, one per node. Default: `10.0.0.0/24`; when the default pool is exhausted, the IPv4 VTEP address of the node
+    /// is used.
     #[serde(default = "default_router_ids")]
     pub routeridcidr: WrittenIpv4Prefix,
-    /// Devices that lead to the fabric; they are moved into the router's network namespace.
+    /// Uplinks to the fabric, such as `eth1`. They are moved into the network namespace of the router.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"))]
     pub nics: Vec<IfName>,
-    /// More devices that lead to the fabric, in the newer spelling of `nics`.
+    /// Further uplinks to the fabric. Replaces `nics`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[schemars(extend("x-kubernetes-validations" = rules([
@@ -82,22 +83,22 @@ pub struct UnderlaySpec {
     ),
 ])))]
     pub interfaces: Vec<UnderlayInterface>,
-    /// Turns EVPN over VXLAN on and says where the node's tunnel endpoint comes from.
+    /// Enables EVPN over VXLAN and defines the tunnel endpoint of each node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evpn: Option<Evpn>,
-    /// The same as `evpn.vtepcidr` in its newer spelling, which can have both address families.
+    /// Pools of tunnel endpoint addresses, one per address family. Replaces `evpn.vtepcidr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tunnel_endpoint: Option<TunnelEndpoint>,
-    /// Turns BGP graceful restart on.
+    /// Enables BGP graceful restart. Default: disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graceful_restart: Option<GracefulRestart>,
-    /// IS-IS as routing protocol of the fabric.
+    /// IS-IS as the routing protocol of the fabric. Not implemented: an Underlay that sets it is rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isis: Option<Isis>,
-    /// SRv6 as encapsulation.
+    /// SRv6 as the encapsulation. Not implemented: an Underlay that sets it is rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub srv6: Option<Srv6>,
-    /// BGP peers in the fabric, usually the top-of-rack switches.
+    /// BGP peers in the fabric, usually the top-of-rack switches. At least one.
     #[schemars(length(min = 1, max = 128))]
     #[schemars(extend("x-kubernetes-validations" = rules([
     (
@@ -113,7 +114,7 @@ pub struct UnderlaySpec {
     pub neighbors: Vec<Neighbor>,
 }
 
-/// A device that leads to the fabric.
+/// An uplink to the fabric.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([
@@ -123,31 +124,31 @@ pub struct UnderlaySpec {
     ),
 ])))]
 pub struct UnderlayInterface {
-    /// What kind of device it is.
+    /// Kind of uplink. Only `NetworkDevice` is supported.
     #[serde(rename = "type")]
     pub kind: InterfaceType,
-    /// A device of the host; given exactly with type `NetworkDevice`.
+    /// Device of the host. Required for type `NetworkDevice`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_device: Option<NetworkDevice>,
 }
 
-/// What kind of device leads to the fabric.
+/// Kind of uplink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum InterfaceType {
-    /// A device of the host.
+    /// A network device of the host.
     NetworkDevice,
 }
 
-/// A device of the host.
+/// A network device of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkDevice {
-    /// Name of the device.
+    /// Name of the device, such as `eth1`.
     pub interface_name: IfName,
 }
 
-/// Where the tunnel endpoint of each node comes from.
+/// Source of the tunnel endpoint of each node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([
@@ -157,19 +158,19 @@ pub struct NetworkDevice {
     ),
 ])))]
 pub struct Evpn {
-    /// Pool of tunnel endpoints, one address for each node.
+    /// Pool of tunnel endpoint addresses, one per node, such as `100.65.0.0/24`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vtepcidr: Option<WrittenPrefix>,
-    /// Device whose first IPv4 address is the tunnel endpoint; the fabric must already know the way to it.
+    /// Device whose first IPv4 address is the tunnel endpoint, such as `lo`. The fabric must already have a route to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vtep_interface: Option<IfName>,
 }
 
-/// Pools of tunnel endpoints.
+/// Pools of tunnel endpoint addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TunnelEndpoint {
-    /// One pool for each address family.
+    /// Pools of tunnel endpoint addresses, at most one per address family.
     #[schemars(length(min = 1, max = 2))]
     #[schemars(extend("x-kubernetes-validations" = rules([
     (
@@ -180,37 +181,37 @@ pub struct TunnelEndpoint {
     pub cidrs: Vec<WrittenPrefix>,
 }
 
-/// How BGP restarts without losing routes.
+/// Timers of BGP graceful restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GracefulRestart {
-    /// How long peers keep the node's routes, in seconds.
+    /// Time for which peers keep routes of the node while it restarts, in seconds, 1–4095. Default: 120.
     #[serde(default = "default_restart_time")]
     pub restart_time_seconds: RestartTime,
-    /// How long the node keeps the routes of a peer that restarts, in seconds.
+    /// Time for which the node keeps routes of a restarting peer, in seconds, 1–4095. Default: 360.
     #[serde(default = "default_stale_path_time")]
     pub stale_path_time_seconds: RestartTime,
 }
 
-/// SRv6 in the fabric.
+/// SRv6 settings of the fabric.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Srv6 {
-    /// Where the nodes' segment identifiers come from.
+    /// Locator from which the segment identifiers of the nodes are derived.
     pub locator: Srv6Locator,
 }
 
-/// Where segment identifiers come from.
+/// Source of segment identifiers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Srv6Locator {
-    /// Locator of the first node; each further node has the next /48.
+    /// Locator of the first node. Each further node has the next /48.
     pub base_prefix: WrittenIpv6Prefix,
-    /// How an identifier is laid out.
+    /// Format of the segment identifiers. Only `usid-f3216` is supported.
     pub format: Srv6Format,
 }
 
-/// How a segment identifier is laid out.
+/// Format of a segment identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum Srv6Format {
@@ -229,8 +230,8 @@ pub enum VtepSource<'a> {
 }
 
 impl UnderlaySpec {
-    /// Whether the pool of router ids is the default. The API server writes the default into every object, so nothing tells whether the
-    /// author chose it.
+    /// Whether the pool of router ids is the default. The API server writes the default into every object, so it is not known whether
+    /// the author chose it.
     pub fn has_default_router_ids(&self) -> bool {
         self.routeridcidr.prefix() == default_router_ids().prefix()
     }

@@ -5,45 +5,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::{meta::LabelSelector, schema::rules};
 
-/// Where objects for other programs are written.
+/// Namespaces and formats of generated objects for other programs, such as MetalLB.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Platform {
-    /// MetalLB's pools and advertisements.
+    /// MetalLB: pools and advertisements of `Inbound`s.
     #[serde(default = "metallb")]
     pub metallb: Namespaced,
-    /// Coil's egress gateways.
+    /// Coil: `Egress` gateways of `Outbound`s.
     #[serde(default = "coil")]
     pub coil: Namespaced,
-    /// Calico's pools and policies.
+    /// Calico: IP pools and network policies.
     #[serde(default)]
     pub calico: Calico,
-    /// Networks of SR-IOV devices.
+    /// SR-IOV: networks and resources.
     #[serde(default)]
     pub sriov: SriovPlatform,
 }
 
-/// Calico's objects.
+/// Generated objects for Calico.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Calico {
-    /// The namespace its objects are written to.
+    /// Namespace of the generated objects.
     #[serde(default = "calico_namespace")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: String,
-    /// Group and version of its objects. `crd.projectcalico.org/v1` is for clusters without Calico's API server.
+    /// API version of the generated objects. Use `crd.projectcalico.org/v1` in clusters without the Calico API server. Default:
+    /// `projectcalico.org/v3`.
     #[serde(default)]
     pub api_version: CalicoApiVersion,
 }
 
-/// Group and version of Calico's objects.
+/// API version of objects for Calico.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum CalicoApiVersion {
-    /// What Calico's API server serves.
+    /// Served by the Calico API server.
     #[default]
     #[serde(rename = "projectcalico.org/v3")]
     V3,
-    /// What Calico stores.
+    /// Storage format of Calico.
     #[serde(rename = "crd.projectcalico.org/v1")]
     Stored,
 }
@@ -57,37 +58,39 @@ impl Default for Calico {
     }
 }
 
-/// Networks of SR-IOV devices.
+/// SR-IOV: networks and resources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SriovPlatform {
-    /// What is written for an attachment: an object of the SR-IOV network operator, which makes the `NetworkAttachmentDefinition`, or,
-    /// in a cluster without that operator, the `NetworkAttachmentDefinition` itself.
+    /// Kind of generated object: `SriovNetwork` for the SR-IOV network operator, or `NetworkAttachmentDefinition` in clusters without
+    /// it. Default: `SriovNetwork`.
     #[serde(default)]
     pub kind: SriovKind,
-    /// Namespace of the SR-IOV network operator.
+    /// Namespace of the SR-IOV network operator. Default: `sriov-network-operator`.
     #[serde(default = "sriov_namespace")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: String,
-    /// Namespace of the `NetworkAttachmentDefinition`s. Pods of other namespaces name it when they ask for one.
+    /// Namespace of the `NetworkAttachmentDefinition`s. Pods in other namespaces must include it in their annotation. Default:
+    /// `default`.
     #[serde(default = "sriov_network_namespace")]
     #[schemars(length(min = 1, max = 63))]
     pub network_namespace: String,
-    /// The resource that the SR-IOV device plugin offers the virtual functions as, where none of `resources` is for an attachment.
+    /// Resource name under which the SR-IOV device plugin offers the virtual functions, if no entry of `resources` matches. Default:
+    /// `sriov`.
     #[serde(default = "sriov_resource_name")]
     #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-zA-Z0-9_]+$"))]
     pub resource_name: String,
-    /// Prefix of all these resources.
+    /// Prefix of all resource names. Default: `openshift.io`.
     #[serde(default = "sriov_resource_prefix")]
     #[schemars(length(min = 1, max = 253))]
     pub resource_prefix: String,
-    /// Resources of some attachments, by device and nodes. The first that is for an attachment counts.
+    /// Resource names by device and node selector. The first entry that matches an attachment is used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub resources: Vec<SriovResource>,
 }
 
-/// The resource that the virtual functions of some attachments are offered as.
+/// Resource name for the virtual functions of some attachments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([(
@@ -95,25 +98,25 @@ pub struct SriovPlatform {
     "interfaceRef or nodeSelector is required: it says which attachments the resource is for",
 )])))]
 pub struct SriovResource {
-    /// The resource that the SR-IOV device plugin offers the virtual functions as.
+    /// Resource name under which the SR-IOV device plugin offers the virtual functions, such as `mlx_sriov`.
     #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-zA-Z0-9_]+$"))]
     pub resource_name: String,
-    /// `interfaceRef` of the attachments: the device that the virtual functions belong to.
+    /// Matches attachments with this `interfaceRef`: the device to which the virtual functions belong, such as `ens1f0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 15))]
     pub interface_ref: Option<String>,
-    /// What `nodeSelector` of the attachments requires, perhaps among other labels.
+    /// Matches attachments whose `nodeSelector` requires these labels. It can require further labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<LabelSelector>,
 }
 
-/// What is written for an attachment with SR-IOV devices.
+/// Kind of object that is generated for an attachment with SR-IOV devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SriovKind {
-    /// An object of the SR-IOV network operator.
+    /// Object of the SR-IOV network operator.
     #[default]
     SriovNetwork,
-    /// What a pod asks for by its annotation.
+    /// Object that pods reference in their annotation.
     NetworkAttachmentDefinition,
 }
 
@@ -146,11 +149,11 @@ impl Default for SriovPlatform {
     }
 }
 
-/// A program's namespace.
+/// Namespace of objects for another program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Namespaced {
-    /// The namespace its objects are written to.
+    /// Namespace of the generated objects.
     #[schemars(length(min = 1, max = 63))]
     pub namespace: String,
 }

@@ -13,7 +13,7 @@ use crate::{
     value::{Asn, HostCidr, IfName, MacAddress, Prefix, RouteTarget, Seconds, Vni, VrfName},
 };
 
-/// What holds for the whole cluster. There is one object, named `default`; everything in it may be left out.
+/// Cluster-wide settings. There is exactly one object, named `default`; every field is optional.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "selvedge.dev",
@@ -31,25 +31,25 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SettingsSpec {
-    /// The VRF of the cluster itself: what is attached to several VRFs lives in it and is leaked to each.
+    /// VRF of the cluster itself. Segments that reach several VRFs are in it, and routes are leaked between it and each of these VRFs.
     #[serde(default, rename = "clusterVRF")]
     pub cluster_vrf: ClusterVrf,
-    /// The VRF through which the nodes are managed. Without it there is none.
+    /// VRF for management of the nodes. Default: none.
     #[serde(
         default,
         rename = "managementVRF",
         skip_serializing_if = "Option::is_none"
     )]
     pub management_vrf: Option<ManagementVrf>,
-    /// BGP neighbors that every node's router has in the cluster VRF, such as the node's own CNI.
+    /// BGP neighbors of the router on every node in the cluster VRF, such as the CNI of the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub cluster_neighbors: Vec<ClusterNeighbor>,
-    /// Networks of the cluster that every node announces in the cluster VRF, such as the pods' and the services'.
+    /// Networks of the cluster that every node announces in the cluster VRF, such as the pod and service networks.
     #[serde(default, rename = "exportCIDRs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub export_cidrs: Vec<Prefix>,
-    /// VNI and route target of VRFs, by VRF name, for objects that do not say them.
+    /// Default VNI and route target of VRFs, by VRF name, for objects that do not set them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "BTreeMap<String, VrfNumbers>", extend(
         "maxProperties" = 1024,
@@ -59,52 +59,55 @@ pub struct SettingsSpec {
         )]),
     ))]
     pub vrfs: BTreeMap<VrfName, VrfNumbers>,
-    /// The link between a node and its router.
+    /// Link between the namespaces of the host and the router on every node.
     #[serde(default)]
     pub trunk: Trunk,
-    /// VNIs for networks that have none of their own. Without it such a network cannot be attached over the fabric.
+    /// Range of VNIs that are allocated to networks without `spec.vni`. Default: none; such networks can then not be attached over the
+    /// fabric.
     #[serde(
         default,
         rename = "l2VniRange",
         skip_serializing_if = "Option::is_none"
     )]
     pub l2_vni_range: Option<VniRange>,
-    /// Numbers of the kernel's route tables that VRFs get.
+    /// Range of kernel routing tables that are allocated to VRFs. Default: 10000–19999.
     #[serde(default)]
     pub route_tables: RouteTables,
-    /// MAC address of every anycast gateway. The default is locally administered and the same in every cluster; give clusters that
-    /// share a segment different ones.
+    /// MAC address of all anycast gateways. Default: `02:00:5e:00:01:01`, the same in every cluster. Clusters that share a segment need
+    /// different addresses.
     #[serde(default = "anycast_mac", rename = "anycastMAC")]
     #[schemars(extend("x-kubernetes-validations" = rules([(
         "!self.matches('^.[13579bdfBDF]')",
         "must be a unicast address: the second digit must be even",
     )])))]
     pub anycast_mac: MacAddress,
-    /// What BGP sessions with workloads use where nothing else is said.
+    /// Defaults for BGP sessions with workloads.
     #[serde(default)]
     pub bgp: BgpSettings,
-    /// Addresses for the links between a node and its router that carry a VNI's host session.
+    /// Addresses for host sessions of `L3VNI`s and `L3Passthrough`s.
     #[serde(default)]
     pub host_sessions: HostSessions,
-    /// Which routes of a VRF the prefixes of a `Destination` import: the prefix itself, or longer ones inside of it as well.
+    /// Routes that a prefix of a `Destination` imports: `Exact` (only the prefix itself) or `OrLonger` (also more specific prefixes).
+    /// Default: `Exact`.
     #[serde(default)]
     pub import_match: ImportMatch,
-    /// Which kind of host-based networking the cluster has.
+    /// Kind of host-based networking: `frr`, or `legacy-frr` for clusters in which tenants run load balancers with their own class.
+    /// Default: `frr`.
     #[serde(default)]
     pub hbn_flavour: HbnFlavour,
-    /// Which `FRRConfiguration`s count.
+    /// Selection of the `FRRConfiguration`s that are used.
     #[serde(default)]
     pub frr_configurations: FrrConfigurations,
-    /// How changes reach the nodes.
+    /// Rollout of changes to the nodes.
     #[serde(default)]
     pub rollout: Rollout,
-    /// What a node checks before it keeps a change.
+    /// Health checks that must pass before a node confirms a change.
     #[serde(default)]
     pub health: Health,
-    /// Where objects for other programs are written.
+    /// Namespaces and formats of generated objects for other programs, such as MetalLB.
     #[serde(default)]
     pub platform: Platform,
-    /// Namespace of the `IPAddressClaim`s. Without it the operator's own is meant.
+    /// Namespace of the generated `IPAddressClaim`s. Default: the namespace of the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub ipam_namespace: Option<String>,
@@ -143,17 +146,17 @@ impl Default for SettingsSpec {
     }
 }
 
-/// The VRF of the cluster itself.
+/// VRF of the cluster itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterVrf {
-    /// Its name.
+    /// Name of the VRF, at most 12 characters.
     #[serde(default = "cluster_name")]
     pub name: VrfName,
-    /// Its VXLAN network identifier. Without it the VRF stays on its node.
+    /// VXLAN network identifier (VNI) of the VRF, 1–16777215. Default: none, the VRF is local to each node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<Vni>,
-    /// Its route target.
+    /// Route target for import and export of the VRF, such as `64512:2002`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route_target: Option<RouteTarget>,
 }
@@ -172,21 +175,21 @@ impl Default for ClusterVrf {
     }
 }
 
-/// The VRF through which the nodes are managed.
+/// VRF for management of the nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagementVrf {
-    /// Its name.
+    /// Name of the VRF, at most 12 characters.
     pub name: VrfName,
-    /// Its VXLAN network identifier.
+    /// VXLAN network identifier (VNI) of the VRF, 1–16777215.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<Vni>,
-    /// Its route target.
+    /// Route target for import and export of the VRF, such as `64512:2002`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route_target: Option<RouteTarget>,
 }
 
-/// A BGP neighbor that every node's router has in the cluster VRF.
+/// A BGP neighbor of the router on every node in the cluster VRF.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([(
@@ -194,30 +197,31 @@ pub struct ManagementVrf {
     "exactly one of address and interface must be set",
 )])))]
 pub struct ClusterNeighbor {
-    /// Its address. Exactly one of `address` and `interface` must be set.
+    /// IP address of the neighbor. Exactly one of `address` and `interface` must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Address>")]
     pub address: Option<IpAddr>,
-    /// The interface it is found on. Exactly one of `address` and `interface` must be set.
+    /// Interface of an unnumbered session. Exactly one of `address` and `interface` must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<IfName>,
-    /// Address the router speaks from.
+    /// Source address of the session. Default: chosen by the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Address>")]
     pub update_source: Option<IpAddr>,
-    /// AS number of the neighbor.
+    /// AS number of the neighbor, 1–4294967295.
     #[serde(rename = "remoteASN")]
     pub remote_asn: Asn,
-    /// AS number the router shows to the neighbor. Without it the router's own.
+    /// Local AS number towards the neighbor. Default: the AS number of the router.
     #[serde(default, rename = "localASN", skip_serializing_if = "Option::is_none")]
     pub local_asn: Option<Asn>,
-    /// How long a session survives without a message.
+    /// Hold time: the session is closed after this long without a message. `0s` (never) or `3s` to `65535s`, such as `90s`. Default:
+    /// `180s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_time: Option<Seconds>,
-    /// How often a sign of life is sent.
+    /// Keepalive interval, at most the hold time, such as `30s`. Default: `60s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<Seconds>,
-    /// Interval of BFD in milliseconds. Without it there is no BFD.
+    /// Interval of BFD packets in milliseconds, 50–60000. Default: no BFD.
     #[serde(
         default,
         rename = "bfdMinTimer",
@@ -225,13 +229,13 @@ pub struct ClusterNeighbor {
     )]
     #[schemars(range(min = 50, max = 60000))]
     pub bfd_min_timer: Option<u32>,
-    /// Whether IPv4 routes are exchanged.
+    /// Exchanges IPv4 routes on the session. Default: true.
     #[serde(default = "yes")]
     pub ipv4: bool,
-    /// Whether IPv6 routes are exchanged.
+    /// Exchanges IPv6 routes on the session. Default: true.
     #[serde(default = "yes")]
     pub ipv6: bool,
-    /// Secret with the session's password under the key `password`.
+    /// Secret with the TCP MD5 password of the session under the key `password`. Default: no password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_secret: Option<SecretReference>,
 }
@@ -240,26 +244,27 @@ fn yes() -> bool {
     true
 }
 
-/// VNI and route target of a VRF.
+/// Default VNI and route target of a VRF.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VrfNumbers {
-    /// Its VXLAN network identifier.
+    /// VXLAN network identifier (VNI) of the VRF, 1–16777215.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<Vni>,
-    /// Its route target.
+    /// Route target for import and export of the VRF, such as `64512:2002`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route_target: Option<RouteTarget>,
 }
 
-/// The link between a node and its router, over which all VLANs run.
+/// Link between the namespaces of the host and the router, which carries all VLANs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Trunk {
-    /// Name of the link on both sides.
+    /// Name of the device on both ends of the link. Default: `hbn`.
     #[serde(default = "trunk_name")]
     pub name: IfName,
-    /// Addresses of the node's side, with prefix length. Each is in a network of two (/31, /30 or /127), whose other address is the router's.
+    /// Addresses of the host end of the link, with prefix length /31, /30 or /127. The router has the other address of each network.
+    /// Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub addresses: Vec<HostCidr>,
@@ -278,7 +283,7 @@ impl Default for Trunk {
     }
 }
 
-/// A range of VNIs, both ends included.
+/// A range of VNIs, both ends inclusive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([(
@@ -286,13 +291,13 @@ impl Default for Trunk {
     "last must not be smaller than first",
 )])))]
 pub struct VniRange {
-    /// The first.
+    /// First VNI of the range, inclusive.
     pub first: Vni,
-    /// The last.
+    /// Last VNI of the range, inclusive.
     pub last: Vni,
 }
 
-/// A range of route tables, both ends included.
+/// A range of kernel routing tables, both ends inclusive. It must not contain 253–255.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([
@@ -303,11 +308,11 @@ pub struct VniRange {
     ),
 ])))]
 pub struct RouteTables {
-    /// The first.
+    /// First table of the range, inclusive. Default: 10000.
     #[serde(default = "first_table")]
     #[schemars(range(min = 1))]
     pub first: u32,
-    /// The last.
+    /// Last table of the range, inclusive. Default: 19999.
     #[serde(default = "last_table")]
     #[schemars(range(min = 1))]
     pub last: u32,
@@ -330,19 +335,19 @@ impl Default for RouteTables {
     }
 }
 
-/// What BGP sessions with workloads use where nothing else is said.
+/// Defaults for BGP sessions with workloads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BgpSettings {
-    /// AS number of workloads whose object leaves it empty. Without it such an object cannot be served.
+    /// AS number of workloads whose object does not set `workloadAS`. Default: none, such objects are rejected.
     #[serde(
         default,
         rename = "workloadAS",
         skip_serializing_if = "Option::is_none"
     )]
     pub workload_as: Option<Asn>,
-    /// Networks that the addresses of workloads on a loopback of the node are taken from: each `BGPNeighbor` gets one of each family,
-    /// the same on every node. No other machine sees them. At most one network of each family.
+    /// Networks from which each `BGPNeighbor` gets a workload address per address family, the same on every node. The addresses are
+    /// local to the node. At most one network per address family. Default: `169.254.128.0/24` and `fd00:5e1f:ed6e::/64`.
     #[serde(default = "workload_cidrs", rename = "workloadCIDRs")]
     #[schemars(length(max = 2))]
     pub workload_cidrs: Vec<Prefix>,
@@ -365,13 +370,13 @@ impl Default for BgpSettings {
     }
 }
 
-/// Addresses for host sessions.
+/// Addresses of host sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostSessions {
-    /// Networks that host sessions without a `localcidr` get their networks from: a /24 of an IPv4 network and a /64 of an IPv6 one for
-    /// every 253 nodes, or the whole where it is smaller. Each session gets one network of each address family that is listed. With an
-    /// empty list every host session must name its own networks.
+    /// Networks from which host sessions without `localcidr` get their networks: a /24 (IPv4) and a /64 (IPv6) per session and 253
+    /// nodes, or the whole network if it is smaller. One network per listed address family. With an empty list every host session must
+    /// set `localcidr`. Default: `100.96.0.0/12` and `fd00:5e1f:5e55::/48`.
     #[serde(default = "session_cidrs")]
     #[schemars(length(max = 16))]
     pub cidrs: Vec<Prefix>,
@@ -396,10 +401,10 @@ impl Default for HostSessions {
 /// Which routes a prefix of a `Destination` imports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ImportMatch {
-    /// The route to the prefix itself.
+    /// Only the prefix itself.
     #[default]
     Exact,
-    /// Routes to longer prefixes inside of it as well.
+    /// The prefix and all more specific prefixes.
     OrLonger,
 }
 
@@ -407,58 +412,62 @@ pub enum ImportMatch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HbnFlavour {
-    /// The node's router is Selvedge's own.
+    /// The router of the node is managed by Selvedge.
     #[default]
     Frr,
-    /// FRR as older clusters run it, where tenants may bring a load balancer class of their own.
+    /// FRR as in older clusters, in which tenants can run load balancers with their own class.
     LegacyFrr,
 }
 
-/// Which `FRRConfiguration`s count.
+/// Selection of the `FRRConfiguration`s that are used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FrrConfigurations {
-    /// Namespaces whose `FRRConfiguration`s count beside those of the operator's own; `*` means all.
+    /// Namespaces whose `FRRConfiguration`s are used, in addition to the namespace of the operator. `*` means all namespaces. Default:
+    /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "set"))]
     pub namespaces: Vec<String>,
 }
 
-/// How changes reach the nodes: canaries first, then one failure domain after the other.
+/// Rollout of changes to the nodes: the canary first, then one failure domain after another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
-    /// How many nodes may be changing, or out of order, at the same time. A share is rounded down, but is at least one node.
+    /// Maximum number of nodes that may be changing or failed at the same time, as a number or a percentage. A percentage is rounded
+    /// down to at least one node. Default: `10%`.
     #[serde(default = "max_unavailable")]
     pub max_unavailable: CountOrPercent,
-    /// The nodes that get a change first; the others wait until these have confirmed it.
+    /// Nodes that get a change first. The other nodes get it after these have confirmed it.
     #[serde(default)]
     pub canary: Canary,
-    /// Node label whose value is the node's failure domain.
+    /// Node label whose value is the failure domain of the node. Default: `topology.kubernetes.io/zone`.
     #[serde(default = "failure_domain_label")]
     #[schemars(length(min = 1, max = 317))]
     pub failure_domain_label: String,
-    /// Failure domains in the order they get a change. Those that are not listed follow by name.
+    /// Order of the failure domains. Failure domains that are not listed follow in alphabetical order. Default: alphabetical order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024), extend("x-kubernetes-list-type" = "set"))]
     pub order: Vec<String>,
-    /// How long a wave waits after the one before has confirmed: a change that harms only after a while is seen before it spreads.
+    /// Waiting time between the confirmation of one wave and the start of the next, such as `5m`, so that late failures are detected.
+    /// Default: `10s`.
     #[serde(default = "soak_time")]
     pub soak_time: Seconds,
-    /// Holds the rollout: no further node is told anything new.
+    /// Pauses the rollout: no further node gets a change. Default: false.
     #[serde(default)]
     pub pause: bool,
-    /// How long a node may take to confirm a change, from the moment it was told.
+    /// Time within which a node must confirm a change, such as `10m`. Default: `5m`.
     #[serde(default = "progress_deadline")]
     pub progress_deadline: Seconds,
-    /// What happens when a node does not take a change.
+    /// Reaction to a node that fails to apply a change: `rollback` or `halt`. Default: `rollback`.
     #[serde(default)]
     pub on_failure: OnFailure,
-    /// How many revisions are kept.
+    /// Number of revisions to keep, 2–1000. Default: 10.
     #[serde(default = "history_limit")]
     #[schemars(range(min = 2, max = 1000))]
     pub history_limit: u32,
-    /// How much of what is configured a revision may remove without being approved.
+    /// Maximum share of the configured elements that a revision may remove without approval, as a number or a percentage. Default:
+    /// `30%`.
     #[serde(default = "max_removal")]
     pub max_removal: CountOrPercent,
 }
@@ -504,14 +513,14 @@ impl Default for Rollout {
     }
 }
 
-/// The nodes that get a change first.
+/// Nodes that get a change first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Canary {
-    /// How many.
+    /// Number of canary nodes, as a number or a percentage. Default: 1.
     #[serde(default = "canary_size")]
     pub size: CountOrPercent,
-    /// Selects the nodes they are taken from, by label. Without it all nodes that the change touches.
+    /// Selects by label the nodes from which the canary is chosen. Default: all nodes that the change affects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<LabelSelector>,
 }
@@ -529,18 +538,18 @@ impl Default for Canary {
     }
 }
 
-/// What happens when a node does not take a change.
+/// Reaction to a node that fails to apply a change: `rollback` or `halt`. Default: `rollback`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// All nodes go back to the last valid revision.
+    /// Roll all nodes back to the last valid revision.
     #[default]
     Rollback,
-    /// Nothing further happens until a person decides.
+    /// Stop the rollout until a user decides.
     Halt,
 }
 
-/// What a node checks before it keeps a change. A node that fails goes back to its last confirmed config by itself.
+/// Health checks that must pass before a node confirms a change. A node that fails rolls back to its last confirmed config.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([(
@@ -548,34 +557,34 @@ pub enum OnFailure {
     "confirmDeadline must be at least 5s",
 )])))]
 pub struct Health {
-    /// How long a change may stay unconfirmed before the node takes it back, at least 5 seconds.
+    /// Time within which a change must be confirmed before the node rolls it back, at least `5s`. Default: `30s`.
     #[serde(default = "confirm_deadline")]
     pub confirm_deadline: Seconds,
-    /// Whether a fresh request must reach the API server.
+    /// Requires that a new request reaches the API server. Default: true.
     #[serde(default = "yes")]
     pub api_server: bool,
-    /// Whether the BGP sessions that were up before must be up again.
+    /// Requires that BGP sessions that were established before the change are established again. Default: true.
     #[serde(default = "yes")]
     pub sessions: bool,
-    /// Interfaces that must be up.
+    /// Interfaces of the host that must be up, such as `bond0`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub interfaces: Vec<IfName>,
-    /// Addresses that must be reached by TCP; a refused connection counts as reached.
+    /// Hosts that must be reachable by TCP. A refused connection counts as reachable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub reachability: Vec<Reachability>,
-    /// Addresses that must answer an ICMP echo request.
+    /// Hosts that must answer ICMP echo requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub icmp: Vec<IcmpTarget>,
-    /// Whether default gateways of the host that answered an ICMP echo request before must answer again.
+    /// Requires that default gateways of the host that answered ICMP echo requests before the change answer again. Default: true.
     #[serde(default = "yes")]
     pub gateways: bool,
-    /// How long one check may take.
+    /// Timeout of one check, such as `5s`. Default: `3s`.
     #[serde(default = "check_timeout")]
     pub timeout: Seconds,
-    /// How often a failed check is tried again.
+    /// Number of retries of a failed check, 0–100. Default: 3.
     #[serde(default = "check_retries")]
     #[schemars(range(max = 100))]
     pub retries: u32,
@@ -616,41 +625,41 @@ impl Default for Health {
     }
 }
 
-/// A place that must be reached.
+/// A host that must be reachable by TCP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reachability {
-    /// Name or address.
+    /// DNS name or IP address of the host.
     #[schemars(length(min = 1, max = 253))]
     pub host: String,
-    /// TCP port.
+    /// TCP port of the host, 1–65535.
     #[schemars(range(min = 1, max = 65535))]
     pub port: u16,
-    /// How long the check may take; without it `timeout` of all checks counts.
+    /// Timeout of this check. Default: `health.timeout`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Seconds>,
 }
 
-/// An address that must answer an ICMP echo request.
+/// A host that must answer ICMP echo requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IcmpTarget {
-    /// Name or address.
+    /// DNS name or IP address of the host.
     #[schemars(length(min = 1, max = 253))]
     pub host: String,
-    /// How long the check may take; without it `timeout` of all checks counts.
+    /// Timeout of this check. Default: `health.timeout`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Seconds>,
 }
 
-/// What is known about the settings.
+/// Observed state of the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SettingsStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What holds for the object now.
+    /// Conditions of the object, such as `Ready`.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

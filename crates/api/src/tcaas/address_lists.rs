@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema::{Ipv4Address, Ipv6Address, Written, rules};
 
-/// Plain addresses, listed by family.
+/// IP addresses, listed by address family.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([(
@@ -32,14 +32,14 @@ impl AddressLists {
     }
 }
 
-/// The schema of [`AddressLists`] where Selvedge writes them itself.
+/// IP addresses, listed by address family.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "stands in for AddressLists in schemas only")]
+#[expect(dead_code, reason = "used in schemas only, in place of AddressLists")]
 pub(super) struct WrittenAddressLists {
-    /// IPv4 addresses.
+    /// IPv4 addresses without prefix length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ipv4: Vec<Written>,
-    /// IPv6 addresses.
+    /// IPv6 addresses without prefix length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ipv6: Vec<Written>,
 }

@@ -13,7 +13,7 @@ use crate::{
     value::{Asn, HostCidr, Seconds},
 };
 
-/// A BGP neighbor on the nodes that workloads may talk to, to announce the addresses of their `Inbound`s to the backbone.
+/// A BGP neighbor on the nodes for workloads that announce the addresses of their `Inbound`s to the backbone themselves.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -32,24 +32,27 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BgpNeighborSpec {
-    /// The `Inbound`s whose addresses may be announced. None may have a pool of the load balancer: set `disableLoadBalancer` in each. All
-    /// must select the same nodes, which are those that have the neighbor.
+    /// `Inbound`s whose addresses the workloads may announce. Each must set `disableLoadBalancer: true`, and all must select the same
+    /// nodes; these nodes get the neighbor.
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub allowed_inbounds: Vec<NameReference>,
-    /// Whether the networks of the `Inbound`s are exported as a whole, also where an `Inbound` sets `disableAggregation`.
+    /// Exports the whole networks of the `Inbound`s, even if an `Inbound` sets `disableAggregation`. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub advertise_transfer_network: bool,
-    /// How long a session survives without a message.
+    /// Hold time: the session is closed after this long without a message. `0s` (never) or `3s` to `65535s`, such as `90s`. Default:
+    /// `180s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_time: Option<Seconds>,
-    /// How often a sign of life is sent.
+    /// Keepalive interval, at most the hold time, such as `30s`. Default: `60s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<Seconds>,
-    /// How many prefixes a workload may announce in each family; 1000 where it is absent. Above that the session is closed for five minutes.
+    /// Maximum number of prefixes a workload may announce per address family. Default: 1000. Above the limit the session is closed for
+    /// five minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub maximum_prefixes: Option<u32>,
-    /// AS number of the workloads, in quotes. Empty or absent means `Settings.spec.bgp.workloadAS`.
+    /// AS number of the workloads, as a quoted string such as `"64600"`. Default, also for an empty string:
+    /// `Settings.spec.bgp.workloadAS`.
     #[serde(
         default,
         rename = "workloadAS",
@@ -60,49 +63,50 @@ pub struct BgpNeighborSpec {
     pub workload_as: Option<Asn>,
 }
 
-/// What a workload needs to know to open its sessions.
+/// Parameters that a workload needs to open its BGP sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BgpNeighborStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// AS number of the node's router.
+    /// AS number of the BGP router on the node, as text.
     #[serde(default, with = "asn_text", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "asn_text::AsnText")]
     pub as_number: Option<Asn>,
-    /// Addresses of the neighbor, with prefix length: what the workload dials.
+    /// Addresses of the neighbor that the workload connects to, with prefix length.
     #[serde(default, rename = "neighborIPs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Written>")]
     pub neighbor_ips: Vec<HostCidr>,
-    /// Addresses that the workload must dial from, one of each family. Every node that has the neighbor has them on a loopback.
+    /// Source addresses the workload must use, one per address family. Every node that has the neighbor has them on a loopback.
     #[serde(default, rename = "workloadIPs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Address>", length(max = 2))]
     pub workload_ips: Vec<IpAddr>,
-    /// AS number that the workload must expect of the neighbor.
+    /// AS number of the neighbor, as the workload must configure it.
     #[serde(
         default,
         rename = "neighborASNumber",
         skip_serializing_if = "Option::is_none"
     )]
     pub neighbor_as_number: Option<Asn>,
-    /// AS number that the workload must use.
+    /// AS number that the workload itself must use.
     #[serde(
         default,
         rename = "workloadASNumber",
         skip_serializing_if = "Option::is_none"
     )]
     pub workload_as_number: Option<Asn>,
-    /// The hold time in effect.
+    /// Hold time in effect, such as `1m30s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_time: Option<Seconds>,
-    /// The keepalive time in effect.
+    /// Keepalive interval in effect, such as `30s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<Seconds>,
-    /// The limit of prefixes in effect.
+    /// Maximum number of prefixes per address family in effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum_prefixes: Option<u32>,
-    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    /// Last valid spec, which is in effect. It differs from `spec` while `spec` has an error: the object then keeps its last valid
+    /// state.
     #[serde(
         default,
         deserialize_with = "crate::schema::if_readable",
@@ -110,7 +114,8 @@ pub struct BgpNeighborStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<BgpNeighborSpec>>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

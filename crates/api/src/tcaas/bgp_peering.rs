@@ -13,7 +13,7 @@ use crate::{
     value::{Asn, Seconds},
 };
 
-/// BGP sessions with workloads: with whoever speaks on a VLAN, or with addresses on a loopback of the node.
+/// BGP sessions between nodes and workloads: with peers on a VLAN, or with addresses on a loopback of the node.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -36,59 +36,62 @@ use crate::{
     "exactly one of peeringVlan and loopbackPeer must be set",
 )])))]
 pub struct BgpPeeringSpec {
-    /// The `Layer2NetworkConfiguration` on whose gateway networks peers are accepted. Exactly one of `peeringVlan` and `loopbackPeer`
-    /// must be set.
+    /// `Layer2NetworkConfiguration` whose gateway networks peers may connect from. Exactly one of `peeringVlan` and `loopbackPeer` must
+    /// be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peering_vlan: Option<NameReference>,
-    /// Peers on a loopback of the node. Exactly one of `peeringVlan` and `loopbackPeer` must be set.
+    /// Peers whose addresses are on a loopback of the node. Exactly one of `peeringVlan` and `loopbackPeer` must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loopback_peer: Option<LoopbackPeer>,
-    /// AS number of the peers.
+    /// AS number of the peers, 1–4294967295.
     #[serde(rename = "remoteASN")]
     pub remote_asn: Asn,
-    /// Whether BFD watches the sessions.
+    /// Enables BFD on the sessions. Default: false.
     #[serde(default, rename = "enableBFD", skip_serializing_if = "is_false")]
     pub enable_bfd: bool,
-    /// How many prefixes a peer may announce in each family; 1000 where it is absent. Above that the session is closed for five minutes.
+    /// Maximum number of prefixes a peer may announce per address family. Default: 1000. Above the limit the session is closed for five
+    /// minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub maximum_prefixes: Option<u32>,
-    /// How long a session survives without a message.
+    /// Hold time: the session is closed after this long without a message. `0s` (never) or `3s` to `65535s`, such as `90s`. Default:
+    /// `180s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_time: Option<Seconds>,
-    /// How often a sign of life is sent.
+    /// Keepalive interval, at most the hold time, such as `30s`. Default: `60s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<Seconds>,
-    /// Which routes are taken from the peers; all others are refused.
+    /// Prefix filter for routes received from the peers. Routes that no entry permits are rejected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4096))]
     pub import: Vec<PrefixItem>,
-    /// Which routes are given to the peers; no others are.
+    /// Prefix filter for routes announced to the peers. Routes that no entry permits are not announced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4096))]
     pub export: Vec<PrefixItem>,
-    /// Selects the nodes, by label. Without it all nodes are meant.
+    /// Selects the nodes by label. Default: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<LabelSelector>,
 }
 
-/// Peers on a loopback of the node.
+/// Peers whose addresses are on a loopback of the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoopbackPeer {
-    /// Addresses of the peers, without prefix length.
+    /// IP addresses of the peers, without prefix length.
     #[schemars(with = "Vec<Address>", length(min = 1, max = 64), extend("x-kubernetes-list-type" = "set"))]
     pub ips: Vec<IpAddr>,
 }
 
-/// What is known about a peering.
+/// Observed state of a peering.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BgpPeeringStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

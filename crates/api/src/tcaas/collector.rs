@@ -13,7 +13,8 @@ use crate::{
     value::IfName,
 };
 
-/// An endpoint that takes mirrored traffic through GRE tunnels, and the VRF the tunnels run in. `TrafficMirror`s refer to it by name.
+/// An endpoint that receives mirrored traffic through GRE tunnels, and the VRF the tunnels run in. A `TrafficMirror` references it by
+/// name.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -32,36 +33,38 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CollectorSpec {
-    /// Address of the endpoint.
+    /// IP address of the endpoint, IPv4 or IPv6.
     #[schemars(with = "Address")]
     pub address: IpAddr,
-    /// What the tunnel carries: `l3gre` packets, `l2gre` whole frames.
+    /// Encapsulation: `l3gre` carries IP packets, `l2gre` carries Ethernet frames.
     pub protocol: GreProtocol,
-    /// Key of the tunnel.
+    /// GRE key of the tunnel, 0–4294967295. Default: no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<u32>,
-    /// The `VRF` the tunnels run in. It must have exactly one loopback with a pool: the tunnels' source addresses come from there.
+    /// `VRF` object the tunnels run in. It must have exactly one loopback with a pool; the source addresses of the tunnels come from
+    /// that pool.
     #[serde(rename = "mirrorVRF")]
     pub mirror_vrf: NameReference,
 }
 
-/// What is known about a collector.
+/// Observed state of a collector.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CollectorStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Name of the tunnel interface on the nodes.
+    /// Name of the GRE interface on the nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gre_interface: Option<IfName>,
-    /// How many `TrafficMirror`s refer to this collector.
+    /// Number of `TrafficMirror`s that reference this collector.
     #[serde(default)]
     pub reference_count: u32,
-    /// On how many nodes the tunnel is up.
+    /// Number of nodes that have the tunnel.
     #[serde(default)]
     pub active_nodes: u32,
-    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    /// Last valid spec, which is in effect. It differs from `spec` while `spec` has an error: the object then keeps its last valid
+    /// state.
     #[serde(
         default,
         deserialize_with = "crate::schema::if_readable",
@@ -69,7 +72,8 @@ pub struct CollectorStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<CollectorSpec>>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

@@ -15,8 +15,8 @@ use crate::{
     value::{Prefix, VrfName},
 };
 
-/// A set of prefixes that can be reached either through a VRF or by a static next hop. Attachments choose destinations by their labels
-/// and inherit the prefixes.
+/// A set of prefixes that are reachable through a VRF or a static next hop. Attachments select destinations by label and import their
+/// prefixes.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -38,16 +38,16 @@ use crate::{
     "exactly one of vrfRef and nextHop must be set",
 )])))]
 pub struct DestinationSpec {
-    /// Name of the `VRF` object the prefixes are reached through. Exactly one of `vrfRef` and `nextHop` must be set.
+    /// Name of the `VRF` object through which the prefixes are reachable. Exactly one of `vrfRef` and `nextHop` must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub vrf_ref: Option<String>,
-    /// Networks that can be reached. With `vrfRef` they are imported from the VRF, with `nextHop` they become static routes;
-    /// `0.0.0.0/0` and `::/0` make a default route.
+    /// Reachable prefixes, such as `203.0.113.0/24`. With `vrfRef` they are imported from the VRF; with `nextHop` they become static
+    /// routes. `0.0.0.0/0` and `::/0` are the default route.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4096))]
     pub prefixes: Vec<Prefix>,
-    /// Routers to which an attachment on a physical interface sends the prefixes. Exactly one of `vrfRef` and `nextHop` must be set.
+    /// Next hops for the prefixes, for attachments with `interfaceRef`. Exactly one of `vrfRef` and `nextHop` must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_hop: Option<NextHop>,
 }
@@ -60,27 +60,28 @@ pub struct DestinationSpec {
     "nextHop needs at least one of ipv4 and ipv6",
 )])))]
 pub struct NextHop {
-    /// Next hop of the IPv4 prefixes.
+    /// IPv4 address of the next hop for the IPv4 prefixes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Ipv4Address>")]
     pub ipv4: Option<Ipv4Addr>,
-    /// Next hop of the IPv6 prefixes.
+    /// IPv6 address of the next hop for the IPv6 prefixes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Ipv6Address>")]
     pub ipv6: Option<Ipv6Addr>,
 }
 
-/// What is known about a destination.
+/// Observed state of a destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DestinationStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// How many objects select this destination.
+    /// Number of objects that select this destination.
     #[serde(default)]
     pub reference_count: u32,
-    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    /// Last valid spec, which is in effect. It differs from `spec` while `spec` has an error: the object then keeps its last valid
+    /// state.
     #[serde(
         default,
         deserialize_with = "crate::schema::if_readable",
@@ -88,28 +89,29 @@ pub struct DestinationStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<DestinationSpec>>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }
 
-/// Prefixes that an object needs beside those of its destinations.
+/// Prefixes in addition to those of the selected destinations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtraRoute {
-    /// The networks.
+    /// Prefixes in CIDR notation, without host bits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub prefixes: Vec<Prefix>,
 }
 
-/// A destination that an object's selector has chosen.
+/// A destination that matches the selector of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MatchedDestination {
     /// Name of the `Destination`.
     pub name: String,
-    /// The VRF it leads to; absent for a destination with a static next hop, or whose VRF is not known.
+    /// VRF of the destination. Absent for a destination with a static next hop or with an unknown VRF.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vrf: Option<VrfName>,
 }

@@ -13,8 +13,8 @@ use crate::{
     value::Community,
 };
 
-/// Takes addresses from a `Network` for load-balanced services: a MetalLB pool with its advertisement, and host routes in the VRFs of
-/// the selected destinations.
+/// Allocates addresses from a `Network` for load-balanced services. Generates a MetalLB pool and advertisement, and exports host routes
+/// into the VRFs of the selected destinations.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -40,54 +40,55 @@ use crate::{
     "exactly one of count and addresses must be set",
 )])))]
 pub struct InboundSpec {
-    /// Name of the `Network` the addresses come from; it must have `ipv4` or `ipv6`.
+    /// Name of the `Network` from which addresses are allocated. It must have `ipv4` or `ipv6`.
     #[schemars(length(min = 1, max = 253))]
     pub network_ref: String,
-    /// Selects the `Destination`s from which the addresses can be reached, by label. An empty selector selects all; without one no VRF
-    /// knows the addresses and only the pool and its advertisement are made.
+    /// Selects by label the `Destination`s from which the addresses are reachable. An empty selector selects all. Default: none; only
+    /// the pool and its advertisement are created and no route is exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<LabelSelector>,
-    /// Selects the nodes that announce the addresses, by label. Without it all nodes do.
+    /// Selects by label the nodes that announce the addresses. Default: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<LabelSelector>,
-    /// How many addresses to take, of each family the network has. Exactly one of `count` and `addresses` must be set.
+    /// Number of addresses to allocate, per address family of the network. Exactly one of `count` and `addresses` must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65536))]
     pub count: Option<u32>,
-    /// The addresses themselves. Exactly one of `count` and `addresses` must be set.
+    /// Explicit addresses to use. Exactly one of `count` and `addresses` must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses: Option<AddressLists>,
-    /// Name of the MetalLB pool. Without it the pool is called like this object.
+    /// Name of the MetalLB pool. Default: the name of this object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 253),
         regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
     )]
     pub pool_name: Option<String>,
-    /// Load balancer class for an implementation the tenant runs, such as kube-vip. Only with `Settings.spec.hbnFlavour: legacy-frr`.
+    /// Load balancer class of an implementation that the tenant runs, such as kube-vip. Only valid with `Settings.spec.hbnFlavour:
+    /// legacy-frr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub tenant_load_balancer_class: Option<String>,
-    /// How the addresses are announced.
+    /// Advertisement of the addresses by MetalLB. Default: `bgp`.
     #[serde(default)]
     pub advertisement: Advertisement,
-    /// Makes no pool and no advertisement: the addresses are for workloads that announce them themselves, see `BGPNeighbor`.
+    /// Creates no pool and no advertisement; for workloads that announce the addresses themselves, see `BGPNeighbor`. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub disable_load_balancer: bool,
-    /// Exports only the host routes and not the network they come from.
+    /// Exports only the host routes, not the network they are part of. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub disable_aggregation: bool,
-    /// BGP communities set on the routes that are exported into the destinations' VRFs.
+    /// BGP communities set on routes that are exported into the VRFs of the destinations, such as `64512:100`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub communities: Vec<Community>,
 }
 
-/// How service addresses are announced.
+/// Advertisement of service addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Advertisement {
-    /// The protocol: `bgp` makes a `BGPAdvertisement`, `l2` an `L2Advertisement`.
+    /// Protocol: `bgp` creates a `BGPAdvertisement`, `l2` an `L2Advertisement`. Default: `bgp`.
     #[serde(default, rename = "type")]
     pub kind: AdvertisementType,
 }
@@ -103,24 +104,25 @@ pub enum AdvertisementType {
     L2,
 }
 
-/// What is known about an inbound.
+/// Observed state of an inbound.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InboundStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The addresses it holds. They stay until `count` shrinks or the object goes.
+    /// Allocated addresses. They are kept until `count` is reduced or the object is deleted.
     #[serde(default, skip_serializing_if = "AddressLists::is_empty")]
     #[schemars(with = "WrittenAddressLists")]
     pub addresses: AddressLists,
-    /// Name of the MetalLB pool.
+    /// Name of the MetalLB pool that was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool_name: Option<String>,
-    /// The destinations that the selector has chosen.
+    /// Destinations that match the selector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matched_destinations: Vec<MatchedDestination>,
-    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    /// Last valid spec, which is in effect. It differs from `spec` while `spec` has an error: the object then keeps its last valid
+    /// state.
     #[serde(
         default,
         deserialize_with = "crate::schema::if_readable",
@@ -128,7 +130,8 @@ pub struct InboundStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<InboundSpec>>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

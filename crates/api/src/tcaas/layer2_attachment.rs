@@ -15,8 +15,8 @@ use crate::{
     value::{Asn, Community, HostCidr, IfName, MacAddress, Mtu, Seconds, VlanId},
 };
 
-/// Brings a `Network` to nodes as a layer 2 segment: over the fabric, with a gateway in the VRFs of the selected destinations, or on
-/// an existing interface of the node when `interfaceRef` is set.
+/// Attaches a `Network` to nodes as a layer 2 segment: over the fabric with an anycast gateway that reaches the selected destinations,
+/// or as a VLAN on an existing interface of the node when `interfaceRef` is set.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -65,44 +65,45 @@ pub struct Layer2AttachmentSpec {
     /// Name of the `Network` to attach.
     #[schemars(length(min = 1, max = 253))]
     pub network_ref: String,
-    /// Selects the `Destination`s that can be reached from the segment, by label. An empty selector selects all; without one the
+    /// Selects by label the `Destination`s that are reachable from the segment. An empty selector selects all. Default: none, the
     /// segment is layer 2 only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<LabelSelector>,
-    /// Selects the nodes that get the segment, by label. Without it all nodes do.
+    /// Selects by label the nodes that get the segment. Default: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<LabelSelector>,
-    /// An interface that exists on the nodes (a bond, a network card, an SR-IOV physical function) and carries the VLAN instead of
-    /// the fabric. The `Network` must then have no `vni`.
+    /// Existing interface of the nodes that carries the VLAN instead of the fabric: a bond, a NIC or an SR-IOV physical function, such
+    /// as `bond1`. The `Network` must have no `vni`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_ref: Option<IfName>,
-    /// Name of the interface on the nodes. Over the fabric the interface is called `l2.<interfaceName>`; with `interfaceRef` it is the
-    /// whole name and defaults to `vlan.<VLAN id>`. It cannot be changed.
+    /// Name of the interface on the nodes. Over the fabric the interface is named `l2.<interfaceName>`; with `interfaceRef` this is the
+    /// full name and defaults to `vlan.<VLAN ID>`. Immutable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_name: Option<IfName>,
-    /// MTU of the segment, 1000–9000. Without it 1500 is used.
+    /// MTU of the segment in bytes, 1000–9000. Default: 1500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Mtu>,
-    /// Leaves out the anycast gateway, which otherwise is the first address of the network on every node.
+    /// Disables the anycast gateway, which is otherwise the first address of the network on every node. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub disable_anycast: bool,
-    /// Lets ARP and neighbour discovery be flooded instead of answered by the nodes. Must be true with `disableAnycast`.
+    /// Floods ARP and IPv6 neighbor discovery instead of answering them on the node. Must be true with `disableAnycast`. Default:
+    /// false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub disable_neighbor_suppression: bool,
-    /// BGP sessions that workloads on the segment may open.
+    /// BGP sessions between workloads on the segment and the node. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bgp: Option<AttachmentBgp>,
-    /// Use of SR-IOV virtual functions on the segment. It cannot be switched on or off later.
+    /// SR-IOV virtual functions on the segment. `enabled` is immutable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sriov: Option<Sriov>,
-    /// Addresses for the nodes themselves.
+    /// Addresses of the nodes on the segment. Default: none.
     #[serde(default, rename = "nodeIPs", skip_serializing_if = "Option::is_none")]
     pub node_ips: Option<AttachmentNodeIps>,
-    /// Prefixes to import and export beside those of the destinations.
+    /// Prefixes to import and export in addition to those of the destinations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub routes: Vec<ExtraRoute>,
-    /// BGP communities set on the routes that are exported into the destinations' VRFs.
+    /// BGP communities set on routes that are exported into the VRFs of the destinations, such as `64512:100`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub communities: Vec<Community>,
@@ -112,23 +113,27 @@ pub struct Layer2AttachmentSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttachmentBgp {
-    /// Whether workloads may open sessions.
+    /// Accepts BGP sessions from workloads on the segment. Default: false.
     #[serde(default)]
     pub enabled: bool,
-    /// Whether the network of the segment itself is exported.
+    /// Exports the network of the segment itself into the VRFs of the destinations. Default: false, only more specific routes from
+    /// workloads are exported.
     #[serde(default, skip_serializing_if = "is_false")]
     pub advertise_transfer_network: bool,
-    /// How long a session survives without a message.
+    /// Hold time: the session is closed after this long without a message. `0s` (never) or `3s` to `65535s`, such as `90s`. Default:
+    /// `180s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_time: Option<Seconds>,
-    /// How often a sign of life is sent.
+    /// Keepalive interval, at most the hold time, such as `30s`. Default: `60s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<Seconds>,
-    /// How many prefixes a workload may announce in each family; 1000 where it is absent. Above that the session is closed for five minutes.
+    /// Maximum number of prefixes a workload may announce per address family. Default: 1000. Above the limit the session is closed for
+    /// five minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub maximum_prefixes: Option<u32>,
-    /// AS number of the workloads, in quotes. Empty or absent means `Settings.spec.bgp.workloadAS`.
+    /// AS number of the workloads, as a quoted string such as `"64600"`. Default, also for an empty string:
+    /// `Settings.spec.bgp.workloadAS`.
     #[serde(
         default,
         rename = "workloadAS",
@@ -139,11 +144,11 @@ pub struct AttachmentBgp {
     pub workload_as: Option<Asn>,
 }
 
-/// Use of SR-IOV.
+/// Use of SR-IOV virtual functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Sriov {
-    /// Whether pods may use virtual functions on this VLAN.
+    /// Allows pods to use virtual functions on the VLAN. Default: false. Immutable.
     #[serde(default)]
     pub enabled: bool,
 }
@@ -152,45 +157,46 @@ pub struct Sriov {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttachmentNodeIps {
-    /// Whether every selected node gets an address of the network.
+    /// Allocates an address of the network to every selected node. Default: false.
     #[serde(default)]
     pub enabled: bool,
-    /// How many addresses must stay free for pods; the nodes do not get them.
+    /// Number of addresses per address family that are reserved for pods and not allocated to nodes. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_for_pods: Option<u32>,
 }
 
-/// What is known about an attachment.
+/// Observed state of an attachment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Layer2AttachmentStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Full name of the interface on the nodes.
+    /// Full name of the interface on the nodes, such as `l2.shop`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_name: Option<IfName>,
-    /// VLAN that traffic of SR-IOV devices carries.
+    /// VLAN ID that SR-IOV devices use.
     #[serde(
         default,
         rename = "sriovVlanID",
         skip_serializing_if = "Option::is_none"
     )]
     pub sriov_vlan_id: Option<VlanId>,
-    /// The gateway that every node provides.
+    /// Anycast gateway, the same on every node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anycast: Option<Anycast>,
-    /// The addresses each node holds, by node name. An address stays with its node as long as the node is selected.
+    /// Addresses allocated to each node, by node name. A node keeps its addresses while it is selected.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "BTreeMap<String, WrittenAddressLists>")]
     pub node_addresses: BTreeMap<String, AddressLists>,
     /// What a workload on the segment needs to know to open its sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bgp: Option<AttachmentBgpStatus>,
-    /// The destinations that the selector has chosen.
+    /// Destinations that match the selector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matched_destinations: Vec<MatchedDestination>,
-    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    /// Last valid spec, which is in effect. It differs from `spec` while `spec` has an error: the object then keeps its last valid
+    /// state.
     #[serde(
         default,
         deserialize_with = "crate::schema::if_readable",
@@ -198,7 +204,8 @@ pub struct Layer2AttachmentStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<Layer2AttachmentSpec>>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }
@@ -211,7 +218,7 @@ pub struct AttachmentBgpStatus {
     #[serde(default, with = "asn_text", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "asn_text::AsnText")]
     pub as_number: Option<Asn>,
-    /// Addresses of the neighbor, with prefix length: the gateway.
+    /// Addresses of the neighbor with prefix length, which are those of the gateway.
     #[serde(default, rename = "neighborIPs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Written>")]
     pub neighbor_ips: Vec<HostCidr>,
@@ -229,29 +236,29 @@ pub struct AttachmentBgpStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub workload_as_number: Option<Asn>,
-    /// The hold time in effect.
+    /// Hold time in effect, such as `1m30s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_time: Option<Seconds>,
-    /// The keepalive time in effect.
+    /// Keepalive interval in effect, such as `30s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<Seconds>,
-    /// The limit of prefixes in effect.
+    /// Maximum number of prefixes per address family in effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum_prefixes: Option<u32>,
 }
 
-/// A gateway with the same addresses on every node.
+/// An anycast gateway, the same on every node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Anycast {
-    /// Its MAC address.
+    /// MAC address of the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<MacAddress>,
-    /// Its IPv6 address with prefix length.
+    /// IPv6 address of the gateway with prefix length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub gateway: Option<HostCidr>,
-    /// Its IPv4 address with prefix length.
+    /// IPv4 address of the gateway with prefix length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub gatewayv4: Option<HostCidr>,

@@ -13,7 +13,8 @@ use crate::{
     value::{HostCidr, IfName, MacAddress, Mtu, Prefix, VlanId, Vni, VrfName},
 };
 
-/// A layer 2 segment on nodes: a VLAN with its VXLAN and gateway, or a VLAN on an existing interface of the node.
+/// A layer 2 segment on nodes: a VLAN with its VXLAN and gateway, or a VLAN on an existing interface of the node. Usually generated
+/// from a `Layer2Attachment`.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -41,55 +42,55 @@ use crate::{
     ),
 ])))]
 pub struct Layer2NetworkConfigurationSpec {
-    /// VLAN of the segment, 1–4094.
+    /// VLAN ID of the segment, 1–4094.
     pub id: VlanId,
-    /// MTU of the segment, 1000–9000.
+    /// MTU of the segment in bytes, 1000–9000.
     pub mtu: Mtu,
-    /// VXLAN network identifier of the segment. Required unless `interfaceRef` is set.
+    /// VXLAN network identifier (VNI) of the segment, 1–16777215. Required unless `interfaceRef` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<Vni>,
-    /// MAC address of the gateway, the same on every node.
+    /// MAC address of the anycast gateway, the same on every node. Default: `Settings.spec.anycastMAC`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anycast_mac: Option<MacAddress>,
-    /// Addresses of the gateway with prefix length, the same on every node. Without any there is no gateway.
+    /// Addresses of the anycast gateway with prefix length, such as `198.51.100.1/24`. Default: no gateway.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub anycast_gateways: Vec<HostCidr>,
-    /// Announces the neighbours seen on the segment to the fabric as host routes. A segment with a gateway in a VRF of the fabric does so
-    /// in any case; without one there is nothing to announce.
+    /// Announces the neighbors learned on the segment to the fabric as host routes. Segments with a gateway in a fabric VRF always do;
+    /// without such a gateway the field has no effect. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub advertise_neighbors: bool,
-    /// Accepted for manifests of old, and without effect: macvlans can be made on the interface that `interfaceName` gives the node.
+    /// Deprecated: accepted for compatibility and ignored. Create macvlans on the interface that `interfaceName` defines.
     #[serde(
         default,
         rename = "createMacVLANInterface",
         skip_serializing_if = "is_false"
     )]
     pub create_mac_vlan_interface: bool,
-    /// Whether the node answers ARP and neighbour discovery for hosts behind the fabric instead of flooding. Without it the node does
-    /// so where the segment has a gateway.
+    /// Answers ARP and IPv6 neighbor discovery for hosts behind the fabric instead of flooding them. Default: true if the segment has a
+    /// gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neigh_suppression: Option<bool>,
-    /// Switches segmentation offloads off on the VLAN interface, for programs that read raw packets.
+    /// Disables segmentation offloads on the VLAN interface, for programs that read raw packets. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub disable_segmentation: bool,
-    /// VRF of the gateways. Without it gateways are in the cluster VRF. A segment without gateways is in no VRF.
+    /// Name of the VRF of the gateways. Default: the cluster VRF. Ignored for a segment without gateways.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vrf: Option<VrfName>,
-    /// Selects the nodes, by label. Without it all nodes are meant.
+    /// Selects the nodes by label. Default: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<LabelSelector>,
-    /// An interface that exists on the nodes and carries the VLAN instead of the fabric.
+    /// Existing interface of the nodes that carries the VLAN instead of the fabric, such as `bond1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_ref: Option<IfName>,
-    /// Name of the interface on the nodes. Over the fabric the interface is called `l2.<interfaceName>`; with `interfaceRef` it is the
-    /// whole name and defaults to `vlan.<id>`.
+    /// Name of the interface on the nodes. Over the fabric the interface is named `l2.<interfaceName>`; with `interfaceRef` this is the
+    /// full name and defaults to `vlan.<id>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_name: Option<IfName>,
-    /// Addresses for the nodes themselves.
+    /// Addresses of the nodes on the segment. Default: none.
     #[serde(default, rename = "nodeIPs", skip_serializing_if = "Option::is_none")]
     pub node_ips: Option<NodeIps>,
-    /// Routes that leave through the node's interface on this segment.
+    /// Static routes of the node through its interface on this segment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024))]
     pub static_routes: Vec<StaticRoute>,
@@ -99,19 +100,19 @@ pub struct Layer2NetworkConfigurationSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeIps {
-    /// Whether every selected node gets an address.
+    /// Allocates an address to every selected node. Default: false.
     #[serde(default)]
     pub enabled: bool,
-    /// Networks the addresses come from, one for each family. Without any, the networks of `anycastGateways` are meant.
+    /// Networks from which the addresses are allocated, at most one per address family. Default: the networks of `anycastGateways`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2))]
     pub networks: Vec<Prefix>,
-    /// How many addresses must stay free for pods; the nodes do not get them.
+    /// Number of addresses per address family that are reserved for pods and not allocated to nodes. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_for_pods: Option<u32>,
 }
 
-/// A route by a router on the segment.
+/// A static route through a router on the segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([(
@@ -119,25 +120,27 @@ pub struct NodeIps {
     "prefix and nextHop must be of the same address family",
 )])))]
 pub struct StaticRoute {
-    /// Where the route leads.
+    /// Destination prefix of the route, such as `203.0.113.0/24`.
     pub prefix: Prefix,
-    /// The router.
+    /// IP address of the next hop, in the same address family as `prefix`.
     #[schemars(with = "Address")]
     pub next_hop: IpAddr,
 }
 
-/// What is known about a segment.
+/// Observed state of a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Layer2NetworkConfigurationStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The addresses each node holds, by node name. Of a segment that a `Layer2Attachment` has made, they are in its status.
+    /// Addresses allocated to each node, by node name. For a segment generated from a `Layer2Attachment`, they are in the status of
+    /// that object.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "BTreeMap<String, WrittenAddressLists>")]
     pub node_addresses: BTreeMap<String, AddressLists>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

@@ -12,7 +12,7 @@ use crate::{
     schema::rules,
 };
 
-/// Copies traffic of a layer 2 segment or a VRF to a `MirrorTarget`.
+/// Copies traffic of a layer 2 segment or a VRF into the tunnel of a `MirrorTarget`. Usually generated from a `TrafficMirror`.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -31,10 +31,10 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MirrorSelectorSpec {
-    /// Which traffic is copied. Without it all traffic in this direction is.
+    /// Traffic to copy. Default: all traffic in this direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic_match: Option<TrafficMatch>,
-    /// The `MirrorTarget` that gets the copies.
+    /// Reference to the `MirrorTarget` that receives the copies.
     #[schemars(extend("x-kubernetes-validations" = rules([
         ("self.kind == 'MirrorTarget'", "mirrorTarget must refer to a MirrorTarget"),
         (
@@ -43,7 +43,7 @@ pub struct MirrorSelectorSpec {
         ),
     ])))]
     pub mirror_target: TypedObjectReference,
-    /// The `Layer2NetworkConfiguration` or `VRFRouteConfiguration` whose traffic is copied.
+    /// Reference to the `Layer2NetworkConfiguration` or `VRFRouteConfiguration` whose traffic is copied.
     #[schemars(extend("x-kubernetes-validations" = rules([
         (
             "self.kind in ['Layer2NetworkConfiguration', 'VRFRouteConfiguration']",
@@ -55,22 +55,22 @@ pub struct MirrorSelectorSpec {
         ),
     ])))]
     pub mirror_source: TypedObjectReference,
-    /// Which way the traffic goes, seen from the workload.
+    /// Direction of the traffic as seen by the workload: `ingress` (to the workload) or `egress` (from it).
     pub direction: MirrorDirection,
 }
 
-/// What is known about a mirror selector.
+/// Observed state of a mirror selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MirrorSelectorStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// On how many nodes the mirror is in effect.
+    /// Number of nodes on which the mirror is in effect.
     #[serde(default)]
     pub active_nodes: u32,
-    /// The spec in effect of an object that no intent owns. It differs from `spec` while something is wrong with the object: what was in
-    /// effect before stays.
+    /// Last valid spec of an object that was not generated from an intent. It differs from `spec` while `spec` has an error: the object
+    /// then keeps its last valid state.
     #[serde(
         default,
         deserialize_with = "crate::schema::if_readable",
@@ -78,7 +78,7 @@ pub struct MirrorSelectorStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<MirrorSelectorSpec>>,
-    /// What holds for the object now: `Resolved` (target and source are known) and `Applied` (in effect on all matching nodes).
+    /// Conditions of the object: `Resolved` (target and source exist) and `Applied` (in effect on all matching nodes).
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

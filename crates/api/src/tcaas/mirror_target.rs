@@ -12,7 +12,7 @@ use crate::{
     value::{IfName, VrfName},
 };
 
-/// A GRE tunnel that takes mirrored traffic to a collector.
+/// A GRE tunnel that carries mirrored traffic to a collector. Usually generated from a `Collector`.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -31,19 +31,19 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MirrorTargetSpec {
-    /// What the tunnel carries: `l3gre` packets, `l2gre` whole frames.
+    /// Encapsulation: `l3gre` carries IP packets, `l2gre` carries Ethernet frames.
     #[serde(rename = "type")]
     pub kind: GreProtocol,
-    /// Address of the collector.
+    /// IP address of the collector, IPv4 or IPv6.
     #[serde(rename = "destinationIP")]
     #[schemars(with = "Address")]
     pub destination_ip: IpAddr,
-    /// Key of the tunnel.
+    /// GRE key of the tunnel, 0–4294967295. Default: no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<u32>,
-    /// Name of the VRF the tunnel runs in.
+    /// Name of the VRF in which the tunnel runs.
     pub destination_vrf: VrfName,
-    /// Name of the loopback of that VRF whose address is the tunnel's source.
+    /// Name of the loopback of that VRF whose address is the source of the tunnel, such as `lo.mir`.
     pub source_loopback: IfName,
 }
 
@@ -59,21 +59,21 @@ pub enum GreProtocol {
     L2gre,
 }
 
-/// What is known about a mirror target.
+/// Observed state of a mirror target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MirrorTargetStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// How many `MirrorSelector`s refer to this target.
+    /// Number of `MirrorSelector`s that reference this target.
     #[serde(default)]
     pub active_selectors: u32,
-    /// On how many nodes the tunnel is up.
+    /// Number of nodes that have the tunnel.
     #[serde(default)]
     pub active_nodes: u32,
-    /// The spec in effect of an object that no intent owns. It differs from `spec` while something is wrong with the object: what was in
-    /// effect before stays.
+    /// Last valid spec of an object that was not generated from an intent. It differs from `spec` while `spec` has an error: the object
+    /// then keeps its last valid state.
     #[serde(
         default,
         deserialize_with = "crate::schema::if_readable",
@@ -81,7 +81,8 @@ pub struct MirrorTargetStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<MirrorTargetSpec>>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

@@ -12,8 +12,8 @@ use crate::{
     value::{Prefix, VlanId, Vni},
 };
 
-/// A pool of addresses together with the VLAN and VNI of its segment. It connects nothing by itself: it becomes a layer 2 segment
-/// when a `Layer2Attachment` refers to it, and a source of addresses when an `Inbound`, `Outbound` or `PodNetwork` does.
+/// A pool of addresses with the VLAN and VNI of its segment. It has no effect by itself: a `Layer2Attachment` makes it a layer 2
+/// segment, and `Inbound`, `Outbound` and `PodNetwork` allocate addresses from it.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -42,23 +42,24 @@ use crate::{
     ),
 ])))]
 pub struct NetworkSpec {
-    /// Pool of IPv4 addresses. Without `ipv4` and `ipv6` the network is a pure layer 2 segment.
+    /// IPv4 address pool. Without `ipv4` and `ipv6` the network is a pure layer 2 segment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4: Option<IpNetwork>,
-    /// Pool of IPv6 addresses. Without `ipv4` and `ipv6` the network is a pure layer 2 segment.
+    /// IPv6 address pool. Without `ipv4` and `ipv6` the network is a pure layer 2 segment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6: Option<IpNetwork>,
-    /// Where prefixes would be ordered from, for each address family. Kept for automatic ordering to come; it has no effect yet.
+    /// Allocation class per address family, for automatic allocation of prefixes. Accepted and validated, but not implemented.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocation_pool: Option<AllocationPool>,
     /// VLAN of the segment, 1–4094.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<VlanId>,
-    /// VXLAN network identifier of the layer 2 segment. When absent and needed, one is taken from `Settings.spec.l2VniRange` and kept.
+    /// VXLAN network identifier (VNI) of the layer 2 segment, 1–16777215. Default: allocated from `Settings.spec.l2VniRange` when
+    /// needed, and then kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<Vni>,
-    /// Whether Selvedge provides the segment. When false, the network is only a source of numbers and addresses, and no layer 2
-    /// segment is made for it.
+    /// Configures the layer 2 segment on the nodes. Default: true. When false, the network is only a source of numbers and addresses,
+    /// and no segment is created.
     #[serde(default = "managed")]
     pub managed: bool,
 }
@@ -75,9 +76,9 @@ fn managed() -> bool {
     "prefixLength must not be shorter than the prefix of cidr: a slice cannot be larger than its pool",
 )])))]
 pub struct IpNetwork {
-    /// The network in CIDR notation, without host bits, such as `198.51.100.0/24`.
+    /// Network in CIDR notation, without host bits, such as `198.51.100.0/24`.
     pub cidr: Prefix,
-    /// Prefix length of the slice a consumer would get, such as 28. It is checked and has no other effect yet.
+    /// Prefix length of the slice per consumer, such as 28. Validated, but not implemented.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 128))]
     pub prefix_length: Option<u8>,
@@ -87,34 +88,35 @@ pub struct IpNetwork {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AllocationPool {
-    /// Class for IPv4, such as `private/cndtag`.
+    /// Allocation class for IPv4, such as `private/cndtag`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub ipv4: Option<String>,
-    /// Class for IPv6, such as `global/cndtag`.
+    /// Allocation class for IPv6, such as `global/cndtag`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub ipv6: Option<String>,
 }
 
-/// What is known about a network.
+/// Observed state of a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// How many objects refer to this network.
+    /// Number of objects that reference this network.
     #[serde(default)]
     pub reference_count: u32,
-    /// The VNI of the segment: the object's own, or the one taken from `Settings.spec.l2VniRange`, which is kept as long as the
-    /// network exists.
+    /// VNI of the segment: `spec.vni`, or the one allocated from `Settings.spec.l2VniRange`, which is kept until the network is
+    /// deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<Vni>,
-    /// Slices of the pool that consumers hold.
+    /// Slices of the pool that are allocated to consumers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allocated_slices: Vec<AllocatedSlice>,
-    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    /// Last valid spec, which is in effect. It differs from `spec` while `spec` has an error: the object then keeps its last valid
+    /// state.
     #[serde(
         default,
         deserialize_with = "crate::schema::if_readable",
@@ -122,22 +124,23 @@ pub struct NetworkStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<NetworkSpec>>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }
 
-/// A slice of a network's pool and who holds it.
+/// A slice of the pool of a network and its holder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AllocatedSlice {
     /// Name of the object that holds the slice.
     pub name: String,
-    /// The IPv4 slice.
+    /// IPv4 slice in CIDR notation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub ipv4: Option<Prefix>,
-    /// The IPv6 slice.
+    /// IPv6 slice in CIDR notation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub ipv6: Option<Prefix>,

@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::{BgpPeeringSpec, Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec};
 use crate::{schema::Kept, selvedge::SettingsSpec};
 
-/// Everything that changes forwarding, as it was at one moment. Selvedge writes it and rolls it out; people read it.
+/// A snapshot of all low-level objects that affect forwarding. Written and rolled out by the operator; read-only for users.
 ///
-/// The entries nest each object's spec under `spec`, so that a name can never meet a field of the spec.
+/// Each entry nests the spec of an object under `spec`, so that its name cannot collide with a field of the spec.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -34,41 +34,41 @@ use crate::{schema::Kept, selvedge::SettingsSpec};
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct NetworkConfigRevisionSpec {
-    /// Hash over the content. The object is named after its first ten digits.
+    /// SHA-256 hash of the content, in hexadecimal. The object is named after its first ten digits.
     #[schemars(length(min = 1, max = 64), regex(pattern = "^[0-9a-f]+$"))]
     pub revision: String,
-    /// The `NetworkConfigRevisionPart`s that have the layer 2 segments, VRF route configurations and BGP peerings of a revision that is too
-    /// large for one object. These are then not in the revision itself.
+    /// Names of the `NetworkConfigRevisionPart`s that hold the layer 2 segments, VRF route configurations and BGP peerings of a
+    /// revision that is too large for one object. The lists of the revision itself are then empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<String>,
-    /// The layer 2 segments.
+    /// All `Layer2NetworkConfiguration`s of the revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layer2: Vec<Layer2Revision>,
-    /// The VRF route configurations.
+    /// All `VRFRouteConfiguration`s of the revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vrf: Vec<VrfRevision>,
-    /// The BGP peerings.
+    /// All `BGPPeering`s of the revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bgp: Vec<BgpRevision>,
-    /// The underlays.
+    /// All `Underlay`s of the revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub underlay: Vec<RevisionEntry>,
-    /// The layer 3 VNIs.
+    /// All `L3VNI`s of the revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub l3vni: Vec<RevisionEntry>,
-    /// The layer 2 VNIs.
+    /// All `L2VNI`s of the revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub l2vni: Vec<RevisionEntry>,
-    /// The layer 3 passthroughs.
+    /// All `L3Passthrough`s of the revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passthrough: Vec<RevisionEntry>,
-    /// The settings. Absent where there were none.
+    /// Spec of the `Settings` object. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Kept>")]
     pub settings: Option<SettingsSpec>,
 }
 
-/// A part of revisions that are too large for one object. It is named after its content, and revisions share it.
+/// A part of a revision that is too large for one object. It is named after its content and can be shared by several revisions.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -82,7 +82,7 @@ pub struct NetworkConfigRevisionSpec {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct NetworkConfigRevisionPartSpec {
-    /// Objects of a revision, as JSON, compressed (zlib), in base64.
+    /// Objects of a revision: JSON, compressed with zlib, encoded in base64.
     #[schemars(extend("format" = "byte"))]
     pub data: String,
 }
@@ -93,7 +93,7 @@ pub struct NetworkConfigRevisionPartSpec {
 pub struct Layer2Revision {
     /// Name of the object.
     pub name: String,
-    /// What it said.
+    /// Spec of the object in this revision.
     #[schemars(with = "Kept")]
     pub spec: Layer2NetworkConfigurationSpec,
 }
@@ -104,7 +104,7 @@ pub struct Layer2Revision {
 pub struct VrfRevision {
     /// Name of the object.
     pub name: String,
-    /// What it said.
+    /// Spec of the object in this revision.
     #[schemars(with = "Kept")]
     pub spec: VrfRouteConfigurationSpec,
 }
@@ -115,12 +115,12 @@ pub struct VrfRevision {
 pub struct BgpRevision {
     /// Name of the object.
     pub name: String,
-    /// What it said.
+    /// Spec of the object in this revision.
     #[schemars(with = "Kept")]
     pub spec: BgpPeeringSpec,
 }
 
-/// An object of another group in a revision.
+/// An object of another API group in a revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionEntry {
@@ -129,64 +129,64 @@ pub struct RevisionEntry {
     /// Namespace of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// What it said.
+    /// Spec of the object in this revision.
     #[schemars(with = "Kept")]
     pub spec: Value,
 }
 
-/// How far the rollout of a revision is. Ready, ongoing, queued and failed nodes add up to the total.
+/// Progress of the rollout of a revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkConfigRevisionStatus {
-    /// How far the rollout is: `Progressing`, `Soaking`, `Paused`, `Unapproved`, `Failed` or `Complete`.
+    /// Phase of the rollout: `Progressing`, `Soaking`, `Paused`, `Unapproved`, `Failed` or `Complete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// Counts revisions in the order in which they became the newest.
+    /// Sequence number of the revision: increases by one each time a revision becomes the newest.
     #[serde(default)]
     pub sequence: u32,
-    /// The wave of nodes that is being changed.
+    /// Wave of nodes that is being changed, such as the canary or a failure domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wave: Option<String>,
-    /// Since when the next wave waits for the soak time.
+    /// Time at which the soak time before the next wave started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub soaking_since: Option<String>,
-    /// When all nodes had confirmed the revision.
+    /// Time at which all nodes had confirmed the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub completed_at: Option<String>,
-    /// Whether a node could not take the revision, so that it is not rolled out any further.
+    /// True if a node failed to apply the revision. It is then not rolled out any further.
     #[serde(default)]
     pub is_invalid: bool,
-    /// How many nodes run the revision and have confirmed it.
+    /// Number of nodes that run the revision and have confirmed it.
     #[serde(default)]
     pub ready: u32,
-    /// How many nodes have been told and have not answered yet.
+    /// Number of nodes that were given the revision and have not reported a result yet.
     #[serde(default)]
     pub ongoing: u32,
-    /// How many nodes have not been told yet.
+    /// Number of nodes that have not been given the revision yet.
     #[serde(default)]
     pub queued: u32,
-    /// How many nodes could not take the revision.
+    /// Number of nodes that failed to apply the revision.
     #[serde(default)]
     pub failed: u32,
-    /// How many nodes keep the config that they have, because the new one removes their Underlay or all their VRFs and its revision is not
-    /// approved yet.
+    /// Number of nodes that keep their current config because the new one removes their Underlay or all their VRFs and the revision is
+    /// not approved yet.
     #[serde(default)]
     pub unapproved: u32,
-    /// Why the revision, or the config of the first of these nodes, needs an approval.
+    /// Reason why the revision, or the config of the first of these nodes, needs approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unapproved_message: Option<String>,
-    /// How many nodes there are.
+    /// Total number of nodes.
     #[serde(default)]
     pub total: u32,
-    /// The first node that failed.
+    /// Name of the first node that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_node: Option<String>,
-    /// What that node said.
+    /// Error message of that node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_message: Option<String>,
-    /// When that node failed.
+    /// Time at which that node failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub failed_at: Option<String>,

@@ -1,8 +1,8 @@
-//! The contract between control plane and node: everything one node must do, with no choice left to it.
+//! The contract between control plane and node: the complete configuration of one node, without any decision left to the agent.
 //!
 //! The spec keeps the shape of the existing system (`layer2s`, `clusterVRF`, `fabricVRFs`, `localVRFs`) and adds what
 //! makes it complete: device names, tables, addresses of the router, and the underlay. Names are made in one module of
-//! the compiler; whoever reads this object derives none.
+//! the compiler; the agent derives none.
 
 mod bgp;
 mod filter;
@@ -38,7 +38,7 @@ use crate::{
 
 /// The version of this contract that the code at hand writes and reads.
 ///
-/// An agent that meets a newer one keeps running what it has and says so.
+/// An agent that receives a newer one keeps its configuration and reports that.
 pub const CONTRACT_VERSION: u32 = 1;
 
 /// Type of the condition in a node's status that says whether it copies what it should. A node is provisioned without: no mirror
@@ -65,7 +65,8 @@ pub const HOLD_ANNOTATION: &str = "selvedge.dev/hold";
 /// Type of the condition that says whether the node is frozen by [`HOLD_ANNOTATION`].
 pub const HELD: &str = "Held";
 
-/// Everything one node must do. Written by the operator, one object for each node, named after it.
+/// Complete network configuration of one node. Written by the operator, one object per node, with the name of the node; read-only for
+/// users.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
 )]
@@ -86,52 +87,52 @@ pub const HELD: &str = "Held";
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct NodeNetworkConfigSpec {
-    /// Version of the contract this object is written in.
+    /// Version of the format of this object. An agent keeps its configuration if the version is newer than the one it supports.
     #[serde(default = "contract_version")]
     pub contract_version: u32,
-    /// Revision that the forwarding part of this object comes from.
+    /// Revision from which the forwarding part of this object was compiled.
     pub revision: String,
-    /// How the node is plugged into the fabric; the base of the router domain.
+    /// Connection of the node to the fabric. Absent on a node without an Underlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub underlay: Option<Underlay>,
-    /// Layer 2 segments: those of VLANs by VLAN id, those of `L2VNI`s by `vni-` and their VNI.
+    /// Layer 2 segments of the fabric. Key: the VLAN ID, or `vni-<VNI>` for segments of an `L2VNI`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub layer2s: BTreeMap<String, Layer2>,
-    /// The VRF that the cluster itself lives in, and through which the others exchange routes.
+    /// VRF of the cluster itself. The other VRFs exchange routes through it.
     #[serde(
         default,
         rename = "clusterVRF",
         skip_serializing_if = "Option::is_none"
     )]
     pub cluster_vrf: Option<Arc<Vrf>>,
-    /// VRFs that reach into the fabric, by name.
+    /// VRFs that are connected to the fabric, by name.
     #[serde(
         default,
         rename = "fabricVRFs",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub fabric_vrfs: BTreeMap<String, Arc<Vrf>>,
-    /// VRFs of this node alone, which steer traffic by its source, by name.
+    /// Local VRFs of this node for source-based routing, by name.
     #[serde(
         default,
         rename = "localVRFs",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub local_vrfs: BTreeMap<String, Arc<Vrf>>,
-    /// BGP sessions of the host in the fabric's own routing table, by the `namespace/name` of their `L3Passthrough`.
+    /// BGP sessions of the host in the default routing table of the fabric, by the `namespace/name` of their `L3Passthrough`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub passthroughs: BTreeMap<String, HostSession>,
-    /// VLANs on devices of the host's own, without the fabric, by the name of the device that is made.
+    /// VLANs on existing devices of the host, without the fabric, by the name of the VLAN device.
     #[serde(
         default,
         rename = "hostVLANs",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub host_vlans: BTreeMap<String, HostVlan>,
-    /// Loopbacks of the host, by the name of the device that is made.
+    /// Loopback devices of the host, by device name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub host_loopbacks: BTreeMap<String, HostLoopback>,
-    /// What the node checks before it keeps this config.
+    /// Health checks that must pass before the node confirms this config.
     #[serde(default, skip_serializing_if = "Health::is_default")]
     pub health: Health,
 }
@@ -167,56 +168,56 @@ impl NodeNetworkConfigSpec {
     }
 }
 
-/// What the node's agent reports.
+/// State reported by the agent of the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeNetworkConfigStatus {
-    /// How far the node is with the config.
+    /// State of the config on the node: empty, `provisioning`, `provisioned`, `invalid` or `removed`.
     #[serde(default)]
     pub config_status: ConfigStatus,
-    /// When this status last changed.
+    /// Time of the last change of this status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub last_update: Option<String>,
-    /// The revision this status speaks of. A status counts only while this equals `spec.revision`.
+    /// Revision that this status refers to. The status is valid only while this equals `spec.revision`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_revision: Option<String>,
-    /// The generation this status speaks of; it acknowledges changes that do not change the revision.
+    /// `metadata.generation` that this status refers to. It acknowledges changes that do not change the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The last revision that was applied, whether it was confirmed or taken back.
+    /// Last revision that was applied, whether it was confirmed or rolled back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_applied_revision: Option<String>,
-    /// The revision that kernel and FRR run; absent while a change is under way or its outcome is not known.
+    /// Revision that kernel and FRR run. Absent while a change is in progress or its outcome is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_revision: Option<String>,
-    /// The revision that was confirmed last: the node returns to it by itself.
+    /// Last confirmed revision. The node rolls back to it without the API server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_revision: Option<String>,
-    /// Why the config could not be applied.
+    /// Error message if the config could not be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// How long the confirmed config took on this node; absent after a restart of the agent.
+    /// Time that applying the confirmed config took. Absent after a restart of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timings: Option<Timings>,
-    /// The AS number of the node's router.
+    /// AS number of the BGP router on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_number: Option<i64>,
-    /// The version of FRR on the node.
+    /// Version of FRR on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frr_version: Option<String>,
-    /// Observed aspects of the node's state.
+    /// Conditions of the node, such as `Healthy`, `Degraded`, `Drifting`, `Held` and `MirrorsApplied`.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }
 
-/// How long a config took on a node.
+/// Durations of applying a config on a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Timings {
-    /// Milliseconds from the journal entry to the applied and verified config.
+    /// Time from the journal entry to the applied and verified config, in milliseconds.
     pub apply_milliseconds: i64,
-    /// Milliseconds from the journal entry to the confirmation.
+    /// Time from the journal entry to the confirmation, in milliseconds.
     pub confirm_milliseconds: i64,
 }
 
@@ -224,16 +225,16 @@ pub struct Timings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ConfigStatus {
-    /// Nobody has looked at it yet.
+    /// The agent has not processed the config yet.
     #[default]
     #[serde(rename = "")]
     Untouched,
-    /// It is being applied.
+    /// The config is being applied.
     Provisioning,
-    /// It is applied, verified by an empty second plan, and confirmed: nothing is less healthy than before.
+    /// The config is applied, verified by an empty second plan, and confirmed by health checks.
     Provisioned,
-    /// It could not be applied or was taken back; the node runs what was confirmed before.
+    /// The config could not be applied or was rolled back; the node runs the last confirmed config.
     Invalid,
-    /// The node was given back as it was, and runs nothing of it.
+    /// The configuration was removed from the node.
     Removed,
 }

@@ -12,8 +12,8 @@ use crate::{
     value::{HostCidr, MacAddress, Prefix, VlanId},
 };
 
-/// The interfaces, addresses and routes of one node, as its agent sees them. The object is named like the node; there is nothing to
-/// configure. Interfaces and routes of pods are left out.
+/// Interfaces, addresses and routes of one node, as reported by its agent. The object has the name of the node and an empty spec.
+/// Interfaces and routes of pods are omitted.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
 )]
@@ -32,86 +32,86 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub struct NodeNetworkStatusSpec {}
 
-/// What the agent has seen.
+/// Report of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeNetworkStatusStatus {
-    /// The node's interfaces, without those of pods and containers.
+    /// Interfaces of the node, without those of pods and containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interfaces: Vec<NodeInterface>,
-    /// The node's routes, without those of single pods and link-local ones.
+    /// Routes of the node, without routes to single pods and link-local routes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<NodeRoute>,
-    /// What the kernel and FRR of the node can do.
+    /// Features that the kernel and FRR of the node support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
-    /// When the agent last looked.
+    /// Time of the last observation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub last_updated: Option<String>,
-    /// What holds for the report now.
+    /// Conditions of the report: `reason` and `message` say what could not be observed.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }
 
-/// What the kernel and FRR of a node can do, found out before a config needs it.
+/// Features of the kernel and of FRR on a node, probed before a config needs them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Capabilities {
     /// Release of the running kernel, such as `6.12.41`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_version: Option<String>,
-    /// Version of FRR: of the running daemons, or of those that would be started.
+    /// Version of the running FRR daemons, or of the installed ones if none are running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frr_version: Option<String>,
-    /// Kinds of links and filters that the kernel can make, by the names of `ip link` and `tc`.
+    /// Link kinds and traffic filters that the kernel supports, with the names of `ip link` and `tc`, such as `vxlan`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernel: Vec<String>,
-    /// What the node cannot do.
+    /// Features that the node does not support.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingCapability>,
 }
 
-/// Something that a node cannot do.
+/// A feature that a node does not support.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MissingCapability {
-    /// Kind of link or filter, or `frr`.
+    /// Link kind or traffic filter, or `frr`.
     pub name: String,
-    /// Error of the attempt.
+    /// Error that the probe returned.
     pub message: String,
 }
 
-/// An interface of a node. Its names are the node's own and need not be names that Selvedge would give.
+/// An interface of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeInterface {
-    /// Its name, such as `bond0`.
+    /// Name of the interface, such as `bond0`.
     pub name: String,
-    /// Network namespace of the interface; absent for the host's. Uplinks of the router are in the router's.
+    /// Network namespace of the interface. Absent for the namespace of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Its MAC address.
+    /// MAC address of the interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<MacAddress>,
-    /// Its MTU.
+    /// MTU of the interface in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
-    /// Whether it is up.
+    /// Operational state: `up`, `down` or `unknown`.
     pub state: LinkState,
-    /// What it is.
+    /// Kind of interface, such as `bond`, `vlan` or `vxlan`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<InterfaceType>,
-    /// The interfaces that make up a bond or hang on a bridge.
+    /// Member interfaces of a bond or a bridge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
-    /// The interface that carries a VLAN.
+    /// Parent interface of a VLAN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// The VLAN's id.
+    /// VLAN ID, for a VLAN interface.
     #[serde(default, rename = "vlanID", skip_serializing_if = "Option::is_none")]
     pub vlan_id: Option<VlanId>,
-    /// Its addresses, with prefix length.
+    /// IP addresses with prefix length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Written>")]
     pub addresses: Vec<HostCidr>,
@@ -165,16 +165,16 @@ pub enum InterfaceType {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRoute {
-    /// Where it leads.
+    /// Destination prefix of the route.
     #[schemars(with = "Written")]
     pub destination: Prefix,
-    /// The router; absent where the destination is on the link.
+    /// IP address of the next hop. Absent if the destination is on the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub gateway: Option<IpAddr>,
-    /// The interface through which it leaves.
+    /// Outgoing interface of the route.
     pub interface: String,
-    /// The table it is in, such as `main`.
+    /// Routing table, such as `main`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
 }

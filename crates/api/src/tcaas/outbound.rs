@@ -13,8 +13,8 @@ use crate::{
     value::{Community, Prefix},
 };
 
-/// Takes addresses from a `Network` for egress gateways: a Coil `Egress` with a Calico pool and policy, and host routes in the VRFs of
-/// the selected destinations.
+/// Allocates addresses from a `Network` for egress gateways. Generates a Coil `Egress` with a Calico pool and policy, and exports host
+/// routes into the VRFs of the selected destinations.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -51,57 +51,58 @@ use crate::{
     ),
 ])))]
 pub struct OutboundSpec {
-    /// Name of the `Network` the addresses come from; it must have `ipv4` or `ipv6`.
+    /// Name of the `Network` from which addresses are allocated. It must have `ipv4` or `ipv6`.
     #[schemars(length(min = 1, max = 253))]
     pub network_ref: String,
-    /// Selects the `Destination`s that are reached through the gateways, by label. An empty selector selects all; without one no VRF
-    /// knows the addresses and only the gateways and their pool are made.
+    /// Selects by label the `Destination`s that are reachable through the gateways. An empty selector selects all. Default: none; only
+    /// the gateways and their pool are created and no route is exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<LabelSelector>,
-    /// Selects the nodes that carry the routes, by label. Without it all nodes do.
+    /// Selects by label the nodes that carry the routes. Default: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<LabelSelector>,
-    /// How many addresses to take, of each family the network has; more than `replicas`, and at least 2. Exactly one of `count` and `addresses` must
-    /// be set.
+    /// Number of addresses to allocate, per address family of the network. Must be greater than `replicas`, and at least 2. Exactly one
+    /// of `count` and `addresses` must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65536))]
     pub count: Option<u32>,
-    /// The addresses themselves; of each family none or more than `replicas`, and at least 2. Exactly one of `count` and `addresses`
-    /// must be set.
+    /// Explicit addresses to use: per address family none, or more than `replicas` and at least 2. Exactly one of `count` and
+    /// `addresses` must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses: Option<AddressLists>,
-    /// How many gateways run. Without it there is one fewer than there are addresses.
+    /// Number of gateway pods. Default: one fewer than there are addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub replicas: Option<u32>,
-    /// Networks that pods reach through the gateways.
+    /// Networks that pods reach through the gateways, in CIDR notation. Default: the prefixes of the selected destinations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4096))]
     pub egress_destinations: Vec<Prefix>,
-    /// Exports only the host routes and not the network they come from.
+    /// Exports only the host routes, not the network they are part of. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub disable_aggregation: bool,
-    /// BGP communities set on the routes that are exported into the destinations' VRFs.
+    /// BGP communities set on routes that are exported into the VRFs of the destinations, such as `64512:100`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub communities: Vec<Community>,
 }
 
-/// What is known about an outbound.
+/// Observed state of an outbound.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OutboundStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The addresses it holds. They stay until `count` shrinks or the object goes.
+    /// Allocated addresses. They are kept until `count` is reduced or the object is deleted.
     #[serde(default, skip_serializing_if = "AddressLists::is_empty")]
     #[schemars(with = "WrittenAddressLists")]
     pub addresses: AddressLists,
-    /// The destinations that the selector has chosen.
+    /// Destinations that match the selector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matched_destinations: Vec<MatchedDestination>,
-    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    /// Last valid spec, which is in effect. It differs from `spec` while `spec` has an error: the object then keeps its last valid
+    /// state.
     #[serde(
         default,
         deserialize_with = "crate::schema::if_readable",
@@ -109,7 +110,8 @@ pub struct OutboundStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<OutboundSpec>>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

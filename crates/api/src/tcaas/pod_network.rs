@@ -12,7 +12,7 @@ use crate::{
     value::Community,
 };
 
-/// Gives pods a further network: a Calico pool and policy over a `Network`, with routes to the selected destinations.
+/// Provides an additional network for pods: a Calico pool and policy over a `Network`, with routes to the selected destinations.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -30,39 +30,40 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PodNetworkSpec {
-    /// Name of the `Network` whose addresses the pods get.
+    /// Name of the `Network` from which pods get addresses.
     #[schemars(length(min = 1, max = 253))]
     pub network_ref: String,
-    /// Selects the `Destination`s the pods can reach, by label. An empty selector selects all; without one no VRF knows the network.
+    /// Selects by label the `Destination`s that the pods can reach. An empty selector selects all. Default: none, no route is exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<LabelSelector>,
-    /// Selects the nodes that provide the network, by label. Without it all nodes do.
+    /// Selects by label the nodes that provide the network. Default: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<LabelSelector>,
-    /// Prefixes to import and export beside those of the destinations.
+    /// Prefixes to import and export in addition to those of the destinations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub routes: Vec<ExtraRoute>,
-    /// BGP communities set on the routes that are exported into the destinations' VRFs.
+    /// BGP communities set on routes that are exported into the VRFs of the destinations, such as `64512:100`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub communities: Vec<Community>,
 }
 
-/// What is known about a pod network.
+/// Observed state of a pod network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodNetworkStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The destinations that the selector has chosen.
+    /// Destinations that match the selector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matched_destinations: Vec<MatchedDestination>,
-    /// Names of the Calico pools.
+    /// Names of the Calico IP pools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ip_pools: Vec<String>,
-    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    /// Last valid spec, which is in effect. It differs from `spec` while `spec` has an error: the object then keeps its last valid
+    /// state.
     #[serde(
         default,
         deserialize_with = "crate::schema::if_readable",
@@ -70,7 +71,8 @@ pub struct PodNetworkStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<PodNetworkSpec>>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

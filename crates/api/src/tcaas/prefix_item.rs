@@ -10,7 +10,7 @@ use crate::{
     value::{Prefix, Seq},
 };
 
-/// One line of a filter: which prefixes it means and what happens to them.
+/// One entry of a prefix filter: the prefixes it matches and the action on them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules([
@@ -28,20 +28,20 @@ use crate::{
     ),
 ])))]
 pub struct PrefixItem {
-    /// The network, without host bits.
+    /// Network in CIDR notation, without host bits, such as `192.0.2.0/24`.
     pub cidr: Prefix,
-    /// Where the line stands among the others. Without it the line stands at its place in the list.
+    /// Sequence number of the entry; the smallest is evaluated first. Default: the position in the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<Seq>,
-    /// Shortest prefix length that is meant. Without `ge` and `le` only the network itself is.
+    /// Minimum prefix length to match. Without `ge` and `le` only the network itself matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 128))]
     pub ge: Option<u8>,
-    /// Longest prefix length that is meant.
+    /// Maximum prefix length to match. Default with `ge`: the full length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 128))]
     pub le: Option<u8>,
-    /// What happens to the prefixes.
+    /// Action on matching prefixes: `permit` or `deny`.
     pub action: PrefixAction,
 }
 
@@ -57,14 +57,14 @@ impl PrefixItem {
     }
 }
 
-/// What a filter does with a prefix.
+/// Action of a prefix filter.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum PrefixAction {
-    /// It passes.
+    /// The prefix passes the filter.
     Permit,
-    /// It is held back.
+    /// The prefix is filtered out.
     Deny,
 }

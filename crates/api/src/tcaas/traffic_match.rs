@@ -10,7 +10,7 @@ use crate::{
     value::{InvalidValue, Prefix},
 };
 
-/// Describes packets; what is absent matches everything.
+/// Match criteria for packets. All that are set must match; an absent one matches every packet.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -26,21 +26,21 @@ use crate::{
     ),
 ])))]
 pub struct TrafficMatch {
-    /// Network or address the packet comes from.
+    /// Source network or address, such as `192.0.2.0/24` or `192.0.2.7`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub src_prefix: Option<MatchPrefix>,
-    /// Network or address the packet goes to.
+    /// Destination network or address, such as `192.0.2.0/24` or `192.0.2.7`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dst_prefix: Option<MatchPrefix>,
-    /// Port the packet comes from. Needs a protocol that has ports.
+    /// Source port, 1–65535. Requires `protocol` `tcp`, `udp` or `sctp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub src_port: Option<u16>,
-    /// Port the packet goes to. Needs a protocol that has ports.
+    /// Destination port, 1–65535. Requires `protocol` `tcp`, `udp` or `sctp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub dst_port: Option<u16>,
-    /// Protocol above IP.
+    /// Protocol: `tcp`, `udp`, `sctp`, `icmp` (IPv4) or `icmpv6`. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
 }
@@ -79,7 +79,7 @@ impl Protocol {
     }
 }
 
-/// Which way mirrored traffic goes, seen from the workload.
+/// Direction of mirrored traffic as seen by the workload.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

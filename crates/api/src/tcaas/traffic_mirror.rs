@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{MirrorDirection, TrafficMatch};
 use crate::meta::Conditions;
 
-/// Copies traffic of an attachment to a `Collector`.
+/// Copies traffic of a `Layer2Attachment`, `Inbound` or `Outbound` to a `Collector`.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -30,25 +30,25 @@ use crate::meta::Conditions;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct TrafficMirrorSpec {
-    /// The attachment whose traffic is copied.
+    /// Object whose traffic is copied.
     pub source: MirrorSource,
-    /// Name of the `Collector` that gets the copies.
+    /// Name of the `Collector` that receives the copies.
     #[schemars(length(min = 1, max = 253))]
     pub collector: String,
-    /// Which way the traffic goes, seen from the workload.
+    /// Direction of the traffic as seen by the workload: `ingress` (to the workload) or `egress` (from it).
     pub direction: MirrorDirection,
-    /// Which traffic is copied. Without it all traffic in this direction is.
+    /// Traffic to copy. Default: all traffic in this direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic_match: Option<TrafficMatch>,
 }
 
-/// The attachment whose traffic is copied.
+/// Object whose traffic is copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MirrorSource {
-    /// Its kind. Of an `Inbound` or `Outbound` only traffic of its own addresses is copied.
+    /// Kind of the object. For an `Inbound` or `Outbound` only traffic of its own addresses is copied.
     pub kind: MirrorSourceKind,
-    /// Its name.
+    /// Name of the object.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
@@ -66,17 +66,18 @@ pub enum MirrorSourceKind {
     Outbound,
 }
 
-/// What is known about a mirror.
+/// Observed state of a mirror.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrafficMirrorStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// On how many nodes the mirror is in effect.
+    /// Number of nodes on which the mirror is in effect.
     #[serde(default)]
     pub active_nodes: u32,
-    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    /// Last valid spec, which is in effect. It differs from `spec` while `spec` has an error: the object then keeps its last valid
+    /// state.
     #[serde(
         default,
         deserialize_with = "crate::schema::if_readable",
@@ -84,7 +85,7 @@ pub struct TrafficMirrorStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<TrafficMirrorSpec>>,
-    /// What holds for the object now: `Resolved` (source and collector are known) and `Applied` (in effect on all matching nodes).
+    /// Conditions of the object: `Resolved` (source and collector exist) and `Applied` (in effect on all matching nodes).
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

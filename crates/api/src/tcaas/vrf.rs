@@ -12,8 +12,8 @@ use crate::{
     value::{IfName, RouteTarget, Vni, VrfName},
 };
 
-/// A routing domain of the backbone. It says where in the overlay the VRF is, not what can be reached through it: that is what
-/// `Destination`s are for, which refer to it by name.
+/// A VRF of the backbone. It defines the identity of the VRF in the overlay (VNI and route target). The prefixes that are reachable
+/// through it are defined by `Destination`s, which reference it by name.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -36,48 +36,51 @@ use crate::{
     "vrf cannot be changed; create another VRF object and let the Destinations refer to it",
 )])))]
 pub struct VrfSpec {
-    /// Name of the VRF in the backbone and on every node, at most 12 characters. It cannot be changed.
+    /// Name of the VRF in the backbone and on every node, at most 12 characters. Immutable.
     pub vrf: VrfName,
-    /// VXLAN network identifier of the VRF. When absent, `Settings.spec.vrfs` must know it.
+    /// VXLAN network identifier (VNI) of the VRF, 1–16777215. Default: the VNI of the VRF in `Settings.spec.vrfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<Vni>,
-    /// Route target with which the VRF's routes are imported and exported. When absent, `Settings.spec.vrfs` must know it.
+    /// Route target for import and export of the VRF, such as `64512:2002`. Default: the route target of the VRF in
+    /// `Settings.spec.vrfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route_target: Option<RouteTarget>,
-    /// Loopback interfaces of the VRF that have an address of their own on each node, such as the source of mirror tunnels.
+    /// Loopback interfaces of the VRF with a unique address on each node, such as the source of mirror tunnels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub loopbacks: Vec<VrfLoopback>,
 }
 
-/// A loopback interface of a VRF whose address on each node comes from a Cluster API IPAM pool.
+/// A loopback interface of a VRF. Its address on each node is allocated from a Cluster API IPAM pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VrfLoopback {
-    /// Name of the interface, by convention `lo.` and a short word, such as `lo.mir`.
+    /// Name of the interface, by convention `lo.` and a short suffix, such as `lo.mir`.
     pub name: IfName,
-    /// The pool the addresses come from, such as an `InClusterIPPool`. One `IPAddressClaim` is made for each node that needs one.
+    /// Pool from which the addresses are allocated, such as an `InClusterIPPool`. One `IPAddressClaim` is created for each node that
+    /// needs an address.
     pub pool_ref: TypedObjectReference,
 }
 
-/// What is known about a VRF.
+/// Observed state of a VRF.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VrfStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// How many `Destination`s refer to this VRF.
+    /// Number of `Destination`s that reference this VRF.
     #[serde(default)]
     pub reference_count: u32,
-    /// The VNI in effect: the object's own, or the one from `Settings`.
+    /// VNI in effect: `spec.vni`, or the one from `Settings.spec.vrfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<Vni>,
-    /// The route target in effect: the object's own, or the one from `Settings`.
+    /// Route target in effect: `spec.routeTarget`, or the one from `Settings.spec.vrfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::schema::Written>")]
     pub route_target: Option<RouteTarget>,
-    /// The spec in effect. It differs from `spec` while something is wrong with the object: what was in effect before stays.
+    /// Last valid spec, which is in effect. It differs from `spec` while `spec` has an error: the object then keeps its last valid
+    /// state.
     #[serde(
         default,
         deserialize_with = "crate::schema::if_readable",
@@ -85,7 +88,8 @@ pub struct VrfStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<VrfSpec>>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

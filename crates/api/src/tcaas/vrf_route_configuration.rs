@@ -13,8 +13,8 @@ use crate::{
     value::{Community, Prefix, RouteTarget, Vni, VrfName},
 };
 
-/// Which routes pass between a VRF and the cluster. Several objects may name the same VRF; on each node they are merged in the order
-/// of `seq`.
+/// Routes exchanged between a VRF and the cluster VRF. Several objects can configure the same VRF; on each node they are merged in the
+/// order of `seq`. Usually generated from intents.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "network.t-caas.telekom.com",
@@ -40,41 +40,42 @@ use crate::{
 pub struct VrfRouteConfigurationSpec {
     /// Name of the VRF, at most 12 characters.
     pub vrf: VrfName,
-    /// VXLAN network identifier of the VRF. When absent, `Settings.spec.vrfs` must know it.
+    /// VXLAN network identifier (VNI) of the VRF, 1–16777215. Default: the VNI of the VRF in `Settings.spec.vrfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<Vni>,
-    /// Route target with which the VRF's routes are imported and exported. When absent, `Settings.spec.vrfs` must know it.
+    /// Route target for import and export of the VRF, such as `64512:2002`. Default: the route target of the VRF in
+    /// `Settings.spec.vrfs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route_target: Option<RouteTarget>,
-    /// Which routes of the VRF the cluster takes.
+    /// Prefix filter for routes imported from the VRF into the cluster VRF.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4096))]
     pub import: Vec<PrefixItem>,
-    /// Which routes of the cluster the VRF takes and announces to the fabric.
+    /// Prefix filter for routes exported from the cluster VRF into the VRF and announced to the fabric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4096))]
     pub export: Vec<PrefixItem>,
-    /// Networks announced as a whole; what has no better route in them is dropped.
+    /// Networks announced as aggregates. Packets to addresses in them without a more specific route are dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024))]
     pub aggregate: Vec<Prefix>,
-    /// Networks whose traffic is routed by its source through the VRF, where other VRFs lead to the same places.
+    /// Source networks whose traffic is routed through this VRF (source-based routing), for VRFs with overlapping destinations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024))]
     pub sbr_prefixes: Vec<Prefix>,
-    /// Order among the objects of the same VRF, 1–65534, the smallest first.
+    /// Order in which objects of the same VRF are merged, 1–65534, smallest first.
     pub seq: MergeOrder,
-    /// The one BGP community set on exported routes. Deprecated: use `communities`.
+    /// Deprecated: use `communities`. BGP community set on exported routes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub community: Option<Community>,
-    /// BGP communities added to exported routes.
+    /// BGP communities added to exported routes, such as `64512:100`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub communities: Vec<Community>,
-    /// Selects the nodes, by label. Without it all nodes are meant.
+    /// Selects the nodes by label. Default: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<LabelSelector>,
-    /// Loopback interfaces of the VRF that have an address of their own on each node.
+    /// Loopback interfaces of the VRF with a unique address on each node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub loopbacks: Vec<VrfLoopback>,
@@ -133,14 +134,15 @@ impl JsonSchema for MergeOrder {
     }
 }
 
-/// What is known about a VRF route configuration.
+/// Observed state of a VRF route configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VrfRouteConfigurationStatus {
-    /// Generation of the object that this status was computed from.
+    /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What holds for the object now.
+    /// Conditions of the object. `Ready` is true when the object is in effect on all selected nodes; otherwise `reason` and `message`
+    /// say why not.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }

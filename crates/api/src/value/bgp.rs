@@ -110,7 +110,7 @@ pair_value!(
 pub enum ImportRouteTarget {
     /// One route target.
     Exactly(RouteTarget),
-    /// This number, whoever administers it.
+    /// This number with any administrator.
     AnyAdministrator(u32),
 }
 

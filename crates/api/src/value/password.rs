@@ -27,7 +27,7 @@ impl Password {
         *self.0 == *HIDDEN
     }
 
-    /// The password itself, for the one place that hands it to FRR or puts it into a Secret.
+    /// The password in clear text. Only for code that passes it to FRR or writes it into a Secret.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Numbers and parties of BGP and BFD sessions.
+//! Parameters of BGP and BFD sessions.
 
 use std::{borrow::Cow, fmt, net::IpAddr};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Asn, IfName, InvalidValue, number::ranged_number};
 
 ranged_number!(
-    /// TCP port to dial, 0–65535; 0 stands for the protocol's own.
+    /// TCP port of the peer, 0–65535; 0 is the default port of the protocol.
     Port(u16), (0..=u16::MAX), "a TCP port (0–65535)", "int32"
 );
 ranged_number!(
@@ -20,7 +20,7 @@ ranged_number!(
     BfdInterval(u16), (10..=60_000), "a BFD interval (10–60000 ms)", "int32"
 );
 ranged_number!(
-    /// How many BFD packets may be missed, 2–255.
+    /// Number of lost BFD packets after which the session is down, 2–255.
     BfdMultiplier(u8), (2..=u8::MAX), "a BFD detection multiplier (2–255)", "int32"
 );
 ranged_number!(
@@ -52,16 +52,16 @@ impl Port {
     }
 }
 
-/// Which side of the autonomous system a peer is on, when its number is not given.
+/// Relation of the AS of a peer to the local AS, if its number is not configured.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum PeerType {
-    /// Any AS but our own.
+    /// Any AS number except the local one.
     External,
-    /// Our own AS.
+    /// The local AS number.
     Internal,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for RemoteAs {
     }
 }
 
-/// Whom a session is with: an address, or whoever is at the other end of a link.
+/// Peer of a session: an address, or the device of an unnumbered session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Peer {
     /// The peer with this address.
@@ -103,9 +103,9 @@ impl fmt::Display for Peer {
 }
 
 impl RestartTime {
-    /// How long peers keep a restarting router's routes unless told otherwise.
+    /// Default time for which peers keep the routes of a restarting router.
     pub const DEFAULT: Self = Self(120);
-    /// How long a restarting peer's routes are kept unless told otherwise.
+    /// Default time for which routes of a restarting peer are kept.
     pub const STALE_PATH_DEFAULT: Self = Self(360);
 }
 

@@ -1,4 +1,4 @@
-//! Spans of time as Kubernetes writes them.
+//! Durations in the format of Kubernetes.
 
 use std::{fmt, str::FromStr};
 
@@ -8,7 +8,7 @@ use super::{InvalidValue, string_value};
 
 /// A span of whole seconds, written like `90s`, `1m30s` or `2h`.
 ///
-/// BGP timers count in seconds; a fraction of one would silently become another timer, so it is refused.
+/// BGP timers count in seconds; fractions are rejected, because rounding would silently change the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seconds(u32);
 

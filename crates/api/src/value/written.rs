@@ -8,7 +8,7 @@ use schemars::json_schema;
 use super::{HostCidr, InvalidValue, Prefix, address::cidr, string_value};
 
 macro_rules! written_prefix {
-    ($(#[$doc:meta])* $name:ident($net:ty), $pattern:pat => $found:expr, $max:literal, $rule:literal, $expected:literal) => {
+    ($(#[$doc:meta])* $name:ident($net:ty) $($compact:ident)?, $pattern:pat => $found:expr, $max:literal, $rule:literal, $expected:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name($net);
@@ -48,7 +48,7 @@ macro_rules! written_prefix {
         }
 
         string_value!(
-            compact $name,
+            $($compact)? $name,
             json_schema!({
                 "type": "string",
                 "maxLength": $max,
@@ -61,7 +61,7 @@ macro_rules! written_prefix {
 
 written_prefix!(
     /// A network of either address family.
-    WrittenPrefix(IpNet), net => net, 43, "isCIDR(self)",
+    WrittenPrefix(IpNet) compact, net => net, 43, "isCIDR(self)",
     "a network in CIDR notation, such as 192.0.2.0/24 or 2001:db8::/32"
 );
 written_prefix!(

@@ -27,7 +27,7 @@ impl Problem {
 
 impl Kind {
     /// The object that has what this one wants.
-    pub(crate) fn rival(&self) -> Option<&ObjectRef> {
+    pub fn rival(&self) -> Option<&ObjectRef> {
         match self {
             Self::VrfDisagrees { other: by, .. }
             | Self::VlanTaken { by, .. }

@@ -26,7 +26,7 @@ impl Kind {
                 format!("correct {target}").into()
             }
             Self::BreaksAnother { victim, .. } => {
-                format!("take the edit back, or change {victim} first").into()
+                format!("revert the edit, or change {victim} first").into()
             }
             Self::SettingsDeleted => {
                 "create it again; with \"spec: {}\" it has the defaults".into()
@@ -68,7 +68,7 @@ impl Kind {
             | Self::DeviceNameReserved { .. } => "choose another name".into(),
             Self::NeedsDaemon { .. } => "use BGP neighbors in its place, and remove it".into(),
             Self::VrfTaken { .. } => {
-                "choose another VRF, or let the node selectors of the two not meet".into()
+                "choose another VRF, or change one nodeSelector so that no node matches both".into()
             }
             Self::VtepFamilyMissing { .. } => {
                 "add a pool of that family to the Underlay of the node, or leave spec.underlayAddressFamily out".into()
@@ -83,10 +83,10 @@ impl Kind {
                 format!("let a VRFRouteConfiguration of VRF {vrf:?} select the node too").into()
             }
             Self::VlanTaken { .. } => {
-                "choose another VLAN, or node selectors that do not meet".into()
+                "choose another VLAN, or change one nodeSelector so that no node matches both".into()
             }
             Self::NetworksOverlap { vrf: Some(_), .. } => {
-                "choose another network or VRF, or node selectors that do not meet".into()
+                "choose another network or VRF, or change one nodeSelector so that no node matches both".into()
             }
             Self::NetworksOverlap { vrf: None, .. } => {
                 "choose another network, or let the nodes have no addresses in one of the two"
@@ -94,7 +94,7 @@ impl Kind {
             }
             Self::VniTaken { .. } => "choose another VNI".into(),
             Self::NameTooLong { .. } => "choose a shorter name".into(),
-            Self::SecondUnderlay { .. } => "let the node selectors of the two not meet".into(),
+            Self::SecondUnderlay { .. } => "change one nodeSelector so that no node matches both".into(),
             Self::NeighborInVtepPool { .. } => {
                 "choose a VTEP pool without addresses of neighbors".into()
             }
@@ -109,7 +109,7 @@ impl Kind {
             Self::NoHostAddress { .. } => {
                 "choose an address of the Network, neither its first nor its last".into()
             }
-            Self::TooFewAddresses { .. } => "ask for fewer, or use a larger Network".into(),
+            Self::TooFewAddresses { .. } => "request fewer addresses, or use a larger Network".into(),
             Self::NetworkTaken { .. } => "use a Network of its own".into(),
             Self::DevicesAreOneResource { .. } => {
                 "give each device a resource of its own in Settings.platform.sriov.resources".into()
@@ -137,7 +137,7 @@ impl Kind {
             )
             .into(),
             Self::LowLevelConflict { .. } => {
-                "configure something else here, or let the node selectors of the two not meet".into()
+                "configure something else here, or change one nodeSelector so that no node matches both".into()
             }
             Self::InboundHasPool { inbound } => {
                 format!("set spec.disableLoadBalancer in {inbound}").into()
@@ -158,7 +158,7 @@ impl Kind {
             }
             Self::NodeIpsRequired => "set spec.nodeIPs.enabled".into(),
             Self::HostRouteTaken { .. } => {
-                "let the prefixes differ, or the node selectors not meet".into()
+                "use different prefixes, or change one nodeSelector so that no node matches both".into()
             }
             Self::InterfaceNotFound { .. } => {
                 "create the interface on the node, or correct the name or the node selector".into()
@@ -168,12 +168,12 @@ impl Kind {
                 "let spec.destinations select one VRF, or make an attachment for each".into()
             }
             Self::PeerTaken { .. } => {
-                "keep one of the two, or let the node selectors not meet".into()
+                "keep one of the two, or change one nodeSelector so that no node matches both".into()
             }
             Self::PeeringWithoutGateway { .. } => {
                 "give the segment spec.anycastGateways and spec.vrf, or choose another".into()
             }
-            Self::PeeringNowhere { .. } => "let the node selectors of the two meet".into(),
+            Self::PeeringNowhere { .. } => "change one nodeSelector so that a node matches both".into(),
             Self::NoWayToPeer { .. } => {
                 "add an address of that family to Settings.spec.trunk.addresses".into()
             }
@@ -235,7 +235,7 @@ impl Kind {
                 "put it into a Secret, and name that in passwordSecret".into()
             }
             Self::HostBits { network, .. } => format!("write {network}").into(),
-            Self::NotCompiledKept { .. } => "take the edit back".into(),
+            Self::NotCompiledKept { .. } => "revert the edit".into(),
             Self::TrunkNotOfTwo { .. } => {
                 "use a network of two, such as 169.254.100.0/31 or fd00:100::/127".into()
             }

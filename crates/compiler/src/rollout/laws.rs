@@ -1,4 +1,5 @@
-//! Ring 2, laws of rollouts: a simulated cluster in which nodes confirm, fail, fall silent, come and go, and the operator starts anew.
+//! Ring 2, laws of rollouts: a simulated cluster in which nodes confirm, fail, turn bad, fall silent, come and go, edits touch some of them, and
+//! the operator starts anew with every pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,10 +25,29 @@ struct Node {
     is_control_plane: bool,
     is_alive: bool,
     is_held: bool,
+    /// Whether it fails with whatever it has got since.
+    is_broken: bool,
+    /// The revision in which its content changed last.
+    wants: u32,
     /// The revision of its stored config, and when that was published.
     published: (u32, Time),
     /// The revision that it runs.
     runs: u32,
+}
+
+impl Node {
+    fn new(domain: u8) -> Self {
+        Self {
+            domain,
+            is_control_plane: false,
+            is_alive: true,
+            is_held: false,
+            is_broken: false,
+            wants: 1,
+            published: (0, 0),
+            runs: 0,
+        }
+    }
 }
 
 /// Something that happens to the cluster.
@@ -38,8 +58,10 @@ enum Event {
     Join(u8),
     Delete(usize),
     Hold(usize),
-    /// A new revision, and whether it works.
-    Edit(bool),
+    /// A node fails from now on, or is repaired.
+    Break(usize),
+    /// A new revision: whether it works, and which nodes it touches.
+    Edit(bool, u16),
     Pause(bool),
     Wait(u8),
 }
@@ -51,7 +73,8 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0..3_u8).prop_map(Event::Join),
         1 => (0..12_usize).prop_map(Event::Delete),
         1 => (0..12_usize).prop_map(Event::Hold),
-        2 => any::<bool>().prop_map(Event::Edit),
+        1 => (0..12_usize).prop_map(Event::Break),
+        2 => (any::<bool>(), any::<u16>()).prop_map(|(works, nodes)| Event::Edit(works, nodes)),
         1 => any::<bool>().prop_map(Event::Pause),
         4 => (1..30_u8).prop_map(Event::Wait),
     ]
@@ -82,12 +105,9 @@ fn node() -> impl Strategy<Value = Node> {
     let alive = prop::bool::weighted(0.85);
     let control_plane = prop::bool::weighted(0.2);
     (0..3_u8, control_plane, alive).prop_map(|(domain, is_control_plane, is_alive)| Node {
-        domain,
         is_control_plane,
         is_alive,
-        is_held: false,
-        published: (0, 0),
-        runs: 0,
+        ..Node::new(domain)
     })
 }
 
@@ -103,6 +123,8 @@ struct Cluster {
     reached: BTreeSet<String>,
     /// How many nodes its canary had at most: nodes come and go.
     canary: usize,
+    /// Whether a node has failed with the newest revision, be it for a reason of its own.
+    has_failed: bool,
     joined: usize,
 }
 
@@ -112,8 +134,9 @@ impl Cluster {
             let (revision, published_at) = node.published;
             let has_answered = node.is_alive && self.now >= published_at + ANSWER;
             let progress = match () {
-                () if revision != self.revision => Progress::Queued,
-                () if node.runs == self.revision => Progress::Ready,
+                () if revision < node.wants => Progress::Queued,
+                () if has_answered && node.is_broken => Progress::Failed,
+                () if node.runs >= node.wants => Progress::Ready,
                 () if !has_answered => Progress::Ongoing,
                 () if self.works => Progress::Ready,
                 () => Progress::Failed,
@@ -139,11 +162,14 @@ impl Cluster {
         for node in self.nodes.values_mut() {
             let (revision, published_at) = node.published;
             let is_answered = node.is_alive && self.now >= published_at + ANSWER;
-            if revision == self.revision && is_answered && self.works {
+            if revision == self.revision && is_answered && self.works && !node.is_broken {
                 node.runs = revision;
             }
         }
         let members = self.members();
+        let failed = |member: &Member| member.is_published && member.progress == Progress::Failed;
+        let has_failed = members.values().any(failed);
+        self.has_failed |= has_failed;
         let canary = count(self.settings.canary.size, members.len()).max(1);
         self.canary = self.canary.max(canary);
         let decision = decide(&self.settings, &members, &self.state, self.now, false);
@@ -154,6 +180,9 @@ impl Cluster {
             let node_of = self.nodes.get_mut(node).expect("a node");
             node_of.published = (self.revision, self.now);
             self.reached.insert(node.clone());
+        }
+        if has_failed || decision.phase == Phase::Failed {
+            prop_assert!(decision.publish.is_empty(), "a node has failed with it");
         }
         self.state = decision.state.clone();
         self.check(&decision)?;
@@ -228,12 +257,8 @@ impl Cluster {
             Event::Join(domain) => {
                 self.joined += 1;
                 let node = Node {
-                    domain: *domain,
-                    is_control_plane: false,
-                    is_alive: true,
-                    is_held: false,
-                    published: (0, 0),
-                    runs: 0,
+                    wants: self.revision,
+                    ..Node::new(*domain)
                 };
                 self.nodes.insert(format!("joined{}", self.joined), node);
             }
@@ -242,9 +267,21 @@ impl Cluster {
                     self.nodes.remove(name);
                 }
             }
-            Event::Edit(works) => {
+            Event::Break(number) => {
+                if let Some(node) = name(*number).and_then(|name| self.nodes.get_mut(name)) {
+                    node.is_broken = !node.is_broken;
+                }
+            }
+            Event::Edit(works, touched) => {
                 self.revision += 1;
                 self.works = *works;
+                self.has_failed = false;
+                for (number, node) in self.nodes.values_mut().enumerate() {
+                    // What has not worked is changed in any case.
+                    if touched & (1 << (number % 16)) != 0 || node.runs < node.wants {
+                        node.wants = self.revision;
+                    }
+                }
                 self.state = State::default();
                 self.reached.clear();
                 self.canary = 0;
@@ -275,6 +312,7 @@ proptest! {
             now: 1000,
             reached: BTreeSet::new(),
             canary: 0,
+            has_failed: false,
             joined: 0,
         };
         for event in &events {
@@ -290,25 +328,33 @@ proptest! {
             last = cluster.pass()?;
         }
         // What cannot be tried on any node is not complete.
-        let could_be_tried = cluster.nodes.values().any(|node| node.is_alive && !node.is_held);
+        let is_touched = |node: &Node| node.wants == cluster.revision;
+        let can_answer = |node: &Node| node.is_alive && !node.is_held;
+        let mut nodes = cluster.nodes.values();
+        let could_be_tried = nodes.any(|node| is_touched(node) && can_answer(node));
         let ends = matches!(last.phase, Phase::Complete | Phase::Failed);
         prop_assert!(ends || !could_be_tried, "{:?}", last);
         if !ends {
             let confirmed = cluster.members();
             let mut confirmed = confirmed.values();
-            prop_assert!(!confirmed.any(|member| member.progress == Progress::Ready), "{:?}", last);
+            let is_confirmed = |member: &Member| {
+                member.is_published && member.progress == Progress::Ready
+            };
+            prop_assert!(!confirmed.any(is_confirmed), "{:?}", last);
         } else if last.phase == Phase::Complete {
             for (name, member) in cluster.members() {
                 // A node that fails a revision after that was complete fails alone.
+                let is_broken = cluster.nodes.get(&name).is_some_and(|node| node.is_broken);
                 let is_done = match member.progress {
                     Progress::Ready => true,
-                    Progress::Failed => !cluster.works,
+                    Progress::Failed => !cluster.works || is_broken,
                     Progress::Ongoing | Progress::Queued | Progress::Unapproved => false,
                 };
                 prop_assert!(is_done || !member.is_alive || member.is_held, "{} is left out", name);
             }
         } else {
-            prop_assert!(!cluster.works, "a revision that works failed: {:?}", last.state.failure);
+            let may_fail = !cluster.works || cluster.has_failed;
+            prop_assert!(may_fail, "a revision that works failed: {:?}", last.state.failure);
         }
     }
 }

@@ -183,7 +183,7 @@ impl Obstacle {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::NotDefined { near, .. } => {
-                (!near.is_empty()).then(|| format!("there is {}", near.join(", ")))
+                (!near.is_empty()).then(|| format!("did you mean {}?", near.join(", ")))
             }
             Self::Problem { problem, .. } => problem.kind.remedy(),
             Self::Unused { by, .. } => Some(format!("add {by}")),
@@ -211,7 +211,7 @@ impl Obstacle {
                 };
                 (*has_destinations && !networks.is_empty()).then(|| {
                     format!(
-                        "let spec.destinations of {object} select a Destination{of_vrf} whose prefixes hold {networks}"
+                        "change spec.destinations of {object} so that it selects a Destination{of_vrf} whose prefixes contain {networks}"
                     )
                 })
             }
@@ -219,7 +219,7 @@ impl Obstacle {
                 "label the node, or change spec.nodeSelector of {object}"
             )),
             Self::NoOverlay { .. } => {
-                Some("let an Underlay with spec.evpn select the node".to_owned())
+                Some("create an Underlay with spec.evpn that selects the node".to_owned())
             }
             Self::DestinationNotSelected {
                 object,
@@ -239,7 +239,7 @@ impl Obstacle {
                 })
             }
             Self::Elsewhere { object } => Some(format!(
-                "selvedge explain {}/{} says what does",
+                "selvedge explain {}/{} shows what it configures",
                 object.kind, object.key
             )),
         }
@@ -255,14 +255,14 @@ impl fmt::Display for Obstacle {
             Self::Problem { object, problem } if problem.subject == *object => problem.fmt(f),
             Self::Problem { object, problem } => write!(f, "{object} needs {problem}"),
             Self::Unused { object, .. } => {
-                write!(f, "{object} is there, but nothing refers to it")
+                write!(f, "{object} exists, but no object refers to it")
             }
             Self::Unmanaged { object, network } => write!(
                 f,
-                "{object}: {network} has spec.managed: false, so that nodes get nothing of it"
+                "{object}: {network} has spec.managed: false, so nothing is configured for it on nodes"
             ),
             Self::NoEffect { object, lacks } => {
-                write!(f, "{object} asks for nothing on nodes: it has no {lacks}")
+                write!(f, "{object} configures nothing on nodes: it has no {lacks}")
             }
             Self::NotSelected {
                 object,
@@ -272,7 +272,7 @@ impl fmt::Display for Obstacle {
                 let labels = labels_text(labels);
                 write!(
                     f,
-                    "{object} spec.nodeSelector does not select the node\n  it wants     {selector}\n  the node has {labels}"
+                    "{object} spec.nodeSelector does not select the node\n  selector    {selector}\n  node labels {labels}"
                 )
             }
             Self::DestinationNotSelected {
@@ -284,7 +284,7 @@ impl fmt::Display for Obstacle {
                 let (labels, kind) = (labels_text(labels), destination.kind);
                 write!(
                     f,
-                    "{object} spec.destinations does not select {destination}\n  it wants            {selector}\n  the {kind} has {labels}"
+                    "{object} spec.destinations does not select {destination}\n  selector           {selector}\n  {kind} labels {labels}"
                 )
             }
             Self::Idle { object, why, .. } => write!(f, "{object} {why}"),
@@ -325,7 +325,7 @@ impl fmt::Display for Obstacle {
             ),
             Self::Elsewhere { object } => write!(
                 f,
-                "{object} is in effect on the node, and this is not what comes of it"
+                "{object} is in effect on the node, but does not configure this"
             ),
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-/// Somebody whom the API server knows by a token.
+/// A user that the API server authenticates by a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     /// The user name, such as `system:serviceaccount:selvedge:agent`.

@@ -41,7 +41,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds somebody with a token; what they may do is up to RBAC.
+    /// Adds a user with a token; RBAC defines its permissions.
     pub fn user(mut self, user: User) -> Self {
         self.users.push(user);
         self
@@ -262,7 +262,7 @@ impl ControlPlane {
     }
 }
 
-/// A loopback address that is free now, and that we have given to nobody else.
+/// A loopback address that is free and was not handed out before.
 pub(super) fn free_address() -> Result<SocketAddr, Error> {
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);

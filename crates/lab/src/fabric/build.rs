@@ -215,7 +215,7 @@ impl Fabric {
         self.address(&end.machine, interface, &[end.ipv4.into(), end.ipv6.into()])
     }
 
-    /// Tells the kernel under a machine about a wire; `command` gets the machine's process id.
+    /// Adds a wire to the kernel of a machine; `command` gets the process ID of the machine.
     ///
     /// The wires of a machine that was killed disappear a moment after it, and until then hold their names.
     fn wire(&self, machine: &str, command: impl Fn(u32) -> String) -> Result<(), Error> {

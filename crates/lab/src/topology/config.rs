@@ -1,7 +1,7 @@
 //! The FRR configuration of leaves and spines: plain eBGP for the underlay, EVPN over the same sessions.
 //!
 //! These are the fabric's own routers, not nodes: what Selvedge makes for nodes comes from its compiler, and must get on
-//! with a router whose configuration somebody else wrote.
+//! with a router that is configured independently.
 
 use ipnet::IpNet;
 
@@ -51,7 +51,7 @@ impl Topology {
                     peer.ipv4.addr(),
                     peer.machine
                 ));
-                // Whoever would rather speak over IPv6 may call.
+                // Nodes may also connect over IPv6.
                 lines.push(format!(
                     " bgp listen range {} peer-group fabric",
                     peer.ipv6.trunc()

@@ -1,4 +1,4 @@
-//! What the kernels of routers, and of the hosts behind them, are told; as scripts.
+//! Kernel configuration of routers, and of the hosts behind them, as scripts.
 
 use std::net::IpAddr;
 
@@ -30,7 +30,7 @@ impl Router {
 }
 
 impl LeafVrf {
-    /// The host behind the VRF: it takes every address of the prefixes for its own, and speaks from the first.
+    /// The host behind the VRF: it has every address of the prefixes, and sends from the first.
     pub(crate) fn host_script(&self, gateways: [IpAddr; 2]) -> String {
         let mut lines = Vec::new();
         for gateway in gateways {

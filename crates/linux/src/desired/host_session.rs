@@ -22,7 +22,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The pair of a session. FRR binds to the router's end, so it is there before FRR is told of it.
+    /// The pair of a session. FRR binds to the router end, so it is created before FRR is configured.
     pub(super) fn host_session(&mut self, path: &str, session: &HostSession, vrf: Option<&IfName>) {
         let HostSession {
             // For people.

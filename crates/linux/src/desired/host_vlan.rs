@@ -1,4 +1,4 @@
-//! The host's VLANs on devices of its own, which are somebody else's and never touched, and its loopbacks.
+//! VLANs of the host on existing devices, which are never modified, and loopbacks of the host.
 
 use std::collections::BTreeMap;
 

@@ -167,7 +167,7 @@ impl Builder<'_> {
     }
 
     /// The host's end of a pair, and the bridge that it is a port of where that is made with it. The alias of a port names the bridge
-    /// that we put it into, so that it can be told from one that another program chose.
+    /// that we put it into, to distinguish it from one that another program chose.
     fn host_port(&mut self, path: &str, what: &str, port: &HostPort, end: DesiredLink) {
         let HostPort { device, master } = port;
         let path = format!("{path}.hostPort");

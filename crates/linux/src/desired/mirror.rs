@@ -1,6 +1,6 @@
 //! Mirrors: tunnels, and the filters that copy into them.
 //!
-//! Nothing here can make a config impossible: a mirror that cannot be had is told of, and all else is made.
+//! A mirror never makes a config impossible: an impossible one is reported, and everything else is configured.
 
 use std::collections::BTreeMap;
 

@@ -37,7 +37,7 @@ impl Builder<'_> {
             // The operator's.
             source: _,
             vni,
-            // FRR's: what is announced and taken, with whom, and routes, which `staticd` has.
+            // Configured in FRR: BGP sessions and filters, and static routes (`staticd`).
             evpn_import_route_targets: _,
             evpn_export_route_targets: _,
             evpn_export_filter: _,

@@ -59,7 +59,7 @@ impl<'a> Differ<'a> {
             && !below.up
             && !self.desired.links.contains_key(&id.sibling(parent))
         {
-            // The device below is somebody else's and not ours to set up.
+            // The parent device is foreign and is not set up by Selvedge.
             return;
         }
         let stale: Vec<_> = seen

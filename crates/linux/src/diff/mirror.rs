@@ -12,7 +12,7 @@ use crate::{
     plan::{Note, Step},
 };
 
-/// Gives up the tunnels whose names belong to somebody else's links, and what would be copied into them.
+/// Leaves out tunnels whose names foreign links have, and the filters that copy into them.
 pub(super) fn free_names(
     possible: &mut Cow<'_, Desired>,
     observed: &Observed,

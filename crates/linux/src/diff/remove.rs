@@ -88,7 +88,7 @@ impl Differ<'_> {
         }
     }
 
-    /// An old tunnel endpoint goes once no tunnel uses it. In a namespace of somebody else we cannot tell whose it is.
+    /// Removes an old tunnel endpoint once no tunnel uses it. In a foreign namespace its owner is unknown, so it stays.
     fn stale_loopback(&mut self) {
         let id = LinkId::router("lo");
         if self.namespace_owner() != Some(Owner::Ours) {
@@ -111,7 +111,7 @@ impl Differ<'_> {
         }
     }
 
-    /// Hands back NICs that are no longer wanted: moved, up, with their addresses, and only then released.
+    /// Returns NICs that are no longer used: moved back, set up, with their addresses, and then released.
     fn return_nics(&mut self) {
         let moved = |differ: &Self, domain| -> Vec<String> {
             differ

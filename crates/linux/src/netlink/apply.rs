@@ -286,9 +286,9 @@ impl Executor<'_> {
         )
     }
 
-    /// Deletes a link, after one more look at whose it is. One that went with another, or by somebody's hand, is gone.
+    /// Deletes a link, after checking its owner again. A link that no longer exists is no error.
     async fn delete_link(&mut self, id: &LinkId) -> Result<(), Error> {
-        // Others may go with it; whatever is needed later is looked up again.
+        // The kernel may delete other links with it, so indices are looked up again.
         self.indices.clear();
         let connection = self.connection(id.domain)?;
         let Some(seen) = find(connection, id).await? else {

@@ -17,7 +17,7 @@ use super::{Domain, message::Message};
 /// How often a dump is asked for again when the tables change while they are read.
 const DUMP_ATTEMPTS: usize = 5;
 
-/// Why the kernel did not do or tell what it was asked.
+/// Why a request to the kernel failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// It said no.
@@ -67,7 +67,7 @@ impl Connection {
             .socket_mut()
             .socket_mut()
             .set_netlink_get_strict_chk(true)?;
-        // Without these, a closed socket could not be told from success.
+        // Without these, a closed socket could not be distinguished from success.
         connection.set_forward_ack(true);
         connection.set_forward_done(true);
         let task = tokio::spawn(connection);

@@ -59,7 +59,7 @@ pub(super) async fn dump(
             priority: u16::try_from(message.header.info >> 16).unwrap_or_default(),
         };
         match read(&message, &id, names) {
-            // Somebody may have hung one of his own at our priority.
+            // Another program may have attached a filter with our priority.
             ObservedFilter::Foreign => {
                 filters.entry(id).or_insert(ObservedFilter::Foreign);
             }
@@ -135,7 +135,7 @@ pub(super) async fn add(
     connection.change(request, NLM_F_CREATE | NLM_F_EXCL).await
 }
 
-/// Takes our filter down from its place, and nothing that somebody else has hung there.
+/// Removes our filter, and no filter of another program.
 pub(super) async fn delete(
     connection: &Connection,
     index: u32,

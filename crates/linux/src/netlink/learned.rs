@@ -35,8 +35,8 @@ use crate::{
 
 /// Multicast groups as bits: links, neighbors (which bridges' entries are, too).
 const GROUPS: u32 = 1 | 1 << 2;
-/// Room for what is announced while the reader is busy: some ten thousand entries.
-const ROOM: u32 = 4 << 20;
+/// Size of the receive buffer: about ten thousand notifications while the reader is busy.
+const RECEIVE_BUFFER: u32 = 4 << 20;
 /// What the kernel says when it had more to announce than the socket could hold.
 const NO_BUFFER_SPACE: i32 = 105;
 /// FRR's own name for itself as the maker of neighbors.
@@ -102,8 +102,8 @@ impl Kernel {
 
 fn open() -> io::Result<TokioSocket> {
     let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
-    // Less room is no reason to do without.
-    let _as_is = socket.socket_mut().set_rx_buf_sz(ROOM);
+    // A smaller buffer is acceptable.
+    let _as_is = socket.socket_mut().set_rx_buf_sz(RECEIVE_BUFFER);
     socket.socket_mut().bind(&SocketAddr::new(0, GROUPS))?;
     Ok(socket)
 }
@@ -255,7 +255,7 @@ fn vxlan_name(link: &LinkMessage) -> Option<String> {
     name.filter(|_| is_vxlan)
 }
 
-/// An entry as a message tells of it; `None` for one of a bridge that is not behind a VXLAN device.
+/// The entry of a message; `None` for one of a bridge that is not behind a VXLAN device.
 fn entry(message: &NeighbourMessage, vxlans: &BTreeMap<u32, String>) -> Option<(Entry, Origin)> {
     let NeighbourHeader {
         family,

@@ -3,8 +3,8 @@
 //! Of filters and queues that are not of our kind nothing is left but their kind: others may write what the decoder does not know.
 //!
 //! The kernel sends some hundred attributes of each link, and the decoder, for every attribute it meets, spells out all bytes
-//! around it for an error message that nobody will see: nine tenths of the time of an observation. What we do not look
-//! at is cut out before the decoder gets to see it.
+//! around it for an error message that is never shown: nine tenths of the time of an observation. Unused
+//! attributes are removed before decoding.
 
 use netlink_packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_core::{

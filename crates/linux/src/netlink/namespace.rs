@@ -76,7 +76,7 @@ impl Namespace {
         .await?
     }
 
-    /// A new namespace that nobody can find yet.
+    /// A new namespace without a name.
     pub(super) async fn unnamed() -> io::Result<Self> {
         on_thread(|| {
             // The thread shares nothing else; rustix withdrew the safe name because of `FILES`, which is not asked for.
@@ -94,7 +94,7 @@ impl Namespace {
     pub(super) fn publish(&self, name: &str) -> io::Result<()> {
         share_directory()?;
         let path = path(name);
-        // Not exclusively: what is there and is no namespace was left by somebody who was cut short.
+        // Not exclusively: a file that is not a namespace is left over from an interrupted creation.
         match File::create(&path) {
             Ok(_file) => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
@@ -141,7 +141,7 @@ async fn on_thread<T: Send + 'static>(
     thread::Builder::new()
         .name("namespace".into())
         .spawn(move || {
-            // Nobody listens only when the caller was cancelled.
+            // The receiver is gone only if the caller was cancelled.
             let _unheard = sender.send(work());
         })?;
     receiver

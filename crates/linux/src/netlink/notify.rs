@@ -1,8 +1,8 @@
 //! Changes as the kernel announces them: links, addresses, rules, filters, and our own routes.
 //!
-//! What is announced says only that something changed; what it is, the next observation tells. A router's own routes come
-//! and go by the thousand, so those of other protocols are passed over; so are links of the host that are not ours, which
-//! come with every pod, but for a new bridge, which a segment may wait for. An overrun of the socket counts as a change: something was missed.
+//! A notification only means that something changed; the next observation finds out what. Routes of other protocols change
+//! by the thousand and are ignored. So are foreign links of the host, which
+//! are created with every pod, except a new bridge, which a segment may wait for. An overrun of the socket counts as a change: something was missed.
 
 use std::{io, sync::Arc};
 

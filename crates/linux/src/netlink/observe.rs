@@ -37,7 +37,7 @@ pub(super) async fn observe(kernel: &Kernel) -> Result<Observed, Error> {
         }
     }
     if let Some((namespace, connection)) = &router {
-        // A kernel that cannot tell of filters has none of ours; whoever wants some will be told when they are hung.
+        // A kernel without support for filters has none of ours; creating one then fails with an error.
         if filters(&mut observed, connection, &router_links)
             .await
             .is_err()
@@ -55,7 +55,7 @@ pub(super) async fn observe(kernel: &Kernel) -> Result<Observed, Error> {
         let bridges = router_links.iter().filter(|link| {
             link.owner == Owner::Ours && matches!(link.kind, RawKind::Known(Kind::Bridge))
         });
-        // A bridge that is told to make itself no link-local address is no gateway, and nobody asks for its settings.
+        // A bridge without automatic link-local addresses is no gateway, and its settings are not needed.
         for link in bridges.filter(|link| link.addr_gen != Some(AddrGen::None)) {
             for (id, _) in sysctl::gateway(&link.name) {
                 match link.settings.get(&id.path) {
@@ -184,7 +184,7 @@ pub(super) fn kind(
     }
 }
 
-/// The other end of a veth, found by the indices that both ends tell of each other. Indices repeat between namespaces, so
+/// The other end of a veth, found by the indices that both ends report of each other. Indices repeat between namespaces, so
 /// across them only ends of ours are paired.
 fn peer(domain: Domain, raw: &RawLink, own: &[RawLink], others: &[RawLink]) -> Option<LinkId> {
     let (domain, candidates) = match (raw.link_elsewhere, domain) {

@@ -1,4 +1,4 @@
-//! Links as the kernel tells of them.
+//! Links as reported by the kernel.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -53,7 +53,7 @@ pub(super) struct Settings {
 
 impl Settings {
     /// The value of a setting by the last part of its path, if it is certain: a kernel that does not have
-    /// `accept_untracked_na` cannot be told from one where it is 0.
+    /// `accept_untracked_na` cannot be distinguished from one where it is 0.
     pub(super) fn get(self, path: &str) -> Option<i32> {
         match path.rsplit('/').next()? {
             "arp_accept" => self.arp_accept,

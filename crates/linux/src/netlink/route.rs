@@ -253,7 +253,7 @@ fn address(address: &RouteAddress) -> Option<IpAddr> {
     }
 }
 
-/// Adds a route. It never replaces one: another with the same key is somebody else's.
+/// Adds a route. It never replaces one: another with the same key belongs to another program.
 pub(super) async fn add(
     connection: &Connection,
     id: &RouteId,

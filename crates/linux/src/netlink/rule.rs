@@ -86,7 +86,7 @@ pub(super) async fn add(connection: &Connection, rule: &Rule) -> Result<(), Requ
     connection.change(request, NLM_F_CREATE | NLM_F_EXCL).await
 }
 
-/// Removes a rule: one of ours, or the rule for local addresses at 0, whoever put it there.
+/// Removes a rule: one of ours, or the rule for local addresses at priority 0, regardless of its owner.
 ///
 /// The kernel deletes the first rule that matches, and a priority or protocol of 0 matches any. So 0 may be asked for only
 /// where such a rule was seen: being the first, it is the one that goes.

@@ -72,7 +72,7 @@ pub enum Note {
 }
 
 impl Note {
-    /// Whether it speaks of a mirror.
+    /// Whether it concerns a mirror.
     pub fn is_of_mirror(&self) -> bool {
         matches!(self, Self::Unmirrored(_) | Self::TunnelTaken { .. })
     }

@@ -74,7 +74,7 @@ fn a_host_session_is_a_pair_with_its_addresses_after_it_joined_the_vrf() {
     );
     assert_eq!(plan.after_frr(), []);
     assert_eq!(now.links[&LinkId::host("host-100")].mtu, 1450);
-    // Somebody takes the router's end out of the VRF, which flushes its IPv6 address.
+    // Another program takes the router end out of the VRF, which flushes its IPv6 address.
     let change = LinkChange::Master(None);
     let id = LinkId::router("pe-100");
     apply_to_model(&mut now, &Step::SetLink { id, change }).unwrap();

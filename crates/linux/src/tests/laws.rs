@@ -115,7 +115,7 @@ fn host_ends(config: &mut Value, (in_vrf, passthrough): (bool, u8), ports: [(u8,
     }
 }
 
-/// Something that somebody does by hand.
+/// A change that a user makes by hand.
 fn damage() -> impl Strategy<Value = (usize, u8)> {
     (any::<usize>(), 0u8..6)
 }

@@ -4,7 +4,7 @@ use super::{
     plan::{KINDS, writes},
     *,
 };
-use crate::platform::Operation;
+use crate::platform::{self, Operation, Write};
 
 fn secrets(of: &[(&str, &str)]) -> BTreeSet<Secret> {
     let owned = |(namespace, name): &(&str, &str)| ((*namespace).to_owned(), (*name).to_owned());
@@ -13,7 +13,7 @@ fn secrets(of: &[(&str, &str)]) -> BTreeSet<Secret> {
 
 /// Accounts whose kinds have been listed and are empty.
 fn listed() -> Accounts {
-    let mut accounts = Accounts::default();
+    let mut accounts = Accounts::new(latest::channel(None).1);
     for kind in KINDS {
         accounts.apply(kind, Change::ListStarted(kind.api_version));
         accounts.apply(kind, Change::ListCompleted);
@@ -22,7 +22,7 @@ fn listed() -> Accounts {
 }
 
 fn plan(accounts: &Accounts, node: &str, of: Option<&BTreeSet<Secret>>) -> Vec<Write> {
-    writes(&accounts.store, &accounts.namespaces, node, of).expect("all kinds are known")
+    writes(&accounts.objects.store, &accounts.namespaces, node, of).expect("all kinds are known")
 }
 
 /// Stores what is written, as the API server would.
@@ -43,7 +43,7 @@ fn perform(accounts: &mut Accounts, writes: &[Write]) {
             }
             Operation::Delete(_) => {
                 let (_, _, namespace, name) = &write.identity;
-                let listed = accounts.store.get(write.kind);
+                let listed = accounts.objects.store.get(write.kind);
                 let Some(platform::store::Known::Listed(listed)) = listed else {
                     panic!("it is listed");
                 };
@@ -137,7 +137,12 @@ fn nothing_is_done_while_a_kind_is_not_known_as_it_is() {
     let [first, ..] = KINDS;
     accounts.apply(first, Change::Failed("no answer".to_owned()));
     let none = BTreeSet::new();
-    let writes = writes(&accounts.store, &accounts.namespaces, "n1", Some(&none));
+    let writes = writes(
+        &accounts.objects.store,
+        &accounts.namespaces,
+        "n1",
+        Some(&none),
+    );
     assert!(writes.is_none());
 }
 
@@ -149,9 +154,9 @@ fn only_nodes_that_something_changed_for_are_looked_at() {
         let one = nodes.map(|(node, of)| ((*node).to_owned(), secrets(of)));
         Arc::new(one.collect())
     };
-    accounts.set(access(&[("n1", &[]), ("n2", &[])]));
+    accounts.set(&access(&[("n1", &[]), ("n2", &[])]));
     assert_eq!(accounts.unsettled, ["n1", "n2"].map(str::to_owned).into());
     accounts.unsettled.clear();
-    accounts.set(access(&[("n1", &[("a", "b")]), ("n2", &[])]));
+    accounts.set(&access(&[("n1", &[("a", "b")]), ("n2", &[])]));
     assert_eq!(accounts.unsettled, ["n1"].map(str::to_owned).into());
 }

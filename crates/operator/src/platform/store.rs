@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use compiler::platform::PlatformKind;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
-use kube::api::DynamicObject;
+use kube::api::{DynamicObject, ObjectMeta};
 
 /// What a watch reports about its kind.
 #[derive(Debug)]
@@ -55,8 +55,8 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Takes in what a watch reports.
-    pub(crate) fn apply(&mut self, kind: PlatformKind, change: Change) {
+    /// Takes in what a watch reports. True if more is different than versions and what other programs report in statuses.
+    pub(crate) fn apply(&mut self, kind: PlatformKind, change: Change) -> bool {
         match change {
             Change::ListStarted(served) => {
                 let listed = Listed {
@@ -65,43 +65,58 @@ impl Store {
                     failing: None,
                 };
                 self.listing.insert(kind, listed);
+                false
             }
             Change::Applied(object) => {
                 let name = name(&object);
                 if let Some(listing) = self.listing.get_mut(&kind) {
                     listing.objects.insert(name, object);
+                    false
                 } else if let Some(Known::Listed(listed)) = self.kinds.get_mut(&kind) {
+                    let known = listed.objects.get(&name);
+                    let is_new = known.is_none_or(|known| !is_same(known, &object));
                     listed.objects.insert(name, object);
+                    is_new
+                } else {
+                    false
                 }
             }
-            Change::ListCompleted => {
-                if let Some(listed) = self.listing.remove(&kind) {
+            Change::ListCompleted => match self.listing.remove(&kind) {
+                Some(listed) => {
+                    let is_new = match self.kinds.get(&kind) {
+                        Some(Known::Listed(known)) => !known.is_same(&listed),
+                        Some(Known::NotServed | Known::NotListed(_)) | None => true,
+                    };
                     self.kinds.insert(kind, Known::Listed(listed));
+                    is_new
                 }
-            }
-            Change::Deleted(object) => {
-                if let Some(Known::Listed(listed)) = self.kinds.get_mut(&kind) {
-                    listed.objects.remove(&name(&object));
-                }
-            }
+                None => false,
+            },
+            Change::Deleted(object) => match self.kinds.get_mut(&kind) {
+                Some(Known::Listed(listed)) => listed.objects.remove(&name(&object)).is_some(),
+                Some(Known::NotServed | Known::NotListed(_)) | None => false,
+            },
             Change::Failed(reason) => {
                 self.listing.remove(&kind);
                 if let Some(Known::Listed(listed)) = self.kinds.get_mut(&kind) {
-                    listed.failing = Some(reason);
+                    listed.failing.replace(reason.clone()) != Some(reason)
                 } else {
-                    self.kinds.insert(kind, Known::NotListed(reason));
+                    let known = self.kinds.insert(kind, Known::NotListed(reason.clone()));
+                    !matches!(known, Some(Known::NotListed(known)) if known == reason)
                 }
             }
             Change::NotServed => {
-                if !matches!(self.kinds.get(&kind), Some(Known::NotServed)) {
+                self.listing.remove(&kind);
+                let known = self.kinds.insert(kind, Known::NotServed);
+                let is_new = !matches!(known, Some(Known::NotServed));
+                if is_new {
                     tracing::info!(
                         kind = kind.kind,
                         group = kind.api_version,
                         "the API server does not serve this kind"
                     );
                 }
-                self.listing.remove(&kind);
-                self.kinds.insert(kind, Known::NotServed);
+                is_new
             }
         }
     }
@@ -134,6 +149,33 @@ impl Store {
             }
         }
     }
+}
+
+impl Listed {
+    /// Whether two lists differ in nothing that a step depends on.
+    fn is_same(&self, other: &Self) -> bool {
+        let mut pairs = self.objects.iter().zip(&other.objects);
+        self.served == other.served
+            && self.failing == other.failing
+            && self.objects.len() == other.objects.len()
+            && pairs.all(|((name, one), (of, another))| name == of && is_same(one, another))
+    }
+}
+
+/// Whether two states of an object differ in nothing but versions, statuses, and the notes about who wrote what.
+fn is_same(one: &DynamicObject, another: &DynamicObject) -> bool {
+    let metadata = |object: &DynamicObject| ObjectMeta {
+        resource_version: None,
+        managed_fields: None,
+        generation: None,
+        ..object.metadata.clone()
+    };
+    let parts = |object: &DynamicObject| {
+        let mut parts = object.data.as_object().cloned().unwrap_or_default();
+        parts.remove("status");
+        parts
+    };
+    metadata(one) == metadata(another) && parts(one) == parts(another)
 }
 
 fn name(object: &DynamicObject) -> Name {

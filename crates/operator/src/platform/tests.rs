@@ -351,3 +351,35 @@ fn objects_are_written_in_the_version_that_is_served() {
     assert_eq!(write.served, "metallb.io/v0");
     assert_eq!(write.content["apiVersion"], "metallb.io/v0");
 }
+
+#[test]
+fn what_other_programs_report_about_our_objects_makes_no_step_necessary() {
+    let (mut compiler, mut platform, now) = (world(), all_served(), Instant::now());
+    let first = step(&mut platform, &mut compiler, now);
+    carry_out(&mut platform, &first, 1);
+    let pools = kind("IPAddressPool");
+    let write = first.writes.iter().find(|write| write.kind == pools);
+    let mut stored = write.expect("a pool").content.clone();
+    stored["metadata"]["uid"] = json!("u");
+    stored["spec"]["defaulted"] = json!(true);
+    let mut seen = |version: u32, change: &dyn Fn(&mut Value)| {
+        stored["metadata"]["resourceVersion"] = json!(version.to_string());
+        change(&mut stored);
+        let object = serde_json::from_value(stored.clone()).expect("an object");
+        platform.apply(pools, Change::Applied(Box::new(object)))
+    };
+    assert!(!seen(1, &|_| {}), "the write itself is reported");
+    let report = |object: &mut Value| object["status"] = json!({"assignedIPv4": 1});
+    assert!(!seen(2, &report));
+    let edit = |object: &mut Value| object["spec"]["addresses"] = json!([]);
+    assert!(seen(3, &edit));
+    // The same list once more is nothing new, and neither is a kind that is still not served.
+    platform.apply(pools, Change::ListStarted(pools.api_version));
+    let object = serde_json::from_value(stored).expect("an object");
+    assert!(!platform.apply(pools, Change::Applied(Box::new(object))));
+    assert!(!platform.apply(pools, Change::ListCompleted));
+    platform.apply(pools, Change::ListStarted(pools.api_version));
+    assert!(platform.apply(pools, Change::ListCompleted), "it is gone");
+    assert!(platform.apply(pools, Change::NotServed));
+    assert!(!platform.apply(pools, Change::NotServed));
+}

@@ -11,7 +11,10 @@ use kube::{
     runtime::watcher::{self, Event},
 };
 use tokio::{
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    sync::{
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+        watch as latest,
+    },
     task::JoinSet,
     time::sleep,
 };
@@ -28,15 +31,17 @@ const FAILED: Duration = Duration::from_secs(2);
 /// Where watches queue what changed.
 pub(crate) type Queue = UnboundedSender<(PlatformKind, Change)>;
 
-/// Starts the watches.
+/// Starts the watches. When `restored` changes, all kinds are listed again.
 pub(crate) fn start(
     client: &Client,
+    restored: &latest::Receiver<u64>,
     tasks: &mut JoinSet<()>,
 ) -> UnboundedReceiver<(PlatformKind, Change)> {
     let (queue, changes) = unbounded_channel();
     for kind in platform::kinds() {
         let config = watcher::Config::default().labels(&selector());
-        tasks.spawn(follow(client.clone(), kind, config, queue.clone()));
+        let (client, restored) = (client.clone(), restored.clone());
+        tasks.spawn(follow(client, kind, config, restored, queue.clone()));
     }
     changes
 }
@@ -50,11 +55,12 @@ pub(crate) fn resource(kind: PlatformKind, api_version: &str) -> ApiResource {
 }
 
 /// Follows a kind until the queue is closed. A watch that failed is replaced by a new one, which begins with a list, in the newest version
-/// that is served.
+/// that is served; so is one when `restored` changes, because the API server's store has gone back.
 pub(crate) async fn follow(
     client: Client,
     kind: PlatformKind,
     config: watcher::Config,
+    mut restored: latest::Receiver<u64>,
     queue: Queue,
 ) {
     let mut untried = Vec::new();
@@ -64,7 +70,12 @@ pub(crate) async fn follow(
             untried.reverse();
         }
         let api_version = untried.pop().unwrap_or(kind.api_version);
-        let ended = until_failure(&client, kind, api_version, &config, &queue).await;
+        let ended = tokio::select! {
+            ended = until_failure(&client, kind, api_version, &config, &queue) => ended,
+            Ok(()) = restored.changed() => {
+                Some(Change::Failed("the API server's store has gone back".to_owned()))
+            }
+        };
         let (change, delay) = match ended {
             None => return,
             Some(Change::NotServed) if !untried.is_empty() => continue,

@@ -1,12 +1,16 @@
 //! `selvedge compile`
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use anyhow::bail;
 use compiler::{
-    Compilation, Kind, ObjectRef, Snapshot, Status, compile, lower::LowLevelObject, revision,
+    Compilation, Kind, NodeConfig, ObjectRef, Snapshot, Status, compile, lower::LowLevelObject,
+    revision,
 };
-use explain::why_not::similar;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -14,7 +18,9 @@ use super::problems;
 use crate::{
     args::{Compile, Format, What},
     input::World,
+    names,
     output::{self, Verdict},
+    suggest::nearest,
 };
 
 pub(super) fn run(args: &Compile) -> anyhow::Result<Verdict> {
@@ -31,7 +37,7 @@ pub(super) fn run(args: &Compile) -> anyhow::Result<Verdict> {
         (What::Problems, format) => {
             problems::show(format, &world, &compilation)?;
         }
-        (What::All, Format::Table) => {
+        (What::All | What::Nodes, Format::Table) => {
             output::text(&summary(&compilation));
             problems::show(Format::Table, &world, &compilation)?;
         }
@@ -39,7 +45,7 @@ pub(super) fn run(args: &Compile) -> anyhow::Result<Verdict> {
             if format == Format::Table {
                 problems::show(Format::Table, &world, &compilation)?;
             }
-            output::documents(format, &documents(what, &world, &compilation))?;
+            output::stream(format, documents(what, &world, &compilation))?;
         }
     }
     if let Some(line) = world.passed_over() {
@@ -54,54 +60,57 @@ pub(super) fn run(args: &Compile) -> anyhow::Result<Verdict> {
 
 /// What to say about a node that is not in the input.
 pub(super) fn unknown_node(node: &str, compilation: &Compilation) -> String {
-    let names = || compilation.nodes.keys().map(String::as_str);
-    let similar = similar(node, names());
-    let known = match similar.as_slice() {
-        [] => names().take(10).map(str::to_owned).collect(),
-        similar => similar.to_vec(),
-    };
-    match known.as_slice() {
-        [] => format!(
-            "there is no Node {node:?}, nor any other, in the input; add Node objects to it"
-        ),
-        known => format!(
-            "there is no Node {node:?} in the input; it has {}",
-            known.join(", ")
-        ),
+    if let Some(near) = nearest(node, compilation.nodes.keys().map(String::as_str)) {
+        return format!("no Node {node:?} in the input; did you mean {near}?");
+    }
+    let names: Vec<String> = compilation.nodes.keys().cloned().collect();
+    match names.as_slice() {
+        [] => format!("no Node {node:?} in the input, nor any other; add Node objects to it"),
+        names => {
+            let folds = names::folds(names);
+            let shown: Vec<&str> = folds.iter().take(6).map(String::as_str).collect();
+            let more = match folds.len().saturating_sub(6) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!(
+                "no Node {node:?} in the input; the nodes are {}{more}",
+                shown.join(", ")
+            )
+        }
     }
 }
 
-pub(super) fn documents(what: What, world: &World, compilation: &Compilation) -> Vec<Value> {
-    let all = what == What::All;
-    let mut documents = Vec::new();
-    if all || what == What::Lowlevel {
-        documents.extend(compilation.objects.iter().map(low_level));
-    }
-    if all || what == What::Revision {
-        let name = revision::object_name(&compilation.revision.fingerprint);
-        documents.push(object(
-            Kind::NetworkConfigRevision,
-            &name,
-            &compilation.revision.spec(&compilation.objects),
-        ));
-    }
-    if all || what == What::Nodes {
-        for (node, config) in &compilation.nodes {
-            let spec = config.spec(&compilation.revision.fingerprint);
-            documents.push(object(Kind::NodeNetworkConfig, node, &spec));
-        }
-    }
-    if all || what == What::Platform {
-        let platform = compilation.platform.values();
-        documents.extend(platform.map(|object| object.manifest()));
-    }
-    if all || what == What::Status {
-        documents.extend(statuses(&world.snapshot));
-    }
-    if all {
-        documents.extend(problems::values(world, &compilation.problems));
-    }
-    documents
+/// The documents of a compilation, each made when it is asked for.
+pub(super) fn documents<'a>(
+    what: What,
+    world: &'a World,
+    compilation: &'a Compilation,
+) -> impl Iterator<Item = Value> + 'a {
+    let is = |part: What| what == What::All || what == part;
+    let of = |wanted: bool| wanted.then_some(compilation).into_iter();
+    let low_levels = of(is(What::Lowlevel)).flat_map(|all| all.objects.iter().map(low_level));
+    let revision = of(is(What::Revision)).map(|all| {
+        let name = revision::object_name(&all.revision.fingerprint);
+        let spec = all.revision.spec(&all.objects);
+        object(Kind::NetworkConfigRevision, &name, &spec)
+    });
+    let nodes = of(is(What::Nodes)).flat_map(|all| {
+        all.nodes.iter().map(|(node, config)| {
+            let spec = config.spec(&all.revision.fingerprint);
+            object(Kind::NodeNetworkConfig, node, &spec)
+        })
+    });
+    let platform = of(is(What::Platform))
+        .flat_map(|all| all.platform.values().map(|object| object.manifest()));
+    let statuses = of(is(What::Status)).flat_map(|_| statuses(&world.snapshot));
+    let problems = of(what == What::All).flat_map(|all| problems::values(world, &all.problems));
+    low_levels
+        .chain(revision)
+        .chain(nodes)
+        .chain(platform)
+        .chain(statuses)
+        .chain(problems)
 }
 
 fn object<S: Serialize>(kind: Kind, name: &str, spec: &S) -> Value {
@@ -134,49 +143,155 @@ fn statuses(snapshot: &Snapshot) -> Vec<Value> {
     statuses.iter().map(write).collect()
 }
 
+/// The nodes of a compilation; those that are alike are one row.
 pub(super) fn summary(compilation: &Compilation) -> String {
-    let rows: Vec<Vec<String>> = compilation
-        .nodes
-        .iter()
-        .map(|(node, config)| {
-            let underlay = config.underlay.as_ref();
-            let vtep = underlay
-                .and_then(|underlay| underlay.vtep)
-                .map(|vtep| vtep.to_string());
-            let vrfs: Vec<&str> = config
-                .shared
-                .fabric_vrfs
-                .keys()
-                .map(String::as_str)
-                .collect();
-            let vlans: Vec<&str> = config.shared.layer2s.keys().map(String::as_str).collect();
-            let or_none = |text: String| {
-                if text.is_empty() {
-                    "–".to_owned()
-                } else {
-                    text
-                }
-            };
-            vec![
-                node.clone(),
-                underlay.map_or_else(
-                    || "–".to_owned(),
-                    |underlay| underlay.fabric.asn.to_string(),
-                ),
-                or_none(vtep.unwrap_or_default()),
-                or_none(vrfs.join(" ")),
-                or_none(vlans.join(" ")),
-            ]
-        })
-        .collect();
+    let mut shapes: BTreeMap<Shape<'_>, Members> = BTreeMap::new();
+    for (node, config) in &compilation.nodes {
+        let mut shape = Shape::of(config);
+        if output::is_all() {
+            shape.node = Some(node);
+        }
+        let members = shapes.entry(shape).or_default();
+        members.names.push(node.clone());
+        let underlay = config.underlay.as_ref();
+        members
+            .vteps
+            .extend(underlay.and_then(|underlay| underlay.vtep));
+    }
+    let mut shapes: Vec<(Shape<'_>, Members)> = shapes.into_iter().collect();
+    shapes.sort_by(|(_, one), (_, other)| one.names.cmp(&other.names));
+    // Each step takes less room; the first that fits the screen is shown.
+    let width = output::width().unwrap_or(usize::MAX);
+    let rows = |step: Step| -> Vec<Vec<String>> {
+        let rows = shapes
+            .iter()
+            .map(|(shape, members)| row(shape, members, step));
+        rows.collect()
+    };
+    let fits = |step: &Step| output::table_width(&HEAD, &rows(*step)) <= width;
+    let step = Step::ALL.into_iter().find(fits).unwrap_or(Step::Short);
     let low_level = compilation.objects.iter().count();
     let generated = compilation.objects.iter();
     let generated = generated.filter(|object| object.is_generated()).count();
-    format!(
-        "revision {}   {} low-level objects, {generated} of them generated   {} nodes\n\n{}",
+    let head = format!(
+        "revision {}   {}, {generated} generated   {}",
         revision::object_name(&compilation.revision.fingerprint),
-        low_level,
-        compilation.nodes.len(),
-        output::table(&["NODE", "ASN", "VTEP", "VRFS", "VLANS"], &rows),
+        output::counted(low_level, "low-level object"),
+        output::counted(compilation.nodes.len(), "node"),
+    );
+    format!(
+        "{}\n\n{}",
+        output::wrapped(&head, 2),
+        output::table(&HEAD, &rows(step)),
     )
+}
+
+const HEAD: [&str; 6] = ["NODES", "COUNT", "ASN", "VTEP", "VRFS", "VLANS"];
+
+/// How much of a row is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    All,
+    FewVrfs,
+    FewNodes,
+    FirstVtep,
+    Short,
+}
+
+impl Step {
+    const ALL: [Self; 5] = [
+        Self::All,
+        Self::FewVrfs,
+        Self::FewNodes,
+        Self::FirstVtep,
+        Self::Short,
+    ];
+}
+
+fn row(shape: &Shape<'_>, members: &Members, step: Step) -> Vec<String> {
+    let nodes = names::folded(&members.names);
+    let nodes = if step >= Step::FewNodes {
+        names::shortened(&nodes)
+    } else {
+        nodes
+    };
+    let vlans = names::folds(&shape.vlans);
+    let vlans: Vec<&str> = vlans
+        .iter()
+        .map(|fold| fold.trim_matches(['[', ']']))
+        .collect();
+    let vlans = match vlans.as_slice() {
+        [ranges] => ranges.split(',').collect(),
+        _ => vlans,
+    };
+    let vlans = match vlans.as_slice() {
+        [first, _, .., last] if step >= Step::Short => format!("{first} … {last}"),
+        ranges => ranges.join(" "),
+    };
+    let vrfs = match step {
+        Step::All => usize::MAX,
+        Step::FewVrfs => 24,
+        Step::FewNodes | Step::FirstVtep => 16,
+        Step::Short => 10,
+    };
+    vec![
+        nodes,
+        members.names.len().to_string(),
+        or_none(shape.asn.clone()),
+        or_none(members.vteps(step < Step::FirstVtep)),
+        or_none(output::fitted(&shape.vrfs, vrfs)),
+        or_none(vlans),
+    ]
+}
+
+/// What makes nodes alike.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Shape<'a> {
+    asn: String,
+    vrfs: Vec<String>,
+    vlans: Vec<String>,
+    /// The node itself, where each is wanted.
+    node: Option<&'a String>,
+}
+
+impl Shape<'_> {
+    fn of(config: &NodeConfig) -> Self {
+        let asn = config
+            .underlay
+            .as_ref()
+            .map(|underlay| underlay.fabric.asn.to_string());
+        Self {
+            asn: asn.unwrap_or_default(),
+            vrfs: config.shared.fabric_vrfs.keys().cloned().collect(),
+            vlans: config.shared.layer2s.keys().cloned().collect(),
+            node: None,
+        }
+    }
+}
+
+/// Nodes that are alike.
+#[derive(Default)]
+struct Members {
+    names: Vec<String>,
+    vteps: BTreeSet<IpAddr>,
+}
+
+impl Members {
+    /// The tunnel endpoints: the first, and the last if there is room for it.
+    fn vteps(&self, has_room: bool) -> String {
+        match (self.vteps.first(), self.vteps.last()) {
+            (Some(first), Some(last)) if first != last && has_room => format!("{first}–{last}"),
+            (Some(first), Some(last)) if first != last => format!("{first}…"),
+            (Some(one), _) => one.to_string(),
+            (None, _) => String::new(),
+        }
+    }
+}
+
+fn or_none(text: String) -> String {
+    if text.is_empty() {
+        "–".to_owned()
+    } else {
+        text
+    }
 }

@@ -46,7 +46,7 @@ pub(super) fn run() -> anyhow::Result<Verdict> {
         reach(&world, &compilation),
         styled(
             Style::Dim,
-            "\nNext: selvedge compile -f examples --what lowlevel    selvedge render -f examples --node worker-1\n",
+            "\nNext: selvedge compile -f examples --what lowlevel\n      selvedge render -f examples --node worker-1\n",
         ),
     ];
     output::text(&story.concat());

@@ -12,43 +12,111 @@ use explain::{
 };
 use serde_json::{Value, json};
 
-use super::compile::unknown_node;
+use super::{
+    compile::unknown_node,
+    elements::lines,
+    groups::{groups, named},
+};
 use crate::{
     args::{Ask, Format},
     input::World,
     output::{self, Style, Verdict, styled},
 };
 
-/// How many elements are explained before the rest is only named.
-const EXPLAINED: usize = 12;
-
 pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
-    let asked = match line::asked(args, &world, &compilation)? {
-        Some(asked) => asked,
-        None => asked(args, &world, &compilation)?,
-    };
-    if asked.found.is_empty() {
+    unread(&world);
+    let mut answers: Vec<(Vec<String>, Asked)> = Vec::new();
+    let mut question = args.thing.join(" ");
+    for nodes in nodes(args, &world, &compilation)? {
+        let Some(node) = nodes.first() else { continue };
+        let asked = match line::asked(args, node, &world, &compilation)? {
+            Some(asked) => asked,
+            None => asked(args, node, &world, &compilation)?,
+        };
+        question.clone_from(&asked.question);
+        if asked.found.is_empty() {
+            continue;
+        }
+        let same = answers.iter_mut().find(|(_, known)| {
+            let values = |one: &Asked| -> Vec<Option<Value>> {
+                let found = one.found.iter();
+                found
+                    .map(|(element, _)| one.elements.get(element).cloned())
+                    .collect()
+            };
+            known.found == asked.found && values(known) == values(&asked)
+        });
+        match same {
+            Some((known, _)) => known.extend(nodes),
+            None => answers.push((nodes, asked)),
+        }
+    }
+    if answers.is_empty() {
+        let place = args.node.as_deref().unwrap_or("any node");
         output::note(&format!(
-            "{} is not on {}; selvedge why-not says what stands in the way",
-            asked.question, args.node
+            "{question} is not on {place}; selvedge why-not shows the reason"
         ));
         return Ok(Verdict::Problems);
     }
     if args.output == Format::Table {
-        output::text(&story(&world, &asked, &args.node));
+        let most = if output::is_all() {
+            usize::MAX
+        } else {
+            ANSWERS
+        };
+        for (place, (nodes, asked)) in answers.iter().take(most).enumerate() {
+            let between = if place == 0 { "" } else { "\n" };
+            let story = story(&world, asked, nodes);
+            output::text(&format!("{between}{}", output::wrapped(&story, 4)));
+        }
+        let rest = answers.iter().skip(most);
+        let rest: Vec<String> = rest.flat_map(|(nodes, _)| nodes.iter().cloned()).collect();
+        if !rest.is_empty() {
+            let text = format!(
+                "\nother answers on {}; ask with --node, or see --all\n",
+                named(&rest)
+            );
+            output::text(&output::wrapped(&text, 2));
+        }
     } else {
-        output::documents(args.output, &[exact(&world, &asked, &args.node)])?;
+        let answers = answers.iter();
+        output::stream(
+            args.output,
+            answers.map(|(nodes, asked)| exact(&world, asked, nodes)),
+        )?;
     }
     Ok(Verdict::Fine)
+}
+
+/// How many different answers are shown for nodes of which none is named.
+const ANSWERS: usize = 2;
+
+/// The node that is asked about; or all, in groups of those that have the same.
+pub(super) fn nodes(
+    args: &Ask,
+    world: &World,
+    compilation: &Compilation,
+) -> anyhow::Result<Vec<Vec<String>>> {
+    if let Some(node) = &args.node {
+        known(node, compilation)?;
+        return Ok(vec![vec![node.clone()]]);
+    }
+    anyhow::ensure!(
+        !compilation.nodes.is_empty(),
+        "no Node in the input; add Node objects to it"
+    );
+    let query = Query::parse(&args.thing.join(" ")).ok();
+    let query = query.map(|query| query.resolved(&world.snapshot, compilation));
+    Ok(groups(compilation, query.as_ref()))
 }
 
 /// A question and its answers.
 pub(super) struct Asked {
     pub(super) thing: Query,
     /// The question in words.
-    question: String,
+    pub(super) question: String,
     /// All that the node has.
     pub(super) elements: Elements,
     /// What the question is about, each with who asks for it.
@@ -56,12 +124,17 @@ pub(super) struct Asked {
 }
 
 /// Reads the question and finds what it is about.
-pub(super) fn asked(args: &Ask, world: &World, compilation: &Compilation) -> anyhow::Result<Asked> {
+pub(super) fn asked(
+    args: &Ask,
+    node: &str,
+    world: &World,
+    compilation: &Compilation,
+) -> anyhow::Result<Asked> {
     let thing = Query::parse(&args.thing.join(" "))?.resolved(&world.snapshot, compilation);
-    let config = known(&args.node, world, compilation)?;
+    let config = known(node, compilation)?;
     let elements = elements(&config.content());
     let trace = Trace::new(&world.snapshot, compilation);
-    let claims = |element: &Element| trace.claims(&args.node, element);
+    let claims = |element: &Element| trace.claims(node, element);
     let found = match &thing {
         Query::Object(object) => of_object(object, &elements, claims),
         Query::Name(name) => {
@@ -90,25 +163,26 @@ pub(super) fn asked(args: &Ask, world: &World, compilation: &Compilation) -> any
     })
 }
 
-/// The config of a node that is in the input; what could not be read is said beside the answer.
+/// Prints which documents are not read: what they stand for is in no answer.
+pub(super) fn unread(world: &World) {
+    for one in &world.unknown {
+        let line = format!("{}: {one}", styled(Style::Red, "error"));
+        output::note(&output::wrapped(&line, 4));
+    }
+}
+
+/// The config of a node that is in the input.
 pub(super) fn known<'a>(
     node: &str,
-    world: &World,
     compilation: &'a Compilation,
 ) -> anyhow::Result<&'a NodeConfig> {
-    for (origin, message) in &world.unknown {
-        output::note(&format!(
-            "{}: {origin}: {message}",
-            styled(Style::Red, "error")
-        ));
-    }
     let config = compilation.nodes.get(node);
     let config = config.map(|config| &**config);
     config.ok_or_else(|| anyhow::anyhow!("{}", unknown_node(node, compilation)))
 }
 
 /// The elements that an object asks for, or has a part in.
-fn of_object(
+pub(super) fn of_object(
     object: &ObjectRef,
     elements: &Elements,
     claims: impl Fn(&Element) -> Vec<Claim>,
@@ -126,30 +200,95 @@ fn of_object(
     found
 }
 
-fn story(world: &World, asked: &Asked, node: &str) -> String {
-    let heading = format!("{} on {node}", asked.question);
+fn story(world: &World, asked: &Asked, nodes: &[String]) -> String {
+    let heading = format!("{} on {}", asked.question, named(nodes));
     let mut text = vec![format!("{}\n", styled(Style::Bold, &heading))];
-    for (element, claims) in asked.found.iter().take(EXPLAINED) {
-        text.push(format!(
-            "\n{}\n",
-            styled(Style::Green, &element.to_string())
-        ));
-        let is = asked.elements.get(element).map(summary).unwrap_or_default();
-        if !is.is_empty() {
-            text.push(format!("  {}\n", styled(Style::Dim, &is)));
-        }
-        for claim in claims {
-            text.push(of_claim(world, claim));
+    // Elements of the same origin are explained once.
+    let mut groups: Vec<(Vec<&Element>, &Vec<Claim>)> = Vec::new();
+    for (element, claims) in &asked.found {
+        match groups.iter_mut().find(|(_, known)| *known == claims) {
+            Some((elements, _)) => elements.push(element),
+            None => groups.push((vec![element], claims)),
         }
     }
-    let rest = asked.found.iter().skip(EXPLAINED);
-    let rest: Vec<String> = rest.map(|(element, _)| format!("  {element}\n")).collect();
-    if !rest.is_empty() {
-        text.push(format!("\nand {} more; ask for one of them:\n", rest.len()));
-        text.extend(rest);
+    // Of an object that configures much, what each part is matters more than every field behind it.
+    let fits = |body: &String| output::is_all() || body.lines().count() <= ROWS;
+    let bodies = [usize::MAX, CLAIMS].into_iter();
+    let mut bodies = bodies.map(|claims| with_fields(world, asked, &groups, claims));
+    let body = bodies.find(fits);
+    text.push(body.unwrap_or_else(|| by_requester(world, &groups)));
+    text.concat()
+}
+
+/// The lines of an answer that shows all fields.
+const ROWS: usize = 40;
+/// How many claims of one element are shown with their fields where all are too many.
+const CLAIMS: usize = 1;
+
+/// Elements with so many of the claims behind each, field by field.
+fn with_fields(
+    world: &World,
+    asked: &Asked,
+    groups: &[(Vec<&Element>, &Vec<Claim>)],
+    most: usize,
+) -> String {
+    let mut text = Vec::new();
+    for (elements, claims) in groups {
+        text.push("\n".to_owned());
+        for element in elements {
+            text.push(format!("{}\n", styled(Style::Green, &element.to_string())));
+            let is = asked.elements.get(element).map(summary).unwrap_or_default();
+            if !is.is_empty() {
+                text.push(format!("  {}\n", styled(Style::Dim, &is)));
+            }
+        }
+        for claim in claims.iter().take(most) {
+            text.push(of_claim(world, claim));
+        }
+        let others = claims.iter().skip(most).map(|claim| claim.by.to_string());
+        let others: Vec<String> = others.collect();
+        if !others.is_empty() {
+            text.push(format!("  also requested by {}\n", others.join(", ")));
+        }
     }
     text.concat()
 }
+
+/// Elements by the objects that request them, each with its place.
+fn by_requester(world: &World, groups: &[(Vec<&Element>, &Vec<Claim>)]) -> String {
+    let mut found: Vec<(BTreeSet<&ObjectRef>, Vec<&Element>)> = Vec::new();
+    for (elements, claims) in groups {
+        let by: BTreeSet<&ObjectRef> = claims.iter().map(|claim| &claim.by).collect();
+        match found.iter_mut().find(|(known, _)| *known == by) {
+            Some((_, known)) => known.extend(elements.iter().copied()),
+            None => found.push((by, elements.clone())),
+        }
+    }
+    let mut text = Vec::new();
+    for (by, elements) in found {
+        text.push("\n".to_owned());
+        let elements = lines(elements.into_iter());
+        for element in elements.iter().take(NAMED) {
+            text.push(format!("{}\n", styled(Style::Green, element)));
+        }
+        if let Some(more) = elements.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            text.push(format!("and {more} more\n"));
+        }
+        for object in by.iter().take(NAMED) {
+            let place = world
+                .origins
+                .get(object)
+                .map(|origin| origin.at("").to_string());
+            let place = styled(Style::Dim, &place.unwrap_or_default());
+            text.push(format!("  requested by {object}  {place}\n"));
+        }
+    }
+    text.push("\nfields behind one of them: explain it alone, or see --all\n".to_owned());
+    text.concat()
+}
+
+/// How many names are shown in a row of many.
+const NAMED: usize = 12;
 
 /// What an element is, in a few words: its plain fields.
 fn summary(value: &Value) -> String {
@@ -180,7 +319,7 @@ fn summary(value: &Value) -> String {
             words.collect::<Vec<_>>().join(", ")
         }
         Value::Array(rules) if rules.iter().any(|rule| rule["type"] == "reject") => {
-            "refused".to_owned()
+            "rejected".to_owned()
         }
         other => plain(other).unwrap_or_default(),
     }
@@ -188,7 +327,7 @@ fn summary(value: &Value) -> String {
 
 /// Who asks, and by which fields: the fields of each low-level object, and what is behind each of them.
 fn of_claim(world: &World, claim: &Claim) -> String {
-    let mut text = vec![format!("  asked for by {}\n", claim.by)];
+    let mut text = vec![format!("  requested by {}\n", claim.by)];
     let mut objects: BTreeMap<(bool, &ObjectRef), Vec<&Source>> = BTreeMap::new();
     let is_own = |field: &Field| field.object == claim.by;
     let of_claim = claim.sources.iter();
@@ -208,7 +347,8 @@ fn of_claim(world: &World, claim: &Claim) -> String {
     let width = width.unwrap_or_default();
     let with_place = |field: &Field| {
         let origin = world.origins.get(&field.object);
-        let place = origin.map(crate::input::Origin::place).unwrap_or_default();
+        let place = origin.map(|origin| origin.at(&field.path).to_string());
+        let place = place.unwrap_or_default();
         let place = styled(Style::Dim, &place);
         let line = format!("{:width$}  {place}", field.to_string());
         line.trim_end().to_owned()
@@ -240,7 +380,7 @@ fn of_claim(world: &World, claim: &Claim) -> String {
     text.concat()
 }
 
-fn exact(world: &World, asked: &Asked, node: &str) -> Value {
+fn exact(world: &World, asked: &Asked, nodes: &[String]) -> Value {
     let of_element = |(element, claims): &(Element, Vec<Claim>)| {
         json!({
             "element": element,
@@ -249,11 +389,15 @@ fn exact(world: &World, asked: &Asked, node: &str) -> Value {
             "claims": claims.iter().map(|claim| placed(world, claim)).collect::<Vec<_>>(),
         })
     };
-    json!({
-        "node": node,
+    let mut value = json!({
+        "nodes": nodes,
         "question": asked.question,
         "elements": asked.found.iter().map(of_element).collect::<Vec<_>>(),
-    })
+    });
+    if let (Some(fields), [node]) = (value.as_object_mut(), nodes) {
+        fields.insert("node".to_owned(), node.as_str().into());
+    }
+    value
 }
 
 /// A claim as a value, with the places of people's objects.
@@ -263,7 +407,13 @@ fn placed(world: &World, claim: &Claim) -> Value {
         if let (Some(fields), Some(origin)) =
             (value.as_object_mut(), world.origins.get(&field.object))
         {
-            fields.insert("place".to_owned(), origin.place().into());
+            let at = origin.at(&field.path);
+            fields.insert("place".to_owned(), at.to_string().into());
+            fields.insert("file".to_owned(), json!(at.file));
+            if let Some(place) = at.place {
+                fields.insert("line".to_owned(), place.line.into());
+                fields.insert("column".to_owned(), place.column.into());
+            }
         }
         value
     };

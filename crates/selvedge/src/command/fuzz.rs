@@ -90,7 +90,7 @@ fn everything(text: &str) {
         problems::line(&world, problem);
     }
     summary(&compilation);
-    documents(What::All, &world, &compilation);
+    documents(What::All, &world, &compilation).for_each(drop);
     for config in compilation.nodes.values() {
         let spec = config.spec("");
         if let Ok(config) = frr::desired(&spec, &frr::hidden(&spec), FrrVersion::NEWEST) {

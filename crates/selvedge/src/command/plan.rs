@@ -4,11 +4,14 @@ mod difference;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::Path,
     sync::Arc,
 };
 
+use anyhow::Context as _;
 use compiler::rollout::Removal;
 use explain::{
+    element::Element,
     plan::{
         Cause, Change, ChangeKind, Disruption, Disturbed, Group, Plan, PlatformChanges,
         PlatformName, plan,
@@ -21,10 +24,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use self::difference::{of_each_node, of_one};
-use super::problems;
+use super::{elements, problems};
 use crate::{
     args::{Format, Plan as Args},
     input::{self, World},
+    names,
     output::{self, Style, Verdict, counted, styled},
 };
 
@@ -46,7 +50,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     after.check_changes(&before.snapshot);
     after.keep_unread(&before.snapshot);
     anyhow::ensure!(
-        !after.origins.is_empty() || !after.unknown.is_empty(),
+        !after.is_empty() && (!after.origins.is_empty() || !after.unknown.is_empty()),
         "--to contains no object of Selvedge and no Node: a plan to remove everything is not made; check the path"
     );
     // What cannot be read may be any object: without it, a plan would remove what it stands for.
@@ -66,29 +70,62 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         &Trace::new(&old.snapshot, &old.compilation),
         &Trace::new(&new.snapshot, &new.compilation),
     );
+    let fingerprint = &new.compilation.revision.fingerprint;
+    let answer = || Answer {
+        version: VERSION,
+        revision: Some(compiler::revision::object_name(fingerprint)),
+        plan: Some(&plan),
+        problems: problems::values(&after, &new.compilation.problems),
+    };
     if args.output == Format::Table {
         problems::show(Format::Table, &after, &new.compilation)?;
-        output::text(&story(&plan));
+        output::text(&output::wrapped(&story(&plan), 6));
     } else {
-        let answer = Answer {
-            plan: Some(&plan),
-            problems: problems::values(&after, &new.compilation.problems),
-        };
-        output::documents(args.output, &[answer])?;
+        output::documents(args.output, &[answer()])?;
+    }
+    if let Some(path) = &args.save {
+        let text = serde_json::to_string_pretty(&answer())?;
+        std::fs::write(path, text)
+            .with_context(|| format!("failed to write {}", path.display()))?;
     }
     if let Some(line) = after.passed_over() {
         output::note(&line);
     }
+    let is_change = !plan.is_empty() || !plan.platform.is_empty();
     Ok(if has_errors {
         Verdict::Problems
+    } else if args.detailed_exitcode && is_change {
+        Verdict::Changes
     } else {
         Verdict::Fine
     })
 }
 
+/// Version of the form of plans for programs. It changes with every change that is more than a further field.
+const VERSION: u32 = 1;
+
+/// The revision that a saved plan leads to.
+pub(super) fn saved_revision(path: &Path) -> anyhow::Result<String> {
+    let place = path.display();
+    let text = std::fs::read(path).with_context(|| format!("failed to read {place}"))?;
+    let plan: Value = serde_json::from_slice(&text)
+        .with_context(|| format!("{place} is not a plan of selvedge plan --save"))?;
+    anyhow::ensure!(
+        plan["version"] == VERSION,
+        "{place} is not a plan of version {VERSION}; save it again with this selvedge"
+    );
+    let revision = plan["revision"].as_str();
+    let revision = revision.with_context(|| format!("{place} names no revision"))?;
+    Ok(revision.to_owned())
+}
+
 /// A plan for programs: what changes, and what is wrong.
 #[derive(Serialize)]
 struct Answer<'a> {
+    version: u32,
+    /// Name of the NetworkConfigRevision that the plan leads to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
     #[serde(flatten)]
     plan: Option<&'a Plan>,
     problems: Vec<Value>,
@@ -101,6 +138,8 @@ fn no_plan(format: Format, unread: &World) -> anyhow::Result<Verdict> {
         problems::lines(unread, said);
     } else {
         let answer = Answer {
+            version: VERSION,
+            revision: None,
             plan: None,
             problems: problems::values(unread, said),
         };
@@ -117,7 +156,7 @@ fn story(plan: &Plan) -> String {
             platform(&plan.platform).concat()
         );
     }
-    let mut text: Vec<String> = plan.groups.iter().map(group).collect();
+    let mut text: Vec<String> = groups(&plan.groups);
     let total = &plan.total;
     text.push(format!(
         "{}\n",
@@ -152,7 +191,7 @@ fn story(plan: &Plan) -> String {
     } else {
         text.push(format!("rollout  {}\n", waves(&plan.waves)));
         if !plan.at_once.is_empty() {
-            let at_once = listed(plan.at_once.iter().cloned(), NAMES);
+            let at_once = nodes_of(plan.at_once.iter());
             text.push(format!("at once  {at_once}: forwarding does not change\n"));
         }
     }
@@ -169,7 +208,7 @@ fn disruptions(plan: &Plan) -> Vec<String> {
         Disruption::None | Disruption::Additive => false,
     });
     let line = |(class, disturbed): (&Disruption, &Disturbed)| {
-        let nodes = listed(disturbed.nodes.iter().cloned(), NAMES);
+        let nodes = nodes_of(disturbed.nodes.iter());
         let what = listed(disturbed.what.iter().cloned(), NAMES);
         styled(
             Style::Red,
@@ -206,7 +245,7 @@ fn approvals(removals: &BTreeMap<String, Removal>) -> Vec<String> {
         nodes.entry(*removal).or_default().push(node.clone());
     }
     let line = |(removal, nodes): (Removal, Vec<String>)| {
-        let names = listed(nodes.into_iter(), NAMES);
+        let names = nodes_of(nodes.iter());
         let text = format!("approval {names}: removes {removal}; not published before approval\n");
         styled(Style::Red, &text)
     };
@@ -215,7 +254,7 @@ fn approvals(removals: &BTreeMap<String, Removal>) -> Vec<String> {
 
 fn waves(waves: &[Vec<String>]) -> String {
     let one_by_one = waves.iter().all(|wave| wave.len() == 1);
-    let names = waves.iter().map(|wave| listed(wave.iter().cloned(), NAMES));
+    let names = waves.iter().map(|wave| nodes_of(wave.iter()));
     let how = if one_by_one && waves.len() > 1 {
         ", one node after another"
     } else {
@@ -228,8 +267,20 @@ fn waves(waves: &[Vec<String>]) -> String {
     format!("{number}{how}: {}{more}", shown.join(mark))
 }
 
+/// Nodes in a few words, with their number where there are many.
+fn nodes_of<'a>(nodes: impl Iterator<Item = &'a String>) -> String {
+    let nodes: Vec<String> = nodes.cloned().collect();
+    if nodes.len() <= 3 || output::is_all() {
+        return nodes.join(", ");
+    }
+    let folds = names::folds(&nodes);
+    let folded = listed(folds.into_iter(), NAMES);
+    format!("{folded} ({})", counted(nodes.len(), "node"))
+}
+
 /// Names in a row; the last ones are only counted.
 fn listed(names: impl Iterator<Item = String>, most: usize) -> String {
+    let most = if output::is_all() { usize::MAX } else { most };
     let names: Vec<String> = names.collect();
     let more = and_more(names.len().saturating_sub(most));
     let shown: Vec<String> = names.into_iter().take(most).collect();
@@ -243,25 +294,173 @@ fn and_more(number: usize) -> String {
     }
 }
 
-fn group(group: &Group) -> String {
-    let names = listed(group.nodes.iter().cloned(), NAMES);
+/// How many changes of a group of nodes are shown before the rest is only counted, and of how many groups.
+const CHANGES: usize = 8;
+const GROUPS: usize = 3;
+
+fn group(group: &Group, most: usize) -> String {
+    let names = nodes_of(group.nodes.iter());
+    let mut lines = folded(lines(group));
+    if lines.len() > most {
+        // What disturbs is never among those that are only counted.
+        lines.sort_by_key(|line| !line.is_grave);
+    }
+    let most = most.max(
+        lines
+            .iter()
+            .filter(|line| line.is_grave)
+            .count()
+            .min(most.saturating_mul(2)),
+    );
     let mut text = vec![format!("{}\n", styled(Style::Bold, &names))];
-    let lines: Vec<(&Change, String)> = lines(group);
-    let widths = lines.iter().map(|(_, line)| line.chars().count());
+    let widths = lines.iter().map(|line| line.text.chars().count());
     let width = widths.max().unwrap_or_default().min(WIDTH);
-    for (change, line) in &lines {
-        let (sign, style) = match change.kind {
+    for line in lines.iter().take(most) {
+        let (sign, style) = match line.kind {
             ChangeKind::Added => ("+", Style::Green),
             ChangeKind::Changed => ("~", Style::Yellow),
             ChangeKind::Removed => ("-", Style::Red),
         };
-        let padding = " ".repeat(width.saturating_sub(line.chars().count()));
-        let line = styled(style, &format!("  {sign} {line}"));
-        let behind = behind(&change.behind);
-        text.push(format!("{line}{padding}{}\n", styled(Style::Dim, &behind)));
+        let start = format!("  {sign} {}", line.text);
+        let behind = behind(&line.behind);
+        let Some(screen) = output::width() else {
+            let padding = " ".repeat(width.saturating_sub(line.text.chars().count()));
+            let behind = styled(Style::Dim, &behind);
+            text.push(format!("{}{padding}{behind}\n", styled(style, &start)));
+            continue;
+        };
+        // What does not fit behind a change is left out: --wide and -o json have it.
+        let length = start.chars().count();
+        let padding = (width + 4).min(screen / 2).saturating_sub(length);
+        let start = format!("{start}{}", " ".repeat(padding));
+        let left = screen.saturating_sub(start.chars().count());
+        let behind = [behind, objects(&line.behind)]
+            .into_iter()
+            .find(|behind| behind.chars().count() <= left);
+        let behind = styled(Style::Dim, &behind.unwrap_or_default());
+        let start = if behind.is_empty() {
+            start.trim_end()
+        } else {
+            &start
+        };
+        text.push(format!("{}{behind}\n", styled(style, start)));
+    }
+    if let Some(more) = lines.len().checked_sub(most).filter(|more| *more > 0) {
+        text.push(format!(
+            "  and {}; --all shows them\n",
+            counted(more, "more change")
+        ));
     }
     text.push("\n".to_owned());
     text.concat()
+}
+
+/// The groups of a plan: all of a small one, else the first, and how many more there are.
+fn groups(groups: &[Group]) -> Vec<String> {
+    let lines: usize = groups.iter().map(|group| lines(group).len() + 2).sum();
+    if output::is_all() || lines <= CHANGES * GROUPS {
+        return groups.iter().map(|one| group(one, usize::MAX)).collect();
+    }
+    let mut text: Vec<String> = groups
+        .iter()
+        .take(GROUPS)
+        .map(|one| group(one, CHANGES))
+        .collect();
+    let rest = groups.iter().skip(GROUPS);
+    let nodes: Vec<&String> = rest.clone().flat_map(|group| &group.nodes).collect();
+    if !nodes.is_empty() {
+        let changes: usize = rest.map(|group| lines_of(group)).sum();
+        let names = nodes_of(nodes.into_iter());
+        text.push(format!(
+            "{names}\n  {}; --all shows them\n\n",
+            counted(changes, "change")
+        ));
+    }
+    text
+}
+
+fn lines_of(group: &Group) -> usize {
+    folded(lines(group)).len()
+}
+
+/// A change as it is shown, or several that differ in a prefix only.
+struct Line {
+    kind: ChangeKind,
+    text: String,
+    /// Whether it disturbs what runs.
+    is_grave: bool,
+    behind: Vec<Cause>,
+}
+
+/// Changes as lines; those that differ in a prefix only are one.
+fn folded(lines: Vec<(&Change, String)>) -> Vec<Line> {
+    let mut found: Vec<(Option<String>, Vec<(&Change, String)>)> = Vec::new();
+    for (change, text) in lines {
+        let key = alike(change);
+        match found
+            .iter_mut()
+            .find(|(known, _)| key.is_some() && *known == key)
+        {
+            Some((_, known)) => known.push((change, text)),
+            None => found.push((key, vec![(change, text)])),
+        }
+    }
+    let mut lines = Vec::new();
+    for (_, changes) in found {
+        let single = |(change, text): &(&Change, String)| Line {
+            kind: change.kind,
+            text: format!("{text}{}", mark(change)),
+            is_grave: !mark(change).is_empty(),
+            behind: change.behind.clone(),
+        };
+        let elements: Vec<&Element> = changes.iter().map(|(change, _)| &change.element).collect();
+        match (changes.first(), elements::several(&elements)) {
+            (Some((first, _)), Some(text)) => {
+                let mut behind: Vec<Cause> = Vec::new();
+                for cause in changes.iter().flat_map(|(change, _)| &change.behind) {
+                    match behind.iter_mut().find(|known| known.by == cause.by) {
+                        Some(known) => known.fields.extend(cause.fields.iter().cloned()),
+                        None => behind.push(cause.clone()),
+                    }
+                }
+                lines.push(Line {
+                    kind: first.kind,
+                    text: format!("{text}{}", mark(first)),
+                    is_grave: !mark(first).is_empty(),
+                    behind,
+                });
+            }
+            _ => lines.extend(changes.iter().map(single)),
+        }
+    }
+    lines
+}
+
+/// What a change of many of its kind begins with.
+fn alike(change: &Change) -> Option<String> {
+    let is_whole = change.kind != ChangeKind::Changed;
+    let head = elements::alike(&change.element).filter(|_| is_whole)?.0;
+    Some(format!("{:?} {head}", change.kind))
+}
+
+/// The mark of a change that disturbs what runs.
+fn mark(change: &Change) -> String {
+    let worst = change.effects.iter().map(|effect| effect.disruption).max();
+    match worst {
+        Some(class @ (Disruption::SessionReset | Disruption::Rebuild)) => format!(" [{class}]"),
+        Some(Disruption::None | Disruption::Additive) | None => String::new(),
+    }
+}
+
+/// The objects that request a change, without their fields.
+fn objects(behind: &[Cause]) -> String {
+    let objects: BTreeSet<String> = behind.iter().map(|cause| cause.by.to_string()).collect();
+    let text = listed(objects.into_iter(), 1);
+    if text.is_empty() {
+        text
+    } else {
+        format!("   {text}")
+    }
 }
 
 /// What changes on each node of a group, each change with its words; what each node has for itself is told once.

@@ -1,15 +1,160 @@
-//! How problems are shown to people: where, what, and what to do.
+//! How problems are shown: place, object, field, what is wrong and what to do. One cause is one error: what follows from it is folded, and
+//! equal problems of many objects are one line.
 
-use compiler::{Compilation, Problem, Severity};
+mod cause;
+mod hint;
+
+use std::collections::BTreeMap;
+
+use compiler::{Compilation, ObjectRef, Problem, Severity, problem};
 use serde_json::{Value, json};
 
+use self::cause::Causes;
 use crate::{
     args::Format,
-    input::World,
-    output::{self, Style, styled},
+    input::{At, Unread, World},
+    names,
+    output::{self, Style, counted, styled},
 };
 
-/// Prints every problem to where people look, and whether there is an error among them.
+/// From how many objects on equal problems are one line.
+const ALIKE: usize = 3;
+
+/// One problem as it is shown.
+#[derive(Clone, Debug)]
+pub(super) struct Diagnostic {
+    pub(super) severity: Severity,
+    reason: String,
+    object: Option<ObjectRef>,
+    field: String,
+    message: String,
+    hint: Option<String>,
+    at: Option<At>,
+    /// Other places that it is about, such as the first of two copies.
+    related: Vec<(String, At)>,
+    /// What it follows from.
+    pub(super) cause: Option<String>,
+}
+
+/// All problems of a world, in the order in which they are shown: documents that are not read first.
+pub(super) fn diagnostics(world: &World, problems: &[Problem]) -> Vec<Diagnostic> {
+    let causes = Causes::of(world, problems);
+    let unknown = world.unknown.iter();
+    let unknown = unknown.map(|one| of_unread(one, Severity::Error, "Unknown"));
+    let misplaced = world.misplaced.iter();
+    let misplaced = misplaced.map(|one| of_unread(one, Severity::Warning, "Misplaced"));
+    let known = problems.iter().map(|problem| {
+        let cause = causes.behind(problem);
+        of_problem(world, problem, cause)
+    });
+    unknown.chain(misplaced).chain(known).collect()
+}
+
+fn of_unread(unread: &Unread, severity: Severity, reason: &str) -> Diagnostic {
+    Diagnostic {
+        severity,
+        reason: reason.to_owned(),
+        object: None,
+        field: String::new(),
+        message: unread.message.clone(),
+        hint: unread.hint.clone(),
+        at: Some(unread.at.clone()),
+        related: unread
+            .first
+            .iter()
+            .map(|at| ("first".to_owned(), at.clone()))
+            .collect(),
+        cause: None,
+    }
+}
+
+fn of_problem(world: &World, problem: &Problem, cause: Option<String>) -> Diagnostic {
+    let origin = world.origins.get(&problem.subject);
+    let mut diagnostic = Diagnostic {
+        severity: problem.severity(),
+        reason: problem.kind.reason().to_owned(),
+        object: Some(problem.subject.clone()),
+        field: problem.field.clone(),
+        message: problem.kind.to_string(),
+        hint: hint::of(world, problem).or_else(|| problem.kind.remedy()),
+        at: origin.map(|origin| origin.at(&problem.field)),
+        related: Vec::new(),
+        cause,
+    };
+    let copies = world.copies.get(&problem.subject);
+    if let (problem::Kind::Duplicate, Some([copy, ..])) = (&problem.kind, copies.map(Vec::as_slice))
+    {
+        let first = diagnostic.at.replace(copy.at("metadata.name"));
+        if let Some(origin) = origin.filter(|_| first.is_some()) {
+            let first = origin.at("metadata.name");
+            diagnostic.related.push(("first".to_owned(), first));
+        }
+    }
+    if let Some(rival) = problem.kind.rival()
+        && let Some(origin) = world.origins.get(rival)
+    {
+        let is_same_kind = rival.kind == problem.subject.kind;
+        let field = if is_same_kind {
+            problem.field.as_str()
+        } else {
+            ""
+        };
+        diagnostic
+            .related
+            .push((rival.to_string(), origin.at(field)));
+    }
+    diagnostic
+}
+
+/// How many there are of each sort.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) errors: usize,
+    pub(super) warnings: usize,
+    /// Problems that follow from others and are not shown.
+    pub(super) hidden: usize,
+}
+
+impl Counts {
+    /// The counts of all problems.
+    pub(super) fn of(diagnostics: &[Diagnostic]) -> Self {
+        let mut counts = Self::default();
+        for one in diagnostics {
+            match (is_hidden(one), one.severity) {
+                (true, _) => counts.hidden += 1,
+                (false, Severity::Error) => counts.errors += 1,
+                (false, Severity::Warning) => counts.warnings += 1,
+            }
+        }
+        counts
+    }
+
+    /// The errors and warnings in words; empty where there are none.
+    pub(super) fn words(self) -> String {
+        let mut words = Vec::new();
+        if self.errors > 0 {
+            words.push(counted(self.errors, "error"));
+        }
+        if self.warnings > 0 {
+            words.push(counted(self.warnings, "warning"));
+        }
+        words.join(", ")
+    }
+
+    /// What is not shown, in words; empty where all is.
+    pub(super) fn hidden_words(self) -> String {
+        match self.hidden {
+            0 => String::new(),
+            hidden => format!("; {}", hidden_line(hidden)),
+        }
+    }
+}
+
+fn is_hidden(diagnostic: &Diagnostic) -> bool {
+    diagnostic.cause.is_some() && !output::is_all()
+}
+
+/// Prints every problem to where people look, and gives whether there is an error among them.
 pub(super) fn show(
     format: Format,
     world: &World,
@@ -17,66 +162,168 @@ pub(super) fn show(
 ) -> anyhow::Result<bool> {
     let has_errors = compilation.has_errors() || !world.unknown.is_empty();
     if format == Format::Table {
-        lines(world, &compilation.problems);
+        show_beside(world, compilation);
     } else {
         output::documents(format, &values(world, &compilation.problems))?;
     }
     Ok(has_errors)
 }
 
-/// Prints documents that are no objects, and problems.
-pub(super) fn lines(world: &World, problems: &[Problem]) {
-    for (origin, message) in &world.unknown {
-        output::note(&format!(
-            "{}: {origin}: {message}",
-            styled(Style::Red, "error")
-        ));
-    }
-    for (origin, message) in &world.misplaced {
-        output::note(&format!(
-            "{}: {origin}: {message}",
-            styled(Style::Yellow, "warning")
-        ));
-    }
-    for problem in problems {
-        output::note(&line(world, problem));
+/// Prints problems beside an answer: errors and warnings of what was read.
+pub(super) fn show_beside(world: &World, compilation: &Compilation) {
+    let hidden = lines(world, &compilation.problems).hidden;
+    if hidden > 0 {
+        output::note(&hidden_line(hidden));
     }
 }
 
-/// Problems as values, with the files they come from.
-pub(super) fn values(world: &World, problems: &[Problem]) -> Vec<Value> {
-    let unknown = world.unknown.iter().map(|(origin, message)| {
-        json!({"file": origin.to_string(), "severity": "error", "reason": "Unknown", "message": message})
-    });
-    let misplaced = world.misplaced.iter().map(|(origin, message)| {
-        json!({"file": origin.to_string(), "severity": "warning", "reason": "Misplaced", "message": message})
-    });
-    let known = problems.iter().map(|problem| {
-        let mut value = serde_json::to_value(problem).unwrap_or_default();
-        if let (Some(fields), Some(origin)) =
-            (value.as_object_mut(), world.origins.get(&problem.subject))
-        {
-            fields.insert("file".to_owned(), origin.to_string().into());
+/// How many problems are not shown, in words.
+pub(super) fn hidden_line(hidden: usize) -> String {
+    let them = if hidden == 1 { "it" } else { "them" };
+    format!(
+        "{} hidden, --all shows {them}",
+        counted(hidden, "follow-up")
+    )
+}
+
+/// Prints documents that are not read, and problems; and counts them.
+pub(super) fn lines(world: &World, problems: &[Problem]) -> Counts {
+    let diagnostics = diagnostics(world, problems);
+    let shown = diagnostics.iter().filter(|one| !is_hidden(one));
+    for group in alike(shown.collect()) {
+        output::note(&output::wrapped(&of_group(&group), 4));
+    }
+    Counts::of(&diagnostics)
+}
+
+/// Problems that differ in nothing but their object, together; in the order of the first of each.
+fn alike<'a>(diagnostics: Vec<&'a Diagnostic>) -> Vec<Vec<&'a Diagnostic>> {
+    let mut groups: Vec<Vec<&Diagnostic>> = Vec::new();
+    let mut known: BTreeMap<_, usize> = BTreeMap::new();
+    for one in diagnostics {
+        let key = one
+            .object
+            .as_ref()
+            .filter(|_| !output::is_all())
+            .map(|object| {
+                let field: Vec<&str> = one.field.split(|c: char| c.is_ascii_digit()).collect();
+                (object.kind, field.concat(), &one.message, &one.hint)
+            });
+        let Some(key) = key else {
+            groups.push(vec![one]);
+            continue;
+        };
+        let place = *known.entry(key).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    let mut found: Vec<Vec<&'a Diagnostic>> = Vec::new();
+    for group in groups {
+        if group.len() >= ALIKE {
+            found.push(group);
+        } else {
+            found.extend(group.into_iter().map(|one| vec![one]));
+        }
+    }
+    found
+}
+
+fn of_group(group: &[&Diagnostic]) -> String {
+    let Some((first, others)) = group.split_first() else {
+        return String::new();
+    };
+    let mut text = first.text();
+    if let (Some(object), false) = (&first.object, others.is_empty()) {
+        let names: Vec<String> = others
+            .iter()
+            .filter_map(|one| Some(one.object.as_ref()?.key.to_string()))
+            .collect();
+        let thing = format!("more {}", object.kind);
+        let names = names::folded(&names);
+        text.push_str(&format!(
+            "\n  also: {}: {names}",
+            counted(others.len(), &thing)
+        ));
+    }
+    text
+}
+
+impl Diagnostic {
+    /// The problem in words.
+    pub(super) fn text(&self) -> String {
+        let severity = match self.severity {
+            Severity::Error => styled(Style::Red, "error"),
+            Severity::Warning => styled(Style::Yellow, "warning"),
+        };
+        let mut text = format!("{severity}: ");
+        if let Some(at) = &self.at {
+            text.push_str(&format!("{at}: "));
+        }
+        if let Some(object) = &self.object {
+            text.push_str(&object.to_string());
+            if !self.field.is_empty() {
+                text.push_str(&format!(" {}", self.field));
+            }
+            text.push_str(": ");
+        }
+        text.push_str(&self.message);
+        for (what, at) in &self.related {
+            text.push_str(&format!("\n  {what}: {at}"));
+        }
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("\n  hint: {hint}"));
+        }
+        if let Some(cause) = &self.cause {
+            text.push_str(&format!("\n  follows from: {cause}"));
+        }
+        text
+    }
+
+    fn value(&self) -> Value {
+        let mut value = json!({
+            "severity": self.severity,
+            "reason": self.reason,
+            "message": self.message,
+        });
+        let mut set = |name: &str, text: Value| {
+            if let Some(fields) = value.as_object_mut().filter(|_| !text.is_null()) {
+                fields.insert(name.to_owned(), text);
+            }
+        };
+        set("object", json!(self.object));
+        if !self.field.is_empty() {
+            set("field", json!(self.field));
+        }
+        set("remedy", json!(self.hint));
+        set("followsFrom", json!(self.cause));
+        if let Some(at) = &self.at {
+            set("file", json!(at.file));
+            set("document", json!(at.document));
+            set("line", json!(at.place.map(|place| place.line)));
+            set("column", json!(at.place.map(|place| place.column)));
+        }
+        if !self.related.is_empty() {
+            let related = self.related.iter().map(|(what, at)| {
+                json!({
+                    "what": what, "file": at.file, "document": at.document,
+                    "line": at.place.map(|place| place.line), "column": at.place.map(|place| place.column),
+                })
+            });
+            set("related", related.collect());
         }
         value
-    });
-    unknown.chain(misplaced).chain(known).collect()
+    }
 }
 
+/// Problems as values, each with its place.
+pub(super) fn values(world: &World, problems: &[Problem]) -> Vec<Value> {
+    let diagnostics = diagnostics(world, problems);
+    diagnostics.iter().map(Diagnostic::value).collect()
+}
+
+/// One problem in words, with its place.
 pub(super) fn line(world: &World, problem: &Problem) -> String {
-    let severity = match problem.severity() {
-        Severity::Error => styled(Style::Red, "error"),
-        Severity::Warning => styled(Style::Yellow, "warning"),
-    };
-    let origin = world
-        .origins
-        .get(&problem.subject)
-        .map(|origin| format!("{origin}: "))
-        .unwrap_or_default();
-    let remedy = problem
-        .kind
-        .remedy()
-        .map(|remedy| format!("\n  hint: {remedy}"))
-        .unwrap_or_default();
-    format!("{severity}: {origin}{problem}{remedy}")
+    of_problem(world, problem, None).text()
 }

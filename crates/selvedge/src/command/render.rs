@@ -1,8 +1,10 @@
 //! `selvedge render`
 
+use std::{fs, path::Path};
+
 use anyhow::{Context, bail};
 use api::tcaas::NodeNetworkConfigSpec;
-use compiler::{compile, snapshot::Key};
+use compiler::{Compilation, compile, snapshot::Key};
 use frr::FrrVersion;
 
 use super::{compile::unknown_node, problems};
@@ -13,19 +15,30 @@ use crate::{
 };
 
 pub(super) fn run(args: &Render) -> anyhow::Result<Verdict> {
+    let version = match &args.frr_version {
+        Some(text) => Some(version(text)?),
+        None => None,
+    };
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
     let has_errors = problems::show(Format::Table, &world, &compilation)?;
-    let Some(config) = compilation.nodes.get(&args.node) else {
-        bail!("{}", unknown_node(&args.node, &compilation));
-    };
-    let spec = config.spec(&compilation.revision.fingerprint);
-    match (args.what, args.domain) {
-        (Rendering::Frr, Domain::Router) => output::text(&frr_conf(args, &world, &spec)?),
-        (Rendering::Frr, Domain::Host) => {
-            bail!("the host runs no FRR: no FRRConfiguration is compiled by this version")
+    if let Some(directory) = &args.directory {
+        write_all(directory, version, &world, &compilation)?;
+    }
+    if let Some(node) = &args.node {
+        let Some(config) = compilation.nodes.get(node) else {
+            bail!("{}", unknown_node(node, &compilation));
+        };
+        let spec = config.spec(&compilation.revision.fingerprint);
+        match (args.what, args.domain) {
+            (Rendering::Frr, Domain::Router) => {
+                output::text(&frr_conf(node, version, &world, &spec)?);
+            }
+            (Rendering::Frr, Domain::Host) => {
+                bail!("the host runs no FRR: no FRRConfiguration is compiled by this version")
+            }
+            (Rendering::Linux, domain) => output::text(&kernel(domain, &spec)?),
         }
-        (Rendering::Linux, domain) => output::text(&kernel(domain, &spec)?),
     }
     Ok(if has_errors {
         Verdict::Problems
@@ -34,19 +47,67 @@ pub(super) fn run(args: &Render) -> anyhow::Result<Verdict> {
     })
 }
 
-fn frr_conf(args: &Render, world: &World, spec: &NodeNetworkConfigSpec) -> anyhow::Result<String> {
-    let reported = || {
-        let told = world
-            .snapshot
-            .node_network_configs
-            .get(&Key::named(&args.node))?;
-        told.status.as_ref()?.frr_version.clone()
+/// A version of FRR that Selvedge writes for.
+fn version(text: &str) -> anyhow::Result<FrrVersion> {
+    let known = || {
+        let known = FrrVersion::SUPPORTED.iter().map(ToString::to_string);
+        known.collect::<Vec<_>>().join(", ")
     };
-    let version = match args.frr_version.clone().or_else(reported) {
-        Some(text) => text
-            .parse::<FrrVersion>()
-            .with_context(|| format!("--frr-version {text}"))?,
-        None => FrrVersion::NEWEST,
+    text.parse().with_context(|| {
+        format!(
+            "--frr-version {text}: the supported versions are {}",
+            known()
+        )
+    })
+}
+
+/// Writes the files of all nodes, a directory for each.
+fn write_all(
+    directory: &Path,
+    version: Option<FrrVersion>,
+    world: &World,
+    compilation: &Compilation,
+) -> anyhow::Result<()> {
+    for (node, config) in &compilation.nodes {
+        let spec = config.spec(&compilation.revision.fingerprint);
+        let own = directory.join(node);
+        fs::create_dir_all(&own).with_context(|| format!("failed to create {}", own.display()))?;
+        let files = [
+            ("frr.conf", frr_conf(node, version, world, &spec)),
+            ("linux-router.txt", kernel(Domain::Router, &spec)),
+            ("linux-host.txt", kernel(Domain::Host, &spec)),
+        ];
+        for (name, text) in files {
+            let text = text.with_context(|| format!("node {node}"))?;
+            let file = own.join(name);
+            fs::write(&file, text)
+                .with_context(|| format!("failed to write {}", file.display()))?;
+        }
+    }
+    let nodes = output::counted(compilation.nodes.len(), "node");
+    output::note(&format!(
+        "wrote the files of {nodes} to {}",
+        directory.display()
+    ));
+    Ok(())
+}
+
+fn frr_conf(
+    node: &str,
+    version: Option<FrrVersion>,
+    world: &World,
+    spec: &NodeNetworkConfigSpec,
+) -> anyhow::Result<String> {
+    let reported = || {
+        let known = world.snapshot.node_network_configs.get(&Key::named(node))?;
+        known.status.as_ref()?.frr_version.clone()
+    };
+    let version = match (version, reported()) {
+        (Some(version), _) => version,
+        (None, Some(text)) => text
+            .parse()
+            .with_context(|| format!("node {node} reports FRR {text}"))?,
+        (None, None) => FrrVersion::NEWEST,
     };
     let config =
         frr::desired(spec, &frr::hidden(spec), version).map_err(|refused| joined(&refused))?;

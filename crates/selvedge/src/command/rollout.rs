@@ -296,7 +296,11 @@ async fn retry(cluster: &Cluster) -> anyhow::Result<Verdict> {
 async fn approve(args: &Approve) -> anyhow::Result<Verdict> {
     let client = super::client(&args.cluster).await?;
     let Shown { revision, status } = newest(&client).await?;
-    if let Some(wanted) = args.revision.as_ref().filter(|wanted| **wanted != revision) {
+    let wanted = match &args.plan {
+        Some(path) => Some(super::plan::saved_revision(path)?),
+        None => args.revision.clone(),
+    };
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != revision) {
         bail!("revision {wanted} is not the newest; that is {revision}");
     }
     let Some(message) = status.unapproved_message else {

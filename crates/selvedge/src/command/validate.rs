@@ -1,8 +1,8 @@
 //! `selvedge validate`
 
-use compiler::{Severity, compile};
+use compiler::compile;
 
-use super::problems;
+use super::problems::{self, Counts};
 use crate::{
     args::{Format, Validate},
     output::{self, Style, Verdict, counted, styled},
@@ -11,36 +11,39 @@ use crate::{
 pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
-    let has_errors = problems::show(args.output, &world, &compilation)?;
+    let problems = &compilation.problems;
+    let has_errors = compilation.has_errors() || !world.unknown.is_empty();
+    let counts = if args.output == Format::Table {
+        problems::lines(&world, problems)
+    } else {
+        output::documents(args.output, &problems::values(&world, problems))?;
+        Counts::of(&problems::diagnostics(&world, problems))
+    };
+    let is_refused = args.strict && counts.warnings > 0;
     if args.output == Format::Table {
         if let Some(line) = world.passed_over() {
             output::note(&line);
         }
-        let errors = compilation
-            .problems
-            .iter()
-            .filter(|problem| problem.severity() == Severity::Error)
-            .count();
-        let errors = errors + world.unknown.len();
-        let objects = world.origins.len();
-        let verdict = match (has_errors, objects) {
-            (true, _) => styled(
-                Style::Red,
-                &format!(
-                    "{} in {}",
-                    counted(errors, "error"),
-                    counted(objects, "object")
-                ),
-            ),
-            (false, 0) => "no objects of Selvedge's kinds".to_owned(),
-            (false, _) => styled(
-                Style::Green,
-                &format!("{} valid", counted(objects, "object")),
-            ),
+        let objects = counted(world.origins.len(), "object");
+        let hidden = counts.hidden_words();
+        let words = counts.words();
+        let of_objects = if world.origins.is_empty() {
+            String::new()
+        } else {
+            format!(" in {objects}")
         };
-        output::text(&format!("{verdict}\n"));
+        let verdict = match (has_errors || is_refused, words.is_empty()) {
+            (true, _) => {
+                let strict = if has_errors { "" } else { " (--strict)" };
+                styled(Style::Red, &format!("{words}{of_objects}{strict}{hidden}"))
+            }
+            (false, _) if world.origins.is_empty() => "no objects of Selvedge's kinds".to_owned(),
+            (false, true) => styled(Style::Green, &format!("{objects} valid")),
+            (false, false) => styled(Style::Yellow, &format!("{objects} valid; {words}{hidden}")),
+        };
+        output::text(&format!("{}\n", output::wrapped(&verdict, 2)));
     }
-    Ok(if has_errors {
+    Ok(if has_errors || is_refused {
         Verdict::Problems
     } else {
         Verdict::Fine

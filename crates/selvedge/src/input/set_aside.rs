@@ -5,14 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use compiler::{ObjectRef, Problem, Snapshot, problem};
 use serde_json::Value;
 
-use super::{CLUSTER, Origin, World};
+use super::{CLUSTER, Origin, Unread, World};
 
 /// A document that was not read as an object, and the object that it names.
 #[derive(Debug)]
 pub(super) struct SetAside {
     origin: Origin,
-    /// What was said of it.
-    message: String,
     /// `apiVersion`, as it is written.
     api_version: String,
     /// `kind`, as it is written.
@@ -23,12 +21,11 @@ pub(super) struct SetAside {
 
 impl SetAside {
     /// The document, where it names a kind and an object.
-    pub(super) fn of(origin: &Origin, document: &Value, message: &str) -> Option<Self> {
+    pub(super) fn of(origin: &Origin, document: &Value) -> Option<Self> {
         let text = |path: &str| document.pointer(path).and_then(Value::as_str);
         let own = |path: &str| text(path).map(str::to_owned);
         Some(Self {
             origin: origin.clone(),
-            message: message.to_owned(),
             api_version: own("/apiVersion").unwrap_or_default(),
             kind: own("/kind")?,
             namespace: own("/metadata/namespace"),
@@ -72,9 +69,7 @@ impl World {
             let Some(object) = named.find(|object| !self.is_written(object)) else {
                 continue;
             };
-            let is_same = |(origin, message): &(Origin, String)| {
-                *origin == document.origin && *message == document.message
-            };
+            let is_same = |one: &Unread| one.origin == document.origin;
             self.unknown.retain(|one| !is_same(one));
             self.misplaced.retain(|one| !is_same(one));
             let kind = format!("{}/{}", document.api_version, document.kind);
@@ -92,6 +87,6 @@ impl World {
     /// Whether a document stands for an object, read or not.
     fn is_written(&self, object: &ObjectRef) -> bool {
         let origin = self.origins.get(object);
-        origin.is_some_and(|origin| origin.file != CLUSTER)
+        origin.is_some_and(|origin| *origin.file != *CLUSTER)
     }
 }

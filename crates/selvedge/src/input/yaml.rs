@@ -1,6 +1,7 @@
 //! From a text to its YAML or JSON documents, within limits that are named when a text exceeds them.
 //!
-//! The reader's own defaults are for configuration files of one program; an export of a large cluster exceeds them.
+//! Most documents are of a plain form and read by a fast reader, or are JSON; the full YAML reader has the rest.
+//! The full reader's own defaults are for configuration files of one program; an export of a large cluster exceeds them.
 //! The text is in memory already, so its own size needs no tight limit. What can grow beyond it is what aliases expand to.
 
 #[cfg(test)]
@@ -8,6 +9,14 @@ mod tests;
 
 use serde_json::Value;
 use serde_saphyr::{Error, Options, alias_limits, budget, budget::BudgetBreach, options};
+
+use super::{
+    fault::{self, Fault},
+    json,
+    place::Place,
+    plain,
+    split::{self, Part},
+};
 
 /// How much one file may hold.
 #[derive(Clone, Copy, Debug)]
@@ -35,21 +44,58 @@ const LIMITS: Limits = Limits {
     expanded: 1_000_000,
 };
 
-/// The documents of a YAML or JSON text; empty ones are left out.
-pub(super) fn documents(text: &str) -> Result<Vec<Value>, String> {
-    documents_within(text, LIMITS)
+/// The documents of a YAML or JSON text, each read or with why it cannot be; empty ones are left out.
+pub(super) fn read(text: &str) -> Vec<(Part, Result<Value, Fault>)> {
+    read_within(text, LIMITS)
 }
 
-fn documents_within(text: &str, limits: Limits) -> Result<Vec<Value>, String> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, limits.options())
-        .map_err(|error| {
-            let own = limits.exceeded(&error).or_else(|| doubled(&error));
-            own.unwrap_or_else(|| error.to_string())
-        })?;
-    Ok(documents
-        .into_iter()
-        .filter(|document| !document.is_null())
-        .collect())
+fn read_within(text: &str, limits: Limits) -> Vec<(Part, Result<Value, Fault>)> {
+    let parts = split::parts(text);
+    let mut found = Vec::with_capacity(parts.len());
+    for (number, part) in parts.into_iter().enumerate() {
+        if number == limits.documents {
+            let place = Place {
+                line: part.first_line,
+                column: 1,
+            };
+            let fault = limits.fault(Some(place), limits.documents, "documents");
+            found.push((part, Err(fault)));
+            break;
+        }
+        let own = text.get(part.bytes.clone()).unwrap_or_default();
+        let lines_before = part.first_line - 1;
+        match document(own, limits) {
+            Ok(Value::Null) => {}
+            Ok(value) => found.push((part, Ok(value))),
+            Err(fault) => found.push((part, Err(fault.after_line(lines_before)))),
+        }
+    }
+    found
+}
+
+/// One document.
+fn document(text: &str, limits: Limits) -> Result<Value, Fault> {
+    // No text holds more values than bytes.
+    let is_within = text.len() <= limits.values.min(limits.bytes);
+    if is_within && let Some(value) = plain::read(text) {
+        return Ok(value);
+    }
+    let as_json = json::is_likely(text).then(|| json::read(text, limits.depth));
+    match as_json {
+        Some(Ok(value)) if is_within => return Ok(value),
+        // What is no JSON may be YAML all the same, such as `{"a": 1,}`.
+        _ => {}
+    }
+    let read: Result<Vec<Value>, Error> =
+        serde_saphyr::from_multiple_with_options(text, limits.options());
+    match (read, as_json) {
+        (Ok(documents), _) => Ok(documents.into_iter().next().unwrap_or_default()),
+        (Err(error), _) if limits.exceeded(&error).is_some() => Err(limits
+            .exceeded(&error)
+            .unwrap_or_else(|| fault::of_yaml(text, None))),
+        (Err(_), Some(Err(error))) => Err(fault::of_json(text, &error)),
+        (Err(error), _) => Err(fault::of_yaml(text, place(&error))),
+    }
 }
 
 /// The error without what the reader puts around it.
@@ -61,23 +107,14 @@ fn innermost(error: &Error) -> &Error {
     inner
 }
 
-/// `line N: `, where the line is known.
-fn place(error: &Error) -> String {
-    let line = error.location().map(|location| location.line());
-    line.map(|line| format!("line {line}: "))
-        .unwrap_or_default()
-}
-
-/// A field that is there twice, if that is why a text was refused.
-fn doubled(error: &Error) -> Option<String> {
-    let Error::DuplicateMappingKey { key, .. } = innermost(error) else {
-        return None;
-    };
-    let key = key.as_deref().unwrap_or("a field");
-    let place = place(error);
-    Some(format!(
-        "{place}{key} is there twice in one map; keep one of them"
-    ))
+/// Where an error is, if it is known.
+fn place(error: &Error) -> Option<Place> {
+    let location = error.location()?;
+    let number = |number: u64| usize::try_from(number).unwrap_or(1).max(1);
+    Some(Place {
+        line: number(location.line()),
+        column: number(location.column()),
+    })
 }
 
 impl Limits {
@@ -106,7 +143,7 @@ impl Limits {
     }
 
     /// Which limit a text exceeds and what to do, if that is why it was refused.
-    fn exceeded(self, error: &Error) -> Option<String> {
+    fn exceeded(self, error: &Error) -> Option<Fault> {
         let (limit, what) = match innermost(error) {
             Error::Budget { breach, .. } => match breach {
                 BudgetBreach::Documents { .. } => (self.documents, "documents"),
@@ -126,13 +163,19 @@ impl Limits {
             }
             _ => return None,
         };
-        let remedy = match what {
+        Some(self.fault(place(error), limit, what))
+    }
+
+    fn fault(self, place: Option<Place>, limit: usize, what: &str) -> Fault {
+        let hint = match what {
             "levels of nested maps and lists" => "no object of Kubernetes is that deep",
             _ => "split it into several files",
         };
-        let place = place(error);
-        Some(format!(
-            "{place}exceeds the limit of {limit} {what} in one file; {remedy}"
-        ))
+        Fault {
+            place,
+            message: format!("exceeds the limit of {limit} {what} in one file"),
+            hint: Some(hint.to_owned()),
+            first: None,
+        }
     }
 }

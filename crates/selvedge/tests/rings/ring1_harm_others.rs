@@ -311,7 +311,7 @@ fn a_card_that_a_node_does_not_report_and_what_is_passed_over_are_said() -> anyh
     assert!(text.ends_with("nothing changes on any node\n"), "{text}");
     let new = format!("{RUNNING}---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}\n");
     let text = plan(RUNNING, &new)?;
-    let said = "passed over 1 of other kinds: 1 v1/ConfigMap";
+    let said = "skipped 1 object of other kinds: 1 v1/ConfigMap";
     assert!(text.contains(said), "{text}");
     Ok(())
 }

@@ -180,7 +180,7 @@ spec: {vrfRef: blue, prefixes: [10.103.0.0/16]}
     let running = [&*running(), more].concat();
     let gone = without(&running, "kind: VRF\nmetadata: {name: red}")?;
     let kept = plan(&running, &gone)?;
-    let said = "Destination red-dc is not in effect any more: what came from it stays";
+    let said = "Destination red-dc is rejected: the configuration from its last valid spec is kept";
     assert!(kept.contains(said), "{kept}");
     assert!(kept.ends_with("nothing changes on any node\n"), "{kept}");
     let both = plan(&running, &without(&gone, "metadata: {name: more,")?)?;

@@ -148,7 +148,7 @@ fn a_mistake_is_said_once_with_its_value_and_what_to_do() -> anyhow::Result<()> 
     let twice = format!("{settings}spec:\n  rollout: {{}}\n  rollout: {{}}\n");
     let output = selvedge(&["validate", "-f", "-"], &twice)?;
     let text = String::from_utf8(output.stderr)?;
-    let said = "line 6: rollout is there twice in one map; keep one of them";
+    let said = "error: <stdin>:6:3: field rollout appears twice in one map\n  first: <stdin>:5:3\n";
     assert!(text.contains(said), "{text}");
     Ok(())
 }

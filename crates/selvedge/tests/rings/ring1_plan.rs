@@ -35,7 +35,7 @@ fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
   + VRF m2m_enc announces 198.51.100.0/26                             Layer2Attachment sensors (destinations networkRef), Network sensors-net (ipv4.cidr) and 2 more
   + traffic from 198.51.100.0/26 to anywhere is routed by s-m2m_enc   Layer2Attachment sensors (destinations networkRef), Destination meters (prefixes prefixes[0] vrfRef) and 5 more
   + VLAN 235                                                          Layer2Attachment sensors (networkRef), Network sensors-net (vlan vni)
-  ~ VLAN 300: mtu 9000 → 8000                                         Layer2Attachment shop (mtu networkRef nodeSelector), Network web-net (vlan vni)
+  ~ VLAN 300: mtu 9000 → 8000 [data-plane rebuild]                    Layer2Attachment shop (mtu networkRef nodeSelector), Network web-net (vlan vni)
   + VLAN 235 gateway                                                  Layer2Attachment sensors (destinations networkRef), Network sensors-net (ipv4.cidr vlan) and 2 more
   + VLAN 235 interface l2.sensors                                     Layer2Attachment sensors (interfaceName networkRef), Network sensors-net (vlan)
 
@@ -136,7 +136,7 @@ pub(crate) fn plan(before: &str, after: &str, more: &[&str]) -> anyhow::Result<O
 
 /// What a person reads, and whether nothing is wrong.
 pub(crate) fn table(before: &str, after: &str) -> anyhow::Result<(String, bool)> {
-    let output = plan(before, after, &[])?;
+    let output = plan(before, after, &["--all"])?;
     let text = [output.stdout, output.stderr].concat();
     Ok((String::from_utf8(text)?, output.status.success()))
 }

@@ -148,7 +148,7 @@ fn foreign_kinds_of_the_examples_are_passed_over_in_one_line() -> anyhow::Result
     assert!(output.status.success());
     assert_eq!(
         String::from_utf8(output.stderr)?,
-        "passed over 3 of other kinds: \
+        "skipped 3 objects of other kinds: \
          1 ipam.cluster.x-k8s.io/v1beta1/InClusterIPPool, \
          1 ipam.cluster.x-k8s.io/v1beta1/InfobloxIPPool, \
          1 resource.k8s.io/v1beta1/ResourceClaim\n"

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ring4::Node,
-    ring4_safety::{NODE, is_at, kill_while_trying, returns_by_itself, taken_back},
+    ring4_safety::{NODE, is_at, kill_while_trying, returns_by_itself},
     support::{SELVEDGE, progress, selvedge},
 };
 
@@ -115,12 +115,17 @@ fn is_whole(node: &Node, on: Side, off: Side) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the leaf of a side has a session with the node.
+/// Waits until the node has a session with the leaf of a side. The leaf is not asked: it believes in a session of a router that is gone
+/// until its hold time is over.
 fn speaks_to(node: &Node, side: Side) -> anyhow::Result<()> {
+    let link = node.fabric.link(NODE, side.leaf)?;
+    let (_, far) = link.seen_from(NODE).expect("the link has two ends");
+    let leaf = far.ipv4.addr().to_string();
     let mut last = String::new();
     let is_up = Fabric::eventually(Duration::from_mins(1), || {
-        let summary = node.fabric.frr_json(side.leaf, "show bgp summary json");
-        last = summary.ok()?["ipv4Unicast"]["peers"].to_string();
+        let router = node.fabric.at(NODE).ok()?;
+        let summary = router.frr_json("show bgp ipv4 unicast summary json").ok()?;
+        last = summary["peers"][&leaf].to_string();
         last.contains("Established").then_some(())
     });
     anyhow::ensure!(is_up.is_some(), "{} has no session: {last}", side.leaf);
@@ -148,22 +153,6 @@ fn an_agent_killed_while_nic_and_as_number_change_leaves_one_config_and_no_mixtu
     }
     eprintln!("{between} of 8 kills met a node between two configs");
     assert!(between >= 3, "only {between} kills hit work");
-
-    // What is not up before a change does not speak against it.
-    speaks_to(&node, NEW)?;
-    // A neighbor that never answers: the node takes NIC and AS number back by itself.
-    let mut dead = old.clone();
-    dead["spec"]["revision"] = "dead".into();
-    dead["spec"]["underlay"]["neighbors"][0]["address"] = "192.0.2.99".into();
-    dead["spec"]["health"]["confirmDeadline"] = "10s".into();
-    let (took, said) = taken_back(&node.fabric, &dead)?;
-    eprintln!("taken back after {:.1} s", took.as_secs_f64());
-    assert!(
-        said.contains("no uplink BGP session is established"),
-        "{said}"
-    );
-    is_at(&node, &new)?;
-    is_whole(&node, NEW, OLD)?;
 
     // Without a kill the change is made.
     node.apply(&old)?.ok()?;

@@ -70,6 +70,9 @@ pub(crate) mod programs;
 #[path = "ring5/proxy.rs"]
 mod proxy;
 
+#[path = "ring5/quiet.rs"]
+mod quiet;
+
 #[path = "ring5/restored.rs"]
 mod restored;
 
@@ -81,3 +84,6 @@ mod rules;
 
 #[path = "ring5/server.rs"]
 mod server;
+
+#[path = "ring5/undefined.rs"]
+mod undefined;

@@ -11,50 +11,50 @@ use crate::{
     value::{Asn, IfName, Prefix, Seconds},
 };
 
-/// A session with a workload or a neighbor of the cluster.
+/// A BGP session with a workload or a neighbor of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BgpPeer {
-    /// Address of the peer; exactly one of `address`, `interface` and `listenRange` is set.
+    /// IP address of the peer. Exactly one of `address`, `interface` and `listenRange` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub address: Option<IpAddr>,
-    /// Device of an unnumbered session over link-local addresses.
+    /// Device of an unnumbered session, which uses link-local addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<IfName>,
-    /// Network whose members may open a session.
+    /// Network from which peers may open sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen_range: Option<Prefix>,
-    /// AS of the peer.
+    /// AS number of the peer.
     pub remote_asn: Asn,
-    /// AS number that the router has on this session, where it is not that of its BGP instance.
+    /// Local AS number on this session. Default: the AS number of the BGP instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_as: Option<Asn>,
-    /// The IPv4 routes of the session; absent means none.
+    /// IPv4 unicast on the session. Absent: not activated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4: Option<AddressFamily>,
-    /// The IPv6 routes of the session; absent means none.
+    /// IPv6 unicast on the session. Absent: not activated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6: Option<AddressFamily>,
-    /// BFD on the session.
+    /// BFD parameters of the session. Absent: no BFD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bfd_profile: Option<BfdProfile>,
-    /// How many hops away the peer may be.
+    /// Maximum number of hops to the peer (eBGP multihop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multihop: Option<u8>,
-    /// Silence after which the session is down.
+    /// Hold time: the session is closed after this long without a message. Default: `180s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_time: Option<Seconds>,
-    /// Time between keepalives.
+    /// Interval between keepalive messages. Default: `60s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<Seconds>,
-    /// Secret (key `password`) with the TCP-MD5 password of the session; the agent reads it.
+    /// Secret with the TCP MD5 password of the session under the key `password`. Read by the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_secret: Option<SecretReference>,
-    /// Device whose address the session starts from.
+    /// Device whose address is the source of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_source: Option<IfName>,
-    /// Address that the session starts from; at most one of `updateSource` and `sourceAddress` is set.
+    /// Source address of the session. At most one of `updateSource` and `sourceAddress` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub source_address: Option<IpAddr>,
@@ -70,25 +70,25 @@ impl BgpPeer {
     }
 }
 
-/// One address family of a session.
+/// One address family of a BGP session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AddressFamily {
-    /// Which routes the peer gets; absent means none.
+    /// Filter for routes announced to the peer. Absent: no route is announced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export_filter: Option<Filter>,
-    /// Which routes the peer's offer is taken of; absent means none.
+    /// Filter for routes received from the peer. Absent: no route is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import_filter: Option<Filter>,
-    /// How many routes the peer may send before the session is closed.
+    /// Maximum number of routes from the peer; above it the session is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_prefixes: Option<u32>,
 }
 
-/// BFD with one interval in both directions.
+/// BFD with the same interval in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BfdProfile {
-    /// Milliseconds between packets, in both directions.
+    /// Interval between BFD packets in both directions, in milliseconds.
     pub min_interval: u32,
 }

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::{Community, Prefix};
 
-/// An ordered list of rules with a default.
+/// An ordered list of filter rules with a default action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Filter {
-    /// The rules, in order.
+    /// Rules in order of evaluation; the first match decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<FilterItem>,
-    /// What happens to a route that no rule decides on.
+    /// Action for routes that no rule matches.
     pub default_action: Action,
 }
 
@@ -30,45 +30,45 @@ impl Filter {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FilterItem {
-    /// Which routes; both parts must match where both are set.
+    /// Match criteria; all that are set must match.
     pub matcher: Matcher,
-    /// What happens to them.
+    /// Action for matching routes.
     pub action: Action,
 }
 
-/// Which routes a rule speaks of.
+/// Match criteria of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Matcher {
-    /// Routes of this prefix.
+    /// Matches routes by prefix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<PrefixMatcher>,
-    /// Routes with this community.
+    /// Matches routes by BGP community.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bgp_community: Option<CommunityMatcher>,
 }
 
-/// A prefix, or a range of lengths below it.
+/// A prefix with an optional range of prefix lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PrefixMatcher {
-    /// The prefix.
+    /// Prefix to match, in CIDR notation.
     pub prefix: Prefix,
-    /// Least length of a route that matches.
+    /// Minimum prefix length of a matching route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ge: Option<u8>,
-    /// Greatest length of a route that matches.
+    /// Maximum prefix length of a matching route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub le: Option<u8>,
 }
 
-/// A community that a route carries.
+/// A BGP community of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommunityMatcher {
-    /// The community.
+    /// BGP community to match, such as `64512:100`.
     pub community: Community,
-    /// Whether the route may carry no other.
+    /// Matches only routes that carry no other community.
     pub exact_match: bool,
 }
 
@@ -76,10 +76,10 @@ pub struct CommunityMatcher {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Action {
-    /// Whether the route passes.
+    /// Decision: `accept`, `reject`, or `next` (evaluate the next rule).
     #[serde(rename = "type")]
     pub kind: ActionType,
-    /// How the route is changed on its way.
+    /// Modifications of the route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modify_route: Option<ModifyRoute>,
 }
@@ -106,20 +106,20 @@ pub enum ActionType {
     Next,
 }
 
-/// How a route is changed.
+/// Modifications of a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModifyRoute {
-    /// Communities it gets.
+    /// BGP communities to add to the route.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub add_communities: Vec<Community>,
-    /// Whether it keeps those it had.
+    /// Keeps the existing communities when adding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub additive_communities: Option<bool>,
-    /// Communities it loses.
+    /// BGP communities to remove from the route.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove_communities: Vec<Community>,
-    /// Whether it loses all.
+    /// Removes all communities from the route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remove_all_communities: Option<bool>,
 }

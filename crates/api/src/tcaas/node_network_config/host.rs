@@ -10,22 +10,22 @@ use crate::value::{Asn, HostCidr, IfName, Mtu};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostSession {
-    /// The object that it was made from, such as `L3VNI default/red`. The node does nothing with it: the operator keeps the addresses of
-    /// an object by it.
+    /// Object from which this was generated, such as `L3VNI default/red`. The node ignores it; the operator uses it to keep the
+    /// addresses of an object.
     pub source: String,
-    /// Names of the two devices.
+    /// Names of the two devices of the pair.
     pub devices: HostDevices,
-    /// MTU of both devices.
+    /// MTU of both devices in bytes.
     pub mtu: Mtu,
-    /// Addresses of the host's device, one of each address family; each is announced as a route to this address alone.
+    /// Addresses of the host device, at most one per address family. Each is announced as a host route.
     #[schemars(length(min = 1, max = 2))]
     pub host_addresses: Vec<HostCidr>,
-    /// Addresses of the router's device, in the same networks.
+    /// Addresses of the router device, in the same networks.
     #[schemars(length(min = 1, max = 2))]
     pub router_addresses: Vec<HostCidr>,
-    /// AS of the BGP speaker on the host.
+    /// AS number of the BGP speaker on the host.
     pub remote_as: RemoteAs,
-    /// AS number that the router has on this session, where it is not that of its BGP instance.
+    /// Local AS number on this session. Default: the AS number of the BGP instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_as: Option<Asn>,
 }
@@ -34,9 +34,9 @@ pub struct HostSession {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostDevices {
-    /// The device in the host's namespace.
+    /// Device in the network namespace of the host.
     pub host: IfName,
-    /// The device in the router's namespace.
+    /// Device in the network namespace of the router.
     pub router: IfName,
 }
 
@@ -44,9 +44,9 @@ pub struct HostDevices {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostPort {
-    /// The device in the host's namespace.
+    /// Device in the network namespace of the host.
     pub device: IfName,
-    /// The bridge that the device is a port of. Without it the device is left for other programs.
+    /// Bridge that the device is a port of. Absent if other programs use the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub master: Option<HostMaster>,
 }
@@ -57,10 +57,10 @@ pub struct HostPort {
 pub struct HostMaster {
     /// Name of the bridge.
     pub name: IfName,
-    /// What kind of bridge it is.
+    /// Kind of bridge: `linux-bridge` or `ovs-bridge`.
     #[serde(rename = "type")]
     pub kind: HostMasterKind,
-    /// Whether the bridge is made and removed with the segment. Otherwise it is one that the host has, and is neither made nor removed.
+    /// Creates and removes the bridge with the segment. Default: false, the bridge must exist and is never removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub create: bool,
 }

@@ -9,47 +9,47 @@ use super::{
 };
 use crate::value::{HostCidr, IfName, MacAddress, Mtu, RouteTarget, VlanId, Vni};
 
-/// A segment that is stretched over the fabric by a VXLAN: a VLAN of the trunk, or a pair of devices to the host.
+/// A layer 2 segment of the fabric, carried by a VXLAN: a VLAN on the trunk, or a veth pair to the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Layer2 {
-    /// The `L2VNI` that the segment was made from, as `namespace/name`. The node does nothing with it.
+    /// `L2VNI` from which the segment was generated, as `namespace/name`. The node ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// VXLAN network identifier of the segment.
+    /// VXLAN network identifier (VNI) of the segment, 1–16777215.
     pub vni: Vni,
-    /// VLAN of the segment on the trunk; exactly one of `vlan` and `hostPort` is set.
+    /// VLAN ID of the segment on the trunk, 1–4094. Exactly one of `vlan` and `hostPort` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<VlanId>,
-    /// Route target of the segment; absent means the one FRR derives from AS and VNI.
+    /// Route target of the segment. Default: derived by FRR from AS number and VNI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route_target: Option<RouteTarget>,
-    /// MTU of all devices of the segment.
+    /// MTU of all devices of the segment in bytes.
     pub mtu: Mtu,
-    /// The gateway of the segment, where it has one.
+    /// Anycast gateway of the segment. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub irb: Option<Irb>,
-    /// What to copy of the segment's traffic, and where to.
+    /// Mirror rules for traffic of the segment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mirror_acls: Vec<MirrorAcl>,
-    /// Whether segmentation offloads are switched off on the access port.
+    /// Disables segmentation offloads on the access port.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disable_segmentation: bool,
-    /// Whether the router answers neighbor requests for hosts behind the fabric instead of flooding them.
+    /// Answers ARP and IPv6 neighbor discovery for hosts behind the fabric instead of flooding them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub neigh_suppression: bool,
-    /// Names of the segment's devices in the router's namespace.
+    /// Names of the devices of the segment in the namespace of the router.
     pub devices: Layer2Devices,
-    /// UDP port of the VXLAN.
+    /// UDP port of the VXLAN device. Default: 4789.
     #[serde(default = "vxlan_port")]
     pub vxlan_port: u16,
-    /// Whether the VXLAN starts from the node's tunnel endpoint of the other address family.
+    /// Uses `underlay.otherVtep` as the source of the VXLAN, instead of `underlay.vtep`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_other_vtep: bool,
-    /// The other end of the access port, where that is one of a pair of devices.
+    /// Host end of the veth pair. Absent for a VLAN on the trunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_port: Option<HostPort>,
-    /// The segment's interface in the host's namespace, where it has one.
+    /// Interface of the segment in the namespace of the host. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_interface: Option<HostInterface>,
 }
@@ -63,64 +63,64 @@ pub(super) fn vxlan_port() -> u16 {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Layer2Devices {
-    /// The bridge that joins access port and VXLAN, and carries the gateway.
+    /// Bridge that connects access port and VXLAN, and carries the gateway.
     pub bridge: IfName,
-    /// The VXLAN.
+    /// VXLAN device of the segment.
     pub vxlan: IfName,
-    /// The bridge's port towards the host: the VLAN on the trunk, or the router's end of the pair of devices.
+    /// Bridge port towards the host: the VLAN on the trunk, or the router end of the veth pair.
     pub access_port: IfName,
 }
 
-/// The anycast gateway of a segment: the same on every node that has it.
+/// The anycast gateway of a segment, the same on every node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Irb {
-    /// VRF that routes the segment.
+    /// Name of the VRF that routes the segment.
     pub vrf: String,
     /// MAC address of the gateway.
     pub mac_address: MacAddress,
-    /// Addresses of the gateway; at least one.
+    /// Addresses of the gateway with prefix length; at least one.
     #[schemars(length(min = 1))]
     pub ip_addresses: Vec<HostCidr>,
 }
 
-/// A VLAN device in the host's namespace on a device that the host has of its own.
+/// A VLAN device in the namespace of the host on an existing device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostVlan {
-    /// The host's device below, which is never touched.
+    /// Existing parent device of the host. It is never modified.
     pub parent: IfName,
-    /// VLAN id.
+    /// VLAN ID of the device, 1–4094.
     pub vlan: VlanId,
-    /// MTU of the device.
+    /// MTU of the device in bytes.
     pub mtu: Mtu,
-    /// The node's own addresses in the segment.
+    /// Addresses of the node in the segment, with prefix length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<HostCidr>,
-    /// Routes of the host through the segment.
+    /// Static routes of the host through the segment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<StaticRoute>,
 }
 
-/// A device in the host's namespace that carries addresses and nothing else, for programs that speak BGP with the router.
+/// A loopback device in the namespace of the host, for programs with a BGP session to the router.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostLoopback {
-    /// The addresses; at least one.
+    /// Addresses with prefix length; at least one.
     #[schemars(length(min = 1))]
     pub addresses: Vec<HostCidr>,
 }
 
-/// A VLAN device in the host's namespace on the host's end of the trunk.
+/// A VLAN device in the namespace of the host on the host end of the trunk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostInterface {
     /// Name of the device.
     pub name: IfName,
-    /// The node's own addresses in the segment.
+    /// Addresses of the node in the segment, with prefix length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<HostCidr>,
-    /// Routes of the host through the segment.
+    /// Static routes of the host through the segment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<StaticRoute>,
 }

@@ -10,67 +10,66 @@ use crate::{
     value::{Asn, HostCidr, IfName, MacAddress, Mtu, Prefix},
 };
 
-/// The base of the router domain: its namespace, uplinks, identity and fabric peers.
+/// Connection of a node to the fabric: network namespace of the router, uplinks, identity and BGP peers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Underlay {
-    /// The `Underlay` object that this was made from, as `namespace/name`. The node does nothing with it: the operator keeps a node on its
-    /// Underlay by it.
+    /// `Underlay` object from which this was generated, as `namespace/name`. The node ignores it; the operator uses it to keep a node
+    /// on its Underlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Name of the network namespace that holds the router domain.
+    /// Name of the network namespace of the router.
     pub namespace: String,
-    /// AS number of the router.
+    /// AS number of the BGP router.
     pub asn: Asn,
-    /// BGP router id.
+    /// BGP router ID, written as an IPv4 address.
     #[schemars(with = "String")]
     pub router_id: Ipv4Addr,
-    /// Host devices that move into the router's namespace.
+    /// Host devices that are moved into the namespace of the router.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nics: Vec<IfName>,
-    /// Address of the VXLAN tunnel endpoint, carried by the loopback of the router's namespace.
-    /// Absent on a node that takes part in no overlay.
+    /// IP address of the VXLAN tunnel endpoint (VTEP), on the loopback of the router. Absent on a node without overlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub vtep: Option<IpAddr>,
-    /// The device that has the address of the tunnel endpoint by itself. The address is then neither put on the loopback nor announced: the
-    /// fabric must know the way to it.
+    /// Existing device that has the VTEP address. The address is then neither added to the loopback nor announced; the fabric must have
+    /// a route to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vtep_interface: Option<IfName>,
-    /// A second tunnel endpoint, of the other address family, which VNIs use that ask for it.
+    /// Second VTEP in the other address family, for VNIs that require it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub other_vtep: Option<IpAddr>,
-    /// MAC address of the node's L3 bridges: the router MAC that EVPN announces.
+    /// MAC address of the L3 bridges of the node: the router MAC that EVPN announces.
     pub router_mac: MacAddress,
-    /// The link between the host's namespace and the router's.
+    /// Link between the namespaces of the host and the router.
     pub trunk: Trunk,
-    /// Networks of the addresses that workloads have on loopbacks of their node, the same on every node: no route to them leaves
-    /// the node or its VRF.
+    /// Networks of the loopback addresses of workloads, the same on every node. Routes to them are never announced outside the node and
+    /// the VRF.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workload_networks: Vec<Prefix>,
-    /// Fabric peers.
+    /// BGP peers in the fabric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbors: Vec<Neighbor>,
-    /// How long peers keep our routes while the router restarts.
+    /// Timers of BGP graceful restart. Absent: no graceful restart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graceful_restart: Option<GracefulRestart>,
 }
 
-/// The pair of devices that joins the host's namespace and the router's; segments are VLANs on it.
+/// The veth pair between the namespaces of the host and the router. Segments are VLANs on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Trunk {
-    /// Device in the host's namespace.
+    /// Device in the namespace of the host.
     pub host: IfName,
-    /// Device in the router's namespace.
+    /// Device in the namespace of the router.
     pub router: IfName,
-    /// MTU of both.
+    /// MTU of both devices in bytes.
     pub mtu: Mtu,
-    /// Addresses of the host's device.
+    /// Addresses of the host device, with prefix length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_addresses: Vec<HostCidr>,
-    /// Addresses of the router's device, which lies in the cluster VRF.
+    /// Addresses of the router device, which is in the cluster VRF.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub router_addresses: Vec<HostCidr>,
 }
@@ -79,43 +78,43 @@ pub struct Trunk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Neighbor {
-    /// Address of the peer; exactly one of `address` and `interface` is set.
+    /// IP address of the peer. Exactly one of `address` and `interface` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub address: Option<IpAddr>,
-    /// Device of an unnumbered session over link-local addresses.
+    /// Device of an unnumbered session, which uses link-local addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<IfName>,
-    /// AS of the peer.
+    /// AS number of the peer.
     pub remote_as: RemoteAs,
-    /// TCP port to dial, where it is not 179.
+    /// TCP port of the peer. Default: 179.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Seconds between keepalives, set together with `holdTime`.
+    /// Keepalive interval in seconds. Set together with `holdTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive_time: Option<u16>,
-    /// Seconds of silence after which the session is down.
+    /// Hold time in seconds: the session is closed after this long without a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_time: Option<u16>,
-    /// Seconds between two attempts to connect.
+    /// Time between two connection attempts in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_time: Option<u16>,
-    /// Whether the peer may be more than one hop away.
+    /// Allows a peer that is more than one hop away (eBGP multihop).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ebgp_multi_hop: bool,
-    /// Whether to accept routes that carry our own AS: all nodes of a cluster may share one.
+    /// Accepts routes with the local AS number in their path, for clusters whose nodes share one AS number.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_own_as: bool,
-    /// BFD on the session.
+    /// BFD parameters of the session. Absent: no BFD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bfd: Option<Bfd>,
-    /// Secret (key `password`) with the TCP-MD5 password of the session; the agent reads it.
+    /// Secret with the TCP MD5 password of the session under the key `password`. Read by the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_secret: Option<SecretReference>,
-    /// Whether the session starts from the VTEP, for peers that are reached over other sessions, such as route reflectors.
+    /// Uses the VTEP as the source address of the session, for peers behind other peers, such as route reflectors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_vtep: bool,
-    /// Address families of the session, all of them: FRR activates no other.
+    /// Address families of the session. No other is activated.
     pub address_families: Vec<AddressFamilyName>,
 }
 
@@ -127,18 +126,18 @@ impl Neighbor {
     }
 }
 
-/// The AS a peer must have: a number, or only whether it is ours.
+/// AS of a peer: a number, `internal` or `external`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("maxProperties" = 1, "minProperties" = 1))]
 pub struct RemoteAs {
-    /// Exactly this AS.
+    /// AS number of the peer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asn: Option<Asn>,
-    /// Any other AS than ours.
+    /// Accepts any AS number except the local one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub external: bool,
-    /// Our own AS.
+    /// Accepts only the local AS number.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub internal: bool,
 }
@@ -171,29 +170,29 @@ pub enum AddressFamilyName {
     L2vpnEvpn,
 }
 
-/// Parameters of a BFD session; an empty one means FRR's defaults.
+/// Parameters of a BFD session. Absent fields have the defaults of FRR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bfd {
-    /// Milliseconds between packets we are ready to receive.
+    /// Minimum interval between received BFD packets, in milliseconds. FRR default: 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_interval: Option<u32>,
-    /// Milliseconds between packets we send.
+    /// Interval between sent BFD packets, in milliseconds. FRR default: 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transmit_interval: Option<u32>,
-    /// How many packets may be missed.
+    /// Number of lost BFD packets after which the session is down. FRR default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detect_multiplier: Option<u8>,
-    /// Milliseconds between echo packets.
+    /// Interval between BFD echo packets, in milliseconds. FRR default: 50.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo_interval: Option<u32>,
-    /// Whether to use the echo function.
+    /// Enables the BFD echo function. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub echo_mode: bool,
-    /// Whether to wait for the peer's first packet.
+    /// Waits for the first packet of the peer before sending any. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passive_mode: bool,
-    /// Least TTL of a packet that counts.
+    /// Minimum TTL of received BFD packets on multihop sessions. FRR default: 254.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_ttl: Option<u8>,
 }
@@ -202,8 +201,8 @@ pub struct Bfd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GracefulRestart {
-    /// How long peers keep our routes.
+    /// Time for which peers keep routes of this router while it restarts, in seconds.
     pub restart_time: u16,
-    /// How long we keep the routes of a restarting peer.
+    /// Time for which routes of a restarting peer are kept, in seconds.
     pub stale_path_time: u16,
 }

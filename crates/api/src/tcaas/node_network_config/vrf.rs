@@ -15,71 +15,71 @@ use crate::{
     value::{Asn, HostCidr, IfName, ImportRouteTarget, Mtu, Prefix, RouteTarget, Vni},
 };
 
-/// A routing table of its own, with its devices, routes and BGP instance.
+/// A VRF on a node with its devices, routes and BGP instance.
 ///
-/// One type for cluster, fabric and local VRFs; the EVPN fields are set only where the VRF has a VNI.
+/// One type for cluster, fabric and local VRFs; the EVPN fields are set only if the VRF has a VNI.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Vrf {
-    /// The `L3VNI` that gives the VRF its numbers, as `namespace/name`. The node does nothing with it: the operator leaves what runs to its
-    /// object by it.
+    /// `L3VNI` that defines VNI and route targets of the VRF, as `namespace/name`. The node ignores it; the operator uses it to keep
+    /// the VRF with its object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// VXLAN network identifier of the VRF; absent for a VRF of this node alone.
+    /// VXLAN network identifier (VNI) of the VRF, 1–16777215. Absent for a VRF that is local to the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<Vni>,
-    /// Route targets whose routes the VRF takes in from the fabric.
+    /// Route targets of EVPN routes that the VRF imports from the fabric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evpn_import_route_targets: Vec<ImportRouteTarget>,
-    /// Route targets that the VRF's routes carry into the fabric.
+    /// Route targets of EVPN routes that the VRF exports to the fabric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evpn_export_route_targets: Vec<RouteTarget>,
-    /// Which of the VRF's routes go into the fabric.
+    /// Filter for routes that the VRF exports to the fabric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evpn_export_filter: Option<Filter>,
-    /// Devices that carry addresses of the VRF itself, by name.
+    /// Loopback devices of the VRF, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub loopbacks: BTreeMap<String, Loopback>,
-    /// AS number of the VRF's BGP instance; absent means that of the Underlay.
+    /// AS number of the BGP instance of the VRF. Default: the AS number of the Underlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asn: Option<Asn>,
-    /// Session with a BGP speaker on the host. The routes that it brings go into the fabric whatever `evpnExportFilter` says.
+    /// BGP session with a BGP speaker on the host. Its routes are exported to the fabric regardless of `evpnExportFilter`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_session: Option<HostSession>,
     /// BGP sessions inside the VRF.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bgp_peers: Vec<BgpPeer>,
-    /// Routes taken over from other VRFs of the node.
+    /// Routes imported from other VRFs of the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vrf_imports: Vec<VrfImport>,
-    /// Static routes.
+    /// Static routes of the VRF.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub static_routes: Vec<StaticRoute>,
-    /// Networks that are announced as a whole while the VRF has a BGP route to a part of them.
+    /// Aggregates: announced while the VRF has a BGP route to a more specific prefix.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregates: Vec<Prefix>,
-    /// Traffic that is routed by another VRF.
+    /// Policy rules that route traffic through another VRF.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy_routes: Vec<PolicyRoute>,
-    /// What to copy of the VRF's traffic, and where to.
+    /// Mirror rules for traffic of the VRF.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mirror_acls: Vec<MirrorAcl>,
-    /// Which connected and static routes become BGP routes.
+    /// Filters for connected and static routes that are redistributed into BGP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redistribute: Option<Redistribute>,
-    /// GRE tunnels, by device name.
+    /// GRE tunnels of the VRF, by device name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gres: BTreeMap<String, Gre>,
-    /// The kernel's routing table.
+    /// Number of the kernel routing table.
     pub table: u32,
-    /// Names of the VRF's devices.
+    /// Names of the devices of the VRF.
     pub devices: VrfDevices,
-    /// MTU of bridge and VXLAN.
+    /// MTU of bridge and VXLAN in bytes.
     pub mtu: Mtu,
-    /// UDP port of the VXLAN.
+    /// UDP port of the VXLAN device. Default: 4789.
     #[serde(default = "super::layer2::vxlan_port")]
     pub vxlan_port: u16,
-    /// Whether the VXLAN starts from the node's tunnel endpoint of the other address family.
+    /// Uses `underlay.otherVtep` as the source of the VXLAN, instead of `underlay.vtep`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_other_vtep: bool,
 }
@@ -88,98 +88,98 @@ pub struct Vrf {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VrfDevices {
-    /// The VRF device; FRR knows the VRF by this name.
+    /// VRF device. FRR uses the same name for the VRF.
     pub vrf: IfName,
-    /// The bridge of the L3 VNI, where the VRF has one.
+    /// Bridge of the L3 VNI. Absent for a VRF without a VNI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridge: Option<IfName>,
-    /// The VXLAN of the L3 VNI, where the VRF has one.
+    /// VXLAN device of the L3 VNI. Absent for a VRF without a VNI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vxlan: Option<IfName>,
 }
 
-/// A device that carries addresses of the VRF itself.
+/// A loopback device of a VRF.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Loopback {
-    /// The addresses; at least one.
+    /// Addresses with prefix length; at least one.
     #[schemars(length(min = 1))]
     pub ip_addresses: Vec<HostCidr>,
 }
 
-/// Routes taken over from another VRF of the node.
+/// Routes imported from another VRF of the node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VrfImport {
-    /// The VRF they come from.
+    /// Name of the VRF from which routes are imported.
     pub from_vrf: String,
-    /// Which of them.
+    /// Filter for the imported routes.
     pub filter: Filter,
 }
 
-/// A static route; one without a next hop drops what it matches.
+/// A static route. Without a next hop, matching packets are dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StaticRoute {
-    /// Where to.
+    /// Destination prefix of the route.
     pub prefix: Prefix,
-    /// Through whom; absent means nobody: the packet is dropped.
+    /// Next hop of the route. Absent: matching packets are dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_hop: Option<NextHop>,
-    /// BFD towards the next hop.
+    /// BFD session to the next hop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bfd_profile: Option<BfdProfile>,
 }
 
-/// Where a packet goes next: to an address, or into another VRF.
+/// Next hop of a route: an address, or another VRF.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NextHop {
-    /// Address of the next hop.
+    /// IP address of the next hop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub address: Option<IpAddr>,
-    /// VRF that routes the packet further.
+    /// Name of the VRF that routes the packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vrf: Option<String>,
 }
 
-/// Traffic that another VRF routes.
+/// A policy rule that routes traffic through another VRF.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyRoute {
-    /// Which traffic.
+    /// Traffic to which the rule applies.
     pub traffic_match: TrafficMatch,
-    /// Which VRF.
+    /// VRF that routes the traffic.
     pub next_hop: NextHop,
-    /// Priority of the kernel's rule.
+    /// Priority of the kernel rule; the smallest is evaluated first.
     pub priority: u32,
-    /// Devices in the VRF, beside the trunk, through which the traffic comes in.
+    /// Additional incoming devices in the VRF to which the rule applies, besides the trunk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interfaces: Vec<IfName>,
 }
 
-/// Which connected and static routes become BGP routes; an absent part means none.
+/// Filters for routes that are redistributed into BGP. An absent filter redistributes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Redistribute {
-    /// Of the connected routes.
+    /// Filter for connected routes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connected: Option<Filter>,
-    /// Of the static routes.
+    /// Filter for static routes.
     #[serde(default, rename = "static", skip_serializing_if = "Option::is_none")]
     pub statics: Option<Filter>,
 }
 
-/// A rule that copies traffic into a tunnel.
+/// A mirror rule that copies traffic into a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MirrorAcl {
-    /// Which traffic.
+    /// Traffic to which the rule applies.
     pub traffic_match: TrafficMatch,
-    /// Device the copies leave through.
+    /// Tunnel device that receives the copies.
     pub mirror_destination: IfName,
-    /// Direction as the workload sees it.
+    /// Direction as seen by the workload: `ingress` (to the workload) or `egress` (from it).
     pub direction: MirrorDirection,
 }
 
@@ -187,24 +187,24 @@ pub struct MirrorAcl {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Gre {
-    /// The far end.
+    /// Remote IP address of the tunnel.
     #[schemars(with = "String")]
     pub destination_address: IpAddr,
-    /// The near end: an address of one of the VRF's loopbacks.
+    /// Local IP address of the tunnel: an address of a loopback of the VRF.
     #[schemars(with = "String")]
     pub source_address: IpAddr,
-    /// The loopback that carries the near end.
+    /// Loopback device that carries the local address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_interface: Option<IfName>,
-    /// What the tunnel carries.
+    /// Payload of the tunnel: `layer2` (Ethernet frames) or `layer3` (IP packets). Default: `layer3`.
     #[serde(default)]
     pub layer: GreLayer,
-    /// Key of the tunnel.
+    /// GRE key of the tunnel, 0–4294967295. Default: no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encapsulation_key: Option<u32>,
 }
 
-/// What a GRE tunnel carries.
+/// Payload of a GRE tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GreLayer {

@@ -106,8 +106,8 @@ impl Manifests {
         if let Some(config) = self.confirmed().filter(|_| !has_config) {
             world.snapshot.insert(&config);
         }
-        if let Some((origin, message)) = world.unknown.first() {
-            anyhow::bail!("{origin}: {message}");
+        if let Some(unread) = world.unknown.first() {
+            anyhow::bail!("{unread}");
         }
         let running = match &self.running {
             Some(running) => running.after(&world.snapshot),

@@ -17,6 +17,7 @@ use crate::{args::Ask, input::World};
 /// Answers a question that is a line of the node's frr.conf; nothing, where it is none.
 pub(super) fn asked(
     args: &Ask,
+    node: &str,
     world: &World,
     compilation: &Compilation,
 ) -> anyhow::Result<Option<Asked>> {
@@ -24,7 +25,7 @@ pub(super) fn asked(
     if Query::parse(&question).is_ok() {
         return Ok(None);
     }
-    let config = super::known(&args.node, world, compilation)?;
+    let config = super::known(node, compilation)?;
     let spec = config.spec(&compilation.revision.fingerprint);
     let Ok(conf) = frr::desired(&spec, &frr::hidden(&spec), FrrVersion::NEWEST) else {
         return Ok(None);
@@ -42,7 +43,7 @@ pub(super) fn asked(
         .flat_map(|line| line.elements(&elements))
         .collect();
     let found = found.into_iter();
-    let found = found.map(|one| (one.clone(), trace.claims(&args.node, &one)));
+    let found = found.map(|one| (one.clone(), trace.claims(node, &one)));
     Ok(Some(Asked {
         thing: Query::Name(question.clone()),
         question: format!("{question:?} in frr.conf"),

@@ -1,6 +1,22 @@
 use std::fmt::Write as _;
 
-use super::{LIMITS, Limits, documents, documents_within};
+use serde_json::Value;
+
+use super::{LIMITS, Limits, read_within};
+
+fn documents_within(text: &str, limits: Limits) -> Result<Vec<Value>, String> {
+    let words = |fault: super::Fault| {
+        let line = fault.place.map(|place| place.line).unwrap_or_default();
+        let hint = fault.hint.unwrap_or_default();
+        format!("line {line}: {}; {hint}", fault.message)
+    };
+    let read = read_within(text, limits).into_iter();
+    read.map(|(_, value)| value.map_err(words)).collect()
+}
+
+fn documents(text: &str) -> Result<Vec<Value>, String> {
+    documents_within(text, LIMITS)
+}
 
 fn refused(text: &str, limits: Limits) -> String {
     documents_within(text, limits).expect_err("a limit is exceeded")
@@ -82,7 +98,31 @@ fn nesting_has_a_limit_and_an_object_of_kubernetes_is_below_it() {
 
 #[test]
 fn text_that_is_no_yaml_is_shown_with_its_place() {
-    let message = documents("a: [1\n").expect_err("it is not closed");
-    assert!(message.contains("line 1 column 4"), "{message}");
-    assert!(!message.contains("limit"), "{message}");
+    assert_eq!(
+        documents("a: [1\n"),
+        Err("line 1: a bracket is opened and not closed; close it".to_owned())
+    );
+}
+
+#[test]
+fn a_document_with_a_mistake_harms_no_other() {
+    let found = read_within("a: 1\n---\na: [\n---\na: 3\n", LIMITS);
+    let read: Vec<bool> = found.iter().map(|(_, value)| value.is_ok()).collect();
+    assert_eq!(read, [true, false, true]);
+}
+
+#[test]
+fn json_is_read_as_json_and_its_mistakes_are_those_of_json() {
+    assert_eq!(
+        documents("{\"a\": [1, 2]}\n---\n[\"b\"]").map(|found| found.len()),
+        Ok(2)
+    );
+    assert_eq!(
+        documents("{\"a\": 1\n \"b\": 2}"),
+        Err("line 2: a comma is missing between two values; add the comma".to_owned())
+    );
+    assert_eq!(
+        documents("{\"a\": 1,\n \"a\": 2}"),
+        Err("line 2: field a appears twice in one map; keep one of the two".to_owned())
+    );
 }

@@ -7,7 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
+use api::tcaas::NodeNetworkConfig;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, Patch, PatchParams},
+};
+use serde_json::{Value, json};
 use worlds::benchmark;
 
 use super::{
@@ -19,11 +25,13 @@ use super::{
 };
 use crate::data::text;
 
+/// Nodes, unless `SELVEDGE_BENCH_NODES` says how many.
 const NODES: u32 = 1_000;
 /// How long a node takes to apply a config and to confirm it.
 const APPLY: Duration = Duration::from_secs(2);
-/// The budget of a clean rollout over 10,000 nodes is ten minutes.
-const CLEAN: f64 = 600.0 * 0.1;
+/// The budget of a clean rollout is ten minutes over 10,000 nodes.
+const CLEAN: f64 = 600.0;
+const CLEAN_NODES: f64 = 10_000.0;
 const IDLE: Duration = Duration::from_mins(1);
 const PATIENCE: Duration = Duration::from_mins(15);
 
@@ -113,6 +121,104 @@ fn requests(server: &Server) -> anyhow::Result<BTreeMap<String, f64>> {
     Ok(requests)
 }
 
+/// How many nodes are simulated.
+fn size() -> anyhow::Result<u32> {
+    let nodes = std::env::var("SELVEDGE_BENCH_NODES").ok();
+    Ok(nodes.map_or(Ok(NODES), |text| text.parse())?)
+}
+
+/// Seconds of processor time that this program and those that it started have used, by program.
+fn processor_time() -> anyhow::Result<BTreeMap<String, f64>> {
+    let mut parents: BTreeMap<u32, (u32, String, f64)> = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let entry = entry?;
+        let Some(process) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        // A process may end at any time.
+        let Ok(text) = std::fs::read_to_string(entry.path().join("stat")) else {
+            continue;
+        };
+        let Some((name, rest)) = text
+            .split_once('(')
+            .and_then(|(_, rest)| rest.rsplit_once(')'))
+        else {
+            continue;
+        };
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u32>().ok());
+        let used = number(11).unwrap_or(0) + number(12).unwrap_or(0);
+        // The kernel counts in hundredths of a second.
+        let used = f64::from(used) / 100.0;
+        parents.insert(process, (number(1).unwrap_or(0), name.to_owned(), used));
+    }
+    let own = std::process::id();
+    let is_ours = |mut process: u32| {
+        while process != own {
+            match parents.get(&process) {
+                Some((parent, ..)) if *parent != 0 => process = *parent,
+                Some(_) | None => return false,
+            }
+        }
+        true
+    };
+    let mut used: BTreeMap<String, f64> = BTreeMap::new();
+    for (_, (_, name, seconds)) in parents.iter().filter(|(process, _)| is_ours(**process)) {
+        *used.entry(name.clone()).or_default() += seconds;
+    }
+    Ok(used)
+}
+
+/// How many writes a second the API server does when nothing else runs: the same that a rollout makes, for each node a config and two reports.
+fn writes_alone(server: &Server) -> anyhow::Result<f64> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let config = server.config()?;
+    let cluster = Cluster { server };
+    let configs = cluster.all("NodeNetworkConfig")?;
+    runtime.block_on(async {
+        let client = Client::try_from(config)?;
+        let resource = ApiResource::erase::<NodeNetworkConfig>(&());
+        let api: Api<DynamicObject> = Api::all_with(client, &resource);
+        let start = Instant::now();
+        let writes = configs.iter().map(|config| {
+            let api = &api;
+            async move {
+                let name = text(config, "/metadata/name");
+                let document = |part: &str, value: &Value| {
+                    json!({
+                        "apiVersion": config["apiVersion"], "kind": config["kind"],
+                        "metadata": {"name": name}, part: value,
+                    })
+                };
+                let mut spec = config["spec"].clone();
+                spec["revision"] = json!("0000000000");
+                let params = PatchParams::apply("selvedge").force();
+                let spec = Patch::Apply(document("spec", &spec));
+                api.patch(name, &params, &spec).await?;
+                let params = PatchParams::apply("selvedge-agent").force();
+                for state in ["provisioning", "provisioned"] {
+                    let mut status = config["status"].clone();
+                    status["configStatus"] = json!(state);
+                    status["observedRevision"] = json!("0000000000");
+                    let status = Patch::Apply(document("status", &status));
+                    api.patch_status(name, &params, &status).await?;
+                }
+                anyhow::Ok(())
+            }
+        });
+        let writes = stream::iter(writes).buffer_unordered(32);
+        writes.try_collect::<()>().await?;
+        let count = u32::try_from(configs.len() * 3)?;
+        anyhow::Ok(f64::from(count) / seconds(start))
+    })
+}
+
 fn seconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64()
 }
@@ -120,7 +226,7 @@ fn seconds(since: Instant) -> f64 {
 /// A rollout of a change that no node can take: how many nodes got it, and the seconds until they have what they had.
 fn bad_rollout(cluster: &Cluster<'_>, fleet: &Fleet, good: &Value) -> anyhow::Result<(usize, f64)> {
     // A bad change fails on every node that gets it.
-    for index in 0..usize::try_from(NODES)? {
+    for index in 0..usize::try_from(size()?)? {
         fleet.set(&name(index), Behaviour::Failing);
     }
     let start = Instant::now();
@@ -144,12 +250,14 @@ fn bad_rollout(cluster: &Cluster<'_>, fleet: &Fleet, good: &Value) -> anyhow::Re
 
 /// A clean rollout, an idle minute, and a bad rollout.
 fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow::Result<Vec<Line>> {
-    let (server, count) = (cluster.server, usize::try_from(NODES)?);
+    let (server, nodes) = (cluster.server, size()?);
+    let count = usize::try_from(nodes)?;
     let start = Instant::now();
     let first = until_phase(cluster, PATIENCE, "", "Complete")?;
     let joined = seconds(start);
     let before = Counts::read(address)?;
     let asked_before = requests(server)?;
+    let used_before = processor_time()?;
     let start = Instant::now();
     change(server, 1400)?;
     let good = until_phase(
@@ -159,7 +267,14 @@ fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow:
         "Complete",
     )?;
     let clean = seconds(start);
-    assert_eq!(good["status"]["ready"], NODES, "{}", good["status"]);
+    for (program, used) in processor_time()? {
+        let used = used - used_before.get(&program).unwrap_or(&0.0);
+        eprintln!("{program}: {used:.1} s of processor time in the clean rollout");
+    }
+    let rolled_out = Counts::read(address)?;
+    let passes = rolled_out.passes - before.passes;
+    eprintln!("{passes} passes in the clean rollout");
+    assert_eq!(good["status"]["ready"], nodes, "{}", good["status"]);
     let most = fleet.seen().most_in_flight;
     assert!(most <= count / 10, "{most} nodes changed at the same time");
 
@@ -171,11 +286,11 @@ fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow:
         .iter()
         .map(|(verb, count)| {
             let before = asked_before.get(verb).unwrap_or(&0.0);
-            (verb.as_str(), (count - before) / f64::from(NODES))
+            (verb.as_str(), (count - before) / f64::from(nodes))
         })
         .collect();
     eprintln!("requests of all for each changed node: {asked:?}");
-    let per_node = (idle.writes() - before.writes()) / f64::from(NODES);
+    let per_node = (idle.writes() - before.writes()) / f64::from(nodes);
     eprintln!("writes from {before:?} to {idle:?}");
     thread::sleep(IDLE);
     let after = Counts::read(address)?;
@@ -184,7 +299,12 @@ fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow:
     let (told, taken_back) = bad_rollout(cluster, fleet, &good)?;
     Ok(vec![
         Line("first configs of all nodes", joined, "s", None),
-        Line("clean rollout", clean, "s", Some(CLEAN)),
+        Line(
+            "clean rollout",
+            clean,
+            "s",
+            Some(CLEAN * f64::from(nodes) / CLEAN_NODES),
+        ),
         Line(
             "writes of the operator for each changed node",
             per_node,
@@ -222,7 +342,7 @@ fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow:
 #[test]
 fn bench_rollout_of_simulated_nodes() -> anyhow::Result<()> {
     with_server(|server| {
-        let count = usize::try_from(NODES)?;
+        let count = usize::try_from(size()?)?;
         server.apply(FABRIC)?;
         let objects: Vec<Value> = serde_saphyr::from_multiple(&nodes(count))?;
         server.create_all(&objects)?;
@@ -232,8 +352,11 @@ fn bench_rollout_of_simulated_nodes() -> anyhow::Result<()> {
         let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
         let flags = ["--listen", &address.to_string()];
         let operator = start_operator(server.operator_kubeconfig(), &flags)?;
-        let lines = measure(cluster, &fleet, address).expect("rollouts come to their end");
+        let mut lines = measure(cluster, &fleet, address).expect("rollouts come to their end");
         drop(operator);
+        drop(fleet);
+        let alone = writes_alone(server)?;
+        lines.push(Line("writes of the API server alone", alone, "/s", None));
         print(&lines)
     })
 }

@@ -12,7 +12,7 @@ use super::{
         without_operator,
     },
     proxy::Proxy,
-    server::eventually,
+    server::{eventually, within},
 };
 use crate::{
     data::{self, text},
@@ -109,6 +109,48 @@ fn a_refused_object_holds_up_no_other_and_its_intent_says_why() -> anyhow::Resul
             Ok((!status.contains("WriteFailed")).then_some(()))
         })
         .expect("its status is as usual");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_write_that_is_never_answered_holds_up_no_other() -> anyhow::Result<()> {
+    without_operator(|cluster| {
+        let proxy = Proxy::start(cluster.server)?;
+        // As an admission webhook that hangs.
+        proxy.hold("/layer2networkconfigurations/layer2attachment-billing");
+        cluster.server.apply(SENSORS_NET)?;
+        cluster.server.apply(SENSORS)?;
+        let _operator = start_operator(proxy.kubeconfig(), &[])?;
+        let check = || -> anyhow::Result<()> {
+            let patience = Duration::from_mins(1);
+            within(patience, "the first node has a config", || {
+                let names = cluster.names("NodeNetworkConfig")?;
+                Ok((names == ["n1"]).then_some(()))
+            })?;
+            let generated = [SENSORS_GENERATED[0], BILLING[1], SENSORS_GENERATED[1]];
+            cluster.until_generated(&generated)?;
+            let mut last = Value::Null;
+            let told = within(patience, "the intent says why", || {
+                last = cluster.get("Layer2Attachment", "billing")?["status"].clone();
+                let text = last.to_string();
+                let is_told = text.contains("WriteFailed") && text.contains("no answer");
+                Ok(is_told.then_some(()))
+            });
+            told.with_context(|| last.to_string())
+        };
+        check().expect("only that object suffers");
+        proxy.release();
+        let all = [
+            BILLING[0],
+            SENSORS_GENERATED[0],
+            BILLING[1],
+            SENSORS_GENERATED[1],
+        ];
+        within(Duration::from_mins(1), "it is tried again", || {
+            Ok((cluster.generated()? == all).then_some(()))
+        })
+        .expect("it is written");
         Ok(())
     })
 }

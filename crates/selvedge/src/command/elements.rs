@@ -1,0 +1,66 @@
+//! Elements of nodes in few lines: those that differ in a prefix only are one.
+
+use explain::element::Element;
+
+use crate::output;
+
+/// From how many on elements that differ in a prefix only are one line.
+const ALIKE: usize = 3;
+/// How many prefixes of one line are named.
+const PREFIXES: usize = 2;
+
+/// What an element of many of its kind begins with, and its prefix.
+pub(super) fn alike(element: &Element) -> Option<(String, &str)> {
+    match element {
+        Element::Import { vrf, from, prefix } => {
+            Some((format!("VRF {vrf} takes from {from}"), prefix))
+        }
+        Element::Export { vrf, prefix } => Some((format!("VRF {vrf} announces"), prefix)),
+        Element::Route { vrf, prefix } => Some((format!("VRF {vrf} routes"), prefix)),
+        Element::HostRoute { device, prefix } => Some((format!("{device} routes"), prefix)),
+        _ => None,
+    }
+}
+
+/// Several elements that are alike, in words; nothing where they are too few.
+pub(super) fn several(elements: &[&Element]) -> Option<String> {
+    let (head, _) = alike(elements.first()?)?;
+    if elements.len() < ALIKE || output::is_all() {
+        return None;
+    }
+    let prefixes = elements
+        .iter()
+        .filter_map(|element| Some(alike(element)?.1));
+    let shown: Vec<&str> = prefixes.take(PREFIXES).collect();
+    let more = match elements.len().saturating_sub(PREFIXES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "{head} {} prefixes: {}{more}",
+        elements.len(),
+        shown.join(", ")
+    ))
+}
+
+/// Elements as lines, those that are alike together, in the order of the first of each.
+pub(super) fn lines<'a>(elements: impl Iterator<Item = &'a Element>) -> Vec<String> {
+    let mut found: Vec<(Option<String>, Vec<&Element>)> = Vec::new();
+    for element in elements {
+        let key = alike(element).map(|(head, _)| head);
+        match found
+            .iter_mut()
+            .find(|(known, _)| key.is_some() && *known == key)
+        {
+            Some((_, known)) => known.push(element),
+            None => found.push((key, vec![element])),
+        }
+    }
+    let lines = found
+        .into_iter()
+        .flat_map(|(_, elements)| match several(&elements) {
+            Some(line) => vec![line],
+            None => elements.iter().map(ToString::to_string).collect(),
+        });
+    lines.collect()
+}

@@ -1,0 +1,236 @@
+//! `selvedge ipam`: the pools of addresses, what is used of them and by which objects.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use compiler::{Compilation, Kind, ObjectRef, compile};
+use ipnet::IpNet;
+use serde::Serialize;
+
+use crate::{
+    args::{Format, Ipam},
+    input::World,
+    names,
+    output::{self, Column, Verdict, counted},
+};
+
+pub(super) fn run(args: &Ipam) -> anyhow::Result<Verdict> {
+    let world = super::world(&args.input)?;
+    let compilation = compile(&world.snapshot);
+    let pools = pools(&world, &compilation);
+    if args.output != Format::Table {
+        output::stream(args.output, pools.iter())?;
+        return Ok(Verdict::Fine);
+    }
+    let rows: Vec<Vec<String>> = pools
+        .iter()
+        .map(|pool| {
+            let by = pool.used_by.iter();
+            let by = by.map(|(by, number)| match number {
+                1 => by.clone(),
+                number => format!("{by} ({number})"),
+            });
+            let by = by.collect::<Vec<_>>();
+            vec![
+                pool.name(),
+                pool.prefix.to_string(),
+                amount(pool.size),
+                pool.used.to_string(),
+                amount(pool.free),
+                by.join(", "),
+            ]
+        })
+        .collect();
+    let head = [
+        ("POOL", Column::Whole),
+        ("PREFIX", Column::Whole),
+        ("SIZE", Column::Whole),
+        ("USED", Column::Whole),
+        ("FREE", Column::Whole),
+        ("USED BY", Column::Wrapped),
+    ];
+    output::text(&output::table_of(&head, &rows));
+    output::text(&format!("\n{}\n", counted(rows.len(), "pool")));
+    Ok(Verdict::Fine)
+}
+
+/// A prefix that addresses are taken from.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Pool {
+    /// The object that defines it.
+    pool: ObjectRef,
+    /// Other objects that define the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<ObjectRef>,
+    prefix: IpNet,
+    /// How many addresses it has for hosts.
+    size: u128,
+    used: usize,
+    free: u128,
+    /// How many each object has.
+    used_by: BTreeMap<String, usize>,
+}
+
+impl Pool {
+    /// The objects that define it, in a few words.
+    fn name(&self) -> String {
+        let keys = std::iter::once(&self.pool).chain(&self.also);
+        let keys: Vec<String> = keys.map(|object| object.key.name.to_string()).collect();
+        format!("{} {}", self.pool.kind, names::folded(&keys))
+    }
+
+    /// Takes in the same pool of another object.
+    fn merge(&mut self, other: Self) {
+        self.also.push(other.pool);
+        for (by, number) in other.used_by {
+            *self.used_by.entry(by).or_default() += number;
+        }
+        self.used += other.used;
+        self.free = self.size.saturating_sub(self.used as u128);
+    }
+
+    fn new(pool: ObjectRef, prefix: IpNet, taken: &BTreeMap<IpAddr, String>) -> Self {
+        let bits = u32::from(prefix.max_prefix_len() - prefix.prefix_len());
+        let all = 1_u128.checked_shl(bits).unwrap_or(u128::MAX);
+        // The first and the last address of an IPv4 network are no hosts.
+        let is_reserved = matches!(prefix, IpNet::V4(_)) && bits > 1 && pool.kind == Kind::Network;
+        let size = if is_reserved { all - 2 } else { all };
+        let mut used_by: BTreeMap<String, usize> = BTreeMap::new();
+        let own = taken
+            .iter()
+            .filter(|(address, _)| prefix.contains(*address));
+        for (_, by) in own {
+            *used_by.entry(by.clone()).or_default() += 1;
+        }
+        let used: usize = used_by.values().sum();
+        Self {
+            pool,
+            also: Vec::new(),
+            prefix,
+            size,
+            used,
+            free: size.saturating_sub(used as u128),
+            used_by,
+        }
+    }
+}
+
+fn pools(world: &World, compilation: &Compilation) -> Vec<Pool> {
+    let snapshot = &world.snapshot;
+    // Who has which address, by the Network that it is of.
+    let mut taken: BTreeMap<&str, BTreeMap<IpAddr, String>> = BTreeMap::new();
+    for (key, attachment) in &snapshot.layer2_attachments {
+        let of_network = taken
+            .entry(attachment.spec.network_ref.as_str())
+            .or_default();
+        let subject = ObjectRef::named(Kind::Layer2Attachment, &key.name);
+        let of_nodes = compilation.node_addresses.get(&subject);
+        for address in of_nodes
+            .into_iter()
+            .flat_map(|nodes| nodes.values())
+            .flatten()
+        {
+            of_network.insert(*address, format!("nodes on {}", key.name));
+        }
+        let anycast = compilation.attachment(&key.name);
+        let anycast = anycast.and_then(|attachment| attachment.anycast.as_ref());
+        if let Some(anycast) = anycast {
+            let gateways = [anycast.gateway, anycast.gatewayv4].into_iter().flatten();
+            for gateway in gateways {
+                of_network.insert(gateway.addr(), format!("gateway of {}", key.name));
+            }
+        }
+    }
+    let inbounds = snapshot.inbounds.iter();
+    let inbounds = inbounds.map(|(key, one)| (Kind::Inbound, key, one.spec.network_ref.as_str()));
+    let outbounds = snapshot.outbounds.iter();
+    let outbounds =
+        outbounds.map(|(key, one)| (Kind::Outbound, key, one.spec.network_ref.as_str()));
+    for (kind, key, network) in inbounds.chain(outbounds) {
+        let subject = ObjectRef::named(kind, &key.name);
+        let Some(service) = compilation.service(&subject) else {
+            continue;
+        };
+        let v4 = service.addresses.ipv4.iter().copied().map(IpAddr::from);
+        let v6 = service.addresses.ipv6.iter().copied().map(IpAddr::from);
+        let of_network = taken.entry(network).or_default();
+        of_network.extend(v4.chain(v6).map(|address| (address, subject.to_string())));
+    }
+    let none = BTreeMap::new();
+    let mut pools = Vec::new();
+    for (key, network) in &snapshot.networks {
+        let own = taken.get(&*key.name).unwrap_or(&none);
+        for family in [&network.spec.ipv4, &network.spec.ipv6]
+            .into_iter()
+            .flatten()
+        {
+            if let Ok(prefix) = family.cidr.to_string().parse() {
+                let object = ObjectRef::named(Kind::Network, &key.name);
+                pools.push(Pool::new(object, prefix, own));
+            }
+        }
+    }
+    pools.extend(of_underlays(world, compilation));
+    pools
+}
+
+/// The pools of tunnel endpoints and router IDs.
+fn of_underlays(world: &World, compilation: &Compilation) -> Vec<Pool> {
+    let mut pools: Vec<Pool> = Vec::new();
+    // Underlays of several racks often share their pools.
+    let mut add = |pool: Pool| {
+        let is_same = |known: &&mut Pool| {
+            known.prefix == pool.prefix && known.used_by.keys().eq(pool.used_by.keys())
+        };
+        match pools.iter_mut().find(is_same) {
+            Some(known) => known.merge(pool),
+            None => pools.push(pool),
+        }
+    };
+    for (key, underlay) in &world.snapshot.underlays {
+        let subject = ObjectRef {
+            kind: Kind::Underlay,
+            key: key.clone(),
+        };
+        let nodes = compilation.nodes.values();
+        let nodes = nodes.filter_map(|config| config.underlay.as_ref());
+        let nodes: Vec<_> = nodes.filter(|own| own.fabric.source == subject).collect();
+        let evpn = underlay.spec.evpn.as_ref();
+        let older = evpn
+            .and_then(|evpn| evpn.vtepcidr)
+            .map(|prefix| prefix.to_string());
+        let newer = underlay.spec.tunnel_endpoint.iter();
+        let newer = newer.flat_map(|endpoint| endpoint.cidrs.iter().map(ToString::to_string));
+        let prefixes: BTreeSet<String> = older.into_iter().chain(newer).collect();
+        let vteps = nodes.iter().flat_map(|own| [own.vtep, own.other_vtep]);
+        let vteps = vteps.flatten().map(|vtep| (vtep, "VTEPs".to_owned()));
+        let vteps: BTreeMap<IpAddr, String> = vteps.collect();
+        let prefixes = prefixes.iter().filter_map(|prefix| prefix.parse().ok());
+        for prefix in prefixes {
+            add(Pool::new(subject.clone(), prefix, &vteps));
+        }
+        let ids = nodes.iter().map(|own| own.router_id.into());
+        let ids = ids.map(|id: IpAddr| (id, "router IDs".to_owned()));
+        if let Ok(prefix) = underlay.spec.routeridcidr.to_string().parse() {
+            add(Pool::new(subject, prefix, &ids.collect()));
+        }
+    }
+    pools
+}
+
+/// A number of addresses; of more than can be read as a power of two.
+fn amount(number: u128) -> String {
+    if number < 1_000_000 {
+        return number.to_string();
+    }
+    let power = 127 - number.leading_zeros();
+    if number.is_power_of_two() {
+        format!("2^{power}")
+    } else {
+        // Less what is used, which is nothing beside it.
+        format!("~2^{}", power + 1)
+    }
+}

@@ -1,0 +1,144 @@
+//! Which problems follow from others: what refers to an object that is missing or broken says nothing new.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use compiler::{Kind, ObjectRef, Problem, Severity, problem};
+
+use crate::{input::World, suggest::nearest};
+
+/// What other problems can follow from.
+pub(super) struct Causes<'a> {
+    world: &'a World,
+    /// Objects that have an error of their own, which follows from nothing else.
+    broken: BTreeSet<&'a ObjectRef>,
+    /// The first object of each kind that cannot be used.
+    kinds: BTreeMap<&'static str, String>,
+    /// Fields of objects that no kind has.
+    unknown: Vec<(&'a ObjectRef, &'a str)>,
+}
+
+impl<'a> Causes<'a> {
+    pub(super) fn of(world: &'a World, problems: &'a [Problem]) -> Self {
+        let is_broken = |problem: &&Problem| {
+            problem.severity() == Severity::Error && referred(&problem.kind).is_none()
+        };
+        let broken = problems.iter().filter(is_broken);
+        let mut kinds = BTreeMap::new();
+        let is_unusable = |problem: &&Problem| {
+            matches!(
+                problem.kind,
+                problem::Kind::Unreadable { .. } | problem::Kind::RuleBroken { .. }
+            )
+        };
+        for problem in problems.iter().filter(is_unusable) {
+            let kind: &str = problem.subject.kind.into();
+            kinds
+                .entry(kind)
+                .or_insert_with(|| problem.subject.to_string());
+        }
+        for kind in [Kind::Underlay, Kind::Settings, Kind::Destination, Kind::Vrf] {
+            let mut unread = world.unknown.iter();
+            if let Some(unread) = unread.find(|unread| unread.may_have_kind(kind)) {
+                kinds
+                    .entry(kind.into())
+                    .or_insert_with(|| unread.at.to_string());
+            }
+        }
+        let unknown = problems.iter();
+        let unknown = unknown.filter(|problem| problem.kind == problem::Kind::UnknownField);
+        Self {
+            world,
+            broken: broken.map(|problem| &problem.subject).collect(),
+            kinds,
+            unknown: unknown
+                .map(|problem| (&problem.subject, problem.field.as_str()))
+                .collect(),
+        }
+    }
+
+    /// What a problem follows from; nothing where it is a cause itself.
+    pub(super) fn behind(&self, problem: &Problem) -> Option<String> {
+        // A warning says what stays in effect, which is new.
+        if problem.severity() == Severity::Warning {
+            return None;
+        }
+        if let Some(target) = referred(&problem.kind) {
+            if self.broken.contains(target) {
+                return Some(target.to_string());
+            }
+            let mut unread = self.world.unknown.iter();
+            if let Some(unread) = unread.find(|unread| unread.may_be(target)) {
+                return Some(unread.at.to_string());
+            }
+            let is_itself_behind = matches!(
+                problem.kind,
+                problem::Kind::ReferenceNotInEffect { .. }
+                    | problem::Kind::NoDestination { .. }
+                    | problem::Kind::DestinationLeftOut { .. }
+            );
+            return is_itself_behind.then(|| target.to_string());
+        }
+        if let Some(field) = self.misspelled(problem) {
+            return Some(field);
+        }
+        let of_kind = |kind: Kind| self.kinds.get(<&str>::from(kind)).cloned();
+        match &problem.kind {
+            problem::Kind::NoUnderlay { .. } | problem::Kind::VrfNotOnNode { .. } => {
+                of_kind(Kind::Underlay)
+            }
+            problem::Kind::NoDestination { left_out: None } => {
+                of_kind(Kind::Destination).or_else(|| of_kind(Kind::Vrf))
+            }
+            problem::Kind::VrfIncomplete { .. }
+            | problem::Kind::NoVniLeft
+            | problem::Kind::TrunkRequired
+            | problem::Kind::WorkloadAsRequired
+            | problem::Kind::NoWayToPeer { .. }
+            | problem::Kind::NeedsLegacyFlavour { .. } => of_kind(Kind::Settings),
+            problem::Kind::MirrorVrfMissing { .. } => of_kind(Kind::Vrf),
+            problem::Kind::NetworkLacks { network, .. } if self.broken.contains(network) => {
+                Some(network.to_string())
+            }
+            _ => None,
+        }
+    }
+
+    /// The misspelled field of the object that the missing one is likely to be.
+    fn misspelled(&self, problem: &Problem) -> Option<String> {
+        let (problem::Kind::RuleBroken { message } | problem::Kind::Unreadable { message }) =
+            &problem.kind
+        else {
+            return None;
+        };
+        let is_missing = message.contains("required");
+        let mut unknown = self
+            .unknown
+            .iter()
+            .filter(|(object, _)| **object == problem.subject);
+        let field = unknown.find(|(_, field)| {
+            let (parent, name) = field.rsplit_once('.').unwrap_or(("", field));
+            let fields = self.world.fields(problem.subject.kind, parent);
+            let meant = nearest(name, fields.iter().map(String::as_str));
+            meant.is_some_and(|meant| problem.field.ends_with(meant) || message.contains(meant))
+        });
+        let (object, field) = field.filter(|_| is_missing)?;
+        Some(format!("{object} {field}"))
+    }
+}
+
+/// The object that a problem says is missing or broken.
+fn referred(kind: &problem::Kind) -> Option<&ObjectRef> {
+    match kind {
+        problem::Kind::MissingReference { target }
+        | problem::Kind::UnreadableReference { target }
+        | problem::Kind::ReferenceNotInEffect { target }
+        | problem::Kind::DestinationLeftOut {
+            destination: target,
+            ..
+        }
+        | problem::Kind::NoDestination {
+            left_out: Some(target),
+        } => Some(target),
+        _ => None,
+    }
+}

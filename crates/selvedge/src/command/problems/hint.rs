@@ -1,0 +1,86 @@
+//! What the author is likely to mean: a field, a value or an object of a similar name.
+
+use compiler::{Problem, problem};
+
+use crate::{input::World, suggest::nearest};
+
+/// What to do, where a similar name is known.
+pub(super) fn of(world: &World, problem: &Problem) -> Option<String> {
+    match &problem.kind {
+        problem::Kind::UnknownField => of_field(world, problem),
+        problem::Kind::MissingReference { target } => {
+            let same_kind = |known: &compiler::ObjectRef| known.kind == target.kind;
+            let known = world.origins.keys().filter(|known| same_kind(known));
+            let names: Vec<&str> = known.map(|known| &*known.key.name).collect();
+            if let Some(near) = nearest(&target.key.name, names.iter().copied()) {
+                return Some(format!("did you mean {near}?"));
+            }
+            let misplaced = world.misplaced.iter().find(|one| one.may_be(target))?;
+            Some(format!(
+                "correct the apiVersion of {target} in {}",
+                misplaced.at
+            ))
+        }
+        problem::Kind::Unreadable { message } | problem::Kind::RuleBroken { message } => {
+            let is_item = message.starts_with("must be a list, not text");
+            let item = "write it as an item of a list: begin it with a dash";
+            of_choice(message)
+                .or_else(|| of_quotes(message))
+                .or_else(|| is_item.then(|| item.to_owned()))
+        }
+        _ => None,
+    }
+}
+
+fn of_field(world: &World, problem: &Problem) -> Option<String> {
+    let (parent, name) = match problem.field.rsplit_once('.') {
+        Some((parent, name)) => (parent, name),
+        None => ("", problem.field.as_str()),
+    };
+    let fields = world.fields(problem.subject.kind, parent);
+    let near = nearest(name, fields.iter().map(String::as_str));
+    if let Some(near) = near {
+        return Some(format!("did you mean {near}?"));
+    }
+    // A field of the spec that stands a level too high or too low.
+    const METADATA: [&str; 4] = ["labels", "annotations", "name", "namespace"];
+    if METADATA.contains(&name) && parent != "metadata" {
+        return Some(format!("{name} belongs below metadata"));
+    }
+    let elsewhere = ["", "spec"].into_iter();
+    let mut elsewhere = elsewhere.filter(|place| *place != parent);
+    let elsewhere = elsewhere.find(|place| {
+        let fields = world.fields(problem.subject.kind, place);
+        fields.iter().any(|field| field == name)
+    });
+    match elsewhere {
+        Some("") => Some(format!(
+            "{name} belongs to the object itself: indent it less"
+        )),
+        Some(place) => Some(format!(
+            "{name} belongs below {place}: check the indentation"
+        )),
+        None if fields.is_empty() => None,
+        None if fields.len() <= 12 => Some(format!("the fields here are {}", fields.join(", "))),
+        None => None,
+    }
+}
+
+/// The nearest of the values that a message lists.
+fn of_choice(message: &str) -> Option<String> {
+    let (given, choices) = message.split_once(" is not known here; write one of ")?;
+    let given = given.trim_matches('"');
+    let near = nearest(given, choices.split(", "))?;
+    Some(format!("did you mean {near}?"))
+}
+
+/// Typographic quotes and template expressions are part of a value.
+fn of_quotes(message: &str) -> Option<String> {
+    if message.contains("{{") {
+        return Some("render the template first, such as with helm template".to_owned());
+    }
+    let is_typographic =
+        message.contains(['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}']);
+    let hint = "replace the typographic quotes by \" or '";
+    is_typographic.then(|| hint.to_owned())
+}

@@ -1,0 +1,385 @@
+//! Why a text cannot be read, in words of its author: a tab, a quote, a leftover of a template. The readers' own words stay inside.
+
+use serde_saphyr::granit_parser::{ErrorKind, Parser};
+
+use super::place::{Place, Tree};
+
+/// Why a document cannot be read. Its place is counted from the first line of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Where; absent where a text as a whole is meant.
+    pub(crate) place: Option<Place>,
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) hint: Option<String>,
+    /// Where the same stands for the first time.
+    pub(crate) first: Option<Place>,
+}
+
+impl Fault {
+    fn at(place: Place, message: impl Into<String>, hint: &str) -> Self {
+        Self {
+            place: Some(place),
+            message: message.into(),
+            hint: Some(hint.to_owned()),
+            first: None,
+        }
+    }
+
+    /// A fault of a text as a whole.
+    pub(super) fn of_all(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            place: None,
+            message: message.into(),
+            hint: Some(hint.into()),
+            first: None,
+        }
+    }
+
+    /// The same, with lines that are counted from another one.
+    pub(super) fn after_line(mut self, lines: usize) -> Self {
+        for place in [&mut self.place, &mut self.first].into_iter().flatten() {
+            place.line += lines;
+        }
+        self
+    }
+}
+
+/// What is wrong with JSON.
+pub(super) fn of_json(text: &str, error: &serde_json::Error) -> Fault {
+    let place = Place {
+        line: error.line().max(1),
+        column: error.column().max(1),
+    };
+    if let Some(fault) = of_document(text) {
+        return fault;
+    }
+    let said = error.to_string();
+    let has = |words: &str| said.contains(words);
+    if has("duplicate field")
+        && let Some(fault) = twice(text)
+    {
+        return fault;
+    }
+    let (message, hint) = if has("too deep") || has("recursion limit") {
+        (
+            "exceeds the limit of 64 levels of nested maps and lists in one file",
+            "no object of Kubernetes is that deep",
+        )
+    } else if has("trailing comma") {
+        (
+            "a comma before a closing bracket",
+            "JSON allows none there: remove it",
+        )
+    } else if has("EOF while parsing a string") {
+        ("a quote is opened and not closed", "add the closing quote")
+    } else if has("EOF while parsing") {
+        (
+            "the text ends inside a map or list",
+            "a closing bracket is missing; was the file cut off?",
+        )
+    } else if has("trailing characters") {
+        (
+            "there is more text after the end of the object",
+            "put several objects into a List, or separate them with lines of ---",
+        )
+    } else if has("expected `,` or") {
+        ("a comma is missing between two values", "add the comma")
+    } else if has("expected `:`") {
+        ("a colon is missing between a key and its value", "add it")
+    } else if has("key must be a string") {
+        (
+            "a key without quotes",
+            "JSON needs double quotes around keys",
+        )
+    } else if has("control character") {
+        (
+            "a line break or control character inside a text",
+            "write \\n for a line break",
+        )
+    } else {
+        (
+            "not valid JSON",
+            "check quotes, commas and brackets here and on the line before",
+        )
+    };
+    Fault::at(place, message, hint)
+}
+
+/// A field that stands twice in one map.
+fn twice(text: &str) -> Option<Fault> {
+    let twice = Tree::of(text)?.twice()?;
+    let message = format!("field {} appears twice in one map", twice.key);
+    Some(Fault {
+        first: Some(twice.first),
+        ..Fault::at(twice.second, message, "keep one of the two")
+    })
+}
+
+/// What is wrong with YAML that the reader refuses at a place.
+pub(super) fn of_yaml(text: &str, at: Option<Place>) -> Fault {
+    if let Some(fault) = of_document(text) {
+        return fault;
+    }
+    if let Some(fault) = twice(text) {
+        return fault;
+    }
+    let first = Parser::new_from_str(text).find_map(Result::err);
+    let start = Place { line: 1, column: 1 };
+    let Some(error) = first else {
+        return Fault::at(
+            at.unwrap_or(start),
+            "a value of an unusual form",
+            "write maps with keys of text, lists, texts, numbers, true or false",
+        );
+    };
+    let marker = error.marker();
+    let place = Place {
+        line: marker.line().max(1),
+        column: marker.col() + 1,
+    };
+    of_kind(text, error.kind(), place)
+}
+
+fn of_kind(text: &str, kind: &ErrorKind, place: Place) -> Fault {
+    let line = line(text, place.line);
+    let character = line.chars().nth(place.column - 1);
+    match kind {
+        ErrorKind::UnclosedQuotedScalar
+        | ErrorKind::DocumentIndicatorInQuotedScalar
+        | ErrorKind::InvalidQuotedScalarIndent
+        | ErrorKind::InvalidTrailingSingleQuotedScalar
+        | ErrorKind::InvalidTrailingDoubleQuotedScalar => of_quotes(text, place),
+        ErrorKind::UnknownAnchor | ErrorKind::MissingAnchorOrAliasName => Fault::at(
+            place,
+            "a value that begins with * or & refers to an anchor that is not in this document",
+            "put the value in quotes",
+        ),
+        ErrorKind::UnclosedFlowCollection { .. }
+        | ErrorKind::UnexpectedEofFlowMapping
+        | ErrorKind::UnexpectedEofFlowSequence
+        | ErrorKind::UnexpectedEofImplicitFlowMapping => {
+            Fault::at(place, "a bracket is opened and not closed", "close it")
+        }
+        ErrorKind::MisplacedFlowCollectionEnd | ErrorKind::MismatchedFlowCollectionEnd { .. } => {
+            Fault::at(
+                place,
+                "a closing bracket that matches no opening one",
+                "remove it, or open it first",
+            )
+        }
+        ErrorKind::ExpectedFlowMappingSeparator | ErrorKind::ExpectedFlowSequenceSeparator => {
+            Fault::at(
+                place,
+                "a comma or a closing bracket is missing",
+                "separate entries with commas, and close every bracket",
+            )
+        }
+        _ if matches!(character, Some('@' | '`' | '%')) => Fault::at(
+            place,
+            format!("a value that begins with {}", character.unwrap_or_default()),
+            "put the value in quotes",
+        ),
+        _ => of_lines(text, place),
+    }
+}
+
+/// What is wrong with lines around a place.
+fn of_lines(text: &str, place: Place) -> Fault {
+    if let Some(place) = unbalanced(text, place.line) {
+        return Fault::at(place, "a bracket is opened and not closed", "close it");
+    }
+    for number in [place.line, place.line.saturating_sub(1)] {
+        let line = line(text, number);
+        if !line.is_empty() && line.bytes().all(|byte| byte == b'-') {
+            let place = Place {
+                line: number,
+                column: 1,
+            };
+            let message = format!("{line:?} does not separate documents");
+            return Fault::at(place, message, "write three dashes: ---");
+        }
+        if let Some(column) = opened(line) {
+            let place = Place {
+                line: number,
+                column,
+            };
+            return of_quotes(text, place);
+        }
+        let content = line.trim_start();
+        let indent = line.len() - content.len();
+        let content = content.trim_start_matches("- ");
+        let key = content.split(':').next().unwrap_or_default();
+        let is_key = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let after = content.get(key.len()..).unwrap_or_default();
+        let place = Place {
+            line: number,
+            column: indent + 1,
+        };
+        if is_key && after.starts_with(':') && after.len() > 1 && !after.starts_with(": ") {
+            return Fault::at(
+                place,
+                format!("no space after {key}:"),
+                "add a space after the colon",
+            );
+        }
+        if is_key
+            && after
+                .strip_prefix(": ")
+                .is_some_and(|value| value.contains(": "))
+        {
+            return Fault::at(
+                place,
+                format!("the value of {key} has a colon in it"),
+                "put the value in quotes",
+            );
+        }
+        let is_comment = content.starts_with('#');
+        if !content.is_empty()
+            && !is_comment
+            && !content.contains(':')
+            && !line.trim_start().starts_with('-')
+        {
+            return Fault::at(
+                place,
+                format!(
+                    "{:?} is neither \"key: value\" nor an item of a list",
+                    cut(content)
+                ),
+                "add the colon after the key, or the dash before the item",
+            );
+        }
+    }
+    let own = line(text, place.line);
+    let indent = own.len() - own.trim_start().len();
+    let place = Place {
+        line: place.line,
+        column: indent + 1,
+    };
+    Fault::at(
+        place,
+        "wrong indentation",
+        "fields of one map, and items of one list, begin in the same column",
+    )
+}
+
+/// The first bracket that is opened up to a line, and not closed there.
+fn unbalanced(text: &str, last: usize) -> Option<Place> {
+    let mut open = Vec::new();
+    for (line, content) in (1..=last).zip(text.lines()) {
+        let mut quote = None;
+        for (column, character) in (1..).zip(content.chars()) {
+            match (quote, character) {
+                (None, '#') => break,
+                (None, '"' | '\'') => quote = Some(character),
+                (Some(mark), character) if mark == character => quote = None,
+                (None, '[' | '{') => open.push(Place { line, column }),
+                (None, ']' | '}') => {
+                    open.pop();
+                }
+                _ => {}
+            }
+        }
+    }
+    open.first().copied()
+}
+
+fn of_quotes(text: &str, place: Place) -> Fault {
+    let lines = (1..).zip(text.lines()).take(place.line);
+    let mut lines: Vec<(usize, &str)> = lines.collect();
+    lines.reverse();
+    let found = lines
+        .iter()
+        .find_map(|(number, line)| Some((*number, opened(line)?)));
+    let Some((line, column)) = found else {
+        return Fault::at(
+            place,
+            "there is text behind a closing quote",
+            "put the whole value in quotes",
+        );
+    };
+    Fault::at(
+        Place { line, column },
+        "a quote is opened and not closed",
+        "add the closing quote",
+    )
+}
+
+/// The column of a quote that is opened on a line and not closed.
+fn opened(line: &str) -> Option<usize> {
+    let mut open: Option<(char, usize)> = None;
+    let mut before = ' ';
+    for (column, character) in (1..).zip(line.chars()) {
+        match (open, character) {
+            (None, '#') if before == ' ' => return None,
+            // A quote inside a word is a letter.
+            (None, '"' | '\'') if " [{,:-(".contains(before) => open = Some((character, column)),
+            (Some((mark, _)), mark_again) if mark == mark_again && before != '\\' => open = None,
+            _ => {}
+        }
+        before = character;
+    }
+    open.map(|(_, column)| column)
+}
+
+/// What is wrong with a document as a whole, whatever reader stumbles over it.
+fn of_document(text: &str) -> Option<Fault> {
+    let mut tab = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let content = line.trim_start();
+        let column = |byte: usize| {
+            line.get(..byte)
+                .map_or(1, |before| before.chars().count() + 1)
+        };
+        let place = |byte: usize| Place {
+            line: number,
+            column: column(byte),
+        };
+        if content.starts_with('#') {
+            continue;
+        }
+        if let Some(byte) = line.find("{{") {
+            let end = line.find("}}").map_or(line.len(), |end| end + 2);
+            let expression = line.get(byte..end.max(byte)).unwrap_or_default();
+            return Some(Fault::at(
+                place(byte),
+                format!("{} is a template expression, not YAML", cut(expression)),
+                "render the template first, such as with helm template",
+            ));
+        }
+        let marks = ["<<<<<<<", ">>>>>>>", "======="];
+        if marks.iter().any(|mark| line.starts_with(mark)) {
+            return Some(Fault::at(
+                place(0),
+                "a mark of a merge conflict",
+                "resolve the conflict, and remove the lines with <<<<<<<, ======= and >>>>>>>",
+            ));
+        }
+        let indent = line.get(..line.len() - content.len()).unwrap_or_default();
+        if let Some(byte) = indent.find('\t').filter(|_| !content.is_empty()) {
+            tab.get_or_insert(place(byte));
+        }
+    }
+    let tab = tab.filter(|_| !text.trim_start().starts_with(['{', '[']));
+    tab.map(|place| {
+        Fault::at(
+            place,
+            "a tab in the indentation",
+            "YAML is indented with spaces: replace the tab",
+        )
+    })
+}
+
+fn line(text: &str, number: usize) -> &str {
+    text.lines()
+        .nth(number.saturating_sub(1))
+        .unwrap_or_default()
+}
+
+/// The beginning of a text.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
