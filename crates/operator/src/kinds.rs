@@ -49,6 +49,10 @@ pub(crate) struct Kinds(BTreeMap<Kind, Known>);
 
 /// What is known about one kind.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own: lists, definitions and watches come and go apart"
+)]
 struct Known {
     /// Whether a list has been completed.
     is_listed: bool,
