@@ -255,7 +255,9 @@ const SHORT: [(&str, Kind); 22] = [
 fn object(kind: &str, name: &str) -> Option<ObjectRef> {
     let plural = |known: &Kind| format!("{}s", <&str>::from(known)).eq_ignore_ascii_case(kind);
     let same = |known: &Kind| <&str>::from(known).eq_ignore_ascii_case(kind) || plural(known);
-    let short = SHORT.iter().find(|(short, _)| short.eq_ignore_ascii_case(kind));
+    let short = SHORT
+        .iter()
+        .find(|(short, _)| short.eq_ignore_ascii_case(kind));
     let short = short.map(|(_, known)| *known);
     let kind = Kind::iter().find(same).or(short)?;
     let (namespace, name) = match name.split_once('/') {

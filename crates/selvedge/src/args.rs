@@ -8,7 +8,9 @@ use clap::{Args as Flags, Parser, Subcommand, ValueEnum};
 /// Selvedge compiles declared intents into one exact Linux and FRR configuration for every node.
 #[derive(Debug, Parser)]
 #[command(name = "selvedge", version, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 no errors, 1 errors found, 2 wrong usage or failed input or output.")]
+#[command(
+    after_help = "Exit codes: 0 no errors, 1 errors found, 2 wrong usage or failed input or output."
+)]
 pub(crate) struct Args {
     /// The command.
     #[command(subcommand)]

@@ -3,14 +3,14 @@
 mod agent;
 mod compile;
 mod crds;
-mod groups;
-mod ipam;
-mod manual;
 mod demo;
 mod elements;
 mod explain;
 #[cfg(test)]
 mod fuzz;
+mod groups;
+mod ipam;
+mod manual;
 mod node;
 mod operator;
 mod plan;
@@ -94,7 +94,10 @@ fn world(input: &Input) -> anyhow::Result<World> {
 
 /// What to say of paths in which there is no object.
 fn nothing_in(paths: &[PathBuf]) -> String {
-    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     match names.as_slice() {
         [] => "the cluster has no objects that Selvedge reads".to_owned(),
         [one] if one == "-" => "standard input is empty".to_owned(),

@@ -341,7 +341,11 @@ impl World {
             .is_some_and(|kind| kind.ends_with("List"));
         let is_list = is_list && document.get("items").is_some();
         let mut document = document;
-        match document.get_mut("items").filter(|_| is_list).map(Value::take) {
+        match document
+            .get_mut("items")
+            .filter(|_| is_list)
+            .map(Value::take)
+        {
             Some(Value::Array(items)) => {
                 for (place, item) in items.into_iter().enumerate() {
                     let mut origin = origin.clone();
@@ -383,8 +387,7 @@ impl World {
                 }
             }
             Insertion::Foreign(kind) => {
-                self.set_aside
-                    .extend(SetAside::of(&origin, &document));
+                self.set_aside.extend(SetAside::of(&origin, &document));
                 *self.foreign.entry(kind).or_default() += 1;
                 if let Some(found) = kinds::misspelled_group(&document) {
                     let found = unread(origin, found);
@@ -392,8 +395,7 @@ impl World {
                 }
             }
             Insertion::Misplaced { kind, message } => {
-                self.set_aside
-                    .extend(SetAside::of(&origin, &document));
+                self.set_aside.extend(SetAside::of(&origin, &document));
                 *self.foreign.entry(kind).or_default() += 1;
                 let found = kinds::Found {
                     field: "apiVersion",
@@ -403,8 +405,7 @@ impl World {
                 self.misplaced.push(unread(origin, found));
             }
             Insertion::Unknown(message) => {
-                self.set_aside
-                    .extend(SetAside::of(&origin, &document));
+                self.set_aside.extend(SetAside::of(&origin, &document));
                 let found = kinds::unknown(&document, message);
                 self.unknown.push(unread(origin, found));
             }

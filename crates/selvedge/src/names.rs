@@ -122,7 +122,9 @@ fn of_numbers(numbers: &BTreeSet<(usize, u64)>) -> String {
         *digits == zeros || (*digits == 0 && number.to_string().len() >= zeros)
     };
     if !numbers.iter().all(is_padded) {
-        let all = numbers.iter().map(|(digits, number)| format!("{number:0digits$}"));
+        let all = numbers
+            .iter()
+            .map(|(digits, number)| format!("{number:0digits$}"));
         return format!("[{}]", all.collect::<Vec<_>>().join(","));
     }
     let numbers: BTreeSet<u64> = numbers.iter().map(|(_, number)| *number).collect();
@@ -142,7 +144,10 @@ fn of_numbers(numbers: &BTreeSet<(usize, u64)>) -> String {
     };
     match ranges.as_slice() {
         [(one, same)] if one == same => text(*one),
-        ranges => format!("[{}]", ranges.iter().map(range).collect::<Vec<_>>().join(",")),
+        ranges => format!(
+            "[{}]",
+            ranges.iter().map(range).collect::<Vec<_>>().join(",")
+        ),
     }
 }
 
@@ -163,7 +168,10 @@ mod tests {
                 names.push(format!("dc1-r{rack}-w{worker:02}"));
             }
         }
-        assert_eq!(folded(&names), "dc[1]-r[1-3]-w[01-10]".replace("[1]-", "1-"));
+        assert_eq!(
+            folded(&names),
+            "dc[1]-r[1-3]-w[01-10]".replace("[1]-", "1-")
+        );
         names.remove(0);
         assert_eq!(folded(&names), "dc1-r1-w[02-10], dc1-r[2-3]-w[01-10]");
     }

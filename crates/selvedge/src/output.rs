@@ -379,8 +379,14 @@ mod tests {
     fn a_text_is_wrapped_at_words_and_no_line_is_longer() {
         let text = "error: a.yaml:1:2: Network web spec.vlan: must be one of these\n  hint: remove the quotes around it";
         let wrapped = wrapped_at(text, 2, 40);
-        assert!(wrapped.lines().all(|line| line.chars().count() <= 40), "{wrapped}");
-        assert_eq!(wrapped.split_whitespace().collect::<Vec<_>>(), text.split_whitespace().collect::<Vec<_>>());
+        assert!(
+            wrapped.lines().all(|line| line.chars().count() <= 40),
+            "{wrapped}"
+        );
+        assert_eq!(
+            wrapped.split_whitespace().collect::<Vec<_>>(),
+            text.split_whitespace().collect::<Vec<_>>()
+        );
         assert_eq!(wrapped_at(text, 2, 400), text);
     }
 

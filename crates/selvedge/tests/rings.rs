@@ -48,10 +48,10 @@ mod ring1_harm_silent;
 mod ring1_harm_values;
 #[path = "rings/ring1_image.rs"]
 mod ring1_image;
-#[path = "rings/ring1_many_vnis.rs"]
-mod ring1_many_vnis;
 #[path = "rings/ring1_manners.rs"]
 mod ring1_manners;
+#[path = "rings/ring1_many_vnis.rs"]
+mod ring1_many_vnis;
 #[path = "rings/ring1_messages.rs"]
 mod ring1_messages;
 #[path = "rings/ring1_plan.rs"]

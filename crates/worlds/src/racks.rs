@@ -84,7 +84,8 @@ fn tenants() -> Vec<Value> {
         });
         found.push(object(TCAAS, "VRF", json!({"name": tenant}), spec));
         for (place, what) in ["backbone", "partners"].into_iter().enumerate() {
-            let metadata = json!({"name": format!("{tenant}-{what}"), "labels": {"tenant": tenant}});
+            let metadata =
+                json!({"name": format!("{tenant}-{what}"), "labels": {"tenant": tenant}});
             let prefix = format!("172.{}.{}.0/24", 16 + number, place);
             let spec = json!({"vrfRef": tenant, "prefixes": [prefix]});
             found.push(object(TCAAS, "Destination", metadata, spec));
@@ -110,7 +111,12 @@ fn tenants() -> Vec<Value> {
             } else if number == TENANTS - 2 {
                 spec["nodeSelector"] = json!({"matchLabels": rack_of(1)});
             }
-            found.push(object(TCAAS, "Layer2Attachment", json!({"name": name}), spec));
+            found.push(object(
+                TCAAS,
+                "Layer2Attachment",
+                json!({"name": name}),
+                spec,
+            ));
         }
     }
     found

@@ -73,7 +73,10 @@ pub(super) fn unknown_node(node: &str, compilation: &Compilation) -> String {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            format!("no Node {node:?} in the input; the nodes are {}{more}", shown.join(", "))
+            format!(
+                "no Node {node:?} in the input; the nodes are {}{more}",
+                shown.join(", ")
+            )
         }
     }
 }
@@ -101,8 +104,7 @@ pub(super) fn documents<'a>(
     let platform = of(is(What::Platform))
         .flat_map(|all| all.platform.values().map(|object| object.manifest()));
     let statuses = of(is(What::Status)).flat_map(|_| statuses(&world.snapshot));
-    let problems =
-        of(what == What::All).flat_map(|all| problems::values(world, &all.problems));
+    let problems = of(what == What::All).flat_map(|all| problems::values(world, &all.problems));
     low_levels
         .chain(revision)
         .chain(nodes)
@@ -152,14 +154,18 @@ pub(super) fn summary(compilation: &Compilation) -> String {
         let members = shapes.entry(shape).or_default();
         members.names.push(node.clone());
         let underlay = config.underlay.as_ref();
-        members.vteps.extend(underlay.and_then(|underlay| underlay.vtep));
+        members
+            .vteps
+            .extend(underlay.and_then(|underlay| underlay.vtep));
     }
     let mut shapes: Vec<(Shape<'_>, Members)> = shapes.into_iter().collect();
     shapes.sort_by(|(_, one), (_, other)| one.names.cmp(&other.names));
     // Each step takes less room; the first that fits the screen is shown.
     let width = output::width().unwrap_or(usize::MAX);
     let rows = |step: Step| -> Vec<Vec<String>> {
-        let rows = shapes.iter().map(|(shape, members)| row(shape, members, step));
+        let rows = shapes
+            .iter()
+            .map(|(shape, members)| row(shape, members, step));
         rows.collect()
     };
     let fits = |step: &Step| output::table_width(&HEAD, &rows(*step)) <= width;
@@ -210,7 +216,10 @@ fn row(shape: &Shape<'_>, members: &Members, step: Step) -> Vec<String> {
         nodes
     };
     let vlans = names::folds(&shape.vlans);
-    let vlans: Vec<&str> = vlans.iter().map(|fold| fold.trim_matches(['[', ']'])).collect();
+    let vlans: Vec<&str> = vlans
+        .iter()
+        .map(|fold| fold.trim_matches(['[', ']']))
+        .collect();
     let vlans = match vlans.as_slice() {
         [ranges] => ranges.split(',').collect(),
         _ => vlans,
@@ -247,7 +256,10 @@ struct Shape<'a> {
 
 impl Shape<'_> {
     fn of(config: &NodeConfig) -> Self {
-        let asn = config.underlay.as_ref().map(|underlay| underlay.fabric.asn.to_string());
+        let asn = config
+            .underlay
+            .as_ref()
+            .map(|underlay| underlay.fabric.asn.to_string());
         Self {
             asn: asn.unwrap_or_default(),
             vrfs: config.shared.fabric_vrfs.keys().cloned().collect(),
@@ -277,5 +289,9 @@ impl Members {
 }
 
 fn or_none(text: String) -> String {
-    if text.is_empty() { "–".to_owned() } else { text }
+    if text.is_empty() {
+        "–".to_owned()
+    } else {
+        text
+    }
 }

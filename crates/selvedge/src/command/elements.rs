@@ -28,7 +28,9 @@ pub(super) fn several(elements: &[&Element]) -> Option<String> {
     if elements.len() < ALIKE || output::is_all() {
         return None;
     }
-    let prefixes = elements.iter().filter_map(|element| Some(alike(element)?.1));
+    let prefixes = elements
+        .iter()
+        .filter_map(|element| Some(alike(element)?.1));
     let shown: Vec<&str> = prefixes.take(PREFIXES).collect();
     let more = match elements.len().saturating_sub(PREFIXES) {
         0 => String::new(),
@@ -46,14 +48,19 @@ pub(super) fn lines<'a>(elements: impl Iterator<Item = &'a Element>) -> Vec<Stri
     let mut found: Vec<(Option<String>, Vec<&Element>)> = Vec::new();
     for element in elements {
         let key = alike(element).map(|(head, _)| head);
-        match found.iter_mut().find(|(known, _)| key.is_some() && *known == key) {
+        match found
+            .iter_mut()
+            .find(|(known, _)| key.is_some() && *known == key)
+        {
             Some((_, known)) => known.push(element),
             None => found.push((key, vec![element])),
         }
     }
-    let lines = found.into_iter().flat_map(|(_, elements)| match several(&elements) {
-        Some(line) => vec![line],
-        None => elements.iter().map(ToString::to_string).collect(),
-    });
+    let lines = found
+        .into_iter()
+        .flat_map(|(_, elements)| match several(&elements) {
+            Some(line) => vec![line],
+            None => elements.iter().map(ToString::to_string).collect(),
+        });
     lines.collect()
 }

@@ -42,7 +42,9 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
         let same = answers.iter_mut().find(|(_, known)| {
             let values = |one: &Asked| -> Vec<Option<Value>> {
                 let found = one.found.iter();
-                found.map(|(element, _)| one.elements.get(element).cloned()).collect()
+                found
+                    .map(|(element, _)| one.elements.get(element).cloned())
+                    .collect()
             };
             known.found == asked.found && values(known) == values(&asked)
         });
@@ -59,7 +61,11 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Problems);
     }
     if args.output == Format::Table {
-        let most = if output::is_all() { usize::MAX } else { ANSWERS };
+        let most = if output::is_all() {
+            usize::MAX
+        } else {
+            ANSWERS
+        };
         for (place, (nodes, asked)) in answers.iter().take(most).enumerate() {
             let between = if place == 0 { "" } else { "\n" };
             let story = story(&world, asked, nodes);
@@ -76,7 +82,10 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
         }
     } else {
         let answers = answers.iter();
-        output::stream(args.output, answers.map(|(nodes, asked)| exact(&world, asked, nodes)))?;
+        output::stream(
+            args.output,
+            answers.map(|(nodes, asked)| exact(&world, asked, nodes)),
+        )?;
     }
     Ok(Verdict::Fine)
 }
@@ -266,7 +275,10 @@ fn by_requester(world: &World, groups: &[(Vec<&Element>, &Vec<Claim>)]) -> Strin
             text.push(format!("and {more} more\n"));
         }
         for object in by.iter().take(NAMED) {
-            let place = world.origins.get(object).map(|origin| origin.at("").to_string());
+            let place = world
+                .origins
+                .get(object)
+                .map(|origin| origin.at("").to_string());
             let place = styled(Style::Dim, &place.unwrap_or_default());
             text.push(format!("  requested by {object}  {place}\n"));
         }

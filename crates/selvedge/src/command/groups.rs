@@ -24,8 +24,13 @@ pub(super) fn groups(compilation: &Compilation, query: Option<&Query>) -> Vec<Ve
     for (node, config) in &compilation.nodes {
         let shared = std::sync::Arc::as_ptr(&config.shared).addr();
         let fabric = config.underlay.as_ref();
-        let fabric = fabric.map_or(0, |underlay| std::sync::Arc::as_ptr(&underlay.fabric).addr());
-        groups.entry((shared, fabric)).or_default().push(node.clone());
+        let fabric = fabric.map_or(0, |underlay| {
+            std::sync::Arc::as_ptr(&underlay.fabric).addr()
+        });
+        groups
+            .entry((shared, fabric))
+            .or_default()
+            .push(node.clone());
     }
     let mut groups: Vec<Vec<String>> = groups.into_values().collect();
     groups.sort();
@@ -52,6 +57,10 @@ fn has_address(config: &NodeConfig, net: IpNet) -> bool {
 pub(super) fn named(nodes: &[String]) -> String {
     match nodes {
         [one] => one.clone(),
-        nodes => format!("{} ({})", names::folded(nodes), counted(nodes.len(), "node")),
+        nodes => format!(
+            "{} ({})",
+            names::folded(nodes),
+            counted(nodes.len(), "node")
+        ),
     }
 }

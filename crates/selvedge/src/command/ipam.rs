@@ -99,7 +99,9 @@ impl Pool {
         let is_reserved = matches!(prefix, IpNet::V4(_)) && bits > 1 && pool.kind == Kind::Network;
         let size = if is_reserved { all - 2 } else { all };
         let mut used_by: BTreeMap<String, usize> = BTreeMap::new();
-        let own = taken.iter().filter(|(address, _)| prefix.contains(*address));
+        let own = taken
+            .iter()
+            .filter(|(address, _)| prefix.contains(*address));
         for (_, by) in own {
             *used_by.entry(by.clone()).or_default() += 1;
         }
@@ -121,10 +123,16 @@ fn pools(world: &World, compilation: &Compilation) -> Vec<Pool> {
     // Who has which address, by the Network that it is of.
     let mut taken: BTreeMap<&str, BTreeMap<IpAddr, String>> = BTreeMap::new();
     for (key, attachment) in &snapshot.layer2_attachments {
-        let of_network = taken.entry(attachment.spec.network_ref.as_str()).or_default();
+        let of_network = taken
+            .entry(attachment.spec.network_ref.as_str())
+            .or_default();
         let subject = ObjectRef::named(Kind::Layer2Attachment, &key.name);
         let of_nodes = compilation.node_addresses.get(&subject);
-        for address in of_nodes.into_iter().flat_map(|nodes| nodes.values()).flatten() {
+        for address in of_nodes
+            .into_iter()
+            .flat_map(|nodes| nodes.values())
+            .flatten()
+        {
             of_network.insert(*address, format!("nodes on {}", key.name));
         }
         let anycast = compilation.attachment(&key.name);
@@ -139,7 +147,8 @@ fn pools(world: &World, compilation: &Compilation) -> Vec<Pool> {
     let inbounds = snapshot.inbounds.iter();
     let inbounds = inbounds.map(|(key, one)| (Kind::Inbound, key, one.spec.network_ref.as_str()));
     let outbounds = snapshot.outbounds.iter();
-    let outbounds = outbounds.map(|(key, one)| (Kind::Outbound, key, one.spec.network_ref.as_str()));
+    let outbounds =
+        outbounds.map(|(key, one)| (Kind::Outbound, key, one.spec.network_ref.as_str()));
     for (kind, key, network) in inbounds.chain(outbounds) {
         let subject = ObjectRef::named(kind, &key.name);
         let Some(service) = compilation.service(&subject) else {
@@ -154,7 +163,10 @@ fn pools(world: &World, compilation: &Compilation) -> Vec<Pool> {
     let mut pools = Vec::new();
     for (key, network) in &snapshot.networks {
         let own = taken.get(&*key.name).unwrap_or(&none);
-        for family in [&network.spec.ipv4, &network.spec.ipv6].into_iter().flatten() {
+        for family in [&network.spec.ipv4, &network.spec.ipv6]
+            .into_iter()
+            .flatten()
+        {
             if let Ok(prefix) = family.cidr.to_string().parse() {
                 let object = ObjectRef::named(Kind::Network, &key.name);
                 pools.push(Pool::new(object, prefix, own));
@@ -187,7 +199,9 @@ fn of_underlays(world: &World, compilation: &Compilation) -> Vec<Pool> {
         let nodes = nodes.filter_map(|config| config.underlay.as_ref());
         let nodes: Vec<_> = nodes.filter(|own| own.fabric.source == subject).collect();
         let evpn = underlay.spec.evpn.as_ref();
-        let older = evpn.and_then(|evpn| evpn.vtepcidr).map(|prefix| prefix.to_string());
+        let older = evpn
+            .and_then(|evpn| evpn.vtepcidr)
+            .map(|prefix| prefix.to_string());
         let newer = underlay.spec.tunnel_endpoint.iter();
         let newer = newer.flat_map(|endpoint| endpoint.cidrs.iter().map(ToString::to_string));
         let prefixes: BTreeSet<String> = older.into_iter().chain(newer).collect();

@@ -307,7 +307,13 @@ fn group(group: &Group, most: usize) -> String {
         // What disturbs is never among those that are only counted.
         lines.sort_by_key(|line| !line.is_grave);
     }
-    let most = most.max(lines.iter().filter(|line| line.is_grave).count().min(most.saturating_mul(2)));
+    let most = most.max(
+        lines
+            .iter()
+            .filter(|line| line.is_grave)
+            .count()
+            .min(most.saturating_mul(2)),
+    );
     let mut text = vec![format!("{}\n", styled(Style::Bold, &names))];
     let widths = lines.iter().map(|line| line.text.chars().count());
     let width = widths.max().unwrap_or_default().min(WIDTH);
@@ -342,7 +348,10 @@ fn group(group: &Group, most: usize) -> String {
         text.push(format!("{}{behind}\n", styled(style, start)));
     }
     if let Some(more) = lines.len().checked_sub(most).filter(|more| *more > 0) {
-        text.push(format!("  and {}; --all shows them\n", counted(more, "more change")));
+        text.push(format!(
+            "  and {}; --all shows them\n",
+            counted(more, "more change")
+        ));
     }
     text.push("\n".to_owned());
     text.concat()
@@ -354,7 +363,11 @@ fn groups(groups: &[Group]) -> Vec<String> {
     if output::is_all() || lines <= SMALL {
         return groups.iter().map(|one| group(one, usize::MAX)).collect();
     }
-    let mut text: Vec<String> = groups.iter().take(GROUPS).map(|one| group(one, CHANGES)).collect();
+    let mut text: Vec<String> = groups
+        .iter()
+        .take(GROUPS)
+        .map(|one| group(one, CHANGES))
+        .collect();
     let rest = groups.iter().skip(GROUPS);
     let nodes: Vec<&String> = rest.clone().flat_map(|group| &group.nodes).collect();
     if !nodes.is_empty() {
@@ -386,7 +399,10 @@ fn folded(lines: Vec<(&Change, String)>) -> Vec<Line> {
     let mut found: Vec<(Option<String>, Vec<(&Change, String)>)> = Vec::new();
     for (change, text) in lines {
         let key = alike(change);
-        match found.iter_mut().find(|(known, _)| key.is_some() && *known == key) {
+        match found
+            .iter_mut()
+            .find(|(known, _)| key.is_some() && *known == key)
+        {
             Some((_, known)) => known.push((change, text)),
             None => found.push((key, vec![(change, text)])),
         }
@@ -442,7 +458,11 @@ fn mark(change: &Change) -> String {
 fn objects(behind: &[Cause]) -> String {
     let objects: BTreeSet<String> = behind.iter().map(|cause| cause.by.to_string()).collect();
     let text = listed(objects.into_iter(), 1);
-    if text.is_empty() { text } else { format!("   {text}") }
+    if text.is_empty() {
+        text
+    } else {
+        format!("   {text}")
+    }
 }
 
 /// What changes on each node of a group, each change with its words; what each node has for itself is told once.

@@ -59,7 +59,11 @@ fn of_unread(unread: &Unread, severity: Severity, reason: &str) -> Diagnostic {
         message: unread.message.clone(),
         hint: unread.hint.clone(),
         at: Some(unread.at.clone()),
-        related: unread.first.iter().map(|at| ("first".to_owned(), at.clone())).collect(),
+        related: unread
+            .first
+            .iter()
+            .map(|at| ("first".to_owned(), at.clone()))
+            .collect(),
         cause: None,
     }
 }
@@ -78,7 +82,8 @@ fn of_problem(world: &World, problem: &Problem, cause: Option<String>) -> Diagno
         cause,
     };
     let copies = world.copies.get(&problem.subject);
-    if let (problem::Kind::Duplicate, Some([copy, ..])) = (&problem.kind, copies.map(Vec::as_slice)) {
+    if let (problem::Kind::Duplicate, Some([copy, ..])) = (&problem.kind, copies.map(Vec::as_slice))
+    {
         let first = diagnostic.at.replace(copy.at("metadata.name"));
         if let Some(origin) = origin.filter(|_| first.is_some()) {
             let first = origin.at("metadata.name");
@@ -89,8 +94,14 @@ fn of_problem(world: &World, problem: &Problem, cause: Option<String>) -> Diagno
         && let Some(origin) = world.origins.get(rival)
     {
         let is_same_kind = rival.kind == problem.subject.kind;
-        let field = if is_same_kind { problem.field.as_str() } else { "" };
-        diagnostic.related.push((rival.to_string(), origin.at(field)));
+        let field = if is_same_kind {
+            problem.field.as_str()
+        } else {
+            ""
+        };
+        diagnostic
+            .related
+            .push((rival.to_string(), origin.at(field)));
     }
     diagnostic
 }
@@ -169,7 +180,10 @@ pub(super) fn show_beside(world: &World, compilation: &Compilation) {
 /// How many problems are not shown, in words.
 pub(super) fn hidden_line(hidden: usize) -> String {
     let them = if hidden == 1 { "it" } else { "them" };
-    format!("{} hidden, --all shows {them}", counted(hidden, "follow-up"))
+    format!(
+        "{} hidden, --all shows {them}",
+        counted(hidden, "follow-up")
+    )
 }
 
 /// Prints documents that are not read, and problems; and counts them.
@@ -187,10 +201,14 @@ fn alike<'a>(diagnostics: Vec<&'a Diagnostic>) -> Vec<Vec<&'a Diagnostic>> {
     let mut groups: Vec<Vec<&Diagnostic>> = Vec::new();
     let mut known: BTreeMap<_, usize> = BTreeMap::new();
     for one in diagnostics {
-        let key = one.object.as_ref().filter(|_| !output::is_all()).map(|object| {
-            let field: Vec<&str> = one.field.split(|c: char| c.is_ascii_digit()).collect();
-            (object.kind, field.concat(), &one.message, &one.hint)
-        });
+        let key = one
+            .object
+            .as_ref()
+            .filter(|_| !output::is_all())
+            .map(|object| {
+                let field: Vec<&str> = one.field.split(|c: char| c.is_ascii_digit()).collect();
+                (object.kind, field.concat(), &one.message, &one.hint)
+            });
         let Some(key) = key else {
             groups.push(vec![one]);
             continue;
@@ -224,7 +242,10 @@ fn of_group(group: &[&Diagnostic]) -> String {
             .collect();
         let thing = format!("more {}", object.kind);
         let names = names::folded(&names);
-        text.push_str(&format!("\n  also: {}: {names}", counted(others.len(), &thing)));
+        text.push_str(&format!(
+            "\n  also: {}: {names}",
+            counted(others.len(), &thing)
+        ));
     }
     text
 }

@@ -11,15 +11,18 @@ use serde_json::json;
 use super::{compile::unknown_node, problems};
 use crate::{
     args::{Format, Reach},
-    input,
-    names,
+    input, names,
     output::{self, Column, Style, Verdict, counted, styled},
 };
 
 pub(super) fn run(args: &Reach) -> anyhow::Result<Verdict> {
     let stored = super::stored(&args.input)?;
     let before = input::read_over(&args.input.paths, std::sync::Arc::clone(&stored))?;
-    anyhow::ensure!(!before.is_empty(), "{}", super::nothing_in(&args.input.paths));
+    anyhow::ensure!(
+        !before.is_empty(),
+        "{}",
+        super::nothing_in(&args.input.paths)
+    );
     let old = Running::new(&before.snapshot);
     let ways = Ways::of(&old.snapshot, &old.compilation, args.node.as_deref())?;
     if args.to.is_empty() {
@@ -63,7 +66,8 @@ impl Ways {
             },
             None => None,
         };
-        let is_there = |segment: &str| config.is_none_or(|config| config.shared.segments.contains(segment));
+        let is_there =
+            |segment: &str| config.is_none_or(|config| config.shared.segments.contains(segment));
         // The VRF that routes an attachment's segment.
         let mut homes: BTreeMap<&str, String> = BTreeMap::new();
         let segments = compilation.objects.of::<Layer2NetworkConfigurationSpec>();
@@ -138,7 +142,11 @@ fn print(format: Format, ways: &Ways) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     if output::is_all() {
         for (from, reached) in &ways.of {
-            rows.extend(reached.iter().map(|(to, vrf)| vec![from.clone(), vrf.clone(), to.clone()]));
+            rows.extend(
+                reached
+                    .iter()
+                    .map(|(to, vrf)| vec![from.clone(), vrf.clone(), to.clone()]),
+            );
         }
     } else {
         for (from, to) in merged(ways) {
@@ -189,7 +197,9 @@ fn compare(format: Format, before: &Ways, after: &Ways) -> anyhow::Result<()> {
     let flat = |ways: &Ways| -> BTreeSet<(String, String, String)> {
         let of = ways.of.iter();
         let of = of.flat_map(|(from, reached)| {
-            reached.iter().map(|(to, vrf)| (from.clone(), to.clone(), vrf.clone()))
+            reached
+                .iter()
+                .map(|(to, vrf)| (from.clone(), to.clone(), vrf.clone()))
         });
         of.collect()
     };

@@ -53,8 +53,12 @@ fn version(text: &str) -> anyhow::Result<FrrVersion> {
         let known = FrrVersion::SUPPORTED.iter().map(ToString::to_string);
         known.collect::<Vec<_>>().join(", ")
     };
-    text.parse()
-        .with_context(|| format!("--frr-version {text}: the supported versions are {}", known()))
+    text.parse().with_context(|| {
+        format!(
+            "--frr-version {text}: the supported versions are {}",
+            known()
+        )
+    })
 }
 
 /// Writes the files of all nodes, a directory for each.
@@ -81,7 +85,10 @@ fn write_all(
         }
     }
     let nodes = output::counted(compilation.nodes.len(), "node");
-    output::note(&format!("wrote the files of {nodes} to {}", directory.display()));
+    output::note(&format!(
+        "wrote the files of {nodes} to {}",
+        directory.display()
+    ));
     Ok(())
 }
 

@@ -37,9 +37,7 @@ pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
                 let strict = if has_errors { "" } else { " (--strict)" };
                 styled(Style::Red, &format!("{words}{of_objects}{strict}{hidden}"))
             }
-            (false, _) if world.origins.is_empty() => {
-                "no objects of Selvedge's kinds".to_owned()
-            }
+            (false, _) if world.origins.is_empty() => "no objects of Selvedge's kinds".to_owned(),
             (false, true) => styled(Style::Green, &format!("{objects} valid")),
             (false, false) => styled(Style::Yellow, &format!("{objects} valid; {words}{hidden}")),
         };

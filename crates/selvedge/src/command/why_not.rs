@@ -38,9 +38,15 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
     }
     // What is missing comes first.
     answers.sort_by_key(|(_, answer)| answer.obstacles.is_empty());
-    let is_missing = answers.iter().any(|(_, answer)| !answer.obstacles.is_empty());
+    let is_missing = answers
+        .iter()
+        .any(|(_, answer)| !answer.obstacles.is_empty());
     if args.output == Format::Table {
-        let most = if output::is_all() { usize::MAX } else { ANSWERS };
+        let most = if output::is_all() {
+            usize::MAX
+        } else {
+            ANSWERS
+        };
         for (place, (nodes, answer)) in answers.iter().take(most).enumerate() {
             let between = if place == 0 { "" } else { "\n" };
             let text = match answer.obstacles.split_first() {

@@ -88,7 +88,10 @@ pub(super) fn of_json(text: &str, error: &serde_json::Error) -> Fault {
     } else if has("expected `:`") {
         ("a colon is missing between a key and its value", "add it")
     } else if has("key must be a string") {
-        ("a key without quotes", "JSON needs double quotes around keys")
+        (
+            "a key without quotes",
+            "JSON needs double quotes around keys",
+        )
     } else if has("control character") {
         (
             "a line break or control character inside a text",
@@ -159,7 +162,11 @@ fn of_kind(text: &str, kind: &ErrorKind, place: Place) -> Fault {
             Fault::at(place, "a bracket is opened and not closed", "close it")
         }
         ErrorKind::MisplacedFlowCollectionEnd | ErrorKind::MismatchedFlowCollectionEnd { .. } => {
-            Fault::at(place, "a closing bracket that matches no opening one", "remove it, or open it first")
+            Fault::at(
+                place,
+                "a closing bracket that matches no opening one",
+                "remove it, or open it first",
+            )
         }
         ErrorKind::ExpectedFlowMappingSeparator | ErrorKind::ExpectedFlowSequenceSeparator => {
             Fault::at(
@@ -210,9 +217,17 @@ fn of_lines(text: &str, place: Place) -> Fault {
             column: indent + 1,
         };
         if is_key && after.starts_with(':') && after.len() > 1 && !after.starts_with(": ") {
-            return Fault::at(place, format!("no space after {key}:"), "add a space after the colon");
+            return Fault::at(
+                place,
+                format!("no space after {key}:"),
+                "add a space after the colon",
+            );
         }
-        if is_key && after.strip_prefix(": ").is_some_and(|value| value.contains(": ")) {
+        if is_key
+            && after
+                .strip_prefix(": ")
+                .is_some_and(|value| value.contains(": "))
+        {
             return Fault::at(
                 place,
                 format!("the value of {key} has a colon in it"),
@@ -220,10 +235,17 @@ fn of_lines(text: &str, place: Place) -> Fault {
             );
         }
         let is_comment = content.starts_with('#');
-        if !content.is_empty() && !is_comment && !content.contains(':') && !line.trim_start().starts_with('-') {
+        if !content.is_empty()
+            && !is_comment
+            && !content.contains(':')
+            && !line.trim_start().starts_with('-')
+        {
             return Fault::at(
                 place,
-                format!("{:?} is neither \"key: value\" nor an item of a list", cut(content)),
+                format!(
+                    "{:?} is neither \"key: value\" nor an item of a list",
+                    cut(content)
+                ),
                 "add the colon after the key, or the dash before the item",
             );
         }
@@ -305,7 +327,10 @@ fn of_document(text: &str) -> Option<Fault> {
     let mut tab = None;
     for (number, line) in (1..).zip(text.lines()) {
         let content = line.trim_start();
-        let column = |byte: usize| line.get(..byte).map_or(1, |before| before.chars().count() + 1);
+        let column = |byte: usize| {
+            line.get(..byte)
+                .map_or(1, |before| before.chars().count() + 1)
+        };
         let place = |byte: usize| Place {
             line: number,
             column: column(byte),
@@ -346,7 +371,9 @@ fn of_document(text: &str) -> Option<Fault> {
 }
 
 fn line(text: &str, number: usize) -> &str {
-    text.lines().nth(number.saturating_sub(1)).unwrap_or_default()
+    text.lines()
+        .nth(number.saturating_sub(1))
+        .unwrap_or_default()
 }
 
 /// The beginning of a text.

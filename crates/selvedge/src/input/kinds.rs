@@ -51,9 +51,8 @@ pub(super) fn unknown(document: &Value, message: String) -> Found {
         return Found {
             field: "",
             message: format!("{field} is missing: not a Kubernetes object"),
-            hint: hint.or_else(|| {
-                Some("an object begins with apiVersion, kind and metadata".to_owned())
-            }),
+            hint: hint
+                .or_else(|| Some("an object begins with apiVersion, kind and metadata".to_owned())),
         };
     }
     let (Some(api_version), Some(kind)) = (api_version, kind) else {
@@ -93,7 +92,9 @@ pub(super) fn unknown(document: &Value, message: String) -> Found {
         },
     };
     let name = document.pointer("/metadata/name").and_then(Value::as_str);
-    let name = name.map(|name| format!("{kind} {name}: ")).unwrap_or_default();
+    let name = name
+        .map(|name| format!("{kind} {name}: "))
+        .unwrap_or_default();
     Found {
         field: "kind",
         message: format!("{name}unknown kind {kind} in {group}"),
@@ -106,7 +107,9 @@ pub(super) fn misspelled_group(document: &Value) -> Option<Found> {
     let text = |field: &str| document.get(field).and_then(Value::as_str);
     let (api_version, kind) = (text("apiVersion")?, text("kind")?);
     let (group, _) = api_version.split_once('/')?;
-    let mut groups: Vec<&str> = written_kinds().map(|known| known.group_version().0).collect();
+    let mut groups: Vec<&str> = written_kinds()
+        .map(|known| known.group_version().0)
+        .collect();
     groups.dedup();
     let near = nearest(group, groups.into_iter())?;
     let known = written_kinds().filter(|known| known.group_version().0 == near);

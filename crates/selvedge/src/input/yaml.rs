@@ -12,8 +12,9 @@ use serde_saphyr::{Error, Options, alias_limits, budget, budget::BudgetBreach, o
 
 use super::{
     fault::{self, Fault},
-    json, plain,
+    json,
     place::Place,
+    plain,
     split::{self, Part},
 };
 
@@ -89,9 +90,9 @@ fn document(text: &str, limits: Limits) -> Result<Value, Fault> {
         serde_saphyr::from_multiple_with_options(text, limits.options());
     match (read, as_json) {
         (Ok(documents), _) => Ok(documents.into_iter().next().unwrap_or_default()),
-        (Err(error), _) if limits.exceeded(&error).is_some() => {
-            Err(limits.exceeded(&error).unwrap_or_else(|| fault::of_yaml(text, None)))
-        }
+        (Err(error), _) if limits.exceeded(&error).is_some() => Err(limits
+            .exceeded(&error)
+            .unwrap_or_else(|| fault::of_yaml(text, None))),
         (Err(_), Some(Err(error))) => Err(fault::of_json(text, &error)),
         (Err(error), _) => Err(fault::of_yaml(text, place(&error))),
     }

@@ -57,10 +57,13 @@ fn widths(head: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
 fn behaviours(head: &[(&str, Column)], widths: &[usize], screen: usize) -> Vec<Column> {
     let mut columns: Vec<Column> = head.iter().map(|(_, column)| *column).collect();
     loop {
-        let least = columns.iter().zip(widths).map(|(column, width)| match column {
-            Column::Whole => *width,
-            Column::Wrapped => (*width).min(LEAST),
-        });
+        let least = columns
+            .iter()
+            .zip(widths)
+            .map(|(column, width)| match column {
+                Column::Whole => *width,
+                Column::Wrapped => (*width).min(LEAST),
+            });
         let least: usize = least.sum::<usize>() + GAP * widths.len().saturating_sub(1);
         let whole = columns.iter_mut().zip(widths);
         let widest = whole

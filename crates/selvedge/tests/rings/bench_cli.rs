@@ -22,10 +22,22 @@ const COMMANDS: [(&str, Duration); 10] = [
     ("validate -f world.yaml", Duration::from_millis(500)),
     ("validate -f world.json", Duration::from_millis(500)),
     ("compile -f world.yaml", Duration::from_millis(500)),
-    ("compile -f world.yaml --what nodes -o json", Duration::from_secs(10)),
-    ("render -f world.yaml --node node-0-0", Duration::from_millis(500)),
-    ("plan -f world.yaml --to changed.yaml", Duration::from_secs(1)),
-    ("explain -f world.yaml Destination/v0", Duration::from_millis(500)),
+    (
+        "compile -f world.yaml --what nodes -o json",
+        Duration::from_secs(10),
+    ),
+    (
+        "render -f world.yaml --node node-0-0",
+        Duration::from_millis(500),
+    ),
+    (
+        "plan -f world.yaml --to changed.yaml",
+        Duration::from_secs(1),
+    ),
+    (
+        "explain -f world.yaml Destination/v0",
+        Duration::from_millis(500),
+    ),
     ("why-not -f world.yaml vlan 999", Duration::from_millis(500)),
     ("reach -f world.yaml", Duration::from_millis(500)),
     ("where -f world.yaml vlan 3", Duration::from_millis(500)),

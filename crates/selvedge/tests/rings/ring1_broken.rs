@@ -73,7 +73,9 @@ fn a_mistake_at_the_end_of_five_megabytes_is_found_and_named() -> anyhow::Result
             node % 40
         )?;
     }
-    text.push_str("apiVersion: network.t-caas.telekom.com/v1alpha1\nkind: Netwrok\nmetadata:\n  name: web\n");
+    text.push_str(
+        "apiVersion: network.t-caas.telekom.com/v1alpha1\nkind: Netwrok\nmetadata:\n  name: web\n",
+    );
     assert!(text.len() > 5_000_000, "{} bytes", text.len());
     let lines = text.lines().count();
     let output = selvedge(&["validate", "-f", "-"], &text)?;

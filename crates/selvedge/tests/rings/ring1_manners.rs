@@ -8,7 +8,9 @@ use std::{
 use crate::support::{SELVEDGE, repository, selvedge};
 
 fn example() -> String {
-    repository("examples/two-tenants.yaml").display().to_string()
+    repository("examples/two-tenants.yaml")
+        .display()
+        .to_string()
 }
 
 #[test]
@@ -39,7 +41,13 @@ fn output_that_cannot_be_written_ends_with_2() -> anyhow::Result<()> {
 #[test]
 fn an_unknown_version_of_frr_is_refused_with_those_that_are_known() -> anyhow::Result<()> {
     let arguments = [
-        "render", "-f", &example(), "--node", "worker-1", "--frr-version", "3.0",
+        "render",
+        "-f",
+        &example(),
+        "--node",
+        "worker-1",
+        "--frr-version",
+        "3.0",
     ];
     let output = selvedge(&arguments, "")?;
     assert_eq!(output.status.code(), Some(2));
@@ -89,7 +97,10 @@ fn versions_completions_and_man_pages_are_there() -> anyhow::Result<()> {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = selvedge(&["completions", shell], "")?;
         assert!(script.status.success(), "{shell}");
-        assert!(String::from_utf8(script.stdout)?.contains("why-not"), "{shell}");
+        assert!(
+            String::from_utf8(script.stdout)?.contains("why-not"),
+            "{shell}"
+        );
     }
     let directory = tempfile::tempdir()?;
     let path = directory.path().display().to_string();
@@ -103,13 +114,27 @@ fn versions_completions_and_man_pages_are_there() -> anyhow::Result<()> {
 fn a_plan_says_by_its_exit_code_whether_something_changes_and_can_be_saved() -> anyhow::Result<()> {
     let example = example();
     let text = fs::read_to_string(&example)?;
-    let same = ["plan", "-f", &example, "--to", &example, "--detailed-exitcode"];
+    let same = [
+        "plan",
+        "-f",
+        &example,
+        "--to",
+        &example,
+        "--detailed-exitcode",
+    ];
     assert_eq!(selvedge(&same, "")?.status.code(), Some(0));
     let directory = tempfile::tempdir()?;
     let saved = directory.path().join("plan.json").display().to_string();
     let changed = text.replace("mtu: 9000", "mtu: 8000");
     let arguments = [
-        "plan", "-f", &example, "--to", "-", "--detailed-exitcode", "--save", &saved,
+        "plan",
+        "-f",
+        &example,
+        "--to",
+        "-",
+        "--detailed-exitcode",
+        "--save",
+        &saved,
     ];
     assert_eq!(selvedge(&arguments, &changed)?.status.code(), Some(2));
     let plan: serde_json::Value = serde_json::from_slice(&fs::read(&saved)?)?;
@@ -125,7 +150,11 @@ fn all_nodes_are_rendered_into_a_directory_as_one_by_one() -> anyhow::Result<()>
     let directory = tempfile::tempdir()?;
     let path = directory.path().display().to_string();
     let output = selvedge(&["render", "-f", &example(), "--all", "-d", &path], "")?;
-    assert!(output.status.success(), "{}", String::from_utf8(output.stderr)?);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8(output.stderr)?
+    );
     let one = selvedge(&["render", "-f", &example(), "--node", "worker-2"], "")?;
     let of_all = fs::read(directory.path().join("worker-2/frr.conf"))?;
     assert_eq!(of_all, one.stdout);

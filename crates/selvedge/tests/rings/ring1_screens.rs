@@ -21,9 +21,15 @@ const SCREENS: [(&str, &str); 18] = [
     ("plan", "plan -f cluster --to changed"),
     ("plan-asn", "plan -f cluster --to renumbered"),
     ("plan-nothing", "plan -f cluster --to cluster"),
-    ("explain-destination", "explain -f cluster Destination/billing-backbone"),
+    (
+        "explain-destination",
+        "explain -f cluster Destination/billing-backbone",
+    ),
     ("explain-attachment", "explain -f cluster l2a/video-front"),
-    ("explain-vrf", "explain -f cluster --node dc1-r1-w01 vrf billing"),
+    (
+        "explain-vrf",
+        "explain -f cluster --node dc1-r1-w01 vrf billing",
+    ),
     ("explain-prefix", "explain -f cluster 172.16.0.0/24"),
     ("why-not", "why-not -f cluster l2a/storage-front"),
     ("why-not-vlan", "why-not -f cluster vlan 999"),

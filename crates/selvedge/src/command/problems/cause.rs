@@ -32,12 +32,16 @@ impl<'a> Causes<'a> {
         };
         for problem in problems.iter().filter(is_unusable) {
             let kind: &str = problem.subject.kind.into();
-            kinds.entry(kind).or_insert_with(|| problem.subject.to_string());
+            kinds
+                .entry(kind)
+                .or_insert_with(|| problem.subject.to_string());
         }
         for kind in [Kind::Underlay, Kind::Settings, Kind::Destination, Kind::Vrf] {
             let mut unread = world.unknown.iter();
             if let Some(unread) = unread.find(|unread| unread.may_have_kind(kind)) {
-                kinds.entry(kind.into()).or_insert_with(|| unread.at.to_string());
+                kinds
+                    .entry(kind.into())
+                    .or_insert_with(|| unread.at.to_string());
             }
         }
         let unknown = problems.iter();
@@ -46,7 +50,9 @@ impl<'a> Causes<'a> {
             world,
             broken: broken.map(|problem| &problem.subject).collect(),
             kinds,
-            unknown: unknown.map(|problem| (&problem.subject, problem.field.as_str())).collect(),
+            unknown: unknown
+                .map(|problem| (&problem.subject, problem.field.as_str()))
+                .collect(),
         }
     }
 
@@ -105,7 +111,10 @@ impl<'a> Causes<'a> {
             return None;
         };
         let is_missing = message.contains("required");
-        let mut unknown = self.unknown.iter().filter(|(object, _)| **object == problem.subject);
+        let mut unknown = self
+            .unknown
+            .iter()
+            .filter(|(object, _)| **object == problem.subject);
         let field = unknown.find(|(_, field)| {
             let (parent, name) = field.rsplit_once('.').unwrap_or(("", field));
             let fields = self.world.fields(problem.subject.kind, parent);

@@ -16,7 +16,10 @@ pub(super) fn of(world: &World, problem: &Problem) -> Option<String> {
                 return Some(format!("did you mean {near}?"));
             }
             let misplaced = world.misplaced.iter().find(|one| one.may_be(target))?;
-            Some(format!("correct the apiVersion of {target} in {}", misplaced.at))
+            Some(format!(
+                "correct the apiVersion of {target} in {}",
+                misplaced.at
+            ))
         }
         problem::Kind::Unreadable { message } | problem::Kind::RuleBroken { message } => {
             let is_item = message.starts_with("must be a list, not text");
@@ -51,8 +54,12 @@ fn of_field(world: &World, problem: &Problem) -> Option<String> {
         fields.iter().any(|field| field == name)
     });
     match elsewhere {
-        Some("") => Some(format!("{name} belongs to the object itself: indent it less")),
-        Some(place) => Some(format!("{name} belongs below {place}: check the indentation")),
+        Some("") => Some(format!(
+            "{name} belongs to the object itself: indent it less"
+        )),
+        Some(place) => Some(format!(
+            "{name} belongs below {place}: check the indentation"
+        )),
         None if fields.is_empty() => None,
         None if fields.len() <= 12 => Some(format!("the fields here are {}", fields.join(", "))),
         None => None,
@@ -72,7 +79,8 @@ fn of_quotes(message: &str) -> Option<String> {
     if message.contains("{{") {
         return Some("render the template first, such as with helm template".to_owned());
     }
-    let is_typographic = message.contains(['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}']);
+    let is_typographic =
+        message.contains(['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}']);
     let hint = "replace the typographic quotes by \" or '";
     is_typographic.then(|| hint.to_owned())
 }
