@@ -26,7 +26,7 @@ pub(crate) const INSTANCE: &str = "router";
 
 /// How long a daemon may take until it listens.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long a daemon may take to end before it is killed.
+/// How long all daemons together may take to end before they are killed, and then to be gone.
 const STOP_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a small program may take.
 const PROGRAM_PATIENCE: Duration = Duration::from_secs(10);
@@ -134,13 +134,19 @@ const DAEMONS: [(&str, &[&str]); 5] = [
     ("bgpd", &[]),
 ];
 
-/// The version of FRR: of the running daemons, or of those that would be started.
-pub(crate) async fn version(paths: &Paths) -> Result<FrrVersion, Error> {
-    if let Ok(text) = vtysh::daemon_version(&paths.run, "zebra").await
-        && let Ok(version) = text.parse()
-    {
-        return Ok(version);
-    }
+/// The zebra of our instance, wherever it is.
+pub(crate) fn zebra(paths: &Paths) -> Option<Daemon> {
+    process::find(&paths.daemons, &["zebra"]).pop()
+}
+
+/// The version of the running daemons, if they tell it.
+pub(crate) async fn running_version(paths: &Paths) -> Option<FrrVersion> {
+    let text = vtysh::daemon_version(&paths.run, "zebra").await.ok()?;
+    text.parse().ok()
+}
+
+/// The version of the daemons that would be started.
+pub(crate) async fn installed_version(paths: &Paths) -> Result<FrrVersion, Error> {
     let mut zebra = Command::new(paths.daemons.join("zebra"));
     let text = program::output(zebra.arg("-v"), PROGRAM_PATIENCE).await?;
     text.parse().map_err(Error::Version)
@@ -160,6 +166,17 @@ pub(crate) fn any(paths: &Paths) -> bool {
     !process::find(&paths.daemons, &names()).is_empty()
 }
 
+/// The daemons that are installed and do not run in this namespace.
+pub(crate) fn missing(paths: &Paths, namespace: &str) -> Vec<&'static str> {
+    let here = running(paths, namespace);
+    let installed = names()
+        .into_iter()
+        .filter(|name| paths.daemons.join(name).exists());
+    installed
+        .filter(|name| !here.iter().any(|it| it.name == *name))
+        .collect()
+}
+
 pub(crate) fn names() -> Vec<&'static str> {
     DAEMONS.iter().map(|(name, _)| *name).collect()
 }
@@ -173,29 +190,26 @@ pub(crate) async fn ensure(paths: &Paths, namespace: &str) -> Result<Vec<&'stati
         });
     };
     let found = process::find(&paths.daemons, &names());
-    let (mut here, elsewhere): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|it| it.namespace == inode);
+    let elsewhere: Vec<_> = found
+        .into_iter()
+        .filter(|it| it.namespace != inode)
+        .collect();
     if !elsewhere.is_empty() {
         tracing::warn!(daemons = ?elsewhere, "FRR daemons in another network namespace are stopped");
         end(&elsewhere).await?;
     }
-    let missing: Vec<_> = DAEMONS
-        .iter()
-        .filter(|(name, _)| paths.daemons.join(name).exists())
-        .filter(|(name, _)| !here.iter().any(|it| it.name == *name))
-        .collect();
+    let missing = missing(paths, namespace);
     if missing.is_empty() {
-        return Ok(Vec::new());
+        return Ok(missing);
     }
     prepare(paths).await?;
-    let mut started = Vec::new();
-    for (name, arguments) in missing {
-        start(paths, namespace, name, arguments).await?;
-        started.push(*name);
+    for (name, arguments) in DAEMONS {
+        if missing.contains(&name) {
+            start(paths, namespace, name, arguments).await?;
+        }
     }
-    here = running(paths, namespace);
-    own_cgroup(paths, &here);
-    Ok(started)
+    own_cgroup(paths, &running(paths, namespace));
+    Ok(missing)
 }
 
 /// The directories that daemons need. Those of FRR's user are made by a program that runs as that user.
@@ -320,31 +334,31 @@ pub(crate) async fn stop(paths: &Paths) -> Result<(), Error> {
     end(&process::find(&paths.daemons, &names())).await
 }
 
-/// Ends daemons: those that talk to others first. One that does not listen to reason, or is stopped, is killed.
+/// Ends daemons, one after the other: those that talk to others first. What is left of them after that is killed.
 async fn end(daemons: &[Daemon]) -> Result<(), Error> {
     let order = |daemon: &&Daemon| names().iter().position(|name| *name == daemon.name);
     let mut daemons: Vec<&Daemon> = daemons.iter().collect();
     daemons.sort_by_key(order);
-    for daemon in daemons.iter().rev() {
-        for signal in [Signal::TERM, Signal::KILL] {
-            daemon.signal(signal);
-            // One that is stopped hears of nothing but this, and of its end.
-            daemon.signal(Signal::CONT);
-            let gone = async {
+    for signal in [Signal::TERM, Signal::KILL] {
+        let ended = async {
+            for daemon in daemons.iter().rev() {
+                daemon.signal(signal);
+                // A stopped process acts on no signal but this one and its end.
+                daemon.signal(Signal::CONT);
                 while daemon.is_alive() {
                     time::sleep(POLL).await;
                 }
-            };
-            if time::timeout(STOP_PATIENCE, gone).await.is_ok() {
-                break;
             }
-        }
-        if daemon.is_alive() {
-            return Err(Error::Stays {
-                daemon: daemon.name.clone(),
-                pid: daemon.pid,
-            });
+        };
+        if time::timeout(STOP_PATIENCE, ended).await.is_ok() {
+            return Ok(());
         }
     }
-    Ok(())
+    let left = daemons.iter().find(|daemon| daemon.is_alive());
+    left.map_or(Ok(()), |daemon| {
+        Err(Error::Stays {
+            daemon: daemon.name.clone(),
+            pid: daemon.pid,
+        })
+    })
 }

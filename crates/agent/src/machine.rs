@@ -13,15 +13,19 @@
 //! * a machine that starts with a journal that names a trial restores the confirmed config first.
 
 mod event;
+mod repairs;
 mod status;
 mod trial;
 
 use std::{sync::Arc, time::Duration};
 
-use self::trial::{confirmed, give_up, last_retry};
 pub use self::{
-    event::{Action, Assigned, Event, Fault, Means, Outcome, Purpose},
+    event::{Action, Assigned, Event, Fault, FrrFault, Means, Outcome, Purpose},
     status::{Counters, Drift, State, Status, Timings},
+};
+use self::{
+    repairs::Repairs,
+    trial::{confirmed, give_up, last_retry},
 };
 use crate::{
     config::{Config, Time},
@@ -35,18 +39,22 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 const SETTLE: Duration = Duration::from_millis(1500);
 /// A return takes about as long as the apply did; this much is added, for what differs.
 const RETURN_MARGIN: Duration = Duration::from_secs(1);
+/// How long a return may take that finds FRR silent and starts it anew.
+const FRESH_FRR: Duration = Duration::from_secs(8);
 /// A measurement always has this long.
 const LEAST_PROBE: Duration = Duration::from_secs(1);
 /// Before a failed step is attempted again.
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest pause between two attempts to restore or to repair.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// How long a repair counts against the next one.
-const REPAIR_MEMORY: Duration = Duration::from_mins(5);
-/// How many repairs within that time are done without a pause.
-const FREE_REPAIRS: usize = 5;
+/// Between two looks at a node on which a repair is put off.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often in a row FRR may be silent at a repair before it is started anew: it may be busy.
+const SILENCES: u32 = 3;
 /// How often the node is compared with its config without any sign of drift.
 const RESYNC: Duration = Duration::from_secs(30);
+/// How often the health of a node at rest is measured.
+const CHECKUP: Duration = Duration::from_secs(30);
 
 /// A config between its baseline and its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +70,8 @@ struct Trial {
     applied: Duration,
     /// When it is taken back at the latest.
     give_up: Time,
+    /// How it is applied next.
+    means: Means,
     healthy_since: Option<Time>,
     /// Why it is not confirmed yet.
     problem: Option<String>,
@@ -110,8 +120,14 @@ pub struct Machine {
     running: Option<Arc<Config>>,
     /// A drift was noticed while something else was under way.
     drifted: bool,
-    repairs: Vec<Time>,
+    repairs: Repairs,
+    /// When the node was last compared with its config.
+    compared: Time,
+    /// When health was last measured.
+    measured: Time,
     failures: u32,
+    /// How often in a row FRR was silent at a repair.
+    silences: u32,
     /// FRR was started anew during the present restore; once is enough.
     frr_restarted: bool,
     outcome: Outcome,
@@ -132,8 +148,11 @@ impl Machine {
             assigned: None,
             running: None,
             drifted: false,
-            repairs: Vec::new(),
+            repairs: Repairs::default(),
+            compared: Time::ZERO,
+            measured: Time::ZERO,
             failures: 0,
+            silences: 0,
             frr_restarted: false,
             outcome: Outcome::default(),
             timings: None,
@@ -224,8 +243,12 @@ impl Machine {
             self.phase = Phase::Record;
             return Action::Save(self.journal.clone());
         }
-        let pause = self.repair_pause();
-        let earliest = self.repairs.last().map_or(now, |last| *last + pause);
+        let put_off = self.repairs.put_off(now);
+        let earliest = if put_off.is_empty() {
+            now
+        } else {
+            self.compared + LOOK
+        };
         let due = if self.drifted {
             earliest
         } else {
@@ -233,11 +256,12 @@ impl Machine {
         };
         if let Some(confirmed) = self.journal.confirmed.clone().filter(|_| now >= due) {
             self.drifted = false;
+            self.compared = now;
             self.phase = Phase::Repair;
             return Action::Apply {
                 config: confirmed,
                 means: Means::LeastChange,
-                purpose: Purpose::Keep,
+                purpose: Purpose::Repair { put_off },
             };
         }
         let until = if due > now { due } else { now + RESYNC };
@@ -367,6 +391,7 @@ impl Machine {
     /// Brings back the confirmed config; without one, the node as it was before Selvedge.
     fn restore(&mut self, means: Means) -> Action {
         self.running = None;
+        self.frr_restarted |= means == Means::FreshFrr;
         let config = match &self.journal.confirmed {
             Some(config) => Arc::clone(config),
             None if self.journal.adopted => {
@@ -401,10 +426,18 @@ impl Machine {
             }
             (Phase::Apply { mut trial }, Err(fault)) => {
                 self.error = Some(fault.message.clone());
-                if fault.permanent || now + RETRY >= last_retry(&trial, now) {
-                    return self.take_back(&trial, fault.message);
+                // Silence does not end by itself: the next attempt has a fresh FRR, if there is time for it and for the way back.
+                let (means, takes) = match fault.frr {
+                    FrrFault::Silent => (Means::FreshFrr, FRESH_FRR),
+                    FrrFault::None | FrrFault::Refused => (Means::LeastChange, Duration::ZERO),
+                };
+                let is_hopeless = fault.permanent
+                    || (fault.frr == FrrFault::Silent && trial.means == Means::FreshFrr);
+                if is_hopeless || now + RETRY + takes >= last_retry(&trial, now) {
+                    return self.take_back(&trial, fault.message, means);
                 }
                 trial.problem = Some(fault.message);
+                trial.means = means;
                 self.phase = Phase::Retry {
                     trial,
                     at: now + RETRY,
@@ -422,8 +455,12 @@ impl Machine {
             }
             (Phase::Restore { means }, Err(fault)) => {
                 self.error = Some(format!("restore failed: {}", fault.message));
-                if means == Means::LeastChange && fault.of_frr && !self.frr_restarted {
-                    self.frr_restarted = true;
+                let helps = match fault.frr {
+                    FrrFault::Silent => true,
+                    FrrFault::Refused => !self.frr_restarted,
+                    FrrFault::None => false,
+                };
+                if means == Means::LeastChange && helps {
                     return self.restore(Means::FreshFrr);
                 }
                 let at = now + self.next_pause();
@@ -431,21 +468,32 @@ impl Machine {
                 self.proceed(now)
             }
             (Phase::Repair, Ok(outcome)) => {
-                if outcome.changed {
-                    self.repairs.push(now);
-                    self.counters.repaired += 1;
-                }
-                self.repairs.retain(|at| *at + REPAIR_MEMORY > now);
-                self.outcome = outcome;
+                self.counters.repaired += u64::from(!outcome.changes.is_empty());
+                self.repairs.add(outcome.changes.clone(), now);
                 self.failures = 0;
+                self.silences = 0;
                 self.error = None;
-                self.running = self.journal.confirmed.clone();
-                self.phase = Phase::Idle { next: now + RESYNC };
-                self.idle(now + RESYNC, now)
+                let mut next = now + RESYNC;
+                if outcome.put_off {
+                    next = self.repairs.next_due(now).map_or(next, |due| due.min(next));
+                } else {
+                    self.running = self.journal.confirmed.clone();
+                    self.outcome = outcome;
+                }
+                self.phase = Phase::Idle { next };
+                self.idle(next, now)
             }
             (Phase::Repair, Err(fault)) => {
                 self.error = Some(fault.message);
                 self.running = None;
+                self.silences = match fault.frr {
+                    FrrFault::Silent => self.silences + 1,
+                    FrrFault::None | FrrFault::Refused => 0,
+                };
+                if self.silences >= SILENCES {
+                    self.silences = 0;
+                    return self.restore(Means::FreshFrr);
+                }
                 self.pause(now)
             }
             _ => self.proceed(now),
@@ -464,16 +512,6 @@ impl Machine {
         let pause = RETRY * 2_u32.saturating_pow(self.failures);
         self.failures = (self.failures + 1).min(16);
         pause.min(LONGEST_PAUSE)
-    }
-
-    /// How long the next repair waits after the last one.
-    fn repair_pause(&self) -> Duration {
-        let excess = self.repairs.len().saturating_sub(FREE_REPAIRS);
-        match u32::try_from(excess) {
-            Ok(0) => Duration::ZERO,
-            Ok(excess) => (RETRY * 2_u32.saturating_pow(excess.min(10))).min(LONGEST_PAUSE),
-            Err(_overflow) => LONGEST_PAUSE,
-        }
     }
 }
 

@@ -138,6 +138,13 @@ impl Node {
         }
     }
 
+    /// The health of a node at rest. The API server is left out: ten thousand nodes would ask it all the time, and each renews a
+    /// Lease anyway.
+    pub(crate) async fn checkup(&self, config: &Config) -> Health {
+        let kernel = self.reconciler.kernel();
+        probe::measure(kernel, None, Some(config), config, 1, Duration::MAX).await
+    }
+
     async fn measure(&self, router: Option<&Config>, probes: &Config, limit: Duration) -> Health {
         let is_baseline = router != Some(probes);
         let attempts = if is_baseline {
@@ -166,7 +173,8 @@ impl Node {
                 }
                 self.last_apply = Some(applied.to_string());
                 Event::Applied(Ok(Outcome {
-                    changed: !applied.is_nothing(),
+                    changes: applied.changes,
+                    put_off: applied.put_off,
                     notes: applied.notes,
                     mirror_failures: applied.mirror_failures,
                 }))

@@ -8,12 +8,15 @@ mod failure;
 mod frr_side;
 
 use std::{
+    collections::BTreeSet,
     fmt,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use api::tcaas::NodeNetworkConfigSpec;
 use frr::{Change, FrrVersion};
 use linux::{Observed, Plan, Step, netlink::Kernel};
 use tokio::sync::watch;
@@ -22,7 +25,7 @@ pub use self::failure::Failure;
 use self::failure::{unsupported, within};
 use crate::{
     config::Config,
-    daemons,
+    daemons::{self, Daemon},
     hold::Expected,
     machine::{Means, Purpose},
     nics, report,
@@ -50,6 +53,10 @@ pub struct Applied {
     pub notes: Vec<String>,
     /// Why packets are not copied as they should be; nothing if they are.
     pub mirror_failures: Vec<String>,
+    /// The differences that were removed, a line for each.
+    pub changes: BTreeSet<String>,
+    /// There are differences, and all of them are put off: nothing was done.
+    pub put_off: bool,
     /// Lines of FRR that the config does not have, and that are still there.
     unmanaged: Vec<String>,
 }
@@ -96,6 +103,8 @@ pub struct Reconciler {
     bgpd: watch::Sender<Option<Expected>>,
     /// How often FRR's configuration mode was entered.
     configured: AtomicUsize,
+    /// The running zebra and its version, which stays as long as it runs.
+    version: Mutex<Option<(Daemon, FrrVersion)>>,
 }
 
 impl Reconciler {
@@ -112,6 +121,7 @@ impl Reconciler {
             report_only,
             bgpd: watch::Sender::new(None),
             configured: AtomicUsize::new(0),
+            version: Mutex::new(None),
         })
     }
 
@@ -138,11 +148,25 @@ impl Reconciler {
         &self.paths
     }
 
-    /// The version of FRR that runs here, or would be started.
+    /// The version of FRR that runs here, or would be started. A zebra is asked once: it may be silent later.
     pub async fn frr_version(&self) -> Result<FrrVersion, Failure> {
-        daemons::version(&self.paths)
-            .await
-            .map_err(Failure::Daemons)
+        let zebra = daemons::zebra(&self.paths);
+        let known = self.version.lock().ok().and_then(|known| known.clone());
+        if let (Some(zebra), Some((asked, version))) = (&zebra, known)
+            && *zebra == asked
+        {
+            return Ok(version);
+        }
+        if let Some(zebra) = zebra
+            && let Some(version) = daemons::running_version(&self.paths).await
+        {
+            if let Ok(mut known) = self.version.lock() {
+                *known = Some((zebra, version));
+            }
+            return Ok(version);
+        }
+        let installed = daemons::installed_version(&self.paths).await;
+        installed.map_err(Failure::Daemons)
     }
 
     /// Whether the kernel holds anything that Selvedge made.
@@ -169,9 +193,16 @@ impl Reconciler {
         let mut applied = Applied {
             kernel_steps: plan.len(),
             notes: config.without_held_back().1,
+            changes: plan.steps().map(ToString::to_string).collect(),
             ..Applied::default()
         };
         take_notes(&plan, &mut applied);
+        if self.is_put_off(config, &plan, purpose).await? {
+            return Ok(Applied {
+                put_off: true,
+                ..Applied::default()
+            });
+        }
         self.prepare_nics(&plan, purpose, &mut applied).await?;
         self.mirrors(plan.mirror_teardown(), &mut applied).await;
         self.change_kernel(plan.before_frr()).await?;
@@ -191,49 +222,56 @@ impl Reconciler {
         if !applied.is_nothing() {
             self.verify(config, &kernel, &mut applied).await?;
         }
-        let unmanaged = applied.unmanaged.iter();
-        let unmanaged =
-            unmanaged.map(|line| format!("unmanaged line in the running configuration: {line}"));
+        let unmanaged: Vec<String> = applied.unmanaged.iter().map(unmanaged).collect();
         applied.notes.extend(unmanaged);
         Ok(applied)
     }
 
+    /// Whether there are differences, and all of them are put off.
+    async fn is_put_off(
+        &self,
+        config: &Config,
+        plan: &Plan,
+        purpose: &Purpose,
+    ) -> Result<bool, Failure> {
+        let put_off = match purpose {
+            Purpose::Repair { put_off } if !put_off.is_empty() => put_off,
+            Purpose::Repair { .. } | Purpose::Try { .. } | Purpose::Keep => return Ok(false),
+        };
+        let differences = self.differences(config, plan).await?;
+        let are_put_off = differences.iter().all(|it| put_off.contains(it));
+        Ok(!differences.is_empty() && are_put_off)
+    }
+
     /// What an apply would do, without doing it.
     pub async fn preview(&self, config: &Config) -> Result<String, Failure> {
-        let spec = &config.spec;
-        let kernel = linux::desired(spec).map_err(|refused| unsupported(&refused))?;
-        let frr = self.desired_frr(config).await?;
+        let kernel = linux::desired(&config.spec).map_err(|refused| unsupported(&refused))?;
         let plan = self.plan_kernel(&kernel).await?;
-        let mut lines: Vec<String> = plan.steps().map(ToString::to_string).collect();
-        lines.extend(self.preview_frr(spec, &frr).await?);
+        let mut lines = self.differences(config, &plan).await?;
         if lines.is_empty() {
             lines.push("nothing to do".to_owned());
         }
         Ok(lines.join("\n"))
     }
 
-    async fn preview_frr(
-        &self,
-        spec: &NodeNetworkConfigSpec,
-        frr: &frr::FrrConfig,
-    ) -> Result<Vec<String>, Failure> {
-        let Some(underlay) = &spec.underlay else {
+    /// What differs from the config, a line for each difference, in the words of [`Applied::changes`].
+    async fn differences(&self, config: &Config, plan: &Plan) -> Result<Vec<String>, Failure> {
+        let mut lines: Vec<String> = plan.steps().map(ToString::to_string).collect();
+        let frr = self.desired_frr(config).await?;
+        let Some(underlay) = &config.spec.underlay else {
             let runs = daemons::any(&self.paths);
-            return Ok(runs.then(|| "stop FRR".to_owned()).into_iter().collect());
+            lines.extend(runs.then(|| "stop FRR".to_owned()));
+            return Ok(lines);
         };
-        if daemons::running(&self.paths, &underlay.namespace).is_empty() {
-            return Ok(vec!["start FRR".to_owned()]);
+        let missing = daemons::missing(&self.paths, &underlay.namespace);
+        if !missing.is_empty() {
+            lines.extend(missing.iter().map(|name| start(name)));
+            return Ok(lines);
         }
-        let running = self.running_frr().await?;
-        let mut lines: Vec<String> = running
-            .unknown
-            .iter()
-            .map(|line| format!("unmanaged line in the running configuration: {line}"))
-            .collect();
-        let change = frr::diff(&running.config, frr);
-        if !change.is_empty() {
-            lines.push(change.to_string());
-        }
+        let running = self.running_frr(config.silence()).await?;
+        lines.extend(running.unknown.iter().map(unmanaged));
+        let change = frr::diff(&running.config, &frr);
+        lines.extend(change.to_string().lines().map(str::to_owned));
         Ok(lines)
     }
 
@@ -296,7 +334,7 @@ impl Reconciler {
                 self.remember_nics(plan).await
             }
             // A node without its uplinks is worse than one that cannot give them back as they were.
-            Purpose::Keep => {
+            Purpose::Keep | Purpose::Repair { .. } => {
                 if let Err(failure) = self.remember_nics(plan).await {
                     applied.notes.push(report::chain(&failure));
                 }
@@ -353,6 +391,16 @@ impl Reconciler {
 
 fn patience(steps: &[Step]) -> Duration {
     KERNEL_PATIENCE + STEP_PATIENCE * u32::try_from(steps.len()).unwrap_or(u32::MAX)
+}
+
+/// The words for a line that the config does not have.
+fn unmanaged(line: impl fmt::Display) -> String {
+    format!("unmanaged line in the running configuration: {line}")
+}
+
+/// The words for a daemon that does not run.
+fn start(name: &str) -> String {
+    format!("start {name}")
 }
 
 fn take_notes(plan: &Plan, applied: &mut Applied) {

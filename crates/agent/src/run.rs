@@ -15,6 +15,7 @@ use crate::{
     command_log::CommandLog,
     config::Config,
     daemons::{self, Daemon, Paths},
+    health::Health,
     hold::{Expected, Keeper},
     lock::{self, Lock},
     machine::{Action, Assigned, Event},
@@ -188,6 +189,7 @@ impl Agent {
                 () = changed(self.changes.as_ref()) => Event::Drifted,
                 () = configured(self.commands.as_mut()) => Event::Drifted,
                 () = ended(&daemons) => Event::Drifted,
+                health = checkup(&self.node) => Event::Measured(health),
                 () = time::sleep(left) => Event::Woken,
             };
             action = self.node.step(event);
@@ -288,6 +290,18 @@ fn hold_limit(config: &Config) -> Duration {
     let default = || frr::config::GracefulRestart::default().restart_time;
     let seconds = restart.map_or_else(default, |it| it.restart_time);
     Duration::from_secs(seconds.into())
+}
+
+/// Measures the health of a node at rest when that is due. An event that comes meanwhile ends the measurement, which is then due at
+/// the next wait.
+async fn checkup(node: &Node) -> Health {
+    match node.machine().checkup() {
+        Some((config, due)) => {
+            time::sleep(due.saturating_sub(node.now())).await;
+            node.checkup(&config).await
+        }
+        None => std::future::pending().await,
+    }
 }
 
 async fn changed(changes: Option<&Changes>) {

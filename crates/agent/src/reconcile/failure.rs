@@ -4,7 +4,11 @@ use std::{fmt, time::Duration};
 
 use tokio::time;
 
-use crate::{daemons, file, machine::Fault, report, vtysh};
+use crate::{
+    daemons, file,
+    machine::{Fault, FrrFault},
+    report, vtysh,
+};
 
 /// Why a config could not be applied.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +20,7 @@ pub enum Failure {
     #[error("conflict: {}", .0.join("; "))]
     Conflict(Vec<String>),
     /// New uplinks are not there, so that none is moved.
-    #[error("there is no NIC {}; nothing was changed", .0.join(", "))]
+    #[error("there is no NIC {}; nothing was changed; correct `nics` of the Underlay", .0.join(", "))]
     NoNic(Vec<String>),
     /// The kernel could not be observed.
     #[error("failed to observe the kernel")]
@@ -54,21 +58,24 @@ pub enum Failure {
 impl Failure {
     /// The failure as the state machine judges it.
     pub(crate) fn fault(&self) -> Fault {
-        let of_frr = match self {
-            Self::Daemons(_) | Self::Frr(_) => true,
-            Self::Verify { of_frr, .. } => *of_frr,
+        let frr = match self {
+            Self::Frr(error) if error.is_silence() => FrrFault::Silent,
+            Self::Daemons(_) | Self::Frr(_) | Self::Verify { of_frr: true, .. } => {
+                FrrFault::Refused
+            }
             Self::Unsupported(_)
             | Self::Conflict(_)
             | Self::NoNic(_)
             | Self::Observe(_)
             | Self::Remember(_)
             | Self::Kernel(_)
-            | Self::Deadline { .. } => false,
+            | Self::Deadline { .. }
+            | Self::Verify { of_frr: false, .. } => FrrFault::None,
         };
         Fault {
             message: report::chain(self),
             permanent: matches!(self, Self::Unsupported(_) | Self::Conflict(_)),
-            of_frr,
+            frr,
         }
     }
 }

@@ -10,6 +10,7 @@ use frr::{Batch, Change, FrrVersion, Parsed, UnknownLine};
 use super::{
     Applied, Reconciler,
     failure::{Failure, unsupported},
+    start, unmanaged,
 };
 use crate::{config::Config, daemons, machine::Means, vtysh};
 
@@ -57,7 +58,7 @@ impl Reconciler {
         let is_fresh = applied.started.contains(&"bgpd");
         if is_fresh && self.paths.frr_conf().exists() {
             self.configured.fetch_add(1, Ordering::Relaxed);
-            vtysh::load(&self.paths.frr_conf())
+            vtysh::load(&self.paths.frr_conf(), config.silence())
                 .await
                 .map_err(Failure::Frr)?;
         }
@@ -68,6 +69,9 @@ impl Reconciler {
         applied.started = daemons::ensure(&self.paths, namespace)
             .await
             .map_err(Failure::Daemons)?;
+        applied
+            .changes
+            .extend(applied.started.iter().map(|name| start(name)));
         Ok(())
     }
 
@@ -81,18 +85,19 @@ impl Reconciler {
         namespace: &str,
         applied: &mut Applied,
     ) -> Result<Change, Failure> {
+        let silence = config.silence();
         let deadline = Instant::now() + FRR_PATIENCE;
         // The daemons that were started may be of another version than those that ran.
         let desired = self.desired_frr(config).await?;
-        let mut change = self.change(&desired, applied).await?;
+        let mut change = self.change(&desired, applied, silence).await?;
         if change.replaces_router {
             // Nothing of the old router survives a new AS, and bgpd does not always survive the change itself.
             self.stop_frr().await?;
             self.start_frr(namespace, applied).await?;
-            change = self.change(&desired, applied).await?;
+            change = self.change(&desired, applied, silence).await?;
         }
         loop {
-            let outcome = self.type_batches(&change.batches()).await;
+            let outcome = self.type_batches(&change.batches(), silence).await;
             applied.frr_lines += change.n_lines();
             let resets = change.resets.iter().map(ToString::to_string);
             applied.resets.extend(resets);
@@ -100,7 +105,7 @@ impl Reconciler {
                 Ok(()) => return Ok(change),
                 Err(error) if error.is_passing() && Instant::now() < deadline => {
                     tokio::time::sleep(POLL).await;
-                    change = self.change(&desired, applied).await?;
+                    change = self.change(&desired, applied, silence).await?;
                 }
                 Err(error) => return Err(Failure::Frr(error)),
             }
@@ -108,12 +113,12 @@ impl Reconciler {
     }
 
     /// Gives FRR one batch after the other; stops at the first that it refuses.
-    async fn type_batches(&self, batches: &[Batch]) -> Result<(), vtysh::Error> {
+    async fn type_batches(&self, batches: &[Batch], silence: Duration) -> Result<(), vtysh::Error> {
         for batch in batches {
             if batch.is_configuration() {
                 self.configured.fetch_add(1, Ordering::Relaxed);
             }
-            vtysh::send(&self.paths.run, batch).await?;
+            vtysh::send(&self.paths.run, batch, silence).await?;
         }
         Ok(())
     }
@@ -121,22 +126,25 @@ impl Reconciler {
     /// Types the lines that FRR takes only after the kernel's devices are gone, which zebra hears of a moment later, and
     /// makes sessions look at changed filters.
     pub(super) async fn finish_frr(&self, config: &Config, change: &Change) -> Result<(), Failure> {
+        let silence = config.silence();
         let deadline = Instant::now() + FRR_PATIENCE;
         let mut lines = change.batches_after_devices();
         loop {
-            match self.type_batches(&lines).await {
+            match self.type_batches(&lines, silence).await {
                 Ok(()) => break,
                 Err(error) if error.is_passing() && Instant::now() < deadline => {
                     tokio::time::sleep(POLL).await;
                     let desired = self.desired_frr(config).await?;
-                    let left = frr::diff(&self.running_frr().await?.config, &desired);
+                    let left = frr::diff(&self.running_frr(silence).await?.config, &desired);
                     lines = left.batches_after_devices();
                 }
                 Err(error) => return Err(Failure::Frr(error)),
             }
         }
         let clears = change.clear_batches();
-        self.type_batches(&clears).await.map_err(Failure::Frr)
+        self.type_batches(&clears, silence)
+            .await
+            .map_err(Failure::Frr)
     }
 
     pub(super) async fn verify_frr(
@@ -145,7 +153,7 @@ impl Reconciler {
         applied: &mut Applied,
     ) -> Result<(), Failure> {
         let desired = self.desired_frr(config).await?;
-        let running = self.running_frr().await?;
+        let running = self.running_frr(config.silence()).await?;
         let change = frr::diff(&running.config, &desired);
         applied.unmanaged = running.unknown.iter().map(ToString::to_string).collect();
         if change.is_empty() {
@@ -157,9 +165,9 @@ impl Reconciler {
         })
     }
 
-    pub(super) async fn running_frr(&self) -> Result<Parsed, Failure> {
+    pub(super) async fn running_frr(&self, silence: Duration) -> Result<Parsed, Failure> {
         let version = self.frr_version().await?;
-        let text = vtysh::running_config(&self.paths.run)
+        let text = vtysh::running_config(&self.paths.run, silence)
             .await
             .map_err(Failure::Frr)?;
         Ok(frr::parse(&text, version))
@@ -170,18 +178,25 @@ impl Reconciler {
         &self,
         desired: &frr::FrrConfig,
         applied: &mut Applied,
+        silence: Duration,
     ) -> Result<Change, Failure> {
-        let mut running = self.running_frr().await?;
+        let mut running = self.running_frr(silence).await?;
         if !running.unknown.is_empty() && !self.report_only {
-            applied.frr_lines += self.remove_unmanaged(&running.unknown).await;
-            running = self.running_frr().await?;
+            applied
+                .changes
+                .extend(running.unknown.iter().map(unmanaged));
+            applied.frr_lines += self.remove_unmanaged(&running.unknown, silence).await;
+            running = self.running_frr(silence).await?;
         }
         applied.unmanaged = running.unknown.iter().map(ToString::to_string).collect();
-        Ok(frr::diff(&running.config, desired))
+        let change = frr::diff(&running.config, desired);
+        let lines = change.to_string();
+        applied.changes.extend(lines.lines().map(str::to_owned));
+        Ok(change)
     }
 
     /// Takes back lines that the config does not have. One that FRR does not take back stays and is reported.
-    async fn remove_unmanaged(&self, lines: &[UnknownLine]) -> usize {
+    async fn remove_unmanaged(&self, lines: &[UnknownLine], silence: Duration) -> usize {
         let mut removed = 0;
         for line in lines {
             let Some(step) = line.removal() else { continue };
@@ -189,7 +204,7 @@ impl Reconciler {
                 steps: vec![step],
                 ..Change::default()
             };
-            match self.type_batches(&change.batches()).await {
+            match self.type_batches(&change.batches(), silence).await {
                 Ok(()) => {
                     tracing::warn!(%line, "removed an unmanaged line of FRR");
                     removed += 1;
