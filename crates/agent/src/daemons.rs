@@ -19,7 +19,7 @@ use rustix::process::Signal;
 use tokio::{net::UnixStream, process::Command, time};
 
 pub(crate) use self::process::{Daemon, exits, namespace_inode};
-use crate::{file, program, vtysh};
+use crate::{file, patience::Patience, program, vtysh};
 
 /// Name of the FRR instance that routes for the router domain.
 pub(crate) const INSTANCE: &str = "router";
@@ -104,12 +104,14 @@ pub enum Error {
     #[error(transparent)]
     Program(#[from] program::Error),
     /// A daemon does not listen.
-    #[error("{daemon} does not listen on {} after {START_PATIENCE:?}", socket.display())]
+    #[error("{daemon} does not listen on {} after {patience:?}", socket.display())]
     Silent {
         /// The daemon.
         daemon: String,
         /// Its socket.
         socket: PathBuf,
+        /// How long it had.
+        patience: Duration,
     },
     /// A daemon does not end.
     #[error("{daemon} (process {pid}) does not end, not even when it is killed")]
@@ -140,9 +142,19 @@ pub(crate) fn zebra(paths: &Paths) -> Option<Daemon> {
 }
 
 /// The version of the running daemons, if they tell it.
-pub(crate) async fn running_version(paths: &Paths) -> Option<FrrVersion> {
-    let text = vtysh::daemon_version(&paths.run, "zebra").await.ok()?;
+pub(crate) async fn running_version(paths: &Paths, patience: Duration) -> Option<FrrVersion> {
+    let text = vtysh::daemon_version(&paths.run, "zebra", patience)
+        .await
+        .ok()?;
     text.parse().ok()
+}
+
+/// The version of FRR: of the running daemons, or of those that would be started.
+pub(crate) async fn version(paths: &Paths, patience: Duration) -> Result<FrrVersion, Error> {
+    match running_version(paths, patience).await {
+        Some(version) => Ok(version),
+        None => installed_version(paths).await,
+    }
 }
 
 /// The version of the daemons that would be started.
@@ -183,7 +195,11 @@ pub(crate) fn names() -> Vec<&'static str> {
 
 /// Starts whatever daemon is not running in the namespace, and waits until all of them listen. Daemons of our instance in
 /// another namespace are ended first: they would hold the sockets.
-pub(crate) async fn ensure(paths: &Paths, namespace: &str) -> Result<Vec<&'static str>, Error> {
+pub(crate) async fn ensure(
+    paths: &Paths,
+    namespace: &str,
+    patience: Patience,
+) -> Result<Vec<&'static str>, Error> {
     let Some(inode) = namespace_inode(namespace) else {
         return Err(Error::NoNamespace {
             name: namespace.to_owned(),
@@ -196,16 +212,16 @@ pub(crate) async fn ensure(paths: &Paths, namespace: &str) -> Result<Vec<&'stati
         .collect();
     if !elsewhere.is_empty() {
         tracing::warn!(daemons = ?elsewhere, "FRR daemons in another network namespace are stopped");
-        end(&elsewhere).await?;
+        end(&elsewhere, patience).await?;
     }
     let missing = missing(paths, namespace);
     if missing.is_empty() {
         return Ok(missing);
     }
-    prepare(paths).await?;
+    prepare(paths, patience).await?;
     for (name, arguments) in DAEMONS {
         if missing.contains(&name) {
-            start(paths, namespace, name, arguments).await?;
+            start(paths, namespace, name, arguments, patience).await?;
         }
     }
     own_cgroup(paths, &running(paths, namespace));
@@ -213,17 +229,18 @@ pub(crate) async fn ensure(paths: &Paths, namespace: &str) -> Result<Vec<&'stati
 }
 
 /// The directories that daemons need. Those of FRR's user are made by a program that runs as that user.
-async fn prepare(paths: &Paths) -> Result<(), Error> {
+async fn prepare(paths: &Paths, patience: Patience) -> Result<(), Error> {
     let (uid, gid) = process::user(USER).ok_or(Error::NoUser)?;
     for directory in [&paths.run, &paths.etc] {
         let directory = directory.join(INSTANCE);
         let mut make = Command::new("mkdir");
         make.arg("-p").arg(&directory).uid(uid).gid(gid);
-        program::output(&mut make, PROGRAM_PATIENCE).await?;
+        program::output(&mut make, patience.at_most(PROGRAM_PATIENCE)).await?;
     }
     let mut touch = Command::new("touch");
     touch.arg(paths.etc.join(INSTANCE).join("vtysh.conf"));
-    program::output(touch.uid(uid).gid(gid), PROGRAM_PATIENCE).await?;
+    let patience = patience.at_most(PROGRAM_PATIENCE);
+    program::output(touch.uid(uid).gid(gid), patience).await?;
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o711)
@@ -249,6 +266,7 @@ async fn start(
     namespace: &str,
     name: &str,
     arguments: &[&str],
+    patience: Patience,
 ) -> Result<(), Error> {
     let run = paths.run.join(INSTANCE);
     let log = paths.runtime.join(format!("{name}.log"));
@@ -279,15 +297,13 @@ async fn start(
         source,
     };
     let mut child = command.spawn().map_err(failed)?;
-    let status = match time::timeout(START_PATIENCE, child.wait()).await {
+    let starting = patience.at_most(START_PATIENCE);
+    let status = match time::timeout(starting, child.wait()).await {
         Ok(status) => status.map_err(failed)?,
         Err(_elapsed) => {
             let program = name.to_owned();
-            return Err(program::Error::Deadline {
-                program,
-                patience: START_PATIENCE,
-            }
-            .into());
+            let patience = starting;
+            return Err(program::Error::Deadline { program, patience }.into());
         }
     };
     if !status.success() {
@@ -298,10 +314,10 @@ async fn start(
         }
         .into());
     }
-    listening(&run, name).await
+    listening(&run, name, patience.at_most(START_PATIENCE)).await
 }
 
-async fn listening(run: &Path, daemon: &str) -> Result<(), Error> {
+async fn listening(run: &Path, daemon: &str, patience: Duration) -> Result<(), Error> {
     let socket = run.join(format!("{daemon}.vty"));
     let answers = async {
         while UnixStream::connect(&socket).await.is_err() {
@@ -311,8 +327,9 @@ async fn listening(run: &Path, daemon: &str) -> Result<(), Error> {
     let silent = |_elapsed| Error::Silent {
         daemon: daemon.to_owned(),
         socket: socket.clone(),
+        patience,
     };
-    time::timeout(START_PATIENCE, answers).await.map_err(silent)
+    time::timeout(patience, answers).await.map_err(silent)
 }
 
 /// Puts the daemons into a control group of their own. Where that cannot be made, they share the agent's fate, and the log
@@ -330,12 +347,12 @@ fn own_cgroup(paths: &Paths, daemons: &[Daemon]) {
 }
 
 /// Stops all daemons of our instance, wherever they are; the kernel keeps what they have put into it.
-pub(crate) async fn stop(paths: &Paths) -> Result<(), Error> {
-    end(&process::find(&paths.daemons, &names())).await
+pub(crate) async fn stop(paths: &Paths, patience: Patience) -> Result<(), Error> {
+    end(&process::find(&paths.daemons, &names()), patience).await
 }
 
 /// Ends daemons, one after the other: those that talk to others first. What is left of them after that is killed.
-async fn end(daemons: &[Daemon]) -> Result<(), Error> {
+async fn end(daemons: &[Daemon], patience: Patience) -> Result<(), Error> {
     let order = |daemon: &&Daemon| names().iter().position(|name| *name == daemon.name);
     let mut daemons: Vec<&Daemon> = daemons.iter().collect();
     daemons.sort_by_key(order);
@@ -350,7 +367,8 @@ async fn end(daemons: &[Daemon]) -> Result<(), Error> {
                 }
             }
         };
-        if time::timeout(STOP_PATIENCE, ended).await.is_ok() {
+        let patience = patience.at_most(STOP_PATIENCE);
+        if time::timeout(patience, ended).await.is_ok() {
             return Ok(());
         }
     }

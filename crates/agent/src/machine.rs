@@ -41,6 +41,8 @@ const SETTLE: Duration = Duration::from_millis(1500);
 const RETURN_MARGIN: Duration = Duration::from_secs(1);
 /// How long a return may take that finds FRR silent and starts it anew.
 const FRESH_FRR: Duration = Duration::from_secs(8);
+/// The waits of a return always have this long; those of one with a fresh FRR have twice as long.
+const LEAST_RETURN: Duration = Duration::from_secs(2);
 /// A measurement always has this long.
 const LEAST_PROBE: Duration = Duration::from_secs(1);
 /// Before a failed step is attempted again.
@@ -50,7 +52,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// Between two looks at a node on which a repair is put off.
 const LOOK: Duration = Duration::from_secs(1);
 /// How often in a row FRR may be silent at a repair before it is started anew: it may be busy.
-const SILENCES: u32 = 3;
+const SILENCES: u32 = 2;
 /// How often the node is compared with its config without any sign of drift.
 const RESYNC: Duration = Duration::from_secs(30);
 /// How often the health of a node at rest is measured.
@@ -95,8 +97,8 @@ enum Phase {
     Settle { trial: Trial, at: Time },
     /// The journal is written to confirm the trial.
     Confirm { trial: Trial },
-    /// The confirmed config is brought back.
-    Restore { means: Means },
+    /// The confirmed config is brought back; `until` is the end of the time of a change that is taken back.
+    Restore { means: Means, until: Option<Time> },
     /// A failed restore waits for its next attempt.
     RestoreLater { at: Time },
     /// The journal is written after a restore.
@@ -208,7 +210,7 @@ impl Machine {
             Phase::Settle { trial, at } if now >= at => self.probe_again(trial, now),
             Phase::RestoreLater { at } => match self.wanted() {
                 Some(assigned) => self.begin(assigned),
-                None if now >= at => self.restore(Means::LeastChange),
+                None if now >= at => self.restore(Means::LeastChange, None, now),
                 None => Action::Wait(at),
             },
             Phase::Retry { at, .. } | Phase::Settle { at, .. } => Action::Wait(at),
@@ -225,10 +227,10 @@ impl Machine {
                 "the agent ended before the config was confirmed"
             };
             self.reject(trying.fingerprint(), reason.to_owned());
-            return self.restore(Means::LeastChange);
+            return self.restore(Means::LeastChange, None, now);
         }
         if self.journal.confirmed.is_some() {
-            return self.restore(Means::LeastChange);
+            return self.restore(Means::LeastChange, None, now);
         }
         self.journal.adopted = has_objects;
         self.phase = Phase::Idle { next: now };
@@ -262,6 +264,7 @@ impl Machine {
                 config: confirmed,
                 means: Means::LeastChange,
                 purpose: Purpose::Repair { put_off },
+                limit: None,
             };
         }
         let until = if due > now { due } else { now + RESYNC };
@@ -328,7 +331,7 @@ impl Machine {
                 // The disk may hold the new journal all the same.
                 self.unsaved = true;
                 if started {
-                    return self.restore(Means::LeastChange);
+                    return self.restore(Means::LeastChange, None, now);
                 }
                 self.pause(now)
             }
@@ -389,7 +392,13 @@ impl Machine {
     }
 
     /// Brings back the confirmed config; without one, the node as it was before Selvedge.
-    fn restore(&mut self, means: Means) -> Action {
+    ///
+    /// One by least change leaves time for a fresh FRR.
+    fn restore(&mut self, means: Means, until: Option<Time>, now: Time) -> Action {
+        let limit = until.map(|until| match (until.saturating_sub(now), means) {
+            (left, Means::LeastChange) => (left / 3).max(LEAST_RETURN),
+            (left, Means::FreshFrr) => left.max(2 * LEAST_RETURN),
+        });
         self.running = None;
         self.frr_restarted |= means == Means::FreshFrr;
         let config = match &self.journal.confirmed {
@@ -400,11 +409,12 @@ impl Machine {
             }
             None => Arc::new(Config::empty()),
         };
-        self.phase = Phase::Restore { means };
+        self.phase = Phase::Restore { means, until };
         Action::Apply {
             config,
             means,
             purpose: Purpose::Keep,
+            limit,
         }
     }
 
@@ -434,7 +444,7 @@ impl Machine {
                 let is_hopeless = fault.permanent
                     || (fault.frr == FrrFault::Silent && trial.means == Means::FreshFrr);
                 if is_hopeless || now + RETRY + takes >= last_retry(&trial, now) {
-                    return self.take_back(&trial, fault.message, means);
+                    return self.take_back(&trial, fault.message, means, now);
                 }
                 trial.problem = Some(fault.message);
                 trial.means = means;
@@ -453,7 +463,7 @@ impl Machine {
                 self.running = self.journal.confirmed.clone();
                 self.record()
             }
-            (Phase::Restore { means }, Err(fault)) => {
+            (Phase::Restore { means, until }, Err(fault)) => {
                 self.error = Some(format!("restore failed: {}", fault.message));
                 let helps = match fault.frr {
                     FrrFault::Silent => true,
@@ -461,7 +471,7 @@ impl Machine {
                     FrrFault::None => false,
                 };
                 if means == Means::LeastChange && helps {
-                    return self.restore(Means::FreshFrr);
+                    return self.restore(Means::FreshFrr, until, now);
                 }
                 let at = now + self.next_pause();
                 self.phase = Phase::RestoreLater { at };
@@ -492,7 +502,7 @@ impl Machine {
                 };
                 if self.silences >= SILENCES {
                     self.silences = 0;
-                    return self.restore(Means::FreshFrr);
+                    return self.restore(Means::FreshFrr, None, now);
                 }
                 self.pause(now)
             }

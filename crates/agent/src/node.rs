@@ -11,6 +11,7 @@ use crate::{
     health::Health,
     journal::{self, Journal, Store},
     machine::{Action, Event, Machine, Means, Outcome, Purpose},
+    patience::Patience,
     probe::{self, ApiServer},
     reconcile::{Failure, Reconciler},
     report,
@@ -107,7 +108,8 @@ impl Node {
                 config,
                 means,
                 purpose,
-            } => Some(self.apply(config, *means, purpose).await),
+                limit,
+            } => Some(self.apply(config, *means, purpose, *limit).await),
         }
     }
 
@@ -128,7 +130,8 @@ impl Node {
     /// Keeps the `frr.conf` that a fresh FRR is given: it holds the confirmed config and nothing else.
     async fn write_frr_conf(&self, config: &Config) {
         let path = self.reconciler.paths().frr_conf();
-        let written = match self.reconciler.frr_conf(config).await {
+        let patience = Patience::new(config, None);
+        let written = match self.reconciler.frr_conf(config, patience).await {
             Ok(text) if std::fs::read(&path).is_ok_and(|old| old == text.as_bytes()) => Ok(()),
             Ok(text) => file::replace(&path, text.as_bytes()).map_err(|it| report::chain(&it)),
             Err(failure) => Err(report::chain(&failure)),
@@ -160,9 +163,17 @@ impl Node {
         health
     }
 
-    async fn apply(&mut self, config: &Arc<Config>, means: Means, purpose: &Purpose) -> Event {
+    async fn apply(
+        &mut self,
+        config: &Arc<Config>,
+        means: Means,
+        purpose: &Purpose,
+        limit: Option<Duration>,
+    ) -> Event {
         let start = Instant::now();
-        let outcome = self.reconciler.reconcile(config, means, purpose).await;
+        let patience = Patience::new(config, limit);
+        let apply = self.reconciler.reconcile(config, means, purpose, patience);
+        let outcome = apply.await;
         let (took, revision) = (start.elapsed(), &config.spec.revision);
         match outcome {
             Ok(applied) => {

@@ -12,6 +12,7 @@ use crate::{
     lock::{self, Lock},
     machine::{Action, Assigned, Event, Means, Purpose, State},
     node::{Node, OpenError},
+    patience::Patience,
     reconcile::{Failure, Reconciler},
 };
 
@@ -122,8 +123,10 @@ pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
     let store = Store::new(&paths.state, "");
     let frr_conf = paths.frr_conf();
     let reconciler = Reconciler::open(paths, namespace, false)?;
+    let empty = Config::empty();
+    let patience = Patience::new(&empty, None);
     let applied = reconciler
-        .reconcile(&Config::empty(), Means::LeastChange, &Purpose::Keep)
+        .reconcile(&empty, Means::LeastChange, &Purpose::Keep, patience)
         .await?;
     store.remove()?;
     file::remove(&frr_conf).map_err(journal::Error::File)?;

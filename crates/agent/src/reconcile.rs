@@ -28,7 +28,9 @@ use crate::{
     daemons::{self, Daemon},
     hold::Expected,
     machine::{Means, Purpose},
-    nics, report,
+    nics,
+    patience::Patience,
+    report,
 };
 
 /// How long the kernel may take to tell what it holds.
@@ -135,9 +137,10 @@ impl Reconciler {
     }
 
     /// Stops FRR on purpose.
-    async fn stop_frr(&self) -> Result<(), Failure> {
+    async fn stop_frr(&self, patience: Patience) -> Result<(), Failure> {
         self.bgpd.send_replace(None);
-        daemons::stop(&self.paths).await.map_err(Failure::Daemons)
+        let stop = daemons::stop(&self.paths, patience);
+        stop.await.map_err(Failure::Daemons)
     }
 
     pub(crate) fn kernel(&self) -> &Kernel {
@@ -149,7 +152,7 @@ impl Reconciler {
     }
 
     /// The version of FRR that runs here, or would be started. A zebra is asked once: it may be silent later.
-    pub async fn frr_version(&self) -> Result<FrrVersion, Failure> {
+    pub async fn frr_version(&self, patience: Duration) -> Result<FrrVersion, Failure> {
         let zebra = daemons::zebra(&self.paths);
         let known = self.version.lock().ok().and_then(|known| known.clone());
         if let (Some(zebra), Some((asked, version))) = (&zebra, known)
@@ -158,7 +161,7 @@ impl Reconciler {
             return Ok(version);
         }
         if let Some(zebra) = zebra
-            && let Some(version) = daemons::running_version(&self.paths).await
+            && let Some(version) = daemons::running_version(&self.paths, patience).await
         {
             if let Ok(mut known) = self.version.lock() {
                 *known = Some((zebra, version));
@@ -171,7 +174,7 @@ impl Reconciler {
 
     /// Whether the kernel holds anything that Selvedge made.
     pub(crate) async fn has_objects(&self) -> Result<bool, Failure> {
-        let observed = self.observe().await?;
+        let observed = self.observe(OBSERVE_PATIENCE).await?;
         let namespace = observed.namespace.as_ref();
         let is_ours =
             namespace.is_some_and(|namespace| namespace.owner == linux::owned::Owner::Ours);
@@ -179,17 +182,18 @@ impl Reconciler {
     }
 
     /// Makes the node what the config says, and proves it by a second plan, which must be empty.
-    pub async fn reconcile(
+    pub(crate) async fn reconcile(
         &self,
         config: &Config,
         means: Means,
         purpose: &Purpose,
+        patience: Patience,
     ) -> Result<Applied, Failure> {
         let spec = &config.spec;
         let kernel = linux::desired(spec).map_err(|refused| unsupported(&refused))?;
         // What FRR cannot do is found out before anything is changed.
-        self.desired_frr(config).await?;
-        let plan = self.plan_kernel(&kernel).await?;
+        self.desired_frr(config, patience).await?;
+        let plan = self.plan_kernel(&kernel, patience).await?;
         let mut applied = Applied {
             kernel_steps: plan.len(),
             notes: config.without_held_back().1,
@@ -197,30 +201,32 @@ impl Reconciler {
             ..Applied::default()
         };
         take_notes(&plan, &mut applied);
-        if self.is_put_off(config, &plan, purpose).await? {
+        if self.is_put_off(config, &plan, purpose, patience).await? {
             return Ok(Applied {
                 put_off: true,
                 ..Applied::default()
             });
         }
-        self.prepare_nics(&plan, purpose, &mut applied).await?;
+        self.prepare_nics(&plan, purpose, &mut applied, patience)
+            .await?;
         self.mirrors(plan.mirror_teardown(), &mut applied).await;
-        self.change_kernel(plan.before_frr()).await?;
+        self.change_kernel(plan.before_frr(), patience).await?;
         let change = if let Some(underlay) = &spec.underlay {
-            self.bring_up_frr(config, &underlay.namespace, means, &mut applied)
+            let namespace = &underlay.namespace;
+            self.bring_up_frr(config, namespace, means, &mut applied, patience)
                 .await?
         } else {
-            self.stop_frr().await?;
+            self.stop_frr(patience).await?;
             Change::default()
         };
-        self.change_kernel(plan.after_frr()).await?;
+        self.change_kernel(plan.after_frr(), patience).await?;
         self.mirrors(plan.mirror_setup(), &mut applied).await;
         self.restore_nics(plan.nic_restore(), &mut applied).await?;
         if spec.underlay.is_some() {
-            self.finish_frr(config, &change).await?;
+            self.finish_frr(config, &change, patience).await?;
         }
         if !applied.is_nothing() {
-            self.verify(config, &kernel, &mut applied).await?;
+            self.verify(config, &kernel, &mut applied, patience).await?;
         }
         let unmanaged: Vec<String> = applied.unmanaged.iter().map(unmanaged).collect();
         applied.notes.extend(unmanaged);
@@ -233,12 +239,13 @@ impl Reconciler {
         config: &Config,
         plan: &Plan,
         purpose: &Purpose,
+        patience: Patience,
     ) -> Result<bool, Failure> {
         let put_off = match purpose {
             Purpose::Repair { put_off } if !put_off.is_empty() => put_off,
             Purpose::Repair { .. } | Purpose::Try { .. } | Purpose::Keep => return Ok(false),
         };
-        let differences = self.differences(config, plan).await?;
+        let differences = self.differences(config, plan, patience).await?;
         let are_put_off = differences.iter().all(|it| put_off.contains(it));
         Ok(!differences.is_empty() && are_put_off)
     }
@@ -246,8 +253,9 @@ impl Reconciler {
     /// What an apply would do, without doing it.
     pub async fn preview(&self, config: &Config) -> Result<String, Failure> {
         let kernel = linux::desired(&config.spec).map_err(|refused| unsupported(&refused))?;
-        let plan = self.plan_kernel(&kernel).await?;
-        let mut lines = self.differences(config, &plan).await?;
+        let patience = Patience::new(config, None);
+        let plan = self.plan_kernel(&kernel, patience).await?;
+        let mut lines = self.differences(config, &plan, patience).await?;
         if lines.is_empty() {
             lines.push("nothing to do".to_owned());
         }
@@ -255,9 +263,14 @@ impl Reconciler {
     }
 
     /// What differs from the config, a line for each difference, in the words of [`Applied::changes`].
-    async fn differences(&self, config: &Config, plan: &Plan) -> Result<Vec<String>, Failure> {
+    async fn differences(
+        &self,
+        config: &Config,
+        plan: &Plan,
+        patience: Patience,
+    ) -> Result<Vec<String>, Failure> {
         let mut lines: Vec<String> = plan.steps().map(ToString::to_string).collect();
-        let frr = self.desired_frr(config).await?;
+        let frr = self.desired_frr(config, patience).await?;
         let Some(underlay) = &config.spec.underlay else {
             let runs = daemons::any(&self.paths);
             lines.extend(runs.then(|| "stop FRR".to_owned()));
@@ -268,7 +281,7 @@ impl Reconciler {
             lines.extend(missing.iter().map(|name| start(name)));
             return Ok(lines);
         }
-        let running = self.running_frr(config.silence()).await?;
+        let running = self.running_frr(patience).await?;
         lines.extend(running.unknown.iter().map(unmanaged));
         let change = frr::diff(&running.config, &frr);
         lines.extend(change.to_string().lines().map(str::to_owned));
@@ -278,7 +291,13 @@ impl Reconciler {
     /// Does the steps of mirrors, and remembers what failed.
     async fn mirrors(&self, steps: &[Step], applied: &mut Applied) {
         let attempt = async { Ok::<_, Failure>(self.kernel.attempt(steps).await) };
-        let failures = match within("change mirrors", patience(steps), attempt).await {
+        let failures = match within(
+            "change mirrors",
+            KERNEL_PATIENCE + for_steps(steps),
+            attempt,
+        )
+        .await
+        {
             Ok(failures) => failures.iter().map(|it| report::chain(it)).collect(),
             Err(failure) => vec![report::chain(&failure)],
         };
@@ -290,8 +309,9 @@ impl Reconciler {
         config: &Config,
         kernel: &linux::Desired,
         applied: &mut Applied,
+        patience: Patience,
     ) -> Result<(), Failure> {
-        let plan = self.plan_kernel(kernel).await?;
+        let plan = self.plan_kernel(kernel, patience).await?;
         let steps: Vec<String> = plan.essential().map(ToString::to_string).collect();
         if !steps.is_empty() {
             return Err(Failure::Verify {
@@ -304,14 +324,14 @@ impl Reconciler {
             applied.mirror_failures.extend(left);
         }
         match &config.spec.underlay {
-            Some(_) => self.verify_frr(config, applied).await,
+            Some(_) => self.verify_frr(config, applied, patience).await,
             None => Ok(()),
         }
     }
 
-    async fn observe(&self) -> Result<Observed, Failure> {
+    async fn observe(&self, patience: Duration) -> Result<Observed, Failure> {
         let observe = async { self.kernel.observe().await.map_err(Failure::Observe) };
-        let mut observed = within("observe the kernel", OBSERVE_PATIENCE, observe).await?;
+        let mut observed = within("observe the kernel", patience, observe).await?;
         observed.nic_memory = self.nics.load().map_err(Failure::Remember)?;
         Ok(observed)
     }
@@ -322,6 +342,7 @@ impl Reconciler {
         plan: &Plan,
         purpose: &Purpose,
         applied: &mut Applied,
+        patience: Patience,
     ) -> Result<(), Failure> {
         match purpose {
             Purpose::Try { new_nics } => {
@@ -331,11 +352,11 @@ impl Reconciler {
                 if !missing.is_empty() {
                     return Err(Failure::NoNic(missing));
                 }
-                self.remember_nics(plan).await
+                self.remember_nics(plan, patience).await
             }
             // A node without its uplinks is worse than one that cannot give them back as they were.
             Purpose::Keep | Purpose::Repair { .. } => {
-                if let Err(failure) = self.remember_nics(plan).await {
+                if let Err(failure) = self.remember_nics(plan, patience).await {
                     applied.notes.push(report::chain(&failure));
                 }
                 Ok(())
@@ -344,13 +365,14 @@ impl Reconciler {
     }
 
     /// Stores what the host knows of NICs that are about to be moved.
-    async fn remember_nics(&self, plan: &Plan) -> Result<(), Failure> {
+    async fn remember_nics(&self, plan: &Plan, patience: Patience) -> Result<(), Failure> {
         if plan.taken_nics().next().is_none() {
             return Ok(());
         }
+        let patience = patience.at_most(OBSERVE_PATIENCE);
         let routes = async { self.kernel.host_routes().await.map_err(Failure::Observe) };
-        let routes = within("read the host's routes", OBSERVE_PATIENCE, routes).await?;
-        let observed = self.observe().await?;
+        let routes = within("read the host's routes", patience, routes).await?;
+        let observed = self.observe(patience).await?;
         let memories =
             nics::before_move(&observed.nic_memory, plan.taken_nics(), &observed, &routes);
         self.nics.save(&memories).map_err(Failure::Remember)
@@ -363,10 +385,10 @@ impl Reconciler {
             return Ok(());
         }
         let attempt = async { Ok::<_, Failure>(self.kernel.attempt(steps).await) };
-        let failures = within("restore NICs", patience(steps), attempt).await?;
+        let failures = within("restore NICs", KERNEL_PATIENCE + for_steps(steps), attempt).await?;
         let notes = failures.iter().map(|it| report::chain(it));
         applied.notes.extend(notes);
-        let left = nics::after_return(&known, &self.observe().await?);
+        let left = nics::after_return(&known, &self.observe(OBSERVE_PATIENCE).await?);
         if left != known
             && let Err(error) = self.nics.save(&left)
         {
@@ -376,21 +398,27 @@ impl Reconciler {
         Ok(())
     }
 
-    async fn plan_kernel(&self, desired: &linux::Desired) -> Result<Plan, Failure> {
-        let observed = self.observe().await?;
+    async fn plan_kernel(
+        &self,
+        desired: &linux::Desired,
+        patience: Patience,
+    ) -> Result<Plan, Failure> {
+        let observed = self.observe(patience.at_most(OBSERVE_PATIENCE)).await?;
         linux::diff(desired, &observed).map_err(|conflicts| {
             Failure::Conflict(conflicts.iter().map(ToString::to_string).collect())
         })
     }
 
-    async fn change_kernel(&self, steps: &[Step]) -> Result<(), Failure> {
+    async fn change_kernel(&self, steps: &[Step], patience: Patience) -> Result<(), Failure> {
         let apply = async { self.kernel.apply(steps).await.map_err(Failure::Kernel) };
-        within("change the kernel", patience(steps), apply).await
+        let waits = patience.at_most(KERNEL_PATIENCE) + for_steps(steps);
+        within("change the kernel", waits, apply).await
     }
 }
 
-fn patience(steps: &[Step]) -> Duration {
-    KERNEL_PATIENCE + STEP_PATIENCE * u32::try_from(steps.len()).unwrap_or(u32::MAX)
+/// How long the work of these steps may take. It is no part of the time for waits: a large change may take long.
+fn for_steps(steps: &[Step]) -> Duration {
+    STEP_PATIENCE * u32::try_from(steps.len()).unwrap_or(u32::MAX)
 }
 
 /// The words for a line that the config does not have.

@@ -30,6 +30,8 @@ use crate::{
 
 /// How long another agent may take to end before this one gives up.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+/// How long FRR may take to tell its version, which it is asked once.
+const VERSION_PATIENCE: Duration = Duration::from_secs(1);
 /// Changes come in groups; one look is enough for a group.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
@@ -200,7 +202,7 @@ impl Agent {
     async fn look_anew(&mut self, config: &Config) {
         let reconciler = self.node.reconciler();
         self.frr_version = reconciler
-            .frr_version()
+            .frr_version(VERSION_PATIENCE)
             .await
             .ok()
             .map(|version| version.to_string());

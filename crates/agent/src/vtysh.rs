@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How long a question may take that is not part of an apply.
-const ASK_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const ASK_PATIENCE: Duration = Duration::from_secs(5);
 /// How long one line of a change may take, besides the time in which FRR must answer at all.
 const LINE_PATIENCE: Duration = Duration::from_millis(50);
 
@@ -203,8 +203,13 @@ async fn send_secret(
 }
 
 /// The version that a running daemon has; vtysh would tell its own.
-pub(crate) async fn daemon_version(run: &Path, daemon: &str) -> Result<String, Error> {
-    let answer = ask_daemon(run, daemon, "show version").await;
+pub(crate) async fn daemon_version(
+    run: &Path,
+    daemon: &str,
+    patience: Duration,
+) -> Result<String, Error> {
+    let question = ["show version".to_owned()];
+    let answer = converse(run, daemon, &question, patience).await;
     answer.map(Option::unwrap_or_default)
 }
 

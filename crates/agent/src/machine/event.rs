@@ -124,6 +124,9 @@ pub enum Action {
         means: Means,
         /// What for.
         purpose: Purpose,
+        /// How long it should take at most; none if nothing waits for that. Waits become shorter towards its end, and work that goes on
+        /// is not cut off.
+        limit: Option<Duration>,
     },
 }
 

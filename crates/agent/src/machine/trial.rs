@@ -28,7 +28,7 @@ impl Machine {
         };
         let confirmed = self.journal.confirmed.as_ref();
         if confirmed.is_some_and(|it| it.fingerprint() == assigned.config.fingerprint()) {
-            return self.restore(Means::LeastChange);
+            return self.restore(Means::LeastChange, None, now);
         }
         self.announce(assigned.config, trial.baseline, now)
     }
@@ -59,12 +59,14 @@ impl Machine {
         let new_nics = self.new_nics(&config);
         let means = trial.means;
         trial.began = now;
+        let limit = last_retry(&trial, now).saturating_sub(now);
         self.running = None;
         self.phase = Phase::Apply { trial };
         Action::Apply {
             config,
             means,
             purpose: Purpose::Try { new_nics },
+            limit: Some(limit),
         }
     }
 
@@ -81,7 +83,7 @@ impl Machine {
     pub(super) fn probe_again(&mut self, trial: Trial, now: Time) -> Action {
         match trial.problem.clone() {
             Some(problem) if now >= trial.give_up => {
-                self.take_back(&trial, problem, Means::LeastChange)
+                self.take_back(&trial, problem, Means::LeastChange, now)
             }
             Some(_) | None => self.probe(trial, now),
         }
@@ -147,7 +149,7 @@ impl Machine {
     pub(super) fn not_yet(&mut self, mut trial: Trial, problem: String, now: Time) -> Action {
         self.error = Some(problem.clone());
         if now >= trial.give_up && !self.is_superseded(&trial) {
-            return self.take_back(&trial, problem, Means::LeastChange);
+            return self.take_back(&trial, problem, Means::LeastChange, now);
         }
         trial.problem = Some(problem);
         let at = (now + PROBE_INTERVAL).min(trial.give_up);
@@ -155,11 +157,18 @@ impl Machine {
         self.proceed(now)
     }
 
-    pub(super) fn take_back(&mut self, trial: &Trial, reason: String, means: Means) -> Action {
+    pub(super) fn take_back(
+        &mut self,
+        trial: &Trial,
+        reason: String,
+        means: Means,
+        now: Time,
+    ) -> Action {
         self.counters.taken_back += 1;
         self.frr_restarted = false;
         self.reject(trial.fingerprint.clone(), reason);
-        self.restore(means)
+        let until = trial.announced + confirm_deadline(&trial.config);
+        self.restore(means, Some(until), now)
     }
 }
 
