@@ -79,6 +79,11 @@ impl Paths {
         self.runtime.join("token")
     }
 
+    /// The file that every vtysh of the instance reads when it starts.
+    pub(crate) fn shells(&self) -> PathBuf {
+        self.etc.join(INSTANCE).join("vtysh.conf")
+    }
+
     /// The commands that staticd was given: they show when a user configures FRR by hand.
     pub(crate) fn command_log(&self) -> PathBuf {
         self.runtime.join("frr-commands.log")
@@ -238,7 +243,7 @@ async fn prepare(paths: &Paths, patience: Patience) -> Result<(), Error> {
         program::output(&mut make, patience.at_most(PROGRAM_PATIENCE)).await?;
     }
     let mut touch = Command::new("touch");
-    touch.arg(paths.etc.join(INSTANCE).join("vtysh.conf"));
+    touch.arg(paths.shells());
     let patience = patience.at_most(PROGRAM_PATIENCE);
     program::output(touch.uid(uid).gid(gid), patience).await?;
     std::fs::DirBuilder::new()

@@ -130,6 +130,8 @@ pub struct Machine {
     failures: u32,
     /// How often in a row FRR was silent at a repair.
     silences: u32,
+    /// The config that a user wants to be tried although there is no way back from it.
+    forced: Option<String>,
     /// FRR was started anew during the present restore; once is enough.
     frr_restarted: bool,
     outcome: Outcome,
@@ -155,6 +157,7 @@ impl Machine {
             measured: Time::ZERO,
             failures: 0,
             silences: 0,
+            forced: None,
             frr_restarted: false,
             outcome: Outcome::default(),
             timings: None,
@@ -306,6 +309,9 @@ impl Machine {
         }
         let is_retry = assigned.retry.is_some() && assigned.retry != self.journal.retried;
         if is_retry {
+            // Not at the first attempt: the annotation may be an old one, which a lost journal knew.
+            let is_known = self.journal.rejection(&fingerprint).is_some();
+            self.forced = is_known.then(|| fingerprint.clone());
             self.journal.retried.clone_from(&assigned.retry);
             self.journal.accept(&fingerprint);
             self.unsaved = true;

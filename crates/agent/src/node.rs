@@ -47,13 +47,20 @@ impl Node {
         api: Option<Box<dyn ApiServer>>,
     ) -> Result<(Self, Event), OpenError> {
         let boot_id = Store::boot_id().map_err(OpenError::Journal)?;
-        let store = Store::new(&reconciler.paths().state, &boot_id);
-        let found = match store.load() {
-            Ok(found) => found,
-            Err(error @ journal::Error::File(_)) => return Err(OpenError::Journal(error)),
-            Err(error) => intact_copy(&store, &error)?,
-        };
+        let paths = reconciler.paths();
+        let store = Store::new(&paths.state, &boot_id).with_copy_in(&paths.runtime);
         let has_objects = reconciler.has_objects().await.map_err(OpenError::Node)?;
+        let found = match store.load() {
+            Ok(Some(found)) => Some(found),
+            // On a node without any object of ours, there was none.
+            Ok(None) if !has_objects => None,
+            Ok(None) => {
+                tracing::error!("the node has objects of Selvedge, and there is no journal");
+                intact_copy(&store)
+            }
+            Err(error @ journal::Error::File(_)) => return Err(OpenError::Journal(error)),
+            Err(error) => instead_of_damaged(&store, &error)?,
+        };
         let rebooted = found.as_ref().is_some_and(|found| found.boot_id != boot_id);
         let journal = found.map_or_else(Journal::default, |found| found.journal);
         let node = Self {
@@ -199,21 +206,26 @@ impl Node {
     }
 }
 
-/// The copy of a journal that is damaged. The damaged file is kept for examination.
-fn intact_copy(
+/// The first copy of the journal that can be read.
+fn intact_copy(store: &Store) -> Option<journal::Found> {
+    for copy in store.copies() {
+        match copy {
+            Ok(found) => return Some(found),
+            Err(error) => tracing::error!(
+                error = report::chain(&error),
+                "a copy of the journal cannot be read"
+            ),
+        }
+    }
+    None
+}
+
+/// A copy of a journal that is damaged. The damaged file is kept for examination.
+fn instead_of_damaged(
     store: &Store,
     damage: &journal::Error,
 ) -> Result<Option<journal::Found>, OpenError> {
-    let copy = match store.load_previous() {
-        Ok(copy) => copy,
-        Err(error) => {
-            tracing::error!(
-                error = report::chain(&error),
-                "the copy of the journal cannot be read"
-            );
-            None
-        }
-    };
+    let copy = intact_copy(store);
     let is_restored = copy.is_some();
     tracing::error!(%damage, is_restored, "the journal cannot be read and is set aside");
     match store.set_aside() {

@@ -120,7 +120,7 @@ pub async fn preview(
 /// Gives the node back: FRR stopped, NICs returned, nothing of Selvedge left, the journal removed.
 pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
     let _lock = Lock::take(&paths.runtime)?;
-    let store = Store::new(&paths.state, "");
+    let store = Store::new(&paths.state, "").with_copy_in(&paths.runtime);
     let frr_conf = paths.frr_conf();
     let reconciler = Reconciler::open(paths, namespace, false)?;
     let empty = Config::empty();

@@ -201,7 +201,7 @@ impl Reconciler {
             ..Applied::default()
         };
         take_notes(&plan, &mut applied);
-        if self.is_put_off(config, &plan, purpose, patience).await? {
+        if self.is_left_alone(config, &plan, purpose, patience).await? {
             return Ok(Applied {
                 put_off: true,
                 ..Applied::default()
@@ -233,8 +233,8 @@ impl Reconciler {
         Ok(applied)
     }
 
-    /// Whether there are differences, and all of them are put off.
-    async fn is_put_off(
+    /// Whether there are differences, and all of them are put off. What runs and is not known is left alone as well.
+    async fn is_left_alone(
         &self,
         config: &Config,
         plan: &Plan,
@@ -242,12 +242,16 @@ impl Reconciler {
         patience: Patience,
     ) -> Result<bool, Failure> {
         let put_off = match purpose {
-            Purpose::Repair { put_off } if !put_off.is_empty() => put_off,
+            Purpose::Repair { put_off } if !put_off.is_empty() => Some(put_off),
+            Purpose::Adopt => None,
             Purpose::Repair { .. } | Purpose::Try { .. } | Purpose::Keep => return Ok(false),
         };
         let differences = self.differences(config, plan, patience).await?;
-        let are_put_off = differences.iter().all(|it| put_off.contains(it));
-        Ok(!differences.is_empty() && are_put_off)
+        match put_off {
+            _ if differences.is_empty() => Ok(false),
+            Some(put_off) => Ok(differences.iter().all(|it| put_off.contains(it))),
+            None => Err(Failure::NoWayBack(differences)),
+        }
     }
 
     /// What an apply would do, without doing it.
@@ -355,7 +359,7 @@ impl Reconciler {
                 self.remember_nics(plan, patience).await
             }
             // A node without its uplinks is worse than one that cannot give them back as they were.
-            Purpose::Keep | Purpose::Repair { .. } => {
+            Purpose::Adopt | Purpose::Keep | Purpose::Repair { .. } => {
                 if let Err(failure) = self.remember_nics(plan, patience).await {
                     applied.notes.push(report::chain(&failure));
                 }

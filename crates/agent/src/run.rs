@@ -226,10 +226,11 @@ impl Agent {
             };
         }
         let own = self.node.reconciler().take_configured();
+        let paths = &self.options.paths;
         match &mut self.commands {
             Some(commands) => commands.expect(own),
             // Without a router there is none.
-            None => self.commands = CommandLog::open(&self.options.paths.command_log()).ok(),
+            None => self.commands = CommandLog::open(&paths.command_log(), &paths.shells()).ok(),
         }
     }
 

@@ -139,6 +139,8 @@ pub enum Purpose {
         /// cannot be confirmed.
         new_nics: Vec<String>,
     },
+    /// What the node had before is not known, so that there would be no way back: the config is accepted if it is what runs.
+    Adopt,
     /// The node gets back what it had, as far as possible.
     Keep,
     /// The node drifted, or may have.

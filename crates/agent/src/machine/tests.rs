@@ -406,6 +406,55 @@ fn without_a_confirmed_config_the_node_is_given_back_unless_somebody_ran_it_befo
 }
 
 #[test]
+fn a_node_whose_journal_is_lost_takes_no_config_but_what_runs_unless_somebody_insists() {
+    let mut machine = Machine::new(Journal::default());
+    let event = Event::Started {
+        has_objects: true,
+        rebooted: false,
+    };
+    machine.step(event, Time::ZERO);
+    // Brings config 1 to its apply; what for it is applied.
+    let purpose = |machine: &mut Machine, assigned: Assigned| {
+        machine.step(Event::Assigned(assigned), Time::ZERO);
+        machine.step(Event::Measured(health(true)), Time::ZERO);
+        match machine.step(Event::Saved(Ok(())), Time::ZERO) {
+            Action::Apply { purpose, .. } => purpose,
+            other => panic!("{other:?}"),
+        }
+    };
+    // An annotation that is there already says nothing about the loss.
+    let asked = |when: &str| Assigned {
+        retry: Some(when.to_owned()),
+        ..Assigned::new(config(1))
+    };
+    assert_eq!(purpose(&mut machine, asked("before")), Purpose::Adopt);
+    let mut differs = machine.clone();
+    let action = differs.step(fault(true, FrrFault::None), Time::ZERO);
+    assert!(
+        matches!(action, Action::Save(_)),
+        "nothing is changed: {action:?}"
+    );
+    differs.step(Event::Saved(Ok(())), Time::ZERO);
+    assert_eq!(differs.status().state, State::Rejected);
+    let tried = purpose(&mut differs, asked("now"));
+    assert!(matches!(tried, Purpose::Try { .. }), "{tried:?}");
+
+    // What runs is confirmed like any other config, and then there is a way back.
+    let mut now = Time::ZERO;
+    machine.step(repaired(&[]), now);
+    while machine.status().confirmed.is_none() {
+        let action = machine.step(Event::Measured(health(true)), now);
+        now += SECOND;
+        match action {
+            Action::Wait(_) => machine.step(Event::Woken, now),
+            _ => machine.step(Event::Saved(Ok(())), now),
+        };
+    }
+    let changed = purpose(&mut machine, Assigned::new(config(2)));
+    assert!(matches!(changed, Purpose::Try { .. }), "{changed:?}");
+}
+
+#[test]
 fn drift_is_repaired_at_once_and_backed_off_when_it_keeps_coming() {
     let mut machine = settled();
     let mut now = SECOND;
@@ -445,13 +494,16 @@ fn drift_is_repaired_at_once_and_backed_off_when_it_keeps_coming() {
         panic!("{action:?}");
     };
     assert!(due <= now + 3 * SECOND);
+    assert!(put_off(machine.step(Event::Woken, due)).is_empty());
+    machine.step(repaired(&[flapping]), due);
     // Another difference waits for nothing but the next look.
-    let action = machine.step(Event::Drifted, look + SECOND);
+    let next = due + 2 * SECOND;
+    let action = machine.step(Event::Drifted, next);
     assert_eq!(put_off(action), [flapping.to_owned()].into());
-    machine.step(repaired(&["ip rule 1000 is missing"]), look + SECOND);
-    let action = machine.step(Event::Woken, due.max(look + 2 * SECOND));
-    assert!(put_off(action).is_empty());
-    let repairs = u64::try_from(repairs::FREE).unwrap() + 2;
+    machine.step(repaired(&["ip rule 1000 is missing"]), next);
+    let action = machine.step(Event::Drifted, due + 4 * SECOND);
+    assert!(put_off(action).is_empty(), "its time has come");
+    let repairs = u64::try_from(repairs::FREE).unwrap() + 3;
     assert_eq!(machine.status().counters.repaired, repairs);
 }
 

@@ -56,7 +56,14 @@ impl Machine {
 
     pub(super) fn apply(&mut self, mut trial: Trial, now: Time) -> Action {
         let config = Arc::clone(&trial.config);
-        let new_nics = self.new_nics(&config);
+        let has_no_way_back = self.journal.confirmed.is_none() && self.journal.adopted;
+        let is_forced = self.forced.as_ref() == Some(&trial.fingerprint);
+        let purpose = if has_no_way_back && !is_forced {
+            Purpose::Adopt
+        } else {
+            let new_nics = self.new_nics(&config);
+            Purpose::Try { new_nics }
+        };
         let means = trial.means;
         trial.began = now;
         let limit = last_retry(&trial, now).saturating_sub(now);
@@ -65,7 +72,7 @@ impl Machine {
         Action::Apply {
             config,
             means,
-            purpose: Purpose::Try { new_nics },
+            purpose,
             limit: Some(limit),
         }
     }

@@ -22,6 +22,13 @@ pub enum Failure {
     /// New uplinks are not there, so that none is moved.
     #[error("there is no NIC {}; nothing was changed; correct `nics` of the Underlay", .0.join(", "))]
     NoNic(Vec<String>),
+    /// What ran before is not known, and the config is not what runs.
+    #[error(
+        "the journal of this node is lost, so that there would be no way back; nothing was changed; the config differs from what runs: {}; \
+         ask for another attempt to have it tried all the same",
+        .0.join("; ")
+    )]
+    NoWayBack(Vec<String>),
     /// The kernel could not be observed.
     #[error("failed to observe the kernel")]
     Observe(#[source] linux::netlink::Error),
@@ -66,6 +73,7 @@ impl Failure {
             Self::Unsupported(_)
             | Self::Conflict(_)
             | Self::NoNic(_)
+            | Self::NoWayBack(_)
             | Self::Observe(_)
             | Self::Remember(_)
             | Self::Kernel(_)
@@ -74,7 +82,10 @@ impl Failure {
         };
         Fault {
             message: report::chain(self),
-            permanent: matches!(self, Self::Unsupported(_) | Self::Conflict(_)),
+            permanent: matches!(
+                self,
+                Self::Unsupported(_) | Self::Conflict(_) | Self::NoWayBack(_)
+            ),
             frr,
         }
     }
