@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::task::JoinHandle;
+
 use crate::{
     config::{Config, Time},
     file,
@@ -148,11 +150,15 @@ impl Node {
         }
     }
 
-    /// The health of a node at rest. The API server is left out: ten thousand nodes would ask it all the time, and each renews a
-    /// Lease anyway.
-    pub(crate) async fn checkup(&self, config: &Config) -> Health {
-        let kernel = self.reconciler.kernel();
-        probe::measure(kernel, None, Some(config), config, 1, Duration::MAX).await
+    /// Begins to measure the health of a node at rest, beside everything else. The API server is left out: ten thousand nodes would ask
+    /// it all the time, and each renews a Lease anyway.
+    pub(crate) fn checkup(&self, config: Arc<Config>) -> JoinHandle<Health> {
+        let kernel = Arc::clone(self.reconciler.kernel());
+        let run = self.reconciler.paths().run.clone();
+        tokio::spawn(async move {
+            let router = Some(&*config);
+            probe::measure(&kernel, &run, None, router, &config, 1, Duration::MAX).await
+        })
     }
 
     async fn measure(&self, router: Option<&Config>, probes: &Config, limit: Duration) -> Health {
@@ -163,8 +169,9 @@ impl Node {
             1
         };
         let kernel = self.reconciler.kernel();
+        let run = &self.reconciler.paths().run;
         let api = self.api.as_deref();
-        let health = probe::measure(kernel, api, router, probes, attempts, limit).await;
+        let health = probe::measure(kernel, run, api, router, probes, attempts, limit).await;
         let failures: Vec<String> = health.failures().collect();
         tracing::debug!(is_baseline, ?failures, "measured");
         health

@@ -8,10 +8,10 @@ mod failure;
 mod frr_side;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -96,7 +96,7 @@ impl fmt::Display for Applied {
 /// Applies configs on this node.
 #[derive(Debug)]
 pub struct Reconciler {
-    kernel: Kernel,
+    kernel: Arc<Kernel>,
     nics: nics::Store,
     paths: daemons::Paths,
     /// Lines of FRR that the config does not have are reported and kept, instead of removed.
@@ -117,7 +117,7 @@ impl Reconciler {
         report_only: bool,
     ) -> Result<Self, Failure> {
         Ok(Self {
-            kernel: Kernel::open(namespace).map_err(Failure::Observe)?,
+            kernel: Arc::new(Kernel::open(namespace).map_err(Failure::Observe)?),
             nics: nics::Store::new(&paths.state),
             paths,
             report_only,
@@ -143,7 +143,7 @@ impl Reconciler {
         stop.await.map_err(Failure::Daemons)
     }
 
-    pub(crate) fn kernel(&self) -> &Kernel {
+    pub(crate) fn kernel(&self) -> &Arc<Kernel> {
         &self.kernel
     }
 
@@ -374,12 +374,24 @@ impl Reconciler {
             return Ok(());
         }
         let patience = patience.at_most(OBSERVE_PATIENCE);
-        let routes = async { self.kernel.host_routes().await.map_err(Failure::Observe) };
-        let routes = within("read the host's routes", patience, routes).await?;
+        let known = async { self.known_of_nics(plan).await.map_err(Failure::Observe) };
+        let known = within("read what NICs have", patience, known).await?;
         let observed = self.observe(patience).await?;
         let memories =
-            nics::before_move(&observed.nic_memory, plan.taken_nics(), &observed, &routes);
+            nics::before_move(&observed.nic_memory, plan.taken_nics(), &observed, &known);
         self.nics.save(&memories).map_err(Failure::Remember)
+    }
+
+    async fn known_of_nics(&self, plan: &Plan) -> Result<nics::Known, linux::netlink::Error> {
+        let mut settings = BTreeMap::new();
+        for name in plan.taken_nics() {
+            settings.insert(name.to_owned(), self.kernel.host_settings(name).await?);
+        }
+        Ok(nics::Known {
+            routes: self.kernel.host_routes().await?,
+            addresses: self.kernel.host_addresses().await?,
+            settings,
+        })
     }
 
     /// Gives NICs back what the host knew of them. A route that cannot be made is noted: the network may be another now.

@@ -6,14 +6,14 @@ use api::tcaas::NodeNetworkConfigStatus;
 use linux::netlink::Changes;
 use tokio::{
     sync::{mpsc, watch},
-    task::JoinSet,
+    task::{JoinHandle, JoinSet},
     time,
 };
 
 use crate::{
     cluster::{Cluster, Connect},
     command_log::CommandLog,
-    config::Config,
+    config::{Config, Time},
     daemons::{self, Daemon, Paths},
     health::Health,
     hold::{Expected, Keeper},
@@ -24,7 +24,7 @@ use crate::{
     pages::Shown,
     probe::ApiServer,
     reconcile::{Failure, Reconciler},
-    report,
+    report, vtysh,
     watchdog::Watchdog,
 };
 
@@ -32,6 +32,8 @@ use crate::{
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// How long FRR may take to tell its version, which it is asked once.
 const VERSION_PATIENCE: Duration = Duration::from_secs(1);
+/// Between two questions whether FRR's daemons are there.
+const QUESTION: Duration = Duration::from_secs(5);
 /// Changes come in groups; one look is enough for a group.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
@@ -131,6 +133,7 @@ pub async fn run(
         commands: None,
         inode: None,
         keeper: None,
+        checkup: None,
     };
     // The tasks end with their set.
     agent.run(started, stop).await
@@ -164,6 +167,8 @@ struct Agent {
     inode: Option<u64>,
     /// Holds what zebra has from bgpd in that namespace.
     keeper: Option<Keeper>,
+    /// The measurement of health that is under way beside everything else.
+    checkup: Option<JoinHandle<Health>>,
 }
 
 impl Agent {
@@ -182,6 +187,7 @@ impl Agent {
                 }
                 continue;
             };
+            let until = self.begin_checkup().map_or(until, |due| due.min(until));
             let left = until.saturating_sub(self.node.now());
             let daemons = daemons::running(&self.options.paths, &self.options.namespace);
             let at_rest = self.node.machine().is_at_rest();
@@ -191,11 +197,33 @@ impl Agent {
                 () = changed(self.changes.as_ref()) => Event::Drifted,
                 () = configured(self.commands.as_mut()) => Event::Drifted,
                 () = ended(&daemons) => Event::Drifted,
-                health = checkup(&self.node) => Event::Measured(health),
+                () = silent(&self.options.paths, &daemons) => Event::Drifted,
+                health = measured(self.checkup.as_mut()) => {
+                    self.checkup = None;
+                    health.map_or(Event::Woken, Event::Measured)
+                }
                 () = time::sleep(left) => Event::Woken,
             };
             action = self.node.step(event);
         }
+    }
+
+    /// Begins to measure the health of a node at rest when that is due; when it is due, unless one is under way.
+    fn begin_checkup(&mut self) -> Option<Time> {
+        let Some((config, due)) = self.node.machine().checkup() else {
+            if let Some(task) = self.checkup.take() {
+                task.abort();
+            }
+            return None;
+        };
+        if self.checkup.is_some() {
+            return None;
+        }
+        if due > self.node.now() {
+            return Some(due);
+        }
+        self.checkup = Some(self.node.checkup(config));
+        None
     }
 
     /// After a change: the namespace may be another one, and FRR of another version.
@@ -295,14 +323,10 @@ fn hold_limit(config: &Config) -> Duration {
     Duration::from_secs(seconds.into())
 }
 
-/// Measures the health of a node at rest when that is due. An event that comes meanwhile ends the measurement, which is then due at
-/// the next wait.
-async fn checkup(node: &Node) -> Health {
-    match node.machine().checkup() {
-        Some((config, due)) => {
-            time::sleep(due.saturating_sub(node.now())).await;
-            node.checkup(&config).await
-        }
+/// The health, when it has been measured; nothing if that came to nothing.
+async fn measured(task: Option<&mut JoinHandle<Health>>) -> Option<Health> {
+    match task {
+        Some(task) => task.await.ok(),
         None => std::future::pending().await,
     }
 }
@@ -325,6 +349,21 @@ async fn configured(commands: Option<&mut CommandLog>) {
         time::sleep(Duration::from_secs(1)).await;
     }
     time::sleep(DEBOUNCE).await;
+}
+
+/// Waits until a daemon does not answer any more.
+async fn silent(paths: &Paths, daemons: &[Daemon]) {
+    loop {
+        time::sleep(QUESTION).await;
+        for daemon in daemons {
+            if let Err(error) = vtysh::is_there(&paths.run, &daemon.name).await
+                && error.is_silence()
+            {
+                tracing::warn!(%error, "a daemon of FRR is silent");
+                return;
+            }
+        }
+    }
 }
 
 async fn ended(daemons: &[Daemon]) {

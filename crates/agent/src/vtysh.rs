@@ -123,18 +123,10 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// The answer to one question.
-pub(crate) async fn show(command: &str) -> Result<String, Error> {
-    vtysh(&[command.to_owned()], ASK_PATIENCE).await
-}
-
 /// Gives FRR a batch: commands to one vtysh, a line with a password to bgpd itself.
 pub(crate) async fn send(run: &Path, batch: &Batch, patience: Duration) -> Result<(), Error> {
     match batch {
-        Batch::Commands(commands) => {
-            vtysh(commands, for_lines(patience, commands.len())).await?;
-            Ok(())
-        }
+        Batch::Commands(commands) => vtysh(commands, for_lines(patience, commands.len())).await,
         Batch::Secret { path, line } => send_secret(run, path, line, patience).await,
     }
 }
@@ -155,14 +147,14 @@ pub(crate) async fn load(file: &Path, patience: Duration) -> Result<(), Error> {
     }
 }
 
-async fn vtysh(commands: &[String], patience: Duration) -> Result<String, Error> {
+async fn vtysh(commands: &[String], patience: Duration) -> Result<(), Error> {
     let mut shell = Command::new("vtysh");
     shell.args(["-N", INSTANCE]);
     for command in commands {
         shell.arg("-c").arg(command);
     }
     let output = program::output(&mut shell, patience).await;
-    output.map_err(|error| match error {
+    output.map(drop).map_err(|error| match error {
         program::Error::Failed { program, message } => Error::Shell(program::Error::Failed {
             program,
             message: without_secrets(&message),
@@ -211,6 +203,13 @@ pub(crate) async fn daemon_version(
     let question = ["show version".to_owned()];
     let answer = converse(run, daemon, &question, patience).await;
     answer.map(Option::unwrap_or_default)
+}
+
+/// Whether a daemon answers. It writes this question into no log.
+pub(crate) async fn is_there(run: &Path, daemon: &str) -> Result<(), Error> {
+    let question = ["echo PING".to_owned()];
+    converse(run, daemon, &question, ASK_PATIENCE).await?;
+    Ok(())
 }
 
 /// The answer of one daemon to a question; `None` if it does not know the question.
