@@ -3,16 +3,23 @@
 //! vtysh announces to every daemon that it enters its configuration mode, and mostly that it leaves it. One daemon writes
 //! down the commands it is given: staticd, which is given few, and never a password. While a user is in configuration
 //! mode, lines may come at any time that only other daemons receive; FRR is then looked at again and again.
+//!
+//! A vtysh that speaks to one other daemon only (`vtysh -d bgpd`) is not in that log. Every vtysh of the instance reads one file when
+//! it starts, and that is seen: FRR is looked at after it, and every second while a vtysh for one daemon runs.
 
 use std::{
     fs::File,
     io::{self, Read as _, Seek as _, SeekFrom},
+    mem::MaybeUninit,
     os::fd::OwnedFd,
     path::Path,
     time::Duration,
 };
 
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::{
+    fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags},
+    io::Errno,
+};
 use tokio::{
     io::unix::AsyncFd,
     time::{self, Instant},
@@ -38,15 +45,20 @@ pub(crate) struct CommandLog {
     configuring: Option<Instant>,
     /// When the next look is due meanwhile.
     look: Instant,
+    /// When the next look is due because a vtysh was started.
+    shell: Option<Instant>,
     /// How often the agent itself has entered the configuration mode since the log was last read.
     own: usize,
 }
 
 impl CommandLog {
-    /// Begins to watch; what is in the log already is passed over.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    /// Begins to watch the log, and the file that every vtysh of the instance reads; what is in the log already is passed over.
+    pub(crate) fn open(path: &Path, shells: &Path) -> io::Result<Self> {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         inotify::add_watch(&fd, path, WatchFlags::MODIFY)?;
+        if let Err(error) = inotify::add_watch(&fd, shells, WatchFlags::OPEN) {
+            tracing::warn!(%error, "a vtysh for one daemon is not noticed");
+        }
         let mut file = File::options().read(true).write(true).open(path)?;
         file.seek(SeekFrom::End(0))?;
         shorten(&mut file)?;
@@ -61,6 +73,7 @@ impl CommandLog {
             notify,
             configuring: None,
             look: Instant::now(),
+            shell: None,
             own: 0,
         })
     }
@@ -73,21 +86,24 @@ impl CommandLog {
     /// Waits until FRR's configuration may have been changed.
     pub(crate) async fn next(&mut self) -> io::Result<()> {
         loop {
-            let (configuring, at) = (self.configuring, self.look);
+            let due = self.configuring.map(|_| self.look);
+            let due = due.into_iter().chain(self.shell).min();
             // At a fixed time: questions of others are in the log, too, and must not put it off.
             let look = async move {
-                match configuring {
-                    Some(_) => time::sleep_until(at).await,
+                match due {
+                    Some(at) => time::sleep_until(at).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 ready = self.notify.readable() => {
                     let mut ready = ready?;
-                    let mut events = [0; 4096];
-                    // Which event it was does not matter: there is one file.
-                    if rustix::io::read(self.notify.get_ref(), &mut events).is_err() {
-                        ready.clear_ready();
+                    match events(self.notify.get_ref()) {
+                        Ok(is_shell) if is_shell => {
+                            self.shell.get_or_insert(Instant::now() + LOOK);
+                        }
+                        Ok(_) => {}
+                        Err(_nothing_left) => ready.clear_ready(),
                     }
                 }
                 () = look => {
@@ -95,6 +111,9 @@ impl CommandLog {
                     self.configuring = self.configuring.filter(|until| now < *until);
                     let stays = self.configuring.is_some_and(|until| now + FORGOTTEN > until + STAYS);
                     self.look = now + if stays { LATER_LOOK } else { LOOK };
+                    if self.shell.is_some_and(|at| at <= now) {
+                        self.shell = serves_one_daemon().then(|| now + LATER_LOOK);
+                    }
                     return Ok(());
                 }
             }
@@ -134,6 +153,36 @@ impl CommandLog {
     }
 }
 
+/// Takes what the kernel has noticed; whether a vtysh was started.
+fn events(fd: &OwnedFd) -> Result<bool, Errno> {
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut reader = inotify::Reader::new(fd, &mut buffer);
+    let mut is_shell = reader.next()?.events().contains(ReadFlags::OPEN);
+    while !reader.is_buffer_empty() {
+        is_shell |= reader.next()?.events().contains(ReadFlags::OPEN);
+    }
+    Ok(is_shell)
+}
+
+/// Whether a vtysh runs that speaks to one daemon only.
+fn serves_one_daemon() -> bool {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return false;
+    };
+    let mut command_lines = entries.filter_map(|entry| {
+        let process = entry.ok()?.path();
+        let name = std::fs::read(process.join("comm")).ok()?;
+        (name == b"vtysh\n").then(|| std::fs::read(process.join("cmdline")).ok())?
+    });
+    command_lines.any(|words| names_a_daemon(&words))
+}
+
+/// Whether the words of a command line, each with a zero byte at its end, hold the option for one daemon.
+fn names_a_daemon(words: &[u8]) -> bool {
+    let mut words = words.split(|byte| *byte == 0);
+    words.any(|word| word.starts_with(b"-d") || word.starts_with(b"--d"))
+}
+
 /// Whether a command enters the configuration mode. FRR takes every abbreviation that is not also one of another command;
 /// `con` is the shortest one here, because a look too many costs little and one too few leaves a change unseen.
 fn enters(command: &str) -> bool {
@@ -169,13 +218,55 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(300);
 
+    /// A file like the one that every vtysh reads.
+    fn shells(directory: &tempfile::TempDir) -> std::path::PathBuf {
+        let path = directory.path().join("vtysh.conf");
+        File::create(&path).unwrap();
+        path
+    }
+
+    #[tokio::test]
+    async fn the_start_of_a_vtysh_is_followed_by_a_look() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("commands.log");
+        File::create(&path).unwrap();
+        let shells = shells(&directory);
+        let mut commands = CommandLog::open(&path, &shells).unwrap();
+        assert!(time::timeout(SHORT, commands.next()).await.is_err());
+        File::open(&shells).unwrap();
+        time::timeout(2 * LOOK, commands.next())
+            .await
+            .unwrap()
+            .unwrap();
+        // It was no vtysh, so none runs that could still change something.
+        assert!(
+            time::timeout(2 * LATER_LOOK, commands.next())
+                .await
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_vtysh_for_one_daemon_is_known_by_its_option() {
+        for words in [
+            "vtysh\0-N\0router\0-d\0bgpd\0",
+            "vtysh\0--daemon=bgpd\0",
+            "vtysh\0-dbgpd\0",
+        ] {
+            assert!(names_a_daemon(words.as_bytes()), "{words}");
+        }
+        for words in ["vtysh\0-N\0router\0-c\0show version\0", "vtysh\0"] {
+            assert!(!names_a_daemon(words.as_bytes()), "{words}");
+        }
+    }
+
     #[tokio::test]
     async fn entering_and_leaving_configuration_mode_is_noticed_and_questions_are_not() {
         let directory = tempfile::TempDir::new().unwrap();
         let path = directory.path().join("commands.log");
         let mut log = File::create(&path).unwrap();
         writeln!(log, "STATIC: vty[1]@# configure terminal").unwrap();
-        let mut commands = CommandLog::open(&path).unwrap();
+        let mut commands = CommandLog::open(&path, &shells(&directory)).unwrap();
         let nothing = time::timeout(SHORT, commands.next()).await;
         assert!(nothing.is_err(), "what was there before does not count");
         writeln!(
@@ -240,7 +331,7 @@ mod tests {
         let directory = tempfile::TempDir::new().unwrap();
         let path = directory.path().join("commands.log");
         let mut log = File::create(&path).unwrap();
-        let mut commands = CommandLog::open(&path).unwrap();
+        let mut commands = CommandLog::open(&path, &shells(&directory)).unwrap();
         let mut enter = || writeln!(log, "STATIC: vty[1]@# configure terminal").unwrap();
         enter();
         commands.expect(1);

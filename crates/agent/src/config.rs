@@ -96,6 +96,13 @@ impl Config {
         hex(&Sha256::digest(bytes))
     }
 
+    /// How long FRR may be silent while this config is applied. It is a part of the time in which a change is confirmed or taken back,
+    /// so that a return still fits into it.
+    pub fn silence(&self) -> Duration {
+        let deadline = Duration::from_secs(self.spec.health.confirm_deadline.get().into());
+        (deadline / 4).clamp(Duration::from_secs(2), Duration::from_secs(5))
+    }
+
     /// The uplinks.
     pub fn nics(&self) -> impl Iterator<Item = &str> {
         let underlay = self.spec.underlay.iter();

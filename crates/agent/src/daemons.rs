@@ -19,14 +19,14 @@ use rustix::process::Signal;
 use tokio::{net::UnixStream, process::Command, time};
 
 pub(crate) use self::process::{Daemon, exits, namespace_inode};
-use crate::{file, program, vtysh};
+use crate::{file, patience::Patience, program, vtysh};
 
 /// Name of the FRR instance that routes for the router domain.
 pub(crate) const INSTANCE: &str = "router";
 
 /// How long a daemon may take until it listens.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long a daemon may take to end before it is killed.
+/// How long all daemons together may take to end before they are killed, and then to be gone.
 const STOP_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a small program may take.
 const PROGRAM_PATIENCE: Duration = Duration::from_secs(10);
@@ -79,6 +79,11 @@ impl Paths {
         self.runtime.join("token")
     }
 
+    /// The file that every vtysh of the instance reads when it starts.
+    pub(crate) fn shells(&self) -> PathBuf {
+        self.etc.join(INSTANCE).join("vtysh.conf")
+    }
+
     /// The commands that staticd was given: they show when a user configures FRR by hand.
     pub(crate) fn command_log(&self) -> PathBuf {
         self.runtime.join("frr-commands.log")
@@ -104,12 +109,14 @@ pub enum Error {
     #[error(transparent)]
     Program(#[from] program::Error),
     /// A daemon does not listen.
-    #[error("{daemon} does not listen on {} after {START_PATIENCE:?}", socket.display())]
+    #[error("{daemon} does not listen on {} after {patience:?}", socket.display())]
     Silent {
         /// The daemon.
         daemon: String,
         /// Its socket.
         socket: PathBuf,
+        /// How long it had.
+        patience: Duration,
     },
     /// A daemon does not end.
     #[error("{daemon} (process {pid}) does not end, not even when it is killed")]
@@ -134,13 +141,29 @@ const DAEMONS: [(&str, &[&str]); 5] = [
     ("bgpd", &[]),
 ];
 
+/// The zebra of our instance, wherever it is.
+pub(crate) fn zebra(paths: &Paths) -> Option<Daemon> {
+    process::find(&paths.daemons, &["zebra"]).pop()
+}
+
+/// The version of the running daemons, if they tell it.
+pub(crate) async fn running_version(paths: &Paths, patience: Duration) -> Option<FrrVersion> {
+    let text = vtysh::daemon_version(&paths.run, "zebra", patience)
+        .await
+        .ok()?;
+    text.parse().ok()
+}
+
 /// The version of FRR: of the running daemons, or of those that would be started.
-pub(crate) async fn version(paths: &Paths) -> Result<FrrVersion, Error> {
-    if let Ok(text) = vtysh::daemon_version(&paths.run, "zebra").await
-        && let Ok(version) = text.parse()
-    {
-        return Ok(version);
+pub(crate) async fn version(paths: &Paths, patience: Duration) -> Result<FrrVersion, Error> {
+    match running_version(paths, patience).await {
+        Some(version) => Ok(version),
+        None => installed_version(paths).await,
     }
+}
+
+/// The version of the daemons that would be started.
+pub(crate) async fn installed_version(paths: &Paths) -> Result<FrrVersion, Error> {
     let mut zebra = Command::new(paths.daemons.join("zebra"));
     let text = program::output(zebra.arg("-v"), PROGRAM_PATIENCE).await?;
     text.parse().map_err(Error::Version)
@@ -160,56 +183,69 @@ pub(crate) fn any(paths: &Paths) -> bool {
     !process::find(&paths.daemons, &names()).is_empty()
 }
 
+/// The daemons that are installed and do not run in this namespace.
+pub(crate) fn missing(paths: &Paths, namespace: &str) -> Vec<&'static str> {
+    let here = running(paths, namespace);
+    let installed = names()
+        .into_iter()
+        .filter(|name| paths.daemons.join(name).exists());
+    installed
+        .filter(|name| !here.iter().any(|it| it.name == *name))
+        .collect()
+}
+
 pub(crate) fn names() -> Vec<&'static str> {
     DAEMONS.iter().map(|(name, _)| *name).collect()
 }
 
 /// Starts whatever daemon is not running in the namespace, and waits until all of them listen. Daemons of our instance in
 /// another namespace are ended first: they would hold the sockets.
-pub(crate) async fn ensure(paths: &Paths, namespace: &str) -> Result<Vec<&'static str>, Error> {
+pub(crate) async fn ensure(
+    paths: &Paths,
+    namespace: &str,
+    patience: Patience,
+) -> Result<Vec<&'static str>, Error> {
     let Some(inode) = namespace_inode(namespace) else {
         return Err(Error::NoNamespace {
             name: namespace.to_owned(),
         });
     };
     let found = process::find(&paths.daemons, &names());
-    let (mut here, elsewhere): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|it| it.namespace == inode);
+    let elsewhere: Vec<_> = found
+        .into_iter()
+        .filter(|it| it.namespace != inode)
+        .collect();
     if !elsewhere.is_empty() {
         tracing::warn!(daemons = ?elsewhere, "FRR daemons in another network namespace are stopped");
-        end(&elsewhere).await?;
+        end(&elsewhere, patience).await?;
     }
-    let missing: Vec<_> = DAEMONS
-        .iter()
-        .filter(|(name, _)| paths.daemons.join(name).exists())
-        .filter(|(name, _)| !here.iter().any(|it| it.name == *name))
-        .collect();
+    let missing = missing(paths, namespace);
     if missing.is_empty() {
-        return Ok(Vec::new());
+        return Ok(missing);
     }
-    prepare(paths).await?;
-    let mut started = Vec::new();
-    for (name, arguments) in missing {
-        start(paths, namespace, name, arguments).await?;
-        started.push(*name);
+    prepare(paths, patience).await?;
+    for (name, arguments) in DAEMONS {
+        if missing.contains(&name) {
+            start(paths, namespace, name, arguments, patience).await?;
+        }
     }
-    here = running(paths, namespace);
-    own_cgroup(paths, &here);
-    Ok(started)
+    own_cgroup(paths, &running(paths, namespace));
+    Ok(missing)
 }
 
 /// The directories that daemons need. Those of FRR's user are made by a program that runs as that user.
-async fn prepare(paths: &Paths) -> Result<(), Error> {
+async fn prepare(paths: &Paths, patience: Patience) -> Result<(), Error> {
     let (uid, gid) = process::user(USER).ok_or(Error::NoUser)?;
     for directory in [&paths.run, &paths.etc] {
         let directory = directory.join(INSTANCE);
         let mut make = Command::new("mkdir");
         make.arg("-p").arg(&directory).uid(uid).gid(gid);
-        program::output(&mut make, PROGRAM_PATIENCE).await?;
+        program::output(&mut make, patience.at_most(PROGRAM_PATIENCE)).await?;
     }
     let mut touch = Command::new("touch");
-    touch.arg(paths.etc.join(INSTANCE).join("vtysh.conf"));
-    program::output(touch.uid(uid).gid(gid), PROGRAM_PATIENCE).await?;
+    touch.arg(paths.shells());
+    let patience = patience.at_most(PROGRAM_PATIENCE);
+    program::output(touch.uid(uid).gid(gid), patience).await?;
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o711)
@@ -235,6 +271,7 @@ async fn start(
     namespace: &str,
     name: &str,
     arguments: &[&str],
+    patience: Patience,
 ) -> Result<(), Error> {
     let run = paths.run.join(INSTANCE);
     let log = paths.runtime.join(format!("{name}.log"));
@@ -265,15 +302,13 @@ async fn start(
         source,
     };
     let mut child = command.spawn().map_err(failed)?;
-    let status = match time::timeout(START_PATIENCE, child.wait()).await {
+    let starting = patience.at_most(START_PATIENCE);
+    let status = match time::timeout(starting, child.wait()).await {
         Ok(status) => status.map_err(failed)?,
         Err(_elapsed) => {
             let program = name.to_owned();
-            return Err(program::Error::Deadline {
-                program,
-                patience: START_PATIENCE,
-            }
-            .into());
+            let patience = starting;
+            return Err(program::Error::Deadline { program, patience }.into());
         }
     };
     if !status.success() {
@@ -284,10 +319,10 @@ async fn start(
         }
         .into());
     }
-    listening(&run, name).await
+    listening(&run, name, patience.at_most(START_PATIENCE)).await
 }
 
-async fn listening(run: &Path, daemon: &str) -> Result<(), Error> {
+async fn listening(run: &Path, daemon: &str, patience: Duration) -> Result<(), Error> {
     let socket = run.join(format!("{daemon}.vty"));
     let answers = async {
         while UnixStream::connect(&socket).await.is_err() {
@@ -297,8 +332,9 @@ async fn listening(run: &Path, daemon: &str) -> Result<(), Error> {
     let silent = |_elapsed| Error::Silent {
         daemon: daemon.to_owned(),
         socket: socket.clone(),
+        patience,
     };
-    time::timeout(START_PATIENCE, answers).await.map_err(silent)
+    time::timeout(patience, answers).await.map_err(silent)
 }
 
 /// Puts the daemons into a control group of their own. Where that cannot be made, they share the agent's fate, and the log
@@ -316,35 +352,36 @@ fn own_cgroup(paths: &Paths, daemons: &[Daemon]) {
 }
 
 /// Stops all daemons of our instance, wherever they are; the kernel keeps what they have put into it.
-pub(crate) async fn stop(paths: &Paths) -> Result<(), Error> {
-    end(&process::find(&paths.daemons, &names())).await
+pub(crate) async fn stop(paths: &Paths, patience: Patience) -> Result<(), Error> {
+    end(&process::find(&paths.daemons, &names()), patience).await
 }
 
-/// Ends daemons: those that talk to others first. One that does not listen to reason, or is stopped, is killed.
-async fn end(daemons: &[Daemon]) -> Result<(), Error> {
+/// Ends daemons, one after the other: those that talk to others first. What is left of them after that is killed.
+async fn end(daemons: &[Daemon], patience: Patience) -> Result<(), Error> {
     let order = |daemon: &&Daemon| names().iter().position(|name| *name == daemon.name);
     let mut daemons: Vec<&Daemon> = daemons.iter().collect();
     daemons.sort_by_key(order);
-    for daemon in daemons.iter().rev() {
-        for signal in [Signal::TERM, Signal::KILL] {
-            daemon.signal(signal);
-            // One that is stopped hears of nothing but this, and of its end.
-            daemon.signal(Signal::CONT);
-            let gone = async {
+    for signal in [Signal::TERM, Signal::KILL] {
+        let ended = async {
+            for daemon in daemons.iter().rev() {
+                daemon.signal(signal);
+                // A stopped process acts on no signal but this one and its end.
+                daemon.signal(Signal::CONT);
                 while daemon.is_alive() {
                     time::sleep(POLL).await;
                 }
-            };
-            if time::timeout(STOP_PATIENCE, gone).await.is_ok() {
-                break;
             }
-        }
-        if daemon.is_alive() {
-            return Err(Error::Stays {
-                daemon: daemon.name.clone(),
-                pid: daemon.pid,
-            });
+        };
+        let patience = patience.at_most(STOP_PATIENCE);
+        if time::timeout(patience, ended).await.is_ok() {
+            return Ok(());
         }
     }
-    Ok(())
+    let left = daemons.iter().find(|daemon| daemon.is_alive());
+    left.map_or(Ok(()), |daemon| {
+        Err(Error::Stays {
+            daemon: daemon.name.clone(),
+            pid: daemon.pid,
+        })
+    })
 }

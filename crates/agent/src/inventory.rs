@@ -60,8 +60,9 @@ pub(crate) fn status(inventory: &Inventory, namespace: &str) -> NodeNetworkStatu
         interface.members.retain(|member| in_host.contains(member));
     }
     let shown =
-        |route: &&HostRoute| in_host.contains(&route.device) && !is_local(&route.destination);
-    let mut routes: Vec<NodeRoute> = inventory.routes.iter().filter(shown).map(route).collect();
+        |route: &HostRoute| in_host.contains(&route.device) && !is_local(&route.destination);
+    let ways = inventory.routes.iter().flat_map(HostRoute::apart);
+    let mut routes: Vec<NodeRoute> = ways.filter(shown).map(|it| route(&it)).collect();
     let excess = routes.len().saturating_sub(MOST_ROUTES);
     routes.truncate(MOST_ROUTES);
     NodeNetworkStatusStatus {
@@ -233,6 +234,9 @@ mod tests {
             protocol: 4,
             source: None,
             on_link: false,
+            mtu: None,
+            weight: 0,
+            more: Vec::new(),
         }
     }
 

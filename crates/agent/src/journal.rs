@@ -4,7 +4,8 @@
 //! holds passwords, so only root can read it.
 //!
 //! A second file beside it, `journal.previous`, holds the latest journal without a trial. It is used when the journal itself is
-//! damaged, so that a node with a confirmed config always has a config to return to.
+//! damaged, so that a node with a confirmed config always has a config to return to. A third one, in the directory that a reboot
+//! empties, is used when the disk has lost both under a running node.
 
 use std::{
     fs,
@@ -37,7 +38,7 @@ pub struct Journal {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trying: Option<Arc<Config>>,
     /// Whether the node had objects of Selvedge when the journal was begun, so that without a confirmed config there is
-    /// nothing known to return to.
+    /// nothing known to return to. A config is then accepted if it is what runs; another is not tried.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopted: bool,
     /// Configs that were taken back, oldest first.
@@ -131,6 +132,8 @@ pub enum Error {
 #[derive(Clone, Debug)]
 pub struct Store {
     directory: PathBuf,
+    /// A directory that a reboot empties.
+    runtime: Option<PathBuf>,
     boot_id: String,
 }
 
@@ -139,8 +142,15 @@ impl Store {
     pub fn new(directory: &Path, boot_id: &str) -> Self {
         Self {
             directory: directory.to_owned(),
+            runtime: None,
             boot_id: boot_id.to_owned(),
         }
+    }
+
+    /// The same, with one more copy in a directory that a reboot empties.
+    pub fn with_copy_in(mut self, runtime: &Path) -> Self {
+        self.runtime = Some(runtime.to_owned());
+        self
     }
 
     /// The boot id of the running kernel.
@@ -167,9 +177,16 @@ impl Store {
         Self::read(self.file())
     }
 
-    /// Reads the copy of the latest journal without a trial; `None` if there is none.
-    pub fn load_previous(&self) -> Result<Option<Found>, Error> {
-        Self::read(self.previous())
+    fn running(&self) -> Option<PathBuf> {
+        let runtime = self.runtime.as_ref()?;
+        Some(runtime.join("journal.running"))
+    }
+
+    /// The copies of the latest journal without a trial, the one on disk first: each is read, or why it cannot be.
+    pub fn copies(&self) -> impl Iterator<Item = Result<Found, Error>> {
+        let paths = [Some(self.previous()), self.running()];
+        let found = paths.into_iter().flatten().map(Self::read);
+        found.filter_map(Result::transpose)
     }
 
     fn read(path: PathBuf) -> Result<Option<Found>, Error> {
@@ -211,6 +228,10 @@ impl Store {
         let bytes = [head.as_bytes(), &body].concat();
         file::replace(&path, &bytes)?;
         if journal.confirmed.is_some() && journal.trying.is_none() {
+            if let Some(Err(error)) = self.running().map(|path| file::replace(&path, &bytes)) {
+                // Two others are on disk, or will be.
+                tracing::warn!(%error, "a copy of the journal cannot be written");
+            }
             file::replace(&self.previous(), &bytes)?;
         }
         Ok(())
@@ -222,9 +243,10 @@ impl Store {
         Ok(fs::rename(&path, self.aside()).map_err(file::failed("move", &path))?)
     }
 
-    /// Removes the journal, its copy and a damaged one: the node has been given back.
+    /// Removes the journal, its copies and a damaged one: the node has been given back.
     pub fn remove(&self) -> Result<(), Error> {
-        for path in [self.file(), self.previous(), self.aside()] {
+        let on_disk = [self.file(), self.previous(), self.aside()];
+        for path in on_disk.into_iter().chain(self.running()) {
             file::remove(&path)?;
         }
         Ok(())

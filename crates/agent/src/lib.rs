@@ -20,6 +20,7 @@ mod nics;
 mod node;
 mod once;
 mod pages;
+mod patience;
 mod probe;
 mod program;
 mod reconcile;

@@ -13,15 +13,19 @@
 //! * a machine that starts with a journal that names a trial restores the confirmed config first.
 
 mod event;
+mod repairs;
 mod status;
 mod trial;
 
 use std::{sync::Arc, time::Duration};
 
-use self::trial::{confirmed, give_up, last_retry};
 pub use self::{
-    event::{Action, Assigned, Event, Fault, Means, Outcome, Purpose},
+    event::{Action, Assigned, Event, Fault, FrrFault, Means, Outcome, Purpose},
     status::{Counters, Drift, State, Status, Timings},
+};
+use self::{
+    repairs::Repairs,
+    trial::{confirmed, give_up, last_retry},
 };
 use crate::{
     config::{Config, Time},
@@ -35,18 +39,24 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 const SETTLE: Duration = Duration::from_millis(1500);
 /// A return takes about as long as the apply did; this much is added, for what differs.
 const RETURN_MARGIN: Duration = Duration::from_secs(1);
+/// How long a return may take that finds FRR silent and starts it anew.
+const FRESH_FRR: Duration = Duration::from_secs(8);
+/// The waits of a return always have this long; those of one with a fresh FRR have twice as long.
+const LEAST_RETURN: Duration = Duration::from_secs(2);
 /// A measurement always has this long.
 const LEAST_PROBE: Duration = Duration::from_secs(1);
 /// Before a failed step is attempted again.
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest pause between two attempts to restore or to repair.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// How long a repair counts against the next one.
-const REPAIR_MEMORY: Duration = Duration::from_mins(5);
-/// How many repairs within that time are done without a pause.
-const FREE_REPAIRS: usize = 5;
+/// Between two looks at a node on which a repair is put off.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often in a row FRR may be silent at a repair before it is started anew: it may be busy.
+const SILENCES: u32 = 2;
 /// How often the node is compared with its config without any sign of drift.
 const RESYNC: Duration = Duration::from_secs(30);
+/// How often the health of a node at rest is measured.
+const CHECKUP: Duration = Duration::from_secs(30);
 
 /// A config between its baseline and its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +72,8 @@ struct Trial {
     applied: Duration,
     /// When it is taken back at the latest.
     give_up: Time,
+    /// How it is applied next.
+    means: Means,
     healthy_since: Option<Time>,
     /// Why it is not confirmed yet.
     problem: Option<String>,
@@ -85,8 +97,8 @@ enum Phase {
     Settle { trial: Trial, at: Time },
     /// The journal is written to confirm the trial.
     Confirm { trial: Trial },
-    /// The confirmed config is brought back.
-    Restore { means: Means },
+    /// The confirmed config is brought back; `until` is the end of the time of a change that is taken back.
+    Restore { means: Means, until: Option<Time> },
     /// A failed restore waits for its next attempt.
     RestoreLater { at: Time },
     /// The journal is written after a restore.
@@ -110,8 +122,16 @@ pub struct Machine {
     running: Option<Arc<Config>>,
     /// A drift was noticed while something else was under way.
     drifted: bool,
-    repairs: Vec<Time>,
+    repairs: Repairs,
+    /// When the node was last compared with its config.
+    compared: Time,
+    /// When health was last measured.
+    measured: Time,
     failures: u32,
+    /// How often in a row FRR was silent at a repair.
+    silences: u32,
+    /// The config that a user wants to be tried although there is no way back from it.
+    forced: Option<String>,
     /// FRR was started anew during the present restore; once is enough.
     frr_restarted: bool,
     outcome: Outcome,
@@ -132,8 +152,12 @@ impl Machine {
             assigned: None,
             running: None,
             drifted: false,
-            repairs: Vec::new(),
+            repairs: Repairs::default(),
+            compared: Time::ZERO,
+            measured: Time::ZERO,
             failures: 0,
+            silences: 0,
+            forced: None,
             frr_restarted: false,
             outcome: Outcome::default(),
             timings: None,
@@ -189,7 +213,7 @@ impl Machine {
             Phase::Settle { trial, at } if now >= at => self.probe_again(trial, now),
             Phase::RestoreLater { at } => match self.wanted() {
                 Some(assigned) => self.begin(assigned),
-                None if now >= at => self.restore(Means::LeastChange),
+                None if now >= at => self.restore(Means::LeastChange, None, now),
                 None => Action::Wait(at),
             },
             Phase::Retry { at, .. } | Phase::Settle { at, .. } => Action::Wait(at),
@@ -206,10 +230,10 @@ impl Machine {
                 "the agent ended before the config was confirmed"
             };
             self.reject(trying.fingerprint(), reason.to_owned());
-            return self.restore(Means::LeastChange);
+            return self.restore(Means::LeastChange, None, now);
         }
         if self.journal.confirmed.is_some() {
-            return self.restore(Means::LeastChange);
+            return self.restore(Means::LeastChange, None, now);
         }
         self.journal.adopted = has_objects;
         self.phase = Phase::Idle { next: now };
@@ -224,8 +248,12 @@ impl Machine {
             self.phase = Phase::Record;
             return Action::Save(self.journal.clone());
         }
-        let pause = self.repair_pause();
-        let earliest = self.repairs.last().map_or(now, |last| *last + pause);
+        let put_off = self.repairs.put_off(now);
+        let earliest = if put_off.is_empty() {
+            now
+        } else {
+            self.compared + LOOK
+        };
         let due = if self.drifted {
             earliest
         } else {
@@ -233,11 +261,13 @@ impl Machine {
         };
         if let Some(confirmed) = self.journal.confirmed.clone().filter(|_| now >= due) {
             self.drifted = false;
+            self.compared = now;
             self.phase = Phase::Repair;
             return Action::Apply {
                 config: confirmed,
                 means: Means::LeastChange,
-                purpose: Purpose::Keep,
+                purpose: Purpose::Repair { put_off },
+                limit: None,
             };
         }
         let until = if due > now { due } else { now + RESYNC };
@@ -279,6 +309,9 @@ impl Machine {
         }
         let is_retry = assigned.retry.is_some() && assigned.retry != self.journal.retried;
         if is_retry {
+            // Not at the first attempt: the annotation may be an old one, which a lost journal knew.
+            let is_known = self.journal.rejection(&fingerprint).is_some();
+            self.forced = is_known.then(|| fingerprint.clone());
             self.journal.retried.clone_from(&assigned.retry);
             self.journal.accept(&fingerprint);
             self.unsaved = true;
@@ -304,7 +337,7 @@ impl Machine {
                 // The disk may hold the new journal all the same.
                 self.unsaved = true;
                 if started {
-                    return self.restore(Means::LeastChange);
+                    return self.restore(Means::LeastChange, None, now);
                 }
                 self.pause(now)
             }
@@ -365,8 +398,15 @@ impl Machine {
     }
 
     /// Brings back the confirmed config; without one, the node as it was before Selvedge.
-    fn restore(&mut self, means: Means) -> Action {
+    ///
+    /// One by least change leaves time for a fresh FRR.
+    fn restore(&mut self, means: Means, until: Option<Time>, now: Time) -> Action {
+        let limit = until.map(|until| match (until.saturating_sub(now), means) {
+            (left, Means::LeastChange) => (left / 3).max(LEAST_RETURN),
+            (left, Means::FreshFrr) => left.max(2 * LEAST_RETURN),
+        });
         self.running = None;
+        self.frr_restarted |= means == Means::FreshFrr;
         let config = match &self.journal.confirmed {
             Some(config) => Arc::clone(config),
             None if self.journal.adopted => {
@@ -375,11 +415,12 @@ impl Machine {
             }
             None => Arc::new(Config::empty()),
         };
-        self.phase = Phase::Restore { means };
+        self.phase = Phase::Restore { means, until };
         Action::Apply {
             config,
             means,
             purpose: Purpose::Keep,
+            limit,
         }
     }
 
@@ -401,10 +442,18 @@ impl Machine {
             }
             (Phase::Apply { mut trial }, Err(fault)) => {
                 self.error = Some(fault.message.clone());
-                if fault.permanent || now + RETRY >= last_retry(&trial, now) {
-                    return self.take_back(&trial, fault.message);
+                // Silence does not end by itself: the next attempt has a fresh FRR, if there is time for it and for the way back.
+                let (means, takes) = match fault.frr {
+                    FrrFault::Silent => (Means::FreshFrr, FRESH_FRR),
+                    FrrFault::None | FrrFault::Refused => (Means::LeastChange, Duration::ZERO),
+                };
+                let is_hopeless = fault.permanent
+                    || (fault.frr == FrrFault::Silent && trial.means == Means::FreshFrr);
+                if is_hopeless || now + RETRY + takes >= last_retry(&trial, now) {
+                    return self.take_back(&trial, fault.message, means, now);
                 }
                 trial.problem = Some(fault.message);
+                trial.means = means;
                 self.phase = Phase::Retry {
                     trial,
                     at: now + RETRY,
@@ -420,32 +469,47 @@ impl Machine {
                 self.running = self.journal.confirmed.clone();
                 self.record()
             }
-            (Phase::Restore { means }, Err(fault)) => {
+            (Phase::Restore { means, until }, Err(fault)) => {
                 self.error = Some(format!("restore failed: {}", fault.message));
-                if means == Means::LeastChange && fault.of_frr && !self.frr_restarted {
-                    self.frr_restarted = true;
-                    return self.restore(Means::FreshFrr);
+                let helps = match fault.frr {
+                    FrrFault::Silent => true,
+                    FrrFault::Refused => !self.frr_restarted,
+                    FrrFault::None => false,
+                };
+                if means == Means::LeastChange && helps {
+                    return self.restore(Means::FreshFrr, until, now);
                 }
                 let at = now + self.next_pause();
                 self.phase = Phase::RestoreLater { at };
                 self.proceed(now)
             }
             (Phase::Repair, Ok(outcome)) => {
-                if outcome.changed {
-                    self.repairs.push(now);
-                    self.counters.repaired += 1;
-                }
-                self.repairs.retain(|at| *at + REPAIR_MEMORY > now);
-                self.outcome = outcome;
+                self.counters.repaired += u64::from(!outcome.changes.is_empty());
+                self.repairs.add(outcome.changes.clone(), now);
                 self.failures = 0;
+                self.silences = 0;
                 self.error = None;
-                self.running = self.journal.confirmed.clone();
-                self.phase = Phase::Idle { next: now + RESYNC };
-                self.idle(now + RESYNC, now)
+                let mut next = now + RESYNC;
+                if outcome.put_off {
+                    next = self.repairs.next_due(now).map_or(next, |due| due.min(next));
+                } else {
+                    self.running = self.journal.confirmed.clone();
+                    self.outcome = outcome;
+                }
+                self.phase = Phase::Idle { next };
+                self.idle(next, now)
             }
             (Phase::Repair, Err(fault)) => {
                 self.error = Some(fault.message);
                 self.running = None;
+                self.silences = match fault.frr {
+                    FrrFault::Silent => self.silences + 1,
+                    FrrFault::None | FrrFault::Refused => 0,
+                };
+                if self.silences >= SILENCES {
+                    self.silences = 0;
+                    return self.restore(Means::FreshFrr, None, now);
+                }
                 self.pause(now)
             }
             _ => self.proceed(now),
@@ -464,16 +528,6 @@ impl Machine {
         let pause = RETRY * 2_u32.saturating_pow(self.failures);
         self.failures = (self.failures + 1).min(16);
         pause.min(LONGEST_PAUSE)
-    }
-
-    /// How long the next repair waits after the last one.
-    fn repair_pause(&self) -> Duration {
-        let excess = self.repairs.len().saturating_sub(FREE_REPAIRS);
-        match u32::try_from(excess) {
-            Ok(0) => Duration::ZERO,
-            Ok(excess) => (RETRY * 2_u32.saturating_pow(excess.min(10))).min(LONGEST_PAUSE),
-            Err(_overflow) => LONGEST_PAUSE,
-        }
     }
 }
 

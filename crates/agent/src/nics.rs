@@ -1,14 +1,44 @@
 //! What NICs had in the host's namespace before they were moved, on disk: it must survive a reboot between the move and
 //! the return.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
-use linux::{HostRoute, LinkId, NicMemory, Observed, owned::Owner};
+use linux::{HostAddress, HostRoute, LinkId, NicMemory, Observed, owned::Owner};
+use serde::{Deserialize, Serialize};
 
 use crate::file;
 
 /// By name of the NIC.
 pub(crate) type Memories = BTreeMap<String, NicMemory>;
+
+/// What the host knows of NICs that are about to be moved.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) routes: Vec<HostRoute>,
+    /// By name of the link.
+    pub(crate) addresses: BTreeMap<String, Vec<HostAddress>>,
+    /// By name of the link, and then by path.
+    pub(crate) settings: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// A memory as it is on disk.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    /// When, in seconds since 1970: addresses that end have become older since.
+    #[serde(default)]
+    at: u64,
+    #[serde(flatten)]
+    memory: NicMemory,
+}
+
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs())
+}
 
 /// The place of the memories on disk.
 #[derive(Clone, Debug)]
@@ -29,7 +59,12 @@ impl Store {
         if bytes.is_empty() {
             return Ok(Memories::new());
         }
-        serde_json::from_slice(&bytes).or_else(|error| {
+        let stored = serde_json::from_slice::<BTreeMap<String, Stored>>(&bytes);
+        let memories = stored.map(|stored| {
+            let recall = |(name, stored): (String, Stored)| (name, stored.now());
+            stored.into_iter().map(recall).collect()
+        });
+        memories.or_else(|error| {
             let aside = self.path.with_extension("damaged");
             tracing::error!(%error, "{} cannot be decoded and is set aside", self.path.display());
             if let Err(error) = std::fs::rename(&self.path, aside) {
@@ -44,9 +79,28 @@ impl Store {
         if memories.is_empty() {
             return file::remove(&self.path);
         }
+        let at = now();
+        let stored = memories.iter().map(|(name, memory)| {
+            let memory = memory.clone();
+            (name, Stored { at, memory })
+        });
+        let stored: BTreeMap<_, _> = stored.collect();
         // Keys are text, so this cannot fail.
-        let bytes = serde_json::to_vec(memories).unwrap_or_default();
+        let bytes = serde_json::to_vec(&stored).unwrap_or_default();
         file::replace(&self.path, &bytes)
+    }
+}
+
+impl Stored {
+    /// The memory as it is by now.
+    fn now(self) -> NicMemory {
+        let passed = now().saturating_sub(self.at);
+        let passed = u32::try_from(passed).unwrap_or(u32::MAX);
+        let addresses = self.memory.addresses.into_iter();
+        NicMemory {
+            addresses: addresses.map(|address| address.later(passed)).collect(),
+            ..self.memory
+        }
     }
 }
 
@@ -55,7 +109,7 @@ pub(crate) fn before_move<'a>(
     memories: &Memories,
     taken: impl Iterator<Item = &'a str>,
     observed: &Observed,
-    routes: &[HostRoute],
+    known: &Known,
 ) -> Memories {
     let mut memories = memories.clone();
     for name in taken {
@@ -63,11 +117,15 @@ pub(crate) fn before_move<'a>(
         let Some(nic) = nic.filter(|nic| nic.owner == Owner::Foreign) else {
             continue;
         };
-        let own = |route: &&HostRoute| route.device == name && !route.is_automatic();
+        let own = |route: &&HostRoute| {
+            route.devices().any(|device| device == name) && !route.is_automatic()
+        };
         let memory = NicMemory {
             alias: nic.alias.clone(),
             mtu: nic.mtu,
-            routes: routes.iter().filter(own).cloned().collect(),
+            addresses: known.addresses.get(name).cloned().unwrap_or_default(),
+            settings: known.settings.get(name).cloned().unwrap_or_default(),
+            routes: known.routes.iter().filter(own).cloned().collect(),
         };
         memories.insert(name.to_owned(), memory);
     }
@@ -87,7 +145,7 @@ pub(crate) fn after_return(memories: &Memories, observed: &Observed) -> Memories
 
 #[cfg(test)]
 mod tests {
-    use linux::{Kind, ObservedLink};
+    use linux::{HostHop, Kind, ObservedLink};
 
     use super::*;
 
@@ -110,16 +168,69 @@ mod tests {
             protocol,
             source: None,
             on_link: false,
+            mtu: None,
+            weight: 0,
+            more: Vec::new(),
+        }
+    }
+
+    fn known(routes: &[HostRoute]) -> Known {
+        Known {
+            routes: routes.to_vec(),
+            ..Known::default()
         }
     }
 
     #[test]
+    fn an_address_that_ends_has_become_older_and_is_never_given_back_without_time_to_renew_it() {
+        let address = |valid, preferred| HostAddress {
+            address: "192.0.2.1/24".parse().unwrap(),
+            peer: None,
+            label: None,
+            no_prefix_route: false,
+            valid,
+            preferred,
+        };
+        let stored = |seconds| Stored {
+            at: now() - seconds,
+            memory: NicMemory {
+                addresses: vec![address(Some(1000), Some(500)), address(None, None)],
+                ..NicMemory::default()
+            },
+        };
+        let [ends, stays] = stored(300).now().addresses.try_into().unwrap();
+        assert!(ends.valid.is_some_and(|valid| (600..=700).contains(&valid)));
+        assert!(
+            ends.preferred
+                .is_some_and(|time| (100..=200).contains(&time))
+        );
+        assert_eq!(stays, address(None, None));
+        let late = stored(100_000).now().addresses.swap_remove(0);
+        assert_eq!((late.valid, late.preferred), (Some(60), Some(0)));
+    }
+
+    #[test]
     fn routes_of_the_nic_are_remembered_and_those_that_the_kernel_makes_are_not() {
-        let routes = [route("eth1", 2), route("eth1", 4), route("eth2", 4)];
+        let both = HostRoute {
+            more: vec![HostHop {
+                gateway: None,
+                device: "eth1".to_owned(),
+                on_link: false,
+                weight: 0,
+            }],
+            ..route("eth2", 4)
+        };
+        let routes = [
+            route("eth1", 2),
+            route("eth1", 4),
+            route("eth2", 4),
+            both.clone(),
+        ];
+        let known = known(&routes);
         let foreign = observed(Owner::Foreign);
-        let memories = before_move(&Memories::new(), ["eth1"].into_iter(), &foreign, &routes);
+        let memories = before_move(&Memories::new(), ["eth1"].into_iter(), &foreign, &known);
         let memory = &memories["eth1"];
-        assert_eq!(memory.routes, [route("eth1", 4)]);
+        assert_eq!(memory.routes, [route("eth1", 4), both]);
         assert_eq!(
             (memory.alias.as_deref(), memory.mtu),
             (Some("uplink"), 9000)
@@ -129,7 +240,7 @@ mod tests {
             &memories,
             ["eth1"].into_iter(),
             &observed(Owner::Moved),
-            &[],
+            &Known::default(),
         );
         assert_eq!(again, memories);
         assert_eq!(after_return(&memories, &observed(Owner::Moved)), memories);
@@ -143,7 +254,12 @@ mod tests {
         assert!(store.load().unwrap().is_empty());
         let routes = [route("eth1", 4)];
         let foreign = observed(Owner::Foreign);
-        let memories = before_move(&Memories::new(), ["eth1"].into_iter(), &foreign, &routes);
+        let memories = before_move(
+            &Memories::new(),
+            ["eth1"].into_iter(),
+            &foreign,
+            &known(&routes),
+        );
         store.save(&memories).unwrap();
         assert_eq!(store.load().unwrap(), memories);
         std::fs::write(directory.path().join("nics"), "{").unwrap();

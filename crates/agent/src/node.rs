@@ -5,12 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::task::JoinHandle;
+
 use crate::{
     config::{Config, Time},
     file,
     health::Health,
     journal::{self, Journal, Store},
     machine::{Action, Event, Machine, Means, Outcome, Purpose},
+    patience::Patience,
     probe::{self, ApiServer},
     reconcile::{Failure, Reconciler},
     report,
@@ -46,13 +49,20 @@ impl Node {
         api: Option<Box<dyn ApiServer>>,
     ) -> Result<(Self, Event), OpenError> {
         let boot_id = Store::boot_id().map_err(OpenError::Journal)?;
-        let store = Store::new(&reconciler.paths().state, &boot_id);
-        let found = match store.load() {
-            Ok(found) => found,
-            Err(error @ journal::Error::File(_)) => return Err(OpenError::Journal(error)),
-            Err(error) => intact_copy(&store, &error)?,
-        };
+        let paths = reconciler.paths();
+        let store = Store::new(&paths.state, &boot_id).with_copy_in(&paths.runtime);
         let has_objects = reconciler.has_objects().await.map_err(OpenError::Node)?;
+        let found = match store.load() {
+            Ok(Some(found)) => Some(found),
+            // On a node without any object of ours, there was none.
+            Ok(None) if !has_objects => None,
+            Ok(None) => {
+                tracing::error!("the node has objects of Selvedge, and there is no journal");
+                intact_copy(&store)
+            }
+            Err(error @ journal::Error::File(_)) => return Err(OpenError::Journal(error)),
+            Err(error) => instead_of_damaged(&store, &error)?,
+        };
         let rebooted = found.as_ref().is_some_and(|found| found.boot_id != boot_id);
         let journal = found.map_or_else(Journal::default, |found| found.journal);
         let node = Self {
@@ -107,7 +117,8 @@ impl Node {
                 config,
                 means,
                 purpose,
-            } => Some(self.apply(config, *means, purpose).await),
+                limit,
+            } => Some(self.apply(config, *means, purpose, *limit).await),
         }
     }
 
@@ -128,7 +139,8 @@ impl Node {
     /// Keeps the `frr.conf` that a fresh FRR is given: it holds the confirmed config and nothing else.
     async fn write_frr_conf(&self, config: &Config) {
         let path = self.reconciler.paths().frr_conf();
-        let written = match self.reconciler.frr_conf(config).await {
+        let patience = Patience::new(config, None);
+        let written = match self.reconciler.frr_conf(config, patience).await {
             Ok(text) if std::fs::read(&path).is_ok_and(|old| old == text.as_bytes()) => Ok(()),
             Ok(text) => file::replace(&path, text.as_bytes()).map_err(|it| report::chain(&it)),
             Err(failure) => Err(report::chain(&failure)),
@@ -136,6 +148,17 @@ impl Node {
         if let Err(error) = written {
             tracing::warn!(error, "failed to write the confirmed frr.conf");
         }
+    }
+
+    /// Begins to measure the health of a node at rest, beside everything else. The API server is left out: ten thousand nodes would ask
+    /// it all the time, and each renews a Lease anyway.
+    pub(crate) fn checkup(&self, config: Arc<Config>) -> JoinHandle<Health> {
+        let kernel = Arc::clone(self.reconciler.kernel());
+        let run = self.reconciler.paths().run.clone();
+        tokio::spawn(async move {
+            let router = Some(&*config);
+            probe::measure(&kernel, &run, None, router, &config, 1, Duration::MAX).await
+        })
     }
 
     async fn measure(&self, router: Option<&Config>, probes: &Config, limit: Duration) -> Health {
@@ -146,16 +169,25 @@ impl Node {
             1
         };
         let kernel = self.reconciler.kernel();
+        let run = &self.reconciler.paths().run;
         let api = self.api.as_deref();
-        let health = probe::measure(kernel, api, router, probes, attempts, limit).await;
+        let health = probe::measure(kernel, run, api, router, probes, attempts, limit).await;
         let failures: Vec<String> = health.failures().collect();
         tracing::debug!(is_baseline, ?failures, "measured");
         health
     }
 
-    async fn apply(&mut self, config: &Arc<Config>, means: Means, purpose: &Purpose) -> Event {
+    async fn apply(
+        &mut self,
+        config: &Arc<Config>,
+        means: Means,
+        purpose: &Purpose,
+        limit: Option<Duration>,
+    ) -> Event {
         let start = Instant::now();
-        let outcome = self.reconciler.reconcile(config, means, purpose).await;
+        let patience = Patience::new(config, limit);
+        let apply = self.reconciler.reconcile(config, means, purpose, patience);
+        let outcome = apply.await;
         let (took, revision) = (start.elapsed(), &config.spec.revision);
         match outcome {
             Ok(applied) => {
@@ -166,7 +198,8 @@ impl Node {
                 }
                 self.last_apply = Some(applied.to_string());
                 Event::Applied(Ok(Outcome {
-                    changed: !applied.is_nothing(),
+                    changes: applied.changes,
+                    put_off: applied.put_off,
                     notes: applied.notes,
                     mirror_failures: applied.mirror_failures,
                 }))
@@ -180,21 +213,26 @@ impl Node {
     }
 }
 
-/// The copy of a journal that is damaged. The damaged file is kept for examination.
-fn intact_copy(
+/// The first copy of the journal that can be read.
+fn intact_copy(store: &Store) -> Option<journal::Found> {
+    for copy in store.copies() {
+        match copy {
+            Ok(found) => return Some(found),
+            Err(error) => tracing::error!(
+                error = report::chain(&error),
+                "a copy of the journal cannot be read"
+            ),
+        }
+    }
+    None
+}
+
+/// A copy of a journal that is damaged. The damaged file is kept for examination.
+fn instead_of_damaged(
     store: &Store,
     damage: &journal::Error,
 ) -> Result<Option<journal::Found>, OpenError> {
-    let copy = match store.load_previous() {
-        Ok(copy) => copy,
-        Err(error) => {
-            tracing::error!(
-                error = report::chain(&error),
-                "the copy of the journal cannot be read"
-            );
-            None
-        }
-    };
+    let copy = intact_copy(store);
     let is_restored = copy.is_some();
     tracing::error!(%damage, is_restored, "the journal cannot be read and is set aside");
     match store.set_aside() {

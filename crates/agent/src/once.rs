@@ -12,6 +12,7 @@ use crate::{
     lock::{self, Lock},
     machine::{Action, Assigned, Event, Means, Purpose, State},
     node::{Node, OpenError},
+    patience::Patience,
     reconcile::{Failure, Reconciler},
 };
 
@@ -119,11 +120,13 @@ pub async fn preview(
 /// Gives the node back: FRR stopped, NICs returned, nothing of Selvedge left, the journal removed.
 pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
     let _lock = Lock::take(&paths.runtime)?;
-    let store = Store::new(&paths.state, "");
+    let store = Store::new(&paths.state, "").with_copy_in(&paths.runtime);
     let frr_conf = paths.frr_conf();
     let reconciler = Reconciler::open(paths, namespace, false)?;
+    let empty = Config::empty();
+    let patience = Patience::new(&empty, None);
     let applied = reconciler
-        .reconcile(&Config::empty(), Means::LeastChange, &Purpose::Keep)
+        .reconcile(&empty, Means::LeastChange, &Purpose::Keep, patience)
         .await?;
     store.remove()?;
     file::remove(&frr_conf).map_err(journal::Error::File)?;

@@ -3,7 +3,7 @@
 mod gateways;
 mod icmp;
 
-use std::{io, net::IpAddr, time::Duration};
+use std::{io, net::IpAddr, path::Path, time::Duration};
 
 use api::{selvedge::Health as Checks, value::Seconds};
 use futures::future::{BoxFuture, FutureExt as _, join_all};
@@ -29,9 +29,10 @@ pub(crate) trait ApiServer: std::fmt::Debug + Send + Sync {
 const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Measures the uplinks and sessions of one config, and runs the probes of another. A check that fails is tried again as
-/// often as `attempts` says. No attempt takes longer than the limit.
+/// often as `attempts` says. No attempt takes longer than the limit. FRR is asked over its sockets below `run`.
 pub(crate) async fn measure(
     kernel: &Kernel,
+    run: &Path,
     api: Option<&dyn ApiServer>,
     router: Option<&Config>,
     probes: &Config,
@@ -77,7 +78,7 @@ pub(crate) async fn measure(
     let (mut health, links, sessions) = futures::join!(
         join_all(outcomes).map(|outcomes| outcomes.into_iter().collect::<Health>()),
         links(kernel, router, checks, limit),
-        sessions(router.filter(|_| checks.sessions), limit),
+        sessions(run, router.filter(|_| checks.sessions), limit),
     );
     for (check, outcome) in links.into_iter().chain(sessions) {
         health.insert(check, outcome);
@@ -184,14 +185,19 @@ fn is_up(seen: &Result<Vec<Interface>, String>, domain: Domain, name: &str) -> R
 }
 
 /// The uplink sessions of the router. One that speaks several families is one session.
-async fn sessions(router: Option<&Config>, limit: Duration) -> Vec<(Check, Result<(), String>)> {
+async fn sessions(
+    run: &Path,
+    router: Option<&Config>,
+    limit: Duration,
+) -> Vec<(Check, Result<(), String>)> {
     let neighbors = router.map_or_else(Vec::new, |config| uplink_neighbors(&config.spec));
     if neighbors.is_empty() {
         return Vec::new();
     }
-    let summary = vtysh::show("show bgp vrf all summary json");
+    let summary = vtysh::ask_daemon(run, "bgpd", "show bgp vrf all summary json");
     let seen = match time::timeout(limit, summary).await {
-        Ok(Ok(text)) => frr::show::bgp_summary(&text).map_err(|error| error.to_string()),
+        Ok(Ok(None)) => Err("bgpd does not tell its sessions".to_owned()),
+        Ok(Ok(Some(text))) => frr::show::bgp_summary(&text).map_err(|error| error.to_string()),
         Ok(Err(error)) => Err(report::chain(&error)),
         Err(_elapsed) => Err(format!("FRR did not answer within {limit:?}")),
     };

@@ -8,12 +8,15 @@ mod failure;
 mod frr_side;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use api::tcaas::NodeNetworkConfigSpec;
 use frr::{Change, FrrVersion};
 use linux::{Observed, Plan, Step, netlink::Kernel};
 use tokio::sync::watch;
@@ -22,10 +25,12 @@ pub use self::failure::Failure;
 use self::failure::{unsupported, within};
 use crate::{
     config::Config,
-    daemons,
+    daemons::{self, Daemon},
     hold::Expected,
     machine::{Means, Purpose},
-    nics, report,
+    nics,
+    patience::Patience,
+    report,
 };
 
 /// How long the kernel may take to tell what it holds.
@@ -50,6 +55,10 @@ pub struct Applied {
     pub notes: Vec<String>,
     /// Why packets are not copied as they should be; nothing if they are.
     pub mirror_failures: Vec<String>,
+    /// The differences that were removed, a line for each.
+    pub changes: BTreeSet<String>,
+    /// There are differences, and all of them are put off: nothing was done.
+    pub put_off: bool,
     /// Lines of FRR that the config does not have, and that are still there.
     unmanaged: Vec<String>,
 }
@@ -87,7 +96,7 @@ impl fmt::Display for Applied {
 /// Applies configs on this node.
 #[derive(Debug)]
 pub struct Reconciler {
-    kernel: Kernel,
+    kernel: Arc<Kernel>,
     nics: nics::Store,
     paths: daemons::Paths,
     /// Lines of FRR that the config does not have are reported and kept, instead of removed.
@@ -96,6 +105,8 @@ pub struct Reconciler {
     bgpd: watch::Sender<Option<Expected>>,
     /// How often FRR's configuration mode was entered.
     configured: AtomicUsize,
+    /// The running zebra and its version, which stays as long as it runs.
+    version: Mutex<Option<(Daemon, FrrVersion)>>,
 }
 
 impl Reconciler {
@@ -106,12 +117,13 @@ impl Reconciler {
         report_only: bool,
     ) -> Result<Self, Failure> {
         Ok(Self {
-            kernel: Kernel::open(namespace).map_err(Failure::Observe)?,
+            kernel: Arc::new(Kernel::open(namespace).map_err(Failure::Observe)?),
             nics: nics::Store::new(&paths.state),
             paths,
             report_only,
             bgpd: watch::Sender::new(None),
             configured: AtomicUsize::new(0),
+            version: Mutex::new(None),
         })
     }
 
@@ -125,12 +137,13 @@ impl Reconciler {
     }
 
     /// Stops FRR on purpose.
-    async fn stop_frr(&self) -> Result<(), Failure> {
+    async fn stop_frr(&self, patience: Patience) -> Result<(), Failure> {
         self.bgpd.send_replace(None);
-        daemons::stop(&self.paths).await.map_err(Failure::Daemons)
+        let stop = daemons::stop(&self.paths, patience);
+        stop.await.map_err(Failure::Daemons)
     }
 
-    pub(crate) fn kernel(&self) -> &Kernel {
+    pub(crate) fn kernel(&self) -> &Arc<Kernel> {
         &self.kernel
     }
 
@@ -138,16 +151,30 @@ impl Reconciler {
         &self.paths
     }
 
-    /// The version of FRR that runs here, or would be started.
-    pub async fn frr_version(&self) -> Result<FrrVersion, Failure> {
-        daemons::version(&self.paths)
-            .await
-            .map_err(Failure::Daemons)
+    /// The version of FRR that runs here, or would be started. A zebra is asked once: it may be silent later.
+    pub async fn frr_version(&self, patience: Duration) -> Result<FrrVersion, Failure> {
+        let zebra = daemons::zebra(&self.paths);
+        let known = self.version.lock().ok().and_then(|known| known.clone());
+        if let (Some(zebra), Some((asked, version))) = (&zebra, known)
+            && *zebra == asked
+        {
+            return Ok(version);
+        }
+        if let Some(zebra) = zebra
+            && let Some(version) = daemons::running_version(&self.paths, patience).await
+        {
+            if let Ok(mut known) = self.version.lock() {
+                *known = Some((zebra, version));
+            }
+            return Ok(version);
+        }
+        let installed = daemons::installed_version(&self.paths).await;
+        installed.map_err(Failure::Daemons)
     }
 
     /// Whether the kernel holds anything that Selvedge made.
     pub(crate) async fn has_objects(&self) -> Result<bool, Failure> {
-        let observed = self.observe().await?;
+        let observed = self.observe(OBSERVE_PATIENCE).await?;
         let namespace = observed.namespace.as_ref();
         let is_ours =
             namespace.is_some_and(|namespace| namespace.owner == linux::owned::Owner::Ours);
@@ -155,92 +182,126 @@ impl Reconciler {
     }
 
     /// Makes the node what the config says, and proves it by a second plan, which must be empty.
-    pub async fn reconcile(
+    pub(crate) async fn reconcile(
         &self,
         config: &Config,
         means: Means,
         purpose: &Purpose,
+        patience: Patience,
     ) -> Result<Applied, Failure> {
         let spec = &config.spec;
         let kernel = linux::desired(spec).map_err(|refused| unsupported(&refused))?;
         // What FRR cannot do is found out before anything is changed.
-        self.desired_frr(config).await?;
-        let plan = self.plan_kernel(&kernel).await?;
+        self.desired_frr(config, patience).await?;
+        let plan = self.plan_kernel(&kernel, patience).await?;
         let mut applied = Applied {
             kernel_steps: plan.len(),
             notes: config.without_held_back().1,
+            changes: plan.steps().map(ToString::to_string).collect(),
             ..Applied::default()
         };
         take_notes(&plan, &mut applied);
-        self.prepare_nics(&plan, purpose, &mut applied).await?;
+        if self.is_left_alone(config, &plan, purpose, patience).await? {
+            return Ok(Applied {
+                put_off: true,
+                ..Applied::default()
+            });
+        }
+        self.prepare_nics(&plan, purpose, &mut applied, patience)
+            .await?;
         self.mirrors(plan.mirror_teardown(), &mut applied).await;
-        self.change_kernel(plan.before_frr()).await?;
+        self.change_kernel(plan.before_frr(), patience).await?;
         let change = if let Some(underlay) = &spec.underlay {
-            self.bring_up_frr(config, &underlay.namespace, means, &mut applied)
+            let namespace = &underlay.namespace;
+            self.bring_up_frr(config, namespace, means, &mut applied, patience)
                 .await?
         } else {
-            self.stop_frr().await?;
+            self.stop_frr(patience).await?;
             Change::default()
         };
-        self.change_kernel(plan.after_frr()).await?;
+        self.change_kernel(plan.after_frr(), patience).await?;
         self.mirrors(plan.mirror_setup(), &mut applied).await;
         self.restore_nics(plan.nic_restore(), &mut applied).await?;
         if spec.underlay.is_some() {
-            self.finish_frr(config, &change).await?;
+            self.finish_frr(config, &change, patience).await?;
         }
         if !applied.is_nothing() {
-            self.verify(config, &kernel, &mut applied).await?;
+            self.verify(config, &kernel, &mut applied, patience).await?;
         }
-        let unmanaged = applied.unmanaged.iter();
-        let unmanaged =
-            unmanaged.map(|line| format!("unmanaged line in the running configuration: {line}"));
+        let unmanaged: Vec<String> = applied.unmanaged.iter().map(unmanaged).collect();
         applied.notes.extend(unmanaged);
         Ok(applied)
     }
 
+    /// Whether there are differences, and all of them are put off. What runs and is not known is left alone as well.
+    async fn is_left_alone(
+        &self,
+        config: &Config,
+        plan: &Plan,
+        purpose: &Purpose,
+        patience: Patience,
+    ) -> Result<bool, Failure> {
+        let put_off = match purpose {
+            Purpose::Repair { put_off } if !put_off.is_empty() => Some(put_off),
+            Purpose::Adopt => None,
+            Purpose::Repair { .. } | Purpose::Try { .. } | Purpose::Keep => return Ok(false),
+        };
+        let differences = self.differences(config, plan, patience).await?;
+        match put_off {
+            _ if differences.is_empty() => Ok(false),
+            Some(put_off) => Ok(differences.iter().all(|it| put_off.contains(it))),
+            None => Err(Failure::NoWayBack(differences)),
+        }
+    }
+
     /// What an apply would do, without doing it.
     pub async fn preview(&self, config: &Config) -> Result<String, Failure> {
-        let spec = &config.spec;
-        let kernel = linux::desired(spec).map_err(|refused| unsupported(&refused))?;
-        let frr = self.desired_frr(config).await?;
-        let plan = self.plan_kernel(&kernel).await?;
-        let mut lines: Vec<String> = plan.steps().map(ToString::to_string).collect();
-        lines.extend(self.preview_frr(spec, &frr).await?);
+        let kernel = linux::desired(&config.spec).map_err(|refused| unsupported(&refused))?;
+        let patience = Patience::new(config, None);
+        let plan = self.plan_kernel(&kernel, patience).await?;
+        let mut lines = self.differences(config, &plan, patience).await?;
         if lines.is_empty() {
             lines.push("nothing to do".to_owned());
         }
         Ok(lines.join("\n"))
     }
 
-    async fn preview_frr(
+    /// What differs from the config, a line for each difference, in the words of [`Applied::changes`].
+    async fn differences(
         &self,
-        spec: &NodeNetworkConfigSpec,
-        frr: &frr::FrrConfig,
+        config: &Config,
+        plan: &Plan,
+        patience: Patience,
     ) -> Result<Vec<String>, Failure> {
-        let Some(underlay) = &spec.underlay else {
+        let mut lines: Vec<String> = plan.steps().map(ToString::to_string).collect();
+        let frr = self.desired_frr(config, patience).await?;
+        let Some(underlay) = &config.spec.underlay else {
             let runs = daemons::any(&self.paths);
-            return Ok(runs.then(|| "stop FRR".to_owned()).into_iter().collect());
+            lines.extend(runs.then(|| "stop FRR".to_owned()));
+            return Ok(lines);
         };
-        if daemons::running(&self.paths, &underlay.namespace).is_empty() {
-            return Ok(vec!["start FRR".to_owned()]);
+        let missing = daemons::missing(&self.paths, &underlay.namespace);
+        if !missing.is_empty() {
+            lines.extend(missing.iter().map(|name| start(name)));
+            return Ok(lines);
         }
-        let running = self.running_frr().await?;
-        let mut lines: Vec<String> = running
-            .unknown
-            .iter()
-            .map(|line| format!("unmanaged line in the running configuration: {line}"))
-            .collect();
-        let change = frr::diff(&running.config, frr);
-        if !change.is_empty() {
-            lines.push(change.to_string());
-        }
+        let running = self.running_frr(patience).await?;
+        lines.extend(running.unknown.iter().map(unmanaged));
+        let change = frr::diff(&running.config, &frr);
+        lines.extend(change.to_string().lines().map(str::to_owned));
         Ok(lines)
     }
 
     /// Does the steps of mirrors, and remembers what failed.
     async fn mirrors(&self, steps: &[Step], applied: &mut Applied) {
         let attempt = async { Ok::<_, Failure>(self.kernel.attempt(steps).await) };
-        let failures = match within("change mirrors", patience(steps), attempt).await {
+        let failures = match within(
+            "change mirrors",
+            KERNEL_PATIENCE + for_steps(steps),
+            attempt,
+        )
+        .await
+        {
             Ok(failures) => failures.iter().map(|it| report::chain(it)).collect(),
             Err(failure) => vec![report::chain(&failure)],
         };
@@ -252,8 +313,9 @@ impl Reconciler {
         config: &Config,
         kernel: &linux::Desired,
         applied: &mut Applied,
+        patience: Patience,
     ) -> Result<(), Failure> {
-        let plan = self.plan_kernel(kernel).await?;
+        let plan = self.plan_kernel(kernel, patience).await?;
         let steps: Vec<String> = plan.essential().map(ToString::to_string).collect();
         if !steps.is_empty() {
             return Err(Failure::Verify {
@@ -266,14 +328,14 @@ impl Reconciler {
             applied.mirror_failures.extend(left);
         }
         match &config.spec.underlay {
-            Some(_) => self.verify_frr(config, applied).await,
+            Some(_) => self.verify_frr(config, applied, patience).await,
             None => Ok(()),
         }
     }
 
-    async fn observe(&self) -> Result<Observed, Failure> {
+    async fn observe(&self, patience: Duration) -> Result<Observed, Failure> {
         let observe = async { self.kernel.observe().await.map_err(Failure::Observe) };
-        let mut observed = within("observe the kernel", OBSERVE_PATIENCE, observe).await?;
+        let mut observed = within("observe the kernel", patience, observe).await?;
         observed.nic_memory = self.nics.load().map_err(Failure::Remember)?;
         Ok(observed)
     }
@@ -284,6 +346,7 @@ impl Reconciler {
         plan: &Plan,
         purpose: &Purpose,
         applied: &mut Applied,
+        patience: Patience,
     ) -> Result<(), Failure> {
         match purpose {
             Purpose::Try { new_nics } => {
@@ -293,11 +356,11 @@ impl Reconciler {
                 if !missing.is_empty() {
                     return Err(Failure::NoNic(missing));
                 }
-                self.remember_nics(plan).await
+                self.remember_nics(plan, patience).await
             }
             // A node without its uplinks is worse than one that cannot give them back as they were.
-            Purpose::Keep => {
-                if let Err(failure) = self.remember_nics(plan).await {
+            Purpose::Adopt | Purpose::Keep | Purpose::Repair { .. } => {
+                if let Err(failure) = self.remember_nics(plan, patience).await {
                     applied.notes.push(report::chain(&failure));
                 }
                 Ok(())
@@ -306,16 +369,29 @@ impl Reconciler {
     }
 
     /// Stores what the host knows of NICs that are about to be moved.
-    async fn remember_nics(&self, plan: &Plan) -> Result<(), Failure> {
+    async fn remember_nics(&self, plan: &Plan, patience: Patience) -> Result<(), Failure> {
         if plan.taken_nics().next().is_none() {
             return Ok(());
         }
-        let routes = async { self.kernel.host_routes().await.map_err(Failure::Observe) };
-        let routes = within("read the host's routes", OBSERVE_PATIENCE, routes).await?;
-        let observed = self.observe().await?;
+        let patience = patience.at_most(OBSERVE_PATIENCE);
+        let known = async { self.known_of_nics(plan).await.map_err(Failure::Observe) };
+        let known = within("read what NICs have", patience, known).await?;
+        let observed = self.observe(patience).await?;
         let memories =
-            nics::before_move(&observed.nic_memory, plan.taken_nics(), &observed, &routes);
+            nics::before_move(&observed.nic_memory, plan.taken_nics(), &observed, &known);
         self.nics.save(&memories).map_err(Failure::Remember)
+    }
+
+    async fn known_of_nics(&self, plan: &Plan) -> Result<nics::Known, linux::netlink::Error> {
+        let mut settings = BTreeMap::new();
+        for name in plan.taken_nics() {
+            settings.insert(name.to_owned(), self.kernel.host_settings(name).await?);
+        }
+        Ok(nics::Known {
+            routes: self.kernel.host_routes().await?,
+            addresses: self.kernel.host_addresses().await?,
+            settings,
+        })
     }
 
     /// Gives NICs back what the host knew of them. A route that cannot be made is noted: the network may be another now.
@@ -325,10 +401,10 @@ impl Reconciler {
             return Ok(());
         }
         let attempt = async { Ok::<_, Failure>(self.kernel.attempt(steps).await) };
-        let failures = within("restore NICs", patience(steps), attempt).await?;
+        let failures = within("restore NICs", KERNEL_PATIENCE + for_steps(steps), attempt).await?;
         let notes = failures.iter().map(|it| report::chain(it));
         applied.notes.extend(notes);
-        let left = nics::after_return(&known, &self.observe().await?);
+        let left = nics::after_return(&known, &self.observe(OBSERVE_PATIENCE).await?);
         if left != known
             && let Err(error) = self.nics.save(&left)
         {
@@ -338,21 +414,37 @@ impl Reconciler {
         Ok(())
     }
 
-    async fn plan_kernel(&self, desired: &linux::Desired) -> Result<Plan, Failure> {
-        let observed = self.observe().await?;
+    async fn plan_kernel(
+        &self,
+        desired: &linux::Desired,
+        patience: Patience,
+    ) -> Result<Plan, Failure> {
+        let observed = self.observe(patience.at_most(OBSERVE_PATIENCE)).await?;
         linux::diff(desired, &observed).map_err(|conflicts| {
             Failure::Conflict(conflicts.iter().map(ToString::to_string).collect())
         })
     }
 
-    async fn change_kernel(&self, steps: &[Step]) -> Result<(), Failure> {
+    async fn change_kernel(&self, steps: &[Step], patience: Patience) -> Result<(), Failure> {
         let apply = async { self.kernel.apply(steps).await.map_err(Failure::Kernel) };
-        within("change the kernel", patience(steps), apply).await
+        let waits = patience.at_most(KERNEL_PATIENCE) + for_steps(steps);
+        within("change the kernel", waits, apply).await
     }
 }
 
-fn patience(steps: &[Step]) -> Duration {
-    KERNEL_PATIENCE + STEP_PATIENCE * u32::try_from(steps.len()).unwrap_or(u32::MAX)
+/// How long the work of these steps may take. It is no part of the time for waits: a large change may take long.
+fn for_steps(steps: &[Step]) -> Duration {
+    STEP_PATIENCE * u32::try_from(steps.len()).unwrap_or(u32::MAX)
+}
+
+/// The words for a line that the config does not have.
+fn unmanaged(line: impl fmt::Display) -> String {
+    format!("unmanaged line in the running configuration: {line}")
+}
+
+/// The words for a daemon that does not run.
+fn start(name: &str) -> String {
+    format!("start {name}")
 }
 
 fn take_notes(plan: &Plan, applied: &mut Applied) {

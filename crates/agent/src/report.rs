@@ -107,10 +107,14 @@ fn conditions(status: &Status) -> Vec<Condition> {
         let message = format!("{HOLD_ANNOTATION}: {why}; configuration unchanged");
         conditions.push(condition(HELD, true, ("Annotated", ""), message));
     }
-    if let Some(drift) = status.drift {
-        let message = format!("repaired {} times within five minutes", drift.repairs);
-        let reasons = ("RepairsPutOff", "Repaired");
-        conditions.push(condition(DRIFTING, drift.backed_off, reasons, message));
+    if let Some(drift) = &status.drift {
+        let mut message = format!("repaired {} times within five minutes", drift.repairs);
+        if let Some(difference) = &drift.backed_off {
+            message.push_str("; keeps coming back: ");
+            message.push_str(difference);
+        }
+        let (is_put_off, reasons) = (drift.backed_off.is_some(), ("RepairsPutOff", "Repaired"));
+        conditions.push(condition(DRIFTING, is_put_off, reasons, message));
     }
     let has_mirrors = status
         .assigned

@@ -6,15 +6,16 @@ use api::tcaas::NodeNetworkConfigStatus;
 use linux::netlink::Changes;
 use tokio::{
     sync::{mpsc, watch},
-    task::JoinSet,
+    task::{JoinHandle, JoinSet},
     time,
 };
 
 use crate::{
     cluster::{Cluster, Connect},
     command_log::CommandLog,
-    config::Config,
+    config::{Config, Time},
     daemons::{self, Daemon, Paths},
+    health::Health,
     hold::{Expected, Keeper},
     lock::{self, Lock},
     machine::{Action, Assigned, Event},
@@ -23,12 +24,16 @@ use crate::{
     pages::Shown,
     probe::ApiServer,
     reconcile::{Failure, Reconciler},
-    report,
+    report, vtysh,
     watchdog::Watchdog,
 };
 
 /// How long another agent may take to end before this one gives up.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+/// How long FRR may take to tell its version, which it is asked once.
+const VERSION_PATIENCE: Duration = Duration::from_secs(1);
+/// Between two questions whether FRR's daemons are there.
+const QUESTION: Duration = Duration::from_secs(5);
 /// Changes come in groups; one look is enough for a group.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
@@ -128,6 +133,7 @@ pub async fn run(
         commands: None,
         inode: None,
         keeper: None,
+        checkup: None,
     };
     // The tasks end with their set.
     agent.run(started, stop).await
@@ -161,6 +167,8 @@ struct Agent {
     inode: Option<u64>,
     /// Holds what zebra has from bgpd in that namespace.
     keeper: Option<Keeper>,
+    /// The measurement of health that is under way beside everything else.
+    checkup: Option<JoinHandle<Health>>,
 }
 
 impl Agent {
@@ -179,6 +187,7 @@ impl Agent {
                 }
                 continue;
             };
+            let until = self.begin_checkup().map_or(until, |due| due.min(until));
             let left = until.saturating_sub(self.node.now());
             let daemons = daemons::running(&self.options.paths, &self.options.namespace);
             let at_rest = self.node.machine().is_at_rest();
@@ -188,17 +197,40 @@ impl Agent {
                 () = changed(self.changes.as_ref()) => Event::Drifted,
                 () = configured(self.commands.as_mut()) => Event::Drifted,
                 () = ended(&daemons) => Event::Drifted,
+                () = silent(&self.options.paths, &daemons) => Event::Drifted,
+                health = measured(self.checkup.as_mut()) => {
+                    self.checkup = None;
+                    health.map_or(Event::Woken, Event::Measured)
+                }
                 () = time::sleep(left) => Event::Woken,
             };
             action = self.node.step(event);
         }
     }
 
+    /// Begins to measure the health of a node at rest when that is due; when it is due, unless one is under way.
+    fn begin_checkup(&mut self) -> Option<Time> {
+        let Some((config, due)) = self.node.machine().checkup() else {
+            if let Some(task) = self.checkup.take() {
+                task.abort();
+            }
+            return None;
+        };
+        if self.checkup.is_some() {
+            return None;
+        }
+        if due > self.node.now() {
+            return Some(due);
+        }
+        self.checkup = Some(self.node.checkup(config));
+        None
+    }
+
     /// After a change: the namespace may be another one, and FRR of another version.
     async fn look_anew(&mut self, config: &Config) {
         let reconciler = self.node.reconciler();
         self.frr_version = reconciler
-            .frr_version()
+            .frr_version(VERSION_PATIENCE)
             .await
             .ok()
             .map(|version| version.to_string());
@@ -222,10 +254,11 @@ impl Agent {
             };
         }
         let own = self.node.reconciler().take_configured();
+        let paths = &self.options.paths;
         match &mut self.commands {
             Some(commands) => commands.expect(own),
             // Without a router there is none.
-            None => self.commands = CommandLog::open(&self.options.paths.command_log()).ok(),
+            None => self.commands = CommandLog::open(&paths.command_log(), &paths.shells()).ok(),
         }
     }
 
@@ -290,6 +323,14 @@ fn hold_limit(config: &Config) -> Duration {
     Duration::from_secs(seconds.into())
 }
 
+/// The health, when it has been measured; nothing if that came to nothing.
+async fn measured(task: Option<&mut JoinHandle<Health>>) -> Option<Health> {
+    match task {
+        Some(task) => task.await.ok(),
+        None => std::future::pending().await,
+    }
+}
+
 async fn changed(changes: Option<&Changes>) {
     match changes {
         Some(changes) => changes.next().await,
@@ -308,6 +349,21 @@ async fn configured(commands: Option<&mut CommandLog>) {
         time::sleep(Duration::from_secs(1)).await;
     }
     time::sleep(DEBOUNCE).await;
+}
+
+/// Waits until a daemon does not answer any more.
+async fn silent(paths: &Paths, daemons: &[Daemon]) {
+    loop {
+        time::sleep(QUESTION).await;
+        for daemon in daemons {
+            if let Err(error) = vtysh::is_there(&paths.run, &daemon.name).await
+                && error.is_silence()
+            {
+                tracing::warn!(%error, "a daemon of FRR is silent");
+                return;
+            }
+        }
+    }
 }
 
 async fn ended(daemons: &[Daemon]) {

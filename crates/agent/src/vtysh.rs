@@ -23,11 +23,9 @@ use crate::{
     program,
 };
 
-/// How long a question may take.
-const ASK_PATIENCE: Duration = Duration::from_secs(5);
-/// How long a change may take, besides the time for its lines.
-const CHANGE_PATIENCE: Duration = Duration::from_secs(10);
-/// How long one line of a change may take.
+/// How long a question may take that is not part of an apply.
+pub(crate) const ASK_PATIENCE: Duration = Duration::from_secs(5);
+/// How long one line of a change may take, besides the time in which FRR must answer at all.
 const LINE_PATIENCE: Duration = Duration::from_millis(50);
 
 /// What FRR says while one daemon does not know yet what another, or the kernel, has already done.
@@ -86,15 +84,22 @@ impl Error {
             _ => false,
         }
     }
+
+    /// Whether FRR did not answer in time.
+    pub(crate) fn is_silence(&self) -> bool {
+        match self {
+            Self::Shell(program::Error::Deadline { .. }) | Self::Silent { .. } => true,
+            Self::Shell(program::Error::Run { .. } | program::Error::Failed { .. })
+            | Self::Socket { .. }
+            | Self::Unread { .. }
+            | Self::Password { .. } => false,
+        }
+    }
 }
 
 /// The running configuration, as each daemon has it, one after the other. vtysh asks them the same; its start alone takes
 /// longer than all their answers.
-pub(crate) async fn running_config(run: &Path) -> Result<String, Error> {
-    read_config(run, ASK_PATIENCE).await
-}
-
-async fn read_config(run: &Path, patience: Duration) -> Result<String, Error> {
+pub(crate) async fn running_config(run: &Path, patience: Duration) -> Result<String, Error> {
     let mut text = String::new();
     for daemon in daemons::names() {
         let questions = ["enable", "do write terminal"].map(str::to_owned);
@@ -118,41 +123,38 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// The answer to one question.
-pub(crate) async fn show(command: &str) -> Result<String, Error> {
-    vtysh(&[command.to_owned()], ASK_PATIENCE).await
-}
-
 /// Gives FRR a batch: commands to one vtysh, a line with a password to bgpd itself.
-pub(crate) async fn send(run: &Path, batch: &Batch) -> Result<(), Error> {
+pub(crate) async fn send(run: &Path, batch: &Batch, patience: Duration) -> Result<(), Error> {
     match batch {
-        Batch::Commands(commands) => {
-            let lines = u32::try_from(commands.len()).unwrap_or(u32::MAX);
-            vtysh(commands, CHANGE_PATIENCE + LINE_PATIENCE * lines).await?;
-            Ok(())
-        }
-        Batch::Secret { path, line } => send_secret(run, path, line).await,
+        Batch::Commands(commands) => vtysh(commands, for_lines(patience, commands.len())).await,
+        Batch::Secret { path, line } => send_secret(run, path, line, patience).await,
     }
 }
 
+fn for_lines(patience: Duration, lines: usize) -> Duration {
+    patience + LINE_PATIENCE * u32::try_from(lines).unwrap_or(u32::MAX)
+}
+
 /// Loads a file as at a fresh boot. Errors of single lines are left to the comparison that follows.
-pub(crate) async fn load(file: &Path) -> Result<(), Error> {
+pub(crate) async fn load(file: &Path, patience: Duration) -> Result<(), Error> {
+    // A file that cannot be read is vtysh's to complain about.
+    let lines = std::fs::read(file).map_or(0, |text| text.split(|byte| *byte == b'\n').count());
     let mut shell = Command::new("vtysh");
     shell.args(["-N", INSTANCE, "-f"]).arg(file);
-    match program::output(&mut shell, 3 * CHANGE_PATIENCE).await {
+    match program::output(&mut shell, for_lines(patience, lines)).await {
         Ok(_) | Err(program::Error::Failed { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-async fn vtysh(commands: &[String], patience: Duration) -> Result<String, Error> {
+async fn vtysh(commands: &[String], patience: Duration) -> Result<(), Error> {
     let mut shell = Command::new("vtysh");
     shell.args(["-N", INSTANCE]);
     for command in commands {
         shell.arg("-c").arg(command);
     }
     let output = program::output(&mut shell, patience).await;
-    output.map_err(|error| match error {
+    output.map(drop).map_err(|error| match error {
         program::Error::Failed { program, message } => Error::Shell(program::Error::Failed {
             program,
             message: without_secrets(&message),
@@ -175,11 +177,16 @@ fn without_secrets(text: &str) -> String {
 }
 
 /// Gives a line with a password to bgpd, over its socket: nothing of it is visible to other processes.
-async fn send_secret(run: &Path, path: &[String], line: &frr::Line) -> Result<(), Error> {
+async fn send_secret(
+    run: &Path,
+    path: &[String],
+    line: &frr::Line,
+    patience: Duration,
+) -> Result<(), Error> {
     let enter = ["enable", "configure terminal"].map(str::to_owned);
     let block = enter.iter().chain(path).cloned();
     let commands: Vec<String> = block.chain([line.reveal()]).collect();
-    match converse(run, "bgpd", &commands, ASK_PATIENCE).await? {
+    match converse(run, "bgpd", &commands, patience).await? {
         Some(_) => Ok(()),
         None => Err(Error::Password {
             line: line.to_string(),
@@ -188,9 +195,21 @@ async fn send_secret(run: &Path, path: &[String], line: &frr::Line) -> Result<()
 }
 
 /// The version that a running daemon has; vtysh would tell its own.
-pub(crate) async fn daemon_version(run: &Path, daemon: &str) -> Result<String, Error> {
-    let answer = ask_daemon(run, daemon, "show version").await;
+pub(crate) async fn daemon_version(
+    run: &Path,
+    daemon: &str,
+    patience: Duration,
+) -> Result<String, Error> {
+    let question = ["show version".to_owned()];
+    let answer = converse(run, daemon, &question, patience).await;
     answer.map(Option::unwrap_or_default)
+}
+
+/// Whether a daemon answers. It writes this question into no log.
+pub(crate) async fn is_there(run: &Path, daemon: &str) -> Result<(), Error> {
+    let question = ["echo PING".to_owned()];
+    converse(run, daemon, &question, ASK_PATIENCE).await?;
+    Ok(())
 }
 
 /// The answer of one daemon to a question; `None` if it does not know the question.
@@ -277,7 +296,7 @@ mod tests {
         };
         let _zebra = serve("zebra.vty", "vrf red\n vni 10");
         let _staticd = serve("staticd.vty", "ip route 192.0.2.0/24 blackhole");
-        let text = running_config(run.path()).await.unwrap();
+        let text = running_config(run.path(), ASK_PATIENCE).await.unwrap();
         let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
         let expected = [
             "end",
@@ -293,7 +312,8 @@ mod tests {
 
         let _stopped = tokio::net::UnixListener::bind(instance.join("bgpd.vty")).unwrap();
         let patience = Duration::from_millis(50);
-        let error = read_config(run.path(), patience).await.unwrap_err();
+        let error = running_config(run.path(), patience).await.unwrap_err();
+        assert!(error.is_silence());
         let error = error.to_string();
         assert!(error.contains("bgpd.vty did not answer within"), "{error}");
     }

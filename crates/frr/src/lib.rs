@@ -23,6 +23,7 @@ mod diff;
 mod lower;
 pub mod names;
 mod parse;
+mod places;
 mod print;
 mod secret;
 pub mod show;
@@ -34,6 +35,7 @@ pub use self::{
     desired::{Unsupported, desired},
     diff::{Batch, Change, Disruption, Line, Session, Step, diff},
     parse::{Parsed, UnknownLine, parse},
+    places::{Part, PlacedLine, placed_lines},
     print::print,
     secret::{InvalidPassword, Password, Secrets, hidden},
     version::{Features, FrrVersion, UnknownVersion},

@@ -8,10 +8,12 @@
     reason = "a test reads its goldens; the room itself does not"
 )]
 
-use std::{fs, path::PathBuf};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use api::{meta::SecretReference, tcaas::NodeNetworkConfigSpec};
-use selvedge_frr::{FrrConfig, FrrVersion, Password, Secrets, desired, diff, parse, print};
+use selvedge_frr::{
+    FrrConfig, FrrVersion, Password, Secrets, desired, diff, parse, placed_lines, print,
+};
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -86,5 +88,28 @@ fn stored_text_parses_to_the_config_it_was_printed_from() {
         assert_eq!(parsed.unknown, []);
         assert_eq!(parsed.config, config(node, version));
         assert!(diff(&parsed.config, &config(node, version)).is_empty());
+    }
+}
+
+#[test]
+fn every_line_that_says_something_has_its_place() {
+    for (node, version) in all() {
+        let config = config(node, version);
+        let placed = placed_lines(&config, version).into_iter();
+        let placed: BTreeSet<String> = placed.map(|placed| placed.line).collect();
+        let text = print(&config, version, "r");
+        let says = |line: &&str| {
+            let silent = ["!", "end", "frr defaults"];
+            !line.is_empty()
+                && !line.starts_with("exit")
+                && !silent.iter().any(|it| line.starts_with(it))
+        };
+        for line in text.lines().map(str::trim).filter(says) {
+            let is_there = placed.contains(line)
+                || placed
+                    .iter()
+                    .any(|it| line.starts_with(it.as_str()) && it.ends_with("password"));
+            assert!(is_there, "{node} {version}: {line}");
+        }
     }
 }

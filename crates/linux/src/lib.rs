@@ -30,7 +30,7 @@ pub use self::{
     desired::{Desired, DesiredLink, Unsupported, desired},
     diff::{Conflict, diff},
     filter::{Filter, FilterId, Hook, ObservedFilter},
-    nic::{HostRoute, NicMemory},
+    nic::{HostAddress, HostHop, HostRoute, NicMemory},
     object::{Domain, Kind, LinkId},
     observed::{Observed, ObservedLink},
     plan::{Disruption, Note, Plan, Step},

@@ -98,11 +98,17 @@ fn refusal(now: &Observed, step: &Step) -> Option<&'static str> {
         Step::DeleteRoute { id, .. } => (!now.routes.contains_key(id)).then_some("it is not there"),
         Step::AddRule(rule) => now.rules.contains_key(rule).then_some("it exists"),
         Step::DeleteRule(rule) => (!now.rules.contains_key(rule)).then_some("it is not there"),
-        Step::SetSysctl { id, .. } => id
-            .link
-            .as_ref()
-            .is_some_and(|name| link(&LinkId::router(name)).is_none())
-            .then_some("its link is not there"),
+        Step::SetSysctl { id, .. } => {
+            let link_of = |name: &String| LinkId {
+                domain: id.domain,
+                name: name.clone(),
+            };
+            let gone = id
+                .link
+                .as_ref()
+                .is_some_and(|name| link(&link_of(name)).is_none());
+            gone.then_some("its link is not there")
+        }
         Step::AddHook { link: id } => match link(id) {
             None => Some("there is no such link"),
             Some(_) => now.hooks.contains(id).then_some("it exists"),
@@ -208,7 +214,12 @@ pub(crate) fn effect(now: &mut Observed, step: &Step) {
         Step::DeleteRoute { id, .. } => {
             now.routes.remove(id);
         }
-        // Routes that are not ours are no part of the model, but that this one is back is.
+        // What is not ours is no part of the model, but that this is back is.
+        Step::RestoreAddress { nic, address } => {
+            if let Some(memory) = now.nic_memory.get_mut(nic) {
+                memory.addresses.retain(|other| other != address);
+            }
+        }
         Step::RestoreRoute(route) => {
             if let Some(memory) = now.nic_memory.get_mut(&route.device) {
                 memory.routes.retain(|other| other != route);
@@ -221,7 +232,13 @@ pub(crate) fn effect(now: &mut Observed, step: &Step) {
             now.rules.remove(rule);
         }
         Step::SetSysctl { id, value } => {
-            now.sysctls.insert(id.clone(), Some(value.clone()));
+            // Those of the host are given back with their NIC.
+            let nic = id.link.as_ref().filter(|_| id.domain == Domain::Host);
+            if let Some(memory) = nic.and_then(|nic| now.nic_memory.get_mut(nic)) {
+                memory.settings.remove(&id.path);
+            } else {
+                now.sysctls.insert(id.clone(), Some(value.clone()));
+            }
         }
         Step::AddHook { link } => {
             now.hooks.insert(link.clone());

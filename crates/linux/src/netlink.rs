@@ -22,7 +22,7 @@ mod route;
 mod rule;
 mod sysctl;
 
-use std::io;
+use std::{collections::BTreeMap, io};
 
 pub use self::{
     capability::Capability,
@@ -32,7 +32,7 @@ pub use self::{
     notify::Changes,
 };
 use self::{connection::Connection, namespace::Namespace};
-use crate::{Domain, HostRoute, LinkId, Observed, Step};
+use crate::{Domain, HostAddress, HostRoute, LinkId, Observed, Step};
 
 /// Both namespaces of this node.
 ///
@@ -174,6 +174,20 @@ impl Kernel {
     /// The unicast routes of the host, of any protocol, without those to its own addresses.
     pub async fn host_routes(&self) -> Result<Vec<HostRoute>, Error> {
         inventory::host_routes(self).await
+    }
+
+    /// The addresses of links of the host that have more than an address and a length, by link.
+    pub async fn host_addresses(&self) -> Result<BTreeMap<String, Vec<HostAddress>>, Error> {
+        inventory::host_addresses(self).await
+    }
+
+    /// The settings of a link of the host that are not those of a new link, by their paths below `/proc/sys`.
+    pub async fn host_settings(&self, link: &str) -> Result<BTreeMap<String, String>, Error> {
+        let read = sysctl::of_link(&self.host_namespace, link).await;
+        read.map_err(|source| Error::Sysctl {
+            domain: Domain::Host,
+            source,
+        })
     }
 
     /// The router's namespace and a socket in it, if it exists.

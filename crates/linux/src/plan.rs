@@ -18,7 +18,8 @@
 //!
 //! Around all this, **mirrors**: filters and tunnels that are no longer wanted go before anything else, filters first; tunnels and then
 //! filters come at the end, when the links they need are there. These steps stand apart, because one that fails fails nothing else.
-//! The same holds for what a NIC gets back in the host besides its addresses: alias, MTU and routes come last of all.
+//! The same holds for what a NIC gets back in the host besides its plain addresses: alias, MTU, settings, what else addresses have, and
+//! routes, which need the addresses, come last of all.
 //!
 //! Within a link, stale addresses go before new ones come: removing the first IPv4 address of a network takes the others of that
 //! network with it. A MAC address that is already right is never written again: FRR would withdraw and send again
@@ -35,7 +36,7 @@ pub use self::note::Note;
 use crate::{
     desired::DesiredLink,
     filter::{Filter, FilterId},
-    nic::HostRoute,
+    nic::{HostAddress, HostRoute},
     object::{AddrGen, BridgePort, Family, LinkId, Route, RouteId, Rule},
     sysctl::SysctlId,
 };
@@ -254,6 +255,13 @@ pub enum Step {
         /// What it does.
         route: Route,
     },
+    /// Replace a plain address of a NIC of the host by what it was before the NIC was moved. It is not ours.
+    RestoreAddress {
+        /// The NIC.
+        nic: String,
+        /// What it was.
+        address: HostAddress,
+    },
     /// Add a route of the host that went with its NIC. It is not ours.
     RestoreRoute(HostRoute),
     /// Add a rule.
@@ -329,6 +337,7 @@ impl Step {
             | Self::CreateLink { .. }
             | Self::AddAddress { .. }
             | Self::AddRoute { .. }
+            | Self::RestoreAddress { .. }
             | Self::RestoreRoute(_)
             | Self::AddRule(_) => Disruption::Additive,
             Self::DeleteNamespace { .. }
@@ -365,6 +374,9 @@ impl fmt::Display for Step {
             }
             Self::AddRoute { id, route } => write!(f, "add route {id}: {route}"),
             Self::DeleteRoute { id, route } => write!(f, "delete route {id}: {route}"),
+            Self::RestoreAddress { nic, address } => {
+                write!(f, "restore address {address} of nic {nic}")
+            }
             Self::RestoreRoute(route) => write!(f, "restore route {route}"),
             Self::AddRule(rule) => write!(f, "add rule {rule}"),
             Self::DeleteRule(rule) => write!(f, "delete rule {rule}"),

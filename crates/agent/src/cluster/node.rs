@@ -197,7 +197,7 @@ async fn look(kernel: &Kernel, paths: &Paths, abilities: &[Capability]) -> Optio
             return None;
         }
     };
-    let frr_version = daemons::version(paths).await;
+    let frr_version = daemons::version(paths, REQUEST_PATIENCE).await;
     Some(Inventory {
         interfaces,
         routes,

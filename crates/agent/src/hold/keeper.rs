@@ -361,7 +361,9 @@ async fn received_all(run: PathBuf) {
         let answer = vtysh::ask_daemon(&run, "bgpd", "show bgp neighbors json").await;
         if let Ok(Some(answer)) = answer
             && has_end_of_rib(&answer)
-            && vtysh::daemon_version(&run, "zebra").await.is_ok()
+            && vtysh::daemon_version(&run, "zebra", vtysh::ASK_PATIENCE)
+                .await
+                .is_ok()
         {
             break;
         }

@@ -22,7 +22,8 @@ fn journal(revision: &str) -> Journal {
 }
 
 fn store(directory: &TempDir) -> Store {
-    Store::new(&directory.path().join("selvedge"), "boot-1")
+    let store = Store::new(&directory.path().join("selvedge"), "boot-1");
+    store.with_copy_in(&directory.path().join("run"))
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn only_the_newest_rejections_are_kept() {
 fn a_damaged_journal_leaves_the_copy_without_the_trial() {
     let directory = TempDir::new().unwrap();
     let store = store(&directory);
-    assert_eq!(store.load_previous().unwrap(), None);
+    assert_eq!(store.copies().count(), 0);
     store.save(&journal("r1")).unwrap();
     let trial = Journal {
         trying: journal("r2").confirmed,
@@ -139,12 +140,14 @@ fn a_damaged_journal_leaves_the_copy_without_the_trial() {
     let whole = fs::read(store.file()).unwrap();
     fs::write(store.file(), whole.split_at(200).0).unwrap();
     store.load().unwrap_err();
-    assert_eq!(
-        store.load_previous().unwrap().unwrap().journal,
-        journal("r1")
-    );
-    let mode = fs::metadata(store.previous()).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    let copies: Vec<_> = store.copies().map(|copy| copy.unwrap().journal).collect();
+    assert_eq!(copies, [journal("r1"), journal("r1")]);
+    for copy in [store.previous(), store.running().unwrap()] {
+        let mode = fs::metadata(&copy).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        fs::write(copy, "selvedge-journal").unwrap();
+    }
+    assert!(store.copies().all(|copy| copy.is_err()));
 }
 
 #[test]
@@ -155,6 +158,8 @@ fn nothing_is_left_of_a_journal_that_is_removed() {
     store.set_aside().unwrap();
     store.save(&journal("r2")).unwrap();
     store.remove().unwrap();
-    let left: Vec<_> = fs::read_dir(&store.directory).unwrap().collect();
-    assert!(left.is_empty(), "{left:?}");
+    for directory in [&store.directory, &directory.path().join("run")] {
+        let left: Vec<_> = fs::read_dir(directory).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
 }

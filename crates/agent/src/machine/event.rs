@@ -1,6 +1,6 @@
 //! What the machine takes and gives.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use crate::{
     config::{Config, Time},
@@ -68,8 +68,10 @@ impl Assigned {
 /// A successful apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether something had to be changed.
-    pub changed: bool,
+    /// What had to be changed, a line for each difference.
+    pub changes: BTreeSet<String>,
+    /// Whether there are differences, and all of them are put off.
+    pub put_off: bool,
     /// What the node cannot do of the config.
     pub notes: Vec<String>,
     /// Mirrors that could not be set up.
@@ -83,8 +85,19 @@ pub struct Fault {
     pub message: String,
     /// Whether another attempt with the same config cannot succeed.
     pub permanent: bool,
-    /// Whether FRR failed, so that starting it anew may help.
-    pub of_frr: bool,
+    /// What FRR has to do with it.
+    pub frr: FrrFault,
+}
+
+/// What FRR has to do with a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrrFault {
+    /// Nothing.
+    None,
+    /// It refused something, or did not start: starting it anew may help.
+    Refused,
+    /// It did not answer in time: nothing less than starting it anew helps.
+    Silent,
 }
 
 /// What to do next.
@@ -111,6 +124,9 @@ pub enum Action {
         means: Means,
         /// What for.
         purpose: Purpose,
+        /// How long it should take at most; none if nothing waits for that. Waits become shorter towards its end, and work that goes on
+        /// is not cut off.
+        limit: Option<Duration>,
     },
 }
 
@@ -123,8 +139,15 @@ pub enum Purpose {
         /// cannot be confirmed.
         new_nics: Vec<String>,
     },
+    /// What the node had before is not known, so that there would be no way back: the config is accepted if it is what runs.
+    Adopt,
     /// The node gets back what it had, as far as possible.
     Keep,
+    /// The node drifted, or may have.
+    Repair {
+        /// Differences that keep coming back and are not due yet. While there are no others, nothing is done.
+        put_off: BTreeSet<String>,
+    },
 }
 
 /// How a config is brought onto the node.

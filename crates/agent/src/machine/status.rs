@@ -47,12 +47,12 @@ pub struct Timings {
 }
 
 /// Repairs that were needed lately.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// How often the node was repaired within the last minutes.
     pub repairs: usize,
-    /// Whether the next repair is put off.
-    pub backed_off: bool,
+    /// The difference that keeps coming back, so that its next repair is put off.
+    pub backed_off: Option<String>,
 }
 
 /// What the node reports.
@@ -89,8 +89,8 @@ impl Machine {
     pub fn status(&self) -> Status {
         let assigned = self.assigned.as_ref();
         let drift = Drift {
-            repairs: self.repairs.len(),
-            backed_off: !self.repair_pause().is_zero(),
+            repairs: self.repairs.count(),
+            backed_off: self.repairs.worst(),
         };
         Status {
             state: self.state(),

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Action, Assigned, LEAST_PROBE, Machine, Means, PROBE_INTERVAL, Phase, Purpose, RESYNC,
-    RETURN_MARGIN, SETTLE, Trial,
+    Action, Assigned, CHECKUP, FRESH_FRR, LEAST_PROBE, Machine, Means, PROBE_INTERVAL, Phase,
+    Purpose, RESYNC, RETURN_MARGIN, SETTLE, Trial,
 };
 use crate::{
     config::{Config, Time},
@@ -28,7 +28,7 @@ impl Machine {
         };
         let confirmed = self.journal.confirmed.as_ref();
         if confirmed.is_some_and(|it| it.fingerprint() == assigned.config.fingerprint()) {
-            return self.restore(Means::LeastChange);
+            return self.restore(Means::LeastChange, None, now);
         }
         self.announce(assigned.config, trial.baseline, now)
     }
@@ -40,6 +40,7 @@ impl Machine {
             began: now,
             applied: Duration::ZERO,
             give_up: now + confirm_deadline(&config),
+            means: Means::LeastChange,
             config: Arc::clone(&config),
             baseline,
             healthy_since: None,
@@ -55,14 +56,24 @@ impl Machine {
 
     pub(super) fn apply(&mut self, mut trial: Trial, now: Time) -> Action {
         let config = Arc::clone(&trial.config);
-        let new_nics = self.new_nics(&config);
+        let has_no_way_back = self.journal.confirmed.is_none() && self.journal.adopted;
+        let is_forced = self.forced.as_ref() == Some(&trial.fingerprint);
+        let purpose = if has_no_way_back && !is_forced {
+            Purpose::Adopt
+        } else {
+            let new_nics = self.new_nics(&config);
+            Purpose::Try { new_nics }
+        };
+        let means = trial.means;
         trial.began = now;
+        let limit = last_retry(&trial, now).saturating_sub(now);
         self.running = None;
         self.phase = Phase::Apply { trial };
         Action::Apply {
             config,
-            means: Means::LeastChange,
-            purpose: Purpose::Try { new_nics },
+            means,
+            purpose,
+            limit: Some(limit),
         }
     }
 
@@ -78,7 +89,9 @@ impl Machine {
     /// Measures once more, unless the time for it is over. A config that is healthy is not taken back for being late.
     pub(super) fn probe_again(&mut self, trial: Trial, now: Time) -> Action {
         match trial.problem.clone() {
-            Some(problem) if now >= trial.give_up => self.take_back(&trial, problem),
+            Some(problem) if now >= trial.give_up => {
+                self.take_back(&trial, problem, Means::LeastChange, now)
+            }
             Some(_) | None => self.probe(trial, now),
         }
     }
@@ -94,7 +107,16 @@ impl Machine {
         }
     }
 
+    /// The config of a node at rest whose health is to be measured, and when. Nothing waits for that: whatever else happens comes
+    /// first.
+    pub fn checkup(&self) -> Option<(Arc<Config>, Time)> {
+        let is_idle = matches!(self.phase, Phase::Idle { .. });
+        let confirmed = self.journal.confirmed.as_ref().filter(|_| is_idle)?;
+        Some((Arc::clone(confirmed), self.measured + CHECKUP))
+    }
+
     pub(super) fn measured(&mut self, health: Health, now: Time) -> Action {
+        self.measured = now;
         match self.phase.clone() {
             Phase::Baseline { config } => self.announce(config, health, now),
             Phase::Probe { mut trial } => {
@@ -122,6 +144,10 @@ impl Machine {
                 self.phase = Phase::Idle { next: now + RESYNC };
                 self.idle(now + RESYNC, now)
             }
+            Phase::Idle { next } => {
+                self.unhealthy = health.failures().collect();
+                self.idle(next, now)
+            }
             _ => self.proceed(now),
         }
     }
@@ -130,7 +156,7 @@ impl Machine {
     pub(super) fn not_yet(&mut self, mut trial: Trial, problem: String, now: Time) -> Action {
         self.error = Some(problem.clone());
         if now >= trial.give_up && !self.is_superseded(&trial) {
-            return self.take_back(&trial, problem);
+            return self.take_back(&trial, problem, Means::LeastChange, now);
         }
         trial.problem = Some(problem);
         let at = (now + PROBE_INTERVAL).min(trial.give_up);
@@ -138,10 +164,18 @@ impl Machine {
         self.proceed(now)
     }
 
-    pub(super) fn take_back(&mut self, trial: &Trial, reason: String) -> Action {
+    pub(super) fn take_back(
+        &mut self,
+        trial: &Trial,
+        reason: String,
+        means: Means,
+        now: Time,
+    ) -> Action {
         self.counters.taken_back += 1;
+        self.frr_restarted = false;
         self.reject(trial.fingerprint.clone(), reason);
-        self.restore(Means::LeastChange)
+        let until = trial.announced + confirm_deadline(&trial.config);
+        self.restore(means, Some(until), now)
     }
 }
 
@@ -164,11 +198,12 @@ pub(super) fn give_up(trial: &Trial, applied: Time) -> Time {
     last_retry(trial, applied).max(least)
 }
 
-/// When nothing more is tried, as far as the latest apply shows how long a return takes.
+/// When nothing more is tried: a return takes as long as the latest apply did, or as a fresh FRR does.
 pub(super) fn last_retry(trial: &Trial, ended: Time) -> Time {
     let deadline = confirm_deadline(&trial.config);
     let way_back = ended.saturating_sub(trial.began) + RETURN_MARGIN;
-    (trial.announced + deadline).saturating_sub(way_back.min(deadline / 2))
+    let way_back = way_back.max(FRESH_FRR).min(deadline / 2);
+    (trial.announced + deadline).saturating_sub(way_back)
 }
 
 fn confirm_deadline(config: &Config) -> Duration {

@@ -4,7 +4,11 @@ use std::{fmt, time::Duration};
 
 use tokio::time;
 
-use crate::{daemons, file, machine::Fault, report, vtysh};
+use crate::{
+    daemons, file,
+    machine::{Fault, FrrFault},
+    report, vtysh,
+};
 
 /// Why a config could not be applied.
 #[derive(Debug, thiserror::Error)]
@@ -16,8 +20,15 @@ pub enum Failure {
     #[error("conflict: {}", .0.join("; "))]
     Conflict(Vec<String>),
     /// New uplinks are not there, so that none is moved.
-    #[error("there is no NIC {}; nothing was changed", .0.join(", "))]
+    #[error("there is no NIC {}; nothing was changed; correct `nics` of the Underlay", .0.join(", "))]
     NoNic(Vec<String>),
+    /// What ran before is not known, and the config is not what runs.
+    #[error(
+        "the journal of this node is lost, so that there would be no way back; nothing was changed; the config differs from what runs: {}; \
+         ask for another attempt to have it tried all the same",
+        .0.join("; ")
+    )]
+    NoWayBack(Vec<String>),
     /// The kernel could not be observed.
     #[error("failed to observe the kernel")]
     Observe(#[source] linux::netlink::Error),
@@ -54,21 +65,28 @@ pub enum Failure {
 impl Failure {
     /// The failure as the state machine judges it.
     pub(crate) fn fault(&self) -> Fault {
-        let of_frr = match self {
-            Self::Daemons(_) | Self::Frr(_) => true,
-            Self::Verify { of_frr, .. } => *of_frr,
+        let frr = match self {
+            Self::Frr(error) if error.is_silence() => FrrFault::Silent,
+            Self::Daemons(_) | Self::Frr(_) | Self::Verify { of_frr: true, .. } => {
+                FrrFault::Refused
+            }
             Self::Unsupported(_)
             | Self::Conflict(_)
             | Self::NoNic(_)
+            | Self::NoWayBack(_)
             | Self::Observe(_)
             | Self::Remember(_)
             | Self::Kernel(_)
-            | Self::Deadline { .. } => false,
+            | Self::Deadline { .. }
+            | Self::Verify { of_frr: false, .. } => FrrFault::None,
         };
         Fault {
             message: report::chain(self),
-            permanent: matches!(self, Self::Unsupported(_) | Self::Conflict(_)),
-            of_frr,
+            permanent: matches!(
+                self,
+                Self::Unsupported(_) | Self::Conflict(_) | Self::NoWayBack(_)
+            ),
+            frr,
         }
     }
 }

@@ -1,4 +1,5 @@
 mod host_session;
+mod regressions;
 
 use api::tcaas::node_network_config::{self as nnc, NodeNetworkConfigSpec};
 use serde_json::{Value, json};

@@ -9,6 +9,7 @@ use crate::{
     observed::ObservedLink,
     owned::{self, Owner},
     plan::{LinkChange, Step},
+    sysctl::SysctlId,
 };
 
 impl Differ<'_> {
@@ -150,6 +151,18 @@ impl Differ<'_> {
             for change in changes.chain(mtu.map(LinkChange::Mtu)) {
                 let id = id.clone();
                 self.push(Step::SetLink { id, change });
+            }
+            for (path, value) in memory.settings {
+                let setting = SysctlId {
+                    domain: Domain::Host,
+                    link: Some(name.clone()),
+                    path,
+                };
+                self.push(Step::SetSysctl { id: setting, value });
+            }
+            for address in memory.addresses {
+                let nic = name.clone();
+                self.push(Step::RestoreAddress { nic, address });
             }
             for route in memory.routes {
                 self.push(Step::RestoreRoute(route));

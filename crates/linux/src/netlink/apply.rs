@@ -160,6 +160,11 @@ impl Executor<'_> {
                     gone(route::delete(connection, id, route, device).await),
                 )
             }
+            Step::RestoreAddress { nic, address } => {
+                let index = self.index(&LinkId::host(nic)).await?;
+                let restored = address::restore(&self.kernel.host, index, address).await;
+                changed(Domain::Host, there(restored))
+            }
             Step::RestoreRoute(route) => self.restore_route(route).await,
             Step::AddRule(rule) => {
                 let connection = self.connection(rule.domain)?;
@@ -181,8 +186,11 @@ impl Executor<'_> {
     }
 
     async fn restore_route(&mut self, route: &HostRoute) -> Result<(), Error> {
-        let device = self.index(&LinkId::host(&route.device)).await?;
-        let restored = route::restore(&self.kernel.host, route, device).await;
+        let mut devices = Vec::new();
+        for device in route.devices() {
+            devices.push(self.index(&LinkId::host(device)).await?);
+        }
+        let restored = route::restore(&self.kernel.host, route, &devices).await;
         changed(Domain::Host, there(restored))
     }
 

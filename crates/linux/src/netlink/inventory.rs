@@ -11,7 +11,7 @@ use super::{
     read::{self, RawKind, RawLink},
     route,
 };
-use crate::{Domain, HostRoute, LinkId, object::Kind, owned::Owner};
+use crate::{Domain, HostAddress, HostRoute, LinkId, object::Kind, owned::Owner};
 
 /// An interface of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +66,18 @@ pub(super) async fn host_routes(kernel: &Kernel) -> Result<Vec<HostRoute>, Error
     let routes = route::dump_host(&kernel.host, &names).await;
     routes.map_err(|source| Error::Read {
         what: "routes",
+        domain: Domain::Host,
+        source,
+    })
+}
+
+pub(super) async fn host_addresses(
+    kernel: &Kernel,
+) -> Result<BTreeMap<String, Vec<HostAddress>>, Error> {
+    let names = read::names(&links(&kernel.host).await?);
+    let addresses = address::dump_special(&kernel.host, &names).await;
+    addresses.map_err(|source| Error::Read {
+        what: "addresses",
         domain: Domain::Host,
         source,
     })

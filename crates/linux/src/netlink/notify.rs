@@ -1,4 +1,4 @@
-//! Changes as the kernel announces them: links, addresses, rules, filters, and our own routes.
+//! Changes as the kernel announces them: links, addresses, rules, filters, settings of the router, and our own routes.
 //!
 //! A notification only means that something changed; the next observation finds out what. Routes of other protocols change
 //! by the thousand and are ignored. So are foreign links of the host, which
@@ -24,6 +24,8 @@ use crate::{Domain, owned::Owner};
 
 /// Multicast groups as bits: links, IPv4 addresses, IPv4 routes, IPv4 rules, IPv6 addresses, IPv6 routes, traffic control, IPv6 rules.
 const GROUPS: u32 = 1 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 3 | 1 << 18;
+/// Besides these, in the router's namespace: settings such as forwarding. In the host's they are announced with every link of a pod.
+const SETTINGS: u32 = 1 << 23 | 1 << 24;
 
 /// Announcements of changes, until this value is dropped.
 #[derive(Debug)]
@@ -50,7 +52,7 @@ impl Drop for Changes {
 impl Kernel {
     /// Announces every change in the host's namespace, also of links, addresses and routes that are not ours.
     pub fn changes_of_host(&self) -> Result<Changes, Error> {
-        let socket = open().map_err(Error::OpenHost)?;
+        let socket = open(GROUPS).map_err(Error::OpenHost)?;
         let notify = Arc::new(Notify::new());
         let listen = listen(socket, |_| true, Arc::clone(&notify));
         let tasks = vec![tokio::spawn(listen)];
@@ -67,15 +69,15 @@ impl Kernel {
         };
         let router = Namespace::named(&self.name).map_err(failed)?;
         let both = [
-            (Domain::Host, Some(self.host_namespace.clone())),
-            (Domain::Router, router),
+            (Domain::Host, Some(self.host_namespace.clone()), GROUPS),
+            (Domain::Router, router, GROUPS | SETTINGS),
         ];
-        for (domain, namespace) in both {
+        for (domain, namespace, groups) in both {
             let Some(namespace) = namespace else { continue };
             let runtime = tokio::runtime::Handle::current();
             let socket = namespace.run(move || {
                 let _context = runtime.enter();
-                open()
+                open(groups)
             });
             let socket = socket.await.and_then(|socket| socket).map_err(failed)?;
             let concerns = move |bytes: &[u8]| concerns_us(bytes, domain);
@@ -85,9 +87,9 @@ impl Kernel {
     }
 }
 
-fn open() -> io::Result<TokioSocket> {
+fn open(groups: u32) -> io::Result<TokioSocket> {
     let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
-    socket.socket_mut().bind(&SocketAddr::new(0, GROUPS))?;
+    socket.socket_mut().bind(&SocketAddr::new(0, groups))?;
     Ok(socket)
 }
 

@@ -6,15 +6,15 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netlink_packet_route::{
     AddressFamily, RouteNetlinkMessage,
     route::{
-        RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteNextHop, RouteNextHopFlags,
-        RouteProtocol, RouteScope, RouteType, RouteVia,
+        RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteMetric, RouteNextHop,
+        RouteNextHopFlags, RouteProtocol, RouteScope, RouteType, RouteVia,
     },
 };
 use rtnetlink::packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 
 use super::{Connection, RequestError, address::family};
 use crate::{
-    HostRoute,
+    HostHop, HostRoute,
     object::{Route, RouteId},
     owned::PROTOCOL,
 };
@@ -88,6 +88,7 @@ struct Attributes {
     table: u32,
     metric: u32,
     source: Option<IpAddr>,
+    mtu: Option<u32>,
     /// The ways it takes, as far as their devices have names.
     hops: Vec<Hop>,
 }
@@ -97,6 +98,8 @@ struct Hop {
     gateway: Option<IpAddr>,
     device: String,
     on_link: bool,
+    /// Less one.
+    weight: u8,
 }
 
 fn attributes(message: &RouteMessage, names: &BTreeMap<u32, String>) -> Option<Attributes> {
@@ -105,7 +108,7 @@ fn attributes(message: &RouteMessage, names: &BTreeMap<u32, String>) -> Option<A
         AddressFamily::Inet => IpNet::V4(Ipv4Net::default()),
         _ => IpNet::V6(Ipv6Net::default()),
     };
-    let (mut metric, mut source) = (0, None);
+    let (mut metric, mut source, mut mtu) = (0, None, None);
     let (mut gateway, mut device) = (None, None);
     let mut hops = Vec::new();
     for attribute in &message.attributes {
@@ -120,6 +123,12 @@ fn attributes(message: &RouteMessage, names: &BTreeMap<u32, String>) -> Option<A
             RouteAttribute::Via(RouteVia::Inet6(via)) => gateway = Some(IpAddr::V6(*via)),
             RouteAttribute::PrefSource(from) => source = address(from),
             RouteAttribute::Oif(index) => device = names.get(index).cloned(),
+            RouteAttribute::Metrics(metrics) => {
+                mtu = metrics.iter().find_map(|metric| match metric {
+                    RouteMetric::Mtu(mtu) => Some(*mtu),
+                    _ => None,
+                });
+            }
             RouteAttribute::MultiPath(paths) => {
                 hops.extend(paths.iter().filter_map(|path| hop(path, names)));
             }
@@ -130,12 +139,14 @@ fn attributes(message: &RouteMessage, names: &BTreeMap<u32, String>) -> Option<A
         gateway,
         device,
         on_link: message.header.flags.contains(RouteFlags::Onlink),
+        weight: 0,
     }));
     Some(Attributes {
         prefix,
         table,
         metric,
         source,
+        mtu,
         hops,
     })
 }
@@ -153,10 +164,11 @@ fn hop(path: &RouteNextHop, names: &BTreeMap<u32, String>) -> Option<Hop> {
         gateway,
         device: names.get(&path.interface_index)?.clone(),
         on_link: path.flags.contains(RouteNextHopFlags::Onlink),
+        weight: path.hops,
     })
 }
 
-/// The unicast routes of the host, of any protocol. A route that takes several ways is one for each.
+/// The unicast routes of the host, of any protocol.
 pub(super) async fn dump_host(
     connection: &Connection,
     names: &BTreeMap<u32, String>,
@@ -168,38 +180,48 @@ pub(super) async fn dump_host(
         let objects = connection
             .dump(RouteNetlinkMessage::GetRoute(request))
             .await?;
-        routes.extend(objects.iter().flat_map(|object| host(object, names)));
+        routes.extend(objects.iter().filter_map(|object| host(object, names)));
     }
     routes.sort();
     Ok(routes)
 }
 
-fn host(object: &RouteNetlinkMessage, names: &BTreeMap<u32, String>) -> Vec<HostRoute> {
+fn host(object: &RouteNetlinkMessage, names: &BTreeMap<u32, String>) -> Option<HostRoute> {
     let RouteNetlinkMessage::NewRoute(message) = object else {
-        return Vec::new();
+        return None;
     };
     let read = attributes(message, names).filter(|it| {
         message.header.kind == RouteType::Unicast && it.table != crate::object::TABLE_LOCAL
     });
-    let Some(read) = read else { return Vec::new() };
-    let route = |hop: Hop| HostRoute {
+    let read = read?;
+    let mut hops = read.hops.into_iter();
+    let first = hops.next()?;
+    let more = hops.map(|hop| HostHop {
         gateway: hop.gateway,
-        destination: read.prefix,
         device: hop.device,
+        on_link: hop.on_link,
+        weight: hop.weight,
+    });
+    Some(HostRoute {
+        gateway: first.gateway,
+        destination: read.prefix,
+        device: first.device,
         table: read.table,
         metric: read.metric,
         protocol: message.header.protocol.into(),
         source: read.source,
-        on_link: hop.on_link,
-    };
-    read.hops.into_iter().map(route).collect()
+        on_link: first.on_link,
+        mtu: read.mtu,
+        weight: first.weight,
+        more: more.collect(),
+    })
 }
 
-/// Makes a route of the host again, as it was.
+/// Makes a route of the host again, as it was; `devices` are the indices of the links of its ways, in their order.
 pub(super) async fn restore(
     connection: &Connection,
     route: &HostRoute,
-    device: u32,
+    devices: &[u32],
 ) -> Result<(), RequestError> {
     let mut message = RouteMessage::default();
     message.header.address_family = family(route.destination.addr());
@@ -211,25 +233,43 @@ pub(super) async fn restore(
         Some(_) => RouteScope::Universe,
         None => RouteScope::Link,
     };
-    if route.on_link {
-        message.header.flags = RouteFlags::Onlink;
-    }
     message.attributes = vec![
         RouteAttribute::Table(route.table),
         RouteAttribute::Priority(route.metric),
-        RouteAttribute::Oif(device),
     ];
     if route.destination.prefix_len() > 0 {
         let destination = RouteAttribute::Destination(value(route.destination.addr()));
         message.attributes.push(destination);
     }
-    let gateway = route
-        .gateway
-        .map(|gateway| match (route.destination, gateway) {
-            (IpNet::V4(_), IpAddr::V6(via)) => RouteAttribute::Via(RouteVia::Inet6(via)),
-            (_, gateway) => RouteAttribute::Gateway(value(gateway)),
+    let gateway = |gateway: IpAddr| match (route.destination, gateway) {
+        (IpNet::V4(_), IpAddr::V6(via)) => RouteAttribute::Via(RouteVia::Inet6(via)),
+        (_, gateway) => RouteAttribute::Gateway(value(gateway)),
+    };
+    if route.more.is_empty() {
+        if route.on_link {
+            message.header.flags = RouteFlags::Onlink;
+        }
+        let device = devices.iter().map(|index| RouteAttribute::Oif(*index));
+        message.attributes.extend(device);
+        message.attributes.extend(route.gateway.map(gateway));
+    } else {
+        let hops = route.apart().zip(devices).map(|(hop, index)| {
+            let mut path = RouteNextHop::default();
+            path.interface_index = *index;
+            path.hops = hop.weight;
+            if hop.on_link {
+                path.flags = RouteNextHopFlags::Onlink;
+            }
+            path.attributes = hop.gateway.map(gateway).into_iter().collect();
+            path
         });
-    message.attributes.extend(gateway);
+        let paths = RouteAttribute::MultiPath(hops.collect());
+        message.attributes.push(paths);
+    }
+    let metrics = route
+        .mtu
+        .map(|mtu| RouteAttribute::Metrics(vec![RouteMetric::Mtu(mtu)]));
+    message.attributes.extend(metrics);
     let source = route
         .source
         .map(|source| RouteAttribute::PrefSource(value(source)));

@@ -2,10 +2,12 @@
 //! VRFs.
 
 use super::{base, desired_of, fabric_vrf, host, layer2, plan, settle, texts};
-use crate::{Desired, HostRoute, LinkId, NicMemory, Step, model::apply_to_model};
+use crate::{
+    Desired, HostAddress, HostHop, HostRoute, LinkId, NicMemory, Step, model::apply_to_model,
+};
 
 #[test]
-fn a_nic_gets_its_routes_alias_and_mtu_back_also_after_a_crash() {
+fn a_nic_gets_back_what_it_had_in_the_host_also_after_a_crash() {
     let desired = desired_of(base());
     let route = |destination: &str, gateway: Option<&str>| HostRoute {
         gateway: gateway.map(|gateway| gateway.parse().unwrap()),
@@ -16,6 +18,26 @@ fn a_nic_gets_its_routes_alias_and_mtu_back_also_after_a_crash() {
         protocol: 4,
         source: None,
         on_link: false,
+        mtu: None,
+        weight: 0,
+        more: Vec::new(),
+    };
+    let two_ways = HostRoute {
+        more: vec![HostHop {
+            gateway: Some("192.0.2.2".parse().unwrap()),
+            device: "eth1".to_owned(),
+            on_link: false,
+            weight: 1,
+        }],
+        ..route("198.51.100.0/24", Some("192.0.2.1"))
+    };
+    let labelled = HostAddress {
+        address: "192.0.2.7/32".parse().unwrap(),
+        peer: Some("192.0.2.8".parse().unwrap()),
+        label: Some("eth1:old".to_owned()),
+        no_prefix_route: true,
+        valid: Some(600),
+        preferred: None,
     };
     let memory = NicMemory {
         alias: Some("uplink to leaf1".to_owned()),
@@ -23,7 +45,10 @@ fn a_nic_gets_its_routes_alias_and_mtu_back_also_after_a_crash() {
         routes: vec![
             route("203.0.113.0/24", None),
             route("0.0.0.0/0", Some("192.0.2.1")),
+            two_ways,
         ],
+        addresses: vec![labelled],
+        settings: [("net/ipv4/conf/eth1/rp_filter".to_owned(), "2".to_owned())].into(),
     };
     let mut built = host();
     settle(&desired, &mut built);
@@ -41,8 +66,11 @@ fn a_nic_gets_its_routes_alias_and_mtu_back_also_after_a_crash() {
         [
             "set link host/eth1 alias \"uplink to leaf1\"",
             "set link host/eth1 mtu 9000",
+            "set net/ipv4/conf/eth1/rp_filter in host to 2",
+            "restore address 192.0.2.7/32 peer 192.0.2.8 label eth1:old noprefixroute for 600 s of nic eth1",
             "restore route 203.0.113.0/24 dev eth1 table 254",
             "restore route 0.0.0.0/0 via 192.0.2.1 dev eth1 table 254",
+            "restore route 198.51.100.0/24 via 192.0.2.1 dev eth1 and via 192.0.2.2 dev eth1 table 254",
         ]
     );
     for cut in 0..return_it.len() {
@@ -54,7 +82,8 @@ fn a_nic_gets_its_routes_alias_and_mtu_back_also_after_a_crash() {
         let nic = &now.links[&LinkId::host("eth1")];
         assert_eq!(nic.alias.as_deref(), Some("uplink to leaf1"));
         assert_eq!(nic.mtu, 9000);
-        assert!(now.nic_memory["eth1"].routes.is_empty());
+        let left = &now.nic_memory["eth1"];
+        assert!(left.routes.is_empty() && left.addresses.is_empty() && left.settings.is_empty());
     }
 }
 

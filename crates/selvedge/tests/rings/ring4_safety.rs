@@ -30,7 +30,7 @@ pub(crate) fn plugged(fabric: &Fabric, without: &[&str]) -> anyhow::Result<Value
 }
 
 /// An agent whose API server never answers.
-fn cut_off_agent(node: &Node) -> anyhow::Result<Running> {
+pub(crate) fn cut_off_agent(node: &Node) -> anyhow::Result<Running> {
     let kubeconfig = "
 apiVersion: v1
 kind: Config
@@ -52,7 +52,7 @@ current-context: c
     Ok(space.start(&agent)?)
 }
 
-fn preview(node: &Node, config: &Value) -> anyhow::Result<String> {
+pub(crate) fn preview(node: &Node, config: &Value) -> anyhow::Result<String> {
     support::preview(&node.fabric, NODE, &config.to_string())
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn returns_by_itself(node: &Node, config: &Value) -> anyhow::Result<(
 }
 
 /// Asks an agent to end, and waits until it has let go of the node.
-fn end(node: &Node, agent: &Running) -> anyhow::Result<()> {
+pub(crate) fn end(node: &Node, agent: &Running) -> anyhow::Result<()> {
     agent.signal(lab::host::Signal::TERM);
     node.script("flock --timeout 30 /run/selvedge/agent.lock true")?;
     Ok(())
@@ -94,7 +94,7 @@ fn nothing() -> Value {
 }
 
 /// Applies a config and does something as soon as the journal names it as being tried; returns what was said.
-fn while_trying(node: &Node, new: &Value, act: &str) -> anyhow::Result<String> {
+pub(crate) fn while_trying(node: &Node, new: &Value, act: &str) -> anyhow::Result<String> {
     let space = node.fabric.at(NODE)?;
     space.write("/run/config.json", &new.to_string())?;
     Ok(space.script(&format!(
@@ -169,7 +169,25 @@ fn an_agent_killed_anywhere_in_a_change_leaves_a_node_that_returns_by_itself() -
             returns_by_itself(&node, &less)?;
         }
     }
-    eprintln!("{between} of 14 kills met a node between two configs");
+    // The agent that returns is killed as well, and the one after it.
+    for after in ["0.2", "0.6", "1.2"] {
+        kill_while_trying(&node, &other_as, "0.5", &less)?;
+        let returning = cut_off_agent(&node)?;
+        returning.wait_for("agent starts", PATIENCE)?;
+        node.script(&format!(
+            "sleep {after}; pkill -9 -x selvedge; flock --timeout 30 /run/selvedge/agent.lock true"
+        ))?;
+        returns_by_itself(&node, &less)?;
+    }
+
+    // The underlay goes, is confirmed to be gone, and an agent is killed while it comes again.
+    node.apply(&none)?.ok()?;
+    for after in ["0", "0.5", "1"] {
+        between += u32::from(kill_while_trying(&node, &less, after, &none)?);
+        returns_by_itself(&node, &none)?;
+    }
+    node.apply(&less)?.ok()?;
+    eprintln!("{between} of 17 kills met a node between two configs");
     assert!(between >= 5, "only {between} kills hit work");
 
     // What was taken back is tried again when somebody asks for it, as the command does.
@@ -309,8 +327,9 @@ fn nobody_else_is_let_in(node: &Node, good: &Value) -> anyhow::Result<()> {
 }
 
 /// What the host knows of the uplink besides its addresses.
-const OF_THE_NIC: &str =
-    "ip route show 198.18.1.0/24; ip route show 198.18.2.0/24; ip -6 route show 2001:db8:77::/48
+const OF_THE_NIC: &str = "for n in 1 2 3 4; do ip route show 198.18.$n.0/24; done; ip -6 route show 2001:db8:77::/48
+    ip address show dev eth1 | grep -v link/ | grep -v fe80 | grep -Ev 'valid_lft [0-9]+sec|link-netns' | sed 's/^[0-9]*: //; s/ qlen.*//; s/ tentative//' | sort
+    cd /proc/sys/net; grep . ipv4/conf/eth1/rp_filter ipv4/conf/eth1/arp_notify ipv6/conf/eth1/accept_ra
     cat /sys/class/net/eth1/ifalias /sys/class/net/eth1/mtu";
 
 fn give_the_nic_a_life_of_its_own(node: &Node) -> anyhow::Result<()> {
@@ -318,13 +337,31 @@ fn give_the_nic_a_life_of_its_own(node: &Node) -> anyhow::Result<()> {
     let (_, far) = link.seen_from(NODE).expect("the link has two ends");
     node.script(&format!(
         "ip link set eth1 alias 'uplink to leaf1' mtu 8900
-        ip route add 198.18.1.0/24 via {} metric 7; ip route add 198.18.2.0/24 dev eth1 proto static
-        ip -6 route add 2001:db8:77::/48 via {} metric 9",
-        far.ipv4.addr(),
-        far.ipv6.addr(),
+        ip address add 198.18.20.1 peer 198.18.20.2/32 dev eth1
+        ip address add 198.18.21.1/24 dev eth1 label eth1:old
+        ip address add 198.18.22.1/24 dev eth1 noprefixroute
+        ip address add 2001:db8:22::1/64 dev eth1 valid_lft 7200 preferred_lft 3600
+        echo 2 > /proc/sys/net/ipv4/conf/eth1/rp_filter; echo 1 > /proc/sys/net/ipv4/conf/eth1/arp_notify
+        echo 0 > /proc/sys/net/ipv6/conf/eth1/accept_ra
+        ip link add eth8 type dummy; ip address add 198.18.8.1/24 dev eth8; ip link set eth8 up
+        ip route add 198.18.3.0/24 nexthop via {ipv4} weight 3 nexthop via 198.18.8.2
+        ip route add 198.18.4.0/24 via {ipv4} mtu 1280
+        ip route add 198.18.1.0/24 via {ipv4} metric 7; ip route add 198.18.2.0/24 dev eth1 proto static
+        ip -6 route add 2001:db8:77::/48 via {ipv6} metric 9",
+        ipv4 = far.ipv4.addr(),
+        ipv6 = far.ipv6.addr(),
     ))?;
     let known = node.script(OF_THE_NIC)?;
-    assert_eq!(known.lines().count(), 5, "{known}");
+    for part in [
+        "peer 198.18.20.2",
+        "eth1:old",
+        "noprefixroute",
+        "dynamic",
+        "nexthop via 198.18.8.2",
+        "mtu 1280",
+    ] {
+        assert!(known.contains(part), "{part}: {known}");
+    }
     node.script(&format!("{{ {OF_THE_NIC}; }} > /run/of-the-nic"))?;
     Ok(())
 }
@@ -338,9 +375,17 @@ fn a_node_is_given_back(node: &Node) -> anyhow::Result<()> {
         node.script(OF_THE_NIC)?,
     );
     assert_eq!(after, before, "the NIC is back with all it had");
+    let times = node.script(
+        "ip -6 address show dev eth1 | grep -A1 2001:db8:22::1 | grep -o 'valid_lft [0-9]*'",
+    )?;
+    let left: u32 = times.trim().trim_start_matches("valid_lft ").parse()?;
+    assert!(
+        (3600..7200).contains(&left),
+        "an address ends when it would have: {left} s"
+    );
     assert_eq!(node.daemons()?, "");
     let left = node.script(
-        "ip netns list; ls /var/lib/selvedge; ip -br link | grep -E 'hbn|l2\\.' || true; ip -br address show eth1",
+        "ip netns list; ls /var/lib/selvedge; ls /run/selvedge/journal* 2> /dev/null || true; ip -br link | grep -E 'hbn|l2\\.' || true; ip -br address show eth1",
     )?;
     let link = node.fabric.link(NODE, "leaf1")?;
     let (near, _) = link.seen_from(NODE).expect("the link has two ends");
@@ -425,6 +470,11 @@ fn drift_is_repaired_as_it_happens_and_a_dead_daemon_comes_back() -> anyhow::Res
             "route",
             "ip -n selvedge route delete unreachable default vrf m2m_enc",
             "ip -n selvedge route show vrf m2m_enc | grep 'unreachable default'",
+        ),
+        (
+            "setting",
+            "ip netns exec selvedge sysctl -qw net.ipv4.conf.all.forwarding=0",
+            "[ $(ip netns exec selvedge sysctl -n net.ipv4.conf.all.forwarding) = 1 ]",
         ),
         (
             "rule",

@@ -99,6 +99,9 @@ impl World {
         match action {
             Action::Wait(until) => {
                 self.now = self.now.max(*until);
+                if matches!(luck, Luck::Worse) && self.machine.checkup().is_some() {
+                    return Event::Measured(health(false));
+                }
                 // The watch tells again what is published.
                 Event::Assigned(self.published.clone())
             }
@@ -152,7 +155,11 @@ impl World {
                 Event::Applied(Err(Fault {
                     message: "refused".to_owned(),
                     permanent: matches!(luck, Luck::Worse),
-                    of_frr: matches!(luck, Luck::Worse),
+                    frr: if matches!(luck, Luck::Worse) {
+                        FrrFault::Refused
+                    } else {
+                        FrrFault::Silent
+                    },
                 }))
             }
             _ => {

@@ -9,7 +9,7 @@ use explain::{
     provenance::Trace,
     query::Query,
 };
-use frr::{FrrVersion, config::Name, names};
+use frr::{FrrConfig, FrrVersion, Part, PlacedLine, config::Name, names};
 
 use super::Asked;
 use crate::{args::Ask, input::World};
@@ -30,7 +30,6 @@ pub(super) fn asked(
     let Ok(conf) = frr::desired(&spec, &frr::hidden(&spec), FrrVersion::NEWEST) else {
         return Ok(None);
     };
-    let conf = frr::print(&conf, FrrVersion::NEWEST, &spec.revision);
     let filters = Filter::all(&spec);
     let lines = Line::find(&conf, &question, &filters);
     if lines.is_empty() {
@@ -52,45 +51,42 @@ pub(super) fn asked(
     }))
 }
 
-/// A line and the block that it stands in.
+/// A line and what it is part of.
 struct Line<'a> {
     words: Vec<&'a str>,
-    block: Vec<&'a str>,
+    part: Part,
     /// The filter that the line is part of, or leads to.
     filter: Option<&'a Filter>,
-    /// The prefixes of the lists that the line's block of a route map matches, each with its bounds.
+    /// The prefixes of the list that the line's entry of a route map matches, each with its bounds.
     matched: BTreeSet<String>,
 }
 
 impl<'a> Line<'a> {
-    /// Every place where the line stands: one text can be in several blocks.
-    fn find(conf: &'a str, wanted: &str, filters: &'a [Filter]) -> Vec<Self> {
-        let wanted: Vec<&str> = wanted.split_whitespace().collect();
-        let mut found: Vec<Self> = Vec::new();
-        for block in blocks(conf) {
-            let Some(head) = block.first() else { continue };
-            let lists = block
-                .iter()
-                .filter_map(|words| match words.as_slice() {
-                    ["match", _, "address", "prefix-list", list] => Some(*list),
-                    _ => None,
-                })
-                .collect::<BTreeSet<_>>();
-            for words in block.iter().filter(|words| **words == wanted) {
-                let of = |word: &&str| {
-                    let mut filters = filters.iter();
-                    filters.find(|filter| names::is_part_of(word, &filter.map))
-                };
-                let filter = words.iter().chain(head).find_map(of);
-                found.push(Self {
-                    words: words.clone(),
-                    block: head.clone(),
-                    filter,
-                    matched: prefixes(conf, &lists),
-                });
+    /// Every place where the line stands: one text can be part of several things.
+    fn find(conf: &FrrConfig, wanted: &'a str, filters: &'a [Filter]) -> Vec<Self> {
+        let words: Vec<&str> = wanted.split_whitespace().collect();
+        let placed = frr::placed_lines(conf, FrrVersion::NEWEST).into_iter();
+        let placed =
+            placed.filter(|placed| placed.line.split_whitespace().eq(words.iter().copied()));
+        let line = |placed: PlacedLine| {
+            let is_of = |word: &str| {
+                let mut filters = filters.iter();
+                filters.find(|filter| names::is_part_of(word, &filter.map))
+            };
+            let own = match &placed.part {
+                Part::PrefixList(list) => is_of(list.as_str()),
+                Part::RouteMap { map, .. } => is_of(map.as_str()),
+                Part::Node | Part::Vrf(_) => None,
+            };
+            Self {
+                words: words.clone(),
+                // A line of BGP names the route map that it leads to.
+                filter: own.or_else(|| words.iter().find_map(|word| is_of(word))),
+                matched: matched(conf, &placed.part),
+                part: placed.part,
             }
-        }
-        found
+        };
+        placed.map(line).collect()
     }
 
     /// The elements that the line is there for: by what it names, and the VRF that it is about.
@@ -155,45 +151,25 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The VRF of the block, or the one that the line names.
+    /// The VRF that the line is about.
     fn vrf(&self) -> Option<&str> {
-        let of = |words: &[&'a str]| {
-            let pair = words.windows(2).find(|pair| pair.first() == Some(&"vrf"));
-            pair.and_then(|pair| pair.last().copied())
-        };
-        let filter = self.filter.map(|filter| filter.vrf.as_str());
-        filter
-            .or_else(|| of(&self.block))
-            .or_else(|| of(&self.words))
+        match (self.filter, &self.part) {
+            (Some(filter), _) => Some(&filter.vrf),
+            (None, Part::Vrf(vrf)) => Some(vrf.as_ref()),
+            (None, Part::Node | Part::PrefixList(_) | Part::RouteMap { .. }) => None,
+        }
     }
 }
 
-/// The blocks of a config, each a list of lines in words: one that is indented belongs to the one before.
-fn blocks(conf: &str) -> Vec<Vec<Vec<&str>>> {
-    let mut blocks: Vec<Vec<Vec<&str>>> = Vec::new();
-    for line in conf.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let is_part = line.starts_with([' ', '!']) || line.starts_with("exit");
-        match blocks.last_mut().filter(|_| is_part) {
-            Some(block) => block.push(words),
-            None => blocks.push(vec![words]),
-        }
-    }
-    blocks
-}
-
-/// The prefixes of these lists, as elements write them.
-fn prefixes(conf: &str, lists: &BTreeSet<&str>) -> BTreeSet<String> {
-    let mut prefixes = BTreeSet::new();
-    for line in conf.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if let [_, "prefix-list", list, "seq", _, "permit", range @ ..] = words.as_slice()
-            && lists.contains(list)
-        {
-            prefixes.insert(range.join(" "));
-        }
-    }
-    prefixes
+/// The prefixes that an entry of a route map matches, as elements write them.
+fn matched(conf: &FrrConfig, part: &Part) -> BTreeSet<String> {
+    let Part::RouteMap { map, entry } = part else {
+        return BTreeSet::new();
+    };
+    let entry = conf.route_maps.get(map).and_then(|map| map.get(entry));
+    let list = entry.and_then(|entry| conf.prefix_lists.get(entry.match_prefix_list.as_ref()?));
+    let ranges = list.into_iter().flat_map(|list| list.values());
+    ranges.map(ToString::to_string).collect()
 }
 
 /// A filter of a node, under the name that its route map has in FRR.
