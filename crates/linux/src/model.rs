@@ -84,6 +84,9 @@ fn refusal(now: &Observed, step: &Step) -> Option<&'static str> {
             }
             _ => None,
         },
+        Step::RestoreAddress { nic, .. } => link(&LinkId::host(nic))
+            .is_none()
+            .then_some("there is no such link"),
         Step::RestoreRoute(route) => link(&LinkId::host(&route.device))
             .is_none_or(|nic| !nic.up)
             .then_some("its link is not there or down"),

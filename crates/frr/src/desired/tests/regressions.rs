@@ -26,7 +26,7 @@ fn rule(action: &Value) -> (FrrConfig, RouteMapEntry) {
     (config, entry)
 }
 
-fn communities<const N: usize>(texts: [&str; N]) -> BTreeSet<api::value::Community> {
+fn communities<const N: usize>(texts: [&str; N]) -> BTreeSet<Community> {
     texts.map(|text| text.parse().unwrap()).into()
 }
 
