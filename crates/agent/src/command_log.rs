@@ -100,7 +100,7 @@ impl CommandLog {
                     let mut ready = ready?;
                     match events(self.notify.get_ref()) {
                         Ok(is_shell) if is_shell => {
-                            self.shell.get_or_insert(Instant::now() + LOOK);
+                            self.shell.get_or_insert_with(|| Instant::now() + LOOK);
                         }
                         Ok(_) => {}
                         Err(_nothing_left) => ready.clear_ready(),

@@ -440,26 +440,7 @@ impl Machine {
                 trial.give_up = give_up(&trial, now);
                 self.probe(trial, now)
             }
-            (Phase::Apply { mut trial }, Err(fault)) => {
-                self.error = Some(fault.message.clone());
-                // Silence does not end by itself: the next attempt has a fresh FRR, if there is time for it and for the way back.
-                let (means, takes) = match fault.frr {
-                    FrrFault::Silent => (Means::FreshFrr, FRESH_FRR),
-                    FrrFault::None | FrrFault::Refused => (Means::LeastChange, Duration::ZERO),
-                };
-                let is_hopeless = fault.permanent
-                    || (fault.frr == FrrFault::Silent && trial.means == Means::FreshFrr);
-                if is_hopeless || now + RETRY + takes >= last_retry(&trial, now) {
-                    return self.take_back(&trial, fault.message, means, now);
-                }
-                trial.problem = Some(fault.message);
-                trial.means = means;
-                self.phase = Phase::Retry {
-                    trial,
-                    at: now + RETRY,
-                };
-                self.proceed(now)
-            }
+            (Phase::Apply { trial }, Err(fault)) => self.trial_failed(trial, fault, now),
             (Phase::Restore { .. }, Ok(outcome)) => {
                 self.counters.restored += 1;
                 self.outcome = outcome;
@@ -514,6 +495,28 @@ impl Machine {
             }
             _ => self.proceed(now),
         }
+    }
+
+    /// A trial was not applied: it is attempted again while there is time, else it is taken back.
+    fn trial_failed(&mut self, mut trial: Trial, fault: Fault, now: Time) -> Action {
+        self.error = Some(fault.message.clone());
+        // Silence does not end by itself: the next attempt has a fresh FRR, if there is time for it and for the way back.
+        let (means, takes) = match fault.frr {
+            FrrFault::Silent => (Means::FreshFrr, FRESH_FRR),
+            FrrFault::None | FrrFault::Refused => (Means::LeastChange, Duration::ZERO),
+        };
+        let is_hopeless =
+            fault.permanent || (fault.frr == FrrFault::Silent && trial.means == Means::FreshFrr);
+        if is_hopeless || now + RETRY + takes >= last_retry(&trial, now) {
+            return self.take_back(&trial, fault.message, means, now);
+        }
+        trial.problem = Some(fault.message);
+        trial.means = means;
+        self.phase = Phase::Retry {
+            trial,
+            at: now + RETRY,
+        };
+        self.proceed(now)
     }
 
     /// Back to idle, with a pause that grows with each failure in a row.

@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn a_call_takes_no_longer_than_what_is_left_and_always_has_a_second() {
         let config = Config::empty();
-        let long = Duration::from_secs(60);
+        let long = Duration::from_mins(1);
         assert_eq!(Patience::new(&config, None).at_most(long), long);
         let some = Patience::new(&config, Some(Duration::from_secs(10)));
         assert!(some.at_most(long) <= Duration::from_secs(10));

@@ -46,19 +46,8 @@ fn refusal(now: &Observed, step: &Step) -> Option<&'static str> {
     match step {
         Step::CreateNamespace { .. } => now.namespace.is_some().then_some("it exists"),
         Step::DeleteNamespace { .. } => now.namespace.is_none().then_some("there is none"),
-        Step::TakeNic { name, .. } | Step::ReturnNic { name } => {
-            let (from, to) = match step {
-                Step::TakeNic { .. } => (LinkId::host(name), LinkId::router(name)),
-                _ => (LinkId::router(name), LinkId::host(name)),
-            };
-            if now.namespace.is_none() {
-                Some("there is no namespace")
-            } else if link(&to).is_some() {
-                Some("the name is taken there")
-            } else {
-                link(&from).is_none().then_some("it is not there")
-            }
-        }
+        Step::TakeNic { name, .. } => move_refusal(now, &LinkId::host(name), &LinkId::router(name)),
+        Step::ReturnNic { name } => move_refusal(now, &LinkId::router(name), &LinkId::host(name)),
         Step::ReleaseNic { name } => link(&LinkId::host(name))
             .is_none_or(|nic| nic.owner != Owner::Moved)
             .then_some("it is not ours to release"),
@@ -130,6 +119,16 @@ fn refusal(now: &Observed, step: &Step) -> Option<&'static str> {
             let ours = matches!(now.filters.get(id), Some(ObservedFilter::Ours { .. }));
             (!ours).then_some("it is not ours to delete")
         }
+    }
+}
+
+fn move_refusal(now: &Observed, from: &LinkId, to: &LinkId) -> Option<&'static str> {
+    if now.namespace.is_none() {
+        Some("there is no namespace")
+    } else if now.links.contains_key(to) {
+        Some("the name is taken there")
+    } else {
+        (!now.links.contains_key(from)).then_some("it is not there")
     }
 }
 

@@ -104,25 +104,8 @@ impl Executor<'_> {
         match step {
             Step::CreateNamespace { name } => self.create_namespace(name).await,
             Step::DeleteNamespace { name } => self.delete_namespace(name),
-            Step::TakeNic { name, alias } => {
-                let id = LinkId::host(name);
-                let index = self.index(&id).await?;
-                let (namespace, _) = self.router()?;
-                let connection = &self.kernel.host;
-                let moved =
-                    link::move_to(connection, index, namespace, GROUP_MOVED, Some(alias)).await;
-                self.indices.remove(&id);
-                changed(Domain::Host, moved)
-            }
-            Step::ReturnNic { name } => {
-                let id = LinkId::router(name);
-                let index = self.index(&id).await?;
-                let host = &self.kernel.host_namespace;
-                let (_, connection) = self.router()?;
-                let moved = link::move_to(connection, index, host, GROUP_MOVED, None).await;
-                self.indices.remove(&id);
-                changed(Domain::Router, moved)
-            }
+            Step::TakeNic { name, alias } => self.take_nic(name, alias).await,
+            Step::ReturnNic { name } => self.return_nic(name).await,
             Step::ReleaseNic { name } => {
                 let index = self.index(&LinkId::host(name)).await?;
                 changed(Domain::Host, link::release(&self.kernel.host, index).await)
@@ -183,6 +166,26 @@ impl Executor<'_> {
             Step::AddFilter { priority, filter } => self.add_filter(*priority, filter).await,
             Step::DeleteFilter { id, family } => self.delete_filter(id, *family).await,
         }
+    }
+
+    async fn take_nic(&mut self, name: &str, alias: &str) -> Result<(), Error> {
+        let id = LinkId::host(name);
+        let index = self.index(&id).await?;
+        let (namespace, _) = self.router()?;
+        let connection = &self.kernel.host;
+        let moved = link::move_to(connection, index, namespace, GROUP_MOVED, Some(alias)).await;
+        self.indices.remove(&id);
+        changed(Domain::Host, moved)
+    }
+
+    async fn return_nic(&mut self, name: &str) -> Result<(), Error> {
+        let id = LinkId::router(name);
+        let index = self.index(&id).await?;
+        let host = &self.kernel.host_namespace;
+        let (_, connection) = self.router()?;
+        let moved = link::move_to(connection, index, host, GROUP_MOVED, None).await;
+        self.indices.remove(&id);
+        changed(Domain::Router, moved)
     }
 
     async fn restore_route(&mut self, route: &HostRoute) -> Result<(), Error> {
