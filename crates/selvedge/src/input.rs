@@ -489,7 +489,7 @@ impl World {
     }
 
     /// The fields that a kind has at a path, such as `spec.neighbors[0]`.
-    pub(crate) fn fields(&self, kind: Kind, path: &str) -> Vec<String> {
+    pub(crate) fn fields(kind: Kind, path: &str) -> Vec<String> {
         Rules::default().fields(kind, path)
     }
 

@@ -55,8 +55,8 @@ pub(crate) fn shortened(fold: &str) -> String {
         };
         let ranges: Vec<&str> = inside.split(',').collect();
         match ranges.as_slice() {
-            [first, _, .., last] => text.push_str(&format!("[{first},…,{last}]{after}")),
-            _ => text.push_str(&format!("[{inside}]{after}")),
+            [first, _, .., last] => text = format!("{text}[{first},…,{last}]{after}"),
+            _ => text = format!("{text}[{inside}]{after}"),
         }
     }
     text

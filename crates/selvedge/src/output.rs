@@ -106,7 +106,8 @@ impl Out {
                 kept.push_str(text);
                 let lines = kept.lines().count();
                 if terminal_rows().is_some_and(|rows| lines >= rows) {
-                    self.turn_pages()
+                    self.turn_pages();
+                    Ok(())
                 } else {
                     Ok(())
                 }
@@ -121,9 +122,9 @@ impl Out {
     }
 
     /// Gives what was kept, and all that follows, to a pager; to standard output where there is none.
-    fn turn_pages(&mut self) -> io::Result<()> {
+    fn turn_pages(&mut self) {
         let Sink::Screen(kept) = std::mem::replace(&mut self.sink, Sink::None) else {
-            return Ok(());
+            return;
         };
         let pager = std::env::var("PAGER").unwrap_or_else(|_unset| "less".to_owned());
         let mut words = pager.split_whitespace();
@@ -138,7 +139,6 @@ impl Out {
             Some(Err(_)) | None => Sink::Direct(BufWriter::new(io::stdout())),
         };
         self.write(&kept);
-        Ok(())
     }
 
     fn flush(&mut self) {
@@ -363,7 +363,7 @@ pub(crate) fn fitted(names: &[String], columns: usize) -> String {
         let more = format!("+{}", names.len() - number);
         let length = shown.chars().count() + name.chars().count() + 2 + more.chars().count();
         if number > 0 && length > columns {
-            return format!("{}{more}", shown);
+            return format!("{shown}{more}");
         }
         shown.push_str(name);
         shown.push(' ');

@@ -61,7 +61,8 @@ pub(super) fn run(args: &Ipam) -> anyhow::Result<Verdict> {
 #[serde(rename_all = "camelCase")]
 struct Pool {
     /// The object that defines it.
-    pool: ObjectRef,
+    #[serde(rename = "pool")]
+    object: ObjectRef,
     /// Other objects that define the same.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     also: Vec<ObjectRef>,
@@ -77,14 +78,14 @@ struct Pool {
 impl Pool {
     /// The objects that define it, in a few words.
     fn name(&self) -> String {
-        let keys = std::iter::once(&self.pool).chain(&self.also);
+        let keys = std::iter::once(&self.object).chain(&self.also);
         let keys: Vec<String> = keys.map(|object| object.key.name.to_string()).collect();
-        format!("{} {}", self.pool.kind, names::folded(&keys))
+        format!("{} {}", self.object.kind, names::folded(&keys))
     }
 
     /// Takes in the same pool of another object.
     fn merge(&mut self, other: Self) {
-        self.also.push(other.pool);
+        self.also.push(other.object);
         for (by, number) in other.used_by {
             *self.used_by.entry(by).or_default() += number;
         }
@@ -92,11 +93,12 @@ impl Pool {
         self.free = self.size.saturating_sub(self.used as u128);
     }
 
-    fn new(pool: ObjectRef, prefix: IpNet, taken: &BTreeMap<IpAddr, String>) -> Self {
+    fn new(object: ObjectRef, prefix: IpNet, taken: &BTreeMap<IpAddr, String>) -> Self {
         let bits = u32::from(prefix.max_prefix_len() - prefix.prefix_len());
         let all = 1_u128.checked_shl(bits).unwrap_or(u128::MAX);
         // The first and the last address of an IPv4 network are no hosts.
-        let is_reserved = matches!(prefix, IpNet::V4(_)) && bits > 1 && pool.kind == Kind::Network;
+        let is_reserved =
+            matches!(prefix, IpNet::V4(_)) && bits > 1 && object.kind == Kind::Network;
         let size = if is_reserved { all - 2 } else { all };
         let mut used_by: BTreeMap<String, usize> = BTreeMap::new();
         let own = taken
@@ -107,7 +109,7 @@ impl Pool {
         }
         let used: usize = used_by.values().sum();
         Self {
-            pool,
+            object,
             also: Vec::new(),
             prefix,
             size,
@@ -226,7 +228,7 @@ fn amount(number: u128) -> String {
     if number < 1_000_000 {
         return number.to_string();
     }
-    let power = 127 - number.leading_zeros();
+    let power = number.ilog2();
     if number.is_power_of_two() {
         format!("2^{power}")
     } else {

@@ -111,10 +111,11 @@ pub(super) fn saved_revision(path: &Path) -> anyhow::Result<String> {
     let plan: Value = serde_json::from_slice(&text)
         .with_context(|| format!("{place} is not a plan of selvedge plan --save"))?;
     anyhow::ensure!(
-        plan["version"] == VERSION,
+        plan.get("version")
+            .is_some_and(|version| *version == VERSION),
         "{place} is not a plan of version {VERSION}; save it again with this selvedge"
     );
-    let revision = plan["revision"].as_str();
+    let revision = plan.get("revision").and_then(Value::as_str);
     let revision = revision.with_context(|| format!("{place} names no revision"))?;
     Ok(revision.to_owned())
 }
@@ -371,7 +372,7 @@ fn groups(groups: &[Group]) -> Vec<String> {
     let rest = groups.iter().skip(GROUPS);
     let nodes: Vec<&String> = rest.clone().flat_map(|group| &group.nodes).collect();
     if !nodes.is_empty() {
-        let changes: usize = rest.map(|group| lines_of(group)).sum();
+        let changes: usize = rest.map(lines_of).sum();
         let names = nodes_of(nodes.into_iter());
         text.push(format!(
             "{names}\n  {}; --all shows them\n\n",
@@ -394,9 +395,12 @@ struct Line {
     behind: Vec<Cause>,
 }
 
+/// Changes, each with its text.
+type Texts<'a> = Vec<(&'a Change, String)>;
+
 /// Changes as lines; those that differ in a prefix only are one.
-fn folded(lines: Vec<(&Change, String)>) -> Vec<Line> {
-    let mut found: Vec<(Option<String>, Vec<(&Change, String)>)> = Vec::new();
+fn folded(lines: Texts<'_>) -> Vec<Line> {
+    let mut found: Vec<(Option<String>, Texts<'_>)> = Vec::new();
     for (change, text) in lines {
         let key = alike(change);
         match found

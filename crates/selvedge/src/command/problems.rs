@@ -242,10 +242,7 @@ fn of_group(group: &[&Diagnostic]) -> String {
             .collect();
         let thing = format!("more {}", object.kind);
         let names = names::folded(&names);
-        text.push_str(&format!(
-            "\n  also: {}: {names}",
-            counted(others.len(), &thing)
-        ));
+        text = format!("{text}\n  also: {}: {names}", counted(others.len(), &thing));
     }
     text
 }
@@ -259,24 +256,24 @@ impl Diagnostic {
         };
         let mut text = format!("{severity}: ");
         if let Some(at) = &self.at {
-            text.push_str(&format!("{at}: "));
+            text = format!("{text}{at}: ");
         }
         if let Some(object) = &self.object {
             text.push_str(&object.to_string());
             if !self.field.is_empty() {
-                text.push_str(&format!(" {}", self.field));
+                text = format!("{text} {}", self.field);
             }
             text.push_str(": ");
         }
         text.push_str(&self.message);
         for (what, at) in &self.related {
-            text.push_str(&format!("\n  {what}: {at}"));
+            text = format!("{text}\n  {what}: {at}");
         }
         if let Some(hint) = &self.hint {
-            text.push_str(&format!("\n  hint: {hint}"));
+            text = format!("{text}\n  hint: {hint}");
         }
         if let Some(cause) = &self.cause {
-            text.push_str(&format!("\n  follows from: {cause}"));
+            text = format!("{text}\n  follows from: {cause}");
         }
         text
     }

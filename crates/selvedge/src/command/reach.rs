@@ -71,8 +71,7 @@ impl Ways {
         // The VRF that routes an attachment's segment.
         let mut homes: BTreeMap<&str, String> = BTreeMap::new();
         let segments = compilation.objects.of::<Layer2NetworkConfigurationSpec>();
-        for (name, object) in segments.filter(|(name, one)| one.is_generated() && is_there(name)) {
-            let _name = name;
+        for (_, object) in segments.filter(|(name, one)| one.is_generated() && is_there(name)) {
             if let Some(vrf) = &object.spec.vrf {
                 homes.insert(&object.source.key.name, vrf.to_string());
             }

@@ -49,13 +49,12 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
         };
         for (place, (nodes, answer)) in answers.iter().take(most).enumerate() {
             let between = if place == 0 { "" } else { "\n" };
-            let text = match answer.obstacles.split_first() {
-                Some((first, others)) => story(&world, answer, nodes, first, others),
-                None => {
-                    let found = answer.found.iter().map(|one| format!("  {one}\n"));
-                    let found: String = found.collect();
-                    format!("{} on {}\n{found}", answer.heading, named(nodes))
-                }
+            let text = if let Some((first, others)) = answer.obstacles.split_first() {
+                story(&world, answer, nodes, first, others)
+            } else {
+                let found = answer.found.iter().map(|one| format!("  {one}\n"));
+                let found: String = found.collect();
+                format!("{} on {}\n{found}", answer.heading, named(nodes))
             };
             output::text(&format!("{between}{}", output::wrapped(&text, 4)));
         }

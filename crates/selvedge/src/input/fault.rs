@@ -357,7 +357,7 @@ fn of_document(text: &str) -> Option<Fault> {
         }
         let indent = line.get(..line.len() - content.len()).unwrap_or_default();
         if let Some(byte) = indent.find('\t').filter(|_| !content.is_empty()) {
-            tab.get_or_insert(place(byte));
+            tab.get_or_insert_with(|| place(byte));
         }
     }
     let tab = tab.filter(|_| !text.trim_start().starts_with(['{', '[']));

@@ -77,7 +77,7 @@ impl<'de> Visitor<'de> for Nested {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let below = self.below()?;
         let mut items = Vec::new();
-        while let Some(item) = list.next_element_seed(Nested(below))? {
+        while let Some(item) = list.next_element_seed(Self(below))? {
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -90,7 +90,7 @@ impl<'de> Visitor<'de> for Nested {
             if fields.contains_key(&key) {
                 return Err(A::Error::custom(format!("duplicate field {key}")));
             }
-            let value = map.next_value_seed(Nested(below))?;
+            let value = map.next_value_seed(Self(below))?;
             fields.insert(key, value);
         }
         Ok(Value::Object(fields))

@@ -58,7 +58,7 @@ fn read_within(text: &str, limits: Limits) -> Vec<(Part, Result<Value, Fault>)> 
                 line: part.first_line,
                 column: 1,
             };
-            let fault = limits.fault(Some(place), limits.documents, "documents");
+            let fault = Limits::fault(Some(place), limits.documents, "documents");
             found.push((part, Err(fault)));
             break;
         }
@@ -163,10 +163,10 @@ impl Limits {
             }
             _ => return None,
         };
-        Some(self.fault(place(error), limit, what))
+        Some(Self::fault(place(error), limit, what))
     }
 
-    fn fault(self, place: Option<Place>, limit: usize, what: &str) -> Fault {
+    fn fault(place: Option<Place>, limit: usize, what: &str) -> Fault {
         let hint = match what {
             "levels of nested maps and lists" => "no object of Kubernetes is that deep",
             _ => "split it into several files",

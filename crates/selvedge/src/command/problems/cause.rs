@@ -117,7 +117,7 @@ impl<'a> Causes<'a> {
             .filter(|(object, _)| **object == problem.subject);
         let field = unknown.find(|(_, field)| {
             let (parent, name) = field.rsplit_once('.').unwrap_or(("", field));
-            let fields = self.world.fields(problem.subject.kind, parent);
+            let fields = World::fields(problem.subject.kind, parent);
             let meant = nearest(name, fields.iter().map(String::as_str));
             meant.is_some_and(|meant| problem.field.ends_with(meant) || message.contains(meant))
         });

@@ -7,7 +7,7 @@ use crate::{input::World, suggest::nearest};
 /// What to do, where a similar name is known.
 pub(super) fn of(world: &World, problem: &Problem) -> Option<String> {
     match &problem.kind {
-        problem::Kind::UnknownField => of_field(world, problem),
+        problem::Kind::UnknownField => of_field(problem),
         problem::Kind::MissingReference { target } => {
             let same_kind = |known: &compiler::ObjectRef| known.kind == target.kind;
             let known = world.origins.keys().filter(|known| same_kind(known));
@@ -32,25 +32,27 @@ pub(super) fn of(world: &World, problem: &Problem) -> Option<String> {
     }
 }
 
-fn of_field(world: &World, problem: &Problem) -> Option<String> {
+/// Fields of an object's metadata that are often written beside it.
+const METADATA: [&str; 4] = ["labels", "annotations", "name", "namespace"];
+
+fn of_field(problem: &Problem) -> Option<String> {
     let (parent, name) = match problem.field.rsplit_once('.') {
         Some((parent, name)) => (parent, name),
         None => ("", problem.field.as_str()),
     };
-    let fields = world.fields(problem.subject.kind, parent);
+    let fields = World::fields(problem.subject.kind, parent);
     let near = nearest(name, fields.iter().map(String::as_str));
     if let Some(near) = near {
         return Some(format!("did you mean {near}?"));
     }
     // A field of the spec that stands a level too high or too low.
-    const METADATA: [&str; 4] = ["labels", "annotations", "name", "namespace"];
     if METADATA.contains(&name) && parent != "metadata" {
         return Some(format!("{name} belongs below metadata"));
     }
     let elsewhere = ["", "spec"].into_iter();
     let mut elsewhere = elsewhere.filter(|place| *place != parent);
     let elsewhere = elsewhere.find(|place| {
-        let fields = world.fields(problem.subject.kind, place);
+        let fields = World::fields(problem.subject.kind, place);
         fields.iter().any(|field| field == name)
     });
     match elsewhere {

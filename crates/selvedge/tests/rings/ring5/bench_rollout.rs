@@ -248,6 +248,14 @@ fn bad_rollout(cluster: &Cluster<'_>, fleet: &Fleet, good: &Value) -> anyhow::Re
     Ok((told, taken_back))
 }
 
+fn print_processor_time(before: &BTreeMap<String, f64>) -> anyhow::Result<()> {
+    for (program, used) in processor_time()? {
+        let used = used - before.get(&program).unwrap_or(&0.0);
+        eprintln!("{program}: {used:.1} s of processor time in the clean rollout");
+    }
+    Ok(())
+}
+
 /// A clean rollout, an idle minute, and a bad rollout.
 fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow::Result<Vec<Line>> {
     let (server, nodes) = (cluster.server, size()?);
@@ -267,10 +275,7 @@ fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow:
         "Complete",
     )?;
     let clean = seconds(start);
-    for (program, used) in processor_time()? {
-        let used = used - used_before.get(&program).unwrap_or(&0.0);
-        eprintln!("{program}: {used:.1} s of processor time in the clean rollout");
-    }
+    print_processor_time(&used_before)?;
     let rolled_out = Counts::read(address)?;
     let passes = rolled_out.passes - before.passes;
     eprintln!("{passes} passes in the clean rollout");
@@ -281,14 +286,11 @@ fn measure(cluster: &Cluster<'_>, fleet: &Fleet, address: SocketAddr) -> anyhow:
     // Statuses that only count nodes are written a little later, and belong to the change.
     thread::sleep(Duration::from_secs(10));
     let idle = Counts::read(address)?;
-    let asked = requests(server)?;
-    let asked: BTreeMap<&str, f64> = asked
-        .iter()
-        .map(|(verb, count)| {
-            let before = asked_before.get(verb).unwrap_or(&0.0);
-            (verb.as_str(), (count - before) / f64::from(nodes))
-        })
-        .collect();
+    let mut asked = requests(server)?;
+    for (verb, count) in &mut asked {
+        let before = asked_before.get(verb).unwrap_or(&0.0);
+        *count = (*count - before) / f64::from(nodes);
+    }
     eprintln!("requests of all for each changed node: {asked:?}");
     let per_node = (idle.writes() - before.writes()) / f64::from(nodes);
     eprintln!("writes from {before:?} to {idle:?}");
