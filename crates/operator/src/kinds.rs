@@ -446,12 +446,12 @@ mod tests {
             assert!(start(Some(with)).kinds.complete().is_err());
         }
         // One that was there and is gone keeps its objects.
-        let mut cluster = Cluster::of(&[Kind::Vrf]);
-        cluster.list(Kind::Vrf, &["a"]);
-        cluster.apply(Kind::Vrf, not_defined());
-        assert_eq!(cluster.kinds.frozen(), [Kind::Vrf].into());
-        cluster.list(Kind::Vrf, &[]);
-        assert_eq!(cluster.compiler.snapshot().vrfs.len(), 1);
+        let mut cluster = Cluster::of(&[Kind::Node]);
+        cluster.list(Kind::Node, &["a"]);
+        cluster.apply(Kind::Node, not_defined());
+        assert_eq!(cluster.kinds.frozen(), [Kind::Node].into());
+        cluster.list(Kind::Node, &[]);
+        assert_eq!(cluster.nodes(), ["a"]);
     }
 
     #[test]
@@ -541,7 +541,7 @@ mod tests {
                 status["conditions"] = more;
                 let document = json!({
                     "apiVersion": kind.api_version(), "kind": kind.to_string(),
-                    "metadata": {"name": "n1"}, "status": status,
+                    "metadata": {"name": "n1"}, "spec": {"revision": "r"}, "status": status,
                 });
                 let prepared = Prepared::read(&document).expect("an object");
                 let seen = Seen {
