@@ -52,6 +52,7 @@ pub(crate) fn status(status: &Status, frr_version: Option<String>) -> NodeNetwor
         timings: status.timings.map(timings),
         as_number: underlay.map(|underlay| underlay.asn.get().into()),
         frr_version,
+        host_router: None,
         conditions: Conditions(conditions(status)),
     }
 }

@@ -15,8 +15,8 @@ pub use self::{
     },
     settings::{
         BgpSettings, Canary, ClusterNeighbor, ClusterVrf, FrrConfigurations, HbnFlavour, Health,
-        HostSessions, IcmpTarget, ImportMatch, ManagementVrf, OnFailure, Reachability, Rollout,
-        RouteTables, Settings, SettingsSpec, SettingsStatus, Trunk, VniRange, VrfNumbers,
+        HostSessions, IcmpTarget, ImportMatch, LogLevel, ManagementVrf, OnFailure, Reachability,
+        Rollout, RouteTables, Settings, SettingsSpec, SettingsStatus, Trunk, VniRange, VrfNumbers,
     },
 };
 use crate::crds::Served;

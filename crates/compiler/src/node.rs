@@ -210,6 +210,7 @@ impl NodeConfig {
                 Some(_) => passthroughs.clone(),
                 None => BTreeMap::new(),
             },
+            host_router: None,
             health: health.clone(),
         };
         if let (Some(cluster), Some(underlay)) = (&mut spec.cluster_vrf, &self.underlay) {

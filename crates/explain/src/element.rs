@@ -229,6 +229,7 @@ pub fn elements(config: &NodeNetworkConfigSpec) -> Elements {
         host_vlans,
         host_loopbacks,
         passthroughs,
+        host_router: _,
         // Checks configure nothing.
         health: _,
     } = config;

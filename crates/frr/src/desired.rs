@@ -58,6 +58,8 @@ pub fn desired(
         // The host's devices are the kernel's.
         host_vlans: _,
         host_loopbacks: _,
+        // Another instance of FRR.
+        host_router: _,
         // The agent's own.
         health: _,
     } = spec;

@@ -151,6 +151,8 @@ pub fn desired(config: &NodeNetworkConfigSpec) -> Result<Desired, Vec<Unsupporte
         passthroughs,
         host_vlans,
         host_loopbacks,
+        // Devices of the host's router are made by others.
+        host_router: _,
         // The agent reads it when it measures health.
         health: _,
     } = config;

@@ -428,6 +428,46 @@ pub struct FrrConfigurations {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "set"))]
     pub namespaces: Vec<String>,
+    /// Applies `spec.raw` of `FRRConfiguration`s. Default: false, such objects have a problem and the rest of them is used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_raw: bool,
+    /// Networks that no neighbor of an `FRRConfiguration` is believed, nor any part of them, such as the networks of pods and services.
+    /// Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
+    pub always_block: Vec<Prefix>,
+    /// Log level of FRR on the host: `all`, `debug`, `info`, `warn`, `error` or `none`. Default: `info`.
+    #[serde(default, skip_serializing_if = "LogLevel::is_default")]
+    pub log_level: LogLevel,
+}
+
+/// Log level of FRR.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum LogLevel {
+    /// Everything; the same as `debug`.
+    All,
+    /// Messages of level debugging and above, and what FRR says about events, updates and keepalives.
+    Debug,
+    /// Messages of level informational and above.
+    #[default]
+    Info,
+    /// Messages of level warnings and above.
+    Warn,
+    /// Messages of level errors and above.
+    Error,
+    /// Messages of level emergencies alone.
+    None,
+}
+
+impl LogLevel {
+    /// Whether it is the level that holds where none is given.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Rollout of changes to the nodes: the canary first, then one failure domain after another.

@@ -7,6 +7,7 @@
 mod bgp;
 mod filter;
 mod host;
+mod host_router;
 mod layer2;
 mod underlay;
 mod vrf;
@@ -24,6 +25,11 @@ pub use self::{
         PrefixMatcher,
     },
     host::{HostDevices, HostMaster, HostMasterKind, HostPort, HostSession},
+    host_router::{
+        AcceptedPrefix, HostAdvertise, HostBgp, HostNeighbor, HostReceive, HostRouter,
+        HostRouterStatus, HostVni, MarkedPrefixes, MissingDevice, MissingKind, PreferredPrefixes,
+        RawLines, RefusedLine,
+    },
     layer2::{HostInterface, HostLoopback, HostVlan, Irb, Layer2, Layer2Devices},
     underlay::{AddressFamilyName, Bfd, GracefulRestart, Neighbor, RemoteAs, Trunk, Underlay},
     vrf::{
@@ -132,6 +138,9 @@ pub struct NodeNetworkConfigSpec {
     /// Loopback devices of the host, by device name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub host_loopbacks: BTreeMap<String, HostLoopback>,
+    /// BGP router in the namespace of the host. Absent on a node that no `FRRConfiguration` selects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_router: Option<Arc<HostRouter>>,
     /// Health checks that must pass before the node confirms this config.
     #[serde(default, skip_serializing_if = "Health::is_default")]
     pub health: Health,
@@ -156,7 +165,11 @@ impl NodeNetworkConfigSpec {
         let fabric = self.underlay.iter().flat_map(|it| &it.neighbors);
         let fabric = fabric.filter_map(|neighbor| neighbor.password_secret.as_ref());
         let peers = self.vrfs().flat_map(|vrf| &vrf.bgp_peers);
-        fabric.chain(peers.filter_map(|peer| peer.password_secret.as_ref()))
+        let host = self.host_router.iter().flat_map(|it| it.routers.values());
+        let host = host.flat_map(|router| &router.neighbors);
+        fabric
+            .chain(peers.filter_map(|peer| peer.password_secret.as_ref()))
+            .chain(host.filter_map(|neighbor| neighbor.password_secret.as_ref()))
     }
 
     /// The same, to be changed.
@@ -206,6 +219,9 @@ pub struct NodeNetworkConfigStatus {
     /// Version of FRR on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frr_version: Option<String>,
+    /// State of the host's BGP router. Absent on a node that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_router: Option<HostRouterStatus>,
     /// Conditions of the node, such as `Healthy`, `Degraded`, `Drifting`, `Held` and `MirrorsApplied`.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,

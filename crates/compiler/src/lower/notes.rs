@@ -49,7 +49,13 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
         host_sessions: HostSessions { cidrs: _ },
         import_match: _,
         hbn_flavour: _,
-        frr_configurations: FrrConfigurations { namespaces },
+        frr_configurations:
+            FrrConfigurations {
+                namespaces,
+                allow_raw: _,
+                always_block: _,
+                log_level: _,
+            },
         rollout:
             Rollout {
                 max_unavailable: _,
