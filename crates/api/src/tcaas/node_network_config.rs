@@ -28,7 +28,7 @@ pub use self::{
     host_router::{
         AcceptedPrefix, HostAdvertise, HostBgp, HostNeighbor, HostReceive, HostRouter,
         HostRouterStatus, HostVni, MarkedPrefixes, MissingDevice, MissingKind, PreferredPrefixes,
-        RawLines, RefusedLine,
+        RawLines, RefusedLine, UnsupportedField,
     },
     layer2::{HostInterface, HostLoopback, HostVlan, Irb, Layer2, Layer2Devices},
     underlay::{AddressFamilyName, Bfd, GracefulRestart, Neighbor, RemoteAs, Trunk, Underlay},

@@ -289,6 +289,9 @@ pub struct HostRouterStatus {
     /// Lines of raw configuration that are not applied, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused_raw: Vec<RefusedLine>,
+    /// Fields that the FRR of this node cannot apply. The rest of their objects is applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsupported: Vec<UnsupportedField>,
     /// Devices and VNIs that the config refers to and that the host does not have: what depends on them has no effect yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingDevice>,
@@ -303,6 +306,19 @@ pub struct RefusedLine {
     /// Number of the line in `spec.raw.rawConfig`, from 1.
     pub line: u32,
     /// Why it is refused. A password in the line is cut out.
+    pub message: String,
+}
+
+/// A field that the FRR of a node cannot apply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnsupportedField {
+    /// VRF device of the router; `default` is the default VRF.
+    pub vrf: IfName,
+    /// VNI, if the field is of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vni: Option<Vni>,
+    /// What cannot be applied, with the version of FRR and what to do.
     pub message: String,
 }
 
