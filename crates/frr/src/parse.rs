@@ -190,7 +190,8 @@ impl Reader {
         }
     }
 
-    pub(crate) fn finish(self) -> Parsed {
+    pub(crate) fn finish(mut self) -> Parsed {
+        self.config.forget_derived_targets();
         Parsed {
             config: self.config,
             unknown: self.unknown,
