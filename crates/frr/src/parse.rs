@@ -224,6 +224,11 @@ impl Reader {
         self.open.iter().any(unknown)
     }
 
+    /// Whether the block that is open is that of a layer 2 VNI.
+    pub(crate) fn in_vni(&self) -> bool {
+        matches!(self.open.last(), Some((Context::Vni(..), _)))
+    }
+
     pub(crate) fn line(&mut self, line: &str) -> Read {
         let text = line.trim();
         match text {

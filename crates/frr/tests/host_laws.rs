@@ -85,10 +85,7 @@ fn names_of(router: &HostRouter) -> (BTreeSet<String>, BTreeSet<(IpFamily, Strin
                 (false, false, Some(_)) => "ipv6",
             };
             maps.extend([format!("{id}-out"), format!("{id}-in")]);
-            for (of, ip, afi) in [
-                (IpFamily::V4, "ip", "ipv4"),
-                (IpFamily::V6, "ipv6", "ipv6"),
-            ] {
+            for (of, ip, afi) in [(IpFamily::V4, "ip", "ipv4"), (IpFamily::V6, "ipv6", "ipv6")] {
                 let has = |prefixes: &BTreeSet<api::value::Prefix>| {
                     prefixes.iter().any(|prefix| IpFamily::of(*prefix) == of)
                 };

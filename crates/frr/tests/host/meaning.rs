@@ -5,22 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The meaning of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Meaning {
+pub(crate) struct Meaning {
     /// Lines by the lines that lead into their block.
-    pub lines: BTreeMap<Vec<String>, BTreeSet<String>>,
+    pub(crate) lines: BTreeMap<Vec<String>, BTreeSet<String>>,
     /// Rules of prefix lists and community lists by family and name.
-    pub lists: BTreeMap<String, BTreeSet<String>>,
+    pub(crate) lists: BTreeMap<String, BTreeSet<String>>,
     /// Entries of route maps by name. Those that only add something have no order among themselves and come first.
-    pub maps: BTreeMap<String, Entries>,
+    pub(crate) maps: BTreeMap<String, Entries>,
 }
 
 /// Entries of a route map.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Entries {
+pub(crate) struct Entries {
     /// Entries after which the next one is asked.
-    pub adding: BTreeSet<BTreeSet<String>>,
+    pub(crate) adding: BTreeSet<BTreeSet<String>>,
     /// Entries that decide, in their order.
-    pub deciding: Vec<BTreeSet<String>>,
+    pub(crate) deciding: Vec<BTreeSet<String>>,
 }
 
 /// Lines that FRR writes by itself.
@@ -39,7 +39,7 @@ const AMBIENT: [&str; 11] = [
 ];
 
 impl Meaning {
-    pub fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let mut meaning = Self::default();
         let mut path: Vec<String> = Vec::new();
         let mut entries: BTreeMap<String, BTreeMap<u32, BTreeSet<String>>> = BTreeMap::new();
@@ -62,7 +62,14 @@ impl Meaning {
                     lines.insert((*action).to_owned());
                     entry = Some(((*name).to_owned(), number));
                 }
-                [ip @ ("ip" | "ipv6"), "prefix-list", name, "seq", _, rule @ ..] => {
+                [
+                    ip @ ("ip" | "ipv6"),
+                    "prefix-list",
+                    name,
+                    "seq",
+                    _,
+                    rule @ ..,
+                ] => {
                     let rules = meaning.lists.entry(format!("{ip} {name}")).or_default();
                     rules.insert(rule_of(rule));
                 }

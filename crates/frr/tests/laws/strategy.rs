@@ -16,7 +16,8 @@ use selvedge_frr::{
     config::{
         Advertise, BfdProfile, Bgp, Debug as DebugTopic, Evpn, GracefulRestart, IpFamily, Log,
         LogLevel, MaximumPrefix, Name, Neighbor, NeighborBfd, NeighborFamily, Peer,
-        RedistributeSource, RemoteAs, StaticRoute, Timers, Unicast, Via, VniTargets, Vrf, derived_target,
+        RedistributeSource, RemoteAs, StaticRoute, Timers, Unicast, Via, VniTargets, Vrf,
+        derived_target,
     },
 };
 
