@@ -76,6 +76,8 @@ mod ring1_seeds;
 mod ring1_selectors;
 #[path = "rings/ring3.rs"]
 mod ring3;
+#[path = "rings/ring3_host_router.rs"]
+mod ring3_host_router;
 #[path = "rings/ring4.rs"]
 mod ring4;
 #[path = "rings/ring4_files.rs"]
