@@ -213,7 +213,7 @@ proptest! {
         let text = print(&with.config, FrrVersion::NEWEST, "r");
         let parsed = parse(&text, FrrVersion::NEWEST);
         prop_assert_eq!(parsed.unknown, []);
-        prop_assert_eq!(parsed.config, with.config, "{}", text);
+        prop_assert_eq!(&parsed.config, &with.config, "{}", text);
         prop_assert_eq!(with.config.log, without.config.log);
     }
 
