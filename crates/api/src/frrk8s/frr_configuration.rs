@@ -1,5 +1,7 @@
 //! Configuration of the router in the host namespace.
 
+use std::sync::Arc;
+
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,6 +92,17 @@ pub struct FrrConfigurationStatus {
     /// Problems found in the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<ConfigurationProblem>,
+    /// Spec that was last free of mistakes, without passwords. It stays in effect while the current spec has one.
+    #[serde(
+        default,
+        deserialize_with = "crate::schema::if_readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::schema::Kept>")]
+    pub in_effect: Option<Arc<FrrConfigurationSpec>>,
+    /// `metadata.generation` of `inEffect`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_effect_generation: Option<i64>,
 }
 
 /// Counts of nodes.

@@ -44,7 +44,10 @@ impl Kind {
             | Self::VrfTaken { by, .. }
             | Self::SourceAmbiguous { by, .. }
             | Self::HostRouteTaken { by, .. }
-            | Self::PeerTaken { by, .. } => Some(by),
+            | Self::PeerTaken { by, .. }
+            | Self::FilterNameTaken { by, .. }
+            | Self::L3VniWithNeighbors { by, .. } => Some(by),
+            Self::ConfigurationsDisagree(disagreement) => Some(&disagreement.other),
             _ => None,
         }
     }
@@ -130,6 +133,10 @@ impl Kind {
             | Self::NeverAnnounced { .. }
             | Self::NoEvpnNeighbor
             | Self::NotCompiledKept { .. }
+            | Self::ConfigurationsDisagree(_)
+            | Self::FilterNameTaken { .. }
+            | Self::EvpnNeighborRequired { .. }
+            | Self::L3VniWithNeighbors { .. }
             | Self::TrunkNotOfTwo { .. } => true,
             Self::UnknownField
             | Self::VtepFamilyMissing { .. }
@@ -138,6 +145,8 @@ impl Kind {
             | Self::HostBits { .. }
             | Self::VniMeansTwo { .. }
             | Self::InlinePassword
+            | Self::RawNotAllowed
+            | Self::NamespaceNotUsed { .. }
             | Self::Duplicate
             | Self::SettingsDeleted
             | Self::DeletedKept { .. }

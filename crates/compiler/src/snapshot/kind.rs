@@ -96,6 +96,8 @@ pub enum Class {
     Underlay,
     /// Nodes get them, in the fabric that their Underlay plugs them into.
     Overlay,
+    /// Nodes get them, for the router of the host.
+    HostRouter,
     /// They are accepted, and nothing is made of them.
     NotCompiled,
     /// The operator writes them from what was compiled.
@@ -282,7 +284,8 @@ impl Kind {
             Self::Settings => Class::Settings,
             Self::Underlay => Class::Underlay,
             Self::L3Vni | Self::L2Vni | Self::L3Passthrough => Class::Overlay,
-            Self::FrrConfiguration | Self::MultiPodNetwork => Class::NotCompiled,
+            Self::FrrConfiguration => Class::HostRouter,
+            Self::MultiPodNetwork => Class::NotCompiled,
             Self::NetworkConfigRevision
             | Self::NetworkConfigRevisionPart
             | Self::NodeNetworkConfig => Class::Result,
@@ -302,6 +305,7 @@ impl Kind {
             | Class::Settings
             | Class::Underlay
             | Class::Overlay
+            | Class::HostRouter
             | Class::NotCompiled
             | Class::Result
             | Class::Report
