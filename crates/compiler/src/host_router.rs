@@ -8,6 +8,7 @@
 //! ```
 
 mod contract;
+mod fields;
 mod merge;
 mod node;
 mod part;
@@ -30,7 +31,9 @@ use api::{
 
 pub use self::node::NodeHostRouter;
 pub(crate) use self::{
-    node::{of_node, with_passwords},
+    contract::{identity, observed},
+    fields::{field_of, field_that_needs},
+    node::{of_node, with_passwords, without_passwords},
     select::{
         AnyConfigurations, ConfigurationsByLabel, GroupOf, GroupsByConfiguration, HostGroup,
         NodesByGroup,
@@ -41,7 +44,7 @@ use self::{
     validate::{Member, Merged, merge},
 };
 use crate::{
-    memo::{Index, Query},
+    memo::Query,
     names,
     problem::{self, Problem, Severity},
     problems::{self, ProblemsOf},
@@ -159,7 +162,7 @@ impl Query for MergedFor {
             // Who runs there decides, where not all can be in effect.
             let running = running(view, &nodes);
             for member in &mut members {
-                let generations = running.get(&contract::identity(&member.subject));
+                let generations = running.get(&identity(&member.subject));
                 member.runs = generations.is_some();
                 let generation = member.generation.unwrap_or(0);
                 member.runs_as_it_is = generations.is_some_and(|one| one.contains(&generation));

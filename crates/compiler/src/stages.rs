@@ -130,6 +130,7 @@ memo::tables! {
         NodeProgress: node::ProgressOf,
         GroupProgress: status::GroupProgress,
         FabricProgress: status::FabricProgress,
+        HostReports: status::HostReports,
         NotesNodesOutside: node::NotesNodesOutside,
         GroupCarriers: node::Carriers,
         GroupProblems: node::ProblemsOfGroup,

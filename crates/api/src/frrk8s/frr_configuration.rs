@@ -83,7 +83,9 @@ pub struct FrrConfigurationStatus {
     /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Conditions of the object. `Accepted`: the object has no problems. `Applied`: every selected node runs this generation.
+    /// Conditions of the object. `Accepted`: the object has no errors. `Applied`: every selected node runs this generation. `Ready`: both.
+    /// `RawApplied`: no line of `spec.raw` is refused. `Supported` is false where the FRR of a node cannot apply a field, and
+    /// `DevicesMissing` is true where a node lacks a device or a VNI that the object refers to.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
     /// Number of selected nodes, and of those that run the object.

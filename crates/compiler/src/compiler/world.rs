@@ -179,8 +179,15 @@ impl World {
                 let published = pull::<PublishedOf>(memo, &mut seen.nodes, keys);
                 if published.is_everything {
                     removals.clear();
+                    self.writes.host_routers.clear();
                 }
+                let host_routers = &mut self.writes.host_routers;
                 for (key, published) in &published.values {
+                    if published.has_other_host_router {
+                        host_routers.insert(key.name.to_string());
+                    } else {
+                        host_routers.remove(&*key.name);
+                    }
                     match published.removal {
                         Some(removal) => removals.insert(key.name.to_string(), removal),
                         None => removals.remove(&*key.name),
@@ -190,6 +197,7 @@ impl World {
             }
             (false, has_extras) => {
                 removals.clear();
+                self.writes.host_routers.clear();
                 if has_extras {
                     pull::<ConfigOf>(memo, &mut seen.nodes, keys).map(named)
                 } else {

@@ -1,9 +1,6 @@
 //! From what the objects of a node add up to, to the router in its config.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     frrk8s::{FrrCommunity, ObservedConfiguration},
@@ -12,7 +9,7 @@ use api::{
         HostAdvertise, HostBgp, HostNeighbor, HostReceive, HostRouter, HostVni, MarkedPrefixes,
         PreferredPrefixes, RawLines,
     },
-    value::{Asn, IfName, LocalPreference, Peer, Prefix, RemoteAs, Vni},
+    value::{Asn, LocalPreference, Peer, Prefix, RemoteAs, Vni},
 };
 
 use super::{
@@ -58,14 +55,14 @@ pub(super) fn host_router(members: &[Member], merged: &Merged, settings: &Settin
 }
 
 /// Namespace and name of an object; one without a namespace counts as one in the namespace of the operator.
-pub(super) fn identity(subject: &ObjectRef) -> (String, String) {
+pub(crate) fn identity(subject: &ObjectRef) -> (String, String) {
     let namespace = subject.key.namespace.as_deref();
     let namespace = namespace.unwrap_or(names::OWN_NAMESPACE);
     (namespace.to_owned(), subject.key.name.to_string())
 }
 
 /// An object as a node sees it.
-pub(super) fn observed(subject: &ObjectRef, generation: Option<i64>) -> ObservedConfiguration {
+pub(crate) fn observed(subject: &ObjectRef, generation: Option<i64>) -> ObservedConfiguration {
     let (namespace, name) = identity(subject);
     ObservedConfiguration {
         namespace,
@@ -248,11 +245,4 @@ fn accepted(merged: &Receive, has_ipv4: bool, has_ipv6: bool) -> HostReceive {
         all: false,
         prefixes: prefixes.filter(|one| has(one.prefix.is_ipv4())).collect(),
     }
-}
-
-/// What the peer of a session is called.
-pub(super) fn peer_name(neighbor: &HostNeighbor) -> String {
-    let address = neighbor.address.map(|address: IpAddr| address.to_string());
-    let interface = || neighbor.interface.as_ref().map(IfName::to_string);
-    address.or_else(interface).unwrap_or_default()
 }

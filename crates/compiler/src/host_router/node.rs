@@ -138,7 +138,7 @@ fn derived_id(view: &View<'_>, node: &Key) -> Option<Ipv4Addr> {
     }
     let report = view.status::<kinds::NodeNetworkStatus>(node)?;
     let of_host = report.interfaces.iter().filter(|one| one.namespace.is_none());
-    let mut addresses = of_host.flat_map(|one| &one.addresses).map(|one| one.addr());
+    let addresses = of_host.flat_map(|one| &one.addresses).map(|one| one.addr());
     let is_usable = |address: IpAddr| match address {
         IpAddr::V4(address) => !address.is_loopback() && !address.is_link_local(),
         IpAddr::V6(_) => false,
@@ -179,6 +179,20 @@ pub(crate) fn with_passwords(
         }
     }
     last
+}
+
+/// A spec as statuses have it: of a password in clear text it has that there is one, and nothing else.
+pub(crate) fn without_passwords(mut spec: Arc<FrrConfigurationSpec>) -> Arc<FrrConfigurationSpec> {
+    let bgp = spec.bgp.iter();
+    let mut neighbors = bgp.flat_map(|bgp| &bgp.routers).flat_map(|one| &one.neighbors);
+    if neighbors.any(|one| one.password.is_some()) {
+        let bgp = Arc::make_mut(&mut spec).bgp.iter_mut();
+        let routers = bgp.flat_map(|bgp| &mut bgp.routers);
+        for neighbor in routers.flat_map(|one| &mut one.neighbors) {
+            neighbor.password = neighbor.password.as_ref().map(|_| Password::hidden());
+        }
+    }
+    spec
 }
 
 /// A router ID made of a name, which is an address that hosts may have: not in 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3.

@@ -9,11 +9,11 @@ use std::{
 
 use api::meta::{Labels, LabelOperator, LabelSelector};
 
-use super::{ReadOf, is_used};
+use super::is_used;
 use crate::{
     memo::{Index, Query},
-    snapshot::{Key, ObjectRef, Kind, kinds},
-    view::{View, reference},
+    snapshot::{Key, kinds},
+    view::View,
 };
 
 /// The objects that select the nodes of a group, by name. It is asked for often, so its hash is made once.

@@ -52,6 +52,19 @@ impl Kind {
         }
     }
 
+    /// A node on which objects meet that cannot be in effect together.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::VlanTaken { node, .. }
+            | Self::VniTaken { node, .. }
+            | Self::FilterNameTaken { node, .. }
+            | Self::EvpnNeighborRequired { node, .. }
+            | Self::L3VniWithNeighbors { node, .. } => node.as_deref(),
+            Self::ConfigurationsDisagree(disagreement) => disagreement.node.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Whether an object with this problem stays as it last was: its author has asked for what cannot be. What nodes lack is no mistake of
     /// an author, and stops an object only there.
     #[expect(

@@ -162,7 +162,7 @@ fn publish(compiler: &mut Compiler, pass: &Pass, now: Time, report: &str) {
             "configStatus": report, "observedRevision": spec.revision, "errorMessage": report,
         });
         let annotations = json!({
-            stored::PUBLISHED_AT: stored::text(now), stored::LANE: lane.to_string(),
+            stored::PUBLISHED_AT: stored::text(now), stored::LANE: lane.map(|lane| lane.to_string()),
         });
         let metadata = json!({"name": node, "annotations": annotations});
         let parts = json!({"metadata": metadata, "spec": spec, "status": status});
