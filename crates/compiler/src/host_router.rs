@@ -91,6 +91,11 @@ impl Query for ReadOf {
             };
             read.problems = vec![Problem::new(subject, "metadata.namespace", kind)];
         }
+        let unread = view.unreadable(&subject);
+        if unread.iter().any(|one| one.field.starts_with("spec.nodeSelector")) {
+            // Without the fields that are not known it would select other nodes, or all.
+            read.contribution = None;
+        }
         Arc::new(read)
     }
 }

@@ -2,7 +2,7 @@
 
 use strum::IntoEnumIterator;
 
-use crate::platform::ipam;
+use crate::{names, platform::ipam};
 
 /// A kind of object that a snapshot holds.
 #[derive(
@@ -345,6 +345,15 @@ impl Kind {
                 | Self::IpAddressClaim
                 | Self::IpAddress
         )
+    }
+
+    /// The namespace of an object in a file that names none; none for objects that live in no namespace.
+    pub const fn default_namespace(self) -> Option<&'static str> {
+        match self {
+            Self::FrrConfiguration => Some(names::OWN_NAMESPACE),
+            other if other.is_namespaced() => Some("default"),
+            _ => None,
+        }
     }
 
     /// Whether the kind is somebody else's, of which we read what we need and judge nothing.
