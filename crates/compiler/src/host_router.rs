@@ -82,6 +82,11 @@ impl Query for ReadOf {
         let settings = view.settings();
         let subject = reference(Kind::FrrConfiguration, key);
         let mut read = read::read(&subject, &spec, &settings);
+        let unread = view.unreadable(&subject);
+        if unread.iter().any(|one| one.field.starts_with("spec.nodeSelector")) {
+            // Without the fields that are not known it would select other nodes, or all.
+            read.contribution = None;
+        }
         let namespace = key.namespace.as_deref();
         if !is_used(&settings, namespace) {
             read.contribution = None;
@@ -90,11 +95,6 @@ impl Query for ReadOf {
                 namespace: namespace.unwrap_or_default().to_owned(),
             };
             read.problems = vec![Problem::new(subject, "metadata.namespace", kind)];
-        }
-        let unread = view.unreadable(&subject);
-        if unread.iter().any(|one| one.field.starts_with("spec.nodeSelector")) {
-            // Without the fields that are not known it would select other nodes, or all.
-            read.contribution = None;
         }
         Arc::new(read)
     }

@@ -1,11 +1,5 @@
 //! Laws of the merge, and what only a compile as a whole shows.
 
-use std::collections::BTreeMap;
-
-use api::{
-    frrk8s::FrrConfigurationSpec,
-    tcaas::node_network_config::HostRouter,
-};
 use proptest::{prelude::*, sample::subsequence};
 use serde_json::{Value, json};
 
@@ -363,7 +357,7 @@ fn a_password_in_clear_text_is_in_a_secret_of_each_node_and_nowhere_else() {
     let spec = json!({"bgp": {"routers": [{"asn": 64512, "neighbors": [neighbor]}]}});
     let world = snapshot(&[node("n1"), node("n2"), object("a", 1, &spec)]);
     let compilation = compile(&world);
-    let mut names = std::collections::BTreeSet::new();
+    let mut names = BTreeSet::new();
     for (node, config) in &compilation.nodes {
         let moved = config.moved_passwords(&world);
         let [one] = moved.as_slice() else {
@@ -406,14 +400,14 @@ fn a_stored_status_of_an_object_with_a_password_is_not_written_again() {
 #[test]
 fn the_merge_of_plain_objects_is_that_of_a_compile() {
     let specs = three_objects();
-    let objects: Vec<(ObjectRef, std::sync::Arc<FrrConfigurationSpec>)> = (specs.iter().enumerate())
+    let objects: Vec<(ObjectRef, Arc<FrrConfigurationSpec>)> = (specs.iter().enumerate())
         .map(|(place, spec)| {
             let key = Key { namespace: Some("selvedge-system".into()), name: format!("o{place}").into() };
             let spec = serde_json::from_value(spec.clone()).expect("a spec");
-            (ObjectRef { kind: Kind::FrrConfiguration, key }, std::sync::Arc::new(spec))
+            (ObjectRef { kind: Kind::FrrConfiguration, key }, Arc::new(spec))
         })
         .collect();
-    let (router, problems) = merge_all(&objects, &api::selvedge::SettingsSpec::default());
+    let (router, problems) = merge_all(&objects, &SettingsSpec::default());
     assert_eq!(problems, []);
     let documents: Vec<Value> = (specs.iter().enumerate())
         .map(|(place, spec)| object(&format!("o{place}"), u32::try_from(place + 1).expect("small"), spec))
@@ -433,10 +427,10 @@ fn nodes_that_the_same_objects_select_share_one_router() {
     let compilation = compile(&snapshot(&world));
     let router = |node: &str| {
         let config = compilation.nodes[node].host_router.as_ref();
-        std::sync::Arc::clone(&config.expect("a router").router)
+        Arc::clone(&config.expect("a router").router)
     };
-    assert!(std::sync::Arc::ptr_eq(&router("n1"), &router("n2")));
+    assert!(Arc::ptr_eq(&router("n1"), &router("n2")));
     assert_eq!((router("n1").routers.len(), router("n3").routers.len()), (1, 2));
-    let forwarding = |node: &str| std::sync::Arc::clone(&compilation.nodes[node].shared);
-    assert!(std::sync::Arc::ptr_eq(&forwarding("n1"), &forwarding("n3")), "they take no forwarding apart");
+    let forwarding = |node: &str| Arc::clone(&compilation.nodes[node].shared);
+    assert!(Arc::ptr_eq(&forwarding("n1"), &forwarding("n3")), "they take no forwarding apart");
 }

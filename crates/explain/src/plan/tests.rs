@@ -36,7 +36,7 @@ proptest! {
 }
 
 /// A node with one router of its host in this AS, with this prefix and these further fields of its neighbor.
-fn with_router(asn: u32, prefix: &str, neighbor: &serde_json::Value) -> Vec<serde_json::Value> {
+fn with_router(asn: u32, prefix: &str, neighbor: &Value) -> Vec<Value> {
     let mut peer = serde_json::json!({"address": "192.0.2.1", "asn": 64500, "toAdvertise": {"allowed": {"mode": "all"}}});
     for (field, value) in neighbor.as_object().into_iter().flatten() {
         peer[field] = value.clone();
@@ -51,7 +51,7 @@ fn with_router(asn: u32, prefix: &str, neighbor: &serde_json::Value) -> Vec<serd
     ]
 }
 
-fn planned(one: &[serde_json::Value], other: &[serde_json::Value]) -> Plan {
+fn planned(one: &[Value], other: &[Value]) -> Plan {
     let (one, other) = (snapshot(one), snapshot(other));
     let (before, after) = (compile(&one), compile(&other));
     plan(&Trace::new(&one, &before), &Trace::new(&other, &after))
