@@ -426,7 +426,7 @@ snapshot! {
     /// What is too large for the revisions themselves.
     network_config_revision_parts: NetworkConfigRevisionPart => tcaas::NetworkConfigRevisionPartSpec, Value;
     /// Configurations of the host's router.
-    frr_configurations: FrrConfiguration => api::frrk8s::FrrConfigurationSpec, Value;
+    frr_configurations: FrrConfiguration => api::frrk8s::FrrConfigurationSpec, api::frrk8s::FrrConfigurationStatus;
     /// States of host routers.
     frr_node_states: FrrNodeState => Value, Value;
     /// States of BGP sessions.

@@ -362,7 +362,14 @@ impl<'a> Side<'a> {
             | Element::Peer { .. }
             | Element::Loopback { .. }
             | Element::Tunnel { .. }
-            | Element::Mirror { .. } => true,
+            | Element::Mirror { .. }
+            | Element::HostRouting
+            | Element::HostRouter { .. }
+            | Element::HostPeer { .. }
+            | Element::HostNetwork { .. }
+            | Element::HostVni { .. }
+            | Element::HostBfdProfile { .. }
+            | Element::HostRaw { .. } => true,
             Element::Vrf { vrf }
             | Element::Table { vrf }
             | Element::RouteTarget { vrf, .. }

@@ -262,7 +262,7 @@ fn object(kind: &str, name: &str) -> Option<ObjectRef> {
     let kind = Kind::iter().find(same).or(short)?;
     let (namespace, name) = match name.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
-        None => (kind.is_namespaced().then_some("default"), name),
+        None => (kind.default_namespace(), name),
     };
     (!name.is_empty()).then_some(ObjectRef {
         kind,
@@ -305,13 +305,16 @@ fn networks(element: &Element, value: &Value) -> Vec<IpNet> {
         | Element::Export { prefix, .. }
         | Element::Route { prefix, .. }
         | Element::Aggregate { prefix, .. }
-        | Element::HostRoute { prefix, .. } => vec![prefix],
+        | Element::HostRoute { prefix, .. }
+        | Element::HostNetwork { prefix, .. } => vec![prefix],
         Element::Steering {
             source,
             destination,
             ..
         } => vec![source, destination],
-        Element::Session { peer, .. } | Element::Peer { peer } => vec![peer],
+        Element::Session { peer, .. }
+        | Element::Peer { peer }
+        | Element::HostPeer { peer, .. } => vec![peer],
         Element::HostAddress { address, .. } => vec![address],
         Element::Gateway { .. } | Element::VniGateway { .. } => strings(&value["ipAddresses"]),
         Element::HostSession { .. } | Element::Passthrough { .. } => {
@@ -356,6 +359,10 @@ fn vrfs<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
         | Element::Aggregate { vrf, .. }
         | Element::Loopback { vrf, .. }
         | Element::Tunnel { vrf, .. }
+        | Element::HostRouter { vrf }
+        | Element::HostPeer { vrf, .. }
+        | Element::HostNetwork { vrf, .. }
+        | Element::HostVni { vrf, .. }
         | Element::Steering { vrf, .. } => vec![vrf],
         Element::Import { vrf, from, .. } => vec![vrf, from],
         Element::Gateway { .. } | Element::VniGateway { .. } => strings(&value["vrf"]),
@@ -407,7 +414,7 @@ fn devices<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
                 .map(strings)
                 .concat()
         }
-        Element::Peer { .. } => strings(&value["interface"]),
+        Element::Peer { .. } | Element::HostPeer { .. } => strings(&value["interface"]),
         _ => Vec::new(),
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
         hbn_flavour: _,
         frr_configurations:
             FrrConfigurations {
-                namespaces,
+                namespaces: _,
                 allow_raw: _,
                 always_block: _,
                 log_level: _,
@@ -96,14 +96,8 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
             },
         ipam_namespace: _,
     } = settings;
-    let asked = [(!namespaces.is_empty(), "frrConfigurations.namespaces")];
-    let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
-    let note = |(_, what)| {
-        let subject = ObjectRef::named(Kind::Settings, "default");
-        let kind = problem::Kind::NotCompiledYet { what };
-        Problem::new(subject, format!("spec.{what}"), kind)
-    };
-    asked.map(note).collect()
+    // All of them are implemented.
+    Vec::new()
 }
 
 /// Fields of a Network of which nothing is made by this version.

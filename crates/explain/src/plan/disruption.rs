@@ -133,7 +133,14 @@ fn added(element: &Element) -> Disruption {
         | Element::HostAddress { .. }
         | Element::HostRoute { .. }
         | Element::HostVlan { .. }
-        | Element::HostLoopback { .. } => Disruption::Additive,
+        | Element::HostLoopback { .. }
+        | Element::HostRouting
+        | Element::HostRouter { .. }
+        | Element::HostPeer { .. }
+        | Element::HostNetwork { .. }
+        | Element::HostVni { .. }
+        | Element::HostBfdProfile { .. }
+        | Element::HostRaw { .. } => Disruption::Additive,
         Element::Mirror { .. } => Disruption::None,
     }
 }
@@ -156,7 +163,11 @@ fn removed(element: &Element) -> Disruption {
         | Element::HostRoute { .. }
         | Element::HostVlan { .. }
         | Element::HostLoopback { .. } => Disruption::Rebuild,
-        Element::Peer { .. } | Element::Session { .. } => Disruption::SessionReset,
+        // Sessions of a router of the host go with it.
+        Element::Peer { .. }
+        | Element::Session { .. }
+        | Element::HostPeer { .. }
+        | Element::HostRouter { .. } => Disruption::SessionReset,
         // A table goes with its VRF.
         Element::Table { .. }
         | Element::RouteTarget { .. }
@@ -164,7 +175,12 @@ fn removed(element: &Element) -> Disruption {
         | Element::Export { .. }
         | Element::Aggregate { .. }
         | Element::Route { .. }
-        | Element::Mirror { .. } => Disruption::None,
+        | Element::Mirror { .. }
+        | Element::HostRouting
+        | Element::HostNetwork { .. }
+        | Element::HostVni { .. }
+        | Element::HostBfdProfile { .. }
+        | Element::HostRaw { .. } => Disruption::None,
     }
 }
 
@@ -179,6 +195,9 @@ fn changed(element: &Element, was: &Value, becomes: &Value) -> Disruption {
     };
     match element {
         Element::Peer { .. } => resets(&PEER_RESETS),
+        Element::HostPeer { .. } => resets(&HOST_PEER_RESETS),
+        // FRR has no other way to change them than to remove the router and to add it again, or to close its sessions.
+        Element::HostRouter { .. } => resets(&["asn", "routerId"]),
         Element::Session { .. } => {
             let has = |value: &Value, family: &str| value.get(family).is_some();
             let is_family = |family: &&str| has(was, family) != has(becomes, family);
@@ -228,7 +247,12 @@ fn changed(element: &Element, was: &Value, becomes: &Value) -> Disruption {
         | Element::Export { .. }
         | Element::Aggregate { .. }
         | Element::Route { .. }
-        | Element::Mirror { .. } => Disruption::None,
+        | Element::Mirror { .. }
+        | Element::HostRouting
+        | Element::HostNetwork { .. }
+        | Element::HostVni { .. }
+        | Element::HostBfdProfile { .. }
+        | Element::HostRaw { .. } => Disruption::None,
     }
 }
 
@@ -239,6 +263,19 @@ const PEER_RESETS: [&str; 5] = [
     "passwordSecret",
     "fromVtep",
     "addressFamilies",
+];
+/// The same of a peer of the host.
+const HOST_PEER_RESETS: [&str; 10] = [
+    "remoteAs",
+    "localAs",
+    "source",
+    "port",
+    "ebgpMultiHop",
+    "disableConnectedCheck",
+    "passwordSecret",
+    "ipv4",
+    "ipv6",
+    "evpn",
 ];
 /// The same of a session in a VRF.
 const SESSION_RESETS: [&str; 4] = ["remoteAsn", "multihop", "passwordSecret", "updateSource"];

@@ -1,5 +1,6 @@
 //! Passes over a stored cluster, one after another.
 
+mod host_router;
 mod regressions;
 
 use compiler::snapshot::Key;
@@ -161,9 +162,8 @@ fn publish(compiler: &mut Compiler, pass: &Pass, now: Time, report: &str) {
         let status = json!({
             "configStatus": report, "observedRevision": spec.revision, "errorMessage": report,
         });
-        let annotations = json!({
-            stored::PUBLISHED_AT: stored::text(now), stored::LANE: lane.to_string(),
-        });
+        let lane = lane.expect("no router of a host is in these worlds").to_string();
+        let annotations = json!({stored::PUBLISHED_AT: stored::text(now), stored::LANE: lane});
         let metadata = json!({"name": node, "annotations": annotations});
         let parts = json!({"metadata": metadata, "spec": spec, "status": status});
         put(compiler, Kind::NodeNetworkConfig, node, &parts);

@@ -70,6 +70,7 @@ fn says_ready(kind: Kind) -> bool {
         Class::Settings
         | Class::Underlay
         | Class::Overlay
+        | Class::HostRouter
         | Class::Referenced
         | Class::Intent(_)
         | Class::LowLevel
