@@ -9,6 +9,7 @@ mod command_log;
 pub mod config;
 mod daemons;
 pub mod file;
+mod frr_shell;
 pub mod health;
 mod hold;
 mod inventory;

@@ -121,8 +121,8 @@ pub async fn preview(
 pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
     let _lock = Lock::take(&paths.runtime)?;
     let store = Store::new(&paths.state, "").with_copy_in(&paths.runtime);
-    let frr_conf = paths.frr_conf();
     let reconciler = Reconciler::open(paths, namespace, false)?;
+    let frr_conf = reconciler.frr().instance().frr_conf();
     let empty = Config::empty();
     let patience = Patience::new(&empty, None);
     let applied = reconciler

@@ -14,7 +14,7 @@ use crate::{
     cluster::{Cluster, Connect},
     command_log::CommandLog,
     config::{Config, Time},
-    daemons::{self, Daemon, Paths},
+    daemons::{self, Daemon, Instance, Paths},
     health::Health,
     hold::{Expected, Keeper},
     lock::{self, Lock},
@@ -189,7 +189,8 @@ impl Agent {
             };
             let until = self.begin_checkup().map_or(until, |due| due.min(until));
             let left = until.saturating_sub(self.node.now());
-            let daemons = daemons::running(&self.options.paths, &self.options.namespace);
+            let frr = self.node.reconciler().frr().instance().clone();
+            let daemons = daemons::running(&frr);
             let at_rest = self.node.machine().is_at_rest();
             let event = tokio::select! {
                 () = &mut stop, if at_rest => return Ok(()),
@@ -197,7 +198,7 @@ impl Agent {
                 () = changed(self.changes.as_ref()) => Event::Drifted,
                 () = configured(self.commands.as_mut()) => Event::Drifted,
                 () = ended(&daemons) => Event::Drifted,
-                () = silent(&self.options.paths, &daemons) => Event::Drifted,
+                () = silent(&frr, &daemons) => Event::Drifted,
                 health = measured(self.checkup.as_mut()) => {
                     self.checkup = None;
                     health.map_or(Event::Woken, Event::Measured)
@@ -236,7 +237,7 @@ impl Agent {
             .map(|version| version.to_string());
         // Our own changes are announced, too, and lead to one more look, which finds nothing to do. To pass over them would
         // pass over those that others made meanwhile.
-        let inode = daemons::namespace_inode(&self.options.namespace);
+        let inode = self.node.reconciler().frr().instance().inode();
         let is_another = inode != self.inode;
         self.expect_bgpd(config);
         if is_another {
@@ -253,18 +254,18 @@ impl Agent {
                 }
             };
         }
-        let own = self.node.reconciler().take_configured();
-        let paths = &self.options.paths;
+        let own = self.node.reconciler().frr().take_configured();
+        let frr = self.node.reconciler().frr().instance();
         match &mut self.commands {
             Some(commands) => commands.expect(own),
             // Without a router there is none.
-            None => self.commands = CommandLog::open(&paths.command_log(), &paths.shells()).ok(),
+            None => self.commands = CommandLog::open(&frr.command_log(), &frr.shells()).ok(),
         }
     }
 
     /// From now on, an end of the running bgpd is an accident. If none runs, the one that has died is still missed.
     fn expect_bgpd(&self, config: &Config) {
-        let running = daemons::running(&self.options.paths, &self.options.namespace);
+        let running = daemons::running(self.node.reconciler().frr().instance());
         let find = |name: &str| running.iter().find(|it| it.name == name).cloned();
         let Some(daemon) = find("bgpd") else { return };
         let expected = Some(Expected {
@@ -281,8 +282,8 @@ impl Agent {
 
     fn keep(&mut self, inode: Option<u64>) {
         let bgpd = self.node.reconciler().bgpd().subscribe();
-        let run = self.options.paths.run.clone();
-        let keeper = inode.map(|_| Keeper::start(&self.options.namespace, run, bgpd));
+        let frr = self.node.reconciler().frr().instance().clone();
+        let keeper = inode.map(|_| Keeper::start(&self.options.namespace, frr, bgpd));
         self.keeper = keeper.transpose().unwrap_or_else(|error| {
             tracing::warn!(%error, "nothing is held when bgpd dies");
             None
@@ -339,7 +340,7 @@ async fn changed(changes: Option<&Changes>) {
     time::sleep(DEBOUNCE).await;
 }
 
-async fn configured(commands: Option<&mut CommandLog>) {
+pub(crate) async fn configured(commands: Option<&mut CommandLog>) {
     let noticed = match commands {
         Some(commands) => commands.next().await,
         None => std::future::pending().await,
@@ -352,11 +353,11 @@ async fn configured(commands: Option<&mut CommandLog>) {
 }
 
 /// Waits until a daemon does not answer any more.
-async fn silent(paths: &Paths, daemons: &[Daemon]) {
+pub(crate) async fn silent(frr: &Instance, daemons: &[Daemon]) {
     loop {
         time::sleep(QUESTION).await;
         for daemon in daemons {
-            if let Err(error) = vtysh::is_there(&paths.run, &daemon.name).await
+            if let Err(error) = vtysh::is_there(frr, &daemon.name).await
                 && error.is_silence()
             {
                 tracing::warn!(%error, "a daemon of FRR is silent");
@@ -366,7 +367,7 @@ async fn silent(paths: &Paths, daemons: &[Daemon]) {
     }
 }
 
-async fn ended(daemons: &[Daemon]) {
+pub(crate) async fn ended(daemons: &[Daemon]) {
     match daemons::exits(daemons).await {
         Ok(()) => tracing::warn!("a daemon of FRR has ended"),
         Err(error) => tracing::warn!(%error, "the daemons of FRR cannot be watched"),
