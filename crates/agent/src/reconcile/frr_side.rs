@@ -1,7 +1,5 @@
 //! FRR's half of an apply: its daemons, its lines, and unmanaged lines.
 
-use std::time::{Duration, Instant};
-
 use frr::{Change, FrrVersion};
 
 use super::{
@@ -10,10 +8,6 @@ use super::{
     start,
 };
 use crate::{config::Config, daemons, machine::Means, patience::Patience};
-
-/// How long FRR's daemons may take to learn of each other's changes. On a busy node each attempt takes FRR 10.3 more than a second.
-const FRR_PATIENCE: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(50);
 
 impl Reconciler {
     /// The configuration that FRR should have.
@@ -83,16 +77,12 @@ impl Reconciler {
     }
 
     /// Types the lines that lead to the configuration; returns the change that was left when FRR took all of it.
-    ///
-    /// FRR's daemons learn of each other's changes a moment later: bgpd refuses to give up a VRF until zebra has told it that
-    /// the VNI is gone. What is left then is looked at again, for as long as it may take.
     async fn configure_frr(
         &self,
         config: &Config,
         applied: &mut Applied,
         patience: Patience,
     ) -> Result<Change, Failure> {
-        let deadline = Instant::now() + patience.at_most(FRR_PATIENCE);
         // The daemons that were started may be of another version than those that ran.
         let desired = self.desired_frr(config, patience).await?;
         let mut change = self.frr.change(&desired, applied, patience).await?;
@@ -102,49 +92,19 @@ impl Reconciler {
             self.start_frr(applied, patience).await?;
             change = self.frr.change(&desired, applied, patience).await?;
         }
-        loop {
-            let outcome = self.frr.type_batches(&change.batches(), patience).await;
-            applied.frr_lines += change.n_lines();
-            let resets = change.resets.iter().map(ToString::to_string);
-            applied.resets.extend(resets);
-            match outcome {
-                Ok(()) => return Ok(change),
-                Err(error) if error.is_passing() && Instant::now() < deadline => {
-                    tokio::time::sleep(POLL).await;
-                    change = self.frr.change(&desired, applied, patience).await?;
-                }
-                Err(error) => return Err(Failure::Frr(error)),
-            }
-        }
+        self.frr.configure(&desired, change, applied, patience).await
     }
 
-    /// Types the lines that FRR takes only after the kernel's devices are gone, which zebra hears of a moment later, and
-    /// makes sessions look at changed filters.
+    /// Types the lines that FRR takes only after the kernel's devices are gone, and makes sessions look at changed filters.
     pub(super) async fn finish_frr(
         &self,
         config: &Config,
         change: &Change,
         patience: Patience,
     ) -> Result<(), Failure> {
-        let deadline = Instant::now() + patience.at_most(FRR_PATIENCE);
-        let mut lines = change.batches_after_devices();
-        loop {
-            match self.frr.type_batches(&lines, patience).await {
-                Ok(()) => break,
-                Err(error) if error.is_passing() && Instant::now() < deadline => {
-                    tokio::time::sleep(POLL).await;
-                    let desired = self.desired_frr(config, patience).await?;
-                    let left = frr::diff(&self.frr.running(patience).await?.config, &desired);
-                    lines = left.batches_after_devices();
-                }
-                Err(error) => return Err(Failure::Frr(error)),
-            }
-        }
-        let clears = change.clear_batches();
-        self.frr
-            .type_batches(&clears, patience)
-            .await
-            .map_err(Failure::Frr)
+        let desired = self.desired_frr(config, patience).await?;
+        self.frr.after_devices(&desired, change, patience).await?;
+        self.frr.clear(change, patience).await
     }
 
     pub(super) async fn verify_frr(
