@@ -7,6 +7,7 @@ mod bfd;
 mod bgp;
 mod evpn;
 mod filter;
+mod log;
 mod name;
 mod vrf;
 
@@ -20,11 +21,12 @@ pub use self::{
         Bgp, GracefulRestart, MaximumPrefix, Neighbor, NeighborBfd, NeighborFamily, Peer,
         RedistributeSource, RemoteAs, Timers, Unicast, UpdateSource,
     },
-    evpn::{Advertise, Evpn, VniTargets},
+    evpn::{Advertise, Evpn, VniTargets, derived_target},
     filter::{
-        CommunityList, IpFamily, MatchCommunity, PrefixList, PrefixRange, RouteMap, RouteMapAction,
-        RouteMapEntry, SetCommunity,
+        CommunityList, IpFamily, MatchCommunity, PrefixList, PrefixRange, PrefixRule, RouteMap,
+        RouteMapAction, RouteMapEntry, SetCommunity,
     },
+    log::{Debug, Log, LogLevel},
     name::{Description, InvalidDescription, InvalidName, Name},
     vrf::{StaticRoute, Via, Vrf},
 };
@@ -32,6 +34,8 @@ pub use self::{
 /// Everything one FRR instance is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrrConfig {
+    /// What goes into the log.
+    pub log: Log,
     /// Whether next hops may be resolved through a default route: a fabric may announce nothing else.
     pub resolve_via_default: bool,
     /// Prefix lists; IPv4 and IPv6 have namespaces of their own.

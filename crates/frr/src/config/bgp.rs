@@ -33,8 +33,8 @@ pub struct Bgp {
     pub default_ipv4_unicast: bool,
     /// Whether a network is announced only while the routing table has a route to it.
     pub network_import_check: bool,
-    /// Graceful restart as a restarting router.
-    pub graceful_restart: Option<GracefulRestart>,
+    /// Graceful restart.
+    pub graceful_restart: GracefulRestart,
     /// Whether paths through different ASes of equal length share the traffic.
     pub multipath_relax: bool,
     /// Sessions, and groups that sessions are made from.
@@ -60,7 +60,7 @@ impl Bgp {
             ebgp_requires_policy: true,
             default_ipv4_unicast: true,
             network_import_check: true,
-            graceful_restart: None,
+            graceful_restart: GracefulRestart::default(),
             multipath_relax: false,
             neighbors: BTreeMap::new(),
             listen_limit: None,
@@ -91,6 +91,8 @@ impl Bgp {
 /// Graceful restart with its timers in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GracefulRestart {
+    /// Whether all sessions restart gracefully; otherwise those that ask for it, and all help their peers.
+    pub on_all_sessions: bool,
     /// How long peers keep our routes.
     pub restart_time: u16,
     /// How long we keep the routes of a restarting peer.
@@ -102,6 +104,7 @@ pub struct GracefulRestart {
 impl Default for GracefulRestart {
     fn default() -> Self {
         Self {
+            on_all_sessions: false,
             restart_time: 120,
             stale_path_time: 360,
             preserve_fw_state: false,
@@ -155,6 +158,10 @@ pub struct Neighbor {
     pub connect_time: Option<u16>,
     /// Whether IPv4 routes may have IPv6 next hops.
     pub extended_nexthop: bool,
+    /// Whether the address of an external peer need not be in a network of the node.
+    pub disable_connected_check: bool,
+    /// Whether this session restarts gracefully.
+    pub graceful_restart: bool,
 }
 
 impl Neighbor {
@@ -180,6 +187,8 @@ impl Neighbor {
             timers: None,
             connect_time: None,
             extended_nexthop: false,
+            disable_connected_check: false,
+            graceful_restart: false,
         }
     }
 }

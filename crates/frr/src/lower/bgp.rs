@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use api::value::IfName;
+use api::value::{Asn, IfName, ImportRouteTarget, RouteDistinguisher, RouteTarget, Vni};
 
 use crate::{
     config::{
         Advertise, Bgp, Evpn, FrrConfig, GracefulRestart, IpFamily, Neighbor, NeighborBfd,
-        NeighborFamily, Peer, Unicast, VniTargets,
+        NeighborFamily, Peer, Unicast, VniTargets, derived_target,
     },
     text::{Block, Statement},
     version::Features,
@@ -67,7 +67,7 @@ pub(crate) fn instance(vrf: Option<&IfName>, bgp: &Bgp, features: Features) -> B
     let families = [
         unicast(IpFamily::V4, &bgp.ipv4),
         unicast(IpFamily::V6, &bgp.ipv6),
-        evpn(&bgp.evpn),
+        evpn(bgp),
     ];
     Block {
         key,
@@ -93,9 +93,7 @@ fn header(bgp: &Bgp) -> Vec<Statement> {
     if !bgp.default_ipv4_unicast {
         statements.push(unless_default("bgp default ipv4-unicast"));
     }
-    if let Some(restart) = bgp.graceful_restart {
-        statements.extend(graceful_restart(restart));
-    }
+    statements.extend(graceful_restart(bgp.graceful_restart));
     if bgp.multipath_relax {
         statements.push(Statement::new(
             "bgp bestpath as-path multipath-relax".to_owned(),
@@ -110,6 +108,7 @@ fn header(bgp: &Bgp) -> Vec<Statement> {
 /// Changing these resets nothing by itself; FRR says that they take effect with the next session.
 fn graceful_restart(restart: GracefulRestart) -> impl Iterator<Item = Statement> {
     let GracefulRestart {
+        on_all_sessions,
         restart_time,
         stale_path_time,
         preserve_fw_state,
@@ -121,7 +120,7 @@ fn graceful_restart(restart: GracefulRestart) -> impl Iterator<Item = Statement>
             .then(|| Statement::value(word(" stalepath-time"), stale_path_time)),
         (restart_time != default.restart_time)
             .then(|| Statement::value(word(" restart-time"), restart_time)),
-        Some(Statement::new(word(""))),
+        on_all_sessions.then(|| Statement::new(word(""))),
         preserve_fw_state.then(|| Statement::new(word(" preserve-fw-state"))),
     ]
     .into_iter()
@@ -141,6 +140,8 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
         timers,
         connect_time,
         extended_nexthop,
+        disable_connected_check,
+        graceful_restart,
     } = neighbor;
     let word = |rest: &str| format!("neighbor {peer} {rest}");
     let mut lines = declaration(peer, *remote_as);
@@ -190,10 +191,17 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
             .as_ref()
             .map(|source| Statement::value(word("update-source"), source).resets()),
     );
+    if *disable_connected_check {
+        lines.push(Statement::new(word("disable-connected-check")).resets());
+    }
     lines.extend(timers.map(|timers| Statement::value(word("timers"), timers)));
     lines.extend(connect_time.map(|seconds| Statement::value(word("timers connect"), seconds)));
     if *extended_nexthop {
         lines.push(Statement::new(word("capability extended-nexthop")).resets());
+    }
+    // It takes effect with the next session.
+    if *graceful_restart {
+        lines.push(Statement::new(word("graceful-restart")));
     }
     lines.into_iter().map(|line| line.of(peer)).collect()
 }
@@ -321,19 +329,24 @@ fn neighbor_families(neighbors: &BTreeMap<Peer, NeighborFamily>) -> Vec<Statemen
         .collect()
 }
 
-fn evpn(evpn: &Evpn) -> Block {
+fn evpn(bgp: &Bgp) -> Block {
     let Evpn {
         neighbors,
         advertise_all_vni,
+        advertise_svi_ip,
         vnis,
         advertise_ipv4,
         advertise_ipv6,
+        rd,
         import_targets,
         export_targets,
-    } = evpn;
+    } = &bgp.evpn;
     let mut lines = neighbor_families(neighbors);
     if *advertise_all_vni {
         lines.push(Statement::new("advertise-all-vni".to_owned()));
+    }
+    if *advertise_svi_ip {
+        lines.push(Statement::new("advertise-svi-ip".to_owned()));
     }
     for (family, advertise) in [
         (IpFamily::V4, advertise_ipv4),
@@ -349,6 +362,7 @@ fn evpn(evpn: &Evpn) -> Block {
             }
         }));
     }
+    lines.extend(rd.as_ref().map(distinguisher));
     lines.extend(
         import_targets
             .iter()
@@ -359,16 +373,7 @@ fn evpn(evpn: &Evpn) -> Block {
             .iter()
             .map(|target| targets("export", target)),
     );
-    let blocks = vnis.iter().map(|(vni, VniTargets { import, export })| {
-        let imports = import.iter().map(|target| targets("import", target));
-        let exports = export.iter().map(|target| targets("export", target));
-        let enter = format!("vni {vni}");
-        Block {
-            remove: Some(format!("no {enter}")),
-            statements: imports.chain(exports).collect(),
-            ..Block::new(enter, "exit-vni")
-        }
-    });
+    let blocks = vnis.iter().map(|(vni, it)| vni_block(bgp.asn, *vni, it));
     Block {
         statements: lines,
         blocks: blocks.collect(),
@@ -377,6 +382,33 @@ fn evpn(evpn: &Evpn) -> Block {
             "exit-address-family",
         )
     }
+}
+
+/// A VNI. FRR does not store the target that it derives by itself while it has no other, and forgets it when another comes: so that
+/// one is last.
+fn vni_block(asn: Asn, vni: Vni, targets_of: &VniTargets) -> Block {
+    let VniTargets { rd, import, export } = targets_of;
+    let derived = derived_target(asn, vni);
+    let is_derived = |target: &RouteTarget| Some(*target) == derived;
+    let mut imports: Vec<ImportRouteTarget> = import.iter().copied().collect();
+    imports
+        .sort_by_key(|target| matches!(target, ImportRouteTarget::Exactly(it) if is_derived(it)));
+    let mut exports: Vec<RouteTarget> = export.iter().copied().collect();
+    exports.sort_by_key(is_derived);
+    let mut statements: Vec<Statement> = rd.iter().map(distinguisher).collect();
+    statements.extend(imports.iter().map(|target| targets("import", target)));
+    statements.extend(exports.iter().map(|target| targets("export", target)));
+    let enter = format!("vni {vni}");
+    Block {
+        remove: Some(format!("no {enter}")),
+        statements,
+        ..Block::new(enter, "exit-vni")
+    }
+}
+
+/// FRR takes another value in place of the old one.
+fn distinguisher(rd: &RouteDistinguisher) -> Statement {
+    Statement::new(format!("rd {rd}")).slot("rd".to_owned())
 }
 
 fn targets(way: &str, target: impl std::fmt::Display) -> Statement {

@@ -82,22 +82,8 @@ fn header(bgp: &mut Bgp, negated: bool, words: &[&str]) -> Option<()> {
         ["network", "import-check", rest @ ..] => {
             flag(&mut bgp.network_import_check, negated, rest)
         }
-        ["graceful-restart"] => {
-            if negated {
-                bgp.graceful_restart = None;
-            } else {
-                bgp.graceful_restart.get_or_insert_default();
-            }
-            Some(())
-        }
         ["graceful-restart", rest @ ..] => {
-            let restart = match (&mut bgp.graceful_restart, negated) {
-                (Some(restart), _) => restart,
-                // Parts of something that is already gone.
-                (None, true) => return Some(()),
-                (none, false) => none.insert(GracefulRestart::default()),
-            };
-            graceful_restart(restart, negated, rest)
+            graceful_restart(&mut bgp.graceful_restart, negated, rest)
         }
         ["listen", "limit", rest @ ..] => value(&mut bgp.listen_limit, negated, rest),
         ["listen", "range", range, "peer-group", group] => {
@@ -112,6 +98,7 @@ fn header(bgp: &mut Bgp, negated: bool, words: &[&str]) -> Option<()> {
 fn graceful_restart(restart: &mut GracefulRestart, negated: bool, words: &[&str]) -> Option<()> {
     let default = GracefulRestart::default();
     match (negated, words) {
+        (_, []) => restart.on_all_sessions = !negated,
         (_, ["preserve-fw-state"]) => restart.preserve_fw_state = !negated,
         (false, ["restart-time", seconds]) => restart.restart_time = seconds.parse().ok()?,
         (false, ["stalepath-time", seconds]) => restart.stale_path_time = seconds.parse().ok()?,
@@ -244,6 +231,10 @@ fn session(session: &mut Neighbor, negated: bool, words: &[&str]) -> Option<()> 
         ["capability", "extended-nexthop", rest @ ..] => {
             flag(&mut session.extended_nexthop, negated, rest)?;
         }
+        ["disable-connected-check", rest @ ..] => {
+            flag(&mut session.disable_connected_check, negated, rest)?;
+        }
+        ["graceful-restart", rest @ ..] => flag(&mut session.graceful_restart, negated, rest)?,
         _ => return None,
     }
     Some(())
@@ -339,6 +330,8 @@ pub(super) fn evpn(bgp: &mut Bgp, vrf: Option<&IfName>, negated: bool, words: &[
         ["neighbor", name, rest @ ..] => known(bgp, name)
             .and_then(|peer| neighbor_family(&mut bgp.evpn.neighbors, peer, negated, rest)),
         ["advertise-all-vni", rest @ ..] => flag(&mut bgp.evpn.advertise_all_vni, negated, rest),
+        ["advertise-svi-ip", rest @ ..] => flag(&mut bgp.evpn.advertise_svi_ip, negated, rest),
+        ["rd", rest @ ..] => value(&mut bgp.evpn.rd, negated, rest),
         ["advertise", "ipv4", "unicast", rest @ ..] => {
             advertise(&mut bgp.evpn.advertise_ipv4, negated, rest)
         }
@@ -365,6 +358,7 @@ fn advertise(target: &mut Option<Advertise>, negated: bool, words: &[&str]) -> O
 pub(super) fn vni(bgp: &mut Bgp, vni: Vni, negated: bool, words: &[&str]) -> Option<()> {
     let targets = bgp.evpn.vnis.get_mut(&vni)?;
     match words {
+        ["rd", rest @ ..] => value(&mut targets.rd, negated, rest),
         ["route-target", "import", target] => member(&mut targets.import, negated, target),
         ["route-target", "export", target] => member(&mut targets.export, negated, target),
         _ => None,

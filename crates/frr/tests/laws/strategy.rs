@@ -14,9 +14,9 @@ use proptest::{
 use selvedge_frr::{
     FrrConfig, Password,
     config::{
-        Advertise, BfdProfile, Bgp, Evpn, GracefulRestart, IpFamily, MaximumPrefix, Name, Neighbor,
-        NeighborBfd, NeighborFamily, Peer, RedistributeSource, RemoteAs, StaticRoute, Timers,
-        Unicast, Via, VniTargets, Vrf,
+        Advertise, BfdProfile, Bgp, Debug as DebugTopic, Evpn, GracefulRestart, IpFamily, Log,
+        LogLevel, MaximumPrefix, Name, Neighbor, NeighborBfd, NeighborFamily, Peer,
+        RedistributeSource, RemoteAs, StaticRoute, Timers, Unicast, Via, VniTargets, Vrf,
     },
 };
 
@@ -99,7 +99,7 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
         timers,
         numbers,
         source,
-        (any::<bool>(), description),
+        (any::<[bool; 3]>(), description),
     )
         .prop_map(
             |((remote_as, local_as), bfd, password, timers, numbers, update_source, last)| {
@@ -113,7 +113,9 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
                     update_source,
                     timers,
                     connect_time: numbers.2,
-                    extended_nexthop: last.0,
+                    extended_nexthop: last.0[0],
+                    disable_connected_check: last.0[1],
+                    graceful_restart: last.0[2],
                     ..Neighbor::new(remote_as)
                 }
             },
@@ -184,12 +186,19 @@ fn unicast(networks: &'static [&'static str]) -> impl Strategy<Value = Unicast> 
 fn evpn() -> impl Strategy<Value = Evpn> {
     let advertise = || option::of(option::of(name()).prop_map(|route_map| Advertise { route_map }));
     let imports = btree_set(one(&["1:1", "*:2", "192.0.2.1:3"]), 0..3);
-    let targets = || btree_set(one(&["1:1", "4200000000:2"]), 0..3);
-    let vnis = (targets(), targets()).prop_map(|(import, export)| VniTargets { import, export });
+    // Among them those that FRR derives for the instances and VNIs of this world.
+    let targets = || btree_set(one(&["1:1", "4200000000:2", "64512:1", "64513:2"]), 0..3);
+    let rd = || option::of(one(&["192.0.2.1:7", "65000:1"]));
+    let wildcards = btree_set(one(&["1:1", "*:2", "64512:1", "64513:2"]), 0..3);
+    let vnis = (rd(), wildcards, targets()).prop_map(|(rd, import, export)| VniTargets {
+        rd,
+        import,
+        export,
+    });
     let vnis = btree_map(vni(), vnis, 0..3);
     (
-        families(),
-        any::<bool>(),
+        (families(), rd()),
+        any::<[bool; 2]>(),
         vnis,
         advertise(),
         advertise(),
@@ -197,32 +206,30 @@ fn evpn() -> impl Strategy<Value = Evpn> {
         targets(),
     )
         .prop_map(
-            |(neighbors, advertise_all_vni, vnis, ipv4, ipv6, import_targets, export_targets)| {
-                Evpn {
-                    neighbors,
-                    advertise_all_vni,
-                    vnis,
-                    advertise_ipv4: ipv4,
-                    advertise_ipv6: ipv6,
-                    import_targets,
-                    export_targets,
-                }
+            |((neighbors, rd), advertise, vnis, ipv4, ipv6, import_targets, export_targets)| Evpn {
+                neighbors,
+                advertise_all_vni: advertise[0],
+                advertise_svi_ip: advertise[1],
+                rd,
+                vnis,
+                advertise_ipv4: ipv4,
+                advertise_ipv6: ipv6,
+                import_targets,
+                export_targets,
             },
         )
 }
 
 /// Boxed, because a strategy of this size, as often as it stands in a config, does not fit on the stack of a test.
 fn bgp() -> BoxedStrategy<Bgp> {
-    let restart = (1_u16..4, 1_u16..4, any::<bool>());
-    let restart =
-        restart.prop_map(
-            |(restart_time, stale_path_time, preserve_fw_state)| GracefulRestart {
-                restart_time,
-                stale_path_time,
-                preserve_fw_state,
-            },
-        );
-    let restart = option::of(prop_oneof![restart, Just(GracefulRestart::default())]);
+    let restart = (1_u16..4, 1_u16..4, any::<[bool; 2]>());
+    let restart = restart.prop_map(|(restart_time, stale_path_time, flags)| GracefulRestart {
+        on_all_sessions: flags[0],
+        restart_time,
+        stale_path_time,
+        preserve_fw_state: flags[1],
+    });
+    let restart = prop_oneof![restart, Just(GracefulRestart::default())];
     let header = (
         option::of(one(&["192.0.2.1", "192.0.2.2"])),
         any::<[bool; 4]>(),
@@ -329,8 +336,14 @@ pub(crate) fn config() -> impl Strategy<Value = FrrConfig> {
     );
     let vrfs = btree_map(vrf_name(), vrf(), 0..3);
     let profiles = btree_map(name(), bfd_profile(), 0..3);
-    (any::<bool>(), filters, vrfs, instances(), profiles).prop_map(
-        |(resolve_via_default, filters, mut vrfs, bgp, bfd_profiles)| {
+    let log = (
+        option::of(select(LogLevel::ALL)),
+        btree_set(select(DebugTopic::ALL), 0..3),
+    );
+    let log = log.prop_map(|(stdout, debug)| Log { stdout, debug });
+    let head = (any::<bool>(), log);
+    (head, filters, vrfs, instances(), profiles).prop_map(
+        |((resolve_via_default, log), filters, mut vrfs, bgp, bfd_profiles)| {
             let ((mut prefix_lists, more), community_lists, large_community_lists, route_maps) =
                 filters;
             prefix_lists.extend(more);
@@ -338,6 +351,7 @@ pub(crate) fn config() -> impl Strategy<Value = FrrConfig> {
                 *vrf != Vrf::default() || !bgp.contains_key(&Some(name.clone()))
             });
             FrrConfig {
+                log,
                 resolve_via_default,
                 prefix_lists,
                 community_lists,
@@ -408,6 +422,14 @@ pub(crate) fn word() -> impl Strategy<Value = String> {
         "next-hop-self force ",
         "range ",
         "exit-vrf\n",
+        "set ip next-hop 1.1.1.1\n ",
+        "debug bgp updates\n ",
+        "log stdout debugging\n ",
+        "any ",
+        "deny ",
+        "local-preference 5 ",
+        "advertise-svi-ip ",
+        "rd ",
     ];
     select(words).prop_map(str::to_owned)
 }
