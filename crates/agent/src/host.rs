@@ -12,19 +12,21 @@
 mod apply;
 mod config;
 mod events;
-pub(crate) mod machine;
+mod machine;
 pub(crate) mod metrics;
 mod missing;
+pub(crate) mod once;
 mod report;
 mod sessions;
 mod store;
 mod task;
 
 pub(crate) use self::{
-    apply::Router,
+    apply::{Limits, Router},
     config::{Assigned, HostConfig, split},
-    report::Report,
-    sessions::{Session, read_sessions},
+    machine::Status,
+    report::{Change, Report, cut, without_passwords},
+    sessions::Session,
     store::Store,
     task::{Task, Way},
 };

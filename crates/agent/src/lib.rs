@@ -12,6 +12,7 @@ pub mod file;
 mod frr_shell;
 pub mod health;
 mod hold;
+mod host;
 mod inventory;
 pub mod journal;
 mod lock;
@@ -27,6 +28,7 @@ mod program;
 mod reconcile;
 mod report;
 mod run;
+mod tail;
 mod vtysh;
 mod watchdog;
 

@@ -24,7 +24,7 @@ use crate::{
 pub(crate) struct Node {
     reconciler: Reconciler,
     store: Store,
-    api: Option<Box<dyn ApiServer>>,
+    api: Option<Arc<dyn ApiServer>>,
     machine: Machine,
     started: Instant,
     /// What the last apply did, for the log and for people.
@@ -46,7 +46,7 @@ impl Node {
     /// Opens the node and its journal; the event that begins is returned along with it.
     pub(crate) async fn open(
         reconciler: Reconciler,
-        api: Option<Box<dyn ApiServer>>,
+        api: Option<Arc<dyn ApiServer>>,
     ) -> Result<(Self, Event), OpenError> {
         let boot_id = Store::boot_id().map_err(OpenError::Journal)?;
         let paths = reconciler.paths();

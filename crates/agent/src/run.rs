@@ -1,6 +1,6 @@
 //! The loop of the daemon: what the state machine decides is done, and what happens in between is its next event.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use api::tcaas::NodeNetworkConfigStatus;
 use linux::netlink::Changes;
@@ -11,12 +11,14 @@ use tokio::{
 };
 
 use crate::{
-    cluster::{Cluster, Connect},
+    cluster::{Cluster, Connect, OfHost},
     command_log::CommandLog,
     config::{Config, Time},
     daemons::{self, Daemon, Instance, Paths},
     health::Health,
     hold::{Expected, Keeper},
+    host::{self, Report, Router, Way},
+    journal,
     lock::{self, Lock},
     machine::{Action, Assigned, Event},
     metrics::Metrics,
@@ -100,26 +102,48 @@ pub async fn run(
         options.report_only,
     )
     .map_err(Error::Kernel)?;
-    let (statuses, reports) = watch::channel(None);
+    let (statuses, of_router) = watch::channel(None);
+    let (whole, reports) = watch::channel(None);
+    let (host_reports, of_host) = watch::channel(Report::default());
+    let (sessions, seen) = watch::channel(Vec::new());
     let mut tasks = JoinSet::new();
-    let (assigned, api) = match source {
-        Source::Files(assigned) => (assigned, None),
+    tasks.spawn(report::with_host(of_router, of_host.clone(), whole));
+    let (configs, api) = match source {
+        Source::Files(configs) => (configs, None),
         Source::Cluster(connect) => {
             let cluster = Cluster::new(connect, &options);
-            let (sender, assigned) = mpsc::channel(1);
-            let api: Box<dyn ApiServer> = Box::new(cluster.clone());
-            tasks.spawn(cluster.serve(sender, reports, options.clone()));
-            (assigned, Some(api))
+            let (sender, configs) = mpsc::channel(1);
+            let api: Arc<dyn ApiServer> = Arc::new(cluster.clone());
+            let host = OfHost {
+                reports: of_host.clone(),
+                sessions: seen,
+            };
+            tasks.spawn(cluster.serve(sender, reports, host, options.clone()));
+            (configs, Some(api))
         }
     };
+    let (sender, assigned) = mpsc::channel(1);
+    let (host, host_configs) = watch::channel(None);
+    tasks.spawn(lanes(configs, sender, host));
     let metrics = Metrics::default();
     if let Some(address) = options.listen {
         let shown = Shown {
             metrics: metrics.clone(),
             watchdog: watchdog.clone(),
+            host: (Instance::host(&options.paths), of_host),
         };
         tasks.spawn(endpoint::serve(address, shown));
     }
+    let host = Way {
+        router: Router::new(&options.paths, options.report_only),
+        store: host_store(&options.paths)?,
+        kernel: Arc::clone(reconciler.kernel()),
+        api: api.clone(),
+        assigned: host_configs,
+        reports: host_reports,
+        sessions,
+    };
+    tasks.spawn(host::Task::new(host).run());
     let (node, started) = Node::open(reconciler, api).await?;
     let mut agent = Agent {
         node,
@@ -137,6 +161,36 @@ pub async fn run(
     };
     // The tasks end with their set.
     agent.run(started, stop).await
+}
+
+fn host_store(paths: &Paths) -> Result<host::Store, Error> {
+    let boot_id = journal::Store::boot_id().map_err(OpenError::Journal)?;
+    Ok(host::Store::new(&paths.state, &boot_id))
+}
+
+/// Takes the host's router out of each config, so that its change waits for no trial of the rest.
+async fn lanes(
+    mut configs: mpsc::Receiver<Assigned>,
+    rest: mpsc::Sender<Assigned>,
+    host: watch::Sender<Option<host::Assigned>>,
+) {
+    let mut pending = None;
+    loop {
+        tokio::select! {
+            config = configs.recv() => {
+                // Without an author there is nothing more to come.
+                let Some(config) = config else { return };
+                let (of_rest, of_host) = host::split(config);
+                host.send_replace(Some(of_host));
+                pending = Some(of_rest);
+            }
+            Ok(permit) = rest.reserve(), if pending.is_some() => {
+                if let Some(config) = pending.take() {
+                    permit.send(config);
+                }
+            }
+        }
+    }
 }
 
 async fn lock(paths: &Paths) -> Result<Lock, Error> {
@@ -332,7 +386,7 @@ async fn measured(task: Option<&mut JoinHandle<Health>>) -> Option<Health> {
     }
 }
 
-async fn changed(changes: Option<&Changes>) {
+pub(crate) async fn changed(changes: Option<&Changes>) {
     match changes {
         Some(changes) => changes.next().await,
         None => std::future::pending().await,

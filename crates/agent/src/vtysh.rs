@@ -25,6 +25,8 @@ use crate::{
 
 /// How long a question may take that is not part of an apply.
 pub(crate) const ASK_PATIENCE: Duration = Duration::from_secs(5);
+/// How long vtysh may take to show everything.
+const SHOW_PATIENCE: Duration = Duration::from_secs(20);
 /// How long one line of a change may take, besides the time in which FRR must answer at all.
 const LINE_PATIENCE: Duration = Duration::from_millis(50);
 
@@ -233,6 +235,22 @@ pub(crate) async fn ask_daemon(
     question: &str,
 ) -> Result<Option<String>, Error> {
     converse(instance, daemon, &[question.to_owned()], ASK_PATIENCE).await
+}
+
+/// Gives commands to one daemon; what it answers, or `None` if it refuses one.
+pub(crate) async fn tell_daemon(
+    instance: &Instance,
+    daemon: &str,
+    commands: &[String],
+) -> Result<Option<String>, Error> {
+    converse(instance, daemon, commands, ASK_PATIENCE).await
+}
+
+/// The running configuration as a user sees it, with passwords.
+pub(crate) async fn show_running(instance: &Instance) -> Result<String, Error> {
+    let mut shell = Command::new("vtysh");
+    shell.args(["-N", instance.name(), "-c", "show running-config"]);
+    Ok(program::output(&mut shell, SHOW_PATIENCE).await?)
 }
 
 /// Gives commands to one daemon over the socket that vtysh uses; `None` if it refuses one.

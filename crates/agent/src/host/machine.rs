@@ -70,6 +70,13 @@ pub(crate) struct Stored {
     pub(crate) retried: Option<String>,
 }
 
+impl Stored {
+    /// Whether there is nothing to keep.
+    pub(crate) fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What happened.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
