@@ -202,7 +202,9 @@ impl FrrShell {
 
     /// Makes sessions look at changed filters.
     pub(crate) async fn clear(&self, change: &Change, patience: Patience) -> Result<(), Failure> {
-        let clears = self.type_batches(&change.clear_batches(), patience);
-        clears.await.map_err(Failure::Frr)
+        let clears = change.clear_batches();
+        self.type_batches(&clears, patience)
+            .await
+            .map_err(Failure::Frr)
     }
 }

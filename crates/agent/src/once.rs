@@ -7,8 +7,7 @@ use api::tcaas::{NodeNetworkConfigSpec, node_network_config::CONTRACT_VERSION};
 use crate::{
     config::Config,
     daemons::Paths,
-    file,
-    host,
+    file, host,
     journal::{self, Store},
     lock::{self, Lock},
     machine::{Action, Assigned, Event, Means, Purpose, State},
@@ -72,7 +71,11 @@ pub async fn apply(
         done.notes.extend(of_host.notes);
         if let Some(changes) = of_host.changes {
             let is_all = done.changes == NOTHING;
-            done.changes = if is_all { changes } else { format!("{}; {changes}", done.changes) };
+            done.changes = if is_all {
+                changes
+            } else {
+                format!("{}; {changes}", done.changes)
+            };
         }
     }
     Ok(done)

@@ -154,7 +154,11 @@ impl Objects<'_> {
         }
         self.name_sessions(wanted.into_keys().collect(), written)
             .await?;
-        let latest = (report.status.clone(), report.change.clone(), report.limits.clone());
+        let latest = (
+            report.status.clone(),
+            report.change.clone(),
+            report.limits.clone(),
+        );
         if written.latest.as_ref() == Some(&latest) {
             return Ok(());
         }
@@ -174,9 +178,9 @@ impl Objects<'_> {
     async fn read(&self, written: &mut Written) -> Result<(), String> {
         let node = within(self.nodes.get_metadata_opt(self.node)).await?;
         let uid = node.and_then(|node| node.metadata.uid);
-        written.owner = uid.map(|uid| {
-            json!([{"apiVersion": "v1", "kind": "Node", "name": self.node, "uid": uid}])
-        });
+        written.owner = uid.map(
+            |uid| json!([{"apiVersion": "v1", "kind": "Node", "name": self.node, "uid": uid}]),
+        );
         let state = within(self.states.get_metadata_opt(self.node)).await?;
         let names = state.and_then(|state| state.annotations().get(SESSIONS).cloned());
         let names = names.unwrap_or_default();
@@ -261,7 +265,10 @@ impl Objects<'_> {
         for name in written.names.clone() {
             self.delete_session(&name, written).await?;
         }
-        within(gone(self.states.delete(self.node, &DeleteParams::default()))).await?;
+        within(gone(
+            self.states.delete(self.node, &DeleteParams::default()),
+        ))
+        .await?;
         *written = Written {
             is_known: true,
             owner: written.owner.take(),
@@ -292,9 +299,7 @@ fn params() -> PatchParams {
 }
 
 /// A request with its deadline.
-async fn within<T>(
-    request: impl Future<Output = Result<T, kube::Error>>,
-) -> Result<T, String> {
+async fn within<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
     match time::timeout(REQUEST_PATIENCE, request).await {
         Ok(outcome) => outcome.map_err(|error| chain(&error)),
         Err(_elapsed) => Err("no answer".to_owned()),

@@ -50,7 +50,9 @@ impl Passwords {
         });
         let asked = wanted.iter().filter(|it| !self.known.contains_key(it));
         let asked: Vec<SecretReference> = asked.cloned().collect();
-        let answers = asked.iter().map(|secret| password(client, secret, namespace));
+        let answers = asked
+            .iter()
+            .map(|secret| password(client, secret, namespace));
         let answers = join_all(answers).await;
         for (secret, answer) in asked.into_iter().zip(answers) {
             self.known.insert(secret, (Instant::now(), answer));

@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use api::tcaas::node_network_config::{MissingDevice, RefusedLine, UnsupportedField};
 use frr::host::Desired;
 
-use super::{HostConfig, machine::{Cause, Fault}};
+use super::{
+    HostConfig,
+    machine::{Cause, Fault},
+};
 use crate::{
     config::Config,
     daemons::{self, Instance, Paths},
@@ -171,7 +174,9 @@ impl Router {
         if started.is_empty() {
             return Ok(());
         }
-        applied.changes.extend(started.iter().map(|name| start(name)));
+        applied
+            .changes
+            .extend(started.iter().map(|name| start(name)));
         let (desired, _) = self.desired(config, patience).await?;
         let version = self.frr.version(patience.silence()).await?;
         let path = self.instance().frr_conf();
@@ -206,20 +211,31 @@ impl Router {
         let patience = Patience::new(&Config::empty(), None);
         if config.router.is_none() {
             let runs = daemons::any(self.instance());
-            return Ok(runs.then(|| "stop FRR of the host".to_owned()).into_iter().collect());
+            return Ok(runs
+                .then(|| "stop FRR of the host".to_owned())
+                .into_iter()
+                .collect());
         }
         let missing = daemons::missing(self.instance());
         if !missing.is_empty() {
-            return Ok(missing.iter().map(|name| format!("host: {}", start(name))).collect());
+            return Ok(missing
+                .iter()
+                .map(|name| format!("host: {}", start(name)))
+                .collect());
         }
         let (desired, _) = self.desired(config, patience).await?;
         let running = self.frr.running(patience).await?;
         let change = frr::diff(&running.config, &desired);
         let steps = change.steps.len() + change.clears.len();
         let lines = change.to_string();
-        let unknown = running.unknown.iter().map(|line| format!("host: unmanaged: {line}"));
+        let unknown = running
+            .unknown
+            .iter()
+            .map(|line| format!("host: unmanaged: {line}"));
         let lines = lines.lines().filter(|_| steps > 0);
-        Ok(unknown.chain(lines.map(|line| format!("host: {line}"))).collect())
+        Ok(unknown
+            .chain(lines.map(|line| format!("host: {line}")))
+            .collect())
     }
 }
 

@@ -115,7 +115,10 @@ pub(crate) fn split(mut assigned: machine::Assigned) -> (machine::Assigned, Assi
     let mut unread = assigned.unread.clone();
     unread.retain(|secret, _| of_host.contains(secret));
     assigned.unread.retain(|secret, _| of_rest.contains(secret));
-    let hold = assigned.hold.as_ref().map(|why| format!("the node is held: {why}"));
+    let hold = assigned
+        .hold
+        .as_ref()
+        .map(|why| format!("the node is held: {why}"));
     let host = Assigned {
         config: Arc::new(config),
         retry: assigned.retry.clone(),
@@ -149,7 +152,8 @@ mod tests {
             json!({"address": "192.0.2.1", "remoteAs": {"asn": 65001}, "ipv4": true,
                    "passwordSecret": {"name": secret, "namespace": "selvedge-system"}})
         };
-        let router = json!({"routers": {"default": {"asn": 65000, "neighbors": [neighbor("host")]}}});
+        let router =
+            json!({"routers": {"default": {"asn": 65000, "neighbors": [neighbor("host")]}}});
         config.spec.host_router = Some(serde_json::from_value(router).unwrap());
         config.secrets = vec![secret("host"), secret("other")];
         config

@@ -83,7 +83,10 @@ async fn ask(instance: &Instance) -> Result<Vec<Session>, String> {
     let answer = answer.map_err(|error| report::chain(&error))?;
     let answer = answer.ok_or("bgpd does not tell its sessions")?;
     let sessions = read_sessions(&answer).map_err(|error| error.to_string())?;
-    Ok(sessions.into_iter().map(|counted| counted.session).collect())
+    Ok(sessions
+        .into_iter()
+        .map(|counted| counted.session)
+        .collect())
 }
 
 /// Waits until bgpd has written a change of a state.

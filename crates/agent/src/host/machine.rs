@@ -152,7 +152,10 @@ enum Phase {
     Rest,
     /// The API server is asked for before a change.
     Probing,
-    Applying { config: Arc<HostConfig>, purpose: Purpose },
+    Applying {
+        config: Arc<HostConfig>,
+        purpose: Purpose,
+    },
     Saving,
 }
 
@@ -533,7 +536,9 @@ impl Machine {
                 self.judged = None;
             } else if now >= until {
                 self.judged = None;
-                self.stored.rejected.retain(|(known, _)| *known != fingerprint);
+                self.stored
+                    .rejected
+                    .retain(|(known, _)| *known != fingerprint);
                 self.unsaved = true;
             }
             return;

@@ -15,20 +15,28 @@ type Counter = (&'static str, &'static str, fn(&Messages) -> u64);
 
 const COUNTERS: [Counter; 10] = [
     ("opens_sent", "OPEN messages sent.", |it| it.opens_sent),
-    ("opens_received", "OPEN messages received.", |it| it.opens_recv),
+    ("opens_received", "OPEN messages received.", |it| {
+        it.opens_recv
+    }),
     ("notifications_sent", "NOTIFICATION messages sent.", |it| {
         it.notifications_sent
     }),
-    ("updates_total", "UPDATE messages sent.", |it| it.updates_sent),
-    ("updates_total_received", "UPDATE messages received.", |it| {
-        it.updates_recv
+    ("updates_total", "UPDATE messages sent.", |it| {
+        it.updates_sent
     }),
+    (
+        "updates_total_received",
+        "UPDATE messages received.",
+        |it| it.updates_recv,
+    ),
     ("keepalives_sent", "KEEPALIVE messages sent.", |it| {
         it.keepalives_sent
     }),
-    ("keepalives_received", "KEEPALIVE messages received.", |it| {
-        it.keepalives_recv
-    }),
+    (
+        "keepalives_received",
+        "KEEPALIVE messages received.",
+        |it| it.keepalives_recv,
+    ),
     ("route_refresh_sent", "ROUTE-REFRESH messages sent.", |it| {
         it.route_refresh_sent
     }),
@@ -55,9 +63,11 @@ const BFD: [BfdCounter; 7] = [
     ("session_up_events", "Times the session came up.", |it| {
         it.session_up
     }),
-    ("session_down_events", "Times the session went down.", |it| {
-        it.session_down
-    }),
+    (
+        "session_down_events",
+        "Times the session went down.",
+        |it| it.session_down,
+    ),
     ("zebra_notifications", "Notifications of zebra.", |it| {
         it.zebra_notifications
     }),
@@ -74,7 +84,10 @@ pub(crate) async fn text(instance: &Instance, status: &Status) -> String {
     if let Ok(sessions) = read_sessions(&ask("bgpd", NEIGHBORS).await) {
         bgp(&mut text, &sessions);
     }
-    let (peers, counters) = (ask("bfdd", BFD_PEERS).await, ask("bfdd", BFD_COUNTERS).await);
+    let (peers, counters) = (
+        ask("bfdd", BFD_PEERS).await,
+        ask("bfdd", BFD_COUNTERS).await,
+    );
     if let Ok(sessions) = read_bfd(&peers, &counters) {
         bfd(&mut text, &sessions);
     }
@@ -98,7 +111,10 @@ fn client(text: &mut Exposition, status: &Status) {
         "Applies of the host's router that failed.",
         counters.failed,
     );
-    let is_loaded = status.running.as_ref().is_some_and(|it| it.router.is_some());
+    let is_loaded = status
+        .running
+        .as_ref()
+        .is_some_and(|it| it.router.is_some());
     text.value(
         "k8s_client_config_loaded_bool",
         "gauge",
@@ -119,20 +135,36 @@ fn bgp(text: &mut Exposition, sessions: &[Counted]) {
         text.head(name, kind, help);
         for counted in sessions {
             let session = &counted.session;
-            let labels = [("peer", session.peer.as_str()), ("vrf", session.vrf.as_str())];
+            let labels = [
+                ("peer", session.peer.as_str()),
+                ("vrf", session.vrf.as_str()),
+            ];
             text.labelled(name, &labels, value(counted));
         }
     };
     let is_up = |it: &Counted| u64::from(it.session.state == "Established");
-    each("bgp_session_up", "gauge", "1 if the BGP session is established.", &is_up);
+    each(
+        "bgp_session_up",
+        "gauge",
+        "1 if the BGP session is established.",
+        &is_up,
+    );
     let help = "Prefixes that the peer was sent.";
-    each("bgp_announced_prefixes_total", "gauge", help, &|it| it.announced);
+    each("bgp_announced_prefixes_total", "gauge", help, &|it| {
+        it.announced
+    });
     let help = "Prefixes that were accepted from the peer.";
-    each("bgp_received_prefixes_total", "gauge", help, &|it| it.received);
+    each("bgp_received_prefixes_total", "gauge", help, &|it| {
+        it.received
+    });
     let help = "EVPN routes that the peer was sent.";
-    each("bgp_evpn_announced_routes_total", "gauge", help, &|it| it.evpn_announced);
+    each("bgp_evpn_announced_routes_total", "gauge", help, &|it| {
+        it.evpn_announced
+    });
     let help = "EVPN routes that were accepted from the peer.";
-    each("bgp_evpn_received_routes_total", "gauge", help, &|it| it.evpn_received);
+    each("bgp_evpn_received_routes_total", "gauge", help, &|it| {
+        it.evpn_received
+    });
     for (name, help, value) in COUNTERS {
         let name = format!("bgp_{name}");
         each(&name, "counter", help, &|it| value(&it.messages));
@@ -143,12 +175,20 @@ fn bfd(text: &mut Exposition, sessions: &[BfdSession]) {
     let mut each = |name: &str, kind: &str, help: &str, value: &dyn Fn(&BfdSession) -> u64| {
         text.head(name, kind, help);
         for session in sessions {
-            let labels = [("peer", session.peer.as_str()), ("vrf", session.vrf.as_str())];
+            let labels = [
+                ("peer", session.peer.as_str()),
+                ("vrf", session.vrf.as_str()),
+            ];
             text.labelled(name, &labels, value(session));
         }
     };
     let is_up = |it: &BfdSession| u64::from(it.status == "up");
-    each("bfd_session_up", "gauge", "1 if the BFD session is up.", &is_up);
+    each(
+        "bfd_session_up",
+        "gauge",
+        "1 if the BFD session is up.",
+        &is_up,
+    );
     for (name, help, value) in BFD {
         each(&format!("bfd_{name}"), "counter", help, &value);
     }
@@ -156,7 +196,10 @@ fn bfd(text: &mut Exposition, sessions: &[BfdSession]) {
 
 fn evpn(text: &mut Exposition, vnis: &[frr::show::EvpnVni]) {
     text.head("evpn_vnis", "gauge", "VNIs that FRR knows on the host.");
-    for (kind, name) in [(frr::show::VniKind::L2, "L2"), (frr::show::VniKind::L3, "L3")] {
+    for (kind, name) in [
+        (frr::show::VniKind::L2, "L2"),
+        (frr::show::VniKind::L3, "L3"),
+    ] {
         let count = vnis.iter().filter(|vni| vni.kind == kind).count();
         text.labelled("evpn_vnis", &[("type", name)], count);
     }
@@ -222,7 +265,12 @@ mod tests {
             let line = format!("\nfrrk8s_bfd_{name}{{peer=\"192.0.2.1\",vrf=\"red\"}} ");
             assert!(text.contains(&line), "{line}: {text}");
         }
-        for name in ["updates_total", "update_errors_total", "config_loaded_bool", "config_stale_bool"] {
+        for name in [
+            "updates_total",
+            "update_errors_total",
+            "config_loaded_bool",
+            "config_stale_bool",
+        ] {
             let line = format!("\nfrrk8s_k8s_client_{name} 0\n");
             assert!(text.contains(&line), "{line}: {text}");
         }

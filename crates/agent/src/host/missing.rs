@@ -25,7 +25,10 @@ fn has(interfaces: &[&Interface], need: &MissingDevice) -> bool {
         let bridge = vxlan.master.as_deref().and_then(named);
         bridge.filter(|it| it.kind == Kind::Bridge)
     };
-    let mut bridges = interfaces.iter().filter(carries).filter_map(|it| bridge_of(it));
+    let mut bridges = interfaces
+        .iter()
+        .filter(carries)
+        .filter_map(|it| bridge_of(it));
     match need.kind {
         MissingKind::Vrf => is_vrf(&need.name),
         MissingKind::Interface => named(&need.name).is_some(),

@@ -67,7 +67,11 @@ fn notes(limits: Limits) -> Vec<String> {
     let refused = refused_raw
         .into_iter()
         .map(|it| format!("{} line {}: {}", it.source, it.line, it.message));
-    held_back.into_iter().chain(unsupported).chain(refused).collect()
+    held_back
+        .into_iter()
+        .chain(unsupported)
+        .chain(refused)
+        .collect()
 }
 
 /// What an apply would do, a line for each difference.
@@ -79,7 +83,9 @@ pub(crate) async fn preview(assigned: &Assigned, paths: &Paths) -> Result<Vec<St
 pub(crate) async fn remove(paths: &Paths) -> Result<Option<String>, Failure> {
     let none = super::HostConfig::default();
     let outcome = Router::new(paths, false).apply(&none, false).await?;
-    Store::new(&paths.state, "").remove().map_err(Failure::Remember)?;
+    Store::new(&paths.state, "")
+        .remove()
+        .map_err(Failure::Remember)?;
     let changes: Vec<String> = outcome.applied.changes.into_iter().collect();
     Ok((!changes.is_empty()).then(|| changes.join(", ")))
 }

@@ -39,13 +39,13 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// A change that was made now.
-    pub(crate) fn now(at: String, outcome: &Result<Outcome, String>) -> Self {
+    /// A change that was made at this time.
+    pub(crate) fn new(at: String, outcome: Result<&Outcome, String>) -> Self {
         let took = outcome.as_ref().map_or(0, |it| it.took.as_millis());
         Self {
             at,
             milliseconds: u32::try_from(took).unwrap_or(u32::MAX),
-            error: outcome.as_ref().err().cloned(),
+            error: outcome.err(),
         }
     }
 }
@@ -123,7 +123,10 @@ mod tests {
         );
         assert_eq!(cut(text, 1000), text);
         let short = cut("ääääääääääääääää", 20);
-        assert!(short.len() <= 20 && short.ends_with("! truncated"), "{short}");
+        assert!(
+            short.len() <= 20 && short.ends_with("! truncated"),
+            "{short}"
+        );
     }
 
     #[test]

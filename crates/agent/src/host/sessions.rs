@@ -204,9 +204,15 @@ mod tests {
         };
         assert_eq!((first.announced, first.received), (9, 3));
         assert_eq!((first.evpn_announced, first.evpn_received), (4, 1));
-        assert_eq!((first.messages.updates_sent, first.messages.total_recv), (7, 3));
+        assert_eq!(
+            (first.messages.updates_sent, first.messages.total_recv),
+            (7, 3)
+        );
         assert_eq!(first.session.bfd.as_deref(), Some("Up"));
-        assert_eq!((second.session.vrf.as_str(), second.session.state.as_str()), ("red", "Active"));
+        assert_eq!(
+            (second.session.vrf.as_str(), second.session.state.as_str()),
+            ("red", "Active")
+        );
         assert_eq!(second.session.bfd, None);
     }
 
@@ -214,7 +220,11 @@ mod tests {
     fn a_peer_is_a_value_of_a_label() {
         let label = |peer: &str| {
             let peer = peer.to_owned();
-            Session { peer, ..Session::default() }.label()
+            Session {
+                peer,
+                ..Session::default()
+            }
+            .label()
         };
         assert_eq!(label("192.0.2.1"), "192.0.2.1");
         assert_eq!(label("eth1"), "eth1");
@@ -230,6 +240,9 @@ mod tests {
         let counters = r#"[{"peer": "192.0.2.1", "vrf": "default", "control-packet-input": 9, "session-up": 1}]"#;
         let sessions = read_bfd(peers, counters).unwrap();
         assert_eq!(sessions[0].status, "up");
-        assert_eq!((sessions[0].control_packet_input, sessions[0].session_up), (9, 1));
+        assert_eq!(
+            (sessions[0].control_packet_input, sessions[0].session_up),
+            (9, 1)
+        );
     }
 }

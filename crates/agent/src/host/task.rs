@@ -199,7 +199,7 @@ impl Task {
         if !matches!(changed, Ok(false)) || self.change.is_none() {
             let at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
             let said = said.as_ref().map_err(|(message, _)| message.clone());
-            self.change = Some(Change::now(at, said));
+            self.change = Some(Change::new(at, said));
         }
         let event = match said {
             Ok(outcome) => {
@@ -248,7 +248,10 @@ impl Task {
                 self.report.missing = missing(&self.limits.needs, &interfaces);
             }
             Ok(Err(error)) => {
-                tracing::warn!(error = report::chain(&error), "the host cannot be looked at");
+                tracing::warn!(
+                    error = report::chain(&error),
+                    "the host cannot be looked at"
+                );
             }
             Err(_elapsed) => tracing::warn!("the host cannot be looked at: no answer"),
         }

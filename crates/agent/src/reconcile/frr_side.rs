@@ -92,7 +92,9 @@ impl Reconciler {
             self.start_frr(applied, patience).await?;
             change = self.frr.change(&desired, applied, patience).await?;
         }
-        self.frr.configure(&desired, change, applied, patience).await
+        self.frr
+            .configure(&desired, change, applied, patience)
+            .await
     }
 
     /// Types the lines that FRR takes only after the kernel's devices are gone, and makes sessions look at changed filters.
