@@ -80,6 +80,8 @@ mod ring3;
 mod ring4;
 #[path = "rings/ring4_files.rs"]
 mod ring4_files;
+#[path = "rings/ring4_host_router.rs"]
+mod ring4_host_router;
 #[path = "rings/ring4_mirrors.rs"]
 mod ring4_mirrors;
 #[path = "rings/ring4_safety.rs"]
