@@ -98,6 +98,8 @@ mod ring6;
 mod ring6_cut_off;
 #[path = "rings/ring6_fabric_objects.rs"]
 mod ring6_fabric_objects;
+#[path = "rings/ring6_host_router_node.rs"]
+mod ring6_host_router_node;
 #[path = "rings/ring6_no_harm.rs"]
 mod ring6_no_harm;
 #[path = "rings/ring6_reports.rs"]

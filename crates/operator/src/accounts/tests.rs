@@ -95,7 +95,10 @@ fn every_rule_of_an_agent_names_its_own_objects() {
     for rule in rules {
         if rule["resources"][0] == "bgpsessionstates" {
             // What it names is decided by a policy; it must not read those of others.
-            assert_eq!(rule["verbs"], serde_json::json!(["create", "patch", "delete"]));
+            assert_eq!(
+                rule["verbs"],
+                serde_json::json!(["create", "patch", "delete"])
+            );
             continue;
         }
         let names = rule["resourceNames"].as_array().cloned();

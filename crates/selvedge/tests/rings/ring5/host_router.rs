@@ -45,7 +45,9 @@ impl Agent {
     async fn state(&self, name: &str) -> Result<(), kube::Error> {
         let params = PatchParams::apply("selvedge-agent").force();
         let object = object("FRRNodeState", name, &json!({"name": name}));
-        self.states.patch(name, &params, &Patch::Apply(&object)).await?;
+        self.states
+            .patch(name, &params, &Patch::Apply(&object))
+            .await?;
         let mut status = object;
         status["status"] = json!({"lastReloadResult": "success"});
         let status = Patch::Apply(&status);
@@ -58,7 +60,9 @@ impl Agent {
         let params = PatchParams::apply("selvedge-agent").force();
         let metadata = json!({"name": name, "labels": {"frrk8s.metallb.io/node": label}});
         let object = object("BGPSessionState", name, &metadata);
-        self.sessions.patch(name, &params, &Patch::Apply(&object)).await?;
+        self.sessions
+            .patch(name, &params, &Patch::Apply(&object))
+            .await?;
         let mut status = object;
         status["status"] = json!({"node": of, "peer": "192.0.2.1", "bgpStatus": "Established"});
         let status = Patch::Apply(&status);
@@ -80,7 +84,9 @@ fn object(kind: &str, name: &str, metadata: &Value) -> Value {
 }
 
 fn refusal(outcome: Result<(), kube::Error>, what: &str) -> anyhow::Result<String> {
-    let error = outcome.err().with_context(|| format!("{what} is refused"))?;
+    let error = outcome
+        .err()
+        .with_context(|| format!("{what} is refused"))?;
     Ok(error.to_string())
 }
 
