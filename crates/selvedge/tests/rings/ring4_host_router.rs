@@ -141,7 +141,8 @@ fn received(fabric: &Fabric) -> anyhow::Result<(u64, u64)> {
 
 /// Makes the peer write down what it is told, and counts the prefixes that are withdrawn meanwhile.
 pub(crate) fn count_withdrawals(fabric: &Fabric) -> anyhow::Result<()> {
-    script(fabric, 
+    script(
+        fabric,
         "touch /run/updates.log; chown frr /run/updates.log; chmod 666 /run/updates.log
 vtysh -N peer -c 'configure terminal' -c 'log file /run/updates.log debugging' -c 'debug bgp updates in'",
     )?;
