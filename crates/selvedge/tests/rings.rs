@@ -13,6 +13,9 @@ mod architecture;
 #[cfg(feature = "bench-cli")]
 #[path = "rings/bench_cli.rs"]
 mod bench_cli;
+#[cfg(feature = "bench-frr")]
+#[path = "rings/bench_frr.rs"]
+mod bench_frr;
 #[cfg(feature = "bench-node")]
 #[path = "rings/bench_node.rs"]
 mod bench_node;

@@ -84,13 +84,18 @@ pub(crate) fn prefixes_arrive(fabric: &Fabric, count: u64) -> anyhow::Result<()>
     })
 }
 
-fn prefix(number: usize) -> String {
+pub(crate) fn prefix(number: usize) -> String {
     format!("203.0.{}.{}/32", 113 + number / 256, number % 256)
 }
 
 /// A config with nothing but the host's router, which announces so many prefixes to the peer.
 pub(crate) fn config(count: usize) -> Value {
     let prefixes: Vec<String> = (0..count).map(prefix).collect();
+    with_networks(&prefixes)
+}
+
+/// The same with these prefixes.
+pub(crate) fn with_networks(prefixes: &[String]) -> Value {
     json!({
         "apiVersion": "network.t-caas.telekom.com/v1alpha1", "kind": "NodeNetworkConfig",
         "metadata": {"name": NODE},
@@ -100,7 +105,7 @@ pub(crate) fn config(count: usize) -> Value {
                 "configurations": [{"namespace": "selvedge-system", "name": "a", "generation": 1}],
                 "routers": {"default": {
                     "asn": 64600, "routerId": HOST, "networks": prefixes,
-                    "neighbors": [neighbor(PEER, &prefixes)],
+                    "neighbors": [neighbor(PEER, prefixes)],
                 }},
             },
         },
@@ -144,7 +149,7 @@ pub(crate) fn count_withdrawals(fabric: &Fabric) -> anyhow::Result<()> {
     script(
         fabric,
         "touch /run/updates.log; chown frr /run/updates.log; chmod 666 /run/updates.log
-vtysh -N peer -c 'configure terminal' -c 'log file /run/updates.log debugging' -c 'debug bgp updates in'",
+vtysh -N peer -c 'configure terminal' -c 'log file /run/updates.log debugging' -c 'log timestamp precision 6' -c 'debug bgp updates in'",
     )?;
     Ok(())
 }
