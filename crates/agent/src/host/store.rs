@@ -98,7 +98,10 @@ mod tests {
             good: Arc::new(HostConfig {
                 router: Some(Arc::default()),
                 secrets: vec![ResolvedSecret {
-                    reference: api::meta::SecretReference::default(),
+                    reference: api::meta::SecretReference {
+                        name: Some("peer".to_owned()),
+                        namespace: None,
+                    },
                     password: "hunter2".to_owned(),
                 }],
             }),

@@ -181,7 +181,7 @@ impl Task {
     async fn apply(&mut self, config: &Arc<HostConfig>, fresh: bool) -> Event {
         let outcome = self.way.router.apply(config, fresh).await;
         let own = self.way.router.frr().take_configured();
-        let changed = outcome.as_ref().map(|it| !it.applied.is_nothing());
+        let is_nothing = outcome.as_ref().is_ok_and(|it| it.applied.is_nothing());
         match &outcome {
             Ok(outcome) if outcome.applied.is_nothing() => {
                 tracing::debug!(took = ?outcome.took, "host's router: nothing to do");
@@ -196,7 +196,7 @@ impl Task {
             }
         }
         let said = outcome.map_err(|failure| (report::chain(&failure), fault(&failure)));
-        if !matches!(changed, Ok(false)) || self.change.is_none() {
+        if !is_nothing || self.change.is_none() {
             let at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
             let said = said.as_ref().map_err(|(message, _)| message.clone());
             self.change = Some(Change::new(at, said));
@@ -204,7 +204,7 @@ impl Task {
         let event = match said {
             Ok(outcome) => {
                 self.limits = outcome.limits;
-                Event::Applied(Ok(!outcome.applied.is_nothing()))
+                Event::Applied(Ok(!is_nothing))
             }
             Err((_, fault)) => Event::Applied(Err(fault)),
         };
