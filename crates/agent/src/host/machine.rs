@@ -474,8 +474,9 @@ impl Machine {
                 self.running = Some(config);
                 self.applied = now;
                 self.unsaved = true;
-                let back = self.back.take();
-                if back.is_some_and(|back| back.is_cut_off) {
+                let is_cut_off = self.back.take().is_some_and(|back| back.is_cut_off);
+                // With the good config there is nothing left to watch.
+                if is_cut_off || self.running.as_ref() == Some(&self.stored.good) {
                     self.watched = None;
                 }
                 if let Some((_, until)) = &mut self.judged {
