@@ -53,3 +53,14 @@ pub struct FrrConfig {
     /// Profiles of BFD sessions.
     pub bfd_profiles: BTreeMap<Name, BfdProfile>,
 }
+
+impl FrrConfig {
+    /// Brings the VNIs into the form that FRR gives back: the target that it derives by itself does not stand alone.
+    pub(crate) fn forget_derived_targets(&mut self) {
+        for bgp in self.bgp.values_mut() {
+            for (vni, targets) in &mut bgp.evpn.vnis {
+                targets.forget_derived(bgp.asn, *vni);
+            }
+        }
+    }
+}

@@ -10,10 +10,7 @@ pub mod names;
 mod raw;
 mod session;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::{collections::BTreeSet, fmt};
 
 use api::{
     frrk8s,
@@ -238,7 +235,7 @@ impl Build<'_> {
             self.version,
         );
         self.config = config;
-        self.config.normalize_targets();
+        without_silent_vnis(&mut self.config);
         Desired {
             config: self.config,
             unsupported: self.unsupported,
@@ -275,29 +272,16 @@ fn log(level: LogLevel) -> Log {
     }
 }
 
-impl FrrConfig {
-    /// Brings the VNIs into the form that FRR gives back: the target that FRR derives by itself is not written alone, a VNI about which
-    /// nothing is said has no block, and no VNI has one where the instance announces none.
-    fn normalize_targets(&mut self) {
-        for bgp in self.bgp.values_mut() {
-            let asn = bgp.asn;
-            if !bgp.evpn.advertise_all_vni {
-                bgp.evpn.vnis = BTreeMap::new();
-            }
-            for (vni, targets) in &mut bgp.evpn.vnis {
-                let Some(derived) = config::derived_target(asn, *vni) else {
-                    continue;
-                };
-                if targets.export == BTreeSet::from([derived]) {
-                    targets.export.clear();
-                }
-                if targets.import == BTreeSet::from([derived.into()]) {
-                    targets.import.clear();
-                }
-            }
-            let silent = config::VniTargets::default();
-            bgp.evpn.vnis.retain(|_, targets| *targets != silent);
-        }
+/// A VNI about which nothing is said has no block, and none has one where the router announces no VNI: FRR would take the block and
+/// refuse what stands in it.
+fn without_silent_vnis(config: &mut FrrConfig) {
+    config.forget_derived_targets();
+    let silent = config::VniTargets::default();
+    for bgp in config.bgp.values_mut() {
+        let announced = bgp.evpn.advertise_all_vni;
+        bgp.evpn
+            .vnis
+            .retain(|_, targets| announced && *targets != silent);
     }
 }
 

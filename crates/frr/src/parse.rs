@@ -190,7 +190,8 @@ impl Reader {
         }
     }
 
-    pub(crate) fn finish(self) -> Parsed {
+    pub(crate) fn finish(mut self) -> Parsed {
+        self.config.forget_derived_targets();
         Parsed {
             config: self.config,
             unknown: self.unknown,
@@ -221,6 +222,11 @@ impl Reader {
     pub(crate) fn in_unknown_block(&self) -> bool {
         let unknown = |(context, _): &(Context, String)| *context == Context::Unknown;
         self.open.iter().any(unknown)
+    }
+
+    /// Whether the block that is open is that of a layer 2 VNI.
+    pub(crate) fn in_vni(&self) -> bool {
+        matches!(self.open.last(), Some((Context::Vni(..), _)))
     }
 
     pub(crate) fn line(&mut self, line: &str) -> Read {

@@ -211,7 +211,8 @@ pub(crate) struct Render {
     /// All nodes, each to files of its own
     #[arg(long, requires = "directory", conflicts_with = "node")]
     pub(crate) all: bool,
-    /// Directory for the files of all nodes: NODE/frr.conf and NODE/linux-router.txt, NODE/linux-host.txt
+    /// Directory for the files of all nodes: NODE/frr.conf, NODE/linux-router.txt, NODE/linux-host.txt, and NODE/frr-host.conf where an
+    /// FRRConfiguration selects the node
     #[arg(short = 'd', long, value_name = "DIR", requires = "all")]
     pub(crate) directory: Option<PathBuf>,
     /// frr.conf, or the objects of the kernel

@@ -79,6 +79,8 @@ mod ring1_seeds;
 mod ring1_selectors;
 #[path = "rings/ring3.rs"]
 mod ring3;
+#[path = "rings/ring3_host_router.rs"]
+mod ring3_host_router;
 #[path = "rings/ring4.rs"]
 mod ring4;
 #[path = "rings/ring4_files.rs"]
@@ -101,6 +103,8 @@ mod ring6;
 mod ring6_cut_off;
 #[path = "rings/ring6_fabric_objects.rs"]
 mod ring6_fabric_objects;
+#[path = "rings/ring6_host_router.rs"]
+mod ring6_host_router;
 #[path = "rings/ring6_host_router_node.rs"]
 mod ring6_host_router_node;
 #[path = "rings/ring6_no_harm.rs"]

@@ -52,6 +52,21 @@ pub struct VniTargets {
     pub export: BTreeSet<RouteTarget>,
 }
 
+impl VniTargets {
+    /// Clears a set that says no more than what FRR derives.
+    pub(crate) fn forget_derived(&mut self, asn: Asn, vni: Vni) {
+        let Some(derived) = derived_target(asn, vni) else {
+            return;
+        };
+        if self.export == BTreeSet::from([derived]) {
+            self.export.clear();
+        }
+        if self.import == BTreeSet::from([derived.into()]) {
+            self.import.clear();
+        }
+    }
+}
+
 /// The route target that FRR derives for a VNI: the low half of the AS number, and the VNI.
 pub fn derived_target(asn: Asn, vni: Vni) -> Option<RouteTarget> {
     format!("{}:{vni}", asn.get() & 0xffff).parse().ok()

@@ -79,7 +79,7 @@ impl Merge<'_> {
 
     fn line(&self, reader: &mut Reader, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if let Some(why) = self.forbidden(&words) {
+        if let Some(why) = self.forbidden(&words, reader.in_vni()) {
             if opens_block(&words) {
                 reader.enter_unknown(line);
             }
@@ -105,7 +105,7 @@ impl Merge<'_> {
     }
 
     /// Why a line that FRR may well take is refused here.
-    fn forbidden(&self, words: &[&str]) -> Option<String> {
+    fn forbidden(&self, words: &[&str], in_vni: bool) -> Option<String> {
         let (negated, words) = match words {
             ["no", rest @ ..] => (true, rest),
             all => (false, all),
@@ -156,12 +156,15 @@ impl Merge<'_> {
                 })
             }
             ["route-target", "import", target] if target.starts_with("*:") => {
-                let known = self.features.wildcard_route_targets;
+                let (known, place) = if in_vni {
+                    let known = self.features.wildcard_l2_route_targets;
+                    (known, " in a layer 2 VNI")
+                } else {
+                    (self.features.wildcard_route_targets, "")
+                };
+                let version = self.version;
                 (!known).then(|| {
-                    format!(
-                        "FRR {} cannot import the route target {target}",
-                        self.version
-                    )
+                    format!("FRR {version} cannot import the route target {target}{place}")
                 })
             }
             _ => None,

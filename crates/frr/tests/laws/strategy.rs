@@ -17,6 +17,7 @@ use selvedge_frr::{
         Advertise, BfdProfile, Bgp, Debug as DebugTopic, Evpn, GracefulRestart, IpFamily, Log,
         LogLevel, MaximumPrefix, Name, Neighbor, NeighborBfd, NeighborFamily, Peer,
         RedistributeSource, RemoteAs, StaticRoute, Timers, Unicast, Via, VniTargets, Vrf,
+        derived_target,
     },
 };
 
@@ -268,6 +269,16 @@ fn bgp() -> BoxedStrategy<Bgp> {
             evpn,
             ..Bgp::new(asn)
         };
+        // FRR does not store the target that it derives by itself where it has no other.
+        for (vni, targets) in &mut bgp.evpn.vnis {
+            let derived = derived_target(bgp.asn, *vni).unwrap();
+            if targets.export == [derived].into() {
+                targets.export.clear();
+            }
+            if targets.import == [derived.into()].into() {
+                targets.import.clear();
+            }
+        }
         // Nothing is said of a session that is not there, and nobody listens for a group that is not there.
         let known = bgp.neighbors.clone();
         let said = |peer: &Peer, family: &mut NeighborFamily| {

@@ -170,7 +170,7 @@ fn matched(conf: &FrrConfig, part: &Part) -> BTreeSet<String> {
     let list = entry.and_then(|entry| conf.prefix_lists.get(entry.match_prefix_list.as_ref()?));
     let rules = list.into_iter().flat_map(|list| list.values());
     let ranges = rules.filter_map(|rule| rule.range);
-    ranges.map(ToString::to_string).collect()
+    ranges.map(|range| range.to_string()).collect()
 }
 
 /// A filter of a node, under the name that its route map has in FRR.
