@@ -124,8 +124,9 @@ fn an_agent_writes_the_state_of_its_own_host_router_and_of_no_other() -> anyhow:
         may(&n2)?;
         // The policy counts as soon as every part of the API server has seen it.
         eventually("another node's session is refused", || {
-            let of_n2 = n1.session(&n2.own(), "n1", "n1");
-            Ok(runtime.block_on(of_n2).err())
+            let name = n2.own();
+            let written = runtime.block_on(n1.session(&name, "n1", "n1"));
+            Ok(written.err())
         })?;
         runtime.block_on(async {
             let said = refusal(n1.state("n2").await, "the state of n2")?;
