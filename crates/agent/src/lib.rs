@@ -9,8 +9,10 @@ mod command_log;
 pub mod config;
 mod daemons;
 pub mod file;
+mod frr_shell;
 pub mod health;
 mod hold;
+mod host;
 mod inventory;
 pub mod journal;
 mod lock;
@@ -26,6 +28,7 @@ mod program;
 mod reconcile;
 mod report;
 mod run;
+mod tail;
 mod vtysh;
 mod watchdog;
 

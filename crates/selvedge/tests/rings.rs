@@ -13,6 +13,9 @@ mod architecture;
 #[cfg(feature = "bench-cli")]
 #[path = "rings/bench_cli.rs"]
 mod bench_cli;
+#[cfg(feature = "bench-frr")]
+#[path = "rings/bench_frr.rs"]
+mod bench_frr;
 #[cfg(feature = "bench-node")]
 #[path = "rings/bench_node.rs"]
 mod bench_node;
@@ -82,6 +85,8 @@ mod ring3_host_router;
 mod ring4;
 #[path = "rings/ring4_files.rs"]
 mod ring4_files;
+#[path = "rings/ring4_host_router.rs"]
+mod ring4_host_router;
 #[path = "rings/ring4_mirrors.rs"]
 mod ring4_mirrors;
 #[path = "rings/ring4_safety.rs"]
@@ -100,6 +105,8 @@ mod ring6_cut_off;
 mod ring6_fabric_objects;
 #[path = "rings/ring6_host_router.rs"]
 mod ring6_host_router;
+#[path = "rings/ring6_host_router_node.rs"]
+mod ring6_host_router_node;
 #[path = "rings/ring6_no_harm.rs"]
 mod ring6_no_harm;
 #[path = "rings/ring6_reports.rs"]

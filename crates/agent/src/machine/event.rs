@@ -1,6 +1,12 @@
 //! What the machine takes and gives.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use api::meta::SecretReference;
 
 use crate::{
     config::{Config, Time},
@@ -44,7 +50,7 @@ pub struct Assigned {
     /// Value of the hold annotation: nothing new is applied while it is there.
     pub hold: Option<String>,
     /// Secrets of the config that cannot be read, and why. Their content is not part of it.
-    pub unread: Vec<String>,
+    pub unread: BTreeMap<SecretReference, String>,
 }
 
 impl Assigned {
@@ -55,7 +61,7 @@ impl Assigned {
             retry: None,
             refusal: None,
             hold: None,
-            unread: Vec::new(),
+            unread: BTreeMap::new(),
         }
     }
 
