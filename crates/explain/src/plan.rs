@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use api::{meta::Labels, selvedge::Rollout, tcaas::NodeNetworkConfigSpec, value::HostCidr};
+use api::{meta::Labels, selvedge::Rollout, tcaas::NodeNetworkConfigSpec};
 use compiler::{
     NodeConfig,
     mirror::NodeMirrors,
@@ -317,7 +317,7 @@ impl Change {
             change.text.clear();
             change.effects.clear();
         }
-        change.element = of_any_node(&change.element);
+        change.element = change.element.of_any_node();
         change
     }
 }
@@ -375,20 +375,9 @@ impl<'a> Side<'a> {
             return find();
         }
         let shared = Arc::as_ptr(&config.shared).cast::<()>();
-        let known = self.known.entry((shared, of_any_node(element)));
+        let known = self.known.entry((shared, element.of_any_node()));
         known.or_insert_with(find).clone()
     }
-}
-
-/// The element without what no other node has: of an address the network.
-fn of_any_node(element: &Element) -> Element {
-    let mut element = element.clone();
-    if let Element::HostAddress { address, .. } = &mut element
-        && let Ok(own) = address.parse::<HostCidr>()
-    {
-        *address = own.prefix().to_string();
-    }
-    element
 }
 
 fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {

@@ -290,6 +290,23 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("\u{1b}[{code}m{text}\u{1b}[0m")
 }
 
+/// The lines of a screen: no answer without `--all` is longer.
+pub(crate) const ROWS: usize = 40;
+
+/// A text that fits a screen of so many lines: the lines behind it are only counted.
+pub(crate) fn capped(text: &str, rows: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    if is_all() || lines.len() <= rows {
+        return text.to_owned();
+    }
+    let shown = lines.get(..rows.saturating_sub(2)).unwrap_or_default();
+    // An empty line at the end says nothing.
+    let end = shown.iter().rposition(|line| !line.trim().is_empty());
+    let shown = shown.get(..end.map_or(0, |end| end + 1)).unwrap_or_default();
+    let more = counted(lines.len() - shown.len(), "more line");
+    format!("{}\n… {more}; --all shows them\n", shown.join("\n"))
+}
+
 /// A number of things, in words.
 pub(crate) fn counted(number: usize, thing: &str) -> String {
     match number {
