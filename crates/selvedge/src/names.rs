@@ -59,10 +59,11 @@ fn folds_with_members(names: &[String]) -> Vec<(String, usize)> {
 }
 
 /// Names folded into so many columns: every name where there is room, else the first folds and the number of all other names. A name is
-/// never broken; where even the first fold is wider, it is shown alone.
+/// never broken; where even the first fold is wider, it is shown alone, cut at its end.
 pub(crate) fn brief(names: &[String], columns: usize) -> String {
     let all = folded(names);
-    if crate::output::is_all() || all.chars().count() <= columns {
+    let is_one = matches!(names, [_]);
+    if is_one || crate::output::is_all() || all.chars().count() <= columns {
         return all;
     }
     let members = folds_with_members(names);
@@ -81,13 +82,29 @@ pub(crate) fn brief(names: &[String], columns: usize) -> String {
         if width(&fold) > columns {
             fold = shortened(&fold);
         }
-        if width(&fold) > columns && !shown.is_empty() {
-            break;
+        if width(&fold) > columns {
+            if !shown.is_empty() {
+                break;
+            }
+            fold = cut(&fold, columns.saturating_sub(more.chars().count()));
         }
         shown = format!("{shown}{separator}{fold}");
         number = after;
     }
     format!("{shown}{}", and_more(total - number))
+}
+
+/// The fewest columns that a name is cut to.
+const LEAST: usize = 12;
+
+/// A name in so many columns, its end left out.
+fn cut(name: &str, columns: usize) -> String {
+    let columns = columns.max(LEAST);
+    if name.chars().count() <= columns {
+        return name.to_owned();
+    }
+    let start: String = name.chars().take(columns - 1).collect();
+    format!("{start}…")
 }
 
 fn and_more(number: usize) -> String {

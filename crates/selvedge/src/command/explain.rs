@@ -9,7 +9,7 @@ use compiler::{Compilation, NodeConfig, ObjectRef, compile};
 use explain::{
     element::{Element, Elements, elements},
     provenance::{Claim, Field, Source, Trace},
-    query::Query,
+    query::{self, Query, QueryError},
     why_not::{Obstacle, why_not},
 };
 use serde_json::{Value, json};
@@ -25,6 +25,7 @@ use crate::{
     input::World,
     names,
     output::{self, Style, Verdict, styled},
+    suggest::nearest,
 };
 
 pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
@@ -57,6 +58,23 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
         )?;
     }
     Ok(Verdict::Fine)
+}
+
+/// Reads a question; where it begins with the name of a kind that is nearly one, the error says which is meant.
+pub(super) fn parse(text: &str) -> anyhow::Result<Query> {
+    Query::parse(text).map_err(|error| {
+        let (kind, value) = text.split_once(['/', ' ']).unwrap_or((text, ""));
+        let near = nearest(kind, query::kinds().into_iter());
+        match near.filter(|_| matches!(error, QueryError::Unknown(_)) && !value.is_empty()) {
+            Some(near) => {
+                let separator = text.get(kind.len()..=kind.len()).unwrap_or_default();
+                anyhow::anyhow!(
+                    "no kind is called {kind:?}; did you mean {near}{separator}{value}?"
+                )
+            }
+            None => error.into(),
+        }
+    })
 }
 
 /// What to say of a question whose answer is nothing.
@@ -136,7 +154,7 @@ pub(super) fn asked(
     world: &World,
     compilation: &Compilation,
 ) -> anyhow::Result<Asked> {
-    let thing = Query::parse(question)?.resolved(&world.snapshot, compilation);
+    let thing = parse(question)?.resolved(&world.snapshot, compilation);
     let config = known(node, compilation)?;
     let elements = elements(&config.content());
     let trace = Trace::new(&world.snapshot, compilation);
@@ -223,12 +241,7 @@ const DETAILS: [Detail; 7] = [
     Detail::Requesters(2),
 ];
 
-fn story(
-    world: &World,
-    compilation: &Compilation,
-    question: &str,
-    answers: &[Answer],
-) -> String {
+fn story(world: &World, compilation: &Compilation, question: &str, answers: &[Answer]) -> String {
     let sections = answer::sections(answers);
     let all: BTreeSet<&String> = answers.iter().flat_map(|answer| &answer.nodes).collect();
     let all: Vec<String> = all.into_iter().cloned().collect();

@@ -145,7 +145,8 @@ pub(super) fn addresses(
     let object = config.shared.host_devices.get(device);
     let own = object.and_then(|object| config.addresses.get(object));
     let own = own.into_iter().flatten().copied();
-    let in_network = own.filter(|own| own.prefix().to_string() == network || own.to_string() == network);
+    let in_network =
+        own.filter(|own| own.prefix().to_string() == network || own.to_string() == network);
     in_network.collect()
 }
 

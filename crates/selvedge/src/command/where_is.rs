@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use compiler::{Compilation, ObjectRef, compile};
 use ::explain::{element::Element, query::Query};
+use compiler::{Compilation, ObjectRef, compile};
 use serde_json::json;
 
 use super::{
@@ -25,7 +25,7 @@ pub(super) fn run(args: &Where) -> anyhow::Result<Verdict> {
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
     let question = args.query.join(" ");
-    let query = Query::parse(&question)?;
+    let query = explain::parse(&question)?;
     let mut answers: Vec<Answer> = Vec::new();
     for nodes in explain::of_all_nodes(&question, &world, &compilation)? {
         let Some(node) = nodes.first() else { continue };

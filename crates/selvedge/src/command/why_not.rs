@@ -127,25 +127,21 @@ fn question(args: &Ask, world: &World, trace: &Trace<'_>) -> anyhow::Result<Stri
     if let Some((from, to)) = ends(args, world, trace)? {
         return Ok(format!("from {from} to {to}"));
     }
-    let query = Query::parse(&args.thing.join(" "))?;
+    let query = explain::parse(&args.thing.join(" "))?;
     Ok(query
         .resolved(&world.snapshot, trace.compilation)
         .to_string())
 }
 
 /// `from A to B`, where that is asked.
-fn ends(
-    args: &Ask,
-    world: &World,
-    trace: &Trace<'_>,
-) -> anyhow::Result<Option<(Query, Query)>> {
+fn ends(args: &Ask, world: &World, trace: &Trace<'_>) -> anyhow::Result<Option<(Query, Query)>> {
     let words = args.thing.join(" ");
     let ends = words.strip_prefix("from ");
     let Some((from, to)) = ends.and_then(|ends| ends.split_once(" to ")) else {
         return Ok(None);
     };
     let parse = |text: &str| {
-        let query = Query::parse(text)?;
+        let query = explain::parse(text)?;
         anyhow::Ok(query.resolved(&world.snapshot, trace.compilation))
     };
     Ok(Some((parse(from)?, parse(to)?)))

@@ -2,7 +2,7 @@
 
 use comfy_table::{ContentArrangement, Table, presets::NOTHING};
 
-use super::{Style, styled, width, wrapped_at};
+use super::{Style, printed, styled, width, wrapped_at};
 
 /// How a column behaves where the screen is too narrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +45,13 @@ fn gaps(widths: &[usize]) -> usize {
 
 /// The columns of the longest line of a text.
 fn length(text: &str) -> usize {
-    let lines = text.lines().map(|line| line.chars().count());
+    let lines = text.lines().map(printed);
     lines.max().unwrap_or_default()
 }
 
 /// The columns of the longest word of a text.
 fn longest_word(text: &str) -> usize {
-    let words = text.split_whitespace().map(|word| word.chars().count());
+    let words = text.split_whitespace().map(printed);
     words.max().unwrap_or_default()
 }
 

@@ -32,15 +32,12 @@ impl Part {
     /// The fields of which each node has its own value.
     pub(crate) fn own_fields(&self) -> Vec<&'static str> {
         let fields = self.element.own_fields().iter().copied();
-        let is_there =
-            |field: &&str| self.exact.iter().any(|(_, value)| !value[*field].is_null());
+        let is_there = |field: &&str| self.exact.iter().any(|(_, value)| !value[*field].is_null());
         fields.filter(is_there).collect()
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        self.element == other.element
-            && self.common == other.common
-            && self.claims == other.claims
+        self.element == other.element && self.common == other.common && self.claims == other.claims
     }
 }
 
