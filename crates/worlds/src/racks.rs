@@ -151,7 +151,10 @@ fn tenants() -> Vec<Value> {
             // The last tenants have racks and nodes of their own; on the edge, nodes have addresses.
             if number == TENANTS - 1 {
                 spec["nodeSelector"] = json!({"matchLabels": {"node.example.com/pool": "edge"}});
-                spec["nodeIPs"] = json!({"enabled": true});
+                // Two devices of a node cannot both lead to a Destination.
+                if what == "front" {
+                    spec["nodeIPs"] = json!({"enabled": true});
+                }
             } else if number == TENANTS - 3 && what == "back" {
                 spec["nodeSelector"] = json!({"matchLabels": rack_of(2)});
             } else if number == TENANTS - 2 {

@@ -25,7 +25,7 @@ pub fn misfit(wanted: &str, value: &Value) -> String {
         // How it is written is not known any more: 100.0 may have been 1e2 or 0144.
         return if number.is_f64() {
             format!(
-                "must be {wanted}, written in decimal digits: no fraction, exponent or leading zero"
+                "must be {wanted} in decimal digits, without fraction, exponent or leading zero"
             )
         } else {
             format!("must be {wanted}, not {number}")
@@ -172,7 +172,7 @@ mod tests {
             (
                 "invalid type: floating point `100.5`, expected a VLAN ID (1–4094)",
                 json!(100.5),
-                "must be a VLAN ID (1–4094), written in decimal digits: no fraction, exponent or leading zero",
+                "must be a VLAN ID (1–4094) in decimal digits, without fraction, exponent or leading zero",
             ),
             (
                 "invalid type: string \"100.5\", expected a VLAN ID (1–4094)",

@@ -115,7 +115,11 @@ fn list(documents: impl Iterator<Item = Value>) -> String {
 /// The conditions of an object that are not true, or that all are; nothing of an object without a status.
 fn state(document: &Value) -> String {
     let Some(status) = document.get("status") else {
-        return "–".to_owned();
+        let source = document.pointer("/metadata/annotations/selvedge.dev~1generated-from");
+        let kind = source
+            .and_then(Value::as_str)
+            .and_then(|source| source.split_once('/'));
+        return kind.map_or_else(|| "–".to_owned(), |(kind, _)| format!("from {kind}"));
     };
     let conditions = status.get("conditions").and_then(Value::as_array);
     let of =

@@ -134,8 +134,15 @@ impl Pool {
     /// The objects that have addresses of it, with how many: in a few words, or all.
     fn users(&self, is_whole: bool) -> String {
         let by = self.used_by.iter();
+        // An attachment is often called as its Network is.
+        let of_same = |by: &str| {
+            let (what, name) = by.rsplit_once(' ')?;
+            let what = what.strip_suffix(" of").or(what.strip_suffix(" on"))?;
+            (*name == *self.object.key.name).then(|| what.to_owned())
+        };
+        let by = by.map(|(by, number)| (of_same(by).unwrap_or_else(|| by.clone()), number));
         let by = by.map(|(by, number)| match number {
-            1 => by.clone(),
+            1 => by,
             number => format!("{by} ({number})"),
         });
         let by: Vec<String> = by.collect();

@@ -284,10 +284,8 @@ fn compare(format: Format, before: &Ways, after: &Ways) -> anyhow::Result<()> {
     let changed = prefixes.iter().chain(&nodes).filter(stays).count();
     let of_same = match changed {
         0 => String::new(),
-        changed => format!(
-            ", {} with other prefixes or nodes",
-            counted(changed, "Destination or attachment")
-        ),
+        1 => "; other prefixes or nodes of 1 object".to_owned(),
+        changed => format!("; other prefixes or nodes of {changed} objects"),
     };
     let total = format!(
         "{} added, {} removed, {} as before{of_same}",

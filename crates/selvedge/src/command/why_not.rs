@@ -41,6 +41,8 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
         let Some(node) = nodes.first() else { continue };
         match answer(args, node, &world, &trace)? {
             Reply::Ways(ways) => there.add_ways(nodes, ways),
+            // Of a node there are no elements to name.
+            Reply::There(asked) if asked.found.is_empty() => there.add_ways(nodes, Vec::new()),
             Reply::There(asked) => answer::add(&mut there.answers, nodes, &asked),
             Reply::Missing(found) => {
                 let same = missing.iter_mut().find(|(_, known)| known.is_like(&found));

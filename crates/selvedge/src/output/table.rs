@@ -52,7 +52,12 @@ fn length(text: &str) -> usize {
 /// The columns of the longest word of a text.
 fn longest_word(text: &str) -> usize {
     let words = text.split_whitespace().map(printed);
-    words.max().unwrap_or_default()
+    words.max().unwrap_or_default() + indent(text)
+}
+
+/// How far the lines of a cell go in that continue one: where several lines stand in it, to tell them apart.
+fn indent(cell: &str) -> usize {
+    if cell.contains('\n') { GAP } else { 0 }
 }
 
 /// The width of each column, by the widest of its cells.
@@ -104,10 +109,12 @@ fn fitting(head: &[(&str, Column)], rows: &[Vec<String>], screen: usize) -> Vec<
 /// A cell in lines of so many columns: at words, and inside those words that are longer.
 fn in_lines(cell: &str, width: usize) -> String {
     let mut text = String::new();
+    let indent = indent(cell);
+    let room = width.saturating_sub(indent).max(1);
     for word in cell.split_inclusive([' ', '\n']) {
         let mut rest = word;
-        while rest.trim_end().chars().count() > width {
-            let end = rest.char_indices().nth(width.max(1));
+        while rest.trim_end().chars().count() > room {
+            let end = rest.char_indices().nth(room);
             let (part, after) = rest.split_at(end.map_or(rest.len(), |(end, _)| end));
             text.push_str(part);
             text.push('\n');
@@ -115,7 +122,7 @@ fn in_lines(cell: &str, width: usize) -> String {
         }
         text.push_str(rest);
     }
-    wrapped_at(&text, 0, width)
+    wrapped_at(&text, indent, width)
 }
 
 /// Rows as aligned columns under a head.

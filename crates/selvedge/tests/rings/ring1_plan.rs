@@ -15,6 +15,13 @@ fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
     let changed = example
         .replace(everywhere, "  destinations: {matchLabels: {zone: secure}}")
         .replace("mtu: 9000", "mtu: 8000");
+    let line = |text: &str, what: &str| {
+        let before = text.split(what).next().unwrap_or_default();
+        before.lines().count() + 1
+    };
+    // The selector stands on the line behind.
+    let selector = line(&example, everywhere) + 1;
+    let mtu = line(&changed, "  mtu: 8000");
     let mut after = tempfile::Builder::new().suffix(".yaml").tempfile()?;
     after.write_all(changed.as_bytes())?;
     let after = after.path().display().to_string();
@@ -31,10 +38,24 @@ fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
     assert_eq!(
         String::from_utf8(output.stdout)?,
         format!(
-            "~ Layer2Attachment sensors nodeSelector: workers blue → none   {after}:PLACE
-~ Layer2Attachment shop mtu: 9000 → 8000   {after}:PLACE
+            "~ Layer2Attachment sensors nodeSelector: matchLabels workers blue → none   {before}:{selector}:3
+~ Layer2Attachment shop mtu: 9000 → 8000   {after}:{mtu}:3
 
 worker-3
+  because of Layer2Attachment sensors (nodeSelector)
+    + VRF m2m_enc takes 198.51.100.0/26 from cluster
+    + VRF m2m_enc announces 198.51.100.0/26
+    + traffic from 198.51.100.0/26 to anywhere is routed by s-m2m_enc
+    + VLAN 235
+    + VLAN 235 gateway
+    + VLAN 235 interface l2.sensors
+  because of Layer2Attachment shop (mtu)
+    ~ VLAN 300: mtu 9000 → 8000 [data-plane rebuild]
+
+6 to add, 1 to change, 0 to remove; 1 data-plane rebuild
+touches  1 of 3 nodes; 2 intents: Layer2Attachment sensors, shop
+disrupts data-plane rebuild on worker-3: VLAN 300
+rollout  1 wave: worker-3
 "
         )
     );

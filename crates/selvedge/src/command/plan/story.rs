@@ -126,11 +126,15 @@ fn edits(plan: &Plan, [before, after]: [&World; 2]) -> Vec<String> {
     } in plan.edits.iter().take(most)
     {
         let (sign, style) = sign(*change);
+        let first = fields.first_key_value();
+        // A field that is gone has a place only where it was.
+        let is_gone = first.is_some_and(|(_, (_, becomes))| becomes.is_null());
         let world = match change {
             ChangeKind::Removed => before,
+            ChangeKind::Changed if is_gone => before,
             ChangeKind::Added | ChangeKind::Changed => after,
         };
-        let first = fields.keys().next().map_or("", String::as_str);
+        let first = first.map_or("", |(path, _)| path.as_str());
         let origin = world.origins.get(object);
         let place = origin.map(|origin| format!("   {}", origin.at(first)));
         let place = styled(Style::Dim, &place.unwrap_or_default());
@@ -250,10 +254,12 @@ fn waves(waves: &[Vec<String>]) -> String {
         ""
     };
     let mark = if one_by_one { ", " } else { " | " };
-    let most = match one_by_one {
-        _ if output::is_all() => usize::MAX,
-        true => NAMES,
-        false => WAVES,
+    let most = if output::is_all() {
+        usize::MAX
+    } else if one_by_one {
+        NAMES
+    } else {
+        WAVES
     };
     let shown: Vec<String> = names.take(most).collect();
     let more = and_more(waves.len().saturating_sub(most));
@@ -480,7 +486,8 @@ fn because(edits: &[Edit], behind: &[Cause]) -> String {
     });
     if let Some(edited) = edited {
         let texts = edited.into_iter().map(|edit| {
-            let fields: Vec<&str> = edit.fields.keys().map(|path| short(path)).collect();
+            let fields: BTreeSet<&str> = edit.fields.keys().map(|path| short(path)).collect();
+            let fields: Vec<&str> = fields.into_iter().collect();
             if fields.is_empty() {
                 edit.object.to_string()
             } else {
@@ -493,7 +500,8 @@ fn because(edits: &[Edit], behind: &[Cause]) -> String {
     listed(by.into_iter(), OBJECTS)
 }
 
-/// A field without the name of the part of the object that all fields are in.
+/// The field of the spec that a path leads through.
 fn short(path: &str) -> &str {
-    path.strip_prefix("spec.").unwrap_or(path)
+    let path = path.strip_prefix("spec.").unwrap_or(path);
+    path.split(['.', '[']).next().unwrap_or(path)
 }
