@@ -29,9 +29,23 @@ const NODES: usize = 50;
 const LIMITS: [(usize, usize); 5] = [(3, 8), (2, 6), (2, 4), (1, 4), (1, 2)];
 
 pub(super) fn story(plan: &Plan, worlds: [&World; 2]) -> String {
+    let mut head = edits(plan, worlds);
+    if plan.is_empty() {
+        head.extend(platform(&plan.platform));
+        head.push("nothing changes on any node\n".to_owned());
+        return output::wrapped(&head.concat(), 6);
+    }
+    if !head.is_empty() {
+        head.push("\n".to_owned());
+    }
+    let end = summary(plan);
+    let groups = plan.groups.iter();
+    let groups: Vec<Lines<'_>> = groups.map(|one| (one, folded(lines(one)))).collect();
     let mut text = String::new();
     for limits in LIMITS {
-        text = output::wrapped(&within(plan, worlds, limits), 6);
+        let groups = of_groups(plan, &groups, limits);
+        let whole = [head.clone(), groups, vec![end.clone()]].concat();
+        text = output::wrapped(&whole.concat(), 6);
         if output::is_all() || text.lines().count() < output::ROWS {
             break;
         }
@@ -39,19 +53,12 @@ pub(super) fn story(plan: &Plan, worlds: [&World; 2]) -> String {
     text
 }
 
-/// A plan with so many groups of nodes, and so many changes of each.
-fn within(plan: &Plan, worlds: [&World; 2], limits: (usize, usize)) -> String {
-    let mut text = edits(plan, worlds);
-    if plan.is_empty() {
-        text.extend(platform(&plan.platform));
-        text.push("nothing changes on any node\n".to_owned());
-        return text.concat();
-    }
-    if !text.is_empty() {
-        text.push("\n".to_owned());
-    }
-    text.extend(groups(plan, limits));
-    text.push(format!("{}\n", styled(Style::Bold, &total(plan))));
+/// A group of nodes, and what changes on each of them.
+type Lines<'a> = (&'a Group, Vec<Line>);
+
+/// What follows from all changes.
+fn summary(plan: &Plan) -> String {
+    let mut text = vec![format!("{}\n", styled(Style::Bold, &total(plan)))];
     let radius = &plan.radius;
     let tenants: BTreeSet<&ObjectRef> = radius.tenants.iter().collect();
     let tenants = match radius.tenants.len() {
@@ -300,9 +307,9 @@ pub(super) fn and_more(number: usize) -> String {
 const SMALL: usize = 24;
 
 /// The changes of a group of nodes, by the objects that they come from.
-fn group(plan: &Plan, group: &Group, most: usize) -> String {
+fn of_group(plan: &Plan, (group, lines): &Lines<'_>, most: usize) -> String {
     let names = nodes_of(group.nodes.iter());
-    let mut lines = folded(lines(group));
+    let mut lines: Vec<&Line> = lines.iter().collect();
     if lines.len() > most {
         // What disturbs is never among those that are only counted.
         lines.sort_by_key(|line| !line.is_grave);
@@ -311,7 +318,7 @@ fn group(plan: &Plan, group: &Group, most: usize) -> String {
     let most = most.max(grave.min(most.saturating_mul(2)));
     let mut text = vec![format!("{}\n", styled(Style::Bold, &names))];
     let mut causes: Vec<(String, Vec<&Line>)> = Vec::new();
-    for line in lines.iter().take(most) {
+    for line in lines.iter().copied().take(most) {
         let cause = because(&plan.edits, &line.behind);
         match causes.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, lines)) => lines.push(line),
@@ -340,21 +347,20 @@ fn group(plan: &Plan, group: &Group, most: usize) -> String {
 }
 
 /// The groups of a plan: all of a small one, else the first, and how many more there are.
-fn groups(plan: &Plan, (most, changes): (usize, usize)) -> Vec<String> {
-    let groups = &plan.groups;
-    let size = |group: &Group| folded(lines(group)).len();
+fn of_groups(plan: &Plan, groups: &[Lines<'_>], (most, changes): (usize, usize)) -> Vec<String> {
+    let size = |(_, lines): &Lines<'_>| lines.len();
     let lines: usize = groups.iter().map(|group| size(group) + 3).sum();
     if output::is_all() || lines <= SMALL {
         let groups = groups.iter();
-        return groups.map(|one| group(plan, one, usize::MAX)).collect();
+        return groups.map(|one| of_group(plan, one, usize::MAX)).collect();
     }
     let mut text: Vec<String> = groups
         .iter()
         .take(most)
-        .map(|one| group(plan, one, changes))
+        .map(|one| of_group(plan, one, changes))
         .collect();
     let rest = groups.get(most..).unwrap_or_default();
-    let nodes: Vec<&String> = rest.iter().flat_map(|group| &group.nodes).collect();
+    let nodes: Vec<&String> = rest.iter().flat_map(|(group, _)| &group.nodes).collect();
     if !nodes.is_empty() {
         let names = nodes_of(nodes.into_iter());
         let what = match rest {
