@@ -286,11 +286,15 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn section(&self, parts: &[&Part], detail: Detail) -> String {
+    fn section(&self, parts: &[Part], detail: Detail) -> String {
         // Elements of the same origin are explained once.
         let mut groups: Vec<(Vec<&Part>, &Vec<Claim>)> = Vec::new();
         for part in parts {
-            match groups.iter_mut().find(|(_, known)| **known == part.claims) {
+            let is_same = |(known, claims): &&mut (Vec<&Part>, &Vec<Claim>)| {
+                let nodes = known.first().map(|known| &known.nodes);
+                **claims == part.claims && nodes == Some(&part.nodes)
+            };
+            match groups.iter_mut().find(is_same) {
                 Some((parts, _)) => parts.push(part),
                 None => groups.push((vec![part], &part.claims)),
             }
@@ -313,7 +317,8 @@ impl Told<'_> {
                 }
             }
             for claim in claims.iter().take(most) {
-                text.push(of_claim(self.world, claim));
+                let nodes = parts.first().and_then(|part| part.nodes.get(&claim.by));
+                text.push(of_claim(self.world, claim, nodes.copied()));
             }
             let others = claims.iter().skip(most).map(|claim| &claim.by);
             let others: BTreeSet<&ObjectRef> = others.collect();
@@ -346,9 +351,15 @@ impl Told<'_> {
 
     /// Elements by the objects that request them, each with its place.
     fn by_requester(&self, groups: &[(Vec<&Part>, &Vec<Claim>)], most: usize) -> String {
-        let mut found: Vec<(BTreeSet<&ObjectRef>, Vec<&Part>)> = Vec::new();
+        type Requesters<'a> = BTreeMap<&'a ObjectRef, Option<usize>>;
+        let mut found: Vec<(Requesters<'_>, Vec<&Part>)> = Vec::new();
         for (parts, claims) in groups {
-            let by: BTreeSet<&ObjectRef> = claims.iter().map(|claim| &claim.by).collect();
+            let nodes = parts.first().map(|part| &part.nodes);
+            let by = claims.iter().map(|claim| {
+                let number = nodes.and_then(|nodes| nodes.get(&claim.by));
+                (&claim.by, number.copied())
+            });
+            let by: Requesters<'_> = by.collect();
             match found.iter_mut().find(|(known, _)| *known == by) {
                 Some((_, known)) => known.extend(parts.iter().copied()),
                 None => found.push((by, parts.clone())),
@@ -365,14 +376,15 @@ impl Told<'_> {
             if let Some(more) = lines.len().checked_sub(most).filter(|more| *more > 0) {
                 text.push(format!("and {more} more\n"));
             }
-            for object in by.iter().take(most) {
+            for (object, nodes) in by.iter().take(most) {
                 let origin = self.world.origins.get(object);
                 let place = origin.map(|origin| origin.at("").to_string());
                 let place = styled(Style::Dim, &place.unwrap_or_default());
-                let line = format!("  requested by {object}  {place}");
+                let on = on_nodes(*nodes);
+                let line = format!("  requested by {object}{on}  {place}");
                 text.push(format!("{}\n", line.trim_end()));
             }
-            let others = by.into_iter().skip(most).collect::<BTreeSet<_>>();
+            let others: BTreeSet<&ObjectRef> = by.into_keys().skip(most).collect();
             if !others.is_empty() {
                 text.push(format!("  also requested by {}\n", objects(&others)));
             }
@@ -433,9 +445,17 @@ fn summary(value: &Value) -> String {
     }
 }
 
+/// How many of the nodes an object is for, where it is not for all.
+fn on_nodes(nodes: Option<usize>) -> String {
+    nodes.map_or_else(String::new, |nodes| {
+        format!(" on {}", output::counted(nodes, "node"))
+    })
+}
+
 /// Who asks, and by which fields: the fields of each low-level object, and what is behind each of them.
-fn of_claim(world: &World, claim: &Claim) -> String {
-    let mut text = vec![format!("  requested by {}\n", claim.by)];
+fn of_claim(world: &World, claim: &Claim, nodes: Option<usize>) -> String {
+    let on = on_nodes(nodes);
+    let mut text = vec![format!("  requested by {}{on}\n", claim.by)];
     let mut objects: BTreeMap<(bool, &ObjectRef), Vec<&Source>> = BTreeMap::new();
     let is_own = |field: &Field| field.object == claim.by;
     let of_claim = claim.sources.iter();

@@ -39,10 +39,14 @@ pub(super) fn run(args: &Where) -> anyhow::Result<Verdict> {
     }
     let sections = answer::sections(&answers);
     if args.output == Format::Table {
-        output::text(&output::capped(
-            &table(&compilation, &query, &sections),
-            output::ROWS - 1,
-        ));
+        let mut whole = String::new();
+        for named in NAMED {
+            whole = table(&compilation, &query, &sections, named);
+            if output::is_all() || whole.lines().count() < output::ROWS {
+                break;
+            }
+        }
+        output::text(&output::capped(&whole, output::ROWS - 1));
         return Ok(Verdict::Fine);
     }
     let mut found: BTreeMap<Element, (BTreeSet<&ObjectRef>, Vec<&String>)> = BTreeMap::new();
@@ -82,8 +86,8 @@ fn of_node(compilation: &Compilation, element: &Element, node: &str) -> Vec<Elem
     own.collect()
 }
 
-/// How many elements of the same nodes and objects are named.
-const NAMED: usize = 4;
+/// How many elements of the same nodes and objects are named: the first that fits a screen is taken.
+const NAMED: [usize; 5] = [usize::MAX, 12, 6, 4, 2];
 /// The fewest columns that nodes take.
 const NODES: usize = 20;
 
@@ -91,7 +95,8 @@ const NODES: usize = 20;
 fn table(
     compilation: &Compilation,
     query: &Query,
-    sections: &[(Vec<String>, Vec<&Part>)],
+    sections: &[(Vec<String>, Vec<Part>)],
+    named: usize,
 ) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (nodes, parts) in sections {
@@ -111,9 +116,8 @@ fn table(
                 (&part.element, with_role(query, part, what))
             });
             let mut what = lines(texts);
-            let most = if output::is_all() { usize::MAX } else { NAMED };
-            if let Some(more) = what.len().checked_sub(most).filter(|more| *more > 1) {
-                what.truncate(most);
+            if let Some(more) = what.len().checked_sub(named).filter(|more| *more > 1) {
+                what.truncate(named);
                 what.push(format!("and {}", counted(more, "more element")));
             }
             rows.push(vec![

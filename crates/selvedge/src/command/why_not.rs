@@ -178,6 +178,7 @@ impl There {
     fn sections(&self, compilation: &Compilation) -> Vec<(Vec<String>, Vec<String>)> {
         let sections = answer::sections(&self.answers).into_iter();
         let sections = sections.map(|(nodes, parts)| {
+            let parts: Vec<&Part> = parts.iter().collect();
             let words = in_words(compilation, &nodes, &parts);
             (nodes, words)
         });

@@ -1,7 +1,8 @@
 //! Answers for several nodes: what they have in common is said once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use compiler::ObjectRef;
 use explain::{element::Element, provenance::Claim};
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ pub(crate) struct Answer {
 }
 
 /// An element as several nodes have it, with what one of them has.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Part {
     /// The element without what each node has for itself.
     pub(crate) element: Element,
@@ -26,6 +27,8 @@ pub(crate) struct Part {
     pub(crate) exact: Vec<(Element, Value)>,
     /// The claims for it.
     pub(crate) claims: Vec<Claim>,
+    /// The objects that request it on some of the nodes only, with the number of nodes.
+    pub(crate) nodes: BTreeMap<ObjectRef, usize>,
 }
 
 impl Part {
@@ -56,6 +59,7 @@ pub(crate) fn add(answers: &mut Vec<Answer>, nodes: Vec<String>, asked: &Asked) 
             element: general,
             exact: vec![(element.clone(), value)],
             claims: claims.clone(),
+            nodes: BTreeMap::new(),
         });
     }
     if parts.is_empty() {
@@ -71,23 +75,42 @@ pub(crate) fn add(answers: &mut Vec<Answer>, nodes: Vec<String>, asked: &Asked) 
     }
 }
 
-/// What is the same on some nodes once, with these nodes: what the most of them have comes first.
-pub(crate) fn sections(answers: &[Answer]) -> Vec<(Vec<String>, Vec<&Part>)> {
-    let mut places: BTreeMap<(&Element, String, &Vec<Claim>), (&Part, Vec<String>)> =
-        BTreeMap::new();
+/// What is the same on some nodes once, with these nodes: what the most of them have comes first. Where the requesters of an element are
+/// not the same on all of them, it has all.
+pub(crate) fn sections(answers: &[Answer]) -> Vec<(Vec<String>, Vec<Part>)> {
+    let mut merged: BTreeMap<(&Element, String), (Vec<&String>, Part)> = BTreeMap::new();
     for Answer { nodes, parts } in answers {
         for part in parts {
-            let key = (&part.element, part.common.to_string(), &part.claims);
-            let (_, on) = places.entry(key).or_insert_with(|| (part, Vec::new()));
-            on.extend(nodes.iter().cloned());
+            let key = (&part.element, part.common.to_string());
+            let (on, known) = merged.entry(key).or_insert_with(|| {
+                let part = Part {
+                    claims: Vec::new(),
+                    ..part.clone()
+                };
+                (Vec::new(), part)
+            });
+            on.extend(nodes);
+            known.claims.extend(part.claims.iter().cloned());
+            let requesters: BTreeSet<&ObjectRef> =
+                part.claims.iter().map(|claim| &claim.by).collect();
+            for requester in requesters {
+                *known.nodes.entry(requester.clone()).or_default() += nodes.len();
+            }
         }
     }
-    let mut sections: BTreeMap<Vec<String>, Vec<&Part>> = BTreeMap::new();
-    for (part, mut nodes) in places.into_values() {
-        nodes.sort();
-        sections.entry(nodes).or_default().push(part);
+    let mut sections: BTreeMap<Vec<&String>, Vec<Part>> = BTreeMap::new();
+    for (mut on, mut part) in merged.into_values() {
+        on.sort();
+        part.claims.sort();
+        part.claims.dedup();
+        // Those that request it on every node need no number.
+        part.nodes.retain(|_, number| *number < on.len());
+        sections.entry(on).or_default().push(part);
     }
-    let mut sections: Vec<_> = sections.into_iter().collect();
+    let sections = sections.into_iter();
+    let mut sections: Vec<(Vec<String>, Vec<Part>)> = sections
+        .map(|(nodes, parts)| (nodes.into_iter().cloned().collect(), parts))
+        .collect();
     sections.sort_by_key(|(nodes, _)| std::cmp::Reverse(nodes.len()));
     sections
 }
