@@ -77,6 +77,8 @@ mod ring1_screens;
 mod ring1_seeds;
 #[path = "rings/ring1_selectors.rs"]
 mod ring1_selectors;
+#[path = "rings/ring1_terminal.rs"]
+mod ring1_terminal;
 #[path = "rings/ring3.rs"]
 mod ring3;
 #[path = "rings/ring3_host_router.rs"]
