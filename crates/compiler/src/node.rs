@@ -46,8 +46,9 @@ pub(crate) use self::{
     },
     mtu::{UplinkMtuOf, VrfMtuOf},
     overlay::{
-        AddressesOfSession, MeaningsByVni, NetworksOfSession, OverlayOf, SessionAddressesFor,
-        SessionMembers, SessionNetworks, SessionsInUse, all as all_overlays, is_overlay, means_two,
+        AddressesOfSession, MeaningsByVni, NetworksOfSession, OverlayOf, RanksOf,
+        SessionAddressesFor, SessionMembers, SessionNetworks, SessionsInUse, all as all_overlays,
+        is_overlay, means_two,
     },
     peers::{WrongWithPeering, ends_of_trunk, maximum_prefixes},
     selection::{
@@ -71,7 +72,6 @@ use crate::{
     fingerprint::{self, Digest},
     memo::Query,
     mirror::{self, HasMirrors, NodeMirrors},
-    problem::{self, Problem},
     snapshot::{Key, ObjectRef, Snapshot},
     view::View,
 };
@@ -249,23 +249,6 @@ impl NodeConfig {
         self.shared.overlays.contains(subject) && !sessions.any(lacks)
     }
 
-    /// Says which host sessions have no address left for the node.
-    fn without_session(&self, node: &str) -> Vec<Problem> {
-        let sessions = self.shared.sessions.iter().zip(&self.sessions);
-        let lacking = sessions.filter(|(_, hosts)| hosts.is_empty());
-        let problem = |(slot, _): (&overlay::Slot, _)| {
-            let networks = slot.networks.iter().flatten();
-            let networks: Vec<String> = networks.map(ToString::to_string).collect();
-            let kind = problem::Kind::PoolExhausted {
-                pool: networks.join(", "),
-                wanted: format!("node {node:?}"),
-            };
-            let field = "spec.hostsession.localcidr";
-            Problem::new(slot.subject.clone(), field, kind)
-        };
-        lacking.map(problem).collect()
-    }
-
     /// Puts the node's own addresses into a host session; a node that has none has no session.
     fn session(&self, spec: &mut NodeNetworkConfigSpec, slot: &overlay::Slot, hosts: &[HostCidr]) {
         let asn = self.underlay.as_ref().map(|underlay| underlay.fabric.asn);
@@ -361,21 +344,12 @@ impl Query for ForwardingOf {
         let built = view.get::<BuiltFor>(&signature);
         let place = place(view, &signature, &node.name);
         // A node that got no address, because a pool is used up, can have no overlay.
-        let shared = if place.has_vtep() {
-            &built.shared
-        } else {
-            &built.bare
-        };
+        let shared = built.shared(place.has_vtep());
         let sessions = if shared.sessions.is_empty() {
             Vec::new()
         } else {
             let hosts = view.get::<SessionAddressesFor>(&(signature.clone(), place.has_vtep()));
-            let of_session = |families: &Vec<overlay::Hosts>| {
-                let own = families.iter().map(|hosts| hosts.get(&node.name).copied());
-                // All or nothing.
-                own.collect::<Option<Vec<HostCidr>>>().unwrap_or_default()
-            };
-            hosts.iter().map(of_session).collect()
+            overlay::hosts_of_node(&hosts, &node.name)
         };
         let is_carried = !shared.overlays.is_empty();
         Some(Arc::new(NodeConfig {

@@ -112,6 +112,7 @@ memo::tables! {
         SessionNetworks: node::SessionNetworks,
         NetworksOfSession: node::NetworksOfSession,
         SessionMembers: node::SessionMembers,
+        RanksOfSession: node::RanksOf,
         AddressesOfSession: node::AddressesOfSession,
         SessionAddresses: node::SessionAddressesFor,
         NodeForwarding: node::ForwardingOf,

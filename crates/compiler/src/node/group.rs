@@ -349,6 +349,13 @@ pub(crate) struct Built {
     pub(crate) problems: Vec<Problem>,
 }
 
+impl Built {
+    /// What those of its nodes have that have a VTEP, or those that have none.
+    pub(super) fn shared(&self, has_vtep: bool) -> &Arc<Shared> {
+        if has_vtep { &self.shared } else { &self.bare }
+    }
+}
+
 /// What the nodes of a group have.
 pub(crate) struct BuiltFor;
 impl Query for BuiltFor {

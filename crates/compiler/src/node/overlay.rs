@@ -2,6 +2,7 @@
 
 mod build;
 mod contest;
+mod hosts;
 mod meanings;
 mod sessions;
 
@@ -24,14 +25,13 @@ use api::{
 pub(super) use self::{
     build::{Builder, Place, Slot, router_address},
     contest::{Contest, Running, runs},
-    sessions::{Hosts, Networks},
+    hosts::{Hosts, of_node as hosts_of_node},
+    sessions::Networks,
 };
 pub(crate) use self::{
+    hosts::{AddressesOfSession, RanksOf, SessionAddressesFor},
     meanings::{MeaningsByVni, means_two},
-    sessions::{
-        AddressesOfSession, NetworksOfSession, SessionAddressesFor, SessionMembers,
-        SessionNetworks, SessionsInUse,
-    },
+    sessions::{NetworksOfSession, SessionMembers, SessionNetworks, SessionsInUse},
 };
 use crate::{
     memo::Query,
