@@ -46,7 +46,7 @@ pub(crate) use self::{
     },
     mtu::{UplinkMtuOf, VrfMtuOf},
     overlay::{
-        AddressesOfSession, MeaningsByVni, NetworksOfSession, OverlayOf, RanksOf,
+        AddressesOfSession, MeaningsByVni, NetworksOfSession, OverlayOf, RanksOf, SegmentsByVni,
         SessionAddressesFor, SessionMembers, SessionNetworks, SessionsInUse, all as all_overlays,
         is_overlay, means_two,
     },
@@ -57,7 +57,7 @@ pub(crate) use self::{
     },
     stored::{ProgressOf, PublishedOf, TakenBack, told_progress},
     underlay::{
-        AddressesOfPool, Contradictions, HasBothFamilies, HoldersByAddress, NodesByUnderlay,
+        AddressesOfPool, Contradictions, FrrOf, HasBothFamilies, HoldersByAddress, NodesByUnderlay,
         PlanOf, PlansFor, Refused, SelectedPlans, UnderlaysByVni, mixed_families, place,
         plans_of_nodes, router_addresses, trunk_faults, underlays_that_may_meet,
     },

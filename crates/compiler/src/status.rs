@@ -23,7 +23,7 @@ use api::{
 use serde_json::Value;
 
 pub(crate) use self::{
-    fabric::{FabricProgress, SignaturesByFabricObject},
+    fabric::{FabricProgress, SignaturesByFabricObject, UnattachedOf},
     groups::{GroupProgress, GroupsByObject, SteeringBySubject},
     mirror::MirrorsOnNodes,
     references::{ReferencesByName, SelectionsByDestination, SelectorsInUse},

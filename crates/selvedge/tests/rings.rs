@@ -74,6 +74,8 @@ mod ring1_screens;
 mod ring1_seeds;
 #[path = "rings/ring1_selectors.rs"]
 mod ring1_selectors;
+#[path = "rings/ring2_accepted.rs"]
+mod ring2_accepted;
 #[path = "rings/ring3.rs"]
 mod ring3;
 #[path = "rings/ring4.rs"]

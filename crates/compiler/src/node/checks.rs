@@ -15,7 +15,7 @@ use super::{
     overlay::{self, SessionAddressesFor},
     peers::WrongWithPeering,
     selection::{Facet, Facets, Member, NodesBySignature, SelectsNoNode, Signature},
-    underlay::{NodeUnderlay, place, second_underlays},
+    underlay::{IPV6_VTEPS, NodeUnderlay, place, second_underlays},
 };
 use crate::{
     lower::{LowLevelObject, object},
@@ -47,6 +47,7 @@ impl Query for ProblemsOfGroup {
                 Some(underlay) => {
                     problems.extend(nics_it_lacks(view, &node, underlay));
                     problems.extend(vtep_it_lacks(&node, underlay));
+                    problems.extend(frr_is_too_old(&node, underlay));
                 }
                 None => problems.extend(place.problem),
             }
@@ -167,6 +168,19 @@ fn vtep_it_lacks(node: &Key, underlay: &NodeUnderlay) -> Option<Problem> {
     };
     let subject = underlay.fabric.source.clone();
     Some(Problem::new(subject, "spec.evpn.vtepInterface", kind))
+}
+
+/// Says that the FRR of a node cannot have the tunnel endpoint that its Underlay gives it.
+fn frr_is_too_old(node: &Key, underlay: &NodeUnderlay) -> Option<Problem> {
+    let version = underlay.too_old.as_ref()?;
+    let kind = problem::Kind::FrrTooOld {
+        node: node.name.to_string(),
+        version: version.to_string(),
+        what: "IPv6 VTEPs",
+        needed: IPV6_VTEPS,
+    };
+    let subject = underlay.fabric.source.clone();
+    Some(Problem::new(subject, "spec.evpn.vtepcidr", kind))
 }
 
 fn outside(node: &str) -> Problem {

@@ -63,6 +63,16 @@ impl Members {
         &self.overlays
     }
 
+    /// Whether an overlay object is among them.
+    pub(super) fn has_overlay(&self, subject: &ObjectRef) -> bool {
+        self.overlays.iter().any(|one| one.subject == *subject)
+    }
+
+    /// Whether routing of a VRF is among them.
+    pub(super) fn has_vrf(&self, vrf: &str) -> bool {
+        self.vrf.iter().any(|one| one.spec.vrf.as_str() == vrf)
+    }
+
     /// A segment, by its name.
     pub(super) fn segment(&self, name: &str) -> Option<&LowLevel<Layer2NetworkConfigurationSpec>> {
         let segment = self.layer2.iter().find(|one| one.name == name);

@@ -4,11 +4,7 @@
 //! first address on every node, and every node's host another one, which stays. A session of more nodes than a block has room for gets
 //! further blocks.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use api::{tcaas::node_network_config::HostSession, value::Prefix};
 
@@ -20,8 +16,10 @@ use crate::{
         selection::{NodesBySignature, Signature},
         underlay::PlansFor,
     },
+    prefixes::PrefixMap,
     problem::{self, Problem},
     snapshot::{Key, ObjectRef, kinds},
+    special::{self, Use},
     view::View,
 };
 
@@ -160,14 +158,16 @@ struct Pools {
     blocks: Vec<(bool, ipnet::IpSubnets)>,
     /// The blocks that sessions have, by session.
     held: BTreeMap<String, Vec<Prefix>>,
-    /// The first address of each block that is not free.
-    used: BTreeSet<Prefix>,
+    /// The networks that are not free.
+    used: PrefixMap<()>,
 }
 
 impl Pools {
     fn new(view: &View<'_>, sessions: &[Arc<Overlay>]) -> Self {
-        let cidrs = view.settings().host_sessions.cidrs.clone();
-        let mut used: BTreeSet<Prefix> = BTreeSet::new();
+        let mut cidrs = view.settings().host_sessions.cidrs.clone();
+        // The settings say what is wrong with these.
+        cidrs.retain(|cidr| special::unfit(cidr.net(), Use::Routed).is_none());
+        let mut used = PrefixMap::default();
         let mut held: BTreeMap<String, Vec<Prefix>> = BTreeMap::new();
         for prefix in view.all_keys::<SessionsInUse>().iter() {
             let is_block = cidrs.iter().any(|cidr| cidr.net().contains(&prefix.net()));
@@ -180,10 +180,12 @@ impl Pools {
                 let of_session = held.entry(first.source.to_string()).or_default();
                 of_session.push(*prefix);
             }
-            used.insert(*prefix);
+            used.insert(*prefix, ());
         }
         let own = sessions.iter().filter_map(|one| one.session());
-        used.extend(own.flat_map(|session| session.networks.iter().copied()));
+        for network in own.flat_map(|session| &session.networks) {
+            used.insert(*network, ());
+        }
         let blocks = cidrs.iter().filter_map(|cidr| {
             let (ipv4, net) = (cidr.is_ipv4(), cidr.net());
             let length = if ipv4 { BLOCK_LENGTH.0 } else { BLOCK_LENGTH.1 };
@@ -227,8 +229,8 @@ impl Pools {
         let Self { blocks, used, .. } = self;
         let blocks = blocks.iter_mut().filter(|(family, _)| *family == ipv4);
         let mut blocks = blocks.flat_map(|(_, blocks)| blocks.map(Prefix::of));
-        let block = blocks.find(|block| !overlaps_any(used, *block))?;
-        used.insert(block);
+        let block = blocks.find(|block| used.overlap(*block).is_none())?;
+        used.insert(block, ());
         Some(block)
     }
 
@@ -239,17 +241,6 @@ impl Pools {
             wanted: format!("the session of {subject}"),
         }
     }
-}
-
-/// Whether a network has addresses of one of these, of which none is inside another.
-fn overlaps_any(nets: &BTreeSet<Prefix>, wanted: Prefix) -> bool {
-    let overlap = |one: &Prefix| {
-        let (one, other) = (one.net(), wanted.net());
-        one.contains(&other) || other.contains(&one)
-    };
-    let mut before = nets.range(..=wanted).rev();
-    let mut behind = nets.range(wanted..);
-    before.next().is_some_and(overlap) || behind.next().is_some_and(overlap)
 }
 
 /// The networks of a session; nothing where it has none.
