@@ -24,6 +24,7 @@ mod patience;
 mod probe;
 mod program;
 mod reconcile;
+mod refresh;
 mod report;
 mod run;
 mod vtysh;

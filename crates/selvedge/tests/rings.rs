@@ -86,6 +86,8 @@ mod ring4_files;
 mod ring4_mirrors;
 #[path = "rings/ring4_safety.rs"]
 mod ring4_safety;
+#[path = "rings/ring4_segments.rs"]
+mod ring4_segments;
 #[path = "rings/ring4_silence.rs"]
 mod ring4_silence;
 #[path = "rings/ring4_underlay_change.rs"]

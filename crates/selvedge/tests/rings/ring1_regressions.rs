@@ -18,7 +18,7 @@ const OPEN: &[u32] = &[];
 const OF_THE_FABRIC: std::ops::RangeInclusive<u32> = 1..=83;
 
 /// Those of them that nothing keeps yet.
-const OPEN_OF_THE_FABRIC: &[u32] = &[64];
+const OPEN_OF_THE_FABRIC: &[u32] = &[];
 
 /// The decisions of the intents' document.
 const DECISIONS: std::ops::RangeInclusive<u32> = 1..=41;
