@@ -79,6 +79,8 @@ mod ring1_seeds;
 mod ring1_selectors;
 #[path = "rings/ring1_terminal.rs"]
 mod ring1_terminal;
+#[path = "rings/ring2_accepted.rs"]
+mod ring2_accepted;
 #[path = "rings/ring3.rs"]
 mod ring3;
 #[path = "rings/ring3_host_router.rs"]
@@ -93,6 +95,8 @@ mod ring4_host_router;
 mod ring4_mirrors;
 #[path = "rings/ring4_safety.rs"]
 mod ring4_safety;
+#[path = "rings/ring4_segments.rs"]
+mod ring4_segments;
 #[path = "rings/ring4_silence.rs"]
 mod ring4_silence;
 #[path = "rings/ring4_underlay_change.rs"]
