@@ -9,6 +9,7 @@ mod instance;
 mod process;
 
 use std::{
+    io,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::Stdio,
@@ -35,6 +36,9 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// How long zebra keeps routes of an earlier life until their owners have claimed them again.
 const KEEP_ROUTES: &str = "120";
+
+/// The kernel's number of the file system of control groups, version 2.
+const CGROUP2: rustix::fs::FsWord = 0x6367_7270;
 
 /// FRR's user and group.
 const USER: &str = "frr";
@@ -198,6 +202,12 @@ pub(crate) fn missing(instance: &Instance) -> Vec<&'static str> {
     installed
         .filter(|name| !here.iter().any(|it| it.name == *name))
         .collect()
+}
+
+/// The daemons of our instance that were started from this directory.
+#[cfg(test)]
+pub(crate) fn found_in(directory: &Path) -> Vec<Daemon> {
+    process::find(directory, &names(), "router")
 }
 
 pub(crate) fn names() -> Vec<&'static str> {
@@ -379,7 +389,8 @@ async fn listening(run: &Path, daemon: &str, patience: Duration) -> Result<(), E
 /// Puts the daemons into a control group of their own. Where that cannot be made, they share the agent's fate, and the log
 /// says so.
 fn own_cgroup(cgroup: &Path, daemons: &[Daemon]) {
-    let moved = std::fs::create_dir_all(cgroup).and_then(|()| {
+    let moved = is_hierarchy(cgroup).and_then(|()| {
+        std::fs::create_dir_all(cgroup)?;
         daemons.iter().try_for_each(|daemon| {
             std::fs::write(cgroup.join("cgroup.procs"), daemon.pid.to_string())
         })
@@ -390,13 +401,26 @@ fn own_cgroup(cgroup: &Path, daemons: &[Daemon]) {
     }
 }
 
+/// Whether a directory is, or would be, a control group: elsewhere, writing there would look like success.
+fn is_hierarchy(group: &Path) -> io::Result<()> {
+    let parent = group.parent().unwrap_or(group);
+    if rustix::fs::statfs(parent)?.f_type == CGROUP2 {
+        return Ok(());
+    }
+    let message = format!(
+        "{} is no hierarchy of control groups (version 2)",
+        parent.display()
+    );
+    Err(io::Error::new(io::ErrorKind::Unsupported, message))
+}
+
 /// Stops all daemons of the instance; the kernel keeps what they have put into it.
 pub(crate) async fn stop(instance: &Instance, patience: Patience) -> Result<(), Error> {
     end(&of_instance(instance), patience).await
 }
 
-/// Removes the directories and files of an instance that has ended. Those of FRR's user are removed by a program that runs as that
-/// user.
+/// Removes the control group, the directories and the files of an instance that has ended. Those of FRR's user are removed by a program
+/// that runs as that user.
 pub(crate) async fn remove(instance: &Instance, patience: Patience) -> Result<(), Error> {
     if let Some((uid, gid)) = process::user(USER) {
         for directory in [instance.sockets(), instance.etc()] {
@@ -416,7 +440,13 @@ pub(crate) async fn remove(instance: &Instance, patience: Patience) -> Result<()
     instance
         .remove_files()
         .map_err(file::failed("remove files of FRR in", runtime))?;
-    Ok(())
+    let cgroup = instance.cgroup();
+    match std::fs::remove_dir(&cgroup) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(file::failed("remove", &cgroup)(error).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Ends daemons, one after the other: those that talk to others first. What is left of them after that is killed.

@@ -16,6 +16,7 @@ use crate::{
     patience::Patience,
     reconcile::{Applied, Failure, unmanaged},
     vtysh,
+    watchdog::Watchdog,
 };
 
 /// How long FRR's daemons may take to learn of each other's changes. On a busy node each attempt takes FRR 10.3 more than a second.
@@ -32,6 +33,8 @@ pub(crate) struct FrrShell {
     configured: AtomicUsize,
     /// The running zebra and its version, which stays as long as it runs.
     version: Mutex<Option<(Daemon, FrrVersion)>>,
+    /// Who is told that a long change goes on, if anybody.
+    watchdog: Option<Watchdog>,
 }
 
 impl FrrShell {
@@ -41,7 +44,17 @@ impl FrrShell {
             report_only,
             configured: AtomicUsize::new(0),
             version: Mutex::new(None),
+            watchdog: None,
         }
+    }
+
+    pub(crate) fn set_watchdog(&mut self, watchdog: Watchdog) {
+        self.watchdog = Some(watchdog);
+    }
+
+    /// Whether lines that the config does not have are reported and kept.
+    pub(crate) fn reports_only(&self) -> bool {
+        self.report_only
     }
 
     pub(crate) fn instance(&self) -> &Instance {
@@ -146,6 +159,9 @@ impl FrrShell {
                 self.configured.fetch_add(1, Ordering::Relaxed);
             }
             vtysh::send(&self.instance, batch, patience.silence()).await?;
+            if let Some(watchdog) = &self.watchdog {
+                watchdog.moves_on();
+            }
         }
         Ok(())
     }

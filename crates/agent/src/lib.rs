@@ -8,6 +8,7 @@ mod cluster;
 mod command_log;
 pub mod config;
 mod daemons;
+mod drift;
 pub mod file;
 mod frr_shell;
 pub mod health;

@@ -13,6 +13,7 @@
 //! * a machine that starts with a journal that names a trial restores the confirmed config first.
 
 mod event;
+mod fresh;
 mod repairs;
 mod status;
 mod trial;
@@ -24,6 +25,7 @@ pub use self::{
     status::{Counters, Drift, State, Status, Timings},
 };
 use self::{
+    fresh::FreshStarts,
     repairs::Repairs,
     trial::{confirmed, give_up, last_retry},
 };
@@ -116,6 +118,11 @@ pub struct Machine {
     journal: Journal,
     /// Whether the disk may be older than `journal`.
     unsaved: bool,
+    /// When the journal is written again, after it could not be, and how often in a row that failed.
+    save_at: Time,
+    save_failures: u32,
+    /// Why the journal could not be written.
+    save_error: Option<String>,
     phase: Phase,
     assigned: Option<Assigned>,
     /// What the kernel and FRR run; `None` while that is not known.
@@ -123,6 +130,7 @@ pub struct Machine {
     /// A drift was noticed while something else was under way.
     drifted: bool,
     repairs: Repairs,
+    fresh_starts: FreshStarts,
     /// When the node was last compared with its config.
     compared: Time,
     /// When health was last measured.
@@ -148,11 +156,15 @@ impl Machine {
         Self {
             journal,
             unsaved: false,
+            save_at: Time::ZERO,
+            save_failures: 0,
+            save_error: None,
             phase: Phase::Idle { next: Time::ZERO },
             assigned: None,
             running: None,
             drifted: false,
             repairs: Repairs::default(),
+            fresh_starts: FreshStarts::default(),
             compared: Time::ZERO,
             measured: Time::ZERO,
             failures: 0,
@@ -169,6 +181,7 @@ impl Machine {
 
     /// Takes an event and says what to do next.
     pub fn step(&mut self, event: Event, now: Time) -> Action {
+        self.fresh_starts.forget(now);
         match event {
             Event::Started {
                 has_objects,
@@ -176,6 +189,7 @@ impl Machine {
             } => return self.started(has_objects, rebooted, now),
             Event::Assigned(assigned) => self.assigned = Some(self.with_known_passwords(assigned)),
             Event::Drifted => self.drifted = true,
+            Event::Interrupted => return self.interrupted(now),
             Event::Woken => {}
             Event::Saved(outcome) => return self.saved(outcome, now),
             Event::Measured(health) => return self.measured(health, now),
@@ -241,10 +255,11 @@ impl Machine {
     }
 
     fn idle(&mut self, next: Time, now: Time) -> Action {
-        if let Some(assigned) = self.wanted() {
+        let may_save = now >= self.save_at;
+        if let Some(assigned) = self.wanted().filter(|_| may_save) {
             return self.begin(assigned);
         }
-        if self.unsaved && now >= next {
+        if self.unsaved && may_save && now >= next {
             self.phase = Phase::Record;
             return Action::Save(self.journal.clone());
         }
@@ -270,7 +285,10 @@ impl Machine {
                 limit: None,
             };
         }
-        let until = if due > now { due } else { now + RESYNC };
+        let mut until = if due > now { due } else { now + RESYNC };
+        if !may_save {
+            until = until.min(self.save_at);
+        }
         self.phase = Phase::Idle {
             next: next.max(now),
         };
@@ -327,29 +345,28 @@ impl Machine {
         match (self.phase.clone(), outcome) {
             (Phase::Announce { mut trial }, Ok(())) => {
                 self.journal.trying = Some(Arc::clone(&trial.config));
-                self.unsaved = false;
+                self.is_saved();
                 trial.announced = now;
                 self.apply(trial, now)
             }
             (Phase::Announce { .. }, Err(error)) => {
                 // If another trial was superseded, it has changed the node already.
                 let started = self.journal.trying.is_some();
-                self.error = Some(format!("the journal cannot be written: {error}"));
                 // The disk may hold the new journal all the same.
-                self.unsaved = true;
+                self.not_saved(&error, now);
                 if started {
                     return self.restore(Means::LeastChange, None, now);
                 }
-                self.pause(now)
+                self.rest(now)
             }
             (Phase::Confirm { trial }, Ok(())) => {
                 self.journal = confirmed(&self.journal, &trial);
+                self.is_saved();
                 self.counters.confirmed += 1;
                 self.timings = Some(Timings {
                     apply: trial.applied,
                     confirm: now.saturating_sub(trial.announced),
                 });
-                self.unsaved = false;
                 self.failures = 0;
                 self.error = None;
                 self.phase = Phase::Idle { next: now + RESYNC };
@@ -364,16 +381,36 @@ impl Machine {
                 )
             }
             (Phase::Record, Ok(())) => {
-                self.unsaved = false;
+                self.is_saved();
                 self.after_record(now)
             }
             (Phase::Record, Err(error)) => {
-                self.unsaved = true;
-                self.error = Some(format!("the journal cannot be written: {error}"));
-                self.pause(now)
+                self.not_saved(&error, now);
+                self.rest(now)
             }
             _ => self.proceed(now),
         }
+    }
+
+    fn is_saved(&mut self) {
+        self.unsaved = false;
+        self.save_failures = 0;
+        self.save_error = None;
+    }
+
+    /// The next attempt comes after a pause. Comparisons and repairs do not wait for it.
+    fn not_saved(&mut self, error: &str, now: Time) {
+        self.unsaved = true;
+        self.save_error = Some(format!("the journal cannot be written: {error}"));
+        self.save_at = now + pause(self.save_failures);
+        self.save_failures = self.save_failures.saturating_add(1);
+    }
+
+    /// Back to idle; the next comparison comes when it would have come anyway.
+    fn rest(&mut self, now: Time) -> Action {
+        let next = self.compared + RESYNC;
+        self.phase = Phase::Idle { next };
+        self.idle(next, now)
     }
 
     /// A restored config is measured as well: the report says how the node is.
@@ -453,12 +490,14 @@ impl Machine {
             }
             (Phase::Restore { means, until }, Err(fault)) => {
                 self.error = Some(format!("restore failed: {}", fault.message));
-                let helps = match fault.frr {
-                    FrrFault::Silent => true,
-                    FrrFault::Refused => !self.frr_restarted,
-                    FrrFault::None => false,
-                };
-                if means == Means::LeastChange && helps {
+                let helps = means == Means::LeastChange
+                    && match fault.frr {
+                        // Where a change is taken back, its deadline is the limit.
+                        FrrFault::Silent => until.is_some() || self.fresh_starts.begin(now),
+                        FrrFault::Refused => !self.frr_restarted,
+                        FrrFault::None => false,
+                    };
+                if helps {
                     return self.restore(Means::FreshFrr, until, now);
                 }
                 let at = now + self.next_pause();
@@ -485,10 +524,10 @@ impl Machine {
                 self.error = Some(fault.message);
                 self.running = None;
                 self.silences = match fault.frr {
-                    FrrFault::Silent => self.silences + 1,
+                    FrrFault::Silent => self.silences.saturating_add(1),
                     FrrFault::None | FrrFault::Refused => 0,
                 };
-                if self.silences >= SILENCES {
+                if self.silences >= SILENCES && self.fresh_starts.begin(now) {
                     self.silences = 0;
                     return self.restore(Means::FreshFrr, None, now);
                 }
@@ -529,10 +568,15 @@ impl Machine {
     }
 
     fn next_pause(&mut self) -> Duration {
-        let pause = RETRY * 2_u32.saturating_pow(self.failures);
-        self.failures = (self.failures + 1).min(16);
-        pause.min(LONGEST_PAUSE)
+        let pause = pause(self.failures);
+        self.failures = self.failures.saturating_add(1);
+        pause
     }
+}
+
+/// The pause after so many failures in a row.
+fn pause(failures: u32) -> Duration {
+    (RETRY * 2_u32.saturating_pow(failures.min(16))).min(LONGEST_PAUSE)
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use linux::{HostAddress, HostRoute, LinkId, NicMemory, Observed, owned::Owner};
+use linux::{
+    HostAddress, HostRoute, LinkId, NicMemory, Observed, Step, owned::Owner, plan::LinkChange,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::file;
@@ -122,7 +124,7 @@ pub(crate) fn before_move<'a>(
         };
         let memory = NicMemory {
             alias: nic.alias.clone(),
-            mtu: nic.mtu,
+            mtu: Some(nic.mtu),
             addresses: known.addresses.get(name).cloned().unwrap_or_default(),
             settings: known.settings.get(name).cloned().unwrap_or_default(),
             routes: known.routes.iter().filter(own).cloned().collect(),
@@ -132,15 +134,47 @@ pub(crate) fn before_move<'a>(
     memories
 }
 
-/// The memories after NICs were given back: of those that are still moved, and of those that are not there.
-pub(crate) fn after_return(memories: &Memories, observed: &Observed) -> Memories {
+/// The memories after NICs were given back: of those that are still moved, of those that are not there, and of the others what could
+/// not be given back.
+pub(crate) fn after_return(memories: &Memories, observed: &Observed, failed: &[&Step]) -> Memories {
     let is_back = |name: &String| {
         let nic = observed.links.get(&LinkId::host(name));
         nic.is_some_and(|nic| nic.owner == Owner::Foreign)
     };
-    let kept = memories.iter().filter(|(name, _)| !is_back(name));
-    kept.map(|(name, memory)| (name.clone(), memory.clone()))
-        .collect()
+    let left = memories.iter().map(|(name, memory)| {
+        let left = if is_back(name) {
+            not_given_back(name, memory, failed)
+        } else {
+            memory.clone()
+        };
+        (name.clone(), left)
+    });
+    left.filter(|(_, memory)| !memory.is_empty()).collect()
+}
+
+/// What the failed steps would have given a NIC.
+fn not_given_back(nic: &str, memory: &NicMemory, failed: &[&Step]) -> NicMemory {
+    let mut left = NicMemory::default();
+    for step in failed {
+        match step {
+            Step::SetLink { id, change } if *id == LinkId::host(nic) => match change {
+                LinkChange::Alias(alias) => left.alias = Some(alias.clone()),
+                LinkChange::Mtu(mtu) => left.mtu = Some(*mtu),
+                _ => {}
+            },
+            Step::SetSysctl { id, value } if id.link.as_deref() == Some(nic) => {
+                left.settings.insert(id.path.clone(), value.clone());
+            }
+            Step::RestoreAddress { nic: of, address } if of == nic => {
+                left.addresses.push(address.clone());
+            }
+            Step::RestoreRoute(route) if memory.routes.contains(route) => {
+                left.routes.push(route.clone());
+            }
+            _ => {}
+        }
+    }
+    left
 }
 
 #[cfg(test)]
@@ -233,7 +267,7 @@ mod tests {
         assert_eq!(memory.routes, [route("eth1", 4), both]);
         assert_eq!(
             (memory.alias.as_deref(), memory.mtu),
-            (Some("uplink"), 9000)
+            (Some("uplink"), Some(9000))
         );
         // A NIC that is moved again after a crash has nothing left to remember.
         let again = before_move(
@@ -243,8 +277,34 @@ mod tests {
             &Known::default(),
         );
         assert_eq!(again, memories);
-        assert_eq!(after_return(&memories, &observed(Owner::Moved)), memories);
-        assert!(after_return(&memories, &foreign).is_empty());
+        assert_eq!(
+            after_return(&memories, &observed(Owner::Moved), &[]),
+            memories
+        );
+        assert!(after_return(&memories, &foreign, &[]).is_empty());
+    }
+
+    #[test]
+    fn what_could_not_be_given_back_is_remembered_and_nothing_else() {
+        let foreign = observed(Owner::Foreign);
+        let routes = known(&[route("eth1", 4), route("eth1", 3)]);
+        let memories = before_move(&Memories::new(), ["eth1"].into_iter(), &foreign, &routes);
+        let id = LinkId::host("eth1");
+        let change = LinkChange::Mtu(9000);
+        let failed = [
+            Step::SetLink { id, change },
+            Step::RestoreRoute(route("eth1", 3)),
+            Step::RestoreRoute(route("eth2", 3)),
+        ];
+        let left = after_return(&memories, &foreign, &failed.each_ref());
+        let expected = NicMemory {
+            mtu: Some(9000),
+            routes: vec![route("eth1", 3)],
+            ..NicMemory::default()
+        };
+        assert_eq!(left, Memories::from([("eth1".to_owned(), expected)]));
+        // What is given back at the next attempt is forgotten.
+        assert!(after_return(&left, &foreign, &[]).is_empty());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use api::tcaas::{NodeNetworkConfigSpec, node_network_config::CONTRACT_VERSION};
 
 use crate::{
     config::Config,
-    daemons::Paths,
+    daemons::{self, Paths},
     file, host,
     journal::{self, Store},
     lock::{self, Lock},
@@ -14,6 +14,7 @@ use crate::{
     node::{Node, OpenError},
     patience::Patience,
     reconcile::{Failure, Reconciler},
+    report,
 };
 
 /// What is said when there was nothing to do.
@@ -37,6 +38,9 @@ pub enum Error {
     /// The config was taken back, and why.
     #[error("{0}")]
     TakenBack(String),
+    /// The config was taken back, and the return failed each time.
+    #[error("{0}; the node is between two configs: start the agent, or run the same command again")]
+    Between(String),
 }
 
 /// What became of a config from a file.
@@ -48,11 +52,16 @@ pub struct Done {
     pub notes: Vec<String>,
 }
 
-/// Applies a config as the daemon would, with journal and confirmation, and ends when it is confirmed or taken back.
+/// How often a return that fails is attempted again before the command ends.
+const RETURNS: usize = 5;
+
+/// Applies a config as the daemon would, with journal and confirmation, and ends when it is confirmed or taken back. When `stop` is
+/// done before that, it is taken back.
 pub async fn apply(
     spec: NodeNetworkConfigSpec,
     paths: Paths,
     namespace: &str,
+    stop: impl Future<Output = ()>,
 ) -> Result<Done, Error> {
     let _lock = Lock::take(&paths.runtime)?;
     let refusal = refusal(&spec);
@@ -65,7 +74,7 @@ pub async fn apply(
             ..Config::empty()
         }))
     });
-    let mut done = apply_rest(Event::Assigned(rest), paths.clone(), namespace).await?;
+    let mut done = apply_rest(Event::Assigned(rest), paths.clone(), namespace, stop).await?;
     if refusal.is_none() {
         let of_host = host::once::apply(&host, &paths).await?;
         done.notes.extend(of_host.notes);
@@ -82,12 +91,19 @@ pub async fn apply(
 }
 
 /// Everything but the host's router.
-async fn apply_rest(assigned: Event, paths: Paths, namespace: &str) -> Result<Done, Error> {
+async fn apply_rest(
+    assigned: Event,
+    paths: Paths,
+    namespace: &str,
+    stop: impl Future<Output = ()>,
+) -> Result<Done, Error> {
     let reconciler = Reconciler::open(paths, namespace, false)?;
     let (mut node, started) = Node::open(reconciler, None).await?;
     let mut action = node.step(started);
     let mut pending = Some(assigned);
     let mut changes: Option<String> = None;
+    let mut stop = std::pin::pin!(stop);
+    let (mut is_stopped, mut returns) = (false, RETURNS);
     loop {
         if let Some(event) = node.perform(&action).await {
             if matches!(action, Action::Apply { .. }) && pending.is_none() {
@@ -100,17 +116,25 @@ async fn apply_rest(assigned: Event, paths: Paths, namespace: &str) -> Result<Do
             continue;
         };
         if node.machine().is_at_rest() {
-            match pending.take() {
+            match pending.take().filter(|_| !is_stopped) {
                 Some(assigned) => {
                     action = node.step(assigned);
                     continue;
                 }
+                // Between two configs; nobody else would bring the node back.
+                None if node.machine().is_returning() && returns > 0 => returns -= 1,
                 None => break,
             }
         }
         let left = until.saturating_sub(node.now());
-        tokio::time::sleep(left).await;
-        action = node.step(Event::Woken);
+        let event = tokio::select! {
+            () = &mut stop, if !is_stopped => {
+                is_stopped = true;
+                Event::Interrupted
+            }
+            () = tokio::time::sleep(left) => Event::Woken,
+        };
+        action = node.step(event);
     }
     let status = node.machine().status();
     if status.state == State::Confirmed {
@@ -122,6 +146,9 @@ async fn apply_rest(assigned: Event, paths: Paths, namespace: &str) -> Result<Do
         });
     }
     let why = status.error.unwrap_or_else(|| "not confirmed".to_owned());
+    if node.machine().is_returning() {
+        return Err(Error::Between(why));
+    }
     Err(Error::TakenBack(why))
 }
 
@@ -146,8 +173,9 @@ pub async fn preview(
     })
 }
 
-/// Gives the node back: FRR stopped, NICs returned, nothing of Selvedge left, the journal removed.
-pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
+/// Gives the node back: FRR stopped, NICs returned, nothing of Selvedge left, the journal removed. What could not be given back is
+/// noted and stays remembered for another attempt.
+pub async fn cleanup(paths: Paths, namespace: &str) -> Result<Done, Error> {
     let _lock = Lock::take(&paths.runtime)?;
     let store = Store::new(&paths.state, "").with_copy_in(&paths.runtime);
     let reconciler = Reconciler::open(paths.clone(), namespace, false)?;
@@ -160,10 +188,18 @@ pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
     store.remove()?;
     file::remove(&frr_conf).map_err(journal::Error::File)?;
     let of_host = host::once::remove(&paths).await?;
-    Ok(match of_host {
-        Some(changes) => format!("{applied}; {changes}"),
-        None => applied.to_string(),
-    })
+    let mut changes = applied.to_string();
+    changes.extend(
+        of_host
+            .into_iter()
+            .flat_map(|of_host| ["; ".to_owned(), of_host]),
+    );
+    let mut notes = applied.notes;
+    let removed = daemons::remove(reconciler.frr().instance(), patience).await;
+    let token = file::remove(&paths.token());
+    notes.extend(removed.err().map(|error| report::chain(&error)));
+    notes.extend(token.err().map(|error| report::chain(&error)));
+    Ok(Done { changes, notes })
 }
 
 /// Why this version cannot use a config, if it cannot.

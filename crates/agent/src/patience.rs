@@ -10,6 +10,9 @@ use crate::config::Config;
 /// A call may always take this long, also when the time is over: otherwise a busy node would never get its config back.
 const LEAST: Duration = Duration::from_secs(1);
 
+/// How long FRR may be silent where no change has to be over in time: it may be busy.
+const SILENCE_AT_REST: Duration = Duration::from_secs(10);
+
 /// How long the calls of one apply may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
@@ -22,7 +25,7 @@ impl Patience {
     /// For an apply of this config that should take no longer than this.
     pub(crate) fn new(config: &Config, limit: Option<Duration>) -> Self {
         Self {
-            silence: config.silence(),
+            silence: limit.map_or(SILENCE_AT_REST, |_| config.silence()),
             until: limit.and_then(|limit| Instant::now().checked_add(limit)),
         }
     }
@@ -49,7 +52,9 @@ mod tests {
     fn a_call_takes_no_longer_than_what_is_left_and_always_has_a_second() {
         let config = Config::empty();
         let long = Duration::from_mins(1);
-        assert_eq!(Patience::new(&config, None).at_most(long), long);
+        let at_rest = Patience::new(&config, None);
+        assert_eq!(at_rest.at_most(long), long);
+        assert!(at_rest.silence() > config.silence());
         let some = Patience::new(&config, Some(Duration::from_secs(10)));
         assert!(some.at_most(long) <= Duration::from_secs(10));
         assert_eq!(some.silence(), config.silence());

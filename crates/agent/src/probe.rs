@@ -78,7 +78,7 @@ pub(crate) async fn measure(
     }
     let (mut health, links, sessions) = futures::join!(
         join_all(outcomes).map(|outcomes| outcomes.into_iter().collect::<Health>()),
-        links(kernel, router, checks, limit),
+        links(kernel, router, probes, limit),
         sessions(frr, router.filter(|_| checks.sessions), limit),
     );
     for (check, outcome) in links.into_iter().chain(sessions) {
@@ -138,21 +138,16 @@ async fn tcp(host: String, port: u16) -> Result<(), String> {
     }
 }
 
-/// Uplinks of the router, and interfaces that the settings name.
+/// Uplinks of the router, uplinks that the other config would add, and interfaces that its settings name.
 async fn links(
     kernel: &Kernel,
     router: Option<&Config>,
-    checks: &Checks,
+    probes: &Config,
     limit: Duration,
 ) -> Vec<(Check, Result<(), String>)> {
-    let underlay = router.and_then(|config| config.spec.underlay.as_ref());
-    let nics: Vec<String> = underlay
-        .into_iter()
-        .flat_map(|underlay| &underlay.nics)
-        .map(ToString::to_string)
-        .collect();
-    let named: Vec<String> = checks.interfaces.iter().map(ToString::to_string).collect();
-    if nics.is_empty() && named.is_empty() {
+    let named = &probes.spec.health.interfaces;
+    let of_router = router.into_iter().flat_map(Config::nics);
+    if of_router.chain(probes.nics()).next().is_none() && named.is_empty() {
         return Vec::new();
     }
     let seen = match time::timeout(KERNEL_PATIENCE.min(limit), kernel.interfaces()).await {
@@ -160,17 +155,36 @@ async fn links(
         Ok(Err(error)) => Err(report::chain(&error)),
         Err(_elapsed) => Err("the kernel does not answer".to_owned()),
     };
-    let uplinks = nics.into_iter().map(|name| {
-        let outcome = is_up(&seen, Domain::Router, &name);
-        (Check::Uplink(name), outcome)
+    let named = named.iter().map(|name| {
+        let outcome = is_up_anywhere(&seen, name.as_ref());
+        (Check::Interface(name.to_string()), outcome)
     });
-    let named = named.into_iter().map(|name| {
-        let host = is_up(&seen, Domain::Host, &name);
-        let outcome =
-            host.or_else(|why| is_up(&seen, Domain::Router, &name).map_err(|_elsewhere| why));
-        (Check::Interface(name), outcome)
+    uplinks(&seen, router, probes).chain(named).collect()
+}
+
+/// The uplinks of the router, where they should be, and those that the other config would add, where they are: one that had no carrier
+/// before it was moved may have none afterwards.
+fn uplinks<'a>(
+    seen: &'a Result<Vec<Interface>, String>,
+    router: Option<&'a Config>,
+    probes: &'a Config,
+) -> impl Iterator<Item = (Check, Result<(), String>)> {
+    let of_router: Vec<&str> = router.into_iter().flat_map(Config::nics).collect();
+    let new = probes.nics().filter({
+        let of_router = of_router.clone();
+        move |name| !of_router.contains(name)
     });
-    uplinks.chain(named).collect()
+    let new = new.map(|name| (name, is_up_anywhere(seen, name)));
+    let of_router = of_router.into_iter();
+    let of_router = of_router.map(|name| (name, is_up(seen, Domain::Router, name)));
+    let uplinks = of_router.chain(new);
+    uplinks.map(|(name, outcome)| (Check::Uplink(name.to_owned()), outcome))
+}
+
+/// Whether an interface is up in the host's namespace, or in the router's.
+fn is_up_anywhere(seen: &Result<Vec<Interface>, String>, name: &str) -> Result<(), String> {
+    let host = is_up(seen, Domain::Host, name);
+    host.or_else(|why| is_up(seen, Domain::Router, name).map_err(|_elsewhere| why))
 }
 
 fn is_up(seen: &Result<Vec<Interface>, String>, domain: Domain, name: &str) -> Result<(), String> {
@@ -230,6 +244,10 @@ async fn sessions(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use InterfaceState::{Down, Up};
+
     use super::*;
 
     #[tokio::test]
@@ -247,6 +265,51 @@ mod tests {
         .await;
         assert_eq!(check, Check::ApiServer);
         assert_eq!(outcome, Err("no answer within 50ms".to_owned()));
+    }
+
+    #[test]
+    fn an_uplink_that_was_dead_before_it_was_added_may_stay_dead_and_one_that_worked_may_not() {
+        let config = |nics: &[&str]| {
+            let underlay = serde_json::json!({
+                "namespace": "selvedge", "asn": 64514, "routerId": "192.0.2.1", "nics": nics,
+                "routerMac": "02:00:00:00:00:01", "trunk": {"host": "hbn", "router": "hbn", "mtu": 9000},
+            });
+            let mut config = Config::empty();
+            config.spec.underlay = serde_json::from_value(underlay).expect("an underlay");
+            config
+        };
+        let seen = |links: &[(Domain, &str, InterfaceState)]| {
+            let interface = |(domain, name, state): &(Domain, &str, InterfaceState)| Interface {
+                id: linux::LinkId {
+                    domain: *domain,
+                    name: (*name).to_owned(),
+                },
+                owner: linux::owned::Owner::Foreign,
+                kind: linux::Kind::Other("ether".to_owned()),
+                mac: None,
+                mtu: 1500,
+                state: *state,
+                master: None,
+                members: BTreeSet::new(),
+                addresses: BTreeSet::new(),
+            };
+            Ok(links.iter().map(interface).collect())
+        };
+        let (one, both) = (config(&["eth1"]), config(&["eth1", "eth2"]));
+        let before = |state| seen(&[(Domain::Router, "eth1", Up), (Domain::Host, "eth2", state)]);
+        let after = seen(&[(Domain::Router, "eth1", Up), (Domain::Router, "eth2", Down)]);
+        for (router, state, worse) in [(Some(&one), Down, 0), (Some(&one), Up, 1), (None, Down, 0)]
+        {
+            let before = before(state);
+            let baseline: Health = uplinks(&before, router, &both).collect();
+            let now: Health = uplinks(&after, Some(&both), &both).collect();
+            let found = crate::health::regressions(&baseline, &now);
+            assert_eq!(found.len(), worse, "{state:?}: {found:?}");
+        }
+        // Afterwards it counts only where it should be.
+        let lost = before(Up);
+        let now: Health = uplinks(&lost, Some(&both), &both).collect();
+        assert_eq!(now.failures().count(), 1);
     }
 
     #[tokio::test]

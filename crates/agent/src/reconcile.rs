@@ -30,6 +30,7 @@ use crate::{
     nics,
     patience::Patience,
     report,
+    watchdog::Watchdog,
 };
 
 /// How long the kernel may take to tell what it holds.
@@ -38,6 +39,9 @@ const OBSERVE_PATIENCE: Duration = Duration::from_secs(10);
 const KERNEL_PATIENCE: Duration = Duration::from_secs(10);
 /// How long one step of the kernel may take.
 const STEP_PATIENCE: Duration = Duration::from_millis(100);
+
+/// How many steps the kernel is given before the watchdog is told that the change goes on.
+const STEPS_AT_ONCE: usize = 200;
 
 /// What an apply did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,6 +72,23 @@ impl Applied {
     /// Whether there was nothing to do.
     pub fn is_nothing(&self) -> bool {
         self.kernel_steps == 0 && self.frr_lines == 0 && self.started.is_empty()
+    }
+}
+
+/// What differs from a config, a line for each difference.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Differences {
+    /// Steps of the kernel.
+    kernel: Vec<String>,
+    /// Lines of FRR that the config does not have.
+    unmanaged: Vec<String>,
+    /// Lines to be typed into FRR, and daemons to be started or stopped.
+    frr: Vec<String>,
+}
+
+impl Differences {
+    fn into_lines(self) -> Vec<String> {
+        [self.kernel, self.unmanaged, self.frr].concat()
     }
 }
 
@@ -102,6 +123,8 @@ pub struct Reconciler {
     frr: FrrShell,
     /// The bgpd whose end would be an accident; none while FRR is stopped on purpose.
     bgpd: watch::Sender<Option<Expected>>,
+    /// Who is told that a long change goes on, if anybody.
+    watchdog: Option<Watchdog>,
 }
 
 impl Reconciler {
@@ -116,7 +139,15 @@ impl Reconciler {
             nics: nics::Store::new(&paths.state),
             frr: FrrShell::new(Instance::router(&paths, namespace), report_only),
             bgpd: watch::Sender::new(None),
+            watchdog: None,
         })
+    }
+
+    /// The same, watched while it works.
+    pub(crate) fn watched_by(mut self, watchdog: Watchdog) -> Self {
+        self.frr.set_watchdog(watchdog.clone());
+        self.watchdog = Some(watchdog);
+        self
     }
 
     pub(crate) fn bgpd(&self) -> &watch::Sender<Option<Expected>> {
@@ -220,7 +251,12 @@ impl Reconciler {
             Purpose::Adopt => None,
             Purpose::Repair { .. } | Purpose::Try { .. } | Purpose::Keep => return Ok(false),
         };
-        let differences = self.differences(config, plan, patience).await?;
+        let mut differences = self.differences(config, plan, patience).await?;
+        if self.frr.reports_only() {
+            // Nothing is done about them.
+            differences.unmanaged.clear();
+        }
+        let differences = differences.into_lines();
         match put_off {
             _ if differences.is_empty() => Ok(false),
             Some(put_off) => Ok(differences.iter().all(|it| put_off.contains(it))),
@@ -233,7 +269,8 @@ impl Reconciler {
         let kernel = linux::desired(&config.spec).map_err(|refused| unsupported(&refused))?;
         let patience = Patience::new(config, None);
         let plan = self.plan_kernel(&kernel, patience).await?;
-        let mut lines = self.differences(config, &plan, patience).await?;
+        let differences = self.differences(config, &plan, patience).await?;
+        let mut lines = differences.into_lines();
         if lines.is_empty() {
             lines.push("nothing to do".to_owned());
         }
@@ -246,24 +283,30 @@ impl Reconciler {
         config: &Config,
         plan: &Plan,
         patience: Patience,
-    ) -> Result<Vec<String>, Failure> {
-        let mut lines: Vec<String> = plan.steps().map(ToString::to_string).collect();
+    ) -> Result<Differences, Failure> {
+        let mut differences = Differences {
+            kernel: plan.steps().map(ToString::to_string).collect(),
+            ..Differences::default()
+        };
         let frr = self.desired_frr(config, patience).await?;
         if config.spec.underlay.is_none() {
             let runs = daemons::any(self.frr.instance());
-            lines.extend(runs.then(|| "stop FRR".to_owned()));
-            return Ok(lines);
+            differences.frr.extend(runs.then(|| "stop FRR".to_owned()));
+            return Ok(differences);
         }
         let missing = daemons::missing(self.frr.instance());
         if !missing.is_empty() {
-            lines.extend(missing.iter().map(|name| start(name)));
-            return Ok(lines);
+            differences
+                .frr
+                .extend(missing.iter().map(|name| start(name)));
+            return Ok(differences);
         }
         let running = self.frr.running(patience).await?;
-        lines.extend(running.unknown.iter().map(unmanaged));
+        differences.unmanaged = running.unknown.iter().map(unmanaged).collect();
         let change = frr::diff(&running.config, &frr);
-        lines.extend(change.to_string().lines().map(str::to_owned));
-        Ok(lines)
+        let lines = change.to_string();
+        differences.frr.extend(lines.lines().map(str::to_owned));
+        Ok(differences)
     }
 
     /// Does the steps of mirrors, and remembers what failed.
@@ -368,7 +411,8 @@ impl Reconciler {
         })
     }
 
-    /// Gives NICs back what the host knew of them. A route that cannot be made is noted: the network may be another now.
+    /// Gives NICs back what the host knew of them. What cannot be given back, such as a route through a link that is down, is noted,
+    /// and attempted again at the next apply.
     async fn restore_nics(&self, steps: &[Step], applied: &mut Applied) -> Result<(), Failure> {
         let known = self.nics.load().map_err(Failure::Remember)?;
         if known.is_empty() {
@@ -378,7 +422,9 @@ impl Reconciler {
         let failures = within("restore NICs", KERNEL_PATIENCE + for_steps(steps), attempt).await?;
         let notes = failures.iter().map(|it| report::chain(it));
         applied.notes.extend(notes);
-        let left = nics::after_return(&known, &self.observe(OBSERVE_PATIENCE).await?);
+        let failed: Vec<&Step> = failures.iter().map(|failure| &*failure.step).collect();
+        let observed = self.observe(OBSERVE_PATIENCE).await?;
+        let left = nics::after_return(&known, &observed, &failed);
         if left != known
             && let Err(error) = self.nics.save(&left)
         {
@@ -400,9 +446,20 @@ impl Reconciler {
     }
 
     async fn change_kernel(&self, steps: &[Step], patience: Patience) -> Result<(), Failure> {
-        let apply = async { self.kernel.apply(steps).await.map_err(Failure::Kernel) };
-        let waits = patience.at_most(KERNEL_PATIENCE) + for_steps(steps);
-        within("change the kernel", waits, apply).await
+        for steps in steps.chunks(STEPS_AT_ONCE) {
+            let apply = async { self.kernel.apply(steps).await.map_err(Failure::Kernel) };
+            let waits = patience.at_most(KERNEL_PATIENCE) + for_steps(steps);
+            within("change the kernel", waits, apply).await?;
+            self.moves_on();
+        }
+        Ok(())
+    }
+
+    /// Tells the watchdog that a part of a long change is done.
+    fn moves_on(&self) {
+        if let Some(watchdog) = &self.watchdog {
+            watchdog.moves_on();
+        }
     }
 }
 

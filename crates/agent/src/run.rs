@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use api::tcaas::NodeNetworkConfigStatus;
-use linux::netlink::Changes;
 use tokio::{
     sync::{mpsc, watch},
     task::{JoinHandle, JoinSet},
@@ -14,7 +13,8 @@ use crate::{
     cluster::{Cluster, Connect, OfHost},
     command_log::CommandLog,
     config::{Config, Time},
-    daemons::{self, Daemon, Instance, Paths},
+    daemons::{self, Paths},
+    drift::Signs,
     health::Health,
     hold::{Expected, Keeper},
     host::{self, Report, Router, Way},
@@ -26,7 +26,7 @@ use crate::{
     pages::Shown,
     probe::ApiServer,
     reconcile::{Failure, Reconciler},
-    refresh, report, vtysh,
+    refresh, report,
     watchdog::Watchdog,
 };
 
@@ -34,10 +34,6 @@ use crate::{
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// How long FRR may take to tell its version, which it is asked once.
 const VERSION_PATIENCE: Duration = Duration::from_secs(1);
-/// Between two questions whether FRR's daemons are there.
-const QUESTION: Duration = Duration::from_secs(5);
-/// Changes come in groups; one look is enough for a group.
-const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// How the daemon works.
 #[derive(Clone, Debug)]
@@ -101,7 +97,8 @@ pub async fn run(
         &options.namespace,
         options.report_only,
     )
-    .map_err(Error::Kernel)?;
+    .map_err(Error::Kernel)?
+    .watched_by(watchdog.clone());
     let (statuses, of_router) = watch::channel(None);
     let (whole, reports) = watch::channel(None);
     let (host_reports, of_host) = watch::channel(Report::default());
@@ -156,8 +153,7 @@ pub async fn run(
         watchdog,
         metrics,
         frr_version: None,
-        changes: None,
-        commands: None,
+        signs: Signs::default(),
         inode: None,
         keeper: None,
         checkup: None,
@@ -220,8 +216,7 @@ struct Agent {
     watchdog: Watchdog,
     metrics: Metrics,
     frr_version: Option<String>,
-    changes: Option<Changes>,
-    commands: Option<CommandLog>,
+    signs: Signs,
     /// The namespace whose changes are announced.
     inode: Option<u64>,
     /// Holds what zebra has from bgpd in that namespace.
@@ -240,7 +235,8 @@ impl Agent {
             let Action::Wait(until) = action else {
                 if let Some(event) = self.node.perform(&action).await {
                     if let Action::Apply { config, .. } = &action {
-                        self.look_anew(config).await;
+                        self.look_anew(config, matches!(event, Event::Applied(Ok(_))))
+                            .await;
                     }
                     action = self.node.step(event);
                 }
@@ -249,15 +245,12 @@ impl Agent {
             let until = self.begin_checkup().map_or(until, |due| due.min(until));
             let left = until.saturating_sub(self.node.now());
             let frr = self.node.reconciler().frr().instance().clone();
-            let daemons = daemons::running(&frr);
+            self.signs.compare(daemons::running(&frr));
             let at_rest = self.node.machine().is_at_rest();
             let event = tokio::select! {
                 () = &mut stop, if at_rest => return Ok(()),
                 assigned = self.assigned.recv() => Event::Assigned(assigned.ok_or(Error::WatchEnded)?),
-                () = changed(self.changes.as_ref()) => Event::Drifted,
-                () = configured(self.commands.as_mut()) => Event::Drifted,
-                () = ended(&daemons) => Event::Drifted,
-                () = silent(&frr, &daemons) => Event::Drifted,
+                () = self.signs.next(&frr) => Event::Drifted,
                 health = measured(self.checkup.as_mut()) => {
                     self.checkup = None;
                     health.map_or(Event::Woken, Event::Measured)
@@ -287,7 +280,7 @@ impl Agent {
     }
 
     /// After a change: the namespace may be another one, and FRR of another version.
-    async fn look_anew(&mut self, config: &Config) {
+    async fn look_anew(&mut self, config: &Config, is_applied: bool) {
         let reconciler = self.node.reconciler();
         self.frr_version = reconciler
             .frr_version(VERSION_PATIENCE)
@@ -303,22 +296,39 @@ impl Agent {
             self.keep(inode);
         }
         let reconciler = self.node.reconciler();
-        if self.changes.is_none() || is_another {
+        if self.signs.changes.is_none() || is_another {
             self.inode = inode;
-            self.changes = match reconciler.kernel().changes().await {
+            self.signs.changes = match reconciler.kernel().changes().await {
                 Ok(changes) => Some(changes),
                 Err(error) => {
                     tracing::warn!(error = report::chain(&error), "changes are not announced");
                     None
                 }
             };
+            // Nothing was announced since the node was last compared with its config.
+            self.signs.note();
         }
         let own = self.node.reconciler().frr().take_configured();
         let frr = self.node.reconciler().frr().instance();
-        match &mut self.commands {
+        match &mut self.signs.commands {
             Some(commands) => commands.expect(own),
             // Without a router there is none.
-            None => self.commands = CommandLog::open(&frr.command_log(), &frr.shells()).ok(),
+            None => {
+                self.signs.commands = CommandLog::open(&frr.command_log(), &frr.shells()).ok();
+            }
+        }
+        if is_applied {
+            self.expect_daemons(config);
+        }
+    }
+
+    /// After an apply FRR's daemons run. One that does not has ended since.
+    fn expect_daemons(&mut self, config: &Config) {
+        let frr = self.node.reconciler().frr().instance();
+        self.signs.expect(daemons::running(frr));
+        if config.spec.underlay.is_some() && !daemons::missing(frr).is_empty() {
+            tracing::warn!("a daemon of FRR has ended");
+            self.signs.note();
         }
     }
 
@@ -392,47 +402,4 @@ async fn measured(task: Option<&mut JoinHandle<Health>>) -> Option<Health> {
         Some(task) => task.await.ok(),
         None => std::future::pending().await,
     }
-}
-
-pub(crate) async fn changed(changes: Option<&Changes>) {
-    match changes {
-        Some(changes) => changes.next().await,
-        None => std::future::pending().await,
-    }
-    time::sleep(DEBOUNCE).await;
-}
-
-pub(crate) async fn configured(commands: Option<&mut CommandLog>) {
-    let noticed = match commands {
-        Some(commands) => commands.next().await,
-        None => std::future::pending().await,
-    };
-    if let Err(error) = noticed {
-        tracing::warn!(%error, "the log of FRR's commands cannot be read");
-        time::sleep(Duration::from_secs(1)).await;
-    }
-    time::sleep(DEBOUNCE).await;
-}
-
-/// Waits until a daemon does not answer any more.
-pub(crate) async fn silent(frr: &Instance, daemons: &[Daemon]) {
-    loop {
-        time::sleep(QUESTION).await;
-        for daemon in daemons {
-            if let Err(error) = vtysh::is_there(frr, &daemon.name).await
-                && error.is_silence()
-            {
-                tracing::warn!(%error, "a daemon of FRR is silent");
-                return;
-            }
-        }
-    }
-}
-
-pub(crate) async fn ended(daemons: &[Daemon]) {
-    match daemons::exits(daemons).await {
-        Ok(()) => tracing::warn!("a daemon of FRR has ended"),
-        Err(error) => tracing::warn!(%error, "the daemons of FRR cannot be watched"),
-    }
-    time::sleep(DEBOUNCE).await;
 }

@@ -12,7 +12,7 @@ use std::{
 
 use frr::Batch;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::UnixStream,
     process::Command,
     time,
@@ -27,8 +27,10 @@ use crate::{
 pub(crate) const ASK_PATIENCE: Duration = Duration::from_secs(5);
 /// How long vtysh may take to show everything.
 const SHOW_PATIENCE: Duration = Duration::from_secs(20);
-/// How long one line of a change may take, besides the time in which FRR must answer at all.
+/// How long one line of a change may take at most, besides the time in which FRR must answer at all.
 const LINE_PATIENCE: Duration = Duration::from_millis(50);
+/// How long an answer may take at most, however steadily it comes.
+const ANSWER_PATIENCE: Duration = Duration::from_mins(1);
 
 /// What FRR says while one daemon does not know yet what another, or the kernel, has already done.
 const PASSING: [&str; 2] = [
@@ -135,10 +137,7 @@ pub(crate) async fn send(
     patience: Duration,
 ) -> Result<(), Error> {
     match batch {
-        Batch::Commands(commands) => {
-            let patience = for_lines(patience, commands.len());
-            vtysh(instance, commands, patience).await
-        }
+        Batch::Commands(commands) => vtysh(instance, commands, patience).await,
         Batch::Secret { path, line } => send_secret(instance, path, line, patience).await,
     }
 }
@@ -157,7 +156,8 @@ pub(crate) async fn load(
     let lines = std::fs::read(file).map_or(0, |text| text.split(|byte| *byte == b'\n').count());
     let mut shell = Command::new("vtysh");
     shell.args(["-N", instance.name(), "-f"]).arg(file);
-    match program::output(&mut shell, for_lines(patience, lines)).await {
+    let most = for_lines(patience, lines);
+    match program::output_of_work(&mut shell, patience, most).await {
         Ok(_) | Err(program::Error::Failed { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -169,7 +169,8 @@ async fn vtysh(instance: &Instance, commands: &[String], patience: Duration) -> 
     for command in commands {
         shell.arg("-c").arg(command);
     }
-    let output = program::output(&mut shell, patience).await;
+    let most = for_lines(patience, commands.len());
+    let output = program::output_of_work(&mut shell, patience, most).await;
     output.map(drop).map_err(|error| match error {
         program::Error::Failed { program, message } => Error::Shell(program::Error::Failed {
             program,
@@ -255,7 +256,8 @@ pub(crate) async fn show_running(instance: &Instance) -> Result<String, Error> {
 
 /// Gives commands to one daemon over the socket that vtysh uses; `None` if it refuses one.
 ///
-/// The protocol is vtysh's: a command ends with a zero byte; the answer ends with three zero bytes and the result.
+/// The protocol is vtysh's: a command ends with a zero byte; the answer ends with three zero bytes and the result. A daemon is silent if
+/// nothing comes of it for as long as `patience`: a long answer takes longer.
 async fn converse(
     instance: &Instance,
     daemon: &str,
@@ -264,10 +266,11 @@ async fn converse(
 ) -> Result<Option<String>, Error> {
     let socket = instance.sockets().join(format!("{daemon}.vty"));
     let talk = async {
-        let mut stream = BufReader::new(UnixStream::connect(&socket).await?);
+        let stream = in_time(patience, UnixStream::connect(&socket)).await?;
+        let mut stream = BufReader::new(stream);
         let mut answers = String::new();
         for command in commands {
-            let (answer, result) = ask(&mut stream, command).await?;
+            let (answer, result) = ask(&mut stream, command, patience).await?;
             if result != 0 {
                 return Ok(None);
             }
@@ -275,37 +278,95 @@ async fn converse(
         }
         Ok(Some(answers))
     };
-    match time::timeout(patience, talk).await {
-        Ok(outcome) => outcome.map_err(|source| Error::Socket { socket, source }),
-        Err(_elapsed) => Err(Error::Silent {
-            socket: socket.clone(),
-            patience,
-        }),
-    }
+    let outcome = in_time(ANSWER_PATIENCE.max(patience), talk).await;
+    outcome.map_err(|source| match source.kind() {
+        io::ErrorKind::TimedOut => Error::Silent { socket, patience },
+        _ => Error::Socket { socket, source },
+    })
 }
 
-async fn ask(stream: &mut BufReader<UnixStream>, command: &str) -> io::Result<(String, u8)> {
-    stream.write_all(command.as_bytes()).await?;
-    stream.write_all(&[0]).await?;
+/// Gives a part of a conversation a deadline.
+async fn in_time<T>(
+    patience: Duration,
+    part: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    let outcome = time::timeout(patience, part).await;
+    outcome.unwrap_or_else(|_elapsed| Err(io::ErrorKind::TimedOut.into()))
+}
+
+async fn ask(
+    stream: &mut BufReader<UnixStream>,
+    command: &str,
+    patience: Duration,
+) -> io::Result<(String, u8)> {
+    let question = [command.as_bytes(), &[0]].concat();
+    in_time(patience, stream.write_all(&question)).await?;
     let mut answer = Vec::new();
     let mut zeros = 0;
     loop {
-        match (stream.read_u8().await?, zeros) {
-            (result, 3..) => {
-                return Ok((String::from_utf8_lossy(&answer).into_owned(), result));
+        let part = in_time(patience, stream.fill_buf()).await?;
+        if part.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let (mut used, mut result) = (0, None);
+        for byte in part {
+            used += 1;
+            match (*byte, zeros) {
+                (byte, 3..) => {
+                    result = Some(byte);
+                    break;
+                }
+                (0, _) => zeros += 1,
+                (byte, _) => {
+                    zeros = 0;
+                    answer.push(byte);
+                }
             }
-            (0, _) => zeros += 1,
-            (byte, _) => {
-                zeros = 0;
-                answer.push(byte);
-            }
+        }
+        stream.consume(used);
+        if let Some(result) = result {
+            return Ok((String::from_utf8_lossy(&answer).into_owned(), result));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt as _;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_long_answer_takes_longer_than_a_daemon_may_be_silent() {
+        const PAUSE: Duration = Duration::from_millis(60);
+        let run = tempfile::TempDir::new().unwrap();
+        let paths = daemons::Paths {
+            run: run.path().to_owned(),
+            ..daemons::Paths::default()
+        };
+        let host = Instance::host(&paths);
+        std::fs::create_dir(host.sockets()).unwrap();
+        let socket = host.sockets().join("bgpd.vty");
+        let listener = tokio::net::UnixListener::bind(socket).unwrap();
+        let _bgpd = tokio::spawn(async move {
+            for stops in [false, true] {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                for _ in 0..8 {
+                    stream.write_all(b"neighbor\n").await.unwrap();
+                    time::sleep(PAUSE).await;
+                }
+                if stops {
+                    time::sleep(Duration::from_mins(1)).await;
+                }
+                stream.write_all(&[0; 4]).await.unwrap();
+            }
+        });
+        let question = ["do write terminal".to_owned()];
+        let answer = converse(&host, "bgpd", &question, 4 * PAUSE).await;
+        assert_eq!(answer.unwrap().unwrap().lines().count(), 8);
+        let silence = converse(&host, "bgpd", &question, 4 * PAUSE).await;
+        assert!(silence.unwrap_err().is_silence());
+    }
 
     #[tokio::test]
     async fn what_runs_is_read_from_every_daemon_and_one_that_is_silent_is_named_in_time() {

@@ -199,8 +199,9 @@ pub struct NicMemory {
     /// Its alias, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
-    /// Its MTU.
-    pub mtu: u32,
+    /// Its MTU; absent when it has it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
     /// Its addresses that have more than an address and a length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<HostAddress>,
@@ -210,4 +211,11 @@ pub struct NicMemory {
     /// The routes through it that the kernel does not make by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<HostRoute>,
+}
+
+impl NicMemory {
+    /// Whether nothing is left to be given back.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }

@@ -172,13 +172,17 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 
 /// Done when the process is asked to end.
 fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    let kind = tokio::signal::unix::SignalKind::terminate();
-    let mut terminate =
-        tokio::signal::unix::signal(kind).context("failed to listen for signals")?;
+    use tokio::signal::unix::{SignalKind, signal};
+    // From now on, also while nothing waits for them yet.
+    let listen = |kind| signal(kind).context("failed to listen for signals");
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    let mut hangup = listen(SignalKind::hangup())?;
     Ok(async move {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
+            _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
     })
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use k8s_openapi::jiff::Timestamp;
-use linux::netlink::{Changes, Kernel};
+use linux::netlink::Kernel;
 use tokio::{
     sync::watch,
     task::{JoinHandle, JoinSet},
@@ -24,12 +24,7 @@ use super::{
     store::Store,
 };
 use crate::{
-    command_log::CommandLog,
-    config::Time,
-    daemons,
-    probe::ApiServer,
-    report,
-    run::{changed, configured, ended, silent},
+    command_log::CommandLog, config::Time, daemons, drift::Signs, probe::ApiServer, report,
 };
 
 /// How long one attempt to reach the API server may take.
@@ -62,9 +57,10 @@ pub(crate) struct Task {
     started: Instant,
     limits: Limits,
     change: Option<Change>,
+    /// Of others who change FRR, and of daemons that end.
+    signs: Signs,
     /// Changes of the host's kernel, while something runs that may need them.
-    changes: Option<Changes>,
-    commands: Option<CommandLog>,
+    devices: Signs,
     probe: Option<JoinHandle<(Time, bool)>>,
     report: Report,
 }
@@ -77,8 +73,8 @@ impl Task {
             started: Instant::now(),
             limits: Limits::default(),
             change: None,
-            changes: None,
-            commands: None,
+            signs: Signs::default(),
+            devices: Signs::default(),
             probe: None,
             report: Report::default(),
         }
@@ -122,21 +118,16 @@ impl Task {
         let until = self.begin_probe().map_or(until, |due| due.min(until));
         let left = until.saturating_sub(self.now());
         let instance = self.way.router.frr().instance().clone();
-        let is_there = self.commands.is_some();
-        let daemons = if is_there {
-            daemons::running(&instance)
-        } else {
-            Vec::new()
-        };
+        if self.signs.commands.is_some() {
+            self.signs.compare(daemons::running(&instance));
+        }
         tokio::select! {
             Ok(()) = self.way.assigned.changed() => {
                 let assigned = self.way.assigned.borrow_and_update().clone();
                 return assigned.map_or(Event::Woken, Event::Assigned);
             }
-            () = changed(self.changes.as_ref()) => {}
-            () = configured(self.commands.as_mut()) => return Event::Drifted,
-            () = ended(&daemons) => return Event::Drifted,
-            () = silent(&instance, &daemons) => return Event::Drifted,
+            () = self.devices.next(&instance) => {}
+            () = self.signs.next(&instance) => return Event::Drifted,
             probed = probed(self.probe.as_mut()) => {
                 self.probe = None;
                 let (began, reached) = probed;
@@ -216,20 +207,22 @@ impl Task {
     /// Follows what others do to FRR and to the kernel, while there is an FRR.
     fn watch(&mut self, is_there: bool, own: usize) {
         if !is_there {
-            self.commands = None;
-            self.changes = None;
+            self.signs = Signs::default();
+            self.devices = Signs::default();
             return;
         }
         let instance = self.way.router.frr().instance();
-        match &mut self.commands {
+        self.signs.expect(daemons::running(instance));
+        match &mut self.signs.commands {
             Some(commands) => commands.expect(own),
             None => {
-                self.commands = CommandLog::open(&instance.command_log(), &instance.shells()).ok();
+                self.signs.commands =
+                    CommandLog::open(&instance.command_log(), &instance.shells()).ok();
             }
         }
-        if self.changes.is_none() {
+        if self.devices.changes.is_none() {
             let changes = self.way.kernel.changes_of_host();
-            self.changes = changes
+            self.devices.changes = changes
                 .inspect_err(|error| {
                     tracing::warn!(error = report::chain(error), "changes are not announced");
                 })

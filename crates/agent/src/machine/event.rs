@@ -30,6 +30,8 @@ pub enum Event {
     Assigned(Assigned),
     /// The time to wait for has come.
     Woken,
+    /// The user wants no more of the config that is being tried.
+    Interrupted,
     /// The kernel or FRR was changed, by the agent itself or by another program.
     Drifted,
     /// The journal was written, or why not.

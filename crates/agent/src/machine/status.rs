@@ -120,12 +120,21 @@ impl Machine {
             .iter()
             .flat_map(|assigned| assigned.unread.values());
         let unread = unread.map(|why| format!("{why}; the last known password is kept, if any"));
-        self.outcome.notes.iter().cloned().chain(unread).collect()
+        let notes = self.outcome.notes.iter().cloned();
+        notes
+            .chain(unread)
+            .chain(self.fresh_starts.note())
+            .collect()
     }
 
     /// Whether nothing is under way: the agent may end without leaving anything half done.
     pub fn is_at_rest(&self) -> bool {
         matches!(self.phase, Phase::Idle { .. } | Phase::RestoreLater { .. })
+    }
+
+    /// Whether the confirmed config could not be brought back yet.
+    pub fn is_returning(&self) -> bool {
+        matches!(self.phase, Phase::RestoreLater { .. })
     }
 
     /// Whether a config is being tried.
@@ -176,10 +185,11 @@ impl Machine {
             let rejected = || self.journal.rejection(&assigned.config.fingerprint());
             assigned.refusal.as_deref().or_else(rejected)
         });
-        match (refused, &self.error) {
+        let error = self.error.as_ref().or(self.save_error.as_ref());
+        match (refused, error) {
             (Some(refused), Some(error)) if refused != error => Some(format!("{refused}; {error}")),
             (Some(refused), _) => Some(refused.to_owned()),
-            (None, error) => error.clone(),
+            (None, error) => error.cloned(),
         }
     }
 }

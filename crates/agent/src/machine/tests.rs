@@ -39,6 +39,10 @@ fn applied() -> Event {
     repaired(&["link l2.100 is missing"])
 }
 
+fn repaired_nothing() -> Event {
+    repaired(&[])
+}
+
 /// An apply that removed these differences.
 fn repaired(differences: &[&str]) -> Event {
     Event::Applied(Ok(Outcome {
@@ -156,6 +160,27 @@ fn without_health_the_confirmed_config_is_back_at_the_deadline_and_the_other_is_
 }
 
 #[test]
+fn a_config_is_taken_back_when_the_user_interrupts_its_trial() {
+    let mut machine = trying();
+    machine.step(applied(), SECOND);
+    let action = machine.step(Event::Measured(health(true)), SECOND);
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+    let action = machine.step(Event::Interrupted, SECOND);
+    assert_eq!(means(&action, 1), Means::LeastChange);
+    // A return that fails is no rest for a command: nobody else would repeat it.
+    machine.step(fault(false, FrrFault::None), SECOND);
+    assert!(machine.is_at_rest() && machine.is_returning());
+    machine.step(Event::Woken, 60 * SECOND);
+    machine.step(applied(), 60 * SECOND);
+    machine.step(Event::Saved(Ok(())), 60 * SECOND);
+    machine.step(Event::Measured(health(true)), 60 * SECOND);
+    assert!(machine.is_at_rest() && !machine.is_returning());
+    let status = machine.status();
+    assert_eq!(status.running, Some(config(1)));
+    assert!(status.error.unwrap().contains("interrupted"));
+}
+
+#[test]
 fn what_was_broken_before_does_not_take_a_config_back() {
     let mut machine = settled();
     machine.step(assigned(2), SECOND);
@@ -218,16 +243,30 @@ fn a_return_that_finds_frr_silent_starts_it_anew_as_often_as_needed() {
     let mut machine = trying();
     let mut action = machine.step(fault(true, FrrFault::None), SECOND);
     let mut now = SECOND;
-    for _ in 0..3 {
+    // When a fresh FRR was started. The first one is part of the change that is taken back.
+    let mut starts = Vec::new();
+    while starts.len() < 5 {
         assert_eq!(means(&action, 1), Means::LeastChange);
-        let action_of_silence = machine.step(fault(false, FrrFault::Silent), now);
-        assert_eq!(means(&action_of_silence, 1), Means::FreshFrr);
-        let Action::Wait(until) = machine.step(fault(false, FrrFault::Silent), now) else {
+        let mut next = machine.step(fault(false, FrrFault::Silent), now);
+        if matches!(next, Action::Apply { .. }) {
+            assert_eq!(means(&next, 1), Means::FreshFrr);
+            starts.push(now);
+            next = machine.step(fault(false, FrrFault::Silent), now);
+        }
+        let Action::Wait(until) = next else {
             panic!("a pause follows a failed return");
         };
+        assert!(until <= now + LONGEST_PAUSE, "the node is between configs");
         now = until;
         action = machine.step(Event::Woken, now);
     }
+    let pauses: Vec<Duration> = starts
+        .windows(2)
+        .map(|pair| pair[1].saturating_sub(pair[0]))
+        .collect();
+    assert!(pauses[0] <= 2 * SECOND, "{pauses:?}");
+    let grows = pauses[1..].windows(2).all(|pair| pair[0] < pair[1]);
+    assert!(pauses[1] >= 30 * SECOND && grows, "{pauses:?}");
 }
 
 #[test]
@@ -249,6 +288,106 @@ fn frr_that_stays_silent_without_a_change_is_started_anew() {
             }
         }
     }
+}
+
+#[test]
+fn frr_that_is_silent_after_each_fresh_start_is_started_anew_less_and_less_often() {
+    let mut machine = settled();
+    let (mut now, mut starts) = (SECOND, Vec::new());
+    let mut action = machine.step(Event::Drifted, now);
+    while starts.len() < 5 {
+        now += 10 * SECOND;
+        action = match means(&action, 1) {
+            // It is up again, and then it is busy.
+            Means::FreshFrr => {
+                starts.push(now);
+                machine.step(applied(), now);
+                machine.step(Event::Saved(Ok(())), now);
+                machine.step(Event::Measured(health(true)), now)
+            }
+            Means::LeastChange => machine.step(fault(false, FrrFault::Silent), now),
+        };
+        while let Action::Wait(until) = action {
+            now = now.max(until);
+            action = machine.step(Event::Drifted, now);
+        }
+    }
+    let pauses: Vec<Duration> = starts
+        .windows(2)
+        .map(|pair| pair[1].saturating_sub(pair[0]))
+        .collect();
+    for (index, pause) in pauses.iter().enumerate() {
+        let least = 30 * SECOND * 2_u32.pow(u32::try_from(index).unwrap());
+        assert!(*pause >= least, "{pauses:?}");
+    }
+    let notes = machine.status().notes;
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.contains("started anew 5 times")),
+        "{notes:?}"
+    );
+    // When all is well for long, it is forgotten.
+    machine.step(Event::Woken, now + 3600 * SECOND);
+    assert!(machine.status().notes.is_empty());
+}
+
+#[test]
+fn a_disk_that_cannot_be_written_keeps_the_node_neither_from_comparisons_nor_from_repairs() {
+    let full = || Event::Saved(Err("no space left".to_owned()));
+    let mut machine = settled();
+    // A config that is wanted, and cannot be tried.
+    machine.step(assigned(2), SECOND);
+    machine.step(Event::Measured(health(true)), SECOND);
+    let mut action = machine.step(full(), SECOND);
+    let (mut compared, mut repaired, mut now) = (0, 0, SECOND);
+    while now < 300 * SECOND {
+        action = match action {
+            Action::Wait(until) => {
+                assert!(until > now, "at {now:?}");
+                // Something is repaired in between, at once.
+                let drifts = repaired < 3;
+                if drifts {
+                    now += SECOND / 2;
+                    match machine.step(Event::Drifted, now) {
+                        Action::Apply { .. } => {
+                            repaired += 1;
+                            machine.step(applied(), now)
+                        }
+                        attempt => attempt,
+                    }
+                } else {
+                    now = until;
+                    machine.step(Event::Woken, now)
+                }
+            }
+            Action::Apply { .. } => {
+                compared += 1;
+                machine.step(repaired_nothing(), now)
+            }
+            Action::Measure { .. } => machine.step(Event::Measured(health(true)), now),
+            Action::Save(_) => {
+                let error = machine.status().error.unwrap();
+                assert!(error.contains("no space left"), "{error}");
+                machine.step(full(), now)
+            }
+        };
+    }
+    assert_eq!(repaired, 3);
+    assert!((9..=11).contains(&compared), "{compared} comparisons");
+    // It is tried when there is space again.
+    let saved = loop {
+        action = match action {
+            Action::Wait(until) => {
+                now = until;
+                machine.step(Event::Woken, now)
+            }
+            Action::Measure { .. } => machine.step(Event::Measured(health(true)), now),
+            Action::Apply { .. } => machine.step(repaired_nothing(), now),
+            Action::Save(journal) => break journal,
+        };
+    };
+    assert_eq!(saved.trying, Some(config(2)));
 }
 
 #[test]

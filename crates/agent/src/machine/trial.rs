@@ -164,6 +164,17 @@ impl Machine {
         self.proceed(now)
     }
 
+    /// Takes back the config that is being tried. What is under way is brought to its end first: the event is for a machine that waits.
+    pub(super) fn interrupted(&mut self, now: Time) -> Action {
+        match self.phase.clone() {
+            Phase::Retry { trial, .. } | Phase::Settle { trial, .. } => {
+                let reason = "interrupted before the config was confirmed".to_owned();
+                self.take_back(&trial, reason, Means::LeastChange, now)
+            }
+            _ => self.proceed(now),
+        }
+    }
+
     pub(super) fn take_back(
         &mut self,
         trial: &Trial,

@@ -146,7 +146,7 @@ impl Differ<'_> {
             let alias = memory
                 .alias
                 .filter(|alias| nic.alias.as_ref() != Some(alias));
-            let mtu = (memory.mtu != nic.mtu).then_some(memory.mtu);
+            let mtu = memory.mtu.filter(|mtu| *mtu != nic.mtu);
             let changes = alias.map(LinkChange::Alias).into_iter();
             for change in changes.chain(mtu.map(LinkChange::Mtu)) {
                 let id = id.clone();

@@ -41,7 +41,7 @@ fn a_nic_gets_back_what_it_had_in_the_host_also_after_a_crash() {
     };
     let memory = NicMemory {
         alias: Some("uplink to leaf1".to_owned()),
-        mtu: 9000,
+        mtu: Some(9000),
         routes: vec![
             route("203.0.113.0/24", None),
             route("0.0.0.0/0", Some("192.0.2.1")),

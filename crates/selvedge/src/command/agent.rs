@@ -4,7 +4,7 @@ mod manifests;
 
 use std::{path::Path, sync::Arc};
 
-use agent::{Connect, Options, Paths, Source, machine::Assigned};
+use agent::{Connect, Done, Options, Paths, Source, machine::Assigned};
 use anyhow::Context;
 use api::tcaas::{NodeNetworkConfig, NodeNetworkConfigSpec};
 use compiler::names::ROUTER_NAMESPACE;
@@ -55,7 +55,12 @@ fn cleanup(args: &Cleanup) -> anyhow::Result<Verdict> {
     let runtime = super::runtime()?;
     let done = runtime.block_on(agent::cleanup(paths(&args.places), ROUTER_NAMESPACE));
     let is_done = done.is_ok();
-    let verdict = said(done.map_err(Into::into));
+    // What could not be given back is remembered, so that the same command attempts it again.
+    let is_whole = done.as_ref().is_ok_and(|done| done.notes.is_empty());
+    let verdict = match told(done.map_err(Into::into)) {
+        Verdict::Fine if !is_whole => Verdict::Problems,
+        verdict => verdict,
+    };
     if let Some(node) = args.node.as_ref().filter(|_| is_done) {
         let reported = async { super::node::removed(own_client(args, node).await?, node).await };
         runtime.block_on(reported)?;
@@ -118,13 +123,20 @@ fn once(spec: &NodeNetworkConfigSpec, args: &Agent) -> anyhow::Result<Verdict> {
         let preview = runtime.block_on(agent::preview(spec, paths, ROUTER_NAMESPACE));
         return Ok(said(preview.map_err(Into::into)));
     }
-    let done = runtime.block_on(agent::apply(spec, paths, ROUTER_NAMESPACE));
-    if let Ok(done) = &done {
-        for note in &done.notes {
-            output::note(&format!("note: {note}"));
-        }
+    let done = runtime.block_on(async {
+        let stop = super::stop_signal()?;
+        let done = agent::apply(spec, paths, ROUTER_NAMESPACE, stop).await;
+        done.map_err(anyhow::Error::from)
+    });
+    Ok(told(done))
+}
+
+/// Prints what was done with its notes, or why nothing was.
+fn told(done: anyhow::Result<Done>) -> Verdict {
+    for note in done.iter().flat_map(|done| &done.notes) {
+        output::note(&format!("note: {note}"));
     }
-    Ok(said(done.map(|done| done.changes).map_err(Into::into)))
+    said(done.map(|done| done.changes))
 }
 
 /// Prints what was done, or why nothing was.

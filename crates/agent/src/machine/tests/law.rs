@@ -18,6 +18,10 @@ enum Luck {
     KilledAfter,
     /// The machine loses its power in the middle of the action.
     PowerLost,
+    /// The agent is killed, and the journal and its copies are lost.
+    JournalLost,
+    /// The action succeeds, and a user wants no more of what is being tried.
+    Interrupted,
     /// A config is assigned, then the action succeeds.
     Assigned(u32, bool),
 }
@@ -30,6 +34,8 @@ fn luck() -> impl Strategy<Value = Luck> {
         1 => Just(Luck::KilledBefore),
         1 => Just(Luck::KilledAfter),
         1 => Just(Luck::PowerLost),
+        1 => Just(Luck::JournalLost),
+        1 => Just(Luck::Interrupted),
         3 => (2..6_u32, any::<bool>()).prop_map(|(content, retry)| Luck::Assigned(content, retry)),
     ]
 }
@@ -134,6 +140,11 @@ impl World {
                 }
                 Event::Measured(health(good))
             }
+            Action::Apply {
+                config,
+                purpose: Purpose::Adopt,
+                ..
+            } if self.node != Node::At(Arc::clone(config)) => fault(true, FrrFault::None),
             Action::Apply { config, .. } => self.apply(config, luck),
         }
     }
@@ -176,12 +187,19 @@ impl World {
                 self.act(action, &Luck::Good);
                 self.restart(false)
             }
+            Luck::JournalLost => {
+                self.disk = Journal::default();
+                self.restart(false)
+            }
             Luck::PowerLost => {
                 // A save is atomic: it happened, or it did not.
                 if let Action::Save(journal) = action {
                     self.disk = journal.clone();
                 }
                 self.restart(true)
+            }
+            Luck::Interrupted if matches!(action, Action::Wait(_)) => {
+                self.machine.step(Event::Interrupted, self.now)
             }
             Luck::Assigned(content, retry) => {
                 self.published = Assigned {
@@ -191,7 +209,7 @@ impl World {
                 let event = self.act(action, &Luck::Good);
                 self.machine.step(event, self.now)
             }
-            Luck::Good | Luck::Bad | Luck::Worse => {
+            Luck::Good | Luck::Bad | Luck::Worse | Luck::Interrupted => {
                 let event = self.act(action, luck);
                 self.machine.step(event, self.now)
             }
@@ -226,7 +244,12 @@ proptest! {
         let status = world.machine.status();
         let published = world.published.config.fingerprint();
         let Some(confirmed) = world.disk.confirmed.clone() else {
-            prop_assert!(world.is_bare(), "nothing is confirmed, and the node is at {:?}", world.node);
+            // What ran when the journal was lost stays: to take everything away would be worse.
+            prop_assert!(
+                world.is_bare() || world.disk.adopted,
+                "nothing is confirmed, and the node is at {:?}",
+                world.node
+            );
             prop_assert_eq!(status.state, State::Rejected);
             return Ok(());
         };
