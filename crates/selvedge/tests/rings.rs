@@ -87,6 +87,8 @@ mod ring3;
 mod ring3_host_router;
 #[path = "rings/ring4.rs"]
 mod ring4;
+#[path = "rings/ring4_confirmation.rs"]
+mod ring4_confirmation;
 #[path = "rings/ring4_files.rs"]
 mod ring4_files;
 #[path = "rings/ring4_host_router.rs"]

@@ -67,7 +67,31 @@ pub(crate) fn is_at(node: &Node, config: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An agent that is started without an API server brings the node to this config.
+/// What the agent publishes of itself.
+pub(crate) fn metrics(node: &Node) -> anyhow::Result<String> {
+    node.script(
+        "bash -c 'exec 3<>/dev/tcp/127.0.0.1/9717; printf \"GET /metrics HTTP/1.0\\r\\n\\r\\n\" >&3; cat <&3'",
+    )
+}
+
+/// Waits until the agent says that the node runs this config, and that it is the confirmed one.
+fn says(node: &Node, config: &Value) -> anyhow::Result<()> {
+    let has_underlay = config["spec"]["underlay"].is_object();
+    let revision = config["spec"]["revision"].as_str().filter(|_| has_underlay);
+    let revision = revision.unwrap_or_default();
+    let expected = format!("running=\"{revision}\",confirmed=\"{revision}\"");
+    let mut last = String::new();
+    let said = Fabric::eventually(PATIENCE, || {
+        let text = metrics(node).ok()?;
+        let line = text.lines().find(|line| line.contains("revision_info{"))?;
+        line.clone_into(&mut last);
+        line.contains(&expected).then_some(())
+    });
+    anyhow::ensure!(said.is_some(), "the agent does not say {expected}: {last}");
+    Ok(())
+}
+
+/// An agent that is started without an API server brings the node to this config, and says that it has.
 pub(crate) fn returns_by_itself(node: &Node, config: &Value) -> anyhow::Result<()> {
     let agent = cut_off_agent(node)?;
     is_at(node, config).with_context(|| format!("the agent says: {}", agent.stderr()))?;
@@ -75,6 +99,7 @@ pub(crate) fn returns_by_itself(node: &Node, config: &Value) -> anyhow::Result<(
     let settled = "! grep -q '\"trying\"' /var/lib/selvedge/journal";
     let settled = Fabric::eventually(PATIENCE, || node.script(settled).ok());
     anyhow::ensure!(settled.is_some(), "the journal still names a trial");
+    says(node, config)?;
     end(node, &agent)
 }
 
@@ -86,7 +111,7 @@ pub(crate) fn end(node: &Node, agent: &Running) -> anyhow::Result<()> {
 }
 
 /// The config of a node that Selvedge has nothing on.
-fn nothing() -> Value {
+pub(crate) fn nothing() -> Value {
     json!({
         "apiVersion": "network.t-caas.telekom.com/v1alpha1", "kind": "NodeNetworkConfig",
         "metadata": {"name": NODE}, "spec": {"revision": "none"},
@@ -143,6 +168,7 @@ fn an_agent_killed_anywhere_in_a_change_leaves_a_node_that_returns_by_itself() -
         plugged(&node.fabric, &["shop"])?,
     );
     let mut other_as = less.clone();
+    other_as["spec"]["revision"] = "other-as".into();
     other_as["spec"]["underlay"]["asn"] = 64777.into();
     let none = nothing();
     let bare = node.links_of_host()?;
@@ -180,6 +206,13 @@ fn an_agent_killed_anywhere_in_a_change_leaves_a_node_that_returns_by_itself() -
         returns_by_itself(&node, &less)?;
     }
 
+    // A VRF goes.
+    node.apply(&all)?.ok()?;
+    for after in ["0", "0.3", "0.6"] {
+        between += u32::from(kill_while_trying(&node, &less, after, &all)?);
+        returns_by_itself(&node, &all)?;
+    }
+
     // The underlay goes, is confirmed to be gone, and an agent is killed while it comes again.
     node.apply(&none)?.ok()?;
     for after in ["0", "0.5", "1"] {
@@ -187,7 +220,7 @@ fn an_agent_killed_anywhere_in_a_change_leaves_a_node_that_returns_by_itself() -
         returns_by_itself(&node, &none)?;
     }
     node.apply(&less)?.ok()?;
-    eprintln!("{between} of 17 kills met a node between two configs");
+    eprintln!("{between} of 20 kills met a node between two configs");
     assert!(between >= 5, "only {between} kills hit work");
 
     // What was taken back is tried again when somebody asks for it, as the command does.
@@ -235,6 +268,18 @@ fn an_unhealthy_config_is_taken_back_in_time_and_a_healthy_one_is_kept() -> anyh
     assert!(said.contains("did not answer"), "{said}");
     is_at(&node, &good)?;
 
+    // The user who tries it wants no more of it: nobody else would take it back.
+    let stop =
+        "sleep 1; kill -INT $agent; status=0; wait $agent || status=$?; echo ended with $status";
+    let said = while_trying(&node, &dead, stop)?;
+    assert!(said.contains("interrupted"), "{said}");
+    assert!(said.contains("ended with 1"), "{said}");
+    assert_eq!(
+        preview(&node, &good)?,
+        "nothing to do",
+        "it is back when the command ends"
+    );
+
     the_daemons_are_in_the_namespace_that_has_the_name(&node, &good)?;
     nobody_else_is_let_in(&node, &good)?;
     a_node_is_given_back(&node)
@@ -248,10 +293,20 @@ fn no_nic_is_moved_while_another_is_missing(node: &Node, good: &Value) -> anyhow
     let before = node.links_of_host()?;
     let messages = node.script("ip -o monitor link > /run/moves & echo $! > /run/monitor.pid")?;
     let said = node.apply(&mistyped)?;
-    node.script("kill $(cat /run/monitor.pid)")?;
-    assert!(said.ok().is_err(), "{messages}");
+    // Another link that goes is seen.
+    node.script(
+        "ip link add seen type dummy; ip link delete seen
+        until grep -q 'Deleted.*seen' /run/moves; do kill -0 $(cat /run/monitor.pid); sleep 0.1; done
+        kill $(cat /run/monitor.pid)",
+    )?;
+    assert_eq!(said.status, 1, "{messages}");
+    assert!(
+        said.stderr.contains("there is no NIC eth9"),
+        "{}",
+        said.stderr
+    );
     assert_eq!(node.links_of_host()?, before);
-    let moves = node.script("grep -c Deleted /run/moves || true")?;
+    let moves = node.script("grep Deleted /run/moves | grep -vc seen || true")?;
     assert_eq!(moves.trim(), "0", "a NIC left the host's namespace");
     Ok(())
 }
@@ -369,7 +424,18 @@ fn give_the_nic_a_life_of_its_own(node: &Node) -> anyhow::Result<()> {
 fn a_node_is_given_back(node: &Node) -> anyhow::Result<()> {
     let gone = node.script("ip route; ip -6 route")?;
     assert!(!gone.contains("198.18.1.0"), "{gone}");
-    node.script("/share/selvedge agent cleanup")?;
+    // One of two next hops is down: the route cannot be made, which is said, and made at the next attempt.
+    node.script("ip link set eth8 down")?;
+    let cleanup = || {
+        let space = node.fabric.at(NODE)?;
+        anyhow::Ok(space.output(&["/share/selvedge", "agent", "cleanup"], "")?)
+    };
+    let partly = cleanup()?;
+    assert_eq!(partly.status, 1, "{}", partly.stderr);
+    assert!(partly.stderr.contains("198.18.3.0/24"), "{}", partly.stderr);
+    assert_eq!(node.script("ls /var/lib/selvedge")?.trim(), "nics");
+    node.script("ip link set eth8 up")?;
+    cleanup()?.ok()?;
     let (before, after) = (
         node.script("cat /run/of-the-nic")?,
         node.script(OF_THE_NIC)?,
@@ -385,7 +451,7 @@ fn a_node_is_given_back(node: &Node) -> anyhow::Result<()> {
     );
     assert_eq!(node.daemons()?, "");
     let left = node.script(
-        "ip netns list; ls /var/lib/selvedge; ls /run/selvedge/journal* 2> /dev/null || true; ip -br link | grep -E 'hbn|l2\\.' || true; ip -br address show eth1",
+        "ip netns list; ls /var/lib/selvedge; ls -A /run/selvedge | grep -v agent.lock || true; ls -d /run/frr/router /etc/frr/router /sys/fs/cgroup/selvedge-frr 2> /dev/null || true; ip -br link | grep -E 'hbn|l2\\.' || true; ip -br address show eth1",
     )?;
     let link = node.fabric.link(NODE, "leaf1")?;
     let (near, _) = link.seen_from(NODE).expect("the link has two ends");

@@ -1,14 +1,21 @@
 //! Ring 4, what does not answer and what is lost: daemons that are stopped, a journal that is damaged, commands nobody announces.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context as _;
 use lab::{fabric::Fabric, host::Running};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     ring4::Node,
-    ring4_safety::{NODE, cut_off_agent, end, is_at, plugged, preview, repair_time, while_trying},
+    ring4_safety::{
+        NODE, cut_off_agent, end, is_at, metrics, nothing, plugged, preview, repair_time,
+        while_trying,
+    },
+    support::selvedge,
 };
 
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -36,31 +43,152 @@ fn a_daemon_that_is_stopped_or_killed_in_a_trial_costs_no_more_than_its_deadline
         ("KILL", "bgpd", 10),
     ];
     for (signal, daemon, seconds) in stopped.into_iter().chain(more) {
-        let mut new = plugged(&node.fabric, &["shop"])?;
-        new["spec"]["health"]["confirmDeadline"] = format!("{seconds}s").into();
-        let act = format!(
-            "start=$(date +%s%N)
-sleep 0.1; kill -{signal} $(pidof {daemon})
+        let new = plugged(&node.fabric, &["shop"])?;
+        let act = format!("sleep 0.1; kill -{signal} $(pidof {daemon})");
+        settles_in_time(&node, (&good, &new), seconds, &act)?;
+        node.apply(&good)?.ok()?;
+    }
+    Ok(())
+}
+
+/// Changes a node and does something as soon as the journal names the new config. When the deadline is over, the node is at the new config
+/// or at the old one, which runs already. Returns what was said.
+pub(crate) fn settles_in_time(
+    node: &Node,
+    (old, new): (&Value, &Value),
+    seconds: u64,
+    act: &str,
+) -> anyhow::Result<String> {
+    let mut new = new.clone();
+    new["spec"]["health"]["confirmDeadline"] = format!("{seconds}s").into();
+    let script = format!(
+        "start=$(date +%s%N)
+{act}
 while grep -q '\"trying\"' /var/lib/selvedge/journal; do kill -0 $agent || break; sleep 0.05; done
 echo took $(( ($(date +%s%N) - start) / 1000000 ))
 wait $agent || true"
+    );
+    let said = while_trying(node, &new, &script)?;
+    let took = said.lines().find_map(|line| line.strip_prefix("took "));
+    let took: u64 = took.context("no time")?.parse()?;
+    let is_old = preview(node, old).is_ok_and(|left| left == "nothing to do");
+    eprintln!("{act}: settled after {took} ms of {seconds} s, at the old config: {is_old}");
+    anyhow::ensure!(
+        took <= seconds * 1000,
+        "{act}: {took} ms of {seconds} s: {said}"
+    );
+    let stopped = node.script("grep -l '^State:.*stopped' /proc/[0-9]*/status || true")?;
+    anyhow::ensure!(stopped.is_empty(), "{act}: {stopped} is stopped");
+    if !is_old {
+        is_at(node, &new).with_context(|| format!("{act}: {said}"))?;
+    }
+    Ok(said)
+}
+
+/// What a node becomes with so many tenants, each an L3VNI of its own.
+fn tenants(fabric: &Fabric, count: u32) -> anyhow::Result<Value> {
+    let link = fabric.link(NODE, "leaf1")?;
+    let (_, far) = link.seen_from(NODE).expect("the link has two ends");
+    let mut objects = format!(
+        "
+apiVersion: v1
+kind: Node
+metadata: {{name: {NODE}}}
+---
+apiVersion: openpe.openperouter.github.io/v1alpha1
+kind: Underlay
+metadata: {{name: fabric, namespace: default}}
+spec:
+  asn: 64601
+  nics: [eth1]
+  evpn: {{vtepcidr: 100.65.0.0/24}}
+  neighbors: [{{type: external, address: {}, connectTime: 1s}}]
+",
+        far.ipv4.addr()
+    );
+    for tenant in 1..=count {
+        write!(
+            objects,
+            "---
+apiVersion: openpe.openperouter.github.io/v1alpha1
+kind: L3VNI
+metadata: {{name: tenant{tenant}, namespace: default}}
+spec: {{vrf: tenant{tenant}, vni: {}, hostsession: {{asn: 64601, hostasn: 64700}}}}
+",
+            5000 + tenant
+        )?;
+    }
+    let arguments = [
+        "compile", "-f", "-", "--what", "nodes", "--node", NODE, "-o", "json",
+    ];
+    let output = selvedge(&arguments, &objects)?;
+    anyhow::ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let configs: Vec<Value> = serde_json::from_slice(&output.stdout)?;
+    let mut config = configs[0].clone();
+    config["spec"]["health"] = json!({"confirmDeadline": "60s", "gateways": false});
+    Ok(config)
+}
+
+#[test]
+fn what_is_stopped_in_the_middle_of_many_lines_costs_no_more_than_the_deadline()
+-> anyhow::Result<()> {
+    let node = Node::start()?;
+    let (good, many) = (tenants(&node.fabric, 1)?, tenants(&node.fabric, 21)?);
+    node.apply(&good)?.ok()?;
+    for (program, after) in [
+        ("bgpd", "0.3"),
+        ("zebra", "1"),
+        ("bgpd", "2"),
+        ("vtysh", "0.5"),
+    ] {
+        let act = format!(
+            "until pidof vtysh > /run/vtysh.pid; do kill -0 $agent || break; done
+sleep {after}; kill -STOP $(pidof {program})
+[ \"$(pidof vtysh)\" != \"$(cat /run/vtysh.pid)\" ] || echo it has lines to type"
         );
-        let what = format!("{signal} {daemon}");
-        let said = while_trying(&node, &new, &act)?;
-        let took = said.lines().find_map(|line| line.strip_prefix("took "));
-        let took: u64 = took.context("no time")?.parse()?;
-        let is_old = preview(&node, &good).is_ok_and(|left| left == "nothing to do");
-        eprintln!("{what}: settled after {took} ms of {seconds} s, at the old config: {is_old}");
-        assert!(
-            took <= seconds * 1000,
-            "{what}: {took} ms of {seconds} s: {said}"
+        let said = settles_in_time(&node, (&good, &many), 30, &act)?;
+        anyhow::ensure!(
+            said.contains("it has lines to type"),
+            "{program} was stopped when all was done: {said}"
         );
-        let stopped = node.script("grep -l '^State:.*stopped' /proc/[0-9]*/status || true")?;
-        assert_eq!(stopped, "", "{what}");
-        if !is_old {
-            is_at(&node, &new)?;
-        }
         node.apply(&good)?.ok()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_daemon_that_is_stopped_or_killed_when_the_router_is_made_costs_no_more_than_the_deadline()
+-> anyhow::Result<()> {
+    let node = Node::start()?;
+    let (none, good) = (nothing(), plugged(&node.fabric, &["shop"])?);
+    let mut other_as = good.clone();
+    other_as["spec"]["revision"] = "other-as".into();
+    other_as["spec"]["underlay"]["asn"] = 64777.into();
+    let bare = node.links_of_host()?;
+    for (signal, daemon) in [("KILL", "zebra"), ("STOP", "bgpd"), ("KILL", "bgpd")] {
+        let act = format!(
+            "until pidof {daemon} > /dev/null; do kill -0 $agent || break; done; sleep 0.1
+kill -{signal} $(pidof {daemon})"
+        );
+        settles_in_time(&node, (&none, &good), 30, &act)?;
+        node.apply(&none)?.ok()?;
+        assert_eq!(node.links_of_host()?, bare, "{signal} {daemon}");
+        assert_eq!(node.daemons()?, "", "{signal} {daemon}");
+    }
+    node.apply(&good)?.ok()?;
+    // The change of the AS starts other daemons.
+    for (signal, daemon) in [("STOP", "zebra"), ("KILL", "bgpd"), ("STOP", "bgpd")] {
+        let act = format!(
+            "old=$(pidof {daemon}); until [ \"$(pidof {daemon} || echo $old)\" != $old ]; do kill -0 $agent || break; done
+sleep 0.1; kill -{signal} $(pidof {daemon})"
+        );
+        settles_in_time(&node, (&good, &other_as), 30, &act)?;
+        node.apply(&good)?.ok()?;
+        is_at(&node, &good)?;
     }
     Ok(())
 }
@@ -158,9 +286,7 @@ fn reporting_agent(node: &Node) -> anyhow::Result<Running> {
 
 /// A value that the agent publishes.
 fn metric(node: &Node, name: &str) -> anyhow::Result<u32> {
-    let text = node.script(
-        "bash -c 'exec 3<>/dev/tcp/127.0.0.1/9717; printf \"GET /metrics HTTP/1.0\\r\\n\\r\\n\" >&3; cat <&3'",
-    )?;
+    let text = metrics(node)?;
     let name = format!("selvedge_agent_{name} ");
     let value = text.lines().find_map(|line| line.strip_prefix(&name));
     Ok(value.context("no such metric")?.trim().parse()?)
@@ -218,23 +344,45 @@ fn a_line_typed_by_hand_is_noticed_however_it_is_typed() -> anyhow::Result<()> {
     node.script("kill $(pidof vtysh) 2> /dev/null || true")?;
     end(&node, &agent)?;
 
-    // With lines of others kept, they are reported as long as they are there.
-    let agent = reporting_agent(&node)?;
+    lines_of_others_are_reported_and_kept(&node)
+}
+
+/// They are reported as long as they are there.
+fn lines_of_others_are_reported_and_kept(node: &Node) -> anyhow::Result<()> {
+    let agent = reporting_agent(node)?;
     agent.wait_for("agent starts", PATIENCE)?;
     std::thread::sleep(Duration::from_secs(3));
-    let before = metric(&node, "missing_parts")?;
+    let before = metric(node, "missing_parts")?;
     node.script(
         "vtysh -N router -c 'configure terminal' -c 'access-list typed seq 5 permit 10.0.0.0/8'",
     )?;
     let reported = Fabric::eventually(PATIENCE, || {
-        let now = metric(&node, "missing_parts").ok();
+        let now = metric(node, "missing_parts").ok();
         now.filter(|now| *now > before)
     });
     let reported = reported.with_context(|| format!("not reported: {}", agent.stderr()))?;
     // Also after the next comparisons, which find nothing to change.
     node.script("vtysh -N router -c 'configure terminal' -c end")?;
     std::thread::sleep(Duration::from_secs(3));
-    assert_eq!(metric(&node, "missing_parts")?, reported);
-    node.script("vtysh -N router -c 'show running-config' | grep -q 'access-list typed'")?;
-    end(&node, &agent)
+    assert_eq!(metric(node, "missing_parts")?, reported);
+    let still = "vtysh -N router -c 'show running-config' | grep -q 'access-list typed'";
+    node.script(still)?;
+
+    // They keep no other difference from being repaired at once, nor from being put off when it comes back again and again.
+    let mut times = Vec::new();
+    for _ in 0..8 {
+        let (breaking, whole) = (
+            "ip -n selvedge link delete vx.10300",
+            "ip -n selvedge link show vx.10300",
+        );
+        times.push(repair_time(&node.fabric, breaking, whole)?);
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    eprintln!(
+        "with lines of others, a link that is deleted again and again is back after {times:?} ms"
+    );
+    assert!(times[0] <= 1000, "{times:?}");
+    assert!(times[7] >= 1500, "it was not put off: {times:?}");
+    node.script(still)?;
+    end(node, &agent)
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     ring4::Node,
     ring4_safety::{NODE, is_at, kill_while_trying, returns_by_itself},
+    ring4_silence::settles_in_time,
     support::{SELVEDGE, progress, selvedge},
 };
 
@@ -153,6 +154,18 @@ fn an_agent_killed_while_nic_and_as_number_change_leaves_one_config_and_no_mixtu
     }
     eprintln!("{between} of 8 kills met a node between two configs");
     assert!(between >= 3, "only {between} kills hit work");
+
+    // Daemons that are stopped or killed while the NIC is moved.
+    node.apply(&old)?.ok()?;
+    for (signal, daemon) in [("STOP", "zebra"), ("KILL", "bgpd")] {
+        let act = format!(
+            "until ip -n selvedge link show eth2 > /dev/null 2>&1; do kill -0 $agent || break; done
+kill -{signal} $(pidof {daemon})"
+        );
+        settles_in_time(&node, (&old, &new), 30, &act)?;
+        node.apply(&old)?.ok()?;
+        is_whole(&node, OLD, NEW)?;
+    }
 
     // Without a kill the change is made.
     node.apply(&old)?.ok()?;
