@@ -48,14 +48,26 @@ pub fn settings_vnis(settings: &SettingsSpec) -> impl Iterator<Item = Vni> {
     settings.cluster_vrf.vni.into_iter().chain(management)
 }
 
-/// The VRF of a segment that names none: named like its object, or with a hash of the name where that is no name of a VRF.
-pub fn vrf_of_object(name: &str) -> String {
-    if name.parse::<PeVrfName>().is_ok() {
+/// The VRF of a segment that names none: named like its object, or with a hash of the name where a VRF cannot have it.
+pub fn vrf_of_object(settings: &SettingsSpec, name: &str) -> String {
+    let is_free = |name: &str| {
+        let vrf = name.parse::<PeVrfName>().ok();
+        let device = vrf.map(IfName::from);
+        reserved_vrf(settings, name).is_none()
+            && device.is_some_and(|device| !is_reserved_device(&device))
+    };
+    if is_free(name) {
         return name.to_owned();
     }
     let head = name.chars().skip_while(|c| !c.is_ascii_alphabetic());
     let head: String = head.filter(char::is_ascii_alphanumeric).take(6).collect();
-    format!("{head}-{}", short_hash(name))
+    let wanted = format!("{head}-{}", short_hash(name));
+    if is_free(&wanted) {
+        return wanted;
+    }
+    // What is in front of the dash is reserved.
+    let head: String = head.chars().take(3).collect();
+    format!("vrf{head}-{}", short_hash(name))
 }
 
 /// Name of the Secret in which a node's agent finds a password that stands in clear text in an Underlay, as the session with one of its

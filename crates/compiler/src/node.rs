@@ -46,8 +46,9 @@ pub(crate) use self::{
     },
     mtu::{UplinkMtuOf, VrfMtuOf},
     overlay::{
-        AddressesOfSession, MeaningsByVni, NetworksOfSession, OverlayOf, SessionAddressesFor,
-        SessionMembers, SessionNetworks, SessionsInUse, all as all_overlays, is_overlay, means_two,
+        AddressesOfSession, MeaningsByVni, NetworksOfSession, OverlayOf, RanksOf, SegmentsByVni,
+        SessionAddressesFor, SessionMembers, SessionNetworks, SessionsInUse, all as all_overlays,
+        is_overlay, means_two,
     },
     peers::{WrongWithPeering, ends_of_trunk, maximum_prefixes},
     selection::{
@@ -56,7 +57,7 @@ pub(crate) use self::{
     },
     stored::{ProgressOf, PublishedOf, TakenBack, told_progress},
     underlay::{
-        AddressesOfPool, Contradictions, HasBothFamilies, HoldersByAddress, NodesByUnderlay,
+        AddressesOfPool, Contradictions, FrrOf, HasBothFamilies, HoldersByAddress, NodesByUnderlay,
         PlanOf, PlansFor, Refused, SelectedPlans, UnderlaysByVni, mixed_families, place,
         plans_of_nodes, router_addresses, trunk_faults, underlays_that_may_meet,
     },
@@ -72,7 +73,6 @@ use crate::{
     host_router::{self, AnyConfigurations, NodeHostRouter},
     memo::Query,
     mirror::{self, HasMirrors, NodeMirrors},
-    problem::{self, Problem},
     snapshot::{Key, ObjectRef, Snapshot},
     view::View,
 };
@@ -258,23 +258,6 @@ impl NodeConfig {
         self.shared.overlays.contains(subject) && !sessions.any(lacks)
     }
 
-    /// Says which host sessions have no address left for the node.
-    fn without_session(&self, node: &str) -> Vec<Problem> {
-        let sessions = self.shared.sessions.iter().zip(&self.sessions);
-        let lacking = sessions.filter(|(_, hosts)| hosts.is_empty());
-        let problem = |(slot, _): (&overlay::Slot, _)| {
-            let networks = slot.networks.iter().flatten();
-            let networks: Vec<String> = networks.map(ToString::to_string).collect();
-            let kind = problem::Kind::PoolExhausted {
-                pool: networks.join(", "),
-                wanted: format!("node {node:?}"),
-            };
-            let field = "spec.hostsession.localcidr";
-            Problem::new(slot.subject.clone(), field, kind)
-        };
-        lacking.map(problem).collect()
-    }
-
     /// Puts the node's own addresses into a host session; a node that has none has no session.
     fn session(&self, spec: &mut NodeNetworkConfigSpec, slot: &overlay::Slot, hosts: &[HostCidr]) {
         let asn = self.underlay.as_ref().map(|underlay| underlay.fabric.asn);
@@ -385,21 +368,12 @@ impl Query for ForwardingOf {
         let built = view.get::<BuiltFor>(&signature);
         let place = place(view, &signature, &node.name);
         // A node that got no address, because a pool is used up, can have no overlay.
-        let shared = if place.has_vtep() {
-            &built.shared
-        } else {
-            &built.bare
-        };
+        let shared = built.shared(place.has_vtep());
         let sessions = if shared.sessions.is_empty() {
             Vec::new()
         } else {
             let hosts = view.get::<SessionAddressesFor>(&(signature.clone(), place.has_vtep()));
-            let of_session = |families: &Vec<overlay::Hosts>| {
-                let own = families.iter().map(|hosts| hosts.get(&node.name).copied());
-                // All or nothing.
-                own.collect::<Option<Vec<HostCidr>>>().unwrap_or_default()
-            };
-            hosts.iter().map(of_session).collect()
+            overlay::hosts_of_node(&hosts, &node.name)
         };
         let is_carried = !shared.overlays.is_empty();
         Some(Arc::new(NodeConfig {

@@ -248,6 +248,20 @@ pub enum Kind {
         /// A node where both meet; absent when the whole fabric is their meeting place.
         node: Option<String>,
     },
+    /// The FRR of a node is too old for what an Underlay asks for.
+    #[error(
+        "node {node:?} runs FRR {version}, which has no {what}: nothing over the fabric is on it"
+    )]
+    FrrTooOld {
+        /// The node.
+        node: String,
+        /// Its FRR.
+        version: String,
+        /// What it lacks.
+        what: &'static str,
+        /// The first version that has it.
+        needed: &'static str,
+    },
     /// A VNI is one thing on some nodes and another on others.
     #[error(
         "VNI {vni} is {own} here, and {theirs} in {other} on other nodes: with the route target of the VNI, each takes in what the other announces"

@@ -258,6 +258,32 @@ pub enum Element {
     },
 }
 
+impl Element {
+    /// The element without what no other node has: of an address the network.
+    pub fn of_any_node(&self) -> Self {
+        let mut element = self.clone();
+        if let Self::HostAddress { address, .. } = &mut element
+            && let Ok(own) = address.parse::<HostCidr>()
+        {
+            *address = own.prefix().to_string();
+        }
+        element
+    }
+
+    /// The fields of its value that each node has for itself.
+    pub fn own_fields(&self) -> &'static [&'static str] {
+        match self {
+            Self::Underlay => &["vtep", "otherVtep", "routerId", "routerMac"],
+            Self::HostSession { .. } | Self::Passthrough { .. } => {
+                &["hostAddresses", "routerAddresses"]
+            }
+            Self::Loopback { .. } => &["ipAddresses"],
+            Self::Tunnel { .. } => &["sourceAddress"],
+            _ => &[],
+        }
+    }
+}
+
 /// The elements of a config with what each of them is.
 pub type Elements = BTreeMap<Element, Value>;
 

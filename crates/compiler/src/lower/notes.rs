@@ -28,12 +28,12 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
         cluster_vrf:
             ClusterVrf {
                 name: _,
-                vni: _,
+                vni,
                 route_target: _,
             },
         management_vrf: _,
         cluster_neighbors: _,
-        export_cidrs: _,
+        export_cidrs,
         vrfs: _,
         trunk: Trunk {
             name: _,
@@ -96,8 +96,14 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
             },
         ipam_namespace: _,
     } = settings;
-    // All of them are implemented.
-    Vec::new()
+    let mut notes = Vec::new();
+    if vni.is_none() && !export_cidrs.is_empty() {
+        let what = "the cluster VRF is not in the fabric, so nothing goes out of it: set spec.clusterVRF.vni".to_owned();
+        let subject = ObjectRef::named(Kind::Settings, "default");
+        let kind = problem::Kind::NoEffect { what };
+        notes.push(Problem::new(subject, "spec.exportCIDRs", kind));
+    }
+    notes
 }
 
 /// Fields of a Network of which nothing is made by this version.

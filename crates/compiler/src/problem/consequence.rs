@@ -154,6 +154,7 @@ impl Kind {
             Self::UnknownField
             | Self::VtepFamilyMissing { .. }
             | Self::NoVtepOnDevice { .. }
+            | Self::FrrTooOld { .. }
             | Self::UnderlaysMayMeet { .. }
             | Self::HostBits { .. }
             | Self::VniMeansTwo { .. }

@@ -73,6 +73,9 @@ impl Kind {
             Self::VtepFamilyMissing { .. } => {
                 "add a pool of that family to the Underlay of the node, or leave spec.underlayAddressFamily out".into()
             }
+            Self::FrrTooOld { needed, .. } => {
+                format!("install FRR {needed} on the node, or use an IPv4 pool").into()
+            }
             Self::NoVtepOnDevice { .. } => {
                 "give the device an address on the node, or correct the name".into()
             }

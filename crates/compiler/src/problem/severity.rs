@@ -61,6 +61,7 @@ impl Kind {
             | Self::NeedsDaemon { .. }
             | Self::VtepFamilyMissing { .. }
             | Self::NoVtepOnDevice { .. }
+            | Self::FrrTooOld { .. }
             | Self::VrfNotOnNode { .. }
             | Self::VlanTaken { .. }
             | Self::VniTaken { .. }

@@ -12,7 +12,7 @@ use api::{
 use jiff::Timestamp;
 
 use super::{
-    Progress,
+    Progress, answered,
     waves::{Failure, Member, Phase, Reason, State, Time},
 };
 use crate::snapshot::{Key, Meta, Object, Snapshot};
@@ -43,6 +43,8 @@ pub const SERVED: &str = "selvedge.dev/served-kinds";
 pub enum Lane {
     /// In its wave.
     Wave,
+    /// At once, because nothing has changed that the node forwards by, after it had confirmed what came in its wave.
+    Confirmed,
     /// At once, because nothing has changed that the node forwards by.
     Direct,
     /// At once, because the node had none.
@@ -57,8 +59,14 @@ pub fn published_at(config: &NodeNetworkConfig) -> Option<Time> {
     time(config.meta.annotations.get(PUBLISHED_AT)?)
 }
 
+/// How far a node is with its stored config, whether or not that is the one it must have.
+pub fn progress(config: &NodeNetworkConfig) -> Progress {
+    let status = config.status.as_deref();
+    answered(&config.spec.revision, config.meta.generation, status)
+}
+
 /// How a stored config reached its node.
-fn lane(config: &NodeNetworkConfig) -> Lane {
+pub fn lane(config: &NodeNetworkConfig) -> Lane {
     let lane = config.meta.annotations.get(LANE);
     lane.and_then(|lane| lane.parse().ok())
         .unwrap_or(Lane::Wave)
@@ -104,12 +112,20 @@ pub fn members(
         let queued = Member::queued(&node.meta.labels, settings);
         let stored = snapshot.node_network_configs.get(&key);
         let published_at = stored.and_then(published_at);
-        let is_of_revision = stored
-            .is_some_and(|stored| stored.spec.revision == revision && lane(stored) == Lane::Wave);
+        let of_revision = stored.filter(|stored| stored.spec.revision == revision);
+        let lane = of_revision.map(lane);
+        let is_of_revision = matches!(lane, Some(Lane::Wave | Lane::Confirmed));
+        // What it has confirmed is in no doubt while it takes in other mirrors.
+        let has_confirmed = lane == Some(Lane::Confirmed) && *progress == Progress::Ongoing;
+        let progress = if has_confirmed {
+            Progress::Ready
+        } else {
+            *progress
+        };
         // Of a revision that was complete, only what was published later counts: nodes whose labels have changed.
         let is_newer = |completed_at| published_at.is_some_and(|at| at >= completed_at);
         let member = Member {
-            progress: *progress,
+            progress,
             published_at,
             is_published: is_of_revision && state.completed_at.is_none_or(is_newer),
             is_alive: is_alive(name),

@@ -405,6 +405,16 @@ impl Kind {
             other => other,
         };
         let of_group = || Self::iter().filter(move |known| known.group_version().0 == group);
+        // A group of ours without its version.
+        if group.is_empty()
+            && let Some(ours) = Self::iter()
+                .find(|known| !known.is_borrowed() && known.group_version().0 == version)
+        {
+            return Lookup::Unknown(format!(
+                "apiVersion {api_version} has no version: write {}",
+                ours.api_version()
+            ));
+        }
         if let Some(known) = of_group().find(|known| <&str>::from(known) == kind) {
             return match known.group_version() {
                 (_, served) if served == version => Lookup::Ours(known),
