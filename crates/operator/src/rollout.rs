@@ -31,7 +31,9 @@ pub(crate) type Revision = Object<NetworkConfigRevisionSpec, NetworkConfigRevisi
 pub(crate) struct Publication {
     pub(crate) node: String,
     pub(crate) spec: NodeNetworkConfigSpec,
-    pub(crate) lane: Lane,
+    /// How it reaches its node. Absent where nothing but the router of the host differs from what is stored: then the stored config stays one
+    /// that was published when and how it was.
+    pub(crate) lane: Option<Lane>,
     /// When the node got what it has still to answer, if that was before.
     pub(crate) published_at: Option<String>,
 }
@@ -135,6 +137,7 @@ impl<'a> Cluster<'a> {
             }
             _ => {}
         }
+        publish.extend(self.host_routers(&members, &publish));
         let removal = self.compilation.removals.first_key_value();
         let removal = removal
             .filter(|_| !is_approved)
@@ -282,6 +285,33 @@ impl<'a> Cluster<'a> {
         direct.collect()
     }
 
+    /// Stored configs with the router of the host that nodes must have, whatever else they wait for.
+    fn host_routers(
+        &self,
+        members: &BTreeMap<String, Member>,
+        published: &[Publication],
+    ) -> Vec<Publication> {
+        let published: BTreeSet<&str> = published.iter().map(|one| one.node.as_str()).collect();
+        let is_held = |node: &str| members.get(node).is_some_and(|member| member.is_held);
+        let nodes = self.writes.host_routers.iter();
+        let nodes = nodes.filter(|node| !published.contains(node.as_str()) && !is_held(node));
+        let publication = |node: &String| {
+            let stored = self.snapshot.node_network_configs.get(&Key::named(node))?;
+            let config = self.compilation.nodes.get(node)?;
+            let host_router = config.host_router.as_ref();
+            Some(Publication {
+                node: node.clone(),
+                spec: NodeNetworkConfigSpec {
+                    host_router: host_router.map(|one| Arc::clone(&one.router)),
+                    ..NodeNetworkConfigSpec::clone(&stored.spec)
+                },
+                lane: None,
+                published_at: None,
+            })
+        };
+        nodes.filter_map(publication).collect()
+    }
+
     fn newest_configs(&self, nodes: &[String], lane: Lane) -> Vec<Publication> {
         configs(&self.compilation.nodes, self.fingerprint(), nodes, lane)
     }
@@ -404,7 +434,7 @@ fn configs(
         Some(Publication {
             node: node.clone(),
             spec,
-            lane,
+            lane: Some(lane),
             published_at: None,
         })
     };

@@ -1,6 +1,9 @@
 //! What a rollout is decided on, as it is stored in the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+};
 
 use api::{
     selvedge::Rollout,
@@ -22,6 +25,10 @@ pub const PUBLISHED_AT: &str = "selvedge.dev/published-at";
 
 /// How a node's config was published: an annotation of its `NodeNetworkConfig`.
 pub const LANE: &str = "selvedge.dev/lane";
+
+/// The first generation of a node's config since which nothing but the router of the host has changed: an annotation of its
+/// `NodeNetworkConfig`.
+pub const SAME_SINCE: &str = "selvedge.dev/same-since-generation";
 
 /// Says that a revision is to be tried again: an annotation of its `NetworkConfigRevision`, with the time, and then of the configs that
 /// are published.
@@ -58,7 +65,7 @@ pub fn published_at(config: &NodeNetworkConfig) -> Option<Time> {
 /// How far a node is with its stored config, whether or not that is the one it must have.
 pub fn progress(config: &NodeNetworkConfig) -> Progress {
     let status = config.status.as_deref();
-    answered(&config.spec.revision, config.meta.generation, status)
+    answered(&config.spec.revision, generations(&config.meta), status)
 }
 
 /// Whether a node has said how it takes its stored config.
@@ -71,6 +78,14 @@ pub fn lane(config: &NodeNetworkConfig) -> Lane {
     let lane = config.meta.annotations.get(LANE);
     lane.and_then(|lane| lane.parse().ok())
         .unwrap_or(Lane::Wave)
+}
+
+/// The generations of a stored config that differ in nothing but the router of the host: the first and the newest.
+pub fn generations(meta: &Meta) -> Option<RangeInclusive<i64>> {
+    let newest = meta.generation?;
+    let since = meta.annotations.get(SAME_SINCE);
+    let since = since.and_then(|since| since.parse().ok());
+    Some(since.unwrap_or(newest)..=newest)
 }
 
 /// A time as statuses have it.

@@ -1,6 +1,7 @@
 //! Passes over a stored cluster, one after another.
 
 mod agents;
+mod host_router;
 mod laws;
 mod mirrors;
 mod regressions;
@@ -172,9 +173,10 @@ fn publish(compiler: &mut Compiler, pass: &Pass, now: Time, report: &str) {
         let status = json!({
             "configStatus": report, "observedRevision": spec.revision, "errorMessage": report,
         });
-        let annotations = json!({
-            stored::PUBLISHED_AT: published_at, stored::LANE: lane.to_string(),
-        });
+        let lane = lane
+            .expect("no router of a host is in these worlds")
+            .to_string();
+        let annotations = json!({stored::PUBLISHED_AT: published_at, stored::LANE: lane});
         let metadata = json!({"name": node, "annotations": annotations});
         let parts = json!({"metadata": metadata, "spec": spec, "status": status});
         put(compiler, Kind::NodeNetworkConfig, node, &parts);

@@ -266,22 +266,23 @@ impl Cluster {
             .collect();
         let mut begins = false;
         for one in &pass.step.publish {
+            let lane = one.lane.expect("no host has a router");
             let node = self.nodes.get_mut(&one.node).expect("its Node is there");
             prop_assert!(!node.is_held, "{} is held", one.node);
             let before = node.told.take();
             let is_same = before.as_ref().is_some_and(|told| told.spec == one.spec);
             prop_assert!(!is_same, "{} has that", one.node);
-            if pass.step.status.is_invalid && one.lane == Lane::Wave {
+            if pass.step.status.is_invalid && lane == Lane::Wave {
                 prop_assert_ne!(&one.spec.revision, &newest, "it has failed on a node");
             }
             let is_undecided = before
                 .as_ref()
                 .is_some_and(|told| told.changes && told.answer.is_none());
             let changes = is_undecided || node.runs.as_ref() != Some(&forwarding(&one.spec));
-            begins |= changes && one.lane != Lane::Joining && still.contains(&one.node);
+            begins |= changes && lane != Lane::Joining && still.contains(&one.node);
             node.told = Some(Told {
                 spec: one.spec.clone(),
-                lane: one.lane,
+                lane,
                 published_at: one
                     .published_at
                     .clone()
@@ -289,7 +290,7 @@ impl Cluster {
                 at: now,
                 generation: before.as_ref().map_or(1, |told| told.generation + 1),
                 answer: None,
-                changes: changes && one.lane != Lane::Joining,
+                changes: changes && lane != Lane::Joining,
                 status: before.map_or(Value::Null, |told| told.status),
             });
             self.store(&one.node);

@@ -77,7 +77,8 @@ fn published(pass: &Pass, node: &str) -> (Lane, Option<String>) {
     let mut publish = pass.step.publish.iter();
     let one = publish.find(|one| one.node == node).expect("it is written");
     assert!(!one.spec.fabric_vrfs["mirror"].gres.is_empty(), "a mirror");
-    (one.lane, one.published_at.clone())
+    let lane = one.lane.expect("it is no router of a host");
+    (lane, one.published_at.clone())
 }
 
 #[test]
