@@ -41,7 +41,9 @@ impl Neighbors {
     /// Lets the kernel ask for every neighbor behind one of these devices that it has not heard of for a while. Returns for how many.
     pub async fn ask_silent(&self, devices: &BTreeSet<String>) -> Result<usize, RequestError> {
         let links = read::links(&self.connection).await?;
-        let links = links.into_iter().filter(|link| devices.contains(&link.name));
+        let links = links
+            .into_iter()
+            .filter(|link| devices.contains(&link.name));
         let links: BTreeMap<u32, String> = links.map(|link| (link.index, link.name)).collect();
         let mut asked = 0;
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
