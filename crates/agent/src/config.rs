@@ -96,6 +96,17 @@ impl Config {
         hex(&Sha256::digest(bytes))
     }
 
+    /// Whether the other one differs in its generation at most.
+    pub(crate) fn is_but_for_generation(&self, other: &Self) -> bool {
+        let Self {
+            uid,
+            generation: _,
+            spec,
+            secrets,
+        } = self;
+        *uid == other.uid && *spec == other.spec && *secrets == other.secrets
+    }
+
     /// How long FRR may be silent while this config is applied. It is a part of the time in which a change is confirmed or taken back,
     /// so that a return still fits into it.
     pub fn silence(&self) -> Duration {

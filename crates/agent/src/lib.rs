@@ -9,8 +9,10 @@ mod command_log;
 pub mod config;
 mod daemons;
 pub mod file;
+mod frr_shell;
 pub mod health;
 mod hold;
+mod host;
 mod inventory;
 pub mod journal;
 mod lock;
@@ -27,6 +29,7 @@ mod reconcile;
 mod refresh;
 mod report;
 mod run;
+mod tail;
 mod vtysh;
 mod watchdog;
 

@@ -77,6 +77,12 @@ pub fn moved_password(node: &str, underlay: &ObjectRef, peer: &str) -> String {
     object_name(&format!("{}{hash}", moved_passwords_of(node)))
 }
 
+/// The same for a password in clear text in an `FRRConfiguration`; the session is that of the host in a VRF with a peer.
+pub fn moved_host_password(node: &str, session: &str) -> String {
+    let hash = short_hash(&format!("FRRConfiguration {session}"));
+    object_name(&format!("{}{hash}", moved_passwords_of(node)))
+}
+
 /// How the names of such Secrets of a node begin.
 pub fn moved_passwords_of(node: &str) -> String {
     format!("{AGENT_ACCOUNT}-{node}-password-")

@@ -70,6 +70,7 @@ pub use self::{
 };
 use crate::{
     fingerprint::{self, Digest},
+    host_router::{self, AnyConfigurations, NodeHostRouter},
     memo::Query,
     mirror::{self, HasMirrors, NodeMirrors},
     snapshot::{Key, ObjectRef, Snapshot},
@@ -85,6 +86,8 @@ pub struct NodeConfig {
     pub addresses: BTreeMap<String, Vec<HostCidr>>,
     /// What is mirrored on it.
     pub mirrors: NodeMirrors,
+    /// The router of the host, where an `FRRConfiguration` selects the node.
+    pub host_router: Option<NodeHostRouter>,
     /// MTU of its VRFs, where its uplinks carry less than the largest.
     pub vrf_mtu: Option<Mtu>,
     /// What its uplinks carry, where that is known.
@@ -149,13 +152,19 @@ impl NodeConfig {
         } = &*self.shared;
         let vrfs = fabric_vrfs.values().chain(local_vrfs.values());
         let peers = vrfs.chain(cluster_vrf).flat_map(|vrf| &vrf.bgp_peers);
-        fabric.chain(peers.filter_map(|peer| peer.password_secret.clone()))
+        let host = self.host_router.iter();
+        let host = host.flat_map(NodeHostRouter::password_secrets);
+        let peers = peers.filter_map(|peer| peer.password_secret.clone());
+        fabric.chain(peers).chain(host)
     }
 
     /// The passwords that stand in clear text in objects, each with the Secret of this node that it goes into.
     pub fn moved_passwords(&self, snapshot: &Snapshot) -> Vec<MovedPassword> {
         let underlay = self.underlay.as_ref();
-        underlay.map_or_else(Vec::new, |one| one.moved_passwords(snapshot))
+        let mut moved = underlay.map_or_else(Vec::new, |one| one.moved_passwords(snapshot));
+        let host = self.host_router.iter();
+        moved.extend(host.flat_map(NodeHostRouter::moved_passwords));
+        moved
     }
 
     /// The config as it is published, where the newest revision is this one.
@@ -210,7 +219,7 @@ impl NodeConfig {
                 Some(_) => passthroughs.clone(),
                 None => BTreeMap::new(),
             },
-            host_router: None,
+            host_router: self.host_router.as_ref().map(|one| Arc::clone(&one.router)),
             health: health.clone(),
         };
         if let (Some(cluster), Some(underlay)) = (&mut spec.cluster_vrf, &self.underlay) {
@@ -313,30 +322,45 @@ impl NodeConfig {
 
 /// The config of a node that is there.
 pub(crate) fn config(view: &View<'_>, node: &Key) -> Option<Arc<NodeConfig>> {
-    // Where nothing is mirrored anywhere there is nothing to add.
-    if view.get::<HasMirrors>(&()) {
+    // Where nothing is mirrored, and no host has a router, there is nothing to add.
+    if view.get::<HasExtras>(&()) {
         view.get::<ConfigOf>(node)
     } else {
         view.get::<ForwardingOf>(node)
     }
 }
 
-/// The config of each node that is there, with its mirrors.
+/// Whether nodes have something that changes no forwarding in the fabric.
+pub(crate) struct HasExtras;
+impl Query for HasExtras {
+    type Key = ();
+    type Value = bool;
+    fn compute(view: &View<'_>, (): &()) -> bool {
+        view.get::<HasMirrors>(&()) || view.get::<AnyConfigurations>(&())
+    }
+}
+
+/// The config of each node that is there, with its mirrors and the router of its host.
 pub(crate) struct ConfigOf;
 impl Query for ConfigOf {
     type Key = Key;
     type Value = Option<Arc<NodeConfig>>;
     fn compute(view: &View<'_>, node: &Key) -> Option<Arc<NodeConfig>> {
         let forwarding = view.get::<ForwardingOf>(node)?;
-        let mirrors = mirror::of_node(view, node);
+        let mirrors = if view.get::<HasMirrors>(&()) {
+            mirror::of_node(view, node)
+        } else {
+            NodeMirrors::default()
+        };
         Some(Arc::new(NodeConfig {
             mirrors,
+            host_router: host_router::of_node(view, node),
             ..NodeConfig::clone(&forwarding)
         }))
     }
 }
 
-/// The config of each node that is there, without mirrors: what changes forwarding.
+/// The config of each node that is there, without mirrors and without the router of its host: what changes forwarding.
 pub(crate) struct ForwardingOf;
 impl Query for ForwardingOf {
     type Key = Key;
@@ -360,6 +384,7 @@ impl Query for ForwardingOf {
             uplink_mtu: is_carried.then(|| view.get::<UplinkMtuOf>(node)).flatten(),
             underlay: place.underlay,
             mirrors: NodeMirrors::default(),
+            host_router: None,
             vrf_mtu: view.get::<VrfMtuOf>(node),
             shared: Arc::clone(shared),
             revision: None,
@@ -378,6 +403,8 @@ impl NodeConfig {
             uplink_mtu,
             sessions,
             shared,
+            // It is published at once and by itself.
+            host_router: _,
             revision: _,
         } = self;
         let place = underlay

@@ -3,7 +3,7 @@
 use strum::EnumCount as _;
 
 use crate::{
-    last_good,
+    host_router, last_good,
     lower::{
         addresses, bgp_neighbor, inbound, intent, layer2_attachment, low_level, merge, network,
         reach, scope, vrf,
@@ -119,13 +119,20 @@ memo::tables! {
         NodeForwarding: node::ForwardingOf,
         AllMirrors: mirror::AllMirrors,
         HasMirrors: mirror::HasMirrors,
+        ReadConfiguration: host_router::ReadOf,
+        AnyConfigurations: host_router::AnyConfigurations,
+        HostGroupOfNode: host_router::GroupOf,
+        MergedConfigurations: host_router::MergedFor,
+        HostRouters: host_router::RouterFor,
         NodeMirrors: mirror::MirrorsOf,
+        HasExtras: node::HasExtras,
         NodeConfig: node::ConfigOf,
         // Back: what is wrong, how far nodes are, statuses, objects of other programs.
         PublishedConfig: node::PublishedOf,
         NodeProgress: node::ProgressOf,
         GroupProgress: status::GroupProgress,
         FabricProgress: status::FabricProgress,
+        HostReports: status::HostReports,
         UnattachedOf: status::UnattachedOf,
         NotesNodesOutside: node::NotesNodesOutside,
         GroupCarriers: node::Carriers,
@@ -175,6 +182,9 @@ memo::tables! {
         HeldVnis: network::HeldVnis,
         GivenByAddress: mirror::GivenByAddress,
         InterfaceFaults: node::InterfaceFaults,
+        ConfigurationsByLabel: host_router::ConfigurationsByLabel,
+        NodesByHostGroup: host_router::NodesByGroup,
+        GroupsByConfiguration: host_router::GroupsByConfiguration,
         Problems: problems::Problems,
         GroupsByObject: status::GroupsByObject,
         SteeringBySubject: status::SteeringBySubject,

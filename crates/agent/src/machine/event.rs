@@ -1,6 +1,12 @@
 //! What the machine takes and gives.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use api::meta::SecretReference;
 
 use api::tcaas::node_network_config::UnattachedPort;
 
@@ -46,7 +52,7 @@ pub struct Assigned {
     /// Value of the hold annotation: nothing new is applied while it is there.
     pub hold: Option<String>,
     /// Secrets of the config that cannot be read, and why. Their content is not part of it.
-    pub unread: Vec<String>,
+    pub unread: BTreeMap<SecretReference, String>,
 }
 
 impl Assigned {
@@ -57,7 +63,7 @@ impl Assigned {
             retry: None,
             refusal: None,
             hold: None,
-            unread: Vec::new(),
+            unread: BTreeMap::new(),
         }
     }
 

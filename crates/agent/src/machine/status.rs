@@ -115,7 +115,10 @@ impl Machine {
 
     /// What the node lacks: by the last apply, and Secrets that cannot be read.
     fn notes(&self) -> Vec<String> {
-        let unread = self.assigned.iter().flat_map(|assigned| &assigned.unread);
+        let unread = self
+            .assigned
+            .iter()
+            .flat_map(|assigned| assigned.unread.values());
         let unread = unread.map(|why| format!("{why}; the last known password is kept, if any"));
         self.outcome.notes.iter().cloned().chain(unread).collect()
     }

@@ -1,4 +1,4 @@
-//! Ring 1: `docs/regressions.md`, `docs/regressions-openperouter.md` and `docs/decisions.md` are complete, and what they name is there.
+//! Ring 1: `docs/regressions.md`, `docs/regressions-openperouter.md`, `docs/regressions-frr.md` and `docs/decisions.md` are complete, and what they name is there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,6 +19,12 @@ const OF_THE_FABRIC: std::ops::RangeInclusive<u32> = 1..=83;
 
 /// Those of them that nothing keeps yet.
 const OPEN_OF_THE_FABRIC: &[u32] = &[];
+
+/// The known regressions of FRRConfigurations.
+const OF_THE_HOST: std::ops::RangeInclusive<u32> = 1..=72;
+
+/// Those of them that nothing keeps yet.
+const OPEN_OF_THE_HOST: &[u32] = &[4, 32, 33, 34, 35, 38, 39, 40, 41, 42, 43, 44, 47, 48, 49, 50, 52, 53, 54, 57, 59, 60, 61, 63, 70, 72];
 
 /// The decisions of the intents' document.
 const DECISIONS: std::ops::RangeInclusive<u32> = 1..=41;
@@ -46,6 +52,18 @@ fn every_known_regression_of_the_fabrics_kinds_is_kept_by_something_that_is_ther
     let open = rows.iter().filter(|(_, names)| names.is_empty());
     let open: Vec<u32> = open.map(|(number, _)| *number).collect();
     assert_eq!(open, OPEN_OF_THE_FABRIC, "a row without a test");
+    are_there(&rows, 'R')
+}
+
+#[test]
+fn every_known_regression_of_configurations_of_the_host_is_kept_by_something_that_is_there()
+-> anyhow::Result<()> {
+    let rows = rows("docs/regressions-frr.md", 'R')?;
+    let numbers: BTreeSet<u32> = rows.keys().copied().collect();
+    assert_eq!(numbers, OF_THE_HOST.collect(), "each number has a row");
+    let open = rows.iter().filter(|(_, names)| names.is_empty());
+    let open: Vec<u32> = open.map(|(number, _)| *number).collect();
+    assert_eq!(open, OPEN_OF_THE_HOST, "a row without a test");
     are_there(&rows, 'R')
 }
 
