@@ -168,8 +168,14 @@ fn faults(
                 continue;
             }
             let evpn = &router.evpn;
-            let all = evpn.advertise_vnis.as_ref().filter(|_| evpn.advertises_all());
-            let svi = evpn.advertise_svi.as_ref().filter(|_| evpn.advertises_svi());
+            let all = evpn
+                .advertise_vnis
+                .as_ref()
+                .filter(|_| evpn.advertises_all());
+            let svi = evpn
+                .advertise_svi
+                .as_ref()
+                .filter(|_| evpn.advertises_svi());
             let l2vni = evpn.l2vnis.values().next();
             let found = [
                 all.map(|one| (one.at, "advertiseVNIs")),
