@@ -455,14 +455,7 @@ fn a_vrf_named_after_a_segment_has_a_name_that_is_free() {
         let vrf = vrfs.keys().next().expect("one VRF");
         assert_ne!(vrf, name);
         let device = vrf.parse().expect("the name of a device");
-<<<<<<< HEAD
         assert!(!names::is_reserved_device(&device), "{name} becomes {vrf}");
-=======
-        assert!(
-            !crate::names::is_reserved_device(&device),
-            "{name} becomes {vrf}"
-        );
->>>>>>> main
     }
     let named_like_a_nic = wrong(&[l2vni("eth1", 20, "10.60.0.1/24")]);
     assert!(
@@ -555,7 +548,6 @@ fn a_session_and_a_gateway_in_one_vrf_do_not_overlap() {
 /// What is inside another network, and between, hides no overlap.
 #[test]
 fn an_overlap_is_found_behind_networks_in_between() {
-<<<<<<< HEAD
     let around = object(
         TCAAS,
         "Layer2NetworkConfiguration",
@@ -569,21 +561,6 @@ fn an_overlap_is_found_behind_networks_in_between() {
     );
     let between = l3vni("between", "a", 100, "10.50.3.0/24");
     let found = wrong(&[around, between, inside]);
-=======
-    let gateway = |name, vni, gateway: &str| {
-        named(
-            "L2VNI",
-            name,
-            json!({"vni": vni, "vrf": "a", "l2gatewayip": gateway}),
-        )
-    };
-    let found = wrong(&[
-        gateway("around", 20, "10.50.0.1/16"),
-        gateway("apart", 21, "10.60.7.1/24"),
-        l3vni("inside", "a", 100, "10.50.3.0/24"),
-        gateway("last", 22, "10.50.7.1/24"),
-    ]);
->>>>>>> main
     let overlaps: Vec<&String> = found
         .iter()
         .filter(|one| one.contains("overlaps"))
@@ -714,11 +691,7 @@ fn a_bridge_that_a_node_lacks_is_a_condition_that_names_both() {
     let status = statuses
         .iter()
         .find(|(subject, _)| subject.kind == Kind::L2Vni);
-<<<<<<< HEAD
     let status = status.expect("a status").1.to_value();
-=======
-    let status = serde_json::to_value(&*status.expect("a status").1).expect("JSON");
->>>>>>> main
     let conditions = status["conditions"].as_array().expect("conditions");
     let of = |kind: &str| {
         conditions
