@@ -104,11 +104,7 @@ impl Running {
         let change = diff(&self.config()?, wanted);
         let batches = change.batches();
         let after = change.batches_after_devices();
-        for batch in batches
-            .iter()
-            .chain(&after)
-            .chain(&change.clear_batches())
-        {
+        for batch in batches.iter().chain(&after).chain(&change.clear_batches()) {
             let Batch::Commands(commands) = batch else {
                 anyhow::bail!("the cases have no passwords");
             };
@@ -187,12 +183,13 @@ fn every_version_runs_both_stanzas_of_the_evpn_document_with_the_same_meaning() 
         assert_eq!(made.unsupported.is_empty(), wildcard, "FRR {version}");
         let document = daemons.boot(&file("document/example.conf")?)?;
         let ours = daemons.boot(&print(&made.config, version, "r"))?;
-        let (theirs, own) = (
-            Meaning::of(&document.text()?),
-            Meaning::of(&ours.text()?),
-        );
+        let (theirs, own) = (Meaning::of(&document.text()?), Meaning::of(&ours.text()?));
         let more = more_than(&own.lines, &theirs.lines);
-        assert_eq!(more_than(&theirs.lines, &own.lines), [""; 0], "FRR {version}");
+        assert_eq!(
+            more_than(&theirs.lines, &own.lines),
+            [""; 0],
+            "FRR {version}"
+        );
         let always = [
             "no bgp ebgp-requires-policy",
             "no bgp network import-check",

@@ -287,10 +287,7 @@ impl World {
         let peer = &json[&address];
         (peer["bgpState"] == "Established").then(|| {
             let count = |field: &str| peer[field].as_u64().unwrap_or_default();
-            (
-                count("connectionsEstablished"),
-                count("connectionsDropped"),
-            )
+            (count("connectionsEstablished"), count("connectionsDropped"))
         })
     }
 
@@ -303,7 +300,9 @@ impl World {
     /// The EVPN routes that a leaf has from a node, as it prints them with their communities.
     fn at_peer(&self, leaf: &str, kind: &str) -> anyhow::Result<String> {
         let show = format!("show bgp l2vpn evpn route type {kind}");
-        Ok(self.at(leaf)?.run(&["vtysh", "-N", "router", "-c", &show])?)
+        Ok(self
+            .at(leaf)?
+            .run(&["vtysh", "-N", "router", "-c", &show])?)
     }
 
     fn sees(&self, leaf: &str, kind: &str, wanted: &[&str]) {
@@ -351,7 +350,10 @@ impl World {
 
     fn separates(&self, place: &str) -> anyhow::Result<()> {
         std::thread::sleep(GRACE);
-        assert!(!self.reaches(place)?, "workloads in {place} reach each other");
+        assert!(
+            !self.reaches(place)?,
+            "workloads in {place} reach each other"
+        );
         Ok(())
     }
 }
@@ -375,7 +377,9 @@ fn workload(place: &str, number: u8, bridge: Option<&str>) -> String {
         None => {
             let gateway = network(place, number).replace(".0/24", ".1");
             (
-                format!("ip link set h-{place} master {place}; ip address add {gateway}/24 dev h-{place}"),
+                format!(
+                    "ip link set h-{place} master {place}; ip address add {gateway}/24 dev h-{place}"
+                ),
                 format!("ip -n {place} route add default via {gateway}"),
             )
         }
@@ -401,7 +405,11 @@ fn objects_for_some_nodes_compose_and_change_without_disturbing_sessions() -> an
     for number in [1, 2] {
         let vtep = format!("[100.65.0.{number}]");
         let distinguisher = format!("Route Distinguisher: 192.0.2.{number}:1000");
-        world.sees("leaf1", "multicast", &[&vtep, &distinguisher, "RT:64999:1000"]);
+        world.sees(
+            "leaf1",
+            "multicast",
+            &[&vtep, &distinguisher, "RT:64999:1000"],
+        );
     }
     for (node, number) in NODES {
         let text = world.vtysh(node, &["show running-config"])?;
@@ -416,7 +424,15 @@ fn objects_for_some_nodes_compose_and_change_without_disturbing_sessions() -> an
     }
     // Traffic on layer 2, and the routes that lead it.
     world.connects("segment");
-    world.sees("leaf1", "macip", &["Route Distinguisher: 192.0.2.1:1000", "[100.65.0.1]", "RT:64999:1000"]);
+    world.sees(
+        "leaf1",
+        "macip",
+        &[
+            "Route Distinguisher: 192.0.2.1:1000",
+            "[100.65.0.1]",
+            "RT:64999:1000",
+        ],
+    );
     let before: Vec<_> = NODES.map(|(node, _)| world.session(node, "leaf1")).to_vec();
 
     // One VNI more, other values, a neighbor more; and back.
@@ -431,14 +447,25 @@ fn objects_for_some_nodes_compose_and_change_without_disturbing_sessions() -> an
         Ok(objects)
     };
     world.becomes(&more(&world)?)?;
-    world.sees("leaf1", "multicast", &["Route Distinguisher: 192.0.2.1:1\n", "RT:64999:7"]);
+    world.sees(
+        "leaf1",
+        "multicast",
+        &["Route Distinguisher: 192.0.2.1:1\n", "RT:64999:7"],
+    );
     let changed = |world: &World| -> anyhow::Result<Objects> {
         let objects = more(world)?;
-        let text = objects.0.replace("192.0.2.1:1\"", "192.0.2.1:2\"").replace("64999:7", "64999:8");
+        let text = objects
+            .0
+            .replace("192.0.2.1:1\"", "192.0.2.1:2\"")
+            .replace("64999:7", "64999:8");
         Ok(Objects(text))
     };
     world.becomes(&changed(&world)?)?;
-    world.sees("leaf1", "multicast", &["Route Distinguisher: 192.0.2.1:2\n", "RT:64999:8"]);
+    world.sees(
+        "leaf1",
+        "multicast",
+        &["Route Distinguisher: 192.0.2.1:2\n", "RT:64999:8"],
+    );
     let address = world.leaf_address("leaf2", "n1")?;
     let second = changed(&world)?.session("n1", 1, "leaf2", &address, 64501);
     world.becomes(&second)?;
@@ -462,7 +489,9 @@ fn vrfs_reach_each_other_over_layer_3_vnis_where_their_route_targets_match() -> 
         for ((node, number), blue) in NODES.into_iter().zip(blue) {
             let red = format!("vni: 2000, rd: \"192.0.2.{number}:2000\", {red}");
             let blue = format!("vni: 3000, rd: \"192.0.2.{number}:3000\", {blue}");
-            objects = objects.vrf("red", node, number, &red).vrf("blue", node, number, &blue);
+            objects = objects
+                .vrf("red", node, number, &red)
+                .vrf("blue", node, number, &blue);
         }
         Ok(objects)
     };
@@ -473,12 +502,24 @@ fn vrfs_reach_each_other_over_layer_3_vnis_where_their_route_targets_match() -> 
         r#"importRTs: ["64999:32"], exportRTs: ["64999:32"]"#,
     ];
     world.boot(&vrfs(&world, red, apart)?)?;
-    world.sees("leaf1", "prefix", &["10.1.1.0", "10.2.2.0", "Route Distinguisher: 192.0.2.1:2000", "RT:64999:2000", "RT:64999:32"]);
+    world.sees(
+        "leaf1",
+        "prefix",
+        &[
+            "10.1.1.0",
+            "10.2.2.0",
+            "Route Distinguisher: 192.0.2.1:2000",
+            "RT:64999:2000",
+            "RT:64999:32",
+        ],
+    );
     world.connects("red");
     world.separates("blue")?;
     let has = |vrf: &str| -> anyhow::Result<bool> {
         let show = format!("show ip route vrf {vrf} {} json", network(vrf, 2));
-        Ok(world.vtysh("n1", &[&show])?.contains("\"protocol\":\"bgp\""))
+        Ok(world
+            .vtysh("n1", &[&show])?
+            .contains("\"protocol\":\"bgp\""))
     };
     assert!(has("red")? && !has("blue")?);
     let before: Vec<_> = NODES.map(|(node, _)| world.session(node, "leaf1")).to_vec();
@@ -508,7 +549,9 @@ fn vrfs_reach_each_other_over_layer_3_vnis_where_their_route_targets_match() -> 
         // A layer 3 VNI in the router of the underlay.
         r#"{l3vni: {vni: 4000, advertisePrefixes: [unicast]}}"#,
     ] {
-        let (with, said) = vrfs(&world, red, apart)?.evpn("wrong", "n1", wrong).compiled()?;
+        let (with, said) = vrfs(&world, red, apart)?
+            .evpn("wrong", "n1", wrong)
+            .compiled()?;
         assert!(said.contains("wrong-n1"), "{wrong}: {said}");
         assert_eq!(with["n1"].routers, routers["n1"].routers, "{wrong}");
         assert_eq!(with["n2"].routers, routers["n2"].routers, "{wrong}");
