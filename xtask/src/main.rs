@@ -12,7 +12,7 @@ const USAGE: &str = "\
 cargo xtask <step>
 
   test      prepare everything and run all tests, ring by ring
-  bench     measure: bench compile, bench pass, bench overlay, bench node, bench rollout
+  bench     measure: bench compile, bench pass, bench overlay, bench frr, bench node, bench rollout
   explore   try all laws on new random inputs: explore --minutes N
   prepare   fetch or build everything that the tests run: Kubernetes, guest kernels, FRR
 ";

@@ -26,6 +26,7 @@ mod patience;
 mod probe;
 mod program;
 mod reconcile;
+mod refresh;
 mod report;
 mod run;
 mod tail;

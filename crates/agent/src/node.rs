@@ -201,6 +201,7 @@ impl Node {
                     changes: applied.changes,
                     put_off: applied.put_off,
                     notes: applied.notes,
+                    unattached: applied.unattached,
                     mirror_failures: applied.mirror_failures,
                 }))
             }

@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use api::tcaas::node_network_config::UnattachedPort;
 use frr::{Change, FrrVersion};
 use linux::{Observed, Plan, Step, netlink::Kernel};
 use tokio::sync::watch;
@@ -51,6 +52,8 @@ pub struct Applied {
     pub started: Vec<&'static str>,
     /// What this kernel or this node cannot give.
     pub notes: Vec<String>,
+    /// Ports that are not attached to their bridge.
+    pub unattached: Vec<UnattachedPort>,
     /// Why packets are not copied as they should be; nothing if they are.
     pub mirror_failures: Vec<String>,
     /// The differences that were removed, a line for each.
@@ -420,6 +423,13 @@ pub(crate) fn start(name: &str) -> String {
 
 fn take_notes(plan: &Plan, applied: &mut Applied) {
     for note in plan.notes() {
+        if let Some((port, bridge)) = note.unattached() {
+            applied.unattached.push(UnattachedPort {
+                port: port.to_owned(),
+                bridge: bridge.to_owned(),
+                message: note.to_string(),
+            });
+        }
         let notes = if note.is_of_mirror() {
             &mut applied.mirror_failures
         } else {

@@ -58,6 +58,7 @@ pub(crate) fn status(status: &Status, frr_version: Option<String>) -> NodeNetwor
         as_number: underlay.map(|underlay| underlay.asn.get().into()),
         frr_version,
         host_router: None,
+        unattached: status.unattached.clone(),
         conditions: Conditions(conditions(status)),
     }
 }

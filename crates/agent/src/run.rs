@@ -1,6 +1,6 @@
 //! The loop of the daemon: what the state machine decides is done, and what happens in between is its next event.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use api::tcaas::NodeNetworkConfigStatus;
 use linux::netlink::Changes;
@@ -26,7 +26,7 @@ use crate::{
     pages::Shown,
     probe::ApiServer,
     reconcile::{Failure, Reconciler},
-    report, vtysh,
+    refresh, report, vtysh,
     watchdog::Watchdog,
 };
 
@@ -140,8 +140,11 @@ pub async fn run(
         sessions,
     };
     tasks.spawn(host::Task::new(host).run());
+    let (gateways, known) = watch::channel(BTreeSet::new());
+    tasks.spawn(refresh::refresh(options.namespace.clone(), known));
     let (node, started) = Node::open(reconciler, api).await?;
     let mut agent = Agent {
+        gateways,
         node,
         options,
         assigned,
@@ -204,6 +207,8 @@ async fn lock(paths: &Paths) -> Result<Lock, Error> {
 }
 
 struct Agent {
+    /// The bridges behind which silent neighbors are asked for.
+    gateways: watch::Sender<BTreeSet<String>>,
     node: Node,
     options: Options,
     assigned: mpsc::Receiver<Assigned>,
@@ -343,6 +348,9 @@ impl Agent {
     fn report(&self) {
         let status = self.node.machine().status();
         self.metrics.show(status.clone(), self.frr_version.clone());
+        let running = status.running.as_ref();
+        let gateways = running.map(|running| refresh::gateways(&running.spec));
+        self.gateways.send_replace(gateways.unwrap_or_default());
         if status.assigned.is_none() {
             return;
         }

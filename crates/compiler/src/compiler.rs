@@ -5,7 +5,11 @@ mod review;
 mod world;
 mod worlds;
 
-use std::{collections::BTreeMap, mem, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+    sync::Arc,
+};
 
 use api::tcaas::NetworkConfigRevisionSpec;
 use serde_json::Value;
@@ -32,6 +36,8 @@ pub struct Compiler {
     worlds: Worlds,
     /// What objects lack on the platform.
     absent: BTreeMap<ObjectRef, Arc<Vec<Absent>>>,
+    /// What is wrong with the objects as they are, where a review has found it and nothing has changed since.
+    reviewed: Option<Arc<Vec<Problem>>>,
 }
 
 /// An object that was read and is not yet among the others.
@@ -72,6 +78,8 @@ pub struct Writes {
     /// Nodes whose stored config is not the one that they must have, each with whether nothing but mirrors differs. A config that must be
     /// approved is not among them.
     pub nodes: BTreeMap<String, bool>,
+    /// Nodes whose stored config has another router of the host than they must have. It is written at once.
+    pub host_routers: BTreeSet<String>,
     /// Statuses that objects do not have yet.
     pub statuses: BTreeMap<ObjectRef, Arc<Status>>,
 }
@@ -91,6 +99,7 @@ impl Compiler {
             vrfs: VrfPool::default(),
             worlds,
             absent: BTreeMap::new(),
+            reviewed: None,
         }
     }
 
@@ -124,6 +133,7 @@ impl Compiler {
             for config in new.node_network_configs.values_mut() {
                 self.vrfs.share(&mut config.spec);
             }
+            self.reviewed = None;
             self.snapshot.remove(&subject);
             self.snapshot.absorb(new);
             self.worlds.note(&self.snapshot, &subject);
@@ -133,6 +143,7 @@ impl Compiler {
     /// Takes an object out.
     pub fn remove(&mut self, subject: &ObjectRef) {
         if self.snapshot.remove(subject) {
+            self.reviewed = None;
             self.worlds.note(&self.snapshot, subject);
         }
     }
@@ -143,6 +154,7 @@ impl Compiler {
         for subject in before.keys().chain(self.absent.keys()) {
             let now = self.absent.get(subject);
             if before.get(subject) != now {
+                self.reviewed = None;
                 self.worlds.note_absent(subject, now);
             }
         }

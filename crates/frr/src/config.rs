@@ -3,6 +3,29 @@
 //! Lists are sorted by their type and values stand in the form FRR gives back, so that two configurations are equal
 //! exactly when FRR would behave the same. The defaults are those of `frr defaults traditional`.
 
+/// An enumeration of words of FRR.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)*
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The words for it.
+            pub(crate) fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+    };
+}
+
 mod bfd;
 mod bgp;
 mod evpn;
@@ -18,8 +41,8 @@ use api::value::IfName;
 pub use self::{
     bfd::BfdProfile,
     bgp::{
-        Bgp, GracefulRestart, MaximumPrefix, Neighbor, NeighborBfd, NeighborFamily, Peer,
-        RedistributeSource, RemoteAs, Timers, Unicast, UpdateSource,
+        Bgp, FamilySwitch, GracefulRestart, MaximumPrefix, Neighbor, NeighborBfd, NeighborFamily,
+        Peer, RedistributeSource, RemoteAs, SessionSwitch, Timers, Unicast, UpdateSource,
     },
     evpn::{Advertise, Evpn, VniTargets, derived_target},
     filter::{

@@ -55,7 +55,7 @@ fn printed(case: &str, version: FrrVersion) -> String {
 
 #[test]
 fn every_case_means_what_its_users_run_today() {
-    assert_eq!(cases().len(), 29);
+    assert_eq!(cases().len(), 30);
     for case in cases() {
         let made = desired(&case, FrrVersion::NEWEST);
         assert_eq!(made.unsupported, [], "{case}");

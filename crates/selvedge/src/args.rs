@@ -123,6 +123,9 @@ pub(crate) struct Where {
 pub(crate) struct Ipam {
     #[command(flatten)]
     pub(crate) input: Input,
+    /// Only the pools of this Network or Underlay, or with this prefix or address
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
     /// Output format
     #[arg(short, long, default_value = "table")]
     pub(crate) output: Format,

@@ -49,6 +49,8 @@ mod ring1_harm_revoked;
 mod ring1_harm_silent;
 #[path = "rings/ring1_harm_values.rs"]
 mod ring1_harm_values;
+#[path = "rings/ring1_host_evpn.rs"]
+mod ring1_host_evpn;
 #[path = "rings/ring1_image.rs"]
 mod ring1_image;
 #[path = "rings/ring1_manners.rs"]
@@ -77,6 +79,10 @@ mod ring1_screens;
 mod ring1_seeds;
 #[path = "rings/ring1_selectors.rs"]
 mod ring1_selectors;
+#[path = "rings/ring1_terminal.rs"]
+mod ring1_terminal;
+#[path = "rings/ring2_accepted.rs"]
+mod ring2_accepted;
 #[path = "rings/ring3.rs"]
 mod ring3;
 #[path = "rings/ring3_host_router.rs"]
@@ -91,6 +97,8 @@ mod ring4_host_router;
 mod ring4_mirrors;
 #[path = "rings/ring4_safety.rs"]
 mod ring4_safety;
+#[path = "rings/ring4_segments.rs"]
+mod ring4_segments;
 #[path = "rings/ring4_silence.rs"]
 mod ring4_silence;
 #[path = "rings/ring4_underlay_change.rs"]

@@ -8,6 +8,8 @@ use std::{
 
 use api::meta::SecretReference;
 
+use api::tcaas::node_network_config::UnattachedPort;
+
 use crate::{
     config::{Config, Time},
     health::Health,
@@ -80,6 +82,8 @@ pub struct Outcome {
     pub put_off: bool,
     /// What the node cannot do of the config.
     pub notes: Vec<String>,
+    /// Ports that are not attached to their bridge.
+    pub unattached: Vec<UnattachedPort>,
     /// Mirrors that could not be set up.
     pub mirror_failures: Vec<String>,
 }

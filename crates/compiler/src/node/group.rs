@@ -63,6 +63,16 @@ impl Members {
         &self.overlays
     }
 
+    /// Whether an overlay object is among them.
+    pub(super) fn has_overlay(&self, subject: &ObjectRef) -> bool {
+        self.overlays.iter().any(|one| one.subject == *subject)
+    }
+
+    /// Whether routing of a VRF is among them.
+    pub(super) fn has_vrf(&self, vrf: &str) -> bool {
+        self.vrf.iter().any(|one| one.spec.vrf.as_str() == vrf)
+    }
+
     /// A segment, by its name.
     pub(super) fn segment(&self, name: &str) -> Option<&LowLevel<Layer2NetworkConfigurationSpec>> {
         let segment = self.layer2.iter().find(|one| one.name == name);
@@ -349,6 +359,13 @@ pub(crate) struct Built {
     pub(crate) problems: Vec<Problem>,
 }
 
+impl Built {
+    /// What those of its nodes have that have a VTEP, or those that have none.
+    pub(super) fn shared(&self, has_vtep: bool) -> &Arc<Shared> {
+        if has_vtep { &self.shared } else { &self.bare }
+    }
+}
+
 /// What the nodes of a group have.
 pub(crate) struct BuiltFor;
 impl Query for BuiltFor {
@@ -401,19 +418,9 @@ impl Query for BuiltFor {
     }
 }
 
-/// Adds what every node has, and the fingerprint of everything.
+/// Adds what every node has.
 fn finished(mut shared: Shared, health: &Health) -> Arc<Shared> {
     shared.health = health.clone();
-    shared.digest = fingerprint::of(&(
-        &shared.layer2s,
-        &shared.cluster_vrf,
-        &shared.fabric_vrfs,
-        &shared.local_vrfs,
-        &shared.host_vlans,
-        &shared.host_loopbacks,
-        &shared.passthroughs,
-        &shared.health,
-    ));
     Arc::new(shared)
 }
 
@@ -617,7 +624,7 @@ fn shared(from: &Inputs<'_>, problems: &mut Vec<Problem>) -> Shared {
         local_vrfs: steering.local_vrfs(cluster_name, tables),
         steering: steering.why.clone(),
         addressed: BTreeSet::new(),
-        digest: fingerprint::Digest::default(),
+        digest: fingerprint::Deferred::default(),
     };
     shared.host_interfaces(group, vlans, problems);
     shared

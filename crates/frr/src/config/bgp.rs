@@ -162,6 +162,10 @@ pub struct Neighbor {
     pub disable_connected_check: bool,
     /// Whether this session restarts gracefully.
     pub graceful_restart: bool,
+    /// How many hops away the peer is exactly: what comes from further away is dropped.
+    pub ttl_security: Option<u8>,
+    /// Switches of the session.
+    pub switches: BTreeSet<SessionSwitch>,
 }
 
 impl Neighbor {
@@ -189,6 +193,8 @@ impl Neighbor {
             extended_nexthop: false,
             disable_connected_check: false,
             graceful_restart: false,
+            ttl_security: None,
+            switches: BTreeSet::new(),
         }
     }
 }
@@ -299,6 +305,40 @@ pub struct NeighborFamily {
     pub route_map_in: Option<Name>,
     /// Route map for what the peer gets.
     pub route_map_out: Option<Name>,
+    /// Prefix list for what the peer sends.
+    pub prefix_list_in: Option<Name>,
+    /// Prefix list for what the peer gets.
+    pub prefix_list_out: Option<Name>,
+    /// Weight of routes of the peer.
+    pub weight: Option<u16>,
+    /// Switches of the family.
+    pub switches: BTreeSet<FamilySwitch>,
+}
+
+words! {
+    /// A setting of a session that is on or off.
+    SessionSwitch {
+        /// The peer opens the session.
+        Passive = "passive",
+        /// The session is kept closed.
+        Shutdown = "shutdown",
+    }
+}
+
+words! {
+    /// A setting of a family of a session that is on or off.
+    FamilySwitch {
+        /// The peer gets a default route.
+        DefaultOriginate = "default-originate",
+        /// We are the next hop of what the peer gets from other ASes.
+        NextHopSelf = "next-hop-self",
+        /// Private AS numbers are taken out of paths.
+        RemovePrivateAs = "remove-private-AS",
+        /// The peer is a client of us as route reflector.
+        RouteReflectorClient = "route-reflector-client",
+        /// What the peer sends is kept as it came.
+        SoftReconfiguration = "soft-reconfiguration inbound",
+    }
 }
 
 /// A limit of routes that a peer may send.
@@ -335,6 +375,8 @@ pub struct Unicast {
     pub import_route_map: Option<Name>,
     /// VRFs that routes are taken over from.
     pub import_vrfs: BTreeSet<IfName>,
+    /// How many paths of external peers share the traffic.
+    pub maximum_paths: Option<u16>,
 }
 
 /// Where redistributed routes come from.
@@ -342,6 +384,8 @@ pub struct Unicast {
 pub enum RedistributeSource {
     /// Networks of the VRF's devices.
     Connected,
+    /// Routes that others put into the kernel.
+    Kernel,
     /// Static routes.
     Static,
 }
@@ -351,6 +395,7 @@ impl RedistributeSource {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Connected => "connected",
+            Self::Kernel => "kernel",
             Self::Static => "static",
         }
     }

@@ -11,28 +11,6 @@ pub struct Log {
     pub debug: BTreeSet<Debug>,
 }
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum $name {
-            $($(#[$variant_doc])* $variant,)*
-        }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// The words for it.
-            pub(crate) fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                }
-            }
-        }
-    };
-}
-
 words! {
     /// Severity of a message.
     LogLevel {

@@ -6,8 +6,8 @@ use api::value::{Asn, IfName, ImportRouteTarget, RouteDistinguisher, RouteTarget
 
 use crate::{
     config::{
-        Advertise, Bgp, Evpn, FrrConfig, GracefulRestart, IpFamily, Neighbor, NeighborBfd,
-        NeighborFamily, Peer, Unicast, VniTargets, derived_target,
+        Advertise, Bgp, Evpn, FamilySwitch, FrrConfig, GracefulRestart, IpFamily, Neighbor,
+        NeighborBfd, NeighborFamily, Peer, Unicast, VniTargets, derived_target,
     },
     text::{Block, Statement},
     version::Features,
@@ -142,6 +142,8 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
         extended_nexthop,
         disable_connected_check,
         graceful_restart,
+        ttl_security,
+        switches,
     } = neighbor;
     let word = |rest: &str| format!("neighbor {peer} {rest}");
     let mut lines = declaration(peer, *remote_as);
@@ -157,20 +159,8 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
             .as_ref()
             .map(|text| Statement::value(word("description"), text)),
     );
-    if let Some(NeighborBfd {
-        profile,
-        check_control_plane,
-    }) = bfd
-    {
-        lines.push(Statement::new(word("bfd")));
-        lines.extend(
-            profile
-                .as_ref()
-                .map(|name| Statement::value(word("bfd profile"), name)),
-        );
-        if *check_control_plane {
-            lines.push(Statement::new(word("bfd check-control-plane-failure")));
-        }
+    if let Some(bfd) = bfd {
+        lines.extend(bfd_lines(peer, bfd));
     }
     lines.extend(
         password
@@ -199,11 +189,35 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
     if *extended_nexthop {
         lines.push(Statement::new(word("capability extended-nexthop")).resets());
     }
+    lines.extend(
+        ttl_security.map(|hops| Statement::value(word("ttl-security hops"), hops).resets()),
+    );
+    for switch in switches {
+        lines.push(Statement::new(word(switch.as_str())).resets());
+    }
     // It takes effect with the next session.
     if *graceful_restart {
         lines.push(Statement::new(word("graceful-restart")));
     }
     lines.into_iter().map(|line| line.of(peer)).collect()
+}
+
+fn bfd_lines(peer: &Peer, bfd: &NeighborBfd) -> Vec<Statement> {
+    let NeighborBfd {
+        profile,
+        check_control_plane,
+    } = bfd;
+    let word = |rest: &str| format!("neighbor {peer} {rest}");
+    let mut lines = vec![Statement::new(word("bfd"))];
+    lines.extend(
+        profile
+            .as_ref()
+            .map(|name| Statement::value(word("bfd profile"), name)),
+    );
+    if *check_control_plane {
+        lines.push(Statement::new(word("bfd check-control-plane-failure")));
+    }
+    lines
 }
 
 /// The lines that make a session or group.
@@ -246,6 +260,7 @@ fn unicast(family: IpFamily, unicast: &Unicast) -> Block {
         neighbors,
         import_route_map,
         import_vrfs,
+        maximum_paths,
     } = unicast;
     let mut lines: Vec<Statement> = networks
         .iter()
@@ -267,6 +282,7 @@ fn unicast(family: IpFamily, unicast: &Unicast) -> Block {
         });
     }
     lines.extend(neighbor_families(neighbors));
+    lines.extend(maximum_paths.map(|paths| Statement::value("maximum-paths".to_owned(), paths)));
     // The map first, so that nothing comes in unfiltered; taken back in the opposite order.
     lines.extend(
         import_route_map
@@ -298,6 +314,10 @@ fn neighbor_families(neighbors: &BTreeMap<Peer, NeighborFamily>) -> Vec<Statemen
                 maximum_prefix,
                 route_map_in,
                 route_map_out,
+                prefix_list_in,
+                prefix_list_out,
+                weight,
+                switches,
             } = family;
             let word = |rest: &str| format!("neighbor {peer} {rest}");
             let allowas = |times: u8| {
@@ -313,17 +333,33 @@ fn neighbor_families(neighbors: &BTreeMap<Peer, NeighborFamily>) -> Vec<Statemen
                 Statement::new(word(&format!("route-map {name} {way}")))
                     .slot(word(&format!("route-map {way}")))
             };
+            let list = |name: &crate::config::Name, way: &str| {
+                Statement::new(word(&format!("prefix-list {name} {way}")))
+                    .slot(word(&format!("prefix-list {way}")))
+            };
+            let switch = |switch: &FamilySwitch| {
+                let line = Statement::new(word(switch.as_str()));
+                match switch {
+                    FamilySwitch::RouteReflectorClient => line.resets(),
+                    _ => line,
+                }
+            };
+            let switches: Vec<Statement> = switches.iter().map(switch).collect();
             [
                 // Last, so that the filters are there before the first route.
                 activate.then(|| Statement::new(word("activate")).late().resets()),
                 next_hop_self.then(|| Statement::new(word("next-hop-self force"))),
                 allowas_in.map(allowas),
                 maximum_prefix.map(|limit| Statement::value(word("maximum-prefix"), limit)),
+                prefix_list_in.as_ref().map(|name| list(name, "in")),
+                prefix_list_out.as_ref().map(|name| list(name, "out")),
                 route_map_in.as_ref().map(|name| map(name, "in")),
                 route_map_out.as_ref().map(|name| map(name, "out")),
+                weight.map(|weight| Statement::value(word("weight"), weight)),
             ]
             .into_iter()
             .flatten()
+            .chain(switches)
             .map(|line| line.of(peer))
         })
         .collect()

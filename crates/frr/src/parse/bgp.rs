@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{
     config::{
-        Advertise, Bgp, FrrConfig, GracefulRestart, IpFamily, MaximumPrefix, Name, Neighbor,
-        NeighborBfd, NeighborFamily, Peer, RedistributeSource, RemoteAs, Timers, derived_target,
+        Advertise, Bgp, FamilySwitch, FrrConfig, GracefulRestart, IpFamily, MaximumPrefix, Name,
+        Neighbor, NeighborBfd, NeighborFamily, Peer, RedistributeSource, RemoteAs, SessionSwitch,
+        Timers, derived_target,
     },
     lower::ALLOWAS_IN_DEFAULT,
     secret::Password,
@@ -235,7 +236,14 @@ fn session(session: &mut Neighbor, negated: bool, words: &[&str]) -> Option<()> 
             flag(&mut session.disable_connected_check, negated, rest)?;
         }
         ["graceful-restart", rest @ ..] => flag(&mut session.graceful_restart, negated, rest)?,
-        _ => return None,
+        ["ttl-security", "hops", rest @ ..] => value(&mut session.ttl_security, negated, rest)?,
+        all => switch(
+            &mut session.switches,
+            SessionSwitch::ALL,
+            SessionSwitch::as_str,
+            negated,
+            all,
+        )?,
     }
     Some(())
 }
@@ -267,9 +275,18 @@ fn neighbor_family(
                 _ => return None,
             };
         }
+        ["prefix-list", name, "in"] => value(&mut family.prefix_list_in, negated, &[name])?,
+        ["prefix-list", name, "out"] => value(&mut family.prefix_list_out, negated, &[name])?,
+        ["weight", rest @ ..] => value(&mut family.weight, negated, rest)?,
         ["route-map", name, "in"] => value(&mut family.route_map_in, negated, &[name])?,
         ["route-map", name, "out"] => value(&mut family.route_map_out, negated, &[name])?,
-        _ => return None,
+        all => switch(
+            &mut family.switches,
+            FamilySwitch::ALL,
+            FamilySwitch::as_str,
+            negated,
+            all,
+        )?,
     }
     let gone = family == NeighborFamily::default();
     words::entry(families, gone, peer, family);
@@ -293,6 +310,7 @@ pub(super) fn unicast(
         ["redistribute", source, rest @ ..] => {
             let source = match *source {
                 "connected" => RedistributeSource::Connected,
+                "kernel" => RedistributeSource::Kernel,
                 "static" => RedistributeSource::Static,
                 _ => return None,
             };
@@ -309,6 +327,7 @@ pub(super) fn unicast(
         ["import", "vrf", "route-map", rest @ ..] => {
             value(&mut unicast.import_route_map, negated, rest)
         }
+        ["maximum-paths", rest @ ..] => value(&mut unicast.maximum_paths, negated, rest),
         ["import", "vrf", vrf] => member(&mut unicast.import_vrfs, negated, vrf),
         _ => None,
     }
@@ -378,4 +397,22 @@ fn forget_alone<T: Ord>(targets: &mut BTreeSet<T>, derived: Option<T>) {
     if targets.len() == 1 && derived.is_some_and(|derived| targets.contains(&derived)) {
         targets.clear();
     }
+}
+
+/// Turns a switch on or off by its words.
+fn switch<T: Copy + Ord>(
+    switches: &mut BTreeSet<T>,
+    all: &[T],
+    words_of: fn(T) -> &'static str,
+    negated: bool,
+    words: &[&str],
+) -> Option<()> {
+    let words = words.join(" ");
+    let switch = *all.iter().find(|switch| words_of(**switch) == words)?;
+    if negated {
+        switches.remove(&switch);
+    } else {
+        switches.insert(switch);
+    }
+    Some(())
 }

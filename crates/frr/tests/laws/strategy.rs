@@ -14,10 +14,10 @@ use proptest::{
 use selvedge_frr::{
     FrrConfig, Password,
     config::{
-        Advertise, BfdProfile, Bgp, Debug as DebugTopic, Evpn, GracefulRestart, IpFamily, Log,
-        LogLevel, MaximumPrefix, Name, Neighbor, NeighborBfd, NeighborFamily, Peer,
-        RedistributeSource, RemoteAs, StaticRoute, Timers, Unicast, Via, VniTargets, Vrf,
-        derived_target,
+        Advertise, BfdProfile, Bgp, Debug as DebugTopic, Evpn, FamilySwitch, GracefulRestart,
+        IpFamily, Log, LogLevel, MaximumPrefix, Name, Neighbor, NeighborBfd, NeighborFamily, Peer,
+        RedistributeSource, RemoteAs, SessionSwitch, StaticRoute, Timers, Unicast, Via, VniTargets,
+        Vrf, derived_target,
     },
 };
 
@@ -93,6 +93,8 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
     );
     let source = option::of(one(&["lo", "192.0.2.7"]));
     let local_as = option::of(asn());
+    let switches = btree_set(select(SessionSwitch::ALL), 0..2);
+    let more = (option::of(2_u8..4), switches);
     (
         (remote_as, local_as),
         bfd,
@@ -100,7 +102,7 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
         timers,
         numbers,
         source,
-        (any::<[bool; 3]>(), description),
+        (any::<[bool; 3]>(), description, more),
     )
         .prop_map(
             |((remote_as, local_as), bfd, password, timers, numbers, update_source, last)| {
@@ -117,6 +119,8 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
                     extended_nexthop: last.0[0],
                     disable_connected_check: last.0[1],
                     graceful_restart: last.0[2],
+                    ttl_security: last.2.0,
+                    switches: last.2.1,
                     ..Neighbor::new(remote_as)
                 }
             },
@@ -139,17 +143,30 @@ fn families() -> impl Strategy<Value = BTreeMap<Peer, NeighborFamily>> {
             (1_u32..4, option::of(1_u16..3))
                 .prop_map(|(limit, restart)| MaximumPrefix { limit, restart }),
         ),
-        option::of(name()),
-        option::of(name()),
+        (option::of(name()), option::of(name())),
+        (option::of(name()), option::of(name())),
+        option::of(1_u16..3),
+        btree_set(select(FamilySwitch::ALL), 0..3),
     );
     let family = family.prop_map(
-        |(([activate, next_hop_self], allowas_in), maximum_prefix, ins, outs)| NeighborFamily {
+        |(
+            ([activate, next_hop_self], allowas_in),
+            maximum_prefix,
+            maps,
+            lists,
+            weight,
+            switches,
+        )| NeighborFamily {
             activate,
             next_hop_self,
             allowas_in,
             maximum_prefix,
-            route_map_in: ins,
-            route_map_out: outs,
+            route_map_in: maps.0,
+            route_map_out: maps.1,
+            prefix_list_in: lists.0,
+            prefix_list_out: lists.1,
+            weight,
+            switches,
         },
     );
     btree_map(peer(), family, 0..3)
@@ -158,6 +175,7 @@ fn families() -> impl Strategy<Value = BTreeMap<Peer, NeighborFamily>> {
 fn unicast(networks: &'static [&'static str]) -> impl Strategy<Value = Unicast> {
     let source = select(vec![
         RedistributeSource::Connected,
+        RedistributeSource::Kernel,
         RedistributeSource::Static,
     ]);
     (
@@ -168,17 +186,18 @@ fn unicast(networks: &'static [&'static str]) -> impl Strategy<Value = Unicast> 
         btree_map(source, option::of(name()), 0..3),
         families(),
         option::of(name()),
-        btree_set(vrf_name(), 0..3),
+        (btree_set(vrf_name(), 0..3), option::of(2_u16..4)),
     )
         .prop_map(
-            |((networks, aggregates), redistribute, neighbors, import_route_map, import_vrfs)| {
+            |((networks, aggregates), redistribute, neighbors, import_route_map, imports)| {
                 Unicast {
                     networks,
                     aggregates,
                     redistribute,
                     neighbors,
                     import_route_map,
-                    import_vrfs,
+                    import_vrfs: imports.0,
+                    maximum_paths: imports.1,
                 }
             },
         )
