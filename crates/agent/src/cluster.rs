@@ -122,7 +122,7 @@ impl Cluster {
             match self.client().await {
                 Ok(client) => break client,
                 Err(error) => {
-                    tracing::warn!(error, "there is no way to the API server");
+                    tracing::warn!(error, "cannot connect to the API server");
                     time::sleep(CLIENT_PAUSE).await;
                 }
             }

@@ -119,7 +119,7 @@ pub enum Error {
         patience: Duration,
     },
     /// A daemon does not end.
-    #[error("{daemon} (process {pid}) does not end, not even when it is killed")]
+    #[error("{daemon} (process {pid}) does not exit, even after SIGKILL")]
     Stays {
         /// The daemon.
         daemon: String,
@@ -261,7 +261,7 @@ async fn prepare(paths: &Paths, patience: Patience) -> Result<(), Error> {
         .map_err(file::failed("make", &log))?;
     std::os::unix::fs::fchown(&file, None, Some(gid))
         .and_then(|()| file.set_permissions(std::fs::Permissions::from_mode(0o620)))
-        .map_err(file::failed("set the rights of", &log))?;
+        .map_err(file::failed("set the permissions of", &log))?;
     Ok(())
 }
 
@@ -347,7 +347,7 @@ fn own_cgroup(paths: &Paths, daemons: &[Daemon]) {
     });
     if let Err(error) = moved {
         let cgroup = paths.cgroup.display();
-        tracing::warn!(%cgroup, %error, "FRR stays in the agent's control group and ends with it");
+        tracing::warn!(%cgroup, %error, "FRR stays in the agent's control group and stops with the agent");
     }
 }
 

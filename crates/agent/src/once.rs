@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another agent works on this node.
-    #[error("this node cannot be changed")]
+    #[error("cannot change this node")]
     Locked(#[from] lock::Error),
     /// The node cannot be worked on.
     #[error(transparent)]
@@ -45,7 +45,7 @@ pub struct Done {
     pub notes: Vec<String>,
 }
 
-/// Applies a config as the daemon would, with journal and confirmation, and ends when it is confirmed or taken back.
+/// Applies a config as the daemon would, with journal and confirmation, and exits when it is confirmed or rolled back.
 pub async fn apply(
     spec: NodeNetworkConfigSpec,
     paths: Paths,

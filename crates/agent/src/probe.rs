@@ -196,7 +196,7 @@ async fn sessions(
     }
     let summary = vtysh::ask_daemon(run, "bgpd", "show bgp vrf all summary json");
     let seen = match time::timeout(limit, summary).await {
-        Ok(Ok(None)) => Err("bgpd does not tell its sessions".to_owned()),
+        Ok(Ok(None)) => Err("bgpd does not report its sessions".to_owned()),
         Ok(Ok(Some(text))) => frr::show::bgp_summary(&text).map_err(|error| error.to_string()),
         Ok(Err(error)) => Err(report::chain(&error)),
         Err(_elapsed) => Err(format!("FRR did not answer within {limit:?}")),
@@ -210,7 +210,7 @@ async fn sessions(
             let own: Vec<_> = own.collect();
             (!own.is_empty())
                 .then_some(own)
-                .ok_or_else(|| "FRR does not know it".to_owned())
+                .ok_or_else(|| "not known to FRR".to_owned())
         });
         let state = own.clone().and_then(|own| {
             let is_up = own.iter().any(|session| session.established);

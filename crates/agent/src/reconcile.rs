@@ -375,7 +375,7 @@ impl Reconciler {
         }
         let patience = patience.at_most(OBSERVE_PATIENCE);
         let known = async { self.known_of_nics(plan).await.map_err(Failure::Observe) };
-        let known = within("read what NICs have", patience, known).await?;
+        let known = within("read the addresses and routes of NICs", patience, known).await?;
         let observed = self.observe(patience).await?;
         let memories =
             nics::before_move(&observed.nic_memory, plan.taken_nics(), &observed, &known);

@@ -182,7 +182,7 @@ pub(crate) async fn write_all(
             match write(&api, &node, &latest).await {
                 Ok(()) => written = Some(latest),
                 Err(error) => {
-                    tracing::warn!(error, "failed to report; the node goes on without");
+                    tracing::warn!(error, "failed to report; continuing without");
                     time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }

@@ -70,7 +70,7 @@ pub enum Source {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another agent works on this node.
-    #[error("this node cannot be worked on")]
+    #[error("cannot manage this node")]
     Locked(#[source] lock::Error),
     /// This node cannot be worked on.
     #[error(transparent)]
@@ -248,7 +248,10 @@ impl Agent {
             self.changes = match reconciler.kernel().changes().await {
                 Ok(changes) => Some(changes),
                 Err(error) => {
-                    tracing::warn!(error = report::chain(&error), "changes are not announced");
+                    tracing::warn!(
+                        error = report::chain(&error),
+                        "cannot subscribe to changes of the kernel; they are found by periodic checks"
+                    );
                     None
                 }
             };
@@ -284,7 +287,7 @@ impl Agent {
         let run = self.options.paths.run.clone();
         let keeper = inode.map(|_| Keeper::start(&self.options.namespace, run, bgpd));
         self.keeper = keeper.transpose().unwrap_or_else(|error| {
-            tracing::warn!(%error, "nothing is held when bgpd dies");
+            tracing::warn!(%error, "cannot hold routes if bgpd crashes");
             None
         });
     }
@@ -359,7 +362,7 @@ async fn silent(paths: &Paths, daemons: &[Daemon]) {
             if let Err(error) = vtysh::is_there(&paths.run, &daemon.name).await
                 && error.is_silence()
             {
-                tracing::warn!(%error, "a daemon of FRR is silent");
+                tracing::warn!(%error, "a daemon of FRR does not answer");
                 return;
             }
         }
@@ -369,7 +372,7 @@ async fn silent(paths: &Paths, daemons: &[Daemon]) {
 async fn ended(daemons: &[Daemon]) {
     match daemons::exits(daemons).await {
         Ok(()) => tracing::warn!("a daemon of FRR has ended"),
-        Err(error) => tracing::warn!(%error, "the daemons of FRR cannot be watched"),
+        Err(error) => tracing::warn!(%error, "cannot watch the daemons of FRR"),
     }
     time::sleep(DEBOUNCE).await;
 }

@@ -60,11 +60,11 @@ impl Watchdog {
                 .clone();
             let standing = since.elapsed();
             if standing > END_AFTER {
-                tracing::error!(?standing, what, "the agent stands still and ends itself");
+                tracing::error!(?standing, what, "the agent makes no progress and exits");
                 std::process::abort();
             }
             if standing > WARN_AFTER && warned != Some(since) {
-                tracing::error!(?standing, what, "the agent stands still");
+                tracing::error!(?standing, what, "the agent makes no progress");
                 warned = Some(since);
             }
         }

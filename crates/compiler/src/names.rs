@@ -30,16 +30,16 @@ const FRR_DEFAULT: &str = "default";
 /// What holds this name already, if it is none that a VRF of people can have.
 pub fn reserved_vrf(settings: &SettingsSpec, name: &str) -> Option<&'static str> {
     if name == FRR_DEFAULT {
-        return Some("FRR means the node's main table by it");
+        return Some("FRR uses this name for the node's main table");
     }
     if name == settings.trunk.name.as_str() {
-        return Some("it is the trunk's, which has a device of that name");
+        return Some("the trunk has a device of that name");
     }
     let management = settings.management_vrf.as_ref();
     if management.is_some_and(|vrf| vrf.name.as_str() == name) {
-        return Some("it is the management VRF's");
+        return Some("it is the name of the management VRF");
     }
-    (name == settings.cluster_vrf.name.as_str()).then_some("it is the cluster VRF's")
+    (name == settings.cluster_vrf.name.as_str()).then_some("it is the name of the cluster VRF")
 }
 
 /// The VNIs of VRFs that the settings make.

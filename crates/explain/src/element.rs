@@ -60,7 +60,7 @@ pub enum Element {
         target: String,
     },
     /// What a VRF takes over from another one of the node.
-    #[strum(to_string = "VRF {vrf} takes {prefix} from {from}")]
+    #[strum(to_string = "VRF {vrf} imports {prefix} from {from}")]
     Import {
         /// The VRF.
         vrf: String,

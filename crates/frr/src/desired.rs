@@ -169,7 +169,7 @@ impl Build<'_> {
     fn vrf_device(&mut self, path: &dyn fmt::Display, name: &str) -> Option<IfName> {
         let device = self.vrf_names.get(name).cloned();
         if device.is_none() {
-            self.refuse(path, format!("{name:?} is no VRF of this node"));
+            self.refuse(path, format!("{name:?} is not a VRF of this node"));
         }
         device
     }

@@ -117,7 +117,7 @@ pub(crate) async fn run(worker: Worker, mut passwords: latest::Receiver<Option<A
             Err(Failure::NotLeading | Failure::Ending) => None,
             Err(failure) => {
                 let retry_after = failure.retry_after().unwrap_or(RETRY);
-                tracing::warn!(error = %failure, "a Secret with a node's password is not written");
+                tracing::warn!(error = %failure, "failed to write a Secret with a node's password");
                 Some(retry_after)
             }
         };
@@ -151,7 +151,9 @@ async fn write(secrets: &Api<Secret>, sender: &Sender, wanted: &Passwords) -> Re
             Ok(_) => {}
             Err(failure) if failure.ends_pass() => return Err(failure),
             // The config is not there yet, or has changed just now: its agent reads the Secret with it.
-            Err(failure) => tracing::debug!(error = %failure, "a changed password is not noted"),
+            Err(failure) => {
+                tracing::debug!(error = %failure, "failed to record a changed password")
+            }
         }
     }
     failed

@@ -63,7 +63,7 @@ pub(crate) enum Failure {
     #[error("this operator does not lead")]
     NotLeading,
     /// Nothing was sent, because this operator ends.
-    #[error("this operator ends")]
+    #[error("this operator shuts down")]
     Ending,
     /// The object is not the one that the write was computed from.
     #[error("the object has changed: {0}")]

@@ -321,7 +321,7 @@ fn items(schema: &Value, list: &[Value], path: &str, found: &mut Vec<(String, St
         if seen.contains(&item) {
             found.push((
                 format!("{path}[{index}]"),
-                format!("{item} is there already"),
+                format!("{item} is listed more than once"),
             ));
         }
         seen.push(item);

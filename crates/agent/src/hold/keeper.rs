@@ -80,7 +80,7 @@ impl Keeper {
                 .build();
             match runtime {
                 Ok(runtime) => runtime.block_on(keep(&namespace, run, bgpd, stopped)),
-                Err(error) => tracing::warn!(%error, "nothing is held when bgpd dies"),
+                Err(error) => tracing::warn!(%error, "cannot hold routes if bgpd crashes"),
             }
         })?;
         Ok(Self { _stop: stop })
@@ -102,7 +102,7 @@ async fn keep(
         Ok(None) => return,
         Err(error) => {
             let error = report::chain(&error);
-            tracing::warn!(error, "nothing is held when bgpd dies");
+            tracing::warn!(error, "cannot hold routes if bgpd crashes");
             return;
         }
     };
@@ -173,7 +173,7 @@ impl Work {
         self.exit = Box::pin(std::future::pending());
         self.zebra_exit = Box::pin(std::future::pending());
         let Some(Expected { daemon, zebra, .. }) = expected else {
-            return self.end("bgpd is ended on purpose").await;
+            return self.end("bgpd is stopped on purpose").await;
         };
         self.exit = exit(daemon);
         if let Some(zebra) = zebra {
@@ -195,7 +195,7 @@ impl Work {
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
         self.received_all = Box::pin(received_all(self.run.clone()));
-        tracing::warn!("bgpd has died; what zebra has from it is held");
+        tracing::warn!("bgpd has exited unexpectedly; its routes are held");
         // Without zebra, nobody takes routes away.
         if zebra.is_some_and(|it| it.is_alive()) {
             self.copy_routes().await;
@@ -214,16 +214,16 @@ impl Work {
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
         self.received_all = Box::pin(received_all(self.run.clone()));
-        tracing::warn!("zebra has died; what it has from bgpd is held");
+        tracing::warn!("zebra has exited unexpectedly; the routes of bgpd are held");
         if was_holding && let Err(error) = within(self.learned.remove_copies()).await {
-            tracing::warn!(error, "the copies of bgpd's routes cannot be removed");
+            tracing::warn!(error, "failed to remove the copies of bgpd's routes");
         }
     }
 
     async fn copy_routes(&self) {
         match within(self.learned.copy_routes()).await {
             Ok(copied) => tracing::info!(copied, "the routes of bgpd are held"),
-            Err(error) => tracing::warn!(error, "the routes of bgpd are not held"),
+            Err(error) => tracing::warn!(error, "failed to hold the routes of bgpd"),
         }
     }
 
@@ -247,7 +247,7 @@ impl Work {
                 let acts = self.hold.found(&found, self.now());
                 self.perform(acts).await;
             }
-            Err(error) => tracing::warn!(error, "the entries of zebra cannot be read"),
+            Err(error) => tracing::warn!(error, "cannot read the entries of zebra"),
         }
     }
 
@@ -258,7 +258,7 @@ impl Work {
                 Act::Remove(entry) => within(self.learned.remove(entry)).await,
             };
             if let Err(error) = outcome {
-                tracing::warn!(?act, error, "an entry of zebra cannot be held");
+                tracing::warn!(?act, error, "cannot hold an entry of zebra");
             }
         }
     }
@@ -289,7 +289,7 @@ impl Work {
                         adopted,
                         needed,
                         copies,
-                        "routes of bgpd still need what is held"
+                        "held entries are still used by routes of bgpd"
                     );
                     self.hold.settle_later(self.now() + LATER);
                 } else {
@@ -299,12 +299,12 @@ impl Work {
                         removed,
                         adopted,
                         copies,
-                        "nothing of bgpd is held any more"
+                        "all held routes are released"
                     );
                 }
             }
             Err(error) => {
-                tracing::warn!(why, error, "what was held cannot be removed yet");
+                tracing::warn!(why, error, "held routes cannot be removed yet");
                 self.hold.settle_later(self.now() + LATER);
             }
         }
@@ -348,7 +348,7 @@ async fn settle(learned: &mut Learned, known: &Known) -> Result<(Settled, usize)
 fn exit(daemon: Daemon) -> Wait {
     Box::pin(async move {
         if let Err(error) = daemons::exits(&[daemon]).await {
-            tracing::warn!(%error, "a daemon cannot be watched");
+            tracing::warn!(%error, "cannot watch a daemon");
             std::future::pending::<()>().await;
         }
     })

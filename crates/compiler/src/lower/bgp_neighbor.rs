@@ -103,7 +103,7 @@ impl Intent for kinds::BgpNeighbor {
         let import = permit(&hosts);
         if import.len().max(export.len()) > routing::MAX_LINES {
             let most = routing::MAX_LINES;
-            let message = format!("a neighbor takes, and gives, at most {most} routes");
+            let message = format!("a neighbor receives and announces at most {most} routes");
             let kind = problem::Kind::RuleBroken { message };
             problems.push(author.problem("spec.allowedInbounds", kind));
             return None;
@@ -404,7 +404,7 @@ pub(crate) fn outside_of_settings(view: &View<'_>) -> Option<Problem> {
         others => format!(" (and {others} more)"),
     };
     let message = format!(
-        "BGPNeighbor {name}{others} has {ip}, which is in none of these networks: choose one that holds it, or delete the neighbor first"
+        "BGPNeighbor {name}{others} has {ip}, which is in none of these networks: choose one that contains it, or delete the neighbor first"
     );
     let subject = ObjectRef::named(Kind::Settings, "default");
     let kind = problem::Kind::RuleBroken { message };

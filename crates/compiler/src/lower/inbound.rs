@@ -198,7 +198,7 @@ fn is_sound(view: &View<'_>, subject: &ObjectRef, spec: &InboundSpec) -> bool {
 
 fn note_what_has_no_effect(subject: &ObjectRef, spec: &InboundSpec, problems: &mut Vec<Problem>) {
     if spec.pool_name.is_some() && pool(spec, "").is_none() {
-        let what = "no pool is made for these addresses, so there is none to name".to_owned();
+        let what = "it has no effect: no pool is created for these addresses".to_owned();
         let kind = problem::Kind::NoEffect { what };
         problems.push(Problem::new(subject.clone(), "spec.poolName", kind));
     }

@@ -138,7 +138,10 @@ pub(crate) fn cluster_vrf(view: &View<'_>) -> Vec<Problem> {
         };
         let by = reference(Kind::Vrf, key);
         if running.vrf == cluster.name {
-            let message = format!("{by} runs {:?}: choose another name", cluster.name.as_str());
+            let message = format!(
+                "{by} already uses {:?}: choose another name",
+                cluster.name.as_str()
+            );
             report(
                 "spec.clusterVRF.name",
                 problem::Kind::RuleBroken { message },
@@ -183,7 +186,7 @@ pub(crate) fn of_settings(view: &View<'_>) -> Vec<Problem> {
         let field = |what: &str| format!("spec.vrfs.{name}.{what}");
         let says_otherwise = |key: &Key, what: &str, value: String| {
             format!(
-                "VRF {key} says {what} {value} for {:?}, which counts",
+                "VRF {key} sets {what} {value} for {:?}, which takes precedence",
                 name.as_str()
             )
         };

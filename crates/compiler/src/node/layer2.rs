@@ -301,8 +301,7 @@ pub(super) fn host_vlans<'a>(
             continue;
         }
         if spec.vni.is_some() || spec.vrf.is_some() || !spec.anycast_gateways.is_empty() {
-            let what =
-                "vni, vrf and anycastGateways are for the fabric and do nothing with interfaceRef";
+            let what = "vni, vrf and anycastGateways are for the fabric and have no effect with interfaceRef";
             let what = what.to_owned();
             report("spec.interfaceRef", problem::Kind::NoEffect { what });
         }
@@ -477,10 +476,10 @@ fn note_what_has_no_effect(settings: &SettingsSpec, object: &Segment, problems: 
     let vrf = gateway_vrf(settings, spec);
     let is_local = vrf == Some(&cluster.name) && cluster.vni.is_none();
     if spec.advertise_neighbors && vrf.is_none() {
-        let what = "only a gateway knows neighbors by address: set spec.anycastGateways, or leave this out";
+        let what = "this needs a gateway: set spec.anycastGateways, or remove this field";
         note("spec.advertiseNeighbors", what);
     } else if spec.advertise_neighbors && is_local {
-        let what = "the cluster VRF is not in the fabric: set Settings.spec.clusterVRF.vni and routeTarget, or leave this out";
+        let what = "the cluster VRF is not in the fabric: set Settings.spec.clusterVRF.vni and routeTarget, or remove this field";
         note("spec.advertiseNeighbors", what);
     }
     if spec.create_mac_vlan_interface {

@@ -346,7 +346,7 @@ fn complete(
         && names.contains(of)
     {
         let name = name.to_owned();
-        let by = "it is that of the local VRF which routes another VRF's traffic by source";
+        let by = "it is the name of the local VRF for source-based routing of another VRF";
         return Err(problem::Kind::VrfNameTaken { name, by });
     }
     let default = settings.vrfs.get(&vrf);

@@ -376,7 +376,7 @@ impl Kind {
             group
         };
         Lookup::Misplaced(format!(
-            "{kind} of {group} is not read; {kind} of Selvedge is in {}",
+            "{kind} in {group} is ignored; Selvedge reads {kind} in {}",
             named.join(" and in ")
         ))
     }

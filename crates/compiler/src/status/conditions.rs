@@ -98,7 +98,7 @@ pub(super) fn applied_on(nodes: &groups::Count, meta: &Meta) -> Condition {
         failed,
     } = nodes;
     let (status, reason, message) = if let Some(node) = failed {
-        let message = format!("node {node} could not apply it");
+        let message = format!("apply failed on node {node}");
         (ConditionStatus::False, "NodeFailed", message)
     } else if *total == 0 {
         let message = "no node has it".to_owned();
@@ -163,7 +163,7 @@ pub(super) fn resolved(view: &View<'_>, object: &ObjectRef, meta: &Meta) -> Cond
             "Resolved",
             ConditionStatus::True,
             "Resolved",
-            "nothing is wrong with it".to_owned(),
+            "All references are resolved.".to_owned(),
             meta,
         );
     };
@@ -175,7 +175,7 @@ pub(super) fn resolved(view: &View<'_>, object: &ObjectRef, meta: &Meta) -> Cond
         })
         .collect();
     if problems::keeps(view, object) {
-        sentences.push("What was in effect before stays".to_owned());
+        sentences.push("The last valid spec stays in effect".to_owned());
     }
     condition(
         "Resolved",

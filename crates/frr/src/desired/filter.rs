@@ -112,7 +112,7 @@ impl Build<'_> {
                 let path = format!("{path}.defaultAction.type");
                 self.refuse(
                     &path,
-                    "next means nothing after the last rule; use accept or reject",
+                    "next has no effect after the last rule; use accept or reject",
                 );
             }
         }

@@ -157,8 +157,9 @@ impl Build<'_> {
             let community = matcher.community;
             let is_mark = [self.fabric_mark, self.host_mark].contains(&Some(community));
             if is_mark || well_known().any(|one| one == community) {
-                let why =
-                    format!("{community} is taken off what workloads announce, so no route has it");
+                let why = format!(
+                    "{community} is removed from the routes of workloads, so no route has it"
+                );
                 let path = format!("{path}.items[{position}].matcher.bgpCommunity");
                 self.refuse(&path, why);
             }

@@ -73,7 +73,7 @@ pub(crate) async fn follow(
         let ended = tokio::select! {
             ended = until_failure(&client, kind, api_version, &config, &queue) => ended,
             Ok(()) = restored.changed() => {
-                Some(Change::Failed("the API server's store has gone back".to_owned()))
+                Some(Change::Failed("the API server returned an older resource version".to_owned()))
             }
         };
         let (change, delay) = match ended {

@@ -75,7 +75,7 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
         let rest: Vec<String> = rest.flat_map(|(nodes, _)| nodes.iter().cloned()).collect();
         if !rest.is_empty() {
             let text = format!(
-                "\nother answers on {}; ask with --node, or see --all\n",
+                "\nother answers on {}; use --node NAME or --all\n",
                 named(&rest)
             );
             output::text(&output::wrapped(&text, 2));
@@ -283,7 +283,7 @@ fn by_requester(world: &World, groups: &[(Vec<&Element>, &Vec<Claim>)]) -> Strin
             text.push(format!("  requested by {object}  {place}\n"));
         }
     }
-    text.push("\nfields behind one of them: explain it alone, or see --all\n".to_owned());
+    text.push("\nsee the fields of one element: explain it alone, or use --all\n".to_owned());
     text.concat()
 }
 

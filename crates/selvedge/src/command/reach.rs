@@ -229,7 +229,7 @@ fn compare(format: Format, before: &Ways, after: &Ways) -> anyhow::Result<()> {
     }
     let total = format!(
         "{} added, {} removed, {} as before\n",
-        counted(won.len(), "way"),
+        counted(won.len(), "path"),
         lost.len(),
         old.intersection(&new).count()
     );

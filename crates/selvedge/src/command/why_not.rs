@@ -62,7 +62,7 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
         let rest: Vec<String> = rest.flat_map(|(nodes, _)| nodes.iter().cloned()).collect();
         if !rest.is_empty() {
             let text = format!(
-                "\nother answers on {}; ask with --node, or see --all\n",
+                "\nother answers on {}; use --node NAME or --all\n",
                 named(&rest)
             );
             output::text(&output::wrapped(&text, 2));

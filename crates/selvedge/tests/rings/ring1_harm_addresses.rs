@@ -54,7 +54,7 @@ fn settings_that_are_deleted_or_renamed_stay_in_effect() -> anyhow::Result<()> {
     )?;
     for new in [&deleted, &renamed] {
         let plan = plan(&running, new)?;
-        let said = "warning: Settings default: was deleted: what it said last stays in effect";
+        let said = "warning: Settings default: was deleted: its last spec stays in effect";
         assert!(plan.contains(said), "{plan}");
         assert!(plan.ends_with("nothing changes on any node\n"), "{plan}");
     }

@@ -102,7 +102,7 @@ fn entries_that_do_nothing_are_said() -> anyhow::Result<()> {
         (
             "interfaceName: blue, ",
             "interfaceName: blue, routes: [{prefixes: []}], ",
-            "Layer2Attachment blue spec.routes[0].prefixes: without prefixes the entry does nothing",
+            "Layer2Attachment blue spec.routes[0].prefixes: the entry has no prefixes and no effect",
         ),
     ] {
         let plan = plan(&running, &edited(&running, from, to)?)?;
@@ -115,7 +115,7 @@ fn entries_that_do_nothing_are_said() -> anyhow::Result<()> {
     let empty = edited(&running, "prefixes: [10.101.0.0/16]", "prefixes: []")?;
     let plan = plan(&running, &empty)?;
     let said =
-        "Destination red-dc spec.prefixes: without prefixes nothing is imported from the VRF";
+        "Destination red-dc spec.prefixes: it has no prefixes, so nothing is imported from the VRF";
     assert!(plan.contains(said), "{plan}");
     Ok(())
 }

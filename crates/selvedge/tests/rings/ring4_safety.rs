@@ -308,7 +308,7 @@ fn nobody_else_is_let_in(node: &Node, good: &Value) -> anyhow::Result<()> {
     });
     let second = second.expect("a second agent is refused");
     assert!(
-        second.contains("another agent works on this node"),
+        second.contains("another agent runs on this node"),
         "{second}"
     );
     end(node, &agent)?;

@@ -199,7 +199,7 @@ impl Sound {
         let devices = devices.map(|nic| {
             let kind = problem::Kind::DeviceNameReserved {
                 name: nic.to_string(),
-                what: "kept for other devices of the nodes".to_owned(),
+                what: "reserved for other devices of the nodes".to_owned(),
             };
             ("spec.nics".to_owned(), kind)
         });
@@ -289,7 +289,7 @@ fn idle_parts(spec: &UnderlaySpec, wanted: &WantedNeighbor) -> Vec<(&'static str
     let interface = wanted.interface.as_ref();
     if let Some(interface) = interface.filter(|one| !spec.devices().any(|nic| nic == *one)) {
         let what = format!(
-            "{interface:?} is none of the devices in spec.nics, which alone are in the router's namespace: no session comes up over it"
+            "{interface:?} is not in spec.nics: only these devices are in the router's namespace, so no session over it is established"
         );
         found.push(("interface", problem::Kind::NoEffect { what }));
     }

@@ -71,7 +71,7 @@ pub(crate) fn trunk_faults(settings: &SettingsSpec) -> Vec<Problem> {
     let reserved = if trunk.name.as_str() == settings.cluster_vrf.name.as_str() {
         Some("the cluster VRF")
     } else {
-        names::is_reserved_device(&trunk.name).then_some("kept for other devices of the nodes")
+        names::is_reserved_device(&trunk.name).then_some("reserved for other devices of the nodes")
     };
     if let Some(what) = reserved {
         let kind = problem::Kind::DeviceNameReserved {
