@@ -78,7 +78,7 @@ impl CommandLog {
         })
     }
 
-    /// The agent has entered the configuration mode this often since the last look: that is nobody else's.
+    /// How often the agent itself has entered the configuration mode since the last check.
     pub(crate) fn expect(&mut self, own: usize) {
         self.own = own;
     }

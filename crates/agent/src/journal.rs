@@ -172,7 +172,7 @@ impl Store {
         self.directory.join("journal.damaged")
     }
 
-    /// Reads the journal; `None` if there is none.
+    /// Reads the journal; `None` if it does not exist.
     pub fn load(&self) -> Result<Option<Found>, Error> {
         Self::read(self.file())
     }

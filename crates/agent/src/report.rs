@@ -1,4 +1,4 @@
-//! What the node says: the status of its config, written beside the work and never in its way.
+//! The report of the node: the status of its config, written concurrently, without delaying other work.
 
 use std::time::Duration;
 

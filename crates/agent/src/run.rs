@@ -260,7 +260,7 @@ impl Agent {
         let paths = &self.options.paths;
         match &mut self.commands {
             Some(commands) => commands.expect(own),
-            // Without a router there is none.
+            // Without a router there is no namespace.
             None => self.commands = CommandLog::open(&paths.command_log(), &paths.shells()).ok(),
         }
     }

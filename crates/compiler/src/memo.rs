@@ -186,7 +186,7 @@ impl Memo {
         }
     }
 
-    /// Asks for a value from outside: it is kept until somebody says that it is not needed any more.
+    /// Requests a value from outside: it is kept until it is released.
     pub(crate) fn root<Q: Query>(&self, key: &Q::Key) -> Q::Value {
         self.settle();
         let (slot, value) = self.table::<Q, query::QueryTable<Q>>().get(self, key);
@@ -386,7 +386,7 @@ impl View<'_> {
         value
     }
 
-    /// A part of an input; that there is none is a read as well.
+    /// A part of an input; its absence is recorded as a read as well.
     pub(crate) fn part<P: Part>(&self, key: &<P::Of as Input>::Key) -> Option<P::Value> {
         let table = self.memo.table::<P::Of, input::InputTable<P::Of>>();
         let (slot, value) = table.part::<P>(self.memo, key);

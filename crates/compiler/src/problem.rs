@@ -449,7 +449,7 @@ pub enum Kind {
     SourcesTooDeep {
         /// The source around them.
         around: String,
-        /// How many can be told apart.
+        /// The maximum number.
         most: usize,
     },
     /// A Network with a VNI is attached to a device of the node.
@@ -858,7 +858,7 @@ pub enum Kind {
         /// What it is.
         what: &'static str,
     },
-    /// The field has no effect in the way it is used.
+    /// The field has no effect as it is used here.
     #[error("{what}")]
     NoEffect {
         /// What and why.

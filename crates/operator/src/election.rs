@@ -121,7 +121,7 @@ impl Leadership {
 /// What an operator does about the Lease now.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
-    /// There is none: create it.
+    /// The Lease does not exist: create it.
     Create,
     /// It is ours: renew it.
     Renew,

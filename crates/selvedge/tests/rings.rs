@@ -74,8 +74,12 @@ mod ring1_screens;
 mod ring1_seeds;
 #[path = "rings/ring1_selectors.rs"]
 mod ring1_selectors;
+#[path = "rings/ring1_words.rs"]
+mod ring1_words;
 #[path = "rings/ring3.rs"]
 mod ring3;
+#[path = "rings/ring3_book.rs"]
+mod ring3_book;
 #[path = "rings/ring4.rs"]
 mod ring4;
 #[path = "rings/ring4_files.rs"]

@@ -226,7 +226,7 @@ async fn look(kernel: &Kernel, paths: &Paths, abilities: &[Capability]) -> Optio
     })
 }
 
-/// Writes the report, and the object that it belongs to if there is none.
+/// Writes the report, and creates its object if it does not exist.
 async fn write(
     api: &Api<NodeNetworkStatus>,
     node: &str,

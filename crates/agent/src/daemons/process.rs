@@ -81,7 +81,7 @@ fn stat(pid: i32) -> Option<(String, String)> {
     Some((words.first()?.to_string(), words.get(19)?.to_string()))
 }
 
-/// The inode of a named network namespace; `None` if there is none of that name.
+/// The inode of a named network namespace; `None` if it does not exist.
 pub(crate) fn namespace_inode(name: &str) -> Option<u64> {
     let metadata = fs::metadata(Path::new("/run/netns").join(name)).ok()?;
     Some(metadata.ino())

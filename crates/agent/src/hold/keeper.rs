@@ -66,7 +66,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts for the router's namespace as it is now. `bgpd` is none while it is ended on purpose.
+    /// Starts for the router's namespace as it is now. `bgpd` is `None` while it is stopped on purpose.
     pub(crate) fn start(
         namespace: &str,
         run: PathBuf,
@@ -196,7 +196,7 @@ impl Work {
         self.perform(acts).await;
         self.received_all = Box::pin(received_all(self.run.clone()));
         tracing::warn!("bgpd has exited unexpectedly; its routes are held");
-        // Without zebra, nobody takes routes away.
+        // Without zebra, no routes are removed.
         if zebra.is_some_and(|it| it.is_alive()) {
             self.copy_routes().await;
         }
@@ -263,7 +263,7 @@ impl Work {
         }
     }
 
-    /// Removes what was put back and is nobody's now.
+    /// Removes restored entries that have no owner any more.
     async fn end(&mut self, why: &str) {
         if self.hold.until().is_none() {
             return;
@@ -330,7 +330,7 @@ impl Work {
     }
 }
 
-/// Removes what nobody knows or needs, and gives zebra what it has adopted; with the number of copied routes.
+/// Removes entries that are unknown or not needed, and returns to zebra those that it has adopted; with the number of copied routes.
 async fn settle(learned: &mut Learned, known: &Known) -> Result<(Settled, usize), RequestError> {
     let found = learned.dump().await?;
     let settled = linux::learned::settle(&found, known);

@@ -96,7 +96,7 @@ impl Reconciler {
 
     /// Types the lines that lead to the configuration; returns the change that was left when FRR took all of it.
     ///
-    /// FRR's daemons learn of each other's changes a moment later: bgpd refuses to give up a VRF until zebra has told it that
+    /// FRR's daemons learn of each other's changes a moment later: bgpd rejects the removal of a VRF until zebra has reported that
     /// the VNI is gone. What is left then is looked at again, for as long as it may take.
     async fn configure_frr(
         &self,

@@ -76,7 +76,7 @@ impl Worlds {
     /// Notes that an object came, changed or went.
     pub(super) fn note(&mut self, snapshot: &Snapshot, subject: &ObjectRef) {
         if self.is_current {
-            // What nobody asked for since the last change is dropped before the next.
+            // Values that were not requested since the last change are dropped before the next.
             self.as_written.memo.sweep();
         }
         set(&mut self.as_written.memo, snapshot, subject);
@@ -116,7 +116,7 @@ impl Worlds {
     fn settle_all(&mut self, snapshot: &Snapshot) {
         self.restored = self.restore(snapshot);
         if self.restored.is_some() {
-            // What nobody sees is not kept.
+            // Values without readers are not kept.
             self.as_written.release();
         }
         self.changed.clear();
@@ -467,7 +467,7 @@ impl World {
     }
 
     /// Intents and new hand-written objects that must wait, each with why: they would become something, and something is wrong with that.
-    /// Those that yield to others come first, then those that lose to one which stands: what they let go of may be what others lack. One
+    /// Objects that lose a conflict come first, then those that lose to one in effect: others may need what they release. One
     /// that runs and was edited waits before one that is new.
     fn must_wait(&self, last: Sources<'_>) -> BTreeMap<ObjectRef, Arc<Vec<Problem>>> {
         let view = self.memo.view();

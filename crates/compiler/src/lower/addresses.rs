@@ -80,7 +80,7 @@ impl Query for NodeShareOf {
     }
 }
 
-/// The addresses of a Network that somebody has for itself.
+/// The addresses of a Network that an object uses exclusively.
 pub(crate) struct TakenOf;
 impl Query for TakenOf {
     type Key = String;
@@ -122,7 +122,7 @@ pub(crate) fn node_share(view: &View<'_>, subject: &ObjectRef) -> Arc<NodeShare>
     }
 }
 
-/// The addresses of a Network that somebody has for itself.
+/// The addresses of a Network that an object uses exclusively.
 pub(super) fn taken(view: &View<'_>, network: &str) -> Arc<BTreeSet<IpAddr>> {
     view.get::<TakenOf>(&network.to_owned())
 }

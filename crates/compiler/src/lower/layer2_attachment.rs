@@ -366,7 +366,7 @@ pub(super) fn node_ips(
     }))
 }
 
-/// How many hosts a network has room for.
+/// The number of host addresses of a network.
 fn hosts(net: Prefix) -> u128 {
     let bits = u32::from(net.net().max_prefix_len() - net.net().prefix_len());
     let all = 1_u128.checked_shl(bits).unwrap_or(u128::MAX);

@@ -177,7 +177,7 @@ fn twice(subject: &ObjectRef, field: &str, prefixes: &[Prefix]) -> Vec<Problem> 
     again.map(note).collect()
 }
 
-/// What asks for something on the nodes, of a Network that somebody else provides there: said, not passed over.
+/// Fields that need configuration on nodes, of a Network that another program provides there: reported, not ignored.
 pub(super) fn unmanaged(
     subject: &ObjectRef,
     spec: &Layer2AttachmentSpec,

@@ -42,7 +42,7 @@ pub(crate) struct Resolution {
 
 /// All VRFs.
 ///
-/// A name stands for one VNI and one route target, and a VNI for one name; whoever runs it is served first, then the older object.
+/// A name has one VNI and one route target, and a VNI one name; the object that uses it already is served first, then the older object.
 pub(crate) struct Resolved;
 impl Query for Resolved {
     type Key = ();

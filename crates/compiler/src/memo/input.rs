@@ -45,7 +45,7 @@ struct Values<I: Input> {
 
 struct Entry<I: Input> {
     value: Option<I::Value>,
-    /// The slots of the parts that somebody has read.
+    /// The slots of the parts that were read.
     slots: [Option<SlotId>; PARTS],
 }
 

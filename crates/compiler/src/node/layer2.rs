@@ -36,7 +36,7 @@ type Segment = LowLevel<Layer2NetworkConfigurationSpec>;
 
 /// Names of the segments that have their VLAN, VNI, device name and networks to themselves.
 ///
-/// Whoever runs it is served first, then the older; another that wants the same carries the problem and is left out.
+/// The object that uses it already is served first, then the older one; another one that needs the same has the problem and is left out.
 pub(super) fn claims<'a>(
     settings: &SettingsSpec,
     group: &Group<'a>,
@@ -462,7 +462,7 @@ fn segment(settings: &SettingsSpec, spec: &Layer2NetworkConfigurationSpec) -> Op
     })
 }
 
-/// What has no effect in the way it is used: said, not passed over.
+/// Fields that have no effect as they are used: reported, not ignored.
 fn note_what_has_no_effect(settings: &SettingsSpec, object: &Segment, problems: &mut Vec<Problem>) {
     let spec = &object.spec;
     let mut note = |field: &str, what: &str| {

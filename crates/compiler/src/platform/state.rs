@@ -105,7 +105,7 @@ impl Query for AnyAbsent {
     }
 }
 
-/// What is in the way of a claim of a node, if anything is: kind, namespace and name tell it apart.
+/// The object that blocks a claim of a node, if there is one, by kind, namespace and name.
 pub(crate) fn absent_claim(view: &View<'_>, node: &str, claim: &str) -> Option<Absent> {
     if !view.get::<AnyAbsent>(&()) {
         return None;

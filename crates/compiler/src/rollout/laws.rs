@@ -22,7 +22,7 @@ const DEADLINE: u32 = 20;
 #[derive(Clone, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "what befalls a node comes in any combination"
+    reason = "the events of a node come in any combination"
 )]
 struct Node {
     domain: u8,

@@ -29,7 +29,7 @@ pub struct Member {
     pub published_at: Option<Time>,
     /// Whether its stored config is one of this rollout.
     pub is_published: bool,
-    /// Whether its agent has been heard of lately.
+    /// Whether its agent has renewed its Lease lately.
     pub is_alive: bool,
     /// Whether its config is frozen by a person.
     pub is_held: bool,

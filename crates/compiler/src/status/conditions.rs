@@ -21,7 +21,7 @@ const LONGEST_MESSAGE: usize = 32_768;
 /// The end of one that was longer.
 const CUT: &str = " …";
 
-/// Conditions of an object that is only referred to: it is ready when nothing is wrong with it.
+/// Conditions of an object that is only referred to: it is ready when it has no errors.
 pub(super) fn validity(view: &View<'_>, subject: &Subject<'_>) -> Conditions {
     let resolved = resolved(view, subject.object, subject.meta);
     let platform = platform_ready(view, subject);
@@ -60,7 +60,7 @@ fn platform_ready(view: &View<'_>, subject: &Subject<'_>) -> Option<Condition> {
     ))
 }
 
-/// Conditions of an object that becomes config of nodes: it is ready when nothing is wrong with it and it is applied.
+/// Conditions of an object that becomes config of nodes: it is ready when it has no errors and is applied.
 pub(super) fn application(
     view: &View<'_>,
     subject: &Subject<'_>,
@@ -151,7 +151,7 @@ fn steering(view: &View<'_>, object: &ObjectRef, meta: &Meta) -> Option<Conditio
     Some(condition(kind, status, reason, message, meta))
 }
 
-/// Whether nothing is wrong with an object.
+/// Whether an object has no errors.
 pub(super) fn resolved(view: &View<'_>, object: &ObjectRef, meta: &Meta) -> Condition {
     let problems = view.get::<ProblemsOf>(object);
     let errors: Vec<&Problem> = problems

@@ -107,7 +107,7 @@ impl Count {
         u32::try_from(self.ready).unwrap_or(u32::MAX)
     }
 
-    /// What is in the way on some node, if anything is: reason and message.
+    /// The obstacle on some node, if there is one: reason and message.
     fn obstacle(&self) -> Option<(&'static str, String)> {
         if let Some(node) = &self.failed {
             return Some(("NodeFailed", format!("apply failed on node {node}")));

@@ -325,14 +325,14 @@ impl Complaints {
                     let meets = near
                         .iter()
                         .any(|one| one.contains(&net) || net.contains(one));
-                    self.unless(meets, format!("VRF {name}: nobody of {range} is near"));
+                    self.unless(meets, format!("VRF {name}: no address of {range} is near"));
                     range.to_string()
                 }
                 _ => "nobody".to_owned(),
             };
             self.unless(
                 with != "nobody",
-                format!("VRF {name}: a session with nobody"),
+                format!("VRF {name}: a session without a peer"),
             );
             let families = [&peer.ipv4, &peer.ipv6];
             self.unless(

@@ -57,7 +57,7 @@ pub(super) fn writes(
 fn operation(stored: Option<&Secret>, name: &str, wanted: &Wanted) -> Option<Operation> {
     let password = wanted.password.as_ref()?.reveal().as_bytes();
     let Some(stored) = stored else {
-        // Version 0 is that of an object that does not exist: a Secret of somebody else stays what it is.
+        // Version 0 is that of an object that does not exist: a Secret of another program stays unchanged.
         let nothing = ObjectMeta {
             resource_version: Some("0".to_owned()),
             ..ObjectMeta::default()

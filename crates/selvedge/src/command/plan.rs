@@ -239,7 +239,7 @@ fn platform(changes: &PlatformChanges) -> Vec<String> {
     kinds.map(line).collect()
 }
 
-/// The nodes that keep their config until somebody approves the new one, by what that takes away.
+/// The nodes that keep their config until the new one is approved, by what it removes.
 fn approvals(removals: &BTreeMap<String, Removal>) -> Vec<String> {
     let mut nodes: BTreeMap<Removal, Vec<String>> = BTreeMap::new();
     for (node, removal) in removals {
@@ -469,7 +469,7 @@ fn objects(behind: &[Cause]) -> String {
     }
 }
 
-/// What changes on each node of a group, each change with its words; what each node has for itself is told once.
+/// What changes on each node of a group, each change with its words; values that differ by node are shown once.
 fn lines(group: &Group) -> Vec<(&Change, String)> {
     let shared = group.changes.iter();
     let shared = shared.map(|change| (change, of_one(change)));
@@ -496,7 +496,7 @@ fn behind(behind: &[Cause]) -> String {
         fields.push(field.path.strip_prefix("spec.").unwrap_or(&field.path));
     }
     let asking: Vec<String> = behind.iter().map(|one| one.by.to_string()).collect();
-    // Those who ask come first, then what they refer to; which VRF it is about comes last.
+    // Requesting objects come first, then the objects that they reference; the VRF comes last.
     let mut objects: Vec<(String, Vec<&str>)> = objects.into_iter().collect();
     objects.sort_by_key(|(object, fields)| {
         let only_vrf = fields.iter().all(|field| ["vrf", "vrfRef"].contains(field));

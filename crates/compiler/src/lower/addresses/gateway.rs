@@ -146,7 +146,7 @@ fn contest(
     };
     let share = handed_out.shares.entry(loser.clone()).or_default();
     if segment_stays {
-        // Nobody has a part of what it wants: what is left is what it had.
+        // No object gets a part of its request: the rest is what it had.
         let kept = plain(&share.addresses);
         let kept = kept.filter(|one| *one != address && service.claim.held.contains(one));
         share.addresses = lists(&kept.collect::<Vec<_>>());

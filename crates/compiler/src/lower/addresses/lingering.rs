@@ -1,4 +1,4 @@
-//! Addresses that are given to no newcomer although nobody who is served has them.
+//! Addresses that are allocated to no newcomer although no object that is served has them.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The addresses that configs of nodes have or announce, that objects announce whose owner cannot be read or is going, and next hops,
-/// which routers have that nobody declared.
+/// which routers have without a declaration.
 pub(crate) struct Lingering;
 impl Index for Lingering {
     type Source = ObjectRef;

@@ -26,7 +26,7 @@ use crate::{
     view::View,
 };
 
-/// What comes of the claims on an island. Most islands have one claimant: a map with room for eleven would be most of the memory.
+/// The results of the claims on an island. Most islands have one claimant: a map with a capacity of eleven would be most of the memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
     pub(super) consumers: LiteMap<ObjectRef, Arc<Share>>,
@@ -91,7 +91,7 @@ fn share_out(view: &View<'_>, island: &[(&AddressPool, Arc<Claims>)]) -> HandedO
     } else {
         Gateways::default()
     };
-    // What somebody has or has got by now; networks may overlap.
+    // Addresses that are allocated by now; networks may overlap.
     let claimants = island.iter().flat_map(|(_, claims)| &claims.claimants);
     let alone = claimants.filter(|one| one.is_alone());
     let mut given: BTreeSet<IpAddr> = alone.flat_map(|one| &one.claim.held).copied().collect();

@@ -49,7 +49,7 @@ fn other_end(address: HostCidr) -> Option<IpAddr> {
     net.hosts().find(|host| *host != net.addr())
 }
 
-/// Whether the network of an address has room for two hosts and the address is one of them, so that the other one is the router's.
+/// Whether the network of an address has exactly two host addresses, one of which it is; the other one is the router's.
 fn is_one_of_two(address: HostCidr) -> bool {
     let net = address.net();
     let of_two = if address.is_ipv4() {
