@@ -26,6 +26,8 @@ mod ring1_cases;
 mod ring1_docs;
 #[path = "rings/ring1_docs_picture.rs"]
 mod ring1_docs_picture;
+#[path = "rings/ring1_docs_plan.rs"]
+mod ring1_docs_plan;
 #[path = "rings/ring1_docs_reference.rs"]
 mod ring1_docs_reference;
 #[path = "rings/ring1_fuzz.rs"]
