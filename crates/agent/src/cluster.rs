@@ -69,7 +69,7 @@ pub(crate) struct Cluster {
     token: Option<PathBuf>,
     /// The API server has refused the token.
     refused: Arc<Notify>,
-    /// Counts how often the API server's store has gone back.
+    /// Counts how often the API server returns older versions.
     restores: watch::Sender<u64>,
 }
 
@@ -111,7 +111,7 @@ impl Cluster {
         Client::try_from(config).map_err(|error| chain(&error))
     }
 
-    /// Speaks with the API server for as long as the agent lives: configs in, reports out.
+    /// Communicates with the API server for as long as the agent runs: configs in, reports out.
     pub(crate) async fn serve(
         self,
         assigned: mpsc::Sender<Assigned>,
@@ -151,7 +151,7 @@ impl Cluster {
         );
     }
 
-    /// Sends on each config of the node as it comes, and which object it is, for as long as the receiver lives.
+    /// Sends on each config of the node as it comes, and which object it is, for as long as the receiver runs.
     async fn watch(
         &self,
         client: Client,

@@ -4,7 +4,7 @@
 //! down the commands it is given: staticd, which is given few, and never a password. While a user is in configuration
 //! mode, lines may come at any time that only other daemons receive; FRR is then looked at again and again.
 //!
-//! A vtysh that speaks to one other daemon only (`vtysh -d bgpd`) is not in that log. Every vtysh of the instance reads one file when
+//! A vtysh for one other daemon only (`vtysh -d bgpd`) is not in that log. Every vtysh of the instance reads one file when
 //! it starts, and that is seen: FRR is looked at after it, and every second while a vtysh for one daemon runs.
 
 use std::{
@@ -164,7 +164,7 @@ fn events(fd: &OwnedFd) -> Result<bool, Errno> {
     Ok(is_shell)
 }
 
-/// Whether a vtysh runs that speaks to one daemon only.
+/// Whether a vtysh runs for one daemon only.
 fn serves_one_daemon() -> bool {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return false;

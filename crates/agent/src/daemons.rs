@@ -265,7 +265,7 @@ async fn prepare(paths: &Paths, patience: Patience) -> Result<(), Error> {
     Ok(())
 }
 
-/// Starts a daemon, which leaves its parent. What it prints goes into a file: a pipe would stay open as long as it lives.
+/// Starts a daemon, which leaves its parent. What it prints goes into a file: a pipe would stay open as long as it runs.
 async fn start(
     paths: &Paths,
     namespace: &str,

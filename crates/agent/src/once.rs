@@ -31,7 +31,7 @@ pub enum Error {
     /// The journal could not be removed.
     #[error(transparent)]
     Journal(#[from] journal::Error),
-    /// The config was taken back, and why.
+    /// The config was rolled back, and why.
     #[error("{0}")]
     TakenBack(String),
 }

@@ -184,7 +184,7 @@ fn is_up(seen: &Result<Vec<Interface>, String>, domain: Domain, name: &str) -> R
     }
 }
 
-/// The uplink sessions of the router. One that speaks several families is one session.
+/// The uplink sessions of the router. One with several address families is one session.
 async fn sessions(
     run: &Path,
     router: Option<&Config>,

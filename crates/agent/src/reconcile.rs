@@ -151,7 +151,7 @@ impl Reconciler {
         &self.paths
     }
 
-    /// The version of FRR that runs here, or would be started. A zebra is asked once: it may be silent later.
+    /// The version of FRR that runs here, or would be started. A zebra is asked once: it may not answer later.
     pub async fn frr_version(&self, patience: Duration) -> Result<FrrVersion, Failure> {
         let zebra = daemons::zebra(&self.paths);
         let known = self.version.lock().ok().and_then(|known| known.clone());

@@ -143,7 +143,7 @@ fn has_mirrors(config: &NodeNetworkConfigSpec) -> bool {
 pub(crate) struct Lost {
     /// The uid of the config: another object of the same name has no status.
     pub(crate) object: watch::Receiver<String>,
-    /// Counts how often the API server's store has gone back.
+    /// Counts how often the API server returns older versions.
     pub(crate) restores: watch::Receiver<u64>,
 }
 

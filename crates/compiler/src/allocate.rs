@@ -124,7 +124,7 @@ fn number(address: IpAddr) -> u128 {
 
 fn address(prefix: Prefix, number: u128) -> IpAddr {
     if prefix.is_ipv4() {
-        // A pool hands out only numbers between its own bounds, which fit.
+        // A pool allocates only numbers between its own bounds, which fit.
         IpAddr::V4(Ipv4Addr::from(u32::try_from(number).unwrap_or(u32::MAX)))
     } else {
         IpAddr::V6(Ipv6Addr::from(number))

@@ -111,7 +111,7 @@ impl Query for AllMirrors {
                         by_source.entry(source).or_default().push(mirror);
                     }
                 }
-                // What an intent keeps from before is not its author's to mend: the intent says itself what is wrong with it now.
+                // What an intent keeps from before cannot be corrected by its author: the intent says itself what is wrong with it now.
                 Err(_) if object.is_generated() && is_held_back(view, &object.source) => {}
                 Err(found) => {
                     let problem = |(field, kind)| {

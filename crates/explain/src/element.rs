@@ -30,7 +30,7 @@ use serde_json::Value;
 )]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Element {
-    /// How the node is plugged into the fabric.
+    /// How the node is connected to the fabric.
     #[strum(to_string = "underlay")]
     Underlay,
     /// A fabric peer.

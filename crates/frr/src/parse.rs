@@ -41,7 +41,7 @@ pub struct UnknownLine {
 }
 
 impl UnknownLine {
-    /// The step that takes the line back; `None` inside a block that is taken back as a whole.
+    /// The step that takes the line back; `None` inside a block that is rolled back as a whole.
     pub fn removal(&self) -> Option<Step> {
         if self.in_unknown_block {
             return None;

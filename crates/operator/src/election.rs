@@ -162,7 +162,7 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// A candidate, until when it may write, and how often the API server's store has gone back.
+    /// A candidate, until when it may write, and how often the API server returns older versions.
     pub(crate) fn new(
         client: Client,
         election: Election,

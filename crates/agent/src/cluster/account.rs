@@ -48,7 +48,7 @@ pub async fn own_account(mut config: Config, node: &str, token: &Path) -> Result
 }
 
 impl Cluster {
-    /// Asks for another token before the old one counts no longer, and when it is refused, for as long as the agent lives.
+    /// Asks for another token before the old one counts no longer, and when it is refused, for as long as the agent runs.
     pub(super) async fn renew_token(&self) {
         let Some(token) = &self.token else {
             return;

@@ -27,7 +27,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(16);
 const DURATION_SECONDS: u32 = 60;
 
 impl Cluster {
-    /// Renews the Lease for as long as the agent lives. By its versions the agent tells that the API server's store has gone back.
+    /// Renews the Lease for as long as the agent runs. By its versions the agent tells that the API server returns older versions.
     pub(super) async fn renew_lease(&self, client: Client) {
         let api: Api<Lease> = Api::namespaced(client, AGENT_LEASES);
         let mut newest = Newest::default();

@@ -33,7 +33,7 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(30);
 /// Changes come in groups; one report is enough for a group.
 const DEBOUNCE: Duration = Duration::from_secs(2);
-/// An unchanged report is written again after this long: a reader sees that the agent lives.
+/// An unchanged report is written again after this long: a reader sees that the agent runs.
 const HEARTBEAT: Duration = Duration::from_mins(5);
 /// Before another attempt to write.
 const PAUSE: Duration = Duration::from_secs(5);

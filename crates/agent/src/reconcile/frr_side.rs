@@ -146,7 +146,7 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Types the lines that FRR takes only after the kernel's devices are gone, which zebra hears of a moment later, and
+    /// Types the lines that FRR takes only after the kernel's devices are gone, which zebra notices a moment later, and
     /// makes sessions look at changed filters.
     pub(super) async fn finish_frr(
         &self,

@@ -181,7 +181,7 @@ pub enum BridgeKind {
     OpenVSwitch,
 }
 
-/// Which bridge a segment is plugged into.
+/// Which bridge a segment is connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BridgeSource<'a> {
     /// The existing bridge of this name.

@@ -30,7 +30,7 @@ impl Change {
 /// The effects of one change. A problem that exists without the change is not one of them, and is no reason to reject it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Review {
-    /// What would be wrong with the object itself, also where it was so before: its author is the one who can mend it.
+    /// What would be wrong with the object itself, also where it was so before: its author is the one who can correct it.
     pub own: Vec<Problem>,
     /// What would be wrong with others that is not now.
     pub others: Vec<Problem>,

@@ -182,7 +182,7 @@ impl Worlds {
             });
             now.keep(&self.changed, last, kept.clone());
             // What was not well either stays as its author wants it. What its document says is wrong with it is so as it is now. An edit that
-            // ends in what nodes lack, and in no mistake, is taken back only if nodes lacked nothing before, or if it stops others.
+            // ends in what nodes lack, and in no mistake, is rolled back only if nodes lacked nothing before, or if it stops others.
             let is_document = |problem: &Problem| last.snapshot.unreadable.contains(problem);
             let still_wrong = now
                 .world

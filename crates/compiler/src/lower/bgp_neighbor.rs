@@ -134,7 +134,7 @@ impl Intent for kinds::BgpNeighbor {
     }
 }
 
-/// What is wrong where workloads have no address to speak from.
+/// What is wrong where workloads have no address for their sessions.
 fn lacking_families(settings: &SettingsSpec, author: &Author<'_>, ips: &[IpAddr]) -> Vec<Problem> {
     let families = families(settings);
     if families.is_empty() {
@@ -324,7 +324,7 @@ impl Index for PeerAddressesInUse {
     }
 }
 
-/// The addresses that workloads of each neighbor speak from, by the neighbor's name: one of each family, IPv4 first.
+/// The addresses from which workloads of each neighbor open sessions, by the neighbor's name: one of each family, IPv4 first.
 ///
 /// A neighbor that has an address keeps it; the older is served first; what nodes still have is given to no other.
 pub(crate) struct WorkloadIps;

@@ -307,7 +307,7 @@ impl Query for Tables {
         let default = RouteTables::default();
         let is_sound = range.first <= range.last && (range.last < 253 || range.first > 255);
         let range = if is_sound { range } else { &default };
-        // The kernel's own tables, which no range may hand out.
+        // The kernel's own tables, which no range may allocate.
         let usable = |table: &u32| !(253..=255).contains(table);
         let tables = allocate::numbers((range.first, range.last), &names, &before, usable);
         Arc::new(tables)

@@ -260,7 +260,7 @@ impl Query for AddressesOfPool {
     }
 }
 
-/// How a node is plugged into the fabric.
+/// How a node is connected to the fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeUnderlay {
     /// Its BGP router id.

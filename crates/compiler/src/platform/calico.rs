@@ -40,7 +40,7 @@ const DEFAULT_TIER: &str = "default";
 /// Selects no node: pods get addresses of the pool only where their annotation asks for it.
 const NO_NODE: &str = "!all()";
 
-/// How many bits of an address lie within the block that a node takes, where nothing speaks against Calico's own choice.
+/// How many bits of an address lie within the block that a node takes, where nothing prevents Calico's own choice.
 const BLOCK_BITS: u8 = 6;
 
 /// Label of the pods of a PodNetwork, which its policy selects.

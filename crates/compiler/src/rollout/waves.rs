@@ -112,7 +112,7 @@ enum Wave {
     /// One node of the control plane.
     #[strum(to_string = "control-plane node {0:?}")]
     ControlPlane(String),
-    /// Nodes whose agent is silent: they are published to when nothing else is left.
+    /// Nodes whose agent does not answer: they are published to when nothing else is left.
     #[strum(to_string = "silent nodes")]
     Silent,
 }
@@ -275,7 +275,7 @@ impl<'a> Waves<'a> {
         deadline.is_some_and(|deadline| self.now >= deadline)
     }
 
-    /// The first node of the rollout that failed. A node whose agent is silent proves nothing about its config.
+    /// The first node of the rollout that failed. A node whose agent does not answer proves nothing about its config.
     fn failure(&self) -> Option<Failure> {
         let failed = self.members.iter().find_map(|(node, member)| {
             let reason = match member.progress {
@@ -344,7 +344,7 @@ impl<'a> Waves<'a> {
     fn lacking(&self, candidates: &[Named<'_>]) -> usize {
         let confirmed = candidates.iter().filter(|(_, m)| Self::is_confirmed(m));
         let confirmed = confirmed.count();
-        // Of silent nodes nothing is learned.
+        // Nodes that do not answer prove nothing.
         let can_confirm = |member: &Member| Self::can_answer(member) || Self::is_confirmed(member);
         let possible = candidates.iter().filter(|(_, m)| can_confirm(m)).count();
         let in_all = self.members.values().filter(|m| Self::is_in(m)).count();

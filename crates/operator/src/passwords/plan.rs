@@ -104,7 +104,7 @@ fn write(name: &str, operation: Operation) -> Write {
     }
 }
 
-/// Notes in the metadata of configs which version of a Secret there is: an agent that hears of another one reads it.
+/// Notes in the metadata of configs which version of a Secret there is: an agent that sees another version reads it.
 pub(super) fn notes(stored: &[Secret], wanted: &Passwords) -> Vec<Write> {
     let mut versions: BTreeMap<&str, BTreeMap<String, &str>> = BTreeMap::new();
     for secret in stored {

@@ -55,7 +55,7 @@ pub(crate) fn resource(kind: PlatformKind, api_version: &str) -> ApiResource {
 }
 
 /// Follows a kind until the queue is closed. A watch that failed is replaced by a new one, which begins with a list, in the newest version
-/// that is served; so is one when `restored` changes, because the API server's store has gone back.
+/// that is served; so is one when `restored` changes, because the API server returns older versions.
 pub(crate) async fn follow(
     client: Client,
     kind: PlatformKind,

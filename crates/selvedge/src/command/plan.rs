@@ -201,7 +201,7 @@ fn story(plan: &Plan) -> String {
     text.concat()
 }
 
-/// What is disturbed of what already runs, the gravest first; or that nothing is.
+/// What is disturbed of what already runs, the most severe first; or that nothing is.
 fn disruptions(plan: &Plan) -> Vec<String> {
     let all = plan.disruptions.iter().rev();
     let grave = all.filter(|(class, _)| match class {

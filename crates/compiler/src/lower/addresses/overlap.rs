@@ -1,4 +1,4 @@
-//! Networks may overlap, and the programs that hand out addresses know addresses, not Networks: what a service has of one Network
+//! Networks may overlap, and the programs that allocate addresses know addresses, not Networks: what a service has of one Network
 //! must not be another's of the other.
 
 use std::{collections::BTreeMap, net::IpAddr};
