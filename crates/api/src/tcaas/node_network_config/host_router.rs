@@ -175,13 +175,13 @@ pub struct HostNeighbor {
     /// Secret with the TCP MD5 password of the session under the key `password`. Read by the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_secret: Option<SecretReference>,
-    /// Activates IPv4 unicast.
+    /// Exchanges IPv4 unicast routes with the peer. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ipv4: bool,
-    /// Activates IPv6 unicast.
+    /// Exchanges IPv6 unicast routes with the peer. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ipv6: bool,
-    /// Activates L2VPN EVPN.
+    /// Exchanges EVPN routes with the peer (address family L2VPN EVPN). Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub evpn: bool,
     /// Unicast routes that the peer gets.
@@ -225,9 +225,9 @@ impl HostAdvertise {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreferredPrefixes {
-    /// BGP local preference.
+    /// BGP local preference of the prefixes, such as `200`.
     pub local_preference: LocalPreference,
-    /// Prefixes that have it.
+    /// Advertised prefixes with this local preference.
     pub prefixes: BTreeSet<Prefix>,
 }
 
@@ -238,7 +238,7 @@ pub struct MarkedPrefixes {
     /// BGP community: standard `a:b`, or large `large:a:b:c`.
     #[schemars(with = "String")]
     pub community: FrrCommunity,
-    /// Prefixes that have it.
+    /// Advertised prefixes with this community.
     pub prefixes: BTreeSet<Prefix>,
 }
 
@@ -246,7 +246,7 @@ pub struct MarkedPrefixes {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostReceive {
-    /// Accepts all prefixes.
+    /// Accepts all prefixes. Default: false, only those of `prefixes`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
     /// Prefixes that are accepted, if not all are.
@@ -266,7 +266,7 @@ impl HostReceive {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct AcceptedPrefix {
-    /// The prefix.
+    /// Network that is accepted, such as `192.0.2.0/24`.
     pub prefix: Prefix,
     /// Minimum prefix length. Default: the length of `prefix`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
