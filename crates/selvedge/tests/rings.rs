@@ -2,7 +2,7 @@
 #![expect(clippy::print_stderr, reason = "tests print the times they measure")]
 #![expect(
     clippy::indexing_slicing,
-    reason = "a test that finds nothing where it looks shall fail"
+    reason = "a test that finds nothing where it looks must fail"
 )]
 
 #[path = "rings/support.rs"]

@@ -52,7 +52,7 @@ pub(super) fn worded(message: &str, value: Option<&Value>) -> String {
     if let Some((given, wanted)) = split(message, "unknown variant ") {
         let wanted = wanted.strip_prefix("one of ").unwrap_or(wanted);
         let (given, wanted) = (given.replace('`', "\""), wanted.replace('`', ""));
-        return format!("{given} is not a valid value; expected one of {wanted}");
+        return format!("{given} is not a valid value; write one of {wanted}");
     }
     if message.starts_with("data did not match any variant") {
         let own = value.map(shape).unwrap_or_default();
@@ -177,7 +177,7 @@ mod tests {
             (
                 "unknown variant `TCP`, expected one of `tcp`, `udp`",
                 json!("TCP"),
-                "\"TCP\" is not a valid value; expected one of tcp, udp",
+                "\"TCP\" is not a valid value; write one of tcp, udp",
             ),
             (
                 "data did not match any variant of untagged enum Port",

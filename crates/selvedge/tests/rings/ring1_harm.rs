@@ -237,7 +237,7 @@ fn no_plan_is_made_of_documents_that_cannot_be_read_or_of_none() -> anyhow::Resu
     // It names its object, which stays.
     assert!(
         other_version.ends_with("nothing changes on any node\n")
-            && other_version.contains("is not read, and the object stays as it was"),
+            && other_version.contains("is ignored, and the object keeps its last state"),
         "{other_version}"
     );
     let empty = plan(RUNNING, "")?;

@@ -306,7 +306,7 @@ fn a_card_that_a_node_does_not_report_and_what_is_passed_over_are_said() -> anyh
         "kind: node\nmetadata: {name: n2,",
     )?;
     let text = plan(RUNNING, &new)?;
-    let said = "Node n2 apiVersion: node of \"v1\" is not read, and the object stays as it was";
+    let said = "Node n2 apiVersion: node of \"v1\" is ignored, and the object keeps its last state";
     assert!(text.contains(said), "{text}");
     assert!(text.ends_with("nothing changes on any node\n"), "{text}");
     let new = format!("{RUNNING}---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}\n");

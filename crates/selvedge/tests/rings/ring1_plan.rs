@@ -31,7 +31,7 @@ fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
     assert_eq!(
         String::from_utf8(output.stdout)?,
         "worker-3
-  + VRF m2m_enc takes 198.51.100.0/26 from cluster                    Layer2Attachment sensors (destinations networkRef), Network sensors-net (ipv4.cidr) and 2 more
+  + VRF m2m_enc imports 198.51.100.0/26 from cluster                  Layer2Attachment sensors (destinations networkRef), Network sensors-net (ipv4.cidr) and 2 more
   + VRF m2m_enc announces 198.51.100.0/26                             Layer2Attachment sensors (destinations networkRef), Network sensors-net (ipv4.cidr) and 2 more
   + traffic from 198.51.100.0/26 to anywhere is routed by s-m2m_enc   Layer2Attachment sensors (destinations networkRef), Destination meters (prefixes prefixes[0] vrfRef) and 5 more
   + VLAN 235                                                          Layer2Attachment sensors (networkRef), Network sensors-net (vlan vni)

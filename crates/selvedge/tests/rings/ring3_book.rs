@@ -70,7 +70,7 @@ fn copy(docs: &Path, folder: &Path, target: &Path) -> anyhow::Result<()> {
         let short = folder.join(path.file_name().context("a file has a name")?);
         if path.is_dir() {
             copy(docs, &short, target)?;
-        } else if path.extension().is_some_and(|it| it == "md") {
+        } else if path.extension().is_some_and(|it| it == "md") && !path.ends_with("SUMMARY.md") {
             let text = fs::read_to_string(&path)?;
             fs::write(target.join(&short), with_links(&text, folder))?;
         } else {
@@ -80,22 +80,28 @@ fn copy(docs: &Path, folder: &Path, target: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A page with its links out of the book replaced.
+/// A page with the links that the book needs: out of `docs` to the repository, and to the names that pages have in the book.
 fn with_links(text: &str, folder: &Path) -> String {
-    let mut parts = text.split("](../");
+    let mut parts = text.split("](");
     let mut page = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (link, rest) = part.split_once(')').unwrap_or((part, ""));
-        match outside(folder, &format!("../{link}")) {
-            Some(path) => page.push_str(&format!("]({REPOSITORY}{path}){rest}")),
-            None => page.push_str(&format!("](../{link}){rest}")),
-        }
+        let link = match outside(folder, link) {
+            Some(path) => format!("{REPOSITORY}{path}"),
+            // mdbook makes the page index.html of a README, and does not follow with links.
+            None if !link.contains("://") => link.replace("README.md", "index.md"),
+            None => link.to_owned(),
+        };
+        page.push_str(&format!("]({link}){rest}"));
     }
     page
 }
 
 /// The path in the repository of a link that leaves `docs`.
 fn outside(folder: &Path, link: &str) -> Option<String> {
+    if !link.starts_with("../") {
+        return None;
+    }
     let mut path = PathBuf::from("docs").join(folder);
     for part in Path::new(link).components() {
         match part {

@@ -70,7 +70,7 @@ fn of_field(problem: &Problem) -> Option<String> {
 
 /// The nearest of the values that a message lists.
 fn of_choice(message: &str) -> Option<String> {
-    let (given, choices) = message.split_once(" is not a valid value; expected one of ")?;
+    let (given, choices) = message.split_once(" is not a valid value; write one of ")?;
     let given = given.trim_matches('"');
     let near = nearest(given, choices.split(", "))?;
     Some(format!("did you mean {near}?"))
