@@ -182,7 +182,7 @@ mod tests {
             (
                 "data did not match any variant of untagged enum Port",
                 json!([]),
-                "has none of the forms that it may have: it is a list",
+                "has none of its valid forms: it is a list",
             ),
             (
                 "\"10.0.0.0/33\" is not a network",

@@ -248,7 +248,7 @@ async fn pause(cluster: &Cluster, pause: bool) -> anyhow::Result<Verdict> {
     let known = known.context("failed to read Settings default")?;
     if known.is_none() && were_settings_deleted(&client).await? {
         bail!(
-            "Settings default was deleted, and what it said last is in effect: new Settings with a pause alone would replace that by the \
+            "Settings default was deleted, and its last spec is in effect: new Settings with a pause alone would replace that by the \
              defaults; create Settings default again first"
         );
     }
@@ -260,7 +260,7 @@ async fn pause(cluster: &Cluster, pause: bool) -> anyhow::Result<Verdict> {
     let written = api.patch("default", &params, &Patch::Apply(settings)).await;
     written.context("failed to write Settings default")?;
     output::text(if pause {
-        "paused: no further node gets anything new; `selvedge rollout resume` continues it\n"
+        "paused: no further node gets a new config; `selvedge rollout resume` continues it\n"
     } else {
         "resumed\n"
     });

@@ -211,7 +211,7 @@ fn a_destination_that_is_relabelled_is_withdrawn_even_beside_a_mistake() -> anyh
     for new in [relabelled, both] {
         let plan = plan(RUNNING, &new)?;
         assert!(
-            plan.contains("- VRF cluster takes 10.101.0.0/16 from red"),
+            plan.contains("- VRF cluster imports 10.101.0.0/16 from red"),
             "{plan}"
         );
         assert!(plan.contains("touches  1 of 2 nodes"), "{plan}");

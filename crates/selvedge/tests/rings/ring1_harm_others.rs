@@ -214,7 +214,7 @@ fn addresses_that_leave_nothing_or_lead_back_are_refused() -> anyhow::Result<()>
             (
                 "interfaceName: ips, nodeIPs: {enabled: true}",
                 "interfaceName: ips, nodeIPs: {enabled: true, reservedForPods: 300}",
-                "Layer2Attachment ips spec.nodeIPs.reservedForPods: 300 addresses are kept for pods, which leaves none of 10.20.8.0/24",
+                "Layer2Attachment ips spec.nodeIPs.reservedForPods: 300 addresses are reserved for pods, so 10.20.8.0/24 has none for the nodes",
             ),
             (
                 "address: 10.250.0.10",
