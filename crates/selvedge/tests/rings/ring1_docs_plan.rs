@@ -57,7 +57,7 @@ fn the_page_about_plans_has_all_their_fields() -> anyhow::Result<()> {
         &["-f", &tenants, "--to", &cluster],
         &["-f", &tenants, "--to", &twice],
         &["-f", &tenants, "--to", &renamed],
-        &["-f", &tenants, "--to", &unresolved],
+        &["-f", &unresolved, "--to", &unresolved],
     ];
     let saved = folder.path().join("plan.json");
     let mut seen = BTreeSet::new();

@@ -67,7 +67,8 @@ fn an_object_written_over_a_generated_one_stops_no_intent() -> anyhow::Result<()
     ] {
         let new = [&*running, &object(kind, name, spec)].concat();
         let plan = plan(&running, &new)?;
-        let said = format!("{kind} {name} metadata.name: {by} already generates an object with this name");
+        let said =
+            format!("{kind} {name} metadata.name: {by} already generates an object with this name");
         assert_nothing_changes(&plan, &said);
         assert!(!plan.contains(&format!("): {by} ")), "{plan}");
     }
