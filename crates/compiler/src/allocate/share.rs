@@ -80,11 +80,11 @@ pub enum Refusal {
 
 /// Shares out the addresses of a network with these prefixes, one for each family.
 ///
-/// `claims` are in the order of service. An address of `lingering` is not given to a request for any address.
+/// `claims` are in the order of service. An address of `withheld` is not given to a request for any address.
 pub fn share(
     prefixes: &[Prefix],
     claims: &[impl Borrow<Claim>],
-    lingering: impl FnOnce() -> BTreeSet<IpAddr>,
+    withheld: impl FnOnce() -> BTreeSet<IpAddr>,
 ) -> Vec<Grant> {
     let claims: Vec<&Claim> = claims.iter().map(Borrow::borrow).collect();
     let mut shares = Shares {
@@ -110,7 +110,7 @@ pub fn share(
         count.is_some_and(|count| shares.missing(place, count).iter().any(|more| *more > 0))
     };
     if claims.iter().enumerate().any(is_short) {
-        for address in lingering() {
+        for address in withheld() {
             shares.occupy(address);
         }
     }

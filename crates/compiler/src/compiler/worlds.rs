@@ -145,12 +145,12 @@ impl Worlds {
             revision: revision.as_deref(),
         };
         let own = self.as_written.to_keep(last);
-        let mut kept = self.settle(&mut restored, last, own);
-        let mut broken = self.settled(restored.as_ref(), &kept).victims(last, &kept);
+        let mut kept = self.stabilize(&mut restored, last, own);
+        let mut broken = self.stable(restored.as_ref(), &kept).victims(last, &kept);
         if !broken.is_empty() {
-            let guilty = self.guilty(&mut restored, last, &kept, &mut broken);
-            if let Some(guilty) = guilty {
-                kept = self.settle(&mut restored, last, guilty);
+            let breaking = self.breaking(&mut restored, last, &kept, &mut broken);
+            if let Some(breaking) = breaking {
+                kept = self.stabilize(&mut restored, last, breaking);
             }
         }
         let mut restored = restored.filter(|_| !kept.is_empty())?;
@@ -159,14 +159,14 @@ impl Worlds {
     }
 
     /// What is left of a world in which these are kept.
-    fn settled<'a>(&'a self, restored: Option<&'a Restoration>, kept: &Kept) -> &'a World {
+    fn stable<'a>(&'a self, restored: Option<&'a Restoration>, kept: &Kept) -> &'a World {
         let restored = restored.filter(|_| !kept.is_empty());
         restored.map_or(&self.as_written, |restored| &restored.world)
     }
 
     /// Lets objects be as they last were, as far as they were well then, and lets those wait that cannot stand beside them; returns what is
     /// kept then.
-    fn settle(
+    fn stabilize(
         &self,
         restored: &mut Option<Restoration>,
         last: Sources<'_>,
@@ -218,7 +218,7 @@ impl Worlds {
 
     /// What is to stay as it last was, so that an edit stops no object of another author that runs as it is: what is kept already, and the
     /// edits but for which some of these objects would be well. Leaves those objects in `broken`. Nothing where nothing was edited.
-    fn guilty(
+    fn breaking(
         &self,
         restored: &mut Option<Restoration>,
         last: Sources<'_>,
@@ -232,9 +232,9 @@ impl Worlds {
             waiting: BTreeMap::new(),
         };
         let without_edits = |restored: &mut Option<Restoration>, edits: &BTreeSet<ObjectRef>| {
-            let settled = self.settle(restored, last, with(edits));
-            self.settled(restored.as_ref(), &settled)
-                .victims(last, &settled)
+            let stable = self.stabilize(restored, last, with(edits));
+            self.stable(restored.as_ref(), &stable)
+                .victims(last, &stable)
         };
         let mut edits = last_good::edited(last);
         edits.retain(|edit| !kept.objects.contains(edit));

@@ -6,11 +6,11 @@
 
 mod claims;
 mod gateway;
-mod lingering;
 mod nodes;
 mod overlap;
 mod pool;
 mod sharing;
+mod withheld;
 
 #[cfg(test)]
 mod tests;
@@ -26,10 +26,10 @@ use api::tcaas::AddressLists;
 pub(super) use self::claims::{of_attachment, of_pods, of_service};
 pub(crate) use self::{
     claims::ClaimsOn,
-    lingering::Lingering,
     nodes::{NodesByLabel, networks},
     pool::{AddressPool, ConsumersByPool, Islands},
     sharing::SharedOut,
+    withheld::Withheld,
 };
 use super::low_level;
 use crate::{

@@ -496,7 +496,7 @@ impl<X: Index> Table for IndexTable<X> {
         Marked::Index
     }
 
-    fn settle(&self, memo: &Memo) {
+    fn flush(&self, memo: &Memo) {
         self.update(memo);
     }
 

@@ -197,7 +197,7 @@ impl<I: Input> Table for InputTable<I> {
         Marked::Onwards
     }
 
-    fn settle(&self, _memo: &Memo) {}
+    fn flush(&self, _memo: &Memo) {}
 
     fn forget(&self, local: usize) {
         let mut values = self.0.borrow_mut();

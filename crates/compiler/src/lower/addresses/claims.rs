@@ -9,10 +9,10 @@ use api::{
 use ipnet::IpNet;
 
 use super::{
-    lingering::announced,
     nodes::{self, networks},
     plain,
     pool::{AddressPool, ConsumersByPool},
+    withheld::announced,
 };
 use crate::{
     allocate::{

@@ -42,7 +42,7 @@ struct Seen<'a> {
 }
 
 /// Removes from the younger what services of two overlapping Networks both have; the holder keeps it.
-pub(super) fn settle(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut) {
+pub(super) fn resolve(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut) {
     drawings.sort_by(|a, b| {
         let rank = |one: &Drawing<'_>| !one.holds();
         let by_order = || a.claimant.order().cmp(&b.claimant.order());

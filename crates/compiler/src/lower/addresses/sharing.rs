@@ -14,9 +14,10 @@ use super::{
     NodeShare, Share,
     claims::{Claimant, Claims, ClaimsOn},
     gateway::Gateways,
-    lingering, lists,
+    lists,
     overlap::{self, Drawing},
     pool::{AddressPool, Island},
+    withheld,
 };
 use crate::{
     allocate::share::{Claim, Grant, Refusal, Want, share},
@@ -104,10 +105,10 @@ fn share_out(view: &View<'_>, island: &[(&AddressPool, Arc<Claims>)]) -> HandedO
             claimants.iter().map(|one| unchanged(&one.claim)).collect()
         } else {
             share(prefixes, &claimants, || {
-                let mut lingering = lingering::within(view, prefixes);
-                lingering.extend(within(prefixes, &given));
-                lingering.extend(gateways.in_the_way(network, prefixes, &claimants));
-                lingering
+                let mut withheld = withheld::within(view, prefixes);
+                withheld.extend(within(prefixes, &given));
+                withheld.extend(gateways.conflicting(network, prefixes, &claimants));
+                withheld
             })
         };
         let shared = Shared {
@@ -140,8 +141,8 @@ fn share_out(view: &View<'_>, island: &[(&AddressPool, Arc<Claims>)]) -> HandedO
             }));
         }
     }
-    overlap::settle(&mut drawings, &mut handed_out);
-    gateways.settle(view, &drawings, &mut handed_out);
+    overlap::resolve(&mut drawings, &mut handed_out);
+    gateways.resolve(view, &drawings, &mut handed_out);
     handed_out
 }
 
