@@ -4,9 +4,10 @@ use std::{path::Path, process::Command};
 
 use anyhow::Context as _;
 
-/// The benchmarks: two of the compiler, one of many VNIs, one of the command line, one of a node, one of rollouts.
-const NAMES: [&str; 6] = ["compile", "pass", OVERLAY, CLI, NODE, ROLLOUT];
+/// The benchmarks: two of the compiler, one of many VNIs, one of the router of the host, one of the command line, one of a node, one of rollouts.
+const NAMES: [&str; 7] = ["compile", "pass", OVERLAY, FRR, CLI, NODE, ROLLOUT];
 const OVERLAY: &str = "overlay";
+const FRR: &str = "frr";
 const CLI: &str = "cli";
 const NODE: &str = "node";
 const ROLLOUT: &str = "rollout";
@@ -30,10 +31,9 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result
     if name == ROLLOUT {
         return rollout();
     }
-    let package = if name == OVERLAY {
-        "selvedge"
-    } else {
-        "selvedge-compiler"
+    let package = match name.as_str() {
+        OVERLAY | FRR => "selvedge",
+        _ => "selvedge-compiler",
     };
     let status = Command::new(env!("CARGO"))
         .args(["bench", "--quiet", "--package", package])

@@ -303,7 +303,8 @@ impl Machine {
                 if self.running.as_ref() == Some(&confirmed) {
                     self.running = Some(Arc::clone(&assigned.config));
                 }
-                self.unsaved = true;
+                // A number alone, as every change of the host's router brings one, is not worth a write.
+                self.unsaved |= !confirmed.is_but_for_generation(&assigned.config);
             }
             return None;
         }

@@ -59,6 +59,12 @@ impl Pool {
         Some(address(self.prefix, lowest))
     }
 
+    /// The number of the lowest free host address, where any is free.
+    pub(crate) fn lowest(&mut self) -> u128 {
+        self.raise_floor();
+        self.floor
+    }
+
     fn raise_floor(&mut self) {
         while self.taken.remove(&self.floor) {
             self.floor = self.floor.saturating_add(1);
@@ -122,7 +128,8 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-fn address(prefix: Prefix, number: u128) -> IpAddr {
+/// The address of a network with this number.
+pub(crate) fn address(prefix: Prefix, number: u128) -> IpAddr {
     if prefix.is_ipv4() {
         // A pool allocates only numbers between its own bounds, which fit.
         IpAddr::V4(Ipv4Addr::from(u32::try_from(number).unwrap_or(u32::MAX)))

@@ -5,7 +5,11 @@ mod review;
 mod world;
 mod worlds;
 
-use std::{collections::BTreeMap, mem, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+    sync::Arc,
+};
 
 use api::tcaas::NetworkConfigRevisionSpec;
 use serde_json::Value;
@@ -72,6 +76,8 @@ pub struct Writes {
     /// Nodes whose stored config is not the one that they must have, each with whether nothing but mirrors differs. A config that must be
     /// approved is not among them.
     pub nodes: BTreeMap<String, bool>,
+    /// Nodes whose stored config has another router of the host than they must have. It is written at once.
+    pub host_routers: BTreeSet<String>,
     /// Statuses that objects do not have yet.
     pub statuses: BTreeMap<ObjectRef, Arc<Status>>,
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use api::{
+    frrk8s::{FrrConfigurationSpec, FrrConfigurationStatus},
     openperouter::{L2VniSpec, L3PassthroughSpec, L3VniSpec, UnderlaySpec},
     selvedge::{Rollout, SettingsSpec},
     tcaas::{
@@ -21,6 +22,7 @@ use serde::{Deserialize as _, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
+    host_router,
     memo::{Memo, Query, Registered},
     names,
     problem::{self, Problem},
@@ -102,10 +104,14 @@ pub(crate) trait InRevision: Resource + Registered {
 pub(crate) trait InStatus: Resource + Registered {
     /// The spec that was in effect when the status was written.
     fn in_effect(status: &Self::Status) -> Option<Arc<Self::Spec>>;
+    /// The same with what statuses leave out, which is as it is now.
+    fn completed(last: Arc<Self::Spec>, _now: &Self::Spec) -> Arc<Self::Spec> {
+        last
+    }
 }
 
 macro_rules! last_good {
-    (in revisions: $($of_revision:ident),+; in statuses: $($of_status:ident),+) => {
+    (in revisions: $($of_revision:ident),+; in statuses: $($of_status:ident),+; without passwords: $($without:ident),+) => {
         $(
             impl LastGood for kinds::$of_revision {
                 const IN_REVISIONS: bool = true;
@@ -125,6 +131,7 @@ macro_rules! last_good {
             let mut edited = deleted(sources);
             $(edited_of::<kinds::$of_revision>(sources, &mut edited);)+
             $(edited_of::<kinds::$of_status>(sources, &mut edited);)+
+            $(edited_of::<kinds::$without>(sources, &mut edited);)+
             edited
         }
         $(
@@ -133,11 +140,20 @@ macro_rules! last_good {
                     status.in_effect.clone()
                 }
             }
-
+        )+
+        last_good!(@in_status $($of_status),+, $($without),+);
+    };
+    (@in_status $($of_status:ident),+) => {
+        $(
             impl LastGood for kinds::$of_status {
                 const IN_REVISIONS: bool = false;
                 fn last(sources: Sources<'_>, key: &Key) -> Option<Arc<Self::Spec>> {
-                    Self::in_effect(&*status::<Self>(sources.snapshot, key)?)
+                    let last = Self::in_effect(&*status::<Self>(sources.snapshot, key)?)?;
+                    let now = Self::objects(sources.snapshot).get(key);
+                    Some(match now {
+                        Some(now) => Self::completed(last, &now.spec),
+                        None => last,
+                    })
                 }
             }
         )+
@@ -147,7 +163,17 @@ macro_rules! last_good {
 last_good! {
     in revisions: Layer2NetworkConfiguration, VrfRouteConfiguration, BgpPeering, Underlay, L3Vni, L2Vni, L3Passthrough, Settings;
     in statuses: Vrf, Network, Destination, Layer2Attachment, Inbound, Outbound, BgpNeighbor, PodNetwork, Collector, TrafficMirror,
-        MirrorTarget, MirrorSelector
+        MirrorTarget, MirrorSelector;
+    without passwords: FrrConfiguration
+}
+
+impl InStatus for kinds::FrrConfiguration {
+    fn in_effect(status: &FrrConfigurationStatus) -> Option<Arc<FrrConfigurationSpec>> {
+        status.in_effect.clone()
+    }
+    fn completed(last: Arc<FrrConfigurationSpec>, now: &FrrConfigurationSpec) -> Arc<FrrConfigurationSpec> {
+        host_router::with_passwords(last, now)
+    }
 }
 
 impl InRevision for kinds::Layer2NetworkConfiguration {
@@ -311,12 +337,15 @@ macro_rules! with_last_good {
                 type $type = kinds::MirrorSelector;
                 $do
             }
+            Kind::FrrConfiguration => {
+                type $type = kinds::FrrConfiguration;
+                $do
+            }
             Kind::Node
             | Kind::NetworkConfigRevision
             | Kind::NetworkConfigRevisionPart
             | Kind::NodeNetworkConfig
             | Kind::NodeNetworkStatus
-            | Kind::FrrConfiguration
             | Kind::FrrNodeState
             | Kind::BgpSessionState
             | Kind::MultiPodNetwork

@@ -15,6 +15,7 @@
 pub mod allocate;
 mod compiler;
 mod fingerprint;
+pub mod host_router;
 mod last_good;
 pub mod lower;
 mod memo;

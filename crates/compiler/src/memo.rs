@@ -238,6 +238,12 @@ impl Memo {
         });
     }
 
+    /// For how many keys a query was asked.
+    #[cfg(test)]
+    pub(crate) fn count<Q: Query>(&self) -> usize {
+        self.table::<Q, query::QueryTable<Q>>().slots().len()
+    }
+
     /// How many values there are.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {

@@ -48,20 +48,38 @@ pub fn settings_vnis(settings: &SettingsSpec) -> impl Iterator<Item = Vni> {
     settings.cluster_vrf.vni.into_iter().chain(management)
 }
 
-/// The VRF of a segment that names none: named like its object, or with a hash of the name where that is no name of a VRF.
-pub fn vrf_of_object(name: &str) -> String {
-    if name.parse::<PeVrfName>().is_ok() {
+/// The VRF of a segment that names none: named like its object, or with a hash of the name where a VRF cannot have it.
+pub fn vrf_of_object(settings: &SettingsSpec, name: &str) -> String {
+    let is_free = |name: &str| {
+        let vrf = name.parse::<PeVrfName>().ok();
+        let device = vrf.map(IfName::from);
+        reserved_vrf(settings, name).is_none()
+            && device.is_some_and(|device| !is_reserved_device(&device))
+    };
+    if is_free(name) {
         return name.to_owned();
     }
     let head = name.chars().skip_while(|c| !c.is_ascii_alphabetic());
     let head: String = head.filter(char::is_ascii_alphanumeric).take(6).collect();
-    format!("{head}-{}", short_hash(name))
+    let wanted = format!("{head}-{}", short_hash(name));
+    if is_free(&wanted) {
+        return wanted;
+    }
+    // What is in front of the dash is reserved.
+    let head: String = head.chars().take(3).collect();
+    format!("vrf{head}-{}", short_hash(name))
 }
 
 /// Name of the Secret in which a node's agent finds a password that stands in clear text in an Underlay, as the session with one of its
 /// neighbors has it. It does not depend on the password: a hash of that could be guessed.
 pub fn moved_password(node: &str, underlay: &ObjectRef, peer: &str) -> String {
     let hash = short_hash(&format!("{underlay} {peer}"));
+    object_name(&format!("{}{hash}", moved_passwords_of(node)))
+}
+
+/// The same for a password in clear text in an `FRRConfiguration`; the session is that of the host in a VRF with a peer.
+pub fn moved_host_password(node: &str, session: &str) -> String {
+    let hash = short_hash(&format!("FRRConfiguration {session}"));
     object_name(&format!("{}{hash}", moved_passwords_of(node)))
 }
 

@@ -46,8 +46,9 @@ pub(crate) use self::{
     },
     mtu::{UplinkMtuOf, VrfMtuOf},
     overlay::{
-        AddressesOfSession, MeaningsByVni, NetworksOfSession, OverlayOf, SessionAddressesFor,
-        SessionMembers, SessionNetworks, SessionsInUse, all as all_overlays, is_overlay, means_two,
+        AddressesOfSession, MeaningsByVni, NetworksOfSession, OverlayOf, RanksOf, SegmentsByVni,
+        SessionAddressesFor, SessionMembers, SessionNetworks, SessionsInUse, all as all_overlays,
+        is_overlay, means_two,
     },
     peers::{WrongWithPeering, ends_of_trunk, maximum_prefixes},
     selection::{
@@ -56,7 +57,7 @@ pub(crate) use self::{
     },
     stored::{ProgressOf, PublishedOf, TakenBack, told_progress},
     underlay::{
-        AddressesOfPool, Contradictions, HasBothFamilies, HoldersByAddress, NodesByUnderlay,
+        AddressesOfPool, Contradictions, FrrOf, HasBothFamilies, HoldersByAddress, NodesByUnderlay,
         PlanOf, PlansFor, Refused, SelectedPlans, UnderlaysByVni, mixed_families, place,
         plans_of_nodes, router_addresses, trunk_faults, underlays_that_may_meet,
     },
@@ -69,9 +70,9 @@ pub use self::{
 };
 use crate::{
     fingerprint::{self, Digest},
+    host_router::{self, AnyConfigurations, NodeHostRouter},
     memo::Query,
     mirror::{self, HasMirrors, NodeMirrors},
-    problem::{self, Problem},
     snapshot::{Key, ObjectRef, Snapshot},
     view::View,
 };
@@ -85,6 +86,8 @@ pub struct NodeConfig {
     pub addresses: BTreeMap<String, Vec<HostCidr>>,
     /// What is mirrored on it.
     pub mirrors: NodeMirrors,
+    /// The router of the host, where an `FRRConfiguration` selects the node.
+    pub host_router: Option<NodeHostRouter>,
     /// MTU of its VRFs, where its uplinks carry less than the largest.
     pub vrf_mtu: Option<Mtu>,
     /// What its uplinks carry, where that is known.
@@ -149,13 +152,19 @@ impl NodeConfig {
         } = &*self.shared;
         let vrfs = fabric_vrfs.values().chain(local_vrfs.values());
         let peers = vrfs.chain(cluster_vrf).flat_map(|vrf| &vrf.bgp_peers);
-        fabric.chain(peers.filter_map(|peer| peer.password_secret.clone()))
+        let host = self.host_router.iter();
+        let host = host.flat_map(NodeHostRouter::password_secrets);
+        let peers = peers.filter_map(|peer| peer.password_secret.clone());
+        fabric.chain(peers).chain(host)
     }
 
     /// The passwords that stand in clear text in objects, each with the Secret of this node that it goes into.
     pub fn moved_passwords(&self, snapshot: &Snapshot) -> Vec<MovedPassword> {
         let underlay = self.underlay.as_ref();
-        underlay.map_or_else(Vec::new, |one| one.moved_passwords(snapshot))
+        let mut moved = underlay.map_or_else(Vec::new, |one| one.moved_passwords(snapshot));
+        let host = self.host_router.iter();
+        moved.extend(host.flat_map(NodeHostRouter::moved_passwords));
+        moved
     }
 
     /// The config as it is published, where the newest revision is this one.
@@ -210,7 +219,7 @@ impl NodeConfig {
                 Some(_) => passthroughs.clone(),
                 None => BTreeMap::new(),
             },
-            host_router: None,
+            host_router: self.host_router.as_ref().map(|one| Arc::clone(&one.router)),
             health: health.clone(),
         };
         if let (Some(cluster), Some(underlay)) = (&mut spec.cluster_vrf, &self.underlay) {
@@ -247,23 +256,6 @@ impl NodeConfig {
             slot.subject == *subject && hosts.is_empty()
         };
         self.shared.overlays.contains(subject) && !sessions.any(lacks)
-    }
-
-    /// Says which host sessions have no address left for the node.
-    fn without_session(&self, node: &str) -> Vec<Problem> {
-        let sessions = self.shared.sessions.iter().zip(&self.sessions);
-        let lacking = sessions.filter(|(_, hosts)| hosts.is_empty());
-        let problem = |(slot, _): (&overlay::Slot, _)| {
-            let networks = slot.networks.iter().flatten();
-            let networks: Vec<String> = networks.map(ToString::to_string).collect();
-            let kind = problem::Kind::PoolExhausted {
-                pool: networks.join(", "),
-                wanted: format!("node {node:?}"),
-            };
-            let field = "spec.hostsession.localcidr";
-            Problem::new(slot.subject.clone(), field, kind)
-        };
-        lacking.map(problem).collect()
     }
 
     /// Puts the node's own addresses into a host session; a node that has none has no session.
@@ -328,30 +320,45 @@ impl NodeConfig {
 
 /// The config of a node that is there.
 pub(crate) fn config(view: &View<'_>, node: &Key) -> Option<Arc<NodeConfig>> {
-    // Where nothing is mirrored anywhere there is nothing to add.
-    if view.get::<HasMirrors>(&()) {
+    // Where nothing is mirrored, and no host has a router, there is nothing to add.
+    if view.get::<HasExtras>(&()) {
         view.get::<ConfigOf>(node)
     } else {
         view.get::<ForwardingOf>(node)
     }
 }
 
-/// The config of each node that is there, with its mirrors.
+/// Whether nodes have something that changes no forwarding in the fabric.
+pub(crate) struct HasExtras;
+impl Query for HasExtras {
+    type Key = ();
+    type Value = bool;
+    fn compute(view: &View<'_>, (): &()) -> bool {
+        view.get::<HasMirrors>(&()) || view.get::<AnyConfigurations>(&())
+    }
+}
+
+/// The config of each node that is there, with its mirrors and the router of its host.
 pub(crate) struct ConfigOf;
 impl Query for ConfigOf {
     type Key = Key;
     type Value = Option<Arc<NodeConfig>>;
     fn compute(view: &View<'_>, node: &Key) -> Option<Arc<NodeConfig>> {
         let forwarding = view.get::<ForwardingOf>(node)?;
-        let mirrors = mirror::of_node(view, node);
+        let mirrors = if view.get::<HasMirrors>(&()) {
+            mirror::of_node(view, node)
+        } else {
+            NodeMirrors::default()
+        };
         Some(Arc::new(NodeConfig {
             mirrors,
+            host_router: host_router::of_node(view, node),
             ..NodeConfig::clone(&forwarding)
         }))
     }
 }
 
-/// The config of each node that is there, without mirrors: what changes forwarding.
+/// The config of each node that is there, without mirrors and without the router of its host: what changes forwarding.
 pub(crate) struct ForwardingOf;
 impl Query for ForwardingOf {
     type Key = Key;
@@ -361,21 +368,12 @@ impl Query for ForwardingOf {
         let built = view.get::<BuiltFor>(&signature);
         let place = place(view, &signature, &node.name);
         // A node that got no address, because a pool is used up, can have no overlay.
-        let shared = if place.has_vtep() {
-            &built.shared
-        } else {
-            &built.bare
-        };
+        let shared = built.shared(place.has_vtep());
         let sessions = if shared.sessions.is_empty() {
             Vec::new()
         } else {
             let hosts = view.get::<SessionAddressesFor>(&(signature.clone(), place.has_vtep()));
-            let of_session = |families: &Vec<overlay::Hosts>| {
-                let own = families.iter().map(|hosts| hosts.get(&node.name).copied());
-                // All or nothing.
-                own.collect::<Option<Vec<HostCidr>>>().unwrap_or_default()
-            };
-            hosts.iter().map(of_session).collect()
+            overlay::hosts_of_node(&hosts, &node.name)
         };
         let is_carried = !shared.overlays.is_empty();
         Some(Arc::new(NodeConfig {
@@ -384,6 +382,7 @@ impl Query for ForwardingOf {
             uplink_mtu: is_carried.then(|| view.get::<UplinkMtuOf>(node)).flatten(),
             underlay: place.underlay,
             mirrors: NodeMirrors::default(),
+            host_router: None,
             vrf_mtu: view.get::<VrfMtuOf>(node),
             shared: Arc::clone(shared),
             revision: None,
@@ -402,6 +401,8 @@ impl NodeConfig {
             uplink_mtu,
             sessions,
             shared,
+            // It is published at once and by itself.
+            host_router: _,
             revision: _,
         } = self;
         let place = underlay

@@ -28,6 +28,23 @@ pub struct Problem {
     pub kind: Kind,
 }
 
+/// Two values for one setting.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Disagreement {
+    /// The setting.
+    pub what: &'static str,
+    /// The value of the object that has the problem.
+    pub own: String,
+    /// The other value.
+    pub theirs: String,
+    /// The object that has the other value, and keeps it.
+    pub other: ObjectRef,
+    /// Path of the field in that object.
+    pub field: String,
+    /// A node where both meet.
+    pub node: Option<String>,
+}
+
 /// What can be wrong. The variant's name is the reason that conditions and metrics carry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error, strum::IntoStaticStr)]
 pub enum Kind {
@@ -231,7 +248,21 @@ pub enum Kind {
         /// A node that both select; absent where the conflict is in the whole fabric.
         node: Option<String>,
     },
-    /// A VNI has different meanings on different nodes.
+    /// The FRR of a node is too old for what an Underlay asks for.
+    #[error(
+        "node {node:?} runs FRR {version}, which has no {what}: nothing over the fabric is on it"
+    )]
+    FrrTooOld {
+        /// The node.
+        node: String,
+        /// Its FRR.
+        version: String,
+        /// What it lacks.
+        what: &'static str,
+        /// The first version that has it.
+        needed: &'static str,
+    },
+    /// A VNI is one thing on some nodes and another on others.
     #[error(
         "VNI {vni} is {own} here, and {theirs} in {other} on other nodes: both use the route target of the VNI, so each imports the routes of the other"
     )]
@@ -841,8 +872,56 @@ pub enum Kind {
         /// The other attachment.
         other: ObjectRef,
     },
-    /// A password is in clear text in an object that is not a Secret.
-    #[error("a password in clear text: every user who can read this object can read it")]
+    /// Two `FRRConfiguration`s give one setting of a node two values.
+    #[error("{}: {} here, and {} in {} {}{}", .0.what, .0.own, .0.theirs, .0.other, .0.field, on(.0.node.as_ref()))]
+    ConfigurationsDisagree(Box<Disagreement>),
+    /// The filters of two neighbors of the host's router would have one name.
+    #[error("the filters of this neighbor would have the name {name:?}, which those of a neighbor of {by} have{}", on(.node.as_ref()))]
+    FilterNameTaken {
+        /// The name.
+        name: String,
+        /// The object that has the other neighbor.
+        by: Box<ObjectRef>,
+        /// A node where both meet.
+        node: Option<String>,
+    },
+    /// EVPN settings are on a router of the host that has no EVPN neighbor.
+    #[error(
+        "{what} needs a neighbor with address family evpn, and the router of VRF {vrf:?} has none{}",
+        on(.node.as_ref())
+    )]
+    EvpnNeighborRequired {
+        /// The setting.
+        what: &'static str,
+        /// VRF of the router.
+        vrf: String,
+        /// A node without such a neighbor.
+        node: Option<String>,
+    },
+    /// A layer 3 VNI and neighbors are on one router of the host.
+    #[error(
+        "a router with l3vni has no neighbors, and VRF {vrf:?} would have both with {by}{}",
+        on(.node.as_ref())
+    )]
+    L3VniWithNeighbors {
+        /// VRF of the router.
+        vrf: String,
+        /// The object that has the other of the two.
+        by: Box<ObjectRef>,
+        /// A node where both meet.
+        node: Option<String>,
+    },
+    /// Raw FRR configuration is not allowed.
+    #[error("raw FRR configuration is not allowed in this cluster: the rest of the object is used without it")]
+    RawNotAllowed,
+    /// An `FRRConfiguration` is in a namespace that is not used.
+    #[error("FRRConfigurations in namespace {namespace:?} are not used: no node gets anything of this object")]
+    NamespaceNotUsed {
+        /// The namespace.
+        namespace: String,
+    },
+    /// A password stands in clear text in an object that is no Secret.
+    #[error("a password in clear text: whoever may read this object can read it")]
     InlinePassword,
     /// A network has host bits that are not zero.
     #[error("{written} is read as {network}: the host bits are ignored")]

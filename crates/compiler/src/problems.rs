@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use api::tcaas::NetworkSpec;
 
 use crate::{
+    host_router::{self, HostGroup, MergedFor, NodesByGroup},
     last_good,
     lower::{
         LowLevelObject,
@@ -50,6 +51,10 @@ pub(crate) enum Finding {
     Underlay(Key),
     /// An `L3VNI`, `L2VNI` or `L3Passthrough`.
     Overlay(ObjectRef),
+    /// An `FRRConfiguration`.
+    Configuration(Key),
+    /// `FRRConfiguration`s on the nodes of a group.
+    Configurations(HostGroup),
     /// Networks of host sessions.
     HostSessions,
     /// All Underlays: VTEPs of different address families, and selectors that could meet.
@@ -101,6 +106,10 @@ impl Index for Problems {
         sources.extend(underlays.iter().map(|key| Finding::Underlay(key.clone())));
         let overlays = node::all_overlays(view);
         sources.extend(overlays.into_iter().map(Finding::Overlay));
+        let configurations = view.keys::<kinds::FrrConfiguration>();
+        sources.extend(configurations.iter().cloned().map(Finding::Configuration));
+        let groups = view.all_keys::<NodesByGroup>();
+        sources.extend(groups.iter().cloned().map(Finding::Configurations));
         sources.extend(
             not_compiled_yet(view)
                 .into_iter()
@@ -183,6 +192,8 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         }
         Finding::Underlay(key) => of_underlay(view, key),
         Finding::Overlay(subject) => of_overlay(view, subject),
+        Finding::Configuration(key) => host_router::own_problems(view, key),
+        Finding::Configurations(group) => view.get::<MergedFor>(group).problems.clone(),
         Finding::HostSessions => view.get::<SessionNetworks>(&()).problems.clone(),
         Finding::Underlays => {
             let mut problems = node::mixed_families(view);
@@ -191,7 +202,11 @@ fn found(view: &View<'_>, finding: &Finding) -> Vec<Problem> {
         }
         Finding::VrfNumbers => view.get::<NumbersOfAll>(&()).problems.clone(),
         Finding::Unreached => node::unreached(view),
-        Finding::WithoutNodes => node::problems_without_nodes(view),
+        Finding::WithoutNodes => {
+            let mut problems = node::problems_without_nodes(view);
+            problems.extend(host_router::problems_without_nodes(view));
+            problems
+        }
         Finding::Group(signature) => view.get::<ProblemsOfGroup>(signature).to_vec(),
         Finding::Interface(fault) => node::interface_problem(view, fault).into_iter().collect(),
         Finding::Mirrors => view.get::<AllMirrors>(&()).problems.clone(),
@@ -278,8 +293,7 @@ fn of_intent(view: &View<'_>, subject: &ObjectRef) -> Vec<Problem> {
 
 /// Objects of kinds that are served and checked, and of which nothing is made yet.
 fn not_compiled_yet(view: &View<'_>) -> Vec<ObjectRef> {
-    let mut all = view.all::<kinds::FrrConfiguration>();
-    all.extend(view.all::<kinds::MultiPodNetwork>());
+    let mut all = view.all::<kinds::MultiPodNetwork>();
     all.retain(|one| view.meta_of(one).is_some_and(|meta| meta.owner.is_none()));
     all
 }

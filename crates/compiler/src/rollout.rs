@@ -6,6 +6,8 @@ mod laws;
 pub mod stored;
 pub mod waves;
 
+use std::ops::RangeInclusive;
+
 use api::tcaas::{
     NodeNetworkConfigSpec, NodeNetworkConfigStatus, node_network_config::ConfigStatus,
 };
@@ -51,17 +53,20 @@ pub fn removal(wanted: &NodeNetworkConfigSpec, stored: &NodeNetworkConfigSpec) -
 
 /// How far a node is whose stored config is the wanted one, by its answer.
 ///
-/// A status counts only if it is about this revision and this generation: an answer to an older config is no answer. Mirrors change the
-/// config and not its revision; the generation tells such configs apart.
+/// A status counts only if it is about this revision and one of these generations: an answer to an older config is no answer. Mirrors change
+/// the config and not its revision; the generation tells such configs apart. Generations that differ in the router of the host alone are one.
 pub(crate) fn answered(
     revision: &str,
-    generation: Option<i64>,
+    generations: Option<RangeInclusive<i64>>,
     status: Option<&NodeNetworkConfigStatus>,
 ) -> Progress {
     let answer = status.filter(|status| {
-        let of_generation = status.observed_generation == generation;
+        let observed = status.observed_generation;
+        let of_generation = generations
+            .as_ref()
+            .is_none_or(|known| observed.is_some_and(|observed| known.contains(&observed)));
         let of_revision = status.observed_revision.as_deref() == Some(revision);
-        of_revision && (of_generation || generation.is_none())
+        of_revision && of_generation
     });
     match answer.map(|status| status.config_status) {
         Some(ConfigStatus::Provisioned) => Progress::Ready,
@@ -90,7 +95,7 @@ mod tests {
     #[test]
     fn an_answer_to_an_older_revision_is_no_answer() {
         let of =
-            |status: Option<NodeNetworkConfigStatus>| answered("new", Some(2), status.as_ref());
+            |status: Option<NodeNetworkConfigStatus>| answered("new", Some(2..=2), status.as_ref());
         let answer = |config_status, observed| Some(status(config_status, observed));
         let stale = answer(ConfigStatus::Provisioned, "old");
         assert_eq!(of(stale), Progress::Ongoing);
@@ -109,7 +114,21 @@ mod tests {
             observed_generation: Some(1),
             ..status(ConfigStatus::Provisioned, "new")
         };
-        assert_eq!(answered("new", Some(2), Some(&answer)), Progress::Ongoing);
+        assert_eq!(answered("new", Some(2..=2), Some(&answer)), Progress::Ongoing);
+    }
+
+    #[test]
+    fn an_answer_to_the_same_revision_with_another_router_of_the_host_is_an_answer() {
+        let of = |observed| {
+            let answer = NodeNetworkConfigStatus {
+                observed_generation: Some(observed),
+                ..status(ConfigStatus::Provisioned, "new")
+            };
+            answered("new", Some(2..=4), Some(&answer))
+        };
+        assert_eq!([2, 3, 4].map(of), [Progress::Ready; 3]);
+        assert_eq!(of(1), Progress::Ongoing, "what came before is another config");
+        assert_eq!(of(5), Progress::Ongoing, "no config has this generation");
     }
 
     #[test]

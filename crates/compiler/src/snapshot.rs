@@ -348,6 +348,23 @@ macro_rules! snapshot {
                 }
             }
 
+            /// The objects of which another snapshot has another spec or other labels, or that only one of the two has.
+            pub fn edited(&self, other: &Self) -> Vec<ObjectRef> {
+                fn of<S: PartialEq, T>(one: &Objects<S, T>, other: &Objects<S, T>) -> Vec<Key> {
+                    let is_same = |a: &Object<S, T>, b: &Object<S, T>| a.spec == b.spec && a.meta.labels == b.meta.labels;
+                    let is_edited = |(key, object): &(&Key, &Object<S, T>)| !other.get(*key).is_some_and(|other| is_same(object, other));
+                    let edited = one.iter().filter(is_edited).map(|(key, _)| key.clone());
+                    let added = other.keys().filter(|key| !one.contains_key(*key)).cloned();
+                    edited.chain(added).collect()
+                }
+                let mut edited = Vec::new();
+                $(
+                    let keys = of(&self.$field, &other.$field).into_iter();
+                    edited.extend(keys.map(|key| ObjectRef { kind: Kind::$kind, key }));
+                )*
+                edited
+            }
+
             /// Whether both have the same object, or neither has it.
             pub(crate) fn has_same(&self, other: &Self, subject: &ObjectRef) -> bool {
                 self.unread.get(subject) == other.unread.get(subject) && match subject.kind {
@@ -426,7 +443,7 @@ snapshot! {
     /// What is too large for the revisions themselves.
     network_config_revision_parts: NetworkConfigRevisionPart => tcaas::NetworkConfigRevisionPartSpec, Value;
     /// Configurations of the host's router.
-    frr_configurations: FrrConfiguration => api::frrk8s::FrrConfigurationSpec, Value;
+    frr_configurations: FrrConfiguration => api::frrk8s::FrrConfigurationSpec, api::frrk8s::FrrConfigurationStatus;
     /// States of host routers.
     frr_node_states: FrrNodeState => Value, Value;
     /// States of BGP sessions.

@@ -3,6 +3,7 @@
 mod conditions;
 mod fabric;
 mod groups;
+mod host_router;
 mod intents;
 mod low_level;
 mod mirror;
@@ -11,6 +12,7 @@ mod references;
 use std::sync::Arc;
 
 use api::{
+    frrk8s::FrrConfigurationStatus,
     openperouter::OverlayStatus,
     selvedge::SettingsStatus,
     tcaas::{
@@ -23,8 +25,9 @@ use api::{
 use serde_json::Value;
 
 pub(crate) use self::{
-    fabric::{FabricProgress, SignaturesByFabricObject},
+    fabric::{FabricProgress, SignaturesByFabricObject, UnattachedOf},
     groups::{GroupProgress, GroupsByObject, SteeringBySubject},
+    host_router::HostReports,
     mirror::MirrorsOnNodes,
     references::{ReferencesByName, SelectionsByDestination, SelectorsInUse},
 };
@@ -105,6 +108,7 @@ statuses! {
     BgpPeering: BgpPeeringStatus,
     MirrorTarget: MirrorTargetStatus,
     MirrorSelector: MirrorSelectorStatus,
+    FrrConfiguration: FrrConfigurationStatus,
 }
 
 /// The object that a status is for.
@@ -164,12 +168,14 @@ fn status(view: &View<'_>, subject: &Subject<'_>) -> Option<Status> {
         Kind::BgpPeering => Status::BgpPeering(Box::new(low_level::bgp(view, subject)?)),
         Kind::MirrorTarget => Status::MirrorTarget(Box::new(mirror::target(view, subject)?)),
         Kind::MirrorSelector => Status::MirrorSelector(Box::new(mirror::selector(view, subject)?)),
+        Kind::FrrConfiguration => {
+            Status::FrrConfiguration(Box::new(host_router::status(view, subject)?))
+        }
         Kind::Node
         | Kind::NetworkConfigRevision
         | Kind::NetworkConfigRevisionPart
         | Kind::NodeNetworkConfig
         | Kind::NodeNetworkStatus
-        | Kind::FrrConfiguration
         | Kind::FrrNodeState
         | Kind::BgpSessionState
         | Kind::MultiPodNetwork

@@ -1,11 +1,11 @@
 //! The elements of a node's config: the parts that users know, each with a name and a value. [`crate::provenance`] says where
 //! each comes from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     tcaas::node_network_config::{
-        ActionType, Filter, FilterItem, HostInterface, HostVlan, Layer2, MirrorAcl, Neighbor,
+        ActionType, Filter, FilterItem, HostBgp, HostInterface, HostRouter, HostVlan, Layer2, MirrorAcl, Neighbor,
         Redistribute, StaticRoute, Underlay, Vrf,
     },
     tcaas::{MatchPrefix, MirrorDirection, NodeNetworkConfigSpec, TrafficMatch},
@@ -211,6 +211,77 @@ pub enum Element {
         /// The device.
         name: String,
     },
+    /// The FRR of the host, whatever it routes.
+    #[strum(to_string = "FRR of the host")]
+    HostRouting,
+    /// A BGP router of the host.
+    #[strum(to_string = "host router {vrf}")]
+    HostRouter {
+        /// Its VRF.
+        vrf: String,
+    },
+    /// A session of a router of the host.
+    #[strum(to_string = "host router {vrf} session with {peer}")]
+    HostPeer {
+        /// VRF of the router.
+        vrf: String,
+        /// Address or device.
+        peer: String,
+    },
+    /// A network that a router of the host originates.
+    #[strum(to_string = "host router {vrf} network {prefix}")]
+    HostNetwork {
+        /// VRF of the router.
+        vrf: String,
+        /// The network.
+        prefix: String,
+    },
+    /// A VNI of a router of the host.
+    #[strum(to_string = "host router {vrf} VNI {vni}")]
+    HostVni {
+        /// VRF of the router.
+        vrf: String,
+        /// The VNI.
+        vni: u32,
+    },
+    /// A BFD profile of the host.
+    #[strum(to_string = "BFD profile {name} of the host")]
+    HostBfdProfile {
+        /// Its name.
+        name: String,
+    },
+    /// Raw FRR configuration of the host.
+    #[strum(to_string = "raw FRR configuration of {source}")]
+    HostRaw {
+        /// The object, as `namespace/name`.
+        source: String,
+    },
+}
+
+impl Element {
+    /// The element without what no other node has: of an address the network.
+    pub fn of_any_node(&self) -> Self {
+        let mut element = self.clone();
+        if let Self::HostAddress { address, .. } = &mut element
+            && let Ok(own) = address.parse::<HostCidr>()
+        {
+            *address = own.prefix().to_string();
+        }
+        element
+    }
+
+    /// The fields of its value that each node has for itself.
+    pub fn own_fields(&self) -> &'static [&'static str] {
+        match self {
+            Self::Underlay => &["vtep", "otherVtep", "routerId", "routerMac"],
+            Self::HostSession { .. } | Self::Passthrough { .. } => {
+                &["hostAddresses", "routerAddresses"]
+            }
+            Self::Loopback { .. } => &["ipAddresses"],
+            Self::Tunnel { .. } => &["sourceAddress"],
+            _ => &[],
+        }
+    }
 }
 
 /// The elements of a config with what each of them is.
@@ -229,7 +300,7 @@ pub fn elements(config: &NodeNetworkConfigSpec) -> Elements {
         host_vlans,
         host_loopbacks,
         passthroughs,
-        host_router: _,
+        host_router,
         // Checks configure nothing.
         health: _,
     } = config;
@@ -257,10 +328,61 @@ pub fn elements(config: &NodeNetworkConfigSpec) -> Elements {
     for (name, session) in passthroughs {
         all.insert(Element::Passthrough { name: name.clone() }, json(session));
     }
+    if let Some(router) = host_router {
+        of_host_router(router, &mut all);
+    }
     for (name, loopback) in host_loopbacks {
         all.insert(Element::HostLoopback { name: name.clone() }, json(loopback));
     }
     all
+}
+
+fn of_host_router(router: &HostRouter, all: &mut Elements) {
+    let HostRouter {
+        // They say where the rest comes from, and what is not there.
+        configurations: _,
+        problems: _,
+        log_level,
+        always_block,
+        routers,
+        bfd_profiles,
+        raw,
+    } = router;
+    let base = serde_json::json!({"logLevel": log_level, "alwaysBlock": always_block});
+    all.insert(Element::HostRouting, base);
+    for (vrf, bgp) in routers {
+        let vrf = || vrf.to_string();
+        for neighbor in &bgp.neighbors {
+            let device = || neighbor.interface.as_ref().map(ToString::to_string);
+            let address = neighbor.address.map(|address| address.to_string());
+            let peer = address.or_else(device).unwrap_or_default();
+            all.insert(Element::HostPeer { vrf: vrf(), peer }, json(neighbor));
+        }
+        for network in &bgp.networks {
+            let prefix = network.to_string();
+            all.insert(Element::HostNetwork { vrf: vrf(), prefix }, Value::Null);
+        }
+        for own in bgp.l2vnis.iter().chain(&bgp.l3vni) {
+            let vni = own.vni.get();
+            all.insert(Element::HostVni { vrf: vrf(), vni }, json(own));
+        }
+        let base = HostBgp {
+            neighbors: Vec::new(),
+            networks: BTreeSet::new(),
+            l2vnis: Vec::new(),
+            l3vni: None,
+            ..bgp.clone()
+        };
+        all.insert(Element::HostRouter { vrf: vrf() }, json(&base));
+    }
+    for profile in bfd_profiles {
+        let name = profile.name.clone();
+        all.insert(Element::HostBfdProfile { name }, json(profile));
+    }
+    for lines in raw {
+        let source = lines.source.clone();
+        all.insert(Element::HostRaw { source }, json(&lines.lines));
+    }
 }
 
 fn of_underlay(underlay: &Underlay, all: &mut Elements) {

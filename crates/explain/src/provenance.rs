@@ -4,6 +4,7 @@
 //! The compile itself carries none of this: it is found afterwards, for the one element that a user asks about. Laws on random
 //! worlds check it: changing a named field changes its element, and each claim is enough without the others.
 
+mod host_router;
 mod intent;
 mod mirror;
 mod neighbor;
@@ -184,6 +185,13 @@ impl OnNode<'_> {
             Element::Loopback { vrf, name } => self.mirror_source(vrf, name),
             Element::Tunnel { vrf, name } => self.tunnel(vrf, name),
             Element::Mirror { .. } => self.mirror(element),
+            Element::HostRouting => self.host_routing(),
+            Element::HostRouter { vrf } => self.host_router(vrf),
+            Element::HostPeer { vrf, peer } => self.host_peer(vrf, peer),
+            Element::HostNetwork { vrf, prefix } => self.host_network(vrf, prefix),
+            Element::HostVni { vrf, vni } => self.host_vni(vrf, *vni),
+            Element::HostBfdProfile { name } => self.host_bfd_profile(name),
+            Element::HostRaw { source } => self.host_raw(source),
         }
     }
 

@@ -18,7 +18,7 @@ use api::{
 };
 
 use crate::{
-    config::{FrrConfig, Name, RouteMapAction, RouteMapEntry},
+    config::{FrrConfig, Name, PrefixList, PrefixRange, PrefixRule, RouteMapAction, RouteMapEntry},
     names,
     secret::Secrets,
     version::{Features, FrrVersion},
@@ -196,7 +196,7 @@ fn stable_number(text: &str) -> u32 {
 
 /// A free number in `1..=last` for each text, near its stable number. Texts come sorted; only a text that meets another
 /// on its number moves on.
-fn number_by_content<T: Ord + Clone + fmt::Display>(
+pub(crate) fn number_by_content<T: Ord + Clone + fmt::Display>(
     values: impl IntoIterator<Item = T>,
     last: u32,
 ) -> BTreeMap<u32, T> {
@@ -209,6 +209,14 @@ fn number_by_content<T: Ord + Clone + fmt::Display>(
         numbered.insert(number, value);
     }
     numbered
+}
+
+/// A list of these ranges, all permitted, each under a number of its own.
+fn permits(ranges: impl IntoIterator<Item = PrefixRange>) -> PrefixList {
+    let numbered = number_by_content(ranges, u32::MAX).into_iter();
+    numbered
+        .map(|(number, range)| (number, PrefixRule::permit(range)))
+        .collect()
 }
 
 #[cfg(test)]

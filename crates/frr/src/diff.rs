@@ -111,6 +111,7 @@ fn take_moved(old: &mut [lower::List], new: &[lower::List]) -> Vec<String> {
 }
 
 fn definitions_set(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) {
+    writer.statements(&[], &lower::log(&running.log), &lower::log(&desired.log));
     let tracking = |config| lower::next_hop_tracking(config, features());
     writer.statements(&[], &tracking(running), &tracking(desired));
     let (mut old, new) = (lists(running), lists(desired));

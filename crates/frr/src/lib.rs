@@ -20,6 +20,7 @@
 pub mod config;
 mod desired;
 mod diff;
+pub mod host;
 mod lower;
 pub mod names;
 mod parse;

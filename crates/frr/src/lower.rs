@@ -3,12 +3,14 @@
 mod bfd;
 mod bgp;
 mod filter;
+mod log;
 mod vrf;
 
 pub(crate) use self::{
     bfd::bfd,
     bgp::{ALLOWAS_IN_DEFAULT, declared_first, enter_instance, instance},
     filter::{List, community_lists, prefix_lists, route_map_entries},
+    log::log,
     vrf::vrf,
 };
 use crate::{config::FrrConfig, text::Statement, version::Features};

@@ -5,6 +5,7 @@
 
 mod bgp;
 mod filter;
+mod log;
 mod vrf;
 mod words;
 
@@ -157,6 +158,19 @@ pub(crate) struct Reader {
     unknown: Vec<UnknownLine>,
 }
 
+/// What became of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// It says nothing, or leaves a block.
+    Silent,
+    /// It is none of this room's business.
+    Foreign,
+    /// It was understood.
+    Known,
+    /// It was not.
+    Unknown,
+}
+
 /// What became of a line at one place.
 enum Outcome {
     /// It was understood.
@@ -176,30 +190,70 @@ impl Reader {
         }
     }
 
-    pub(crate) fn finish(self) -> Parsed {
+    pub(crate) fn finish(mut self) -> Parsed {
+        self.config.forget_derived_targets();
         Parsed {
             config: self.config,
             unknown: self.unknown,
         }
     }
 
-    pub(crate) fn line(&mut self, line: &str) {
+    /// The configuration as it is after the lines so far.
+    pub(crate) fn config(&self) -> &FrrConfig {
+        &self.config
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn config_mut(&mut self) -> &mut FrrConfig {
+        &mut self.config
+    }
+
+    /// Leaves all blocks.
+    pub(crate) fn leave(&mut self) {
+        self.open.clear();
+    }
+
+    /// Enters a block of which nothing is understood.
+    pub(crate) fn enter_unknown(&mut self, line: &str) {
+        self.open = vec![(Context::Unknown, line.trim().to_owned())];
+    }
+
+    /// Whether the block that is open is one of which nothing is understood.
+    pub(crate) fn in_unknown_block(&self) -> bool {
+        let unknown = |(context, _): &(Context, String)| *context == Context::Unknown;
+        self.open.iter().any(unknown)
+    }
+
+    /// Whether the block that is open is that of a layer 2 VNI.
+    pub(crate) fn in_vni(&self) -> bool {
+        matches!(self.open.last(), Some((Context::Vni(..), _)))
+    }
+
+    pub(crate) fn line(&mut self, line: &str) -> Read {
         let text = line.trim();
         match text {
-            "" => return,
-            "end" => return self.open.clear(),
+            "" => return Read::Silent,
+            "end" => {
+                self.leave();
+                return Read::Silent;
+            }
             "exit" | "exit-vrf" | "exit-address-family" | "exit-vni" => {
                 self.open.pop();
-                return;
+                return Read::Silent;
             }
-            comment if comment.starts_with('!') || comment.starts_with('#') => return,
-            ambient if AMBIENT.iter().any(|known| ambient.starts_with(known)) => return,
+            comment if comment.starts_with('!') || comment.starts_with('#') => {
+                return Read::Silent;
+            }
+            log if log.starts_with("log stdout") || log.starts_with("no log stdout") => {}
+            ambient if AMBIENT.iter().any(|known| ambient.starts_with(known)) => {
+                return Read::Foreign;
+            }
             _ => {}
         }
         let words: Vec<&str> = text.split_whitespace().collect();
         if let ["interface", _, ..] | ["line", "vty"] = words.as_slice() {
             self.open = vec![(Context::Fixed, text.to_owned())];
-            return;
+            return Read::Foreign;
         }
         let (negated, words) = match words.as_slice() {
             ["no", rest @ ..] => (true, rest),
@@ -213,20 +267,21 @@ impl Reader {
                 .map(|(context, _)| context.clone());
             match self.at(context.as_ref(), negated, words) {
                 Outcome::Foreign => {}
-                Outcome::Done => return self.open.truncate(depth),
+                Outcome::Done => {
+                    self.open.truncate(depth);
+                    return Read::Known;
+                }
                 Outcome::Open(context) => {
                     self.open.truncate(depth);
-                    return self.open.push((context, text.to_owned()));
+                    self.open.push((context, text.to_owned()));
+                    return Read::Known;
                 }
             }
         }
         let unknown = UnknownLine {
             context: self.open.iter().map(|(_, line)| line.clone()).collect(),
             line: text.to_owned(),
-            in_unknown_block: self
-                .open
-                .iter()
-                .any(|(context, _)| *context == Context::Unknown),
+            in_unknown_block: self.in_unknown_block(),
         };
         // What several daemons have, such as filters, each of them tells.
         if !self.unknown.contains(&unknown) {
@@ -237,15 +292,17 @@ impl Reader {
             ..,
         ] = words
         {
-            self.open = vec![(Context::Unknown, text.to_owned())];
+            self.enter_unknown(text);
         }
+        Read::Unknown
     }
 
     fn at(&mut self, context: Option<&Context>, negated: bool, words: &[&str]) -> Outcome {
         let config = &mut self.config;
         let understood = match context {
             None => {
-                return filter::root(config, negated, words)
+                return log::root(config, negated, words)
+                    .or_else(|| filter::root(config, negated, words))
                     .or_else(|| vrf::root(config, negated, words))
                     .or_else(|| bgp::root(config, negated, words))
                     .unwrap_or(Outcome::Foreign);

@@ -43,6 +43,7 @@ pub fn placed_lines(config: &FrrConfig, version: FrrVersion) -> Vec<PlacedLine> 
     let mut lines = Lines::default();
     for section in features.sections {
         match section {
+            Section::Log => lines.statements(&lower::log(&config.log), &Part::Node),
             Section::NextHopTracking => {
                 let statements = lower::next_hop_tracking(config, features);
                 lines.statements(&statements, &Part::Node);

@@ -10,6 +10,8 @@ use crate::{
 /// A part of the configuration that FRR prints in one place; which place depends on the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
+    /// The log.
+    Log,
     /// `ip nht`.
     NextHopTracking,
     /// Prefix lists of both families.
@@ -47,6 +49,7 @@ pub fn print(config: &FrrConfig, version: FrrVersion, revision: &str) -> String 
 
 fn print_section(out: &mut String, config: &FrrConfig, section: Section, features: Features) {
     match section {
+        Section::Log => lines(out, &lower::log(&config.log)),
         Section::NextHopTracking => lines(out, &lower::next_hop_tracking(config, features)),
         Section::PrefixLists => {
             for family in IpFamily::BOTH {

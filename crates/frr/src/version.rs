@@ -28,6 +28,8 @@ pub struct Features {
     pub(crate) resolves_via_default: bool,
     /// Whether a VRF can import `*:number`.
     pub(crate) wildcard_route_targets: bool,
+    /// Whether a layer 2 VNI can import `*:number`.
+    pub(crate) wildcard_l2_route_targets: bool,
     /// Whether BFD can watch the next hop of a static route.
     pub(crate) static_route_bfd: bool,
     /// Whether a VTEP may be an IPv6 address.
@@ -45,6 +47,7 @@ const TABLE: [(FrrVersion, Features); 3] = [
         FrrVersion::V8_4,
         Features {
             sections: &[
+                Section::Log,
                 Section::Vrfs,
                 Section::Bgp,
                 Section::PrefixLists,
@@ -57,6 +60,7 @@ const TABLE: [(FrrVersion, Features); 3] = [
             prints_multihop_255: true,
             resolves_via_default: false,
             wildcard_route_targets: false,
+            wildcard_l2_route_targets: false,
             static_route_bfd: false,
             ipv6_vtep: false,
             internet_community: true,
@@ -71,6 +75,7 @@ const TABLE: [(FrrVersion, Features); 3] = [
             prints_multihop_255: false,
             resolves_via_default: true,
             wildcard_route_targets: true,
+            wildcard_l2_route_targets: false,
             static_route_bfd: true,
             ipv6_vtep: false,
             internet_community: false,
@@ -85,6 +90,7 @@ const TABLE: [(FrrVersion, Features); 3] = [
             prints_multihop_255: false,
             resolves_via_default: true,
             wildcard_route_targets: true,
+            wildcard_l2_route_targets: false,
             static_route_bfd: true,
             ipv6_vtep: true,
             internet_community: false,
@@ -95,6 +101,7 @@ const TABLE: [(FrrVersion, Features); 3] = [
 
 /// What mgmtd holds comes first, then what bgpd and bfdd hold.
 const SECTIONS_WITH_MGMTD: &[Section] = &[
+    Section::Log,
     Section::NextHopTracking,
     Section::PrefixLists,
     Section::RouteMaps,

@@ -144,6 +144,12 @@ impl Writer<'_> {
             kinds,
             now,
         };
+        // Authors of what the router of the host does expect it at once. It depends on nothing that is written below.
+        let (host_routers, nodes): (Vec<&Publication>, Vec<&Publication>) =
+            pass.step.publish.iter().partition(|one| one.lane.is_none());
+        let host_routers = host_routers.into_iter();
+        self.step(host_routers.map(|one| writes.node(one, &pass.step)).collect())
+            .await;
         let (allocations, others, counts) = statuses(&writes, pass);
         let unallocated = self.step(allocations).await;
         let objects = pass.writes.objects.iter();
@@ -158,7 +164,7 @@ impl Writer<'_> {
         // A node never has a config whose revision is nowhere.
         let newest = &compilation.revision.fingerprint;
         let is_possible = |one: &&Publication| is_stored || one.spec.revision != *newest;
-        let nodes = pass.step.publish.iter().filter(is_possible);
+        let nodes = nodes.into_iter().filter(is_possible);
         let nodes = nodes.map(|one| writes.node(one, &pass.step)).collect();
         self.step(nodes).await;
         self.step(others).await;

@@ -31,7 +31,11 @@ pub(crate) type Revision = Object<NetworkConfigRevisionSpec, NetworkConfigRevisi
 pub(crate) struct Publication {
     pub(crate) node: String,
     pub(crate) spec: NodeNetworkConfigSpec,
-    pub(crate) lane: Lane,
+    /// How it reaches its node. Absent where nothing but the router of the host differs from what is stored: then the stored config stays one
+    /// that was published when and how it was.
+    pub(crate) lane: Option<Lane>,
+    /// When the node got what it has still to answer, if that was before.
+    pub(crate) published_at: Option<String>,
 }
 
 /// What is done about nodes in a pass.
@@ -110,8 +114,7 @@ impl<'a> Cluster<'a> {
             members.remove(node);
         }
         let decision = waves::decide(&settings, &members, &state, self.now, too_much.is_some());
-        let mut publish = self.direct(&members);
-        publish.extend(self.newest_configs(&decision.publish, Lane::Wave));
+        let mut publish = self.newest_configs(&decision.publish, Lane::Wave);
         let failure = decision.state.failure.as_ref();
         let is_valid = decision.state.completed_at.is_some();
         let rolls_back = settings.on_failure == OnFailure::Rollback && !is_valid;
@@ -119,6 +122,9 @@ impl<'a> Cluster<'a> {
             Some(failure) => self.to_roll_back(&settings, failure),
             None => Vec::new(),
         };
+        let mut direct = self.direct(&members);
+        direct.retain(|one| !back.contains(&one.node));
+        publish.extend(direct);
         match last_valid {
             _ if is_valid => publish.extend(self.newest_configs(&joining, Lane::Joining)),
             Some(last_valid) if !(joining.is_empty() && back.is_empty()) => {
@@ -130,6 +136,7 @@ impl<'a> Cluster<'a> {
             }
             _ => {}
         }
+        publish.extend(self.host_routers(&members, &publish));
         let removal = self.compilation.removals.first_key_value();
         let removal = removal
             .filter(|_| !is_approved)
@@ -188,14 +195,9 @@ impl<'a> Cluster<'a> {
         is_alive: impl Fn(&str) -> bool,
     ) -> BTreeMap<String, Member> {
         let mut progress = self.progress.clone();
-        for (node, _) in self
-            .writes
-            .nodes
-            .iter()
-            .filter(|(_, is_direct)| **is_direct)
-        {
-            // It forwards as it must; what differs waits for no wave.
-            progress.insert(node.clone(), Progress::Ready);
+        for (node, config) in self.direct_nodes() {
+            // It has what it forwards by, and waits for no wave. Whether it took that is what it says about its stored config.
+            progress.insert(node.clone(), stored::progress(config));
         }
         let of_revision = (self.fingerprint(), state);
         let mut members =
@@ -226,17 +228,65 @@ impl<'a> Cluster<'a> {
         joining.cloned().collect()
     }
 
+    /// The nodes whose stored config differs in nothing that they forward by, with that config.
+    fn direct_nodes(&self) -> impl Iterator<Item = (&'a String, &'a stored::NodeNetworkConfig)> {
+        let configs = &self.snapshot.node_network_configs;
+        let nodes = self.writes.nodes.iter();
+        let direct = nodes.filter(|(_, is_direct)| **is_direct);
+        direct.filter_map(|(node, _)| Some((node, configs.get(&Key::named(node))?)))
+    }
+
     /// Configs that differ in nothing that nodes forward by, such as mirrors: they wait for no wave.
+    ///
+    /// Such a change answers nothing: a node that has still to confirm its revision stays in its wave, with the deadline that it had. One that
+    /// could not apply its config, or gets it in its wave, gets the change with that.
     fn direct(&self, members: &BTreeMap<String, Member>) -> Vec<Publication> {
-        let is_held = |node: &String| members.get(node).is_some_and(|member| member.is_held);
-        let direct = self
-            .writes
-            .nodes
-            .iter()
-            .filter(|(_, is_direct)| **is_direct);
-        let direct = direct.map(|(node, _)| node.clone());
-        let direct: Vec<String> = direct.filter(|node| !is_held(node)).collect();
-        self.newest_configs(&direct, Lane::Direct)
+        let direct = self.direct_nodes().filter_map(|(node, config)| {
+            let member = members.get(node).filter(|member| !member.is_held)?;
+            let (lane, published_at) = match member.progress {
+                Progress::Ongoing => {
+                    let published_at = config.meta.annotations.get(stored::PUBLISHED_AT);
+                    (stored::lane(config), published_at.cloned())
+                }
+                Progress::Ready if member.is_published => (Lane::Confirmed, None),
+                Progress::Ready => (Lane::Direct, None),
+                Progress::Failed if !member.is_published => (Lane::Direct, None),
+                Progress::Failed | Progress::Queued | Progress::Unapproved => return None,
+            };
+            let mut config = self.newest_configs(std::slice::from_ref(node), lane);
+            config.pop().map(|config| Publication {
+                published_at,
+                ..config
+            })
+        });
+        direct.collect()
+    }
+
+    /// Stored configs with the router of the host that nodes must have, whatever else they wait for.
+    fn host_routers(
+        &self,
+        members: &BTreeMap<String, Member>,
+        published: &[Publication],
+    ) -> Vec<Publication> {
+        let published: BTreeSet<&str> = published.iter().map(|one| one.node.as_str()).collect();
+        let is_held = |node: &str| members.get(node).is_some_and(|member| member.is_held);
+        let nodes = self.writes.host_routers.iter();
+        let nodes = nodes.filter(|node| !published.contains(node.as_str()) && !is_held(node));
+        let publication = |node: &String| {
+            let stored = self.snapshot.node_network_configs.get(&Key::named(node))?;
+            let config = self.compilation.nodes.get(node)?;
+            let host_router = config.host_router.as_ref();
+            Some(Publication {
+                node: node.clone(),
+                spec: NodeNetworkConfigSpec {
+                    host_router: host_router.map(|one| Arc::clone(&one.router)),
+                    ..NodeNetworkConfigSpec::clone(&stored.spec)
+                },
+                lane: None,
+                published_at: None,
+            })
+        };
+        nodes.filter_map(publication).collect()
     }
 
     fn newest_configs(&self, nodes: &[String], lane: Lane) -> Vec<Publication> {
@@ -348,7 +398,8 @@ fn configs(
         Some(Publication {
             node: node.clone(),
             spec,
-            lane,
+            lane: Some(lane),
+            published_at: None,
         })
     };
     names.iter().filter_map(publication).collect()

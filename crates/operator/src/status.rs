@@ -43,7 +43,13 @@ pub(crate) enum Difference {
 }
 
 /// The parts of a status that are computed from other objects and read by nothing.
-const REPORTS: [&str; 3] = ["conditions", "observedGeneration", "referenceCount"];
+const REPORTS: [&str; 5] = [
+    "conditions",
+    "observedGeneration",
+    "referenceCount",
+    "nodes",
+    "problems",
+];
 
 /// How a status without times differs from the one that is stored.
 pub(crate) fn difference(status: &Value, stored: &Value) -> Difference {

@@ -138,18 +138,44 @@ impl Writes<'_> {
 
     /// The config of a node. No Node owns it: a machine whose Node is deleted still has its addresses.
     pub(crate) fn node(&self, publication: &Publication, step: &Step) -> Write {
-        let Publication { node, spec, lane } = publication;
-        let mut annotations = BTreeMap::from([
-            (stored::PUBLISHED_AT, self.now.to_owned()),
-            (stored::LANE, lane.to_string()),
-        ]);
-        annotations.extend(step.retry.clone().map(|retry| (stored::RETRY, retry)));
+        let Publication {
+            node,
+            spec,
+            lane,
+            published_at,
+        } = publication;
+        let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
+        let annotations = match lane {
+            Some(lane) => {
+                let published_at = published_at.as_deref().unwrap_or(self.now);
+                let published = [
+                    (stored::PUBLISHED_AT, published_at.to_owned()),
+                    (stored::LANE, lane.to_string()),
+                ];
+                let retry = step.retry.clone().map(|retry| (stored::RETRY, retry));
+                published.into_iter().chain(retry).collect()
+            }
+            None => self.as_published(&subject),
+        };
         let metadata = Metadata {
             annotations,
             ..Metadata::default()
         };
-        let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
         self.object(subject, json(spec), metadata, None)
+    }
+
+    /// The annotations of a stored config in which nothing but the router of the host changes: an answer to what it is now is still one.
+    fn as_published(&self, subject: &ObjectRef) -> BTreeMap<&'static str, String> {
+        let Some(meta) = self.snapshot.meta(subject) else {
+            return BTreeMap::new();
+        };
+        let kept = [stored::PUBLISHED_AT, stored::LANE, stored::RETRY];
+        let kept = kept.into_iter().filter_map(|name| {
+            let value = meta.annotations.get(name)?;
+            Some((name, value.clone()))
+        });
+        let since = stored::generations(meta).map(|one| (stored::SAME_SINCE, one.start().to_string()));
+        kept.chain(since).collect()
     }
 
     /// The deletion of an object.

@@ -123,6 +123,9 @@ pub(crate) struct Where {
 pub(crate) struct Ipam {
     #[command(flatten)]
     pub(crate) input: Input,
+    /// Only the pools of this Network or Underlay, or with this prefix or address
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
     /// Output format
     #[arg(short, long, default_value = "table")]
     pub(crate) output: Format,
@@ -211,7 +214,8 @@ pub(crate) struct Render {
     /// All nodes, each to files of its own
     #[arg(long, requires = "directory", conflicts_with = "node")]
     pub(crate) all: bool,
-    /// Directory for the files of all nodes: NODE/frr.conf and NODE/linux-router.txt, NODE/linux-host.txt
+    /// Directory for the files of all nodes: NODE/frr.conf, NODE/linux-router.txt, NODE/linux-host.txt, and NODE/frr-host.conf where an
+    /// FRRConfiguration selects the node
     #[arg(short = 'd', long, value_name = "DIR", requires = "all")]
     pub(crate) directory: Option<PathBuf>,
     /// frr.conf, or the objects of the kernel

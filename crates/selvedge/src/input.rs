@@ -135,7 +135,9 @@ impl Unread {
         };
         let text = text.file.get(text.part.bytes.clone()).unwrap_or_default();
         let names = kinds::written(text, "name");
-        let has_name = names.is_empty() || names.iter().any(|name| *name == &*object.key.name);
+        // Of an object without a readable name, any may be meant.
+        let is_unnamed = names.is_empty() || self.message.contains("metadata.name");
+        let has_name = is_unnamed || names.iter().any(|name| *name == &*object.key.name);
         has_name && self.may_have_kind(object.kind)
     }
 
@@ -504,7 +506,8 @@ impl World {
             .collect();
         (total > 0).then(|| {
             let objects = crate::output::counted(total, "object");
-            format!("skipped {objects} of other kinds: {}", kinds.join(", "))
+            let line = format!("skipped {objects} of other kinds: {}", kinds.join(", "));
+            crate::output::wrapped(&line, 4)
         })
     }
 }

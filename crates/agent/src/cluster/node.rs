@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{Cluster, REQUEST_PATIENCE, WATCH_SECONDS, restored};
 use crate::{
-    daemons::{self, Paths},
+    daemons::{self, Instance, Paths},
     inventory::{self, Inventory},
     machine::Assigned,
     report::{FIELD_MANAGER, chain},
@@ -127,6 +127,7 @@ impl Cluster {
     /// Reports interfaces, routes and abilities of the node: on change, and periodically.
     pub(super) async fn report_inventory(&self, client: Client, paths: Paths, namespace: String) {
         let api: Api<NodeNetworkStatus> = Api::all(client);
+        let frr = Instance::router(&paths, &namespace);
         let kernel = loop {
             match Kernel::open(&namespace) {
                 Ok(kernel) => break kernel,
@@ -155,7 +156,7 @@ impl Cluster {
         });
         let mut written: Option<(NodeNetworkStatusStatus, time::Instant)> = None;
         loop {
-            if let Some(latest) = look(&kernel, &paths, &abilities).await {
+            if let Some(latest) = look(&kernel, &frr, &abilities).await {
                 let latest = inventory::status(&latest, &namespace);
                 let is_due = written
                     .as_ref()
@@ -193,7 +194,7 @@ impl Cluster {
 }
 
 /// Looks at the node; `None` if that fails.
-async fn look(kernel: &Kernel, paths: &Paths, abilities: &[Capability]) -> Option<Inventory> {
+async fn look(kernel: &Kernel, frr: &Instance, abilities: &[Capability]) -> Option<Inventory> {
     let seen = async {
         let interfaces = kernel.interfaces().await?;
         Ok::<_, linux::netlink::Error>((interfaces, kernel.host_routes().await?))
@@ -209,7 +210,7 @@ async fn look(kernel: &Kernel, paths: &Paths, abilities: &[Capability]) -> Optio
             return None;
         }
     };
-    let frr_version = daemons::version(paths, REQUEST_PATIENCE).await;
+    let frr_version = daemons::version(frr, REQUEST_PATIENCE).await;
     Some(Inventory {
         interfaces,
         routes,

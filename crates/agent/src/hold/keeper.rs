@@ -4,7 +4,6 @@ use std::{
     collections::BTreeSet,
     io,
     net::IpAddr,
-    path::PathBuf,
     pin::Pin,
     thread,
     time::{Duration, Instant},
@@ -24,7 +23,7 @@ use tokio::{
 use super::{Act, Hold, has_end_of_rib};
 use crate::{
     config::Time,
-    daemons::{self, Daemon},
+    daemons::{self, Daemon, Instance},
     report, vtysh,
 };
 
@@ -69,7 +68,7 @@ impl Keeper {
     /// Starts for the router's namespace as it is now. `bgpd` is `None` while it is stopped on purpose.
     pub(crate) fn start(
         namespace: &str,
-        run: PathBuf,
+        frr: Instance,
         bgpd: watch::Receiver<Option<Expected>>,
     ) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
@@ -79,8 +78,8 @@ impl Keeper {
                 .enable_all()
                 .build();
             match runtime {
-                Ok(runtime) => runtime.block_on(keep(&namespace, run, bgpd, stopped)),
-                Err(error) => tracing::warn!(%error, "cannot hold routes if bgpd crashes"),
+                Ok(runtime) => runtime.block_on(keep(&namespace, frr, bgpd, stopped)),
+                Err(error) => tracing::warn!(%error, "nothing is held when bgpd dies"),
             }
         })?;
         Ok(Self { _stop: stop })
@@ -89,7 +88,7 @@ impl Keeper {
 
 async fn keep(
     namespace: &str,
-    run: PathBuf,
+    frr: Instance,
     bgpd: watch::Receiver<Option<Expected>>,
     mut stopped: oneshot::Receiver<()>,
 ) {
@@ -109,7 +108,7 @@ async fn keep(
     let limit = bgpd.borrow().as_ref().map_or(Duration::ZERO, |it| it.limit);
     let mut work = Work {
         learned,
-        run,
+        frr,
         bgpd,
         hold: Hold::new(limit),
         started: Instant::now(),
@@ -120,7 +119,7 @@ async fn keep(
     };
     work.look().await;
     work.follow().await;
-    work.received_all = Box::pin(received_all(work.run.clone()));
+    work.received_all = Box::pin(received_all(work.frr.clone()));
     loop {
         let until = work.hold.until();
         let limit = async {
@@ -148,7 +147,7 @@ async fn keep(
 
 struct Work {
     learned: Learned,
-    run: PathBuf,
+    frr: Instance,
     bgpd: watch::Receiver<Option<Expected>>,
     hold: Hold,
     started: Instant,
@@ -194,9 +193,9 @@ impl Work {
         self.bgpd_died = true;
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
-        self.received_all = Box::pin(received_all(self.run.clone()));
-        tracing::warn!("bgpd has exited unexpectedly; its routes are held");
-        // Without zebra, no routes are removed.
+        self.received_all = Box::pin(received_all(self.frr.clone()));
+        tracing::warn!("bgpd has died; what zebra has from it is held");
+        // Without zebra, nobody takes routes away.
         if zebra.is_some_and(|it| it.is_alive()) {
             self.copy_routes().await;
         }
@@ -213,8 +212,8 @@ impl Work {
         let was_holding = self.hold.is_holding();
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
-        self.received_all = Box::pin(received_all(self.run.clone()));
-        tracing::warn!("zebra has exited unexpectedly; the routes of bgpd are held");
+        self.received_all = Box::pin(received_all(self.frr.clone()));
+        tracing::warn!("zebra has died; what it has from bgpd is held");
         if was_holding && let Err(error) = within(self.learned.remove_copies()).await {
             tracing::warn!(error, "failed to remove the copies of bgpd's routes");
         }
@@ -313,7 +312,7 @@ impl Work {
     async fn ask_zebra(&self) -> Result<Known, String> {
         let mut known = Known::default();
         for question in QUESTIONS {
-            let answer = vtysh::ask_daemon(&self.run, "zebra", question).await;
+            let answer = vtysh::ask_daemon(&self.frr, "zebra", question).await;
             let answer = answer.map_err(|error| report::chain(&error))?;
             let unreadable = || format!("the answer to `{question}` cannot be read");
             let answer = answer.ok_or_else(unreadable)?;
@@ -355,13 +354,13 @@ fn exit(daemon: Daemon) -> Wait {
 }
 
 /// Waits until bgpd has received End-of-RIB from all its neighbors, zebra is there, and zebra and the kernel know it.
-async fn received_all(run: PathBuf) {
+async fn received_all(frr: Instance) {
     loop {
         time::sleep(LOOK).await;
-        let answer = vtysh::ask_daemon(&run, "bgpd", "show bgp neighbors json").await;
+        let answer = vtysh::ask_daemon(&frr, "bgpd", "show bgp neighbors json").await;
         if let Ok(Some(answer)) = answer
             && has_end_of_rib(&answer)
-            && vtysh::daemon_version(&run, "zebra", vtysh::ASK_PATIENCE)
+            && vtysh::daemon_version(&frr, "zebra", vtysh::ASK_PATIENCE)
                 .await
                 .is_ok()
         {

@@ -1,5 +1,7 @@
 //! Configuration of the router in the host namespace.
 
+use std::sync::Arc;
+
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,7 +83,9 @@ pub struct FrrConfigurationStatus {
     /// `metadata.generation` of the object that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Conditions of the object. `Accepted`: the object has no problems. `Applied`: every selected node runs this generation.
+    /// Conditions of the object. `Accepted`: the object has no errors. `Applied`: every selected node runs this generation. `Ready`: both.
+    /// `RawApplied`: no line of `spec.raw` is refused. `Supported` is false where the FRR of a node cannot apply a field, and
+    /// `DevicesMissing` is true where a node lacks a device or a VNI that the object refers to.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
     /// Number of selected nodes, and of those that run the object.
@@ -90,6 +94,17 @@ pub struct FrrConfigurationStatus {
     /// Problems found in the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<ConfigurationProblem>,
+    /// Spec that was last free of mistakes, without passwords. It stays in effect while the current spec has one.
+    #[serde(
+        default,
+        deserialize_with = "crate::schema::if_readable",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::schema::Kept>")]
+    pub in_effect: Option<Arc<FrrConfigurationSpec>>,
+    /// `metadata.generation` of `inEffect`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_effect_generation: Option<i64>,
 }
 
 /// Counts of nodes.

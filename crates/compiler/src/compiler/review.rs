@@ -75,3 +75,30 @@ impl Compiler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use worlds::benchmark::overlay;
+
+    use super::*;
+    use crate::node::{ConfigOf, ForwardingOf};
+
+    /// R22 of OpenPERouter's kinds: no config of a node, which has an address of each session, is made to know what is wrong.
+    #[test]
+    fn a_review_computes_nothing_for_each_node_and_session() {
+        let mut snapshot = Snapshot::default();
+        for document in overlay::sessions(300, 10) {
+            snapshot.insert(&document);
+        }
+        let mut compiler = Compiler::new(snapshot);
+        assert_eq!(*compiler.problems(), []);
+        let new = Prepared::read(&overlay::l3vni("new", 11)).expect("an object of ours");
+        let review = compiler.review(Change::Put(Box::new(new)));
+        assert_eq!(review, Review::default());
+        let taken = Prepared::read(&overlay::l3vni("taken", 1)).expect("an object of ours");
+        let review = compiler.review(Change::Put(Box::new(taken)));
+        assert!(!review.own.is_empty());
+        let memo = &compiler.worlds.current().memo;
+        assert_eq!(memo.count::<ForwardingOf>() + memo.count::<ConfigOf>(), 0);
+    }
+}

@@ -20,8 +20,7 @@ use crate::{
         vrf,
     },
     memo::{Memo, Query},
-    mirror::HasMirrors,
-    node::{ConfigOf, ForwardingOf, ProgressOf, PublishedOf, TakenBack},
+    node::{ConfigOf, ForwardingOf, HasExtras, ProgressOf, PublishedOf, TakenBack},
     platform::{self, ClaimsOf, HasClaims, Identity, PlatformObject, PlatformObjects, PlatformOf},
     problem::Problem,
     problems::AllProblems,
@@ -55,7 +54,7 @@ pub(super) struct World {
     pub(super) unread: BTreeSet<ObjectRef>,
     taken: Taken,
     pub(super) seen: Seen,
-    /// Whether there are stored configs of nodes, and mirrors.
+    /// Whether there are stored configs of nodes, and mirrors or routers of hosts.
     mode: (bool, bool),
 }
 
@@ -167,9 +166,9 @@ impl World {
     fn update_nodes(&mut self) {
         let (memo, seen, view) = (&self.memo, &mut self.seen, self.memo.view());
         let keys = view.keys::<kinds::Node>();
-        // Without stored configs there is nothing to compare with, and without mirrors nothing to add.
+        // Without stored configs there is nothing to compare with, and without mirrors and routers of hosts nothing to add.
         let has_stored = !view.keys::<kinds::NodeNetworkConfig>().is_empty();
-        let mode = (has_stored, memo.root::<HasMirrors>(&()));
+        let mode = (has_stored, memo.root::<HasExtras>(&()));
         if mem::replace(&mut self.mode, mode) != mode {
             seen.nodes = None;
         }
@@ -180,8 +179,15 @@ impl World {
                 let published = pull::<PublishedOf>(memo, &mut seen.nodes, keys);
                 if published.is_everything {
                     removals.clear();
+                    self.writes.host_routers.clear();
                 }
+                let host_routers = &mut self.writes.host_routers;
                 for (key, published) in &published.values {
+                    if published.has_other_host_router {
+                        host_routers.insert(key.name.to_string());
+                    } else {
+                        host_routers.remove(&*key.name);
+                    }
                     match published.removal {
                         Some(removal) => removals.insert(key.name.to_string(), removal),
                         None => removals.remove(&*key.name),
@@ -189,9 +195,10 @@ impl World {
                 }
                 published.map(|key, published| named(key, published.config))
             }
-            (false, has_mirrors) => {
+            (false, has_extras) => {
                 removals.clear();
-                if has_mirrors {
+                self.writes.host_routers.clear();
+                if has_extras {
                     pull::<ConfigOf>(memo, &mut seen.nodes, keys).map(named)
                 } else {
                     pull::<ForwardingOf>(memo, &mut seen.nodes, keys).map(named)

@@ -28,12 +28,12 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
         cluster_vrf:
             ClusterVrf {
                 name: _,
-                vni: _,
+                vni,
                 route_target: _,
             },
         management_vrf: _,
         cluster_neighbors: _,
-        export_cidrs: _,
+        export_cidrs,
         vrfs: _,
         trunk: Trunk {
             name: _,
@@ -51,7 +51,7 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
         hbn_flavour: _,
         frr_configurations:
             FrrConfigurations {
-                namespaces,
+                namespaces: _,
                 allow_raw: _,
                 always_block: _,
                 log_level: _,
@@ -96,14 +96,14 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
             },
         ipam_namespace: _,
     } = settings;
-    let asked = [(!namespaces.is_empty(), "frrConfigurations.namespaces")];
-    let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
-    let note = |(_, what)| {
+    let mut notes = Vec::new();
+    if vni.is_none() && !export_cidrs.is_empty() {
+        let what = "the cluster VRF is not in the fabric, so nothing goes out of it: set spec.clusterVRF.vni".to_owned();
         let subject = ObjectRef::named(Kind::Settings, "default");
-        let kind = problem::Kind::NotCompiledYet { what };
-        Problem::new(subject, format!("spec.{what}"), kind)
-    };
-    asked.map(note).collect()
+        let kind = problem::Kind::NoEffect { what };
+        notes.push(Problem::new(subject, "spec.exportCIDRs", kind));
+    }
+    notes
 }
 
 /// Fields of a Network of which nothing is made by this version.

@@ -76,6 +76,16 @@ impl Neighbors {
             import_filter: everything(),
             max_prefixes: None,
         };
+        let is_same = |one: &BgpPeer| (one.address, &one.interface) == (*address, interface);
+        if self.peers.iter().any(is_same) {
+            let field = if address.is_some() {
+                ".address"
+            } else {
+                ".interface"
+            };
+            let message = "is that of another neighbor above: FRR has one session with each";
+            return Err((field, rule(message)));
+        }
         // One behind the host's end of the trunk is a hop further away.
         let multihop = route.is_some().then_some(peers::LOOPBACK_HOPS);
         self.routes.extend(route);

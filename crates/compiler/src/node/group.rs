@@ -63,6 +63,16 @@ impl Members {
         &self.overlays
     }
 
+    /// Whether an overlay object is among them.
+    pub(super) fn has_overlay(&self, subject: &ObjectRef) -> bool {
+        self.overlays.iter().any(|one| one.subject == *subject)
+    }
+
+    /// Whether routing of a VRF is among them.
+    pub(super) fn has_vrf(&self, vrf: &str) -> bool {
+        self.vrf.iter().any(|one| one.spec.vrf.as_str() == vrf)
+    }
+
     /// A segment, by its name.
     pub(super) fn segment(&self, name: &str) -> Option<&LowLevel<Layer2NetworkConfigurationSpec>> {
         let segment = self.layer2.iter().find(|one| one.name == name);
@@ -347,6 +357,13 @@ pub(crate) struct Built {
     /// What those of its nodes have that take part in no overlay.
     pub(crate) bare: Arc<Shared>,
     pub(crate) problems: Vec<Problem>,
+}
+
+impl Built {
+    /// What those of its nodes have that have a VTEP, or those that have none.
+    pub(super) fn shared(&self, has_vtep: bool) -> &Arc<Shared> {
+        if has_vtep { &self.shared } else { &self.bare }
+    }
 }
 
 /// What the nodes of a group have.

@@ -13,9 +13,16 @@ use crate::{
     view::View,
 };
 
-/// Whether two configs of a node differ in nothing that the node forwards by: mirrors copy, and the name of its Underlay is a memory of the
-/// operator.
+/// Whether two configs of a node differ in nothing that a revision has: mirrors copy, the router of the host is none of the fabric's, and the
+/// name of its Underlay is a memory of the operator.
 pub fn forwards_the_same(one: &NodeNetworkConfigSpec, other: &NodeNetworkConfigSpec) -> bool {
+    if one.host_router != other.host_router {
+        let other = NodeNetworkConfigSpec {
+            host_router: one.host_router.clone(),
+            ..other.clone()
+        };
+        return forwards_the_same(one, &other);
+    }
     let source = |spec: &NodeNetworkConfigSpec| spec.underlay.as_ref()?.source.clone();
     if source(one) == source(other) {
         return mirror::without(one) == mirror::without(other);
@@ -32,8 +39,10 @@ pub fn forwards_the_same(one: &NodeNetworkConfigSpec, other: &NodeNetworkConfigS
 pub(crate) struct Published {
     /// Its config, and the revision that it names: that of the stored config, if that forwards as the node must.
     pub(crate) config: Option<Arc<NodeConfig>>,
-    /// Whether the stored config is the same.
+    /// Whether the stored config is the same, but perhaps for the router of the host.
     pub(crate) is_stored: bool,
+    /// Whether the stored config has another router of the host.
+    pub(crate) has_other_host_router: bool,
     /// What the config takes away, if it must be approved before it is published.
     pub(crate) removal: Option<Removal>,
 }
@@ -53,7 +62,10 @@ impl Query for PublishedOf {
                 ..Published::default()
             };
         };
-        let wanted = config.spec(&stored.revision);
+        let mut wanted = config.spec(&stored.revision);
+        let has_other_host_router = stored.host_router != wanted.host_router;
+        // It is written by itself, whatever else the node waits for.
+        wanted.host_router.clone_from(&stored.host_router);
         let is_stored = *stored == wanted;
         let forwards_the_same = is_stored || forwards_the_same(&stored, &wanted);
         let removal = rollout::removal(&wanted, &stored);
@@ -68,6 +80,7 @@ impl Query for PublishedOf {
         Published {
             config: Some(config),
             is_stored,
+            has_other_host_router,
             removal,
         }
     }
@@ -88,7 +101,7 @@ impl Query for ProgressOf {
             return Progress::Queued;
         };
         let generation = view.meta::<kinds::NodeNetworkConfig>(node);
-        let generation = generation.and_then(|meta| meta.generation);
+        let generation = generation.and_then(|meta| rollout::stored::generations(&meta));
         let status = view.status::<kinds::NodeNetworkConfig>(node);
         rollout::answered(&revision, generation, status.as_deref())
     }

@@ -34,6 +34,7 @@ use crate::{
     names,
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
+    special::{self, Use},
     view::{View, reference},
 };
 
@@ -602,7 +603,9 @@ fn cluster_vrf(
 /// What of the cluster VRF goes into the fabric: the prefixes that the settings name, and nothing else.
 fn cluster_export(settings: &SettingsSpec) -> Filter {
     let mut filter = Filter::default_to(ActionType::Reject);
-    for prefix in &settings.export_cidrs {
+    // The settings say what is wrong with the others.
+    let fit = |prefix: &&Prefix| special::unfit(prefix.net(), Use::Routed).is_none();
+    for prefix in settings.export_cidrs.iter().filter(fit) {
         let longest = prefix.net().max_prefix_len();
         let le = (prefix.net().prefix_len() < longest).then_some(longest);
         let matcher = PrefixMatcher {

@@ -44,7 +44,23 @@ impl Kind {
             | Self::VrfTaken { by, .. }
             | Self::SourceAmbiguous { by, .. }
             | Self::HostRouteTaken { by, .. }
-            | Self::PeerTaken { by, .. } => Some(by),
+            | Self::PeerTaken { by, .. }
+            | Self::FilterNameTaken { by, .. }
+            | Self::L3VniWithNeighbors { by, .. } => Some(by),
+            Self::ConfigurationsDisagree(disagreement) => Some(&disagreement.other),
+            _ => None,
+        }
+    }
+
+    /// A node on which objects meet that cannot be in effect together.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::VlanTaken { node, .. }
+            | Self::VniTaken { node, .. }
+            | Self::FilterNameTaken { node, .. }
+            | Self::EvpnNeighborRequired { node, .. }
+            | Self::L3VniWithNeighbors { node, .. } => node.as_deref(),
+            Self::ConfigurationsDisagree(disagreement) => disagreement.node.as_deref(),
             _ => None,
         }
     }
@@ -131,14 +147,21 @@ impl Kind {
             | Self::NeverAnnounced { .. }
             | Self::NoEvpnNeighbor
             | Self::NotCompiledKept { .. }
+            | Self::ConfigurationsDisagree(_)
+            | Self::FilterNameTaken { .. }
+            | Self::EvpnNeighborRequired { .. }
+            | Self::L3VniWithNeighbors { .. }
             | Self::TrunkNotOfTwo { .. } => true,
             Self::UnknownField
             | Self::VtepFamilyMissing { .. }
             | Self::NoVtepOnDevice { .. }
+            | Self::FrrTooOld { .. }
             | Self::UnderlaysMayMeet { .. }
             | Self::HostBits { .. }
             | Self::VniMeansTwo { .. }
             | Self::InlinePassword
+            | Self::RawNotAllowed
+            | Self::NamespaceNotUsed { .. }
             | Self::Duplicate
             | Self::SettingsDeleted
             | Self::DeletedKept { .. }

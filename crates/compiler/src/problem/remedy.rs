@@ -73,6 +73,9 @@ impl Kind {
             Self::VtepFamilyMissing { .. } => {
                 "add a pool of that family to the Underlay of the node, or leave spec.underlayAddressFamily out".into()
             }
+            Self::FrrTooOld { needed, .. } => {
+                format!("install FRR {needed} on the node, or use an IPv4 pool").into()
+            }
             Self::NoVtepOnDevice { .. } => {
                 "give the device an address on the node, or correct the name".into()
             }
@@ -234,6 +237,28 @@ impl Kind {
                 "add evpn to spec.neighbors[].addressFamilies of a neighbor, or remove the tunnel endpoint".into()
             }
             Self::VniMeansTwo { .. } => "give one of them another VNI".into(),
+            Self::ConfigurationsDisagree(disagreement) => format!(
+                "leave the field out, or give it the value of {}",
+                disagreement.other
+            )
+            .into(),
+            Self::FilterNameTaken { .. } => {
+                "choose another name for the interface or the VRF".into()
+            }
+            Self::EvpnNeighborRequired { .. } => {
+                "add evpn to addressFamilies of a neighbor of this router, or move the field to the router that has one"
+                    .into()
+            }
+            Self::L3VniWithNeighbors { .. } => {
+                "move the neighbors to the default VRF's router, or leave l3vni out".into()
+            }
+            Self::RawNotAllowed => {
+                "set Settings.spec.frrConfigurations.allowRaw, or leave spec.raw out".into()
+            }
+            Self::NamespaceNotUsed { namespace } => format!(
+                "add {namespace:?} to Settings.spec.frrConfigurations.namespaces, or move the object to the namespace of the operator"
+            )
+            .into(),
             Self::InlinePassword => {
                 "move it into a Secret, and reference the Secret in passwordSecret".into()
             }

@@ -37,6 +37,8 @@ impl Kind {
             | Self::HostBits { .. }
             | Self::VniMeansTwo { .. }
             | Self::InlinePassword
+            | Self::RawNotAllowed
+            | Self::NamespaceNotUsed { .. }
             | Self::VtepFamilies { .. } => Severity::Warning,
             Self::Unreadable { .. }
             | Self::UnknownField { .. }
@@ -59,6 +61,7 @@ impl Kind {
             | Self::NeedsDaemon { .. }
             | Self::VtepFamilyMissing { .. }
             | Self::NoVtepOnDevice { .. }
+            | Self::FrrTooOld { .. }
             | Self::VrfNotOnNode { .. }
             | Self::VlanTaken { .. }
             | Self::VniTaken { .. }
@@ -126,6 +129,10 @@ impl Kind {
             | Self::NoEvpnNeighbor { .. }
             | Self::NotCompiledKept { .. }
             | Self::TrunkNotOfTwo { .. }
+            | Self::ConfigurationsDisagree(_)
+            | Self::FilterNameTaken { .. }
+            | Self::EvpnNeighborRequired { .. }
+            | Self::L3VniWithNeighbors { .. }
             | Self::NameTaken { .. }
             | Self::NameGenerated { .. } => Severity::Error,
         }

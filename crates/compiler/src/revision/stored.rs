@@ -11,8 +11,8 @@ use crate::{
     snapshot::{Key, Meta, Object, Objects, Snapshot},
 };
 
-/// The configs of nodes as a revision has them. Nodes, their labels and their allocations are as they are now, and so is what is mirrored,
-/// which is no part of a revision: `compilation` is that of all objects as they are now.
+/// The configs of nodes as a revision has them. Nodes, their labels and their allocations are as they are now, and so are mirrors
+/// and the router of the host, which are no part of a revision: `compilation` is that of all objects as they are now.
 pub fn nodes(
     revision: &NetworkConfigRevisionSpec,
     now: &Snapshot,
@@ -25,6 +25,7 @@ pub fn nodes(
         };
         let config = Arc::make_mut(config);
         config.mirrors = of_now.mirrors.clone();
+        config.host_router = of_now.host_router.clone();
         for (object, addresses) in &mut config.addresses {
             if let Some(allocated) = of_now.addresses.get(object) {
                 addresses.clone_from(allocated);

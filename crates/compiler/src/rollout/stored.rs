@@ -1,6 +1,6 @@
 //! What a rollout is decided on, as it is stored in the cluster.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use api::{
     selvedge::Rollout,
@@ -12,7 +12,7 @@ use api::{
 use jiff::Timestamp;
 
 use super::{
-    Progress,
+    Progress, answered,
     waves::{Failure, Member, Phase, Reason, State, Time},
 };
 use crate::snapshot::{Key, Meta, Object, Snapshot};
@@ -22,6 +22,10 @@ pub const PUBLISHED_AT: &str = "selvedge.dev/published-at";
 
 /// How a node's config was published: an annotation of its `NodeNetworkConfig`.
 pub const LANE: &str = "selvedge.dev/lane";
+
+/// The first generation of a node's config since which nothing but the router of the host has changed: an annotation of its
+/// `NodeNetworkConfig`.
+pub const SAME_SINCE: &str = "selvedge.dev/same-since-generation";
 
 /// Says that a revision is to be tried again: an annotation of its `NetworkConfigRevision`, with the time, and then of the configs that
 /// are published.
@@ -39,6 +43,8 @@ pub const SERVED: &str = "selvedge.dev/served-kinds";
 pub enum Lane {
     /// In its wave.
     Wave,
+    /// At once, because nothing has changed that the node forwards by, after it had confirmed what came in its wave.
+    Confirmed,
     /// At once, because nothing has changed that the node forwards by.
     Direct,
     /// At once, because the node had none.
@@ -53,11 +59,25 @@ pub fn published_at(config: &NodeNetworkConfig) -> Option<Time> {
     time(config.meta.annotations.get(PUBLISHED_AT)?)
 }
 
+/// How far a node is with its stored config, whether or not that is the one it must have.
+pub fn progress(config: &NodeNetworkConfig) -> Progress {
+    let status = config.status.as_deref();
+    answered(&config.spec.revision, config.meta.generation, status)
+}
+
 /// How a stored config reached its node.
-fn lane(config: &NodeNetworkConfig) -> Lane {
+pub fn lane(config: &NodeNetworkConfig) -> Lane {
     let lane = config.meta.annotations.get(LANE);
     lane.and_then(|lane| lane.parse().ok())
         .unwrap_or(Lane::Wave)
+}
+
+/// The generations of a stored config that differ in nothing but the router of the host: the first and the newest.
+pub fn generations(meta: &Meta) -> Option<RangeInclusive<i64>> {
+    let newest = meta.generation?;
+    let since = meta.annotations.get(SAME_SINCE);
+    let since = since.and_then(|since| since.parse().ok());
+    Some(since.unwrap_or(newest)..=newest)
 }
 
 /// A time as statuses have it.
@@ -92,12 +112,20 @@ pub fn members(
         let queued = Member::queued(&node.meta.labels, settings);
         let stored = snapshot.node_network_configs.get(&key);
         let published_at = stored.and_then(published_at);
-        let is_of_revision = stored
-            .is_some_and(|stored| stored.spec.revision == revision && lane(stored) == Lane::Wave);
+        let of_revision = stored.filter(|stored| stored.spec.revision == revision);
+        let lane = of_revision.map(lane);
+        let is_of_revision = matches!(lane, Some(Lane::Wave | Lane::Confirmed));
+        // What it has confirmed is in no doubt while it takes in other mirrors.
+        let has_confirmed = lane == Some(Lane::Confirmed) && *progress == Progress::Ongoing;
+        let progress = if has_confirmed {
+            Progress::Ready
+        } else {
+            *progress
+        };
         // Of a revision that was complete, only what was published later counts: nodes whose labels have changed.
         let is_newer = |completed_at| published_at.is_some_and(|at| at >= completed_at);
         let member = Member {
-            progress: *progress,
+            progress,
             published_at,
             is_published: is_of_revision && state.completed_at.is_none_or(is_newer),
             is_alive: is_alive(name),

@@ -2,7 +2,7 @@
 
 use strum::IntoEnumIterator;
 
-use crate::platform::ipam;
+use crate::{names, platform::ipam};
 
 /// A kind of object that a snapshot holds.
 #[derive(
@@ -96,6 +96,8 @@ pub enum Class {
     Underlay,
     /// Nodes get them, in the fabric that their Underlay plugs them into.
     Overlay,
+    /// Nodes get them, for the router of the host.
+    HostRouter,
     /// They are accepted, and nothing is made of them.
     NotCompiled,
     /// The operator writes them from what was compiled.
@@ -282,7 +284,8 @@ impl Kind {
             Self::Settings => Class::Settings,
             Self::Underlay => Class::Underlay,
             Self::L3Vni | Self::L2Vni | Self::L3Passthrough => Class::Overlay,
-            Self::FrrConfiguration | Self::MultiPodNetwork => Class::NotCompiled,
+            Self::FrrConfiguration => Class::HostRouter,
+            Self::MultiPodNetwork => Class::NotCompiled,
             Self::NetworkConfigRevision
             | Self::NetworkConfigRevisionPart
             | Self::NodeNetworkConfig => Class::Result,
@@ -302,6 +305,7 @@ impl Kind {
             | Class::Settings
             | Class::Underlay
             | Class::Overlay
+            | Class::HostRouter
             | Class::NotCompiled
             | Class::Result
             | Class::Report
@@ -343,7 +347,16 @@ impl Kind {
         )
     }
 
-    /// Whether the kind is foreign: we read the fields that we need and report no problems of it.
+    /// The namespace of an object in a file that names none; none for objects that live in no namespace.
+    pub const fn default_namespace(self) -> Option<&'static str> {
+        match self {
+            Self::FrrConfiguration => Some(names::OWN_NAMESPACE),
+            other if other.is_namespaced() => Some("default"),
+            _ => None,
+        }
+    }
+
+    /// Whether the kind is somebody else's, of which we read what we need and judge nothing.
     pub const fn is_borrowed(self) -> bool {
         matches!(self, Self::Node | Self::IpAddressClaim | Self::IpAddress)
     }
@@ -392,6 +405,16 @@ impl Kind {
             other => other,
         };
         let of_group = || Self::iter().filter(move |known| known.group_version().0 == group);
+        // A group of ours without its version.
+        if group.is_empty()
+            && let Some(ours) = Self::iter()
+                .find(|known| !known.is_borrowed() && known.group_version().0 == version)
+        {
+            return Lookup::Unknown(format!(
+                "apiVersion {api_version} has no version: write {}",
+                ours.api_version()
+            ));
+        }
         if let Some(known) = of_group().find(|known| <&str>::from(known) == kind) {
             return match known.group_version() {
                 (_, served) if served == version => Lookup::Ours(known),

@@ -27,12 +27,11 @@ pub(super) fn key(kind: Kind, document: &Value) -> Result<Key, &'static str> {
             .and_then(Value::as_str)
             .filter(|text| !text.is_empty())
     };
-    let namespace = kind
-        .is_namespaced()
-        .then(|| text("namespace").unwrap_or("default").into());
+    let default = kind.default_namespace();
+    let namespace = default.map(|default| text("namespace").unwrap_or(default).into());
     let name = text("name").ok_or_else(|| match metadata.get("name") {
         None | Some(Value::Null | Value::String(_)) => "metadata.name is missing",
-        Some(_) => "metadata.name must be a string: put it in quotes",
+        Some(_) => "metadata.name must be text: put it in quotes",
     })?;
     Ok(Key {
         namespace,

@@ -50,6 +50,17 @@ pub struct Effect {
     pub disruption: Disruption,
     /// To what.
     pub to: String,
+    /// Number of BGP sessions that are closed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sessions: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+pub(super) fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// What is disturbed, and on which nodes.
@@ -104,6 +115,7 @@ fn of_element(change: &Change, disruption: Disruption) -> Effect {
     Effect {
         disruption,
         to: change.text.clone(),
+        sessions: usize::from(disruption == Disruption::SessionReset),
     }
 }
 
@@ -133,7 +145,14 @@ fn added(element: &Element) -> Disruption {
         | Element::HostAddress { .. }
         | Element::HostRoute { .. }
         | Element::HostVlan { .. }
-        | Element::HostLoopback { .. } => Disruption::Additive,
+        | Element::HostLoopback { .. }
+        | Element::HostRouting
+        | Element::HostRouter { .. }
+        | Element::HostPeer { .. }
+        | Element::HostNetwork { .. }
+        | Element::HostVni { .. }
+        | Element::HostBfdProfile { .. }
+        | Element::HostRaw { .. } => Disruption::Additive,
         Element::Mirror { .. } => Disruption::None,
     }
 }
@@ -156,7 +175,11 @@ fn removed(element: &Element) -> Disruption {
         | Element::HostRoute { .. }
         | Element::HostVlan { .. }
         | Element::HostLoopback { .. } => Disruption::Rebuild,
-        Element::Peer { .. } | Element::Session { .. } => Disruption::SessionReset,
+        // Sessions of a router of the host go with it.
+        Element::Peer { .. }
+        | Element::Session { .. }
+        | Element::HostPeer { .. }
+        | Element::HostRouter { .. } => Disruption::SessionReset,
         // A table goes with its VRF.
         Element::Table { .. }
         | Element::RouteTarget { .. }
@@ -164,7 +187,12 @@ fn removed(element: &Element) -> Disruption {
         | Element::Export { .. }
         | Element::Aggregate { .. }
         | Element::Route { .. }
-        | Element::Mirror { .. } => Disruption::None,
+        | Element::Mirror { .. }
+        | Element::HostRouting
+        | Element::HostNetwork { .. }
+        | Element::HostVni { .. }
+        | Element::HostBfdProfile { .. }
+        | Element::HostRaw { .. } => Disruption::None,
     }
 }
 
@@ -179,6 +207,9 @@ fn changed(element: &Element, was: &Value, becomes: &Value) -> Disruption {
     };
     match element {
         Element::Peer { .. } => resets(&PEER_RESETS),
+        Element::HostPeer { .. } => resets(&HOST_PEER_RESETS),
+        // FRR has no other way to change them than to remove the router and to add it again, or to close its sessions.
+        Element::HostRouter { .. } => resets(&["asn", "routerId"]),
         Element::Session { .. } => {
             let has = |value: &Value, family: &str| value.get(family).is_some();
             let is_family = |family: &&str| has(was, family) != has(becomes, family);
@@ -228,7 +259,12 @@ fn changed(element: &Element, was: &Value, becomes: &Value) -> Disruption {
         | Element::Export { .. }
         | Element::Aggregate { .. }
         | Element::Route { .. }
-        | Element::Mirror { .. } => Disruption::None,
+        | Element::Mirror { .. }
+        | Element::HostRouting
+        | Element::HostNetwork { .. }
+        | Element::HostVni { .. }
+        | Element::HostBfdProfile { .. }
+        | Element::HostRaw { .. } => Disruption::None,
     }
 }
 
@@ -239,6 +275,19 @@ const PEER_RESETS: [&str; 5] = [
     "passwordSecret",
     "fromVtep",
     "addressFamilies",
+];
+/// The same of a peer of the host.
+const HOST_PEER_RESETS: [&str; 10] = [
+    "remoteAs",
+    "localAs",
+    "source",
+    "port",
+    "ebgpMultiHop",
+    "disableConnectedCheck",
+    "passwordSecret",
+    "ipv4",
+    "ipv6",
+    "evpn",
 ];
 /// The same of a session in a VRF.
 const SESSION_RESETS: [&str; 4] = ["remoteAsn", "multihop", "passwordSecret", "updateSource"];
@@ -268,7 +317,13 @@ fn of_underlay(
     new: &NodeNetworkConfigSpec,
 ) -> Vec<Effect> {
     let mut effects = BTreeSet::new();
-    let mut add = |disruption, to: String| effects.insert(Effect { disruption, to });
+    let mut add = |disruption, to: String, sessions: usize| {
+        effects.insert(Effect {
+            disruption,
+            to,
+            sessions,
+        })
+    };
     let fields: BTreeSet<&str> = names(was, becomes).collect();
     for field in fields {
         if was.get(field) == becomes.get(field) {
@@ -277,33 +332,62 @@ fn of_underlay(
         match field {
             "asn" => add(
                 Disruption::SessionReset,
-                "every BGP session (AS number)".to_owned(),
+                format!("{EVERY_SESSION} (AS number)"),
+                sessions(old),
             ),
             "routerId" => add(
                 Disruption::SessionReset,
-                "every BGP session (router ID)".to_owned(),
+                format!("{EVERY_SESSION} (router ID)"),
+                sessions(old),
             ),
             "vtep" => {
                 for peer in sessions_from_vtep(old, new) {
-                    add(Disruption::SessionReset, format!("underlay peer {peer}"));
+                    add(Disruption::SessionReset, format!("underlay peer {peer}"), 1);
                 }
-                add(Disruption::Rebuild, "every VXLAN (VTEP)".to_owned())
+                add(Disruption::Rebuild, "every VXLAN (VTEP)".to_owned(), 0)
             }
             "routerMac" => add(
                 Disruption::Rebuild,
                 "the bridge of every VRF (router MAC)".to_owned(),
+                0,
             ),
-            "nics" => add(Disruption::Rebuild, "the uplinks".to_owned()),
-            "namespace" => add(Disruption::Rebuild, "the router's namespace".to_owned()),
-            "trunk" => add(Disruption::Rebuild, "the trunk".to_owned()),
+            "nics" => add(Disruption::Rebuild, "the uplinks".to_owned(), 0),
+            "namespace" => add(Disruption::Rebuild, "the router's namespace".to_owned(), 0),
+            "trunk" => add(Disruption::Rebuild, "the trunk".to_owned(), 0),
             // The agent and FRR read them without touching a session or a device.
             "source" | "workloadNetworks" | "gracefulRestart" => {
-                add(Disruption::None, "underlay".to_owned())
+                add(Disruption::None, "underlay".to_owned(), 0)
             }
-            other => add(Disruption::Rebuild, format!("underlay ({other})")),
+            other => add(Disruption::Rebuild, format!("underlay ({other})"), 0),
         };
     }
     effects.into_iter().collect()
+}
+
+/// What an effect on all sessions of a node is called.
+const EVERY_SESSION: &str = "every BGP session";
+
+/// Number of BGP sessions that a node is configured for.
+fn sessions(spec: &NodeNetworkConfigSpec) -> usize {
+    let fabric = spec.underlay.iter().map(|one| one.neighbors.len());
+    let vrfs = spec
+        .vrfs()
+        .map(|vrf| vrf.bgp_peers.len() + usize::from(vrf.host_session.is_some()));
+    fabric.chain(vrfs).sum::<usize>() + spec.passthroughs.len()
+}
+
+/// The BGP sessions that changes on one node close: each once, where a change of all of them is among the changes.
+pub(super) fn session_resets<'a>(changes: impl Iterator<Item = &'a Change>) -> usize {
+    let effects = changes.flat_map(|change| &change.effects);
+    let (mut every, mut single) = (0, 0);
+    for effect in effects {
+        if effect.to.starts_with(EVERY_SESSION) {
+            every = every.max(effect.sessions);
+        } else {
+            single += effect.sessions;
+        }
+    }
+    every.max(single)
 }
 
 /// The peers whose sessions start from the VTEP, before and after.

@@ -34,3 +34,61 @@ proptest! {
         prop_assert_eq!(forth.radius.nodes, back.radius.nodes);
     }
 }
+
+/// A node with one router of its host in this AS, with this prefix and these further fields of its neighbor.
+fn with_router(asn: u32, prefix: &str, neighbor: &Value) -> Vec<Value> {
+    let mut peer = serde_json::json!({"address": "192.0.2.1", "asn": 64500, "toAdvertise": {"allowed": {"mode": "all"}}});
+    for (field, value) in neighbor.as_object().into_iter().flatten() {
+        peer[field] = value.clone();
+    }
+    let router = serde_json::json!({"asn": asn, "prefixes": [prefix], "neighbors": [peer]});
+    vec![
+        serde_json::json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}),
+        serde_json::json!({
+            "apiVersion": "frrk8s.metallb.io/v1beta1", "kind": "FRRConfiguration",
+            "metadata": {"name": "a", "namespace": "selvedge-system"}, "spec": {"bgp": {"routers": [router]}},
+        }),
+    ]
+}
+
+fn planned(one: &[Value], other: &[Value]) -> Plan {
+    let (one, other) = (snapshot(one), snapshot(other));
+    let (before, after) = (compile(&one), compile(&other));
+    plan(&Trace::new(&one, &before), &Trace::new(&other, &after))
+}
+
+#[test]
+fn another_as_of_a_router_of_the_host_resets_its_sessions() {
+    let plain = serde_json::json!({});
+    let before = with_router(64512, "198.51.100.1/32", &plain);
+    let as_of_router = planned(&before, &with_router(64513, "198.51.100.1/32", &plain));
+    assert!(as_of_router.disruptions.contains_key(&Disruption::SessionReset));
+    let port = planned(&before, &with_router(64512, "198.51.100.1/32", &serde_json::json!({"port": 1790})));
+    assert!(port.disruptions.contains_key(&Disruption::SessionReset));
+}
+
+#[test]
+fn a_change_of_a_router_of_the_host_waits_for_no_wave_and_names_its_object() {
+    let plain = serde_json::json!({});
+    let before = with_router(64512, "198.51.100.1/32", &plain);
+    let after = with_router(64512, "198.51.100.2/32", &plain);
+    let plan = planned(&before, &after);
+    assert_eq!((plan.at_once.len(), plan.waves.len()), (1, 0));
+    assert!(!plan.disruptions.contains_key(&Disruption::SessionReset), "{:?}", plan.disruptions);
+    let changes = plan.groups.iter().flat_map(|group| group.on("n1"));
+    let changes: Vec<(ChangeKind, String, Vec<String>)> = changes
+        .map(|change| {
+            let fields = change.behind.iter().flat_map(|one| &one.fields);
+            let fields = fields.map(ToString::to_string);
+            (change.kind, change.text.clone(), fields.collect())
+        })
+        .collect();
+    let of = |text: &str| changes.iter().find(|(_, known, _)| known == text).cloned().expect(text);
+    let (kind, _, fields) = of("host router default network 198.51.100.2/32");
+    assert_eq!(kind, ChangeKind::Added);
+    assert_eq!(fields, ["FRRConfiguration selvedge-system/a spec.bgp.routers[0].prefixes[0]"]);
+    let (kind, _, fields) = of("host router default session with 192.0.2.1");
+    assert_eq!(kind, ChangeKind::Changed);
+    assert_eq!(fields, ["FRRConfiguration selvedge-system/a spec.bgp.routers[0].neighbors[0]"]);
+    assert_eq!(changes.len(), 3, "{changes:?}");
+}

@@ -22,7 +22,7 @@ impl Walk<'_> {
                 let author = referrers::author(self.trace, object);
                 vec![self.of_user(&author, &author)]
             }
-            Class::Underlay | Class::Overlay => vec![self.of_fabric_object(object)],
+            Class::Underlay | Class::Overlay | Class::HostRouter => vec![self.of_fabric_object(object)],
             Class::Node => self.of_node(object).into_iter().collect(),
             Class::Settings => vec![self.of_settings(object)],
             Class::NotCompiled => {
@@ -84,6 +84,7 @@ impl Walk<'_> {
             Kind::L3Vni => &snapshot.l3vnis.get(key)?.spec.node_selector,
             Kind::L2Vni => &snapshot.l2vnis.get(key)?.spec.node_selector,
             Kind::L3Passthrough => &snapshot.l3passthroughs.get(key)?.spec.node_selector,
+            Kind::FrrConfiguration => &snapshot.frr_configurations.get(key)?.spec.node_selector,
             _ => return None,
         };
         selector.as_ref()

@@ -33,8 +33,8 @@ pub struct Bgp {
     pub default_ipv4_unicast: bool,
     /// Whether a network is announced only while the routing table has a route to it.
     pub network_import_check: bool,
-    /// Graceful restart as a restarting router.
-    pub graceful_restart: Option<GracefulRestart>,
+    /// Graceful restart.
+    pub graceful_restart: GracefulRestart,
     /// Whether paths through different ASes of equal length share the traffic.
     pub multipath_relax: bool,
     /// Sessions, and groups that sessions are made from.
@@ -60,7 +60,7 @@ impl Bgp {
             ebgp_requires_policy: true,
             default_ipv4_unicast: true,
             network_import_check: true,
-            graceful_restart: None,
+            graceful_restart: GracefulRestart::default(),
             multipath_relax: false,
             neighbors: BTreeMap::new(),
             listen_limit: None,
@@ -91,6 +91,8 @@ impl Bgp {
 /// Graceful restart with its timers in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GracefulRestart {
+    /// Whether all sessions restart gracefully; otherwise those that ask for it, and all help their peers.
+    pub on_all_sessions: bool,
     /// How long peers keep our routes.
     pub restart_time: u16,
     /// How long we keep the routes of a restarting peer.
@@ -102,6 +104,7 @@ pub struct GracefulRestart {
 impl Default for GracefulRestart {
     fn default() -> Self {
         Self {
+            on_all_sessions: false,
             restart_time: 120,
             stale_path_time: 360,
             preserve_fw_state: false,
@@ -155,6 +158,14 @@ pub struct Neighbor {
     pub connect_time: Option<u16>,
     /// Whether IPv4 routes may have IPv6 next hops.
     pub extended_nexthop: bool,
+    /// Whether the address of an external peer need not be in a network of the node.
+    pub disable_connected_check: bool,
+    /// Whether this session restarts gracefully.
+    pub graceful_restart: bool,
+    /// How many hops away the peer is exactly: what comes from further away is dropped.
+    pub ttl_security: Option<u8>,
+    /// Switches of the session.
+    pub switches: BTreeSet<SessionSwitch>,
 }
 
 impl Neighbor {
@@ -180,6 +191,10 @@ impl Neighbor {
             timers: None,
             connect_time: None,
             extended_nexthop: false,
+            disable_connected_check: false,
+            graceful_restart: false,
+            ttl_security: None,
+            switches: BTreeSet::new(),
         }
     }
 }
@@ -290,6 +305,40 @@ pub struct NeighborFamily {
     pub route_map_in: Option<Name>,
     /// Route map for what the peer gets.
     pub route_map_out: Option<Name>,
+    /// Prefix list for what the peer sends.
+    pub prefix_list_in: Option<Name>,
+    /// Prefix list for what the peer gets.
+    pub prefix_list_out: Option<Name>,
+    /// Weight of routes of the peer.
+    pub weight: Option<u16>,
+    /// Switches of the family.
+    pub switches: BTreeSet<FamilySwitch>,
+}
+
+words! {
+    /// A setting of a session that is on or off.
+    SessionSwitch {
+        /// The peer opens the session.
+        Passive = "passive",
+        /// The session is kept closed.
+        Shutdown = "shutdown",
+    }
+}
+
+words! {
+    /// A setting of a family of a session that is on or off.
+    FamilySwitch {
+        /// The peer gets a default route.
+        DefaultOriginate = "default-originate",
+        /// We are the next hop of what the peer gets from other ASes.
+        NextHopSelf = "next-hop-self",
+        /// Private AS numbers are taken out of paths.
+        RemovePrivateAs = "remove-private-AS",
+        /// The peer is a client of us as route reflector.
+        RouteReflectorClient = "route-reflector-client",
+        /// What the peer sends is kept as it came.
+        SoftReconfiguration = "soft-reconfiguration inbound",
+    }
 }
 
 /// A limit of routes that a peer may send.
@@ -326,6 +375,8 @@ pub struct Unicast {
     pub import_route_map: Option<Name>,
     /// VRFs that routes are taken over from.
     pub import_vrfs: BTreeSet<IfName>,
+    /// How many paths of external peers share the traffic.
+    pub maximum_paths: Option<u16>,
 }
 
 /// Where redistributed routes come from.
@@ -333,6 +384,8 @@ pub struct Unicast {
 pub enum RedistributeSource {
     /// Networks of the VRF's devices.
     Connected,
+    /// Routes that others put into the kernel.
+    Kernel,
     /// Static routes.
     Static,
 }
@@ -342,6 +395,7 @@ impl RedistributeSource {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Connected => "connected",
+            Self::Kernel => "kernel",
             Self::Static => "static",
         }
     }

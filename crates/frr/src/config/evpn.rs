@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::value::{ImportRouteTarget, RouteTarget, Vni};
+use api::value::{Asn, ImportRouteTarget, RouteDistinguisher, RouteTarget, Vni};
 
 use super::{
     bgp::{NeighborFamily, Peer},
@@ -16,12 +16,16 @@ pub struct Evpn {
     pub neighbors: BTreeMap<Peer, NeighborFamily>,
     /// Whether this instance is the one that announces the node's VNIs.
     pub advertise_all_vni: bool,
-    /// Route targets of single VNIs, where they are not those FRR derives.
+    /// Whether the addresses of the node's own devices in its segments are announced.
+    pub advertise_svi_ip: bool,
+    /// Single VNIs, where their values are not those FRR derives.
     pub vnis: BTreeMap<Vni, VniTargets>,
     /// Whether the VRF's IPv4 routes go into the fabric.
     pub advertise_ipv4: Option<Advertise>,
     /// Whether the VRF's IPv6 routes go into the fabric.
     pub advertise_ipv6: Option<Advertise>,
+    /// Route distinguisher of the VRF's routes.
+    pub rd: Option<RouteDistinguisher>,
     /// Route targets whose routes the VRF takes in.
     pub import_targets: BTreeSet<ImportRouteTarget>,
     /// Route targets that the VRF's routes carry.
@@ -35,11 +39,35 @@ pub struct Advertise {
     pub route_map: Option<Name>,
 }
 
-/// Route targets of a VNI.
+/// Route distinguisher and route targets of a VNI.
+///
+/// A set with nothing but the target that FRR derives is the same as an empty one: FRR does not store it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VniTargets {
+    /// Route distinguisher of its routes.
+    pub rd: Option<RouteDistinguisher>,
     /// Whose routes are taken in.
-    pub import: BTreeSet<RouteTarget>,
+    pub import: BTreeSet<ImportRouteTarget>,
     /// What its routes carry.
     pub export: BTreeSet<RouteTarget>,
+}
+
+impl VniTargets {
+    /// Clears a set that says no more than what FRR derives.
+    pub(crate) fn forget_derived(&mut self, asn: Asn, vni: Vni) {
+        let Some(derived) = derived_target(asn, vni) else {
+            return;
+        };
+        if self.export == BTreeSet::from([derived]) {
+            self.export.clear();
+        }
+        if self.import == BTreeSet::from([derived.into()]) {
+            self.import.clear();
+        }
+    }
+}
+
+/// The route target that FRR derives for a VNI: the low half of the AS number, and the VNI.
+pub fn derived_target(asn: Asn, vni: Vni) -> Option<RouteTarget> {
+    format!("{}:{vni}", asn.get() & 0xffff).parse().ok()
 }

@@ -3,9 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    net::{Ipv4Addr, Ipv6Addr},
 };
 
-use api::value::{Community, IfName, Prefix};
+use api::value::{Asn, Community, IfName, Prefix};
 
 use super::name::Name;
 
@@ -52,14 +53,50 @@ impl IpFamily {
     }
 }
 
-/// A list of prefixes by sequence number. All entries permit: what a list denies is what it does not name.
-pub type PrefixList = BTreeMap<u32, PrefixRange>;
+/// A list of prefixes by sequence number. What no entry matches is denied.
+pub type PrefixList = BTreeMap<u32, PrefixRule>;
 
 /// A list of communities by sequence number; all entries permit.
 pub type CommunityList = BTreeMap<u32, Community>;
 
 /// A route map: entries by sequence number.
 pub type RouteMap = BTreeMap<u16, RouteMapEntry>;
+
+/// An entry of a prefix list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PrefixRule {
+    /// Whether a prefix that matches passes.
+    pub action: RouteMapAction,
+    /// The prefixes that match; absent means all of the family.
+    pub range: Option<PrefixRange>,
+}
+
+impl PrefixRule {
+    /// These prefixes pass.
+    pub fn permit(range: PrefixRange) -> Self {
+        Self {
+            action: RouteMapAction::Permit,
+            range: Some(range),
+        }
+    }
+
+    /// All prefixes of the family pass, or none.
+    pub fn any(action: RouteMapAction) -> Self {
+        Self {
+            action,
+            range: None,
+        }
+    }
+}
+
+impl fmt::Display for PrefixRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.range {
+            Some(range) => write!(f, "{} {range}", self.action),
+            None => write!(f, "{} any", self.action),
+        }
+    }
+}
 
 /// A prefix and the lengths below it that match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,6 +166,16 @@ pub struct RouteMapEntry {
     pub set_community: Option<SetCommunity>,
     /// What happens to the large communities.
     pub set_large_community: Option<SetCommunity>,
+    /// The BGP local preference that a route gets.
+    pub set_local_preference: Option<u32>,
+    /// The metric (MED) that a route gets.
+    pub set_metric: Option<u32>,
+    /// The next hop that an IPv4 route gets.
+    pub set_ipv4_next_hop: Option<Ipv4Addr>,
+    /// The global next hop that an IPv6 route gets.
+    pub set_ipv6_next_hop: Option<Ipv6Addr>,
+    /// AS numbers that are put in front of the path.
+    pub prepend: Vec<Asn>,
     /// List of the standard communities that are taken off.
     pub delete_communities: Option<Name>,
     /// List of the large communities that are taken off.
@@ -150,6 +197,11 @@ impl RouteMapEntry {
             on_match_next: false,
             set_community: None,
             set_large_community: None,
+            set_local_preference: None,
+            set_metric: None,
+            set_ipv4_next_hop: None,
+            set_ipv6_next_hop: None,
+            prepend: Vec::new(),
             delete_communities: None,
             delete_large_communities: None,
             delete_extended_communities: false,
@@ -157,13 +209,22 @@ impl RouteMapEntry {
     }
 }
 
-/// Whether a route that matches passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether what matches passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RouteMapAction {
     /// It passes.
     Permit,
     /// It does not.
     Deny,
+}
+
+impl fmt::Display for RouteMapAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Permit => "permit",
+            Self::Deny => "deny",
+        })
+    }
 }
 
 /// A list of communities to match.

@@ -17,7 +17,7 @@ use api::{
     value::{Community, IfName},
 };
 
-use super::{Build, number_by_content, stable_number};
+use super::{Build, number_by_content, permits, stable_number};
 use crate::{
     config::{
         IpFamily, MatchCommunity, Name, PrefixRange, RouteMapAction, RouteMapEntry, SetCommunity,
@@ -100,7 +100,7 @@ impl Build<'_> {
                     ..entry.clone()
                 };
                 map.insert(number, entry);
-                let members = number_by_content(members, u32::MAX);
+                let members = permits(members);
                 self.config.prefix_lists.insert(list, members);
             }
         }

@@ -15,7 +15,7 @@ use api::{
 use super::{
     Build,
     filter::{LAST, Purpose},
-    number_by_content,
+    permits,
 };
 use crate::{
     config::{
@@ -78,7 +78,7 @@ impl Build<'_> {
                 .iter()
                 .copied()
                 .filter(|range| IpFamily::of(range.prefix()) == family);
-            let list = number_by_content(of_family, u32::MAX);
+            let list = permits(of_family);
             self.config
                 .prefix_lists
                 .insert((family, names::node_only()), list);

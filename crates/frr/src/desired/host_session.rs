@@ -7,7 +7,7 @@ use api::{
     value::{Asn, Community, IfName, Prefix},
 };
 
-use super::{Build, filter::LAST, guard, number_by_content};
+use super::{Build, filter::LAST, guard, permits};
 use crate::{
     config::{
         Bgp, Description, IpFamily, MatchCommunity, Name, Neighbor, NeighborFamily, Peer,
@@ -211,7 +211,7 @@ impl Build<'_> {
                 .iter()
                 .copied()
                 .filter(|range| IpFamily::of(range.prefix()) == family);
-            let list = number_by_content(of_family, u32::MAX);
+            let list = permits(of_family);
             if list.is_empty() {
                 continue;
             }

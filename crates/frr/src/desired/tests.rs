@@ -178,7 +178,7 @@ fn passes(config: &FrrConfig, map: &str, prefix: &str, large: &[&str]) -> bool {
     let prefix: api::value::Prefix = prefix.parse().unwrap();
     let in_list = |(family, name): &(crate::config::IpFamily, Name)| {
         let list = &config.prefix_lists[&(*family, name.clone())];
-        list.values().any(|range| {
+        list.values().filter_map(|rule| rule.range).any(|range| {
             let text = range.to_string();
             let mut longest = text
                 .split(" le ")

@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, fmt, net::IpAddr};
 
 use api::{
     tcaas::node_network_config::{self as nnc, AddressFamilyName, HostSession, Layer2, Underlay},
-    value::{Asn, Prefix, RouteTarget},
+    value::{Asn, Prefix},
 };
 
 use super::Build;
 use crate::config::{
     Bgp, Description, GracefulRestart, IpFamily, Neighbor, NeighborFamily, Peer, RemoteAs, Timers,
-    UpdateSource, VniTargets,
+    UpdateSource, VniTargets, derived_target,
 };
 
 /// Longest graceful-restart timer that fits into BGP's capability.
@@ -107,12 +107,13 @@ impl Build<'_> {
                 host_port: _,
                 host_interface: _,
             } = layer2;
-            let derived: Option<RouteTarget> = format!("{}:{vni}", asn.get() & 0xffff).parse().ok();
+            let derived = derived_target(asn, *vni);
             let Some(target) = route_target.filter(|target| Some(*target) != derived) else {
                 continue;
             };
             let targets = VniTargets {
-                import: [target].into(),
+                rd: None,
+                import: [target.into()].into(),
                 export: [target].into(),
             };
             if bgp.evpn.vnis.insert(*vni, targets).is_some() {
@@ -303,10 +304,11 @@ pub(super) fn instance(underlay: &Underlay) -> Bgp {
     Bgp {
         router_id: Some(underlay.router_id),
         default_ipv4_unicast: false,
-        graceful_restart: Some(GracefulRestart {
+        graceful_restart: GracefulRestart {
+            on_all_sessions: true,
             preserve_fw_state: true,
             ..timers
-        }),
+        },
         multipath_relax: true,
         ..Bgp::new(underlay.asn)
     }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use api::value::IfName;
+use api::value::{Asn, IfName, ImportRouteTarget, RouteDistinguisher, RouteTarget, Vni};
 
 use crate::{
     config::{
-        Advertise, Bgp, Evpn, FrrConfig, GracefulRestart, IpFamily, Neighbor, NeighborBfd,
-        NeighborFamily, Peer, Unicast, VniTargets,
+        Advertise, Bgp, Evpn, FamilySwitch, FrrConfig, GracefulRestart, IpFamily, Neighbor,
+        NeighborBfd, NeighborFamily, Peer, Unicast, VniTargets, derived_target,
     },
     text::{Block, Statement},
     version::Features,
@@ -67,7 +67,7 @@ pub(crate) fn instance(vrf: Option<&IfName>, bgp: &Bgp, features: Features) -> B
     let families = [
         unicast(IpFamily::V4, &bgp.ipv4),
         unicast(IpFamily::V6, &bgp.ipv6),
-        evpn(&bgp.evpn),
+        evpn(bgp),
     ];
     Block {
         key,
@@ -93,9 +93,7 @@ fn header(bgp: &Bgp) -> Vec<Statement> {
     if !bgp.default_ipv4_unicast {
         statements.push(unless_default("bgp default ipv4-unicast"));
     }
-    if let Some(restart) = bgp.graceful_restart {
-        statements.extend(graceful_restart(restart));
-    }
+    statements.extend(graceful_restart(bgp.graceful_restart));
     if bgp.multipath_relax {
         statements.push(Statement::new(
             "bgp bestpath as-path multipath-relax".to_owned(),
@@ -110,6 +108,7 @@ fn header(bgp: &Bgp) -> Vec<Statement> {
 /// Changing these resets nothing by itself; FRR says that they take effect with the next session.
 fn graceful_restart(restart: GracefulRestart) -> impl Iterator<Item = Statement> {
     let GracefulRestart {
+        on_all_sessions,
         restart_time,
         stale_path_time,
         preserve_fw_state,
@@ -121,7 +120,7 @@ fn graceful_restart(restart: GracefulRestart) -> impl Iterator<Item = Statement>
             .then(|| Statement::value(word(" stalepath-time"), stale_path_time)),
         (restart_time != default.restart_time)
             .then(|| Statement::value(word(" restart-time"), restart_time)),
-        Some(Statement::new(word(""))),
+        on_all_sessions.then(|| Statement::new(word(""))),
         preserve_fw_state.then(|| Statement::new(word(" preserve-fw-state"))),
     ]
     .into_iter()
@@ -141,6 +140,10 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
         timers,
         connect_time,
         extended_nexthop,
+        disable_connected_check,
+        graceful_restart,
+        ttl_security,
+        switches,
     } = neighbor;
     let word = |rest: &str| format!("neighbor {peer} {rest}");
     let mut lines = declaration(peer, *remote_as);
@@ -190,10 +193,23 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
             .as_ref()
             .map(|source| Statement::value(word("update-source"), source).resets()),
     );
+    if *disable_connected_check {
+        lines.push(Statement::new(word("disable-connected-check")).resets());
+    }
     lines.extend(timers.map(|timers| Statement::value(word("timers"), timers)));
     lines.extend(connect_time.map(|seconds| Statement::value(word("timers connect"), seconds)));
     if *extended_nexthop {
         lines.push(Statement::new(word("capability extended-nexthop")).resets());
+    }
+    lines.extend(
+        ttl_security.map(|hops| Statement::value(word("ttl-security hops"), hops).resets()),
+    );
+    for switch in switches {
+        lines.push(Statement::new(word(switch.as_str())).resets());
+    }
+    // It takes effect with the next session.
+    if *graceful_restart {
+        lines.push(Statement::new(word("graceful-restart")));
     }
     lines.into_iter().map(|line| line.of(peer)).collect()
 }
@@ -238,6 +254,7 @@ fn unicast(family: IpFamily, unicast: &Unicast) -> Block {
         neighbors,
         import_route_map,
         import_vrfs,
+        maximum_paths,
     } = unicast;
     let mut lines: Vec<Statement> = networks
         .iter()
@@ -259,6 +276,7 @@ fn unicast(family: IpFamily, unicast: &Unicast) -> Block {
         });
     }
     lines.extend(neighbor_families(neighbors));
+    lines.extend(maximum_paths.map(|paths| Statement::value("maximum-paths".to_owned(), paths)));
     // The map first, so that nothing comes in unfiltered; taken back in the opposite order.
     lines.extend(
         import_route_map
@@ -290,6 +308,10 @@ fn neighbor_families(neighbors: &BTreeMap<Peer, NeighborFamily>) -> Vec<Statemen
                 maximum_prefix,
                 route_map_in,
                 route_map_out,
+                prefix_list_in,
+                prefix_list_out,
+                weight,
+                switches,
             } = family;
             let word = |rest: &str| format!("neighbor {peer} {rest}");
             let allowas = |times: u8| {
@@ -305,35 +327,56 @@ fn neighbor_families(neighbors: &BTreeMap<Peer, NeighborFamily>) -> Vec<Statemen
                 Statement::new(word(&format!("route-map {name} {way}")))
                     .slot(word(&format!("route-map {way}")))
             };
+            let list = |name: &crate::config::Name, way: &str| {
+                Statement::new(word(&format!("prefix-list {name} {way}")))
+                    .slot(word(&format!("prefix-list {way}")))
+            };
+            let switch = |switch: &FamilySwitch| {
+                let line = Statement::new(word(switch.as_str()));
+                match switch {
+                    FamilySwitch::RouteReflectorClient => line.resets(),
+                    _ => line,
+                }
+            };
+            let switches = switches.iter().map(switch);
             [
                 // Last, so that the filters are there before the first route.
                 activate.then(|| Statement::new(word("activate")).late().resets()),
                 next_hop_self.then(|| Statement::new(word("next-hop-self force"))),
                 allowas_in.map(allowas),
                 maximum_prefix.map(|limit| Statement::value(word("maximum-prefix"), limit)),
+                prefix_list_in.as_ref().map(|name| list(name, "in")),
+                prefix_list_out.as_ref().map(|name| list(name, "out")),
                 route_map_in.as_ref().map(|name| map(name, "in")),
                 route_map_out.as_ref().map(|name| map(name, "out")),
+                weight.map(|weight| Statement::value(word("weight"), weight)),
             ]
             .into_iter()
             .flatten()
+            .chain(switches)
             .map(|line| line.of(peer))
         })
         .collect()
 }
 
-fn evpn(evpn: &Evpn) -> Block {
+fn evpn(bgp: &Bgp) -> Block {
     let Evpn {
         neighbors,
         advertise_all_vni,
+        advertise_svi_ip,
         vnis,
         advertise_ipv4,
         advertise_ipv6,
+        rd,
         import_targets,
         export_targets,
-    } = evpn;
+    } = &bgp.evpn;
     let mut lines = neighbor_families(neighbors);
     if *advertise_all_vni {
         lines.push(Statement::new("advertise-all-vni".to_owned()));
+    }
+    if *advertise_svi_ip {
+        lines.push(Statement::new("advertise-svi-ip".to_owned()));
     }
     for (family, advertise) in [
         (IpFamily::V4, advertise_ipv4),
@@ -349,6 +392,7 @@ fn evpn(evpn: &Evpn) -> Block {
             }
         }));
     }
+    lines.extend(rd.as_ref().map(distinguisher));
     lines.extend(
         import_targets
             .iter()
@@ -359,16 +403,7 @@ fn evpn(evpn: &Evpn) -> Block {
             .iter()
             .map(|target| targets("export", target)),
     );
-    let blocks = vnis.iter().map(|(vni, VniTargets { import, export })| {
-        let imports = import.iter().map(|target| targets("import", target));
-        let exports = export.iter().map(|target| targets("export", target));
-        let enter = format!("vni {vni}");
-        Block {
-            remove: Some(format!("no {enter}")),
-            statements: imports.chain(exports).collect(),
-            ..Block::new(enter, "exit-vni")
-        }
-    });
+    let blocks = vnis.iter().map(|(vni, it)| vni_block(bgp.asn, *vni, it));
     Block {
         statements: lines,
         blocks: blocks.collect(),
@@ -377,6 +412,33 @@ fn evpn(evpn: &Evpn) -> Block {
             "exit-address-family",
         )
     }
+}
+
+/// A VNI. FRR does not store the target that it derives by itself while it has no other, and forgets it when another comes: so that
+/// one is last.
+fn vni_block(asn: Asn, vni: Vni, targets_of: &VniTargets) -> Block {
+    let VniTargets { rd, import, export } = targets_of;
+    let derived = derived_target(asn, vni);
+    let is_derived = |target: &RouteTarget| Some(*target) == derived;
+    let mut imports: Vec<ImportRouteTarget> = import.iter().copied().collect();
+    imports
+        .sort_by_key(|target| matches!(target, ImportRouteTarget::Exactly(it) if is_derived(it)));
+    let mut exports: Vec<RouteTarget> = export.iter().copied().collect();
+    exports.sort_by_key(is_derived);
+    let mut statements: Vec<Statement> = rd.iter().map(distinguisher).collect();
+    statements.extend(imports.iter().map(|target| targets("import", target)));
+    statements.extend(exports.iter().map(|target| targets("export", target)));
+    let enter = format!("vni {vni}");
+    Block {
+        remove: Some(format!("no {enter}")),
+        statements,
+        ..Block::new(enter, "exit-vni")
+    }
+}
+
+/// FRR takes another value in place of the old one.
+fn distinguisher(rd: &RouteDistinguisher) -> Statement {
+    Statement::new(format!("rd {rd}")).slot("rd".to_owned())
 }
 
 fn targets(way: &str, target: impl std::fmt::Display) -> Statement {

@@ -1,11 +1,9 @@
 //! Prefix lists, community lists and route maps.
 
-use std::{collections::BTreeMap, fmt::Display};
+use std::collections::BTreeMap;
 
 use crate::{
-    config::{
-        FrrConfig, IpFamily, MatchCommunity, Name, RouteMapAction, RouteMapEntry, SetCommunity,
-    },
+    config::{FrrConfig, IpFamily, MatchCommunity, Name, RouteMapEntry, SetCommunity},
     text::{Block, Statement},
 };
 
@@ -21,7 +19,10 @@ pub(crate) fn prefix_lists(config: &FrrConfig, family: IpFamily) -> Vec<List> {
         .prefix_lists
         .iter()
         .filter(|((of, _), _)| *of == family)
-        .map(|((_, name), list)| entries(&format!("{} prefix-list", family.ip()), name, list))
+        .map(|((_, name), list)| {
+            let rules = list.iter().map(|(seq, rule)| (*seq, rule.to_string()));
+            entries(&format!("{} prefix-list", family.ip()), name, rules)
+        })
         .collect()
 }
 
@@ -36,18 +37,18 @@ pub(crate) fn community_lists(config: &FrrConfig) -> Vec<List> {
     ]
     .into_iter()
     .flat_map(|(kind, lists)| {
-        lists
-            .iter()
-            .map(move |(name, list)| entries(kind, name, list))
+        lists.iter().map(move |(name, list)| {
+            let rules = list.iter().map(|(seq, it)| (*seq, format!("permit {it}")));
+            entries(kind, name, rules)
+        })
     })
     .collect()
 }
 
-fn entries(kind: &str, name: &Name, list: &BTreeMap<u32, impl Display>) -> List {
-    let entries = list
-        .iter()
-        .map(|(seq, value)| {
-            Statement::new(format!("{kind} {name} seq {seq} permit {value}"))
+fn entries(kind: &str, name: &Name, rules: impl Iterator<Item = (u32, String)>) -> List {
+    let entries = rules
+        .map(|(seq, rule)| {
+            Statement::new(format!("{kind} {name} seq {seq} {rule}"))
                 .slot(format!("{kind} {name} seq {seq}"))
         })
         .collect();
@@ -61,11 +62,7 @@ fn entries(kind: &str, name: &Name, list: &BTreeMap<u32, impl Display>) -> List 
 pub(crate) fn route_map_entries(name: &Name, map: &BTreeMap<u16, RouteMapEntry>) -> Vec<Block> {
     map.iter()
         .map(|(seq, entry)| {
-            let action = match entry.action {
-                RouteMapAction::Permit => "permit",
-                RouteMapAction::Deny => "deny",
-            };
-            let enter = format!("route-map {name} {action} {seq}");
+            let enter = format!("route-map {name} {} {seq}", entry.action);
             Block {
                 key: format!("route-map {name} {seq}"),
                 remove: Some(format!("no {enter}")),
@@ -88,6 +85,11 @@ fn statements(entry: &RouteMapEntry) -> Vec<Statement> {
         on_match_next,
         set_community,
         set_large_community,
+        set_local_preference,
+        set_metric,
+        set_ipv4_next_hop,
+        set_ipv6_next_hop,
+        prepend,
         delete_communities,
         delete_large_communities,
         delete_extended_communities,
@@ -109,6 +111,10 @@ fn statements(entry: &RouteMapEntry) -> Vec<Statement> {
             Statement::new(format!("match source-vrf {vrf}")).slot(slot("match source-vrf"))
         }),
         on_match_next.then(|| Statement::new(slot("on-match next"))),
+        (!prepend.is_empty()).then(|| {
+            let path: Vec<String> = prepend.iter().map(ToString::to_string).collect();
+            Statement::value(slot("set as-path prepend"), path.join(" "))
+        }),
         delete_communities
             .as_ref()
             .map(|list| deletes("set comm-list", list)),
@@ -116,12 +122,20 @@ fn statements(entry: &RouteMapEntry) -> Vec<Statement> {
             .as_ref()
             .map(|community| sets("set community", community)),
         delete_extended_communities.then(|| Statement::new(slot("set extcommunity none"))),
+        set_ipv4_next_hop.map(|hop| Statement::value(slot("set ip next-hop"), hop)),
+        // The one `set` whose `no` wants the value.
+        set_ipv6_next_hop.map(|hop| {
+            Statement::new(format!("set ipv6 next-hop global {hop}"))
+                .slot(slot("set ipv6 next-hop global"))
+        }),
         delete_large_communities
             .as_ref()
             .map(|list| deletes("set large-comm-list", list)),
         set_large_community
             .as_ref()
             .map(|community| sets("set large-community", community)),
+        set_local_preference.map(|value| Statement::value(slot("set local-preference"), value)),
+        set_metric.map(|value| Statement::value(slot("set metric"), value)),
     ]
     .into_iter()
     .flatten()

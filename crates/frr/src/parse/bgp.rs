@@ -1,8 +1,8 @@
 //! BGP instances.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use api::value::{IfName, Prefix, Vni};
+use api::value::{IfName, ImportRouteTarget, Prefix, Vni};
 
 use super::{
     Context, Outcome,
@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{
     config::{
-        Advertise, Bgp, FrrConfig, GracefulRestart, IpFamily, MaximumPrefix, Name, Neighbor,
-        NeighborBfd, NeighborFamily, Peer, RedistributeSource, RemoteAs, Timers,
+        Advertise, Bgp, FamilySwitch, FrrConfig, GracefulRestart, IpFamily, MaximumPrefix, Name,
+        Neighbor, NeighborBfd, NeighborFamily, Peer, RedistributeSource, RemoteAs, SessionSwitch,
+        Timers, derived_target,
     },
     lower::ALLOWAS_IN_DEFAULT,
     secret::Password,
@@ -82,22 +83,8 @@ fn header(bgp: &mut Bgp, negated: bool, words: &[&str]) -> Option<()> {
         ["network", "import-check", rest @ ..] => {
             flag(&mut bgp.network_import_check, negated, rest)
         }
-        ["graceful-restart"] => {
-            if negated {
-                bgp.graceful_restart = None;
-            } else {
-                bgp.graceful_restart.get_or_insert_default();
-            }
-            Some(())
-        }
         ["graceful-restart", rest @ ..] => {
-            let restart = match (&mut bgp.graceful_restart, negated) {
-                (Some(restart), _) => restart,
-                // Parts of something that is already gone.
-                (None, true) => return Some(()),
-                (none, false) => none.insert(GracefulRestart::default()),
-            };
-            graceful_restart(restart, negated, rest)
+            graceful_restart(&mut bgp.graceful_restart, negated, rest)
         }
         ["listen", "limit", rest @ ..] => value(&mut bgp.listen_limit, negated, rest),
         ["listen", "range", range, "peer-group", group] => {
@@ -112,6 +99,7 @@ fn header(bgp: &mut Bgp, negated: bool, words: &[&str]) -> Option<()> {
 fn graceful_restart(restart: &mut GracefulRestart, negated: bool, words: &[&str]) -> Option<()> {
     let default = GracefulRestart::default();
     match (negated, words) {
+        (_, []) => restart.on_all_sessions = !negated,
         (_, ["preserve-fw-state"]) => restart.preserve_fw_state = !negated,
         (false, ["restart-time", seconds]) => restart.restart_time = seconds.parse().ok()?,
         (false, ["stalepath-time", seconds]) => restart.stale_path_time = seconds.parse().ok()?,
@@ -244,7 +232,18 @@ fn session(session: &mut Neighbor, negated: bool, words: &[&str]) -> Option<()> 
         ["capability", "extended-nexthop", rest @ ..] => {
             flag(&mut session.extended_nexthop, negated, rest)?;
         }
-        _ => return None,
+        ["disable-connected-check", rest @ ..] => {
+            flag(&mut session.disable_connected_check, negated, rest)?;
+        }
+        ["graceful-restart", rest @ ..] => flag(&mut session.graceful_restart, negated, rest)?,
+        ["ttl-security", "hops", rest @ ..] => value(&mut session.ttl_security, negated, rest)?,
+        all => switch(
+            &mut session.switches,
+            SessionSwitch::ALL,
+            SessionSwitch::as_str,
+            negated,
+            all,
+        )?,
     }
     Some(())
 }
@@ -276,9 +275,18 @@ fn neighbor_family(
                 _ => return None,
             };
         }
+        ["prefix-list", name, "in"] => value(&mut family.prefix_list_in, negated, &[name])?,
+        ["prefix-list", name, "out"] => value(&mut family.prefix_list_out, negated, &[name])?,
+        ["weight", rest @ ..] => value(&mut family.weight, negated, rest)?,
         ["route-map", name, "in"] => value(&mut family.route_map_in, negated, &[name])?,
         ["route-map", name, "out"] => value(&mut family.route_map_out, negated, &[name])?,
-        _ => return None,
+        all => switch(
+            &mut family.switches,
+            FamilySwitch::ALL,
+            FamilySwitch::as_str,
+            negated,
+            all,
+        )?,
     }
     let gone = family == NeighborFamily::default();
     words::entry(families, gone, peer, family);
@@ -302,6 +310,7 @@ pub(super) fn unicast(
         ["redistribute", source, rest @ ..] => {
             let source = match *source {
                 "connected" => RedistributeSource::Connected,
+                "kernel" => RedistributeSource::Kernel,
                 "static" => RedistributeSource::Static,
                 _ => return None,
             };
@@ -318,6 +327,7 @@ pub(super) fn unicast(
         ["import", "vrf", "route-map", rest @ ..] => {
             value(&mut unicast.import_route_map, negated, rest)
         }
+        ["maximum-paths", rest @ ..] => value(&mut unicast.maximum_paths, negated, rest),
         ["import", "vrf", vrf] => member(&mut unicast.import_vrfs, negated, vrf),
         _ => None,
     }
@@ -339,6 +349,8 @@ pub(super) fn evpn(bgp: &mut Bgp, vrf: Option<&IfName>, negated: bool, words: &[
         ["neighbor", name, rest @ ..] => known(bgp, name)
             .and_then(|peer| neighbor_family(&mut bgp.evpn.neighbors, peer, negated, rest)),
         ["advertise-all-vni", rest @ ..] => flag(&mut bgp.evpn.advertise_all_vni, negated, rest),
+        ["advertise-svi-ip", rest @ ..] => flag(&mut bgp.evpn.advertise_svi_ip, negated, rest),
+        ["rd", rest @ ..] => value(&mut bgp.evpn.rd, negated, rest),
         ["advertise", "ipv4", "unicast", rest @ ..] => {
             advertise(&mut bgp.evpn.advertise_ipv4, negated, rest)
         }
@@ -363,10 +375,44 @@ fn advertise(target: &mut Option<Advertise>, negated: bool, words: &[&str]) -> O
 }
 
 pub(super) fn vni(bgp: &mut Bgp, vni: Vni, negated: bool, words: &[&str]) -> Option<()> {
+    let derived = derived_target(bgp.asn, vni);
     let targets = bgp.evpn.vnis.get_mut(&vni)?;
+    // As FRR: the target that it derives by itself is forgotten when another comes.
     match words {
+        ["route-target", "import", _] if !negated => {
+            forget_alone(&mut targets.import, derived.map(ImportRouteTarget::Exactly));
+        }
+        ["route-target", "export", _] if !negated => forget_alone(&mut targets.export, derived),
+        _ => {}
+    }
+    match words {
+        ["rd", rest @ ..] => value(&mut targets.rd, negated, rest),
         ["route-target", "import", target] => member(&mut targets.import, negated, target),
         ["route-target", "export", target] => member(&mut targets.export, negated, target),
         _ => None,
     }
+}
+
+fn forget_alone<T: Ord>(targets: &mut BTreeSet<T>, derived: Option<T>) {
+    if targets.len() == 1 && derived.is_some_and(|derived| targets.contains(&derived)) {
+        targets.clear();
+    }
+}
+
+/// Turns a switch on or off by its words.
+fn switch<T: Copy + Ord>(
+    switches: &mut BTreeSet<T>,
+    all: &[T],
+    words_of: fn(T) -> &'static str,
+    negated: bool,
+    words: &[&str],
+) -> Option<()> {
+    let words = words.join(" ");
+    let switch = *all.iter().find(|switch| words_of(**switch) == words)?;
+    if negated {
+        switches.remove(&switch);
+    } else {
+        switches.insert(switch);
+    }
+    Some(())
 }

@@ -5,13 +5,15 @@ use std::{
     num::ParseIntError,
 };
 
+use api::value::Asn;
+
 use super::{
     Context, Outcome,
     words::{community, flag, value},
 };
 use crate::config::{
-    FrrConfig, IpFamily, MatchCommunity, Name, PrefixRange, RouteMapAction, RouteMapEntry,
-    SetCommunity,
+    FrrConfig, IpFamily, MatchCommunity, Name, PrefixRange, PrefixRule, RouteMapAction,
+    RouteMapEntry, SetCommunity,
 };
 
 pub(super) fn root(config: &mut FrrConfig, negated: bool, words: &[&str]) -> Option<Outcome> {
@@ -57,21 +59,44 @@ fn prefix_list(
                 config.prefix_lists.remove(&key);
             }
         }
-        (false, ["seq", seq, "permit", prefix, lengths @ ..]) => {
-            let (ge, le) = match lengths {
-                [] => (None, None),
-                ["ge", ge] => (Some(ge), None),
-                ["le", le] => (None, Some(le)),
-                ["ge", ge, "le", le] => (Some(ge), Some(le)),
-                _ => return None,
-            };
-            let range = PrefixRange::new(prefix.parse().ok()?, length(ge).ok()?, length(le).ok()?)?;
+        (false, ["seq", seq, action, prefixes @ ..]) => {
+            let rule = prefix_rule(family, action, prefixes)?;
             let list = config.prefix_lists.entry(key).or_default();
-            insert(list, seq.parse().ok()?, range)?;
+            insert(list, seq.parse().ok()?, rule)?;
+        }
+        (false, [action, prefixes @ ..]) => {
+            let rule = prefix_rule(family, action, prefixes)?;
+            append(config.prefix_lists.entry(key).or_default(), rule)?;
         }
         _ => return None,
     }
     Some(())
+}
+
+fn prefix_rule(family: IpFamily, action: &str, words: &[&str]) -> Option<PrefixRule> {
+    let action = self::action(action)?;
+    let (prefix, ge, le) = match words {
+        ["any"] => return Some(PrefixRule::any(action)),
+        [prefix] => (prefix, None, None),
+        [prefix, "ge", ge] => (prefix, Some(ge), None),
+        [prefix, "le", le] => (prefix, None, Some(le)),
+        [prefix, "ge", ge, "le", le] | [prefix, "le", le, "ge", ge] => (prefix, Some(ge), Some(le)),
+        _ => return None,
+    };
+    let prefix = prefix.parse().ok()?;
+    let range = PrefixRange::new(prefix, length(ge).ok()?, length(le).ok()?)?;
+    (IpFamily::of(prefix) == family).then_some(PrefixRule {
+        action,
+        range: Some(range),
+    })
+}
+
+fn action(word: &str) -> Option<RouteMapAction> {
+    match word {
+        "permit" => Some(RouteMapAction::Permit),
+        "deny" => Some(RouteMapAction::Deny),
+        _ => None,
+    }
 }
 
 /// As FRR: a value stands in a list once.
@@ -82,6 +107,17 @@ fn insert<T: Eq>(list: &mut BTreeMap<u32, T>, seq: u32, value: T) -> Option<()> 
     (!elsewhere).then(|| {
         list.insert(seq, value);
     })
+}
+
+/// As FRR: an entry without a number comes last, at the next multiple of five. One that is there already stays where it is.
+fn append<T: Eq>(list: &mut BTreeMap<u32, T>, value: T) -> Option<()> {
+    if list.values().any(|present| *present == value) {
+        return Some(());
+    }
+    let last = list.keys().next_back().copied().unwrap_or_default();
+    let next = (last - last % 5).checked_add(5)?;
+    list.insert(next, value);
+    Some(())
 }
 
 /// A length that may be absent, but not unreadable.
@@ -108,8 +144,12 @@ fn community_list(
             }
         }
         (false, ["seq", seq, "permit", one]) => {
-            let list = lists.entry(name).or_default();
-            insert(list, seq.parse().ok()?, community(one)?)?;
+            let one = community(one)?;
+            insert(lists.entry(name).or_default(), seq.parse().ok()?, one)?;
+        }
+        (false, ["permit", one]) => {
+            let one = community(one)?;
+            append(lists.entry(name).or_default(), one)?;
         }
         _ => return None,
     }
@@ -124,11 +164,7 @@ fn route_map(
     seq: &str,
 ) -> Option<Outcome> {
     let (name, seq) = (name.parse::<Name>().ok()?, seq.parse().ok()?);
-    let action = match action {
-        "permit" => RouteMapAction::Permit,
-        "deny" => RouteMapAction::Deny,
-        _ => return None,
-    };
+    let action = self::action(action)?;
     let map = config.route_maps.entry(name.clone()).or_default();
     if negated {
         map.remove(&seq);
@@ -189,6 +225,15 @@ pub(super) fn route_map_entry(
         }
         ["set", "community", rest @ ..] => sets(&mut rule.set_community, negated, rest),
         ["set", "large-community", rest @ ..] => sets(&mut rule.set_large_community, negated, rest),
+        ["set", "local-preference", rest @ ..] => {
+            value(&mut rule.set_local_preference, negated, rest)
+        }
+        ["set", "metric", rest @ ..] => value(&mut rule.set_metric, negated, rest),
+        ["set", "ip", "next-hop", rest @ ..] => value(&mut rule.set_ipv4_next_hop, negated, rest),
+        ["set", "ipv6", "next-hop", "global", rest @ ..] => {
+            value(&mut rule.set_ipv6_next_hop, negated, rest)
+        }
+        ["set", "as-path", "prepend", rest @ ..] => prepends(&mut rule.prepend, negated, rest),
         ["set", "extcommunity", "none", rest @ ..] => {
             flag(&mut rule.delete_extended_communities, negated, rest)
         }
@@ -228,4 +273,14 @@ fn sets(target: &mut Option<SetCommunity>, negated: bool, words: &[&str]) -> Opt
         (false, list) => Some(SetCommunity::Replace(all(list)?)),
     };
     Some(())
+}
+
+fn prepends(target: &mut Vec<Asn>, negated: bool, words: &[&str]) -> Option<()> {
+    *target = if negated {
+        Vec::new()
+    } else {
+        let path = words.iter().map(|word| super::words::asn(word));
+        path.collect::<Option<Vec<Asn>>>()?
+    };
+    (negated || !target.is_empty()).then_some(())
 }

@@ -14,9 +14,10 @@ use proptest::{
 use selvedge_frr::{
     FrrConfig, Password,
     config::{
-        Advertise, BfdProfile, Bgp, Evpn, GracefulRestart, IpFamily, MaximumPrefix, Name, Neighbor,
-        NeighborBfd, NeighborFamily, Peer, RedistributeSource, RemoteAs, StaticRoute, Timers,
-        Unicast, Via, VniTargets, Vrf,
+        Advertise, BfdProfile, Bgp, Debug as DebugTopic, Evpn, FamilySwitch, GracefulRestart,
+        IpFamily, Log, LogLevel, MaximumPrefix, Name, Neighbor, NeighborBfd, NeighborFamily, Peer,
+        RedistributeSource, RemoteAs, SessionSwitch, StaticRoute, Timers, Unicast, Via, VniTargets,
+        Vrf, derived_target,
     },
 };
 
@@ -92,6 +93,8 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
     );
     let source = option::of(one(&["lo", "192.0.2.7"]));
     let local_as = option::of(asn());
+    let switches = btree_set(select(SessionSwitch::ALL), 0..2);
+    let more = (option::of(2_u8..4), switches);
     (
         (remote_as, local_as),
         bfd,
@@ -99,7 +102,7 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
         timers,
         numbers,
         source,
-        (any::<bool>(), description),
+        (any::<[bool; 3]>(), description, more),
     )
         .prop_map(
             |((remote_as, local_as), bfd, password, timers, numbers, update_source, last)| {
@@ -113,7 +116,11 @@ fn neighbor() -> impl Strategy<Value = Neighbor> {
                     update_source,
                     timers,
                     connect_time: numbers.2,
-                    extended_nexthop: last.0,
+                    extended_nexthop: last.0[0],
+                    disable_connected_check: last.0[1],
+                    graceful_restart: last.0[2],
+                    ttl_security: last.2.0,
+                    switches: last.2.1,
                     ..Neighbor::new(remote_as)
                 }
             },
@@ -136,17 +143,30 @@ fn families() -> impl Strategy<Value = BTreeMap<Peer, NeighborFamily>> {
             (1_u32..4, option::of(1_u16..3))
                 .prop_map(|(limit, restart)| MaximumPrefix { limit, restart }),
         ),
-        option::of(name()),
-        option::of(name()),
+        (option::of(name()), option::of(name())),
+        (option::of(name()), option::of(name())),
+        option::of(1_u16..3),
+        btree_set(select(FamilySwitch::ALL), 0..3),
     );
     let family = family.prop_map(
-        |(([activate, next_hop_self], allowas_in), maximum_prefix, ins, outs)| NeighborFamily {
+        |(
+            ([activate, next_hop_self], allowas_in),
+            maximum_prefix,
+            maps,
+            lists,
+            weight,
+            switches,
+        )| NeighborFamily {
             activate,
             next_hop_self,
             allowas_in,
             maximum_prefix,
-            route_map_in: ins,
-            route_map_out: outs,
+            route_map_in: maps.0,
+            route_map_out: maps.1,
+            prefix_list_in: lists.0,
+            prefix_list_out: lists.1,
+            weight,
+            switches,
         },
     );
     btree_map(peer(), family, 0..3)
@@ -155,6 +175,7 @@ fn families() -> impl Strategy<Value = BTreeMap<Peer, NeighborFamily>> {
 fn unicast(networks: &'static [&'static str]) -> impl Strategy<Value = Unicast> {
     let source = select(vec![
         RedistributeSource::Connected,
+        RedistributeSource::Kernel,
         RedistributeSource::Static,
     ]);
     (
@@ -165,17 +186,18 @@ fn unicast(networks: &'static [&'static str]) -> impl Strategy<Value = Unicast> 
         btree_map(source, option::of(name()), 0..3),
         families(),
         option::of(name()),
-        btree_set(vrf_name(), 0..3),
+        (btree_set(vrf_name(), 0..3), option::of(2_u16..4)),
     )
         .prop_map(
-            |((networks, aggregates), redistribute, neighbors, import_route_map, import_vrfs)| {
+            |((networks, aggregates), redistribute, neighbors, import_route_map, imports)| {
                 Unicast {
                     networks,
                     aggregates,
                     redistribute,
                     neighbors,
                     import_route_map,
-                    import_vrfs,
+                    import_vrfs: imports.0,
+                    maximum_paths: imports.1,
                 }
             },
         )
@@ -184,12 +206,19 @@ fn unicast(networks: &'static [&'static str]) -> impl Strategy<Value = Unicast> 
 fn evpn() -> impl Strategy<Value = Evpn> {
     let advertise = || option::of(option::of(name()).prop_map(|route_map| Advertise { route_map }));
     let imports = btree_set(one(&["1:1", "*:2", "192.0.2.1:3"]), 0..3);
-    let targets = || btree_set(one(&["1:1", "4200000000:2"]), 0..3);
-    let vnis = (targets(), targets()).prop_map(|(import, export)| VniTargets { import, export });
+    // Among them those that FRR derives for the instances and VNIs of this world.
+    let targets = || btree_set(one(&["1:1", "4200000000:2", "64512:1", "64513:2"]), 0..3);
+    let rd = || option::of(one(&["192.0.2.1:7", "65000:1"]));
+    let wildcards = btree_set(one(&["1:1", "*:2", "64512:1", "64513:2"]), 0..3);
+    let vnis = (rd(), wildcards, targets()).prop_map(|(rd, import, export)| VniTargets {
+        rd,
+        import,
+        export,
+    });
     let vnis = btree_map(vni(), vnis, 0..3);
     (
-        families(),
-        any::<bool>(),
+        (families(), rd()),
+        any::<[bool; 2]>(),
         vnis,
         advertise(),
         advertise(),
@@ -197,32 +226,30 @@ fn evpn() -> impl Strategy<Value = Evpn> {
         targets(),
     )
         .prop_map(
-            |(neighbors, advertise_all_vni, vnis, ipv4, ipv6, import_targets, export_targets)| {
-                Evpn {
-                    neighbors,
-                    advertise_all_vni,
-                    vnis,
-                    advertise_ipv4: ipv4,
-                    advertise_ipv6: ipv6,
-                    import_targets,
-                    export_targets,
-                }
+            |((neighbors, rd), advertise, vnis, ipv4, ipv6, import_targets, export_targets)| Evpn {
+                neighbors,
+                advertise_all_vni: advertise[0],
+                advertise_svi_ip: advertise[1],
+                rd,
+                vnis,
+                advertise_ipv4: ipv4,
+                advertise_ipv6: ipv6,
+                import_targets,
+                export_targets,
             },
         )
 }
 
 /// Boxed, because a strategy of this size, as often as it stands in a config, does not fit on the stack of a test.
 fn bgp() -> BoxedStrategy<Bgp> {
-    let restart = (1_u16..4, 1_u16..4, any::<bool>());
-    let restart =
-        restart.prop_map(
-            |(restart_time, stale_path_time, preserve_fw_state)| GracefulRestart {
-                restart_time,
-                stale_path_time,
-                preserve_fw_state,
-            },
-        );
-    let restart = option::of(prop_oneof![restart, Just(GracefulRestart::default())]);
+    let restart = (1_u16..4, 1_u16..4, any::<[bool; 2]>());
+    let restart = restart.prop_map(|(restart_time, stale_path_time, flags)| GracefulRestart {
+        on_all_sessions: flags[0],
+        restart_time,
+        stale_path_time,
+        preserve_fw_state: flags[1],
+    });
+    let restart = prop_oneof![restart, Just(GracefulRestart::default())];
     let header = (
         option::of(one(&["192.0.2.1", "192.0.2.2"])),
         any::<[bool; 4]>(),
@@ -261,7 +288,17 @@ fn bgp() -> BoxedStrategy<Bgp> {
             evpn,
             ..Bgp::new(asn)
         };
-        // A session that does not exist has no settings, and a group that does not exist has no listen range.
+        // FRR does not store the target that it derives by itself where it has no other.
+        for (vni, targets) in &mut bgp.evpn.vnis {
+            let derived = derived_target(bgp.asn, *vni).unwrap();
+            if targets.export == [derived].into() {
+                targets.export.clear();
+            }
+            if targets.import == [derived.into()].into() {
+                targets.import.clear();
+            }
+        }
+        // Nothing is said of a session that is not there, and nobody listens for a group that is not there.
         let known = bgp.neighbors.clone();
         let said = |peer: &Peer, family: &mut NeighborFamily| {
             known.contains_key(peer) && *family != NeighborFamily::default()
@@ -329,8 +366,14 @@ pub(crate) fn config() -> impl Strategy<Value = FrrConfig> {
     );
     let vrfs = btree_map(vrf_name(), vrf(), 0..3);
     let profiles = btree_map(name(), bfd_profile(), 0..3);
-    (any::<bool>(), filters, vrfs, instances(), profiles).prop_map(
-        |(resolve_via_default, filters, mut vrfs, bgp, bfd_profiles)| {
+    let log = (
+        option::of(select(LogLevel::ALL)),
+        btree_set(select(DebugTopic::ALL), 0..3),
+    );
+    let log = log.prop_map(|(stdout, debug)| Log { stdout, debug });
+    let head = (any::<bool>(), log);
+    (head, filters, vrfs, instances(), profiles).prop_map(
+        |((resolve_via_default, log), filters, mut vrfs, bgp, bfd_profiles)| {
             let ((mut prefix_lists, more), community_lists, large_community_lists, route_maps) =
                 filters;
             prefix_lists.extend(more);
@@ -338,6 +381,7 @@ pub(crate) fn config() -> impl Strategy<Value = FrrConfig> {
                 *vrf != Vrf::default() || !bgp.contains_key(&Some(name.clone()))
             });
             FrrConfig {
+                log,
                 resolve_via_default,
                 prefix_lists,
                 community_lists,
@@ -408,6 +452,14 @@ pub(crate) fn word() -> impl Strategy<Value = String> {
         "next-hop-self force ",
         "range ",
         "exit-vrf\n",
+        "set ip next-hop 1.1.1.1\n ",
+        "debug bgp updates\n ",
+        "log stdout debugging\n ",
+        "any ",
+        "deny ",
+        "local-preference 5 ",
+        "advertise-svi-ip ",
+        "rd ",
     ];
     select(words).prop_map(str::to_owned)
 }

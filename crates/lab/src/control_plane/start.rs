@@ -27,6 +27,7 @@ pub struct Builder<'a> {
     site: Option<(&'a Namespace, IpAddr)>,
     etcd: Option<(Arc<Etcd>, String)>,
     scheduler: bool,
+    absent: Vec<&'static str>,
 }
 
 impl<'a> Builder<'a> {
@@ -38,6 +39,7 @@ impl<'a> Builder<'a> {
             site: None,
             etcd: None,
             scheduler: false,
+            absent: Vec::new(),
         }
     }
 
@@ -62,6 +64,12 @@ impl<'a> Builder<'a> {
     /// Adds a scheduler.
     pub fn scheduler(mut self) -> Self {
         self.scheduler = true;
+        self
+    }
+
+    /// Leaves out some controllers of the controller manager, such as those that write to Nodes without a kubelet.
+    pub fn without_controllers(mut self, names: &[&'static str]) -> Self {
+        self.absent.extend(names);
         self
     }
 
@@ -101,7 +109,7 @@ impl<'a> Builder<'a> {
         plane.start_api_server(self.kubernetes, address, &etcd_prefix)?;
         plane.wait_until_ready()?;
         plane.write_kubeconfigs()?;
-        plane.start_controllers(self.kubernetes, self.scheduler)?;
+        plane.start_controllers(self.kubernetes, self.scheduler, &self.absent)?;
         plane.ready_after = start.elapsed();
         Ok(plane)
     }
@@ -179,7 +187,12 @@ impl ControlPlane {
         self.start_server(&kubernetes.program("kube-apiserver"), &arguments)
     }
 
-    fn start_controllers(&mut self, kubernetes: &Kubernetes, scheduler: bool) -> Result<(), Error> {
+    fn start_controllers(
+        &mut self,
+        kubernetes: &Kubernetes,
+        scheduler: bool,
+        absent: &[&str],
+    ) -> Result<(), Error> {
         let folder = self.folder.path();
         let mut arguments = vec![
             format!("--kubeconfig={}", self.kubeconfig("admin")?.display()),
@@ -196,6 +209,12 @@ impl ControlPlane {
             key.display()
         ));
         arguments.push(format!("--root-ca-file={}", certificate.display()));
+        let mut controllers = "*".to_owned();
+        for name in absent {
+            controllers.push_str(",-");
+            controllers.push_str(name);
+        }
+        arguments.push(format!("--controllers={controllers}"));
         self.start_server(&kubernetes.program("kube-controller-manager"), &arguments)
     }
 

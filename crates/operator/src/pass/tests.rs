@@ -1,5 +1,7 @@
 //! Passes over a stored cluster, one after another.
 
+mod host_router;
+mod mirrors;
 mod regressions;
 
 use compiler::snapshot::Key;
@@ -157,13 +159,19 @@ fn underlay(compiler: &mut Compiler, asn: u32) {
 
 /// Stores what a pass publishes, with what each node reports about it.
 fn publish(compiler: &mut Compiler, pass: &Pass, now: Time, report: &str) {
-    for Publication { node, spec, lane } in &pass.step.publish {
+    for publication in &pass.step.publish {
+        let Publication {
+            node,
+            spec,
+            lane,
+            published_at,
+        } = publication;
+        let published_at = published_at.clone().unwrap_or_else(|| stored::text(now));
         let status = json!({
             "configStatus": report, "observedRevision": spec.revision, "errorMessage": report,
         });
-        let annotations = json!({
-            stored::PUBLISHED_AT: stored::text(now), stored::LANE: lane.to_string(),
-        });
+        let lane = lane.expect("no router of a host is in these worlds").to_string();
+        let annotations = json!({stored::PUBLISHED_AT: published_at, stored::LANE: lane});
         let metadata = json!({"name": node, "annotations": annotations});
         let parts = json!({"metadata": metadata, "spec": spec, "status": status});
         put(compiler, Kind::NodeNetworkConfig, node, &parts);

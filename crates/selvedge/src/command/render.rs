@@ -35,7 +35,12 @@ pub(super) fn run(args: &Render) -> anyhow::Result<Verdict> {
                 output::text(&frr_conf(node, version, &world, &spec)?);
             }
             (Rendering::Frr, Domain::Host) => {
-                bail!("the host runs no FRR: no FRRConfiguration is compiled by this version")
+                let Some(conf) = host_frr_conf(node, version, &world, &spec)? else {
+                    bail!(
+                        "the host of node {node} runs no FRR: no FRRConfiguration selects the node"
+                    );
+                };
+                output::text(&conf);
             }
             (Rendering::Linux, domain) => output::text(&kernel(domain, &spec)?),
         }
@@ -83,6 +88,11 @@ fn write_all(
             fs::write(&file, text)
                 .with_context(|| format!("failed to write {}", file.display()))?;
         }
+        if let Some(text) = host_frr_conf(node, version, world, &spec)? {
+            let file = own.join("frr-host.conf");
+            fs::write(&file, text)
+                .with_context(|| format!("failed to write {}", file.display()))?;
+        }
     }
     let nodes = output::counted(compilation.nodes.len(), "node");
     output::note(&format!(
@@ -98,20 +108,56 @@ fn frr_conf(
     world: &World,
     spec: &NodeNetworkConfigSpec,
 ) -> anyhow::Result<String> {
+    let version = version_of(node, version, world)?;
+    let config =
+        frr::desired(spec, &frr::hidden(spec), version).map_err(|refused| joined(&refused))?;
+    Ok(frr::print(&config, version, &spec.revision))
+}
+
+/// The configuration of the host's FRR, with what is left out said as notes; `None` where the host runs none.
+fn host_frr_conf(
+    node: &str,
+    version: Option<FrrVersion>,
+    world: &World,
+    spec: &NodeNetworkConfigSpec,
+) -> anyhow::Result<Option<String>> {
+    let Some(router) = &spec.host_router else {
+        return Ok(None);
+    };
+    let version = version_of(node, version, world)?;
+    let desired = frr::host::desired(router, &frr::hidden(spec), version);
+    for field in &desired.unsupported {
+        output::note(&format!(
+            "not supported, VRF {}: {}",
+            field.vrf, field.message
+        ));
+    }
+    for line in &desired.refused_raw {
+        output::note(&format!(
+            "refused, {}, line {}: {}",
+            line.source, line.line, line.message
+        ));
+    }
+    Ok(Some(frr::print(&desired.config, version, "host")))
+}
+
+/// The version to write for: the one that is asked for, the one that the node reports, or the newest.
+fn version_of(
+    node: &str,
+    version: Option<FrrVersion>,
+    world: &World,
+) -> anyhow::Result<FrrVersion> {
     let reported = || {
         let known = world.snapshot.node_network_configs.get(&Key::named(node))?;
         known.status.as_ref()?.frr_version.clone()
     };
-    let version = match (version, reported()) {
+    Ok(match (version, reported()) {
         (Some(version), _) => version,
         (None, Some(text)) => text
             .parse()
             .with_context(|| format!("node {node} reports FRR {text}"))?,
         (None, None) => FrrVersion::NEWEST,
-    };
-    let config =
-        frr::desired(spec, &frr::hidden(spec), version).map_err(|refused| joined(&refused))?;
-    Ok(frr::print(&config, version, &spec.revision))
+    })
 }
 
 fn kernel(domain: Domain, spec: &NodeNetworkConfigSpec) -> anyhow::Result<String> {

@@ -63,8 +63,13 @@ pub(super) fn unknown(document: &Value, message: String) -> Found {
         };
     };
     if message.contains("metadata") {
+        let field = if message.contains("metadata.name must") {
+            "metadata.name"
+        } else {
+            "metadata"
+        };
         return Found {
-            field: "metadata",
+            field,
             message,
             hint: None,
         };

@@ -36,8 +36,8 @@ impl SetAside {
     /// Whether an object of the document's kind and name has its namespace too.
     fn has_namespace_of(&self, object: &ObjectRef) -> bool {
         let namespace = object.key.namespace.as_deref();
-        let own = self.namespace.as_deref().unwrap_or("default");
-        namespace.is_none_or(|namespace| namespace == own)
+        let own = self.namespace.as_deref().or(object.kind.default_namespace());
+        namespace.is_none_or(|namespace| Some(namespace) == own)
     }
 
     fn fault(&self, object: &ObjectRef) -> String {

@@ -192,7 +192,7 @@ impl Story {
         spec_of!(
             Vrf: vrfs, Network: networks, Destination: destinations, Layer2Attachment: layer2_attachments, Inbound: inbounds,
             Outbound: outbounds, BgpNeighbor: bgp_neighbors, PodNetwork: pod_networks, Collector: collectors,
-            TrafficMirror: traffic_mirrors
+            TrafficMirror: traffic_mirrors, FrrConfiguration: frr_configurations
         )
     }
 

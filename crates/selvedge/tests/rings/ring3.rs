@@ -55,6 +55,7 @@ fn goldens() -> anyhow::Result<Vec<Golden>> {
     let newest = Release::Forky.frr_version();
     let mut folders = vec![
         repository("crates/frr/tests/goldens"),
+        repository("crates/frr/tests/host"),
         repository("tests/cases"),
     ];
     while let Some(folder) = folders.pop() {

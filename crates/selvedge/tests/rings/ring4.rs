@@ -25,7 +25,7 @@ impl Node {
     }
 
     /// A node with the FRR of a release of Debian.
-    fn start_on(release: Release) -> anyhow::Result<Self> {
+    pub(crate) fn start_on(release: Release) -> anyhow::Result<Self> {
         Self::start_with(release, |plan| plan)
     }
 

@@ -8,7 +8,7 @@ use api::{
         Contradiction, Neighbor as WantedNeighbor, NeighborAddressFamily, NeighborFamily,
         UnderlaySpec, VtepSource,
     },
-    tcaas::node_network_config::{AddressFamilyName, Neighbor},
+    tcaas::node_network_config::{AddressFamilyName, Neighbor, RemoteAs},
     value::{HostCidr, IfName, Prefix},
 };
 
@@ -289,9 +289,26 @@ fn idle_parts(spec: &UnderlaySpec, wanted: &WantedNeighbor) -> Vec<(&'static str
     let interface = wanted.interface.as_ref();
     if let Some(interface) = interface.filter(|one| !spec.devices().any(|nic| nic == *one)) {
         let what = format!(
-            "{interface:?} is not in spec.nics: only these devices are in the router's namespace, so no session over it is established"
+            "{:?} is none of the devices in spec.nics, which alone are in the router's namespace: no session comes up over it",
+            interface.as_str()
         );
         found.push(("interface", problem::Kind::NoEffect { what }));
+    }
+    if wanted.ebgp_multi_hop == Some(true) {
+        let remote_as = wanted.remote_as().ok().map(RemoteAs::from);
+        let is_internal =
+            remote_as.is_some_and(|remote| remote.internal || remote.asn == Some(spec.asn));
+        let why = if interface.is_some() {
+            Some(
+                "a session over a device is one hop long: give the address of the neighbor instead of its interface",
+            )
+        } else if is_internal {
+            Some("an internal session may be any number of hops long: leave it out")
+        } else {
+            None
+        };
+        let what = why.map(str::to_owned);
+        found.extend(what.map(|what| ("ebgpMultiHop", problem::Kind::NoEffect { what })));
     }
     if wanted.password.is_some() {
         found.push(("password", problem::Kind::InlinePassword));

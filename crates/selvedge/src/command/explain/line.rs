@@ -168,8 +168,9 @@ fn matched(conf: &FrrConfig, part: &Part) -> BTreeSet<String> {
     };
     let entry = conf.route_maps.get(map).and_then(|map| map.get(entry));
     let list = entry.and_then(|entry| conf.prefix_lists.get(entry.match_prefix_list.as_ref()?));
-    let ranges = list.into_iter().flat_map(|list| list.values());
-    ranges.map(ToString::to_string).collect()
+    let rules = list.into_iter().flat_map(|list| list.values());
+    let ranges = rules.filter_map(|rule| rule.range);
+    ranges.map(|range| range.to_string()).collect()
 }
 
 /// A filter of a node, under the name that its route map has in FRR.

@@ -30,7 +30,7 @@ use serde_json::json;
 use tokio::{
     sync::{Semaphore, oneshot},
     task::AbortHandle,
-    time::{sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::server::Server;
@@ -43,8 +43,12 @@ const RENEWAL: Duration = Duration::from_secs(20);
 const APPLY: Duration = Duration::from_millis(200);
 /// How often a flapping node is well and unwell again after each config.
 const FLAPS: u32 = 5;
-/// How many requests of all agents are under way at most, how long one may take, and how often it is tried.
-const CONCURRENCY: usize = 32;
+/// After this long without a renewal, the machine is too slow for so many Leases.
+const LATE: Duration = Duration::from_secs(40);
+/// How many reports and renewals are under way at most. Each real agent sends its own: reports hold up no renewal.
+const REPORTS_AT_ONCE: usize = 32;
+const LEASES_AT_ONCE: usize = 4;
+/// How long a request may take, and how often it is tried.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
 const ATTEMPTS: u32 = 5;
 /// What a failing node says, and what a lying node says that it runs.
@@ -96,6 +100,8 @@ pub(super) struct Seen {
     pub(super) told: BTreeMap<String, BTreeSet<String>>,
     /// How many nodes had a config at the same time that they had not answered yet, silent nodes aside.
     pub(super) most_in_flight: usize,
+    /// How many renewals of Leases came so late that a node may have counted as silent.
+    pub(super) late_leases: usize,
     in_flight: BTreeSet<String>,
     answered: BTreeMap<String, Version>,
 }
@@ -139,7 +145,8 @@ impl Fleet {
                 let agents = Arc::new(Agents {
                     client,
                     shared: kept,
-                    requests: Semaphore::new(CONCURRENCY),
+                    reports: Semaphore::new(REPORTS_AT_ONCE),
+                    renewals: Semaphore::new(LEASES_AT_ONCE),
                 });
                 let watching = Arc::clone(&agents).watch();
                 tokio::select! {
@@ -180,7 +187,8 @@ impl Drop for Fleet {
 struct Agents {
     client: Client,
     shared: Arc<Shared>,
-    requests: Semaphore,
+    reports: Semaphore,
+    renewals: Semaphore,
 }
 
 impl Agents {
@@ -189,16 +197,20 @@ impl Agents {
         *behaviours.get(node).unwrap_or(&Behaviour::Healthy)
     }
 
-    /// Renews the Leases of all nodes that are not silent.
+    /// Renews the Leases of all nodes that are not silent, one after another over the time that a round takes.
     async fn renew(&self) {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), AGENT_LEASES);
+        let mut renewed: BTreeMap<String, Instant> = BTreeMap::new();
         loop {
+            let start = Instant::now();
             let behaviours = lock(&self.shared.behaviours).clone();
-            let alive = behaviours.into_iter();
-            let alive = alive.filter(|(_, behaviour)| *behaviour != Behaviour::Silent);
-            let renewals = stream::iter(alive).map(|(node, _)| {
+            let pause = RENEWAL / u32::try_from(behaviours.len()).unwrap_or(u32::MAX).max(1);
+            let alive = behaviours.into_iter().zip(0_u32..);
+            let alive = alive.filter(|((_, behaviour), _)| *behaviour != Behaviour::Silent);
+            let renewals = stream::iter(alive).map(|((node, _), index)| {
                 let leases = &leases;
                 async move {
+                    sleep_until(start + pause * index).await;
                     let lease = json!({
                         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
                         "metadata": {"name": node, "namespace": AGENT_LEASES},
@@ -210,26 +222,19 @@ impl Agents {
                     });
                     let params = PatchParams::apply(FIELD_MANAGER).force();
                     let patch = Patch::Apply(&lease);
-                    self.request(|| leases.patch(&node, &params, &patch)).await;
+                    request(&self.renewals, || leases.patch(&node, &params, &patch)).await;
+                    node
                 }
             });
-            renewals.buffer_unordered(CONCURRENCY).collect::<()>().await;
-            sleep(RENEWAL).await;
-        }
-    }
-
-    /// Sends a request until it is answered, as the real agent does.
-    async fn request<T, F: Future<Output = kube::Result<T>>>(&self, send: impl Fn() -> F) {
-        let _permit = self.requests.acquire().await;
-        for attempt in 1..=ATTEMPTS {
-            match timeout(REQUEST_PATIENCE, send()).await {
-                Ok(Ok(_)) => return,
-                // The object of a status is gone.
-                Ok(Err(kube::Error::Api(status))) if status.code == 404 => return,
-                Ok(Err(error)) => eprintln!("a simulated agent: {error}"),
-                Err(_elapsed) => eprintln!("a simulated agent: no answer"),
+            let mut renewals = renewals.buffered(LEASES_AT_ONCE);
+            while let Some(node) = renewals.next().await {
+                let now = Instant::now();
+                let before = renewed.insert(node, now);
+                if before.is_some_and(|before| now - before > LATE) {
+                    lock(&self.shared.seen).late_leases += 1;
+                }
             }
-            sleep(APPLY * attempt).await;
+            sleep_until(start + RENEWAL).await;
         }
     }
 
@@ -331,8 +336,27 @@ impl Agents {
         // The answer to a status is the whole config: nothing of it is read.
         let resource = ApiResource::erase::<NodeNetworkConfig>(&());
         let api: Api<Config> = Api::all_with(self.client.clone(), &resource);
-        self.request(|| api.patch_status(node, &params, &patch))
-            .await;
+        request(&self.reports, || api.patch_status(node, &params, &patch)).await;
+    }
+}
+
+/// Sends a request until it is answered, as the real agent does. One that waits to be tried again keeps no other from being sent.
+async fn request<T, F: Future<Output = kube::Result<T>>>(
+    permits: &Semaphore,
+    send: impl Fn() -> F,
+) {
+    for attempt in 1..=ATTEMPTS {
+        let permit = permits.acquire().await;
+        let answer = timeout(REQUEST_PATIENCE, send()).await;
+        drop(permit);
+        match answer {
+            Ok(Ok(_)) => return,
+            // The object of a status is gone.
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => return,
+            Ok(Err(error)) => eprintln!("a simulated agent: {error}"),
+            Err(_elapsed) => eprintln!("a simulated agent: no answer"),
+        }
+        sleep(APPLY * attempt).await;
     }
 }
 
@@ -371,6 +395,7 @@ fn status(
         as_number: Some(64514),
         frr_version: Some("10.7.1".to_owned()),
         host_router: None,
+        unattached: Vec::new(),
         conditions: Conditions(vec![
             condition(HEALTHY, ConditionStatus::True, "ChecksPassed"),
             condition(DEGRADED, ConditionStatus::False, "Complete"),

@@ -12,7 +12,7 @@ use super::{
 use crate::support::{AGENT, OWN_NAMESPACE, kubeconfig_with_token, token, without_workloads};
 
 const OPERATOR: &str = include_str!("../../../../../deploy/operator.yaml");
-const ADMISSION: &str = include_str!("../../../../../deploy/admission.yaml");
+pub(super) const ADMISSION: &str = include_str!("../../../../../deploy/admission.yaml");
 
 #[test]
 fn the_manifests_are_accepted_as_they_are_without_unknown_fields() -> anyhow::Result<()> {

@@ -100,7 +100,7 @@ fn goes_back_and_on(server: &mut Server, operator: &Daemon) -> anyhow::Result<()
 
 #[test]
 fn a_restored_store_is_noticed_and_what_it_says_is_kept_on_nodes() -> anyhow::Result<()> {
-    let mut server = Server::start()?;
+    let mut server = Server::start(&[])?;
     server.apply(SETTINGS)?;
     server.apply(WORLD)?;
     let operator = start_operator(server.operator_kubeconfig(), &[])?;

@@ -37,7 +37,7 @@ pub(crate) fn with_server(test: impl FnOnce(&Server) -> anyhow::Result<()>) -> a
         if let Some(server) = shared.upgrade() {
             server
         } else {
-            let server = Arc::new(Mutex::new(Server::start()?));
+            let server = Arc::new(Mutex::new(Server::start(&[])?));
             *shared = Arc::downgrade(&server);
             server
         }
@@ -45,6 +45,18 @@ pub(crate) fn with_server(test: impl FnOnce(&Server) -> anyhow::Result<()>) -> a
     let server = server.lock().unwrap_or_else(PoisonError::into_inner);
     server.clear()?;
     test(&server)
+}
+
+/// Gives a measurement an API server of its own, in which no controller writes to the Nodes: they have no kubelet.
+#[cfg(feature = "bench-rollout")]
+pub(super) fn with_quiet_server(
+    measure: impl FnOnce(&Server) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    measure(&Server::start(&[
+        "node-lifecycle-controller",
+        "taint-eviction-controller",
+        "ttl-controller",
+    ])?)
 }
 
 /// An API server and a client of it.
@@ -85,10 +97,12 @@ pub(crate) struct Refusal {
 type Answer = anyhow::Result<Result<Value, Refusal>>;
 
 impl Server {
-    pub(super) fn start() -> anyhow::Result<Self> {
+    pub(super) fn start(absent_controllers: &[&'static str]) -> anyhow::Result<Self> {
         let since = Instant::now();
         let kubernetes = Kubernetes::prepare(&progress)?;
-        let plane = ControlPlane::builder(&kubernetes).start()?;
+        let plane = ControlPlane::builder(&kubernetes)
+            .without_controllers(absent_controllers)
+            .start()?;
         let seconds = plane.ready_after().as_secs_f64();
         eprintln!("control plane start: {seconds:.1} s");
         install_crds(&plane)?;
@@ -97,7 +111,8 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let config = runtime.block_on(configuration(&plane))?;
+        let admin = plane.kubeconfig("admin")?;
+        let config = runtime.block_on(configuration(&admin))?;
         let client = runtime.block_on(async { Client::try_from(config) })?;
         let server = Self {
             plane,
@@ -118,7 +133,13 @@ impl Server {
 
     /// How the administrator reaches it.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        self.runtime.block_on(configuration(&self.plane))
+        let path = self.plane.kubeconfig("admin")?;
+        self.runtime.block_on(configuration(&path))
+    }
+
+    /// How the operator reaches it.
+    pub(super) fn operator_config(&self) -> anyhow::Result<Config> {
+        self.runtime.block_on(configuration(self.operator.path()))
     }
 
     /// Lists every kind that was defined, all at once: the first list of a kind takes the server most of a second.
@@ -355,8 +376,8 @@ impl Mode {
     }
 }
 
-async fn configuration(plane: &ControlPlane) -> anyhow::Result<Config> {
-    let kubeconfig = Kubeconfig::read_from(plane.kubeconfig("admin")?)?;
+async fn configuration(kubeconfig: &Path) -> anyhow::Result<Config> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let options = KubeConfigOptions::default();
     Ok(Config::from_custom_kubeconfig(kubeconfig, &options).await?)
 }
