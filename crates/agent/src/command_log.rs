@@ -117,7 +117,7 @@ impl CommandLog {
     }
 }
 
-/// Whether a vtysh runs that speaks to one daemon only.
+/// Whether a vtysh runs for one daemon only.
 fn serves_one_daemon() -> bool {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return false;

@@ -320,7 +320,7 @@ impl Agent {
         let frr = self.node.reconciler().frr().instance();
         match &mut self.commands {
             Some(commands) => commands.expect(own),
-            // Without a router there is none.
+            // Without a router there is no namespace.
             None => self.commands = CommandLog::open(&frr.command_log(), &frr.shells()).ok(),
         }
     }

@@ -262,7 +262,7 @@ pub enum Kind {
         /// The first version that has it.
         needed: &'static str,
     },
-    /// A VNI is one thing on some nodes and another on others.
+    /// A VNI has different meanings on different nodes.
     #[error(
         "VNI {vni} is {own} here, and {theirs} in {other} on other nodes: both use the route target of the VNI, so each imports the routes of the other"
     )]
@@ -882,7 +882,7 @@ pub enum Kind {
         name: String,
         /// The object that has the other neighbor.
         by: Box<ObjectRef>,
-        /// A node where both meet.
+        /// A node that both select.
         node: Option<String>,
     },
     /// EVPN settings are on a router of the host that has no EVPN neighbor.
@@ -908,7 +908,7 @@ pub enum Kind {
         vrf: String,
         /// The object that has the other of the two.
         by: Box<ObjectRef>,
-        /// A node where both meet.
+        /// A node that both select.
         node: Option<String>,
     },
     /// Raw FRR configuration is not allowed.
@@ -920,8 +920,8 @@ pub enum Kind {
         /// The namespace.
         namespace: String,
     },
-    /// A password stands in clear text in an object that is no Secret.
-    #[error("a password in clear text: whoever may read this object can read it")]
+    /// A password is in clear text in an object that is not a Secret.
+    #[error("a password in clear text: every user who can read this object can read it")]
     InlinePassword,
     /// A network has host bits that are not zero.
     #[error("{written} is read as {network}: the host bits are ignored")]

@@ -58,7 +58,7 @@ pub enum QueryError {
         /// A valid query of this kind.
         example: &'static str,
     },
-    /// Text that is none of the known kinds.
+    /// Text in no known form.
     #[error(
         "cannot parse {0:?}; expected a prefix, an address, a name, \"vrf NAME\", \"vni NUMBER\", \"vlan NUMBER\", \"interface NAME\", \"table NUMBER\", \"route-target N:N\" or Kind/name; explain also takes a line of frr.conf, and why-not \"from A to B\""
     )]

@@ -83,8 +83,12 @@ mod ring1_selectors;
 mod ring1_terminal;
 #[path = "rings/ring2_accepted.rs"]
 mod ring2_accepted;
+#[path = "rings/ring1_words.rs"]
+mod ring1_words;
 #[path = "rings/ring3.rs"]
 mod ring3;
+#[path = "rings/ring3_book.rs"]
+mod ring3_book;
 #[path = "rings/ring3_host_router.rs"]
 mod ring3_host_router;
 #[path = "rings/ring4.rs"]

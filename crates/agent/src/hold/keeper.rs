@@ -79,7 +79,7 @@ impl Keeper {
                 .build();
             match runtime {
                 Ok(runtime) => runtime.block_on(keep(&namespace, frr, bgpd, stopped)),
-                Err(error) => tracing::warn!(%error, "nothing is held when bgpd dies"),
+                Err(error) => tracing::warn!(%error, "cannot hold routes if bgpd crashes"),
             }
         })?;
         Ok(Self { _stop: stop })
@@ -194,8 +194,8 @@ impl Work {
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
         self.received_all = Box::pin(received_all(self.frr.clone()));
-        tracing::warn!("bgpd has died; what zebra has from it is held");
-        // Without zebra, nobody takes routes away.
+        tracing::warn!("bgpd has exited unexpectedly; its routes are held");
+        // Without zebra, no routes are removed.
         if zebra.is_some_and(|it| it.is_alive()) {
             self.copy_routes().await;
         }
@@ -213,7 +213,7 @@ impl Work {
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
         self.received_all = Box::pin(received_all(self.frr.clone()));
-        tracing::warn!("zebra has died; what it has from bgpd is held");
+        tracing::warn!("zebra has exited unexpectedly; the routes of bgpd are held");
         if was_holding && let Err(error) = within(self.learned.remove_copies()).await {
             tracing::warn!(error, "failed to remove the copies of bgpd's routes");
         }

@@ -356,7 +356,7 @@ impl Kind {
         }
     }
 
-    /// Whether the kind is somebody else's, of which we read what we need and judge nothing.
+    /// Whether the kind is foreign: we read the fields that we need and report no problems of it.
     pub const fn is_borrowed(self) -> bool {
         matches!(self, Self::Node | Self::IpAddressClaim | Self::IpAddress)
     }

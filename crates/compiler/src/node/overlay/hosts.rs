@@ -191,7 +191,7 @@ fn by_node(
     let known: FxHashSet<&str> = nodes.iter().map(|node| &*node.name).collect();
     for (network, pool) in networks.iter().zip(&mut pools) {
         for one in view.who::<SessionsInUse>(network).iter() {
-            // What is left is given to nobody else: its node is gone, or does not have the session any more.
+            // The remaining addresses stay reserved: their nodes are gone, or do not have the session any more.
             let is_new = pool.take(one.address) && !hosts.contains_key(&one.node);
             if is_new && known.contains(&*one.node) {
                 let host = host(one.address, *network);
