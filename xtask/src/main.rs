@@ -13,7 +13,8 @@ const USAGE: &str = "\
 cargo xtask <step>
 
   test      prepare everything and run all tests, ring by ring
-  bench     measure: bench compile, bench pass, bench overlay, bench frr, bench node, bench rollout
+  bench     measure: bench compile, bench pass, bench overlay, bench cli,
+            bench frr, bench node, bench rollout
   explore   try all laws on new random inputs: explore --minutes N
   book      render the documentation as a book and check its links
   prepare   fetch or build everything that the tests run: Kubernetes, guest kernels, FRR, mdbook

@@ -1,4 +1,4 @@
-//! Reads and changes the configuration of one FRR instance. What it is told, and when, others decide.
+//! Reads and changes the configuration of one FRR instance. Other modules decide which lines, and when.
 
 use std::{
     path::Path,

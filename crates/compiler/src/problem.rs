@@ -912,10 +912,14 @@ pub enum Kind {
         node: Option<String>,
     },
     /// Raw FRR configuration is not allowed.
-    #[error("raw FRR configuration is not allowed in this cluster: the rest of the object is used without it")]
+    #[error(
+        "raw FRR configuration is not allowed in this cluster: the rest of the object is used without it"
+    )]
     RawNotAllowed,
     /// An `FRRConfiguration` is in a namespace that is not used.
-    #[error("FRRConfigurations in namespace {namespace:?} are not used: no node gets anything of this object")]
+    #[error(
+        "FRRConfigurations in namespace {namespace:?} are not used: no node gets anything of this object"
+    )]
     NamespaceNotUsed {
         /// The namespace.
         namespace: String,

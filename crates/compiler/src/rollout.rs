@@ -114,7 +114,10 @@ mod tests {
             observed_generation: Some(1),
             ..status(ConfigStatus::Provisioned, "new")
         };
-        assert_eq!(answered("new", Some(2..=2), Some(&answer)), Progress::Ongoing);
+        assert_eq!(
+            answered("new", Some(2..=2), Some(&answer)),
+            Progress::Ongoing
+        );
     }
 
     #[test]
@@ -127,7 +130,11 @@ mod tests {
             answered("new", Some(2..=4), Some(&answer))
         };
         assert_eq!([2, 3, 4].map(of), [Progress::Ready; 3]);
-        assert_eq!(of(1), Progress::Ongoing, "what came before is another config");
+        assert_eq!(
+            of(1),
+            Progress::Ongoing,
+            "what came before is another config"
+        );
         assert_eq!(of(5), Progress::Ongoing, "no config has this generation");
     }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     tcaas::node_network_config::{
-        ActionType, Filter, FilterItem, HostBgp, HostInterface, HostRouter, HostVlan, Layer2, MirrorAcl, Neighbor,
-        Redistribute, StaticRoute, Underlay, Vrf,
+        ActionType, Filter, FilterItem, HostBgp, HostInterface, HostRouter, HostVlan, Layer2,
+        MirrorAcl, Neighbor, Redistribute, StaticRoute, Underlay, Vrf,
     },
     tcaas::{MatchPrefix, MirrorDirection, NodeNetworkConfigSpec, TrafficMatch},
     value::HostCidr,

@@ -351,9 +351,9 @@ fn networks(element: &Element, value: &Value) -> Vec<IpNet> {
             destination,
             ..
         } => vec![source, destination],
-        Element::Session { peer, .. }
-        | Element::Peer { peer }
-        | Element::HostPeer { peer, .. } => vec![peer],
+        Element::Session { peer, .. } | Element::Peer { peer } | Element::HostPeer { peer, .. } => {
+            vec![peer]
+        }
         Element::HostAddress { address, .. } => vec![address],
         Element::Gateway { .. } | Element::VniGateway { .. } => strings(&value["ipAddresses"]),
         Element::HostSession { .. } | Element::Passthrough { .. } => {

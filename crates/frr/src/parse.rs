@@ -163,7 +163,7 @@ pub(crate) struct Reader {
 pub(crate) enum Read {
     /// It says nothing, or leaves a block.
     Silent,
-    /// It is none of this room's business.
+    /// It is not handled by this crate.
     Foreign,
     /// It was understood.
     Known,

@@ -148,8 +148,12 @@ impl Writer<'_> {
         let (host_routers, nodes): (Vec<&Publication>, Vec<&Publication>) =
             pass.step.publish.iter().partition(|one| one.lane.is_none());
         let host_routers = host_routers.into_iter();
-        self.step(host_routers.map(|one| writes.node(one, &pass.step)).collect())
-            .await;
+        self.step(
+            host_routers
+                .map(|one| writes.node(one, &pass.step))
+                .collect(),
+        )
+        .await;
         let (allocations, others, counts) = statuses(&writes, pass);
         let unallocated = self.step(allocations).await;
         let objects = pass.writes.objects.iter();

@@ -81,10 +81,10 @@ mod ring1_seeds;
 mod ring1_selectors;
 #[path = "rings/ring1_terminal.rs"]
 mod ring1_terminal;
-#[path = "rings/ring2_accepted.rs"]
-mod ring2_accepted;
 #[path = "rings/ring1_words.rs"]
 mod ring1_words;
+#[path = "rings/ring2_accepted.rs"]
+mod ring2_accepted;
 #[path = "rings/ring3.rs"]
 mod ring3;
 #[path = "rings/ring3_book.rs"]

@@ -103,7 +103,11 @@ pub(crate) fn of_node(view: &View<'_>, node: &Key) -> Option<NodeHostRouter> {
         }
         moved.push((secret, one.password.clone()));
     }
-    let lacks = shared.router.routers.values().any(|one| one.router_id.is_none());
+    let lacks = shared
+        .router
+        .routers
+        .values()
+        .any(|one| one.router_id.is_none());
     if lacks && let Some(id) = derived_id(view, node) {
         let routers = Arc::make_mut(&mut router).routers.values_mut();
         for bgp in routers {
@@ -137,7 +141,10 @@ fn derived_id(view: &View<'_>, node: &Key) -> Option<Ipv4Addr> {
         return Some(derived);
     }
     let report = view.status::<kinds::NodeNetworkStatus>(node)?;
-    let of_host = report.interfaces.iter().filter(|one| one.namespace.is_none());
+    let of_host = report
+        .interfaces
+        .iter()
+        .filter(|one| one.namespace.is_none());
     let addresses = of_host.flat_map(|one| &one.addresses).map(|one| one.addr());
     let is_usable = |address: IpAddr| match address {
         IpAddr::V4(address) => !address.is_loopback() && !address.is_link_local(),
@@ -184,7 +191,9 @@ pub(crate) fn with_passwords(
 /// A spec as statuses have it: of a password in clear text it has that there is one, and nothing else.
 pub(crate) fn without_passwords(mut spec: Arc<FrrConfigurationSpec>) -> Arc<FrrConfigurationSpec> {
     let bgp = spec.bgp.iter();
-    let mut neighbors = bgp.flat_map(|bgp| &bgp.routers).flat_map(|one| &one.neighbors);
+    let mut neighbors = bgp
+        .flat_map(|bgp| &bgp.routers)
+        .flat_map(|one| &one.neighbors);
     if neighbors.any(|one| one.password.is_some()) {
         let bgp = Arc::make_mut(&mut spec).bgp.iter_mut();
         let routers = bgp.flat_map(|bgp| &mut bgp.routers);

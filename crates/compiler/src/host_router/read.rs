@@ -197,8 +197,8 @@ impl Reader<'_> {
         for (place, profile) in (0..).zip(profiles) {
             let at = At::Profile(place);
             let name = &profile.name;
-            let is_name = (1..=63).contains(&name.len())
-                && name.bytes().all(|byte| byte.is_ascii_graphic());
+            let is_name =
+                (1..=63).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
             if !is_name {
                 let message =
                     "a name of a BFD profile has 1 to 63 printable ASCII characters without blanks";

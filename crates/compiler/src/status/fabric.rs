@@ -174,7 +174,10 @@ pub(super) fn status(view: &View<'_>, subject: &Subject<'_>) -> OverlayStatus {
     let degraded = unattached.condition(subject.meta);
     let mut ready = first_unmet([Some(&accepted)], &applied).clone();
     // What does not get through its bridge is not there for the host.
-    if let Some(degraded) = degraded.as_ref().filter(|_| ready.status == ConditionStatus::True) {
+    if let Some(degraded) = degraded
+        .as_ref()
+        .filter(|_| ready.status == ConditionStatus::True)
+    {
         ready = degraded.clone();
         ready.status = ConditionStatus::False;
     }

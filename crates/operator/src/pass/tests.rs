@@ -170,7 +170,9 @@ fn publish(compiler: &mut Compiler, pass: &Pass, now: Time, report: &str) {
         let status = json!({
             "configStatus": report, "observedRevision": spec.revision, "errorMessage": report,
         });
-        let lane = lane.expect("no router of a host is in these worlds").to_string();
+        let lane = lane
+            .expect("no router of a host is in these worlds")
+            .to_string();
         let annotations = json!({stored::PUBLISHED_AT: published_at, stored::LANE: lane});
         let metadata = json!({"name": node, "annotations": annotations});
         let parts = json!({"metadata": metadata, "spec": spec, "status": status});

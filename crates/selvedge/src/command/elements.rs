@@ -18,7 +18,9 @@ pub(super) fn alike(element: &Element) -> Option<(String, &str)> {
         Element::Export { vrf, prefix } => Some((format!("VRF {vrf} announces"), prefix)),
         Element::Route { vrf, prefix } => Some((format!("VRF {vrf} routes"), prefix)),
         Element::HostRoute { device, prefix } => Some((format!("{device} routes"), prefix)),
-        Element::HostNetwork { vrf, prefix } => Some((format!("host router {vrf} originates"), prefix)),
+        Element::HostNetwork { vrf, prefix } => {
+            Some((format!("host router {vrf} originates"), prefix))
+        }
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Addresses of hosts on their sessions.
 //!
 //! Where no node has an address of a session yet, each gets the one at its place in the order of the nodes, which all sessions of the same nodes
-//! share: a session of many nodes costs no more than one of few before somebody asks for the address of one node.
+//! share: a session of many nodes costs no more than one of few before the address of one node is requested.
 
 use std::{net::IpAddr, sync::Arc};
 
