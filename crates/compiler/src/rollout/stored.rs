@@ -62,7 +62,7 @@ pub fn published_at(config: &NodeNetworkConfig) -> Option<Time> {
 /// How far a node is with its stored config, whether or not that is the one it must have.
 pub fn progress(config: &NodeNetworkConfig) -> Progress {
     let status = config.status.as_deref();
-    answered(&config.spec.revision, config.meta.generation, status)
+    answered(&config.spec.revision, generations(&config.meta), status)
 }
 
 /// How a stored config reached its node.

@@ -456,7 +456,7 @@ fn a_vrf_named_after_a_segment_has_a_name_that_is_free() {
         assert_ne!(vrf, name);
         let device = vrf.parse().expect("the name of a device");
         assert!(
-            !crate::names::is_reserved_device(&device),
+            !names::is_reserved_device(&device),
             "{name} becomes {vrf}"
         );
     }
@@ -694,7 +694,7 @@ fn a_bridge_that_a_node_lacks_is_a_condition_that_names_both() {
     let status = statuses
         .iter()
         .find(|(subject, _)| subject.kind == Kind::L2Vni);
-    let status = serde_json::to_value(&*status.expect("a status").1).expect("JSON");
+    let status = status.expect("a status").1.to_value();
     let conditions = status["conditions"].as_array().expect("conditions");
     let of = |kind: &str| {
         conditions
