@@ -231,7 +231,7 @@ impl Complaints {
         for import in &vrf.vrf_imports {
             let from = import.from_vrf.as_str();
             let other = vrfs.contains_key(from) && from != name;
-            self.unless(other, format!("VRF {name} takes from {from}"));
+            self.unless(other, format!("VRF {name} imports from {from}"));
             self.filter(&format!("VRF {name} from {from}"), &import.filter);
         }
         self.once(

@@ -175,7 +175,7 @@ const OF_SETTINGS: &[(&str, &str, &str)] = &[
     (
         "name: cluster,",
         "name: blue,",
-        "Settings default spec.clusterVRF.name: VRF blue runs \"blue\"",
+        "Settings default spec.clusterVRF.name: VRF blue already uses \"blue\"",
     ),
     (
         "last: 5099",

@@ -87,7 +87,7 @@ fn entries_that_do_nothing_are_said() -> anyhow::Result<()> {
         (
             "routeTables: {first: 5000, last: 5099}",
             "routeTables: {first: 5000, last: 5099}, vrfs: {red: {vni: 9999, routeTarget: \"64500:1001\"}}",
-            "Settings default spec.vrfs.red.vni: VRF red says vni 1001 for \"red\", which counts",
+            "Settings default spec.vrfs.red.vni: VRF red sets vni 1001 for \"red\", which takes precedence",
         ),
         (
             "routeTables: {first: 5000, last: 5099}",

@@ -289,7 +289,7 @@ fn idle_parts(spec: &UnderlaySpec, wanted: &WantedNeighbor) -> Vec<(&'static str
     let interface = wanted.interface.as_ref();
     if let Some(interface) = interface.filter(|one| !spec.devices().any(|nic| nic == *one)) {
         let what = format!(
-            "{:?} is none of the devices in spec.nics, which alone are in the router's namespace: no session comes up over it",
+            "{:?} is not in spec.nics: only these devices are in the router's namespace, so no session over it is established",
             interface.as_str()
         );
         found.push(("interface", problem::Kind::NoEffect { what }));
