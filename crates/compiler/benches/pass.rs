@@ -21,7 +21,7 @@ use selvedge_compiler::{
     Compiler, Kind, ObjectRef, Prepared, Writes,
     rollout::{
         stored,
-        waves::{self, State},
+        waves::{self, Agent, State},
     },
     snapshot::Key,
 };
@@ -200,7 +200,7 @@ fn pass<'a>(compiler: &'a mut Compiler, event: &Value) -> Option<&'a Writes> {
     let (snapshot, compilation) = compiler.compile();
     let (settings, state) = (snapshot.settings().rollout, State::default());
     let revision = (compilation.revision.fingerprint.as_str(), &state);
-    let members = stored::members(snapshot, &settings, &progress, revision, |_| true);
+    let members = stored::members(snapshot, &settings, &progress, revision, |_| Agent::ALIVE);
     let decision = waves::decide(&settings, &members, &state, 0, false);
     assert!(decision.publish.len() <= 1, "the canary is one node");
     Some(compiler.writes())

@@ -51,6 +51,8 @@ mod ring1_harm_revoked;
 mod ring1_harm_silent;
 #[path = "rings/ring1_harm_values.rs"]
 mod ring1_harm_values;
+#[path = "rings/ring1_host_evpn.rs"]
+mod ring1_host_evpn;
 #[path = "rings/ring1_image.rs"]
 mod ring1_image;
 #[path = "rings/ring1_manners.rs"]

@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     AnyConfigurations, GroupOf, RouterFor,
     part::{Part, PasswordSource},
+    read::has_password,
 };
 use crate::{
     names,
@@ -190,6 +191,11 @@ pub(crate) fn with_passwords(
 
 /// A spec as statuses have it: of a password in clear text it has that there is one, and nothing else.
 pub(crate) fn without_passwords(mut spec: Arc<FrrConfigurationSpec>) -> Arc<FrrConfigurationSpec> {
+    let raw = spec.raw.as_ref();
+    if raw.is_some_and(|raw| has_password(&raw.raw_config)) {
+        // It has no effect.
+        Arc::make_mut(&mut spec).raw = None;
+    }
     let bgp = spec.bgp.iter();
     let mut neighbors = bgp
         .flat_map(|bgp| &bgp.routers)

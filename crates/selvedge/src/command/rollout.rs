@@ -216,6 +216,7 @@ pub(super) fn screen(shown: &Shown, nodes: &BTreeMap<String, Vec<String>>, all: 
                 .to_owned(),
         );
     }
+    lines.extend(status.unwritten_message.clone());
     if let Some(message) = &status.unapproved_message {
         lines.push(message.clone());
         lines.push(format!("`selvedge rollout approve {revision}` approves it"));

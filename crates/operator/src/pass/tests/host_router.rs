@@ -78,7 +78,7 @@ fn a_configuration_reaches_all_nodes_in_the_pass_after_its_event() {
 
     let event = Instant::now();
     configuration(&mut compiler, "a", "198.51.100.1/32", 1);
-    let pass = Pass::compute(&mut compiler, |_| true, BTreeMap::new(), now + 1);
+    let pass = Pass::compute(&mut compiler, |_| Agent::ALIVE, BTreeMap::new(), now + 1);
     let time = event.elapsed();
     assert_eq!(pass.nodes(), ["a", "b", "c"]);
     assert!(time < Duration::from_secs(1), "{time:?}");
