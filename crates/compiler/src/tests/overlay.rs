@@ -455,10 +455,7 @@ fn a_vrf_named_after_a_segment_has_a_name_that_is_free() {
         let vrf = vrfs.keys().next().expect("one VRF");
         assert_ne!(vrf, name);
         let device = vrf.parse().expect("the name of a device");
-        assert!(
-            !names::is_reserved_device(&device),
-            "{name} becomes {vrf}"
-        );
+        assert!(!names::is_reserved_device(&device), "{name} becomes {vrf}");
     }
     let named_like_a_nic = wrong(&[l2vni("eth1", 20, "10.60.0.1/24")]);
     assert!(
