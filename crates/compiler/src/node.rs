@@ -69,7 +69,7 @@ pub use self::{
     underlay::{Fabric, InClearText, MovedPassword, NodeUnderlay, underlay_for},
 };
 use crate::{
-    fingerprint::{self, Digest},
+    fingerprint::{self, Deferred, Digest},
     host_router::{self, AnyConfigurations, NodeHostRouter},
     memo::Query,
     mirror::{self, HasMirrors, NodeMirrors},
@@ -135,8 +135,26 @@ pub struct Shared {
     pub routing: BTreeSet<String>,
     /// The segments on which nodes have addresses, by the name of their object.
     pub addressed: BTreeSet<String>,
+    /// What [`Self::digest`] has made.
+    pub(crate) digest: Deferred,
+}
+
+impl Shared {
     /// Fingerprint of what nodes get of this.
-    pub(crate) digest: Digest,
+    fn digest(&self) -> Digest {
+        self.digest.get(|| {
+            fingerprint::of(&(
+                &self.layer2s,
+                &self.cluster_vrf,
+                &self.fabric_vrfs,
+                &self.local_vrfs,
+                &self.host_vlans,
+                &self.host_loopbacks,
+                &self.passthroughs,
+                &self.health,
+            ))
+        })
+    }
 }
 
 impl NodeConfig {
@@ -275,6 +293,8 @@ impl NodeConfig {
                     return;
                 };
                 let vrf = Arc::make_mut(vrf);
+                // The number of the Underlay needs no instance of its own.
+                vrf.asn = vrf.asn.filter(|own| Some(*own) != asn);
                 match &mut vrf.host_session {
                     Some(session) if !hosts.is_empty() => {
                         complete(session, uplink.map(|uplink| uplink.overlay));
@@ -414,7 +434,7 @@ impl NodeConfig {
         let uplink =
             uplink_mtu.map(|mtu| ("uplinkMtu", fingerprint::of(&(mtu.overlay, mtu.plain))));
         let hosts = (!sessions.is_empty()).then(|| ("sessions", fingerprint::of(sessions)));
-        let parts = [("shared", shared.digest), ("own", own)].into_iter();
+        let parts = [("shared", shared.digest()), ("own", own)].into_iter();
         let parts = parts.chain(fabric).chain(mtu).chain(uplink).chain(hosts);
         crate::names::hex(&fingerprint::of_parts(parts))
     }

@@ -39,7 +39,9 @@ pub struct Review {
 impl Compiler {
     /// What a change would bring. The objects are the same afterwards, and so is everything that they compile into.
     pub fn review(&mut self, change: Change) -> Review {
-        let before = self.worlds.problems(&self.snapshot);
+        // One review after the other: what is wrong without the change is known.
+        let before = self.reviewed.take();
+        let before = before.unwrap_or_else(|| self.worlds.problems(&self.snapshot));
         let subject = change.subject().clone();
         let stored = Prepared {
             new: self.snapshot.only(&subject),
@@ -55,6 +57,7 @@ impl Compiler {
         } else {
             self.put(stored);
         }
+        self.reviewed = Some(Arc::clone(&before));
         if Arc::ptr_eq(&before, &after) {
             // Nothing has changed but, perhaps, what is not wrong.
             let own = before.iter().filter(|problem| problem.subject == subject);

@@ -418,19 +418,9 @@ impl Query for BuiltFor {
     }
 }
 
-/// Adds what every node has, and the fingerprint of everything.
+/// Adds what every node has.
 fn finished(mut shared: Shared, health: &Health) -> Arc<Shared> {
     shared.health = health.clone();
-    shared.digest = fingerprint::of(&(
-        &shared.layer2s,
-        &shared.cluster_vrf,
-        &shared.fabric_vrfs,
-        &shared.local_vrfs,
-        &shared.host_vlans,
-        &shared.host_loopbacks,
-        &shared.passthroughs,
-        &shared.health,
-    ));
     Arc::new(shared)
 }
 
@@ -634,7 +624,7 @@ fn shared(from: &Inputs<'_>, problems: &mut Vec<Problem>) -> Shared {
         local_vrfs: steering.local_vrfs(cluster_name, tables),
         steering: steering.why.clone(),
         addressed: BTreeSet::new(),
-        digest: fingerprint::Digest::default(),
+        digest: fingerprint::Deferred::default(),
     };
     shared.host_interfaces(group, vlans, problems);
     shared

@@ -548,19 +548,19 @@ fn a_session_and_a_gateway_in_one_vrf_do_not_overlap() {
 /// What is inside another network, and between, hides no overlap.
 #[test]
 fn an_overlap_is_found_behind_networks_in_between() {
-    let gateway = |name, vni, gateway: &str| {
-        named(
-            "L2VNI",
-            name,
-            json!({"vni": vni, "vrf": "a", "l2gatewayip": gateway}),
-        )
-    };
-    let found = wrong(&[
-        gateway("around", 20, "10.50.0.1/16"),
-        gateway("apart", 21, "10.60.7.1/24"),
-        l3vni("inside", "a", 100, "10.50.3.0/24"),
-        gateway("last", 22, "10.50.7.1/24"),
-    ]);
+    let around = object(
+        TCAAS,
+        "Layer2NetworkConfiguration",
+        json!({"name": "around"}),
+        json!({"id": 50, "vni": 5050, "mtu": 1500, "vrf": "a", "anycastGateways": ["10.50.0.1/16"]}),
+    );
+    let inside = named(
+        "L2VNI",
+        "inside",
+        json!({"vni": 22, "vrf": "a", "l2gatewayip": "10.50.7.1/24"}),
+    );
+    let between = l3vni("between", "a", 100, "10.50.3.0/24");
+    let found = wrong(&[around, between, inside]);
     let overlaps: Vec<&String> = found
         .iter()
         .filter(|one| one.contains("overlaps"))

@@ -186,13 +186,22 @@ fn low_level(low: &LowLevelObject) -> Value {
     value
 }
 
+/// Its name, and its namespace if it has one.
+fn metadata(subject: &ObjectRef) -> Value {
+    let mut metadata = json!({"name": subject.key.name});
+    if let Some(namespace) = &subject.key.namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    metadata
+}
+
 fn statuses(snapshot: &Snapshot) -> Vec<Value> {
     let statuses = compiler::statuses(snapshot);
     let write = |(subject, status): (&ObjectRef, &Arc<Status>)| {
         json!({
             "apiVersion": subject.kind.api_version(),
             "kind": subject.kind.to_string(),
-            "metadata": {"name": subject.key.name},
+            "metadata": metadata(subject),
             "status": status.to_value(),
         })
     };
