@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
-use worlds::benchmark;
+use worlds::{benchmark, racks::Names};
 
 use crate::support::{program, progress};
 
@@ -92,7 +92,7 @@ const OF_RACKS: [Case; 3] = [
 fn bench_cli() -> anyhow::Result<()> {
     progress("nodes      time       peak       budget     command");
     let mut missed = Vec::new();
-    let objects = worlds::racks::racks(6, 50).into_iter();
+    let objects = worlds::racks::racks(6, 50, Names::Numbered).into_iter();
     let racks = objects.flat_map(|(_, objects)| objects).collect();
     measure("300, racks", racks, &OF_RACKS, SIZES[0], &mut missed)?;
     for groups in SIZES {
