@@ -23,7 +23,7 @@ const NOTHING: &str = "nothing to do";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another agent works on this node.
-    #[error("this node cannot be changed")]
+    #[error("cannot change this node")]
     Locked(#[from] lock::Error),
     /// The node cannot be worked on.
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub enum Error {
     /// The journal could not be removed.
     #[error(transparent)]
     Journal(#[from] journal::Error),
-    /// The config was taken back, and why.
+    /// The config was rolled back, and why.
     #[error("{0}")]
     TakenBack(String),
 }
@@ -48,7 +48,7 @@ pub struct Done {
     pub notes: Vec<String>,
 }
 
-/// Applies a config as the daemon would, with journal and confirmation, and ends when it is confirmed or taken back.
+/// Applies a config as the daemon would, with journal and confirmation, and exits when it is confirmed or rolled back.
 pub async fn apply(
     spec: NodeNetworkConfigSpec,
     paths: Paths,

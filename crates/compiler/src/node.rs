@@ -80,7 +80,7 @@ use crate::{
 /// The config of one node. What it shares with its like is one value in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
-    /// How the node is plugged into the fabric.
+    /// How the node is connected to the fabric.
     pub underlay: Option<NodeUnderlay>,
     /// Its addresses on segments, by the name of the segment's object.
     pub addresses: BTreeMap<String, Vec<HostCidr>>,

@@ -73,7 +73,7 @@ struct Objects<'a> {
 }
 
 impl Cluster {
-    /// Reports the host's router for as long as the agent lives.
+    /// Reports the host's router for as long as the agent runs.
     pub(super) async fn report_host(
         &self,
         client: Client,

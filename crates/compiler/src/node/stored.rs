@@ -117,7 +117,7 @@ impl Input for TakenBack {
     }
 }
 
-/// How far a node is, as statuses tell it: where the revision was taken back, it failed, until something else is compiled.
+/// How far a node is, as statuses tell it: where the revision was rolled back, it failed, until something else is compiled.
 pub(crate) fn told_progress(view: &View<'_>, node: &Key) -> Progress {
     let progress = view.get::<ProgressOf>(node);
     if progress == Progress::Queued && view.keys::<TakenBack>().contains(node) {

@@ -40,7 +40,7 @@ pub const APPROVED: &str = "selvedge.dev/approved";
 /// The kinds that the API server served when a revision was made: an annotation of its `NetworkConfigRevision`.
 pub const SERVED: &str = "selvedge.dev/served-kinds";
 
-/// How a config reaches its node. A failure of one that waited for no wave is none of its revision.
+/// How a config reaches its node. A failure of one that waited for no wave does not count for its revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum Lane {

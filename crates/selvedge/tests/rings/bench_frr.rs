@@ -34,7 +34,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 const BASE: usize = 100;
 /// Changes that are given to the peer's own program as well.
 const COMPARED: usize = 20;
-/// After so many changes, the prefix of the one three before is taken back.
+/// After so many changes, the prefix of the one three before is rolled back.
 const TAKEN: usize = 4;
 const DAY: u64 = 86_400_000_000;
 
@@ -202,7 +202,7 @@ fn ours() -> anyhow::Result<Vec<f64>> {
     let left = BASE as u64 + CHANGES as u64 - taken_by(CHANGES);
     prefixes_arrive(&world.fabric, left).with_context(|| agent.stderr())?;
     let seen = arrivals(&world.fabric)?;
-    // What is taken back before the agent has come to it is never announced.
+    // What is rolled back before the agent has come to it is never announced.
     let stays: Vec<(String, u64)> = written
         .iter()
         .enumerate()
