@@ -24,7 +24,7 @@ const NOTHING: &str = "nothing to do";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another agent works on this node.
-    #[error("this node cannot be changed")]
+    #[error("cannot change this node")]
     Locked(#[from] lock::Error),
     /// The node cannot be worked on.
     #[error(transparent)]
@@ -35,10 +35,10 @@ pub enum Error {
     /// The journal could not be removed.
     #[error(transparent)]
     Journal(#[from] journal::Error),
-    /// The config was taken back, and why.
+    /// The config was rolled back, and why.
     #[error("{0}")]
     TakenBack(String),
-    /// The config was taken back, and the return failed each time.
+    /// The config was rolled back, and each attempt to restore the confirmed one failed.
     #[error("{0}; the node is between two configs: start the agent, or run the same command again")]
     Between(String),
 }
@@ -52,11 +52,11 @@ pub struct Done {
     pub notes: Vec<String>,
 }
 
-/// How often a return that fails is attempted again before the command ends.
+/// How often a rollback that fails is attempted again before the command ends.
 const RETURNS: usize = 5;
 
-/// Applies a config as the daemon would, with journal and confirmation, and ends when it is confirmed or taken back. When `stop` is
-/// done before that, it is taken back.
+/// Applies a config as the daemon would, with journal and confirmation, and exits when it is confirmed or rolled back. When `stop` is
+/// done before that, it is rolled back.
 pub async fn apply(
     spec: NodeNetworkConfigSpec,
     paths: Paths,
@@ -74,7 +74,7 @@ pub async fn apply(
             ..Config::empty()
         }))
     });
-    let mut done = apply_rest(Event::Assigned(rest), paths.clone(), namespace, stop).await?;
+    let mut done = apply_rest(Event::Assigned(rest), &paths, namespace, stop).await?;
     if refusal.is_none() {
         let of_host = host::once::apply(&host, &paths).await?;
         done.notes.extend(of_host.notes);
@@ -93,7 +93,7 @@ pub async fn apply(
 /// Everything but the host's router.
 async fn apply_rest(
     assigned: Event,
-    paths: Paths,
+    paths: &Paths,
     namespace: &str,
     stop: impl Future<Output = ()>,
 ) -> Result<Done, Error> {
@@ -163,7 +163,7 @@ pub async fn preview(
         ..Config::empty()
     };
     let (rest, host) = host::split(Assigned::new(Arc::new(config)));
-    let reconciler = Reconciler::open(paths.clone(), namespace, true)?;
+    let reconciler = Reconciler::open(&paths, namespace, true)?;
     let of_rest = reconciler.preview(&rest.config).await?;
     let of_host = host::once::preview(&host, &paths).await?.join("\n");
     Ok(match (of_rest.as_str(), of_host.as_str()) {
@@ -174,11 +174,11 @@ pub async fn preview(
 }
 
 /// Gives the node back: FRR stopped, NICs returned, nothing of Selvedge left, the journal removed. What could not be given back is
-/// noted and stays remembered for another attempt.
+/// a note, and is stored for another attempt.
 pub async fn cleanup(paths: Paths, namespace: &str) -> Result<Done, Error> {
     let _lock = Lock::take(&paths.runtime)?;
     let store = Store::new(&paths.state, "").with_copy_in(&paths.runtime);
-    let reconciler = Reconciler::open(paths.clone(), namespace, false)?;
+    let reconciler = Reconciler::open(&paths, namespace, false)?;
     let frr_conf = reconciler.frr().instance().frr_conf();
     let empty = Config::empty();
     let patience = Patience::new(&empty, None);

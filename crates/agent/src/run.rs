@@ -68,7 +68,7 @@ pub enum Source {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another agent works on this node.
-    #[error("this node cannot be worked on")]
+    #[error("cannot manage this node")]
     Locked(#[source] lock::Error),
     /// This node cannot be worked on.
     #[error(transparent)]
@@ -92,13 +92,9 @@ pub async fn run(
 ) -> Result<(), Error> {
     let _lock = lock(&options.paths).await?;
     let watchdog = Watchdog::start().map_err(Error::Thread)?;
-    let reconciler = Reconciler::open(
-        options.paths.clone(),
-        &options.namespace,
-        options.report_only,
-    )
-    .map_err(Error::Kernel)?
-    .watched_by(watchdog.clone());
+    let reconciler = Reconciler::open(&options.paths, &options.namespace, options.report_only)
+        .map_err(Error::Kernel)?
+        .watched_by(watchdog.clone());
     let (statuses, of_router) = watch::channel(None);
     let (whole, reports) = watch::channel(None);
     let (host_reports, of_host) = watch::channel(Report::default());
@@ -301,7 +297,10 @@ impl Agent {
             self.signs.changes = match reconciler.kernel().changes().await {
                 Ok(changes) => Some(changes),
                 Err(error) => {
-                    tracing::warn!(error = report::chain(&error), "changes are not announced");
+                    tracing::warn!(
+                        error = report::chain(&error),
+                        "cannot subscribe to changes of the kernel; they are found by periodic checks"
+                    );
                     None
                 }
             };
@@ -354,7 +353,7 @@ impl Agent {
         let frr = self.node.reconciler().frr().instance().clone();
         let keeper = inode.map(|_| Keeper::start(&self.options.namespace, frr, bgpd));
         self.keeper = keeper.transpose().unwrap_or_else(|error| {
-            tracing::warn!(%error, "nothing is held when bgpd dies");
+            tracing::warn!(%error, "cannot hold routes if bgpd crashes");
             None
         });
     }

@@ -1,4 +1,4 @@
-//! Notices a loop that stands still. Every call has a deadline, so this should never happen; if it does, a new agent is
+//! Detects a loop without progress. Every call has a deadline, so this should never happen; if it does, a new agent is
 //! better than one that hangs: it restores what was confirmed.
 
 use std::{
@@ -62,7 +62,7 @@ impl Watchdog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the loop moves on; or since when it stands still.
+    /// Whether the loop makes progress; or since when it does not.
     pub(crate) fn liveness(&self) -> Result<(), String> {
         let (since, what) = self.locked().clone();
         let standing = since.elapsed();
@@ -80,11 +80,11 @@ impl Watchdog {
             let (since, what) = self.locked().clone();
             let standing = since.elapsed();
             if standing > self.limits.end {
-                tracing::error!(?standing, what, "the agent stands still and ends itself");
+                tracing::error!(?standing, what, "the agent makes no progress and aborts");
                 std::process::abort();
             }
             if standing > self.limits.warn && warned != Some(since) {
-                tracing::error!(?standing, what, "the agent stands still");
+                tracing::error!(?standing, what, "the agent makes no progress");
                 warned = Some(since);
             }
         }

@@ -125,7 +125,7 @@ pub struct Change {
     /// What it becomes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub becomes: Option<Value>,
-    /// What it does to what already runs, the gravest first.
+    /// What it does to what already runs, the most severe first.
     pub effects: Vec<Effect>,
     /// The objects that define the element, before or after.
     pub behind: Vec<Cause>,
@@ -317,10 +317,12 @@ fn notes(
         let note = "paused by Settings.spec.rollout.pause: no node is written before it is resumed";
         notes.push(note.to_owned());
     }
-    let last = before.compilation;
-    let last = last.revision.spec(&last.objects);
-    let objects = &after.compilation.objects;
-    if let Some(too_much) = guard::too_much(settings.max_removal, &last, objects) {
+    let (last, next) = (before.compilation, after.compilation);
+    let revision = last.revision.spec(&last.objects);
+    let max_removal = settings.max_removal;
+    let too_much = guard::too_much(max_removal, &revision, next)
+        .or_else(|| guard::too_much_between(max_removal, last, next));
+    if let Some(too_much) = too_much {
         notes.push(format!("{too_much}: no node is written before approval"));
     }
     let has_canary = members.values().any(|member| member.can_be_canary);

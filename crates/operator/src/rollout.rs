@@ -19,7 +19,7 @@ use compiler::{
     rollout::{
         Progress, guard,
         stored::{self, Lane},
-        waves::{self, Decision, Failure, Member, State, Time},
+        waves::{self, Agent, Decision, Failure, Member, State, Time},
     },
     snapshot::{Key, Object},
 };
@@ -51,6 +51,8 @@ pub(crate) struct Step {
     pub(crate) removed: Vec<ObjectRef>,
     /// When the last retry of the revision was requested.
     pub(crate) retry: Option<String>,
+    /// The nodes that have not confirmed what they must have.
+    pub(crate) unanswered: BTreeSet<String>,
     /// When the next pass is due, if nothing changes before.
     pub(crate) again_at: Option<Time>,
 }
@@ -81,7 +83,7 @@ pub(crate) fn valid(snapshot: &Snapshot, newest: &str) -> Vec<Key> {
 
 impl<'a> Cluster<'a> {
     /// Decides what is done about nodes now.
-    pub(crate) fn step(&self, is_alive: impl Fn(&str) -> bool) -> Step {
+    pub(crate) fn step(&self, agent: impl Fn(&str) -> Agent) -> Step {
         let settings = self.settings();
         let revision = self.newest();
         let before = revision.and_then(|one| one.status.as_deref().cloned());
@@ -96,11 +98,7 @@ impl<'a> Cluster<'a> {
         let last_valid = self.last_valid.as_deref();
         let is_approved =
             revision.is_some_and(|one| one.meta.annotations.contains_key(stored::APPROVED));
-        let too_much = last_valid.filter(|_| !is_approved && state.completed_at.is_none());
-        let too_much = too_much.and_then(|last_valid| {
-            guard::too_much(settings.max_removal, last_valid, &self.compilation.objects)
-        });
-        let mut members = self.members(&settings, &state, retry_at, is_alive);
+        let mut members = self.members(&settings, &state, retry_at, agent);
         if is_approved {
             for member in members.values_mut() {
                 if member.progress == Progress::Unapproved {
@@ -113,13 +111,16 @@ impl<'a> Cluster<'a> {
         for node in &joining {
             members.remove(node);
         }
+        let too_much = last_valid.filter(|_| !is_approved && state.completed_at.is_none());
+        let too_much =
+            too_much.and_then(|last_valid| self.too_much(&settings, last_valid, &members));
         let decision = waves::decide(&settings, &members, &state, self.now, too_much.is_some());
         let mut publish = self.newest_configs(&decision.publish, Lane::Wave);
         let failure = decision.state.failure.as_ref();
         let is_valid = decision.state.completed_at.is_some();
         let rolls_back = settings.on_failure == OnFailure::Rollback && !is_valid;
         let back = match failure.filter(|_| rolls_back) {
-            Some(failure) => self.to_roll_back(&settings, failure),
+            Some(failure) => self.to_roll_back(&settings, &members, failure),
             None => Vec::new(),
         };
         let mut direct = self.direct(&members);
@@ -148,8 +149,25 @@ impl<'a> Cluster<'a> {
             outdated: self.outdated(&settings, last_valid),
             removed: self.removed(),
             retry: retry.cloned(),
+            unanswered: self.unanswered(),
             again_at: decision.again_at,
         }
+    }
+
+    /// What the revision removes too much of. What it takes from nodes is judged before the first of them has it.
+    fn too_much(
+        &self,
+        settings: &Rollout,
+        last_valid: &NetworkConfigRevisionSpec,
+        members: &BTreeMap<String, Member>,
+    ) -> Option<guard::TooMuch> {
+        let max_removal = settings.max_removal;
+        let has_begun = members.values().any(|member| member.is_published);
+        guard::too_much(max_removal, last_valid, self.compilation).or_else(|| {
+            let (snapshot, compilation) = (self.snapshot, self.compilation);
+            let taken = || guard::too_much_on_nodes(max_removal, snapshot, compilation);
+            if has_begun { None } else { taken() }
+        })
     }
 
     fn fingerprint(&self) -> &'a str {
@@ -192,7 +210,7 @@ impl<'a> Cluster<'a> {
         settings: &Rollout,
         state: &State,
         retry_at: Option<Time>,
-        is_alive: impl Fn(&str) -> bool,
+        agent: impl Fn(&str) -> Agent,
     ) -> BTreeMap<String, Member> {
         let mut progress = self.progress.clone();
         for (node, config) in self.direct_nodes() {
@@ -200,8 +218,7 @@ impl<'a> Cluster<'a> {
             progress.insert(node.clone(), stored::progress(config));
         }
         let of_revision = (self.fingerprint(), state);
-        let mut members =
-            stored::members(self.snapshot, settings, &progress, of_revision, is_alive);
+        let mut members = stored::members(self.snapshot, settings, &progress, of_revision, agent);
         for member in members.values_mut() {
             let is_before_retry = retry_at.is_some_and(|at| member.published_at < Some(at));
             if member.progress == Progress::Failed && is_before_retry {
@@ -209,6 +226,12 @@ impl<'a> Cluster<'a> {
             }
         }
         members
+    }
+
+    fn unanswered(&self) -> BTreeSet<String> {
+        let nodes = self.progress.iter();
+        let nodes = nodes.filter(|(_, progress)| **progress != Progress::Ready);
+        nodes.map(|(node, _)| node.clone()).collect()
     }
 
     /// Nodes without a config that need not wait for a wave: they have nothing to lose, and a valid revision is there.
@@ -294,7 +317,12 @@ impl<'a> Cluster<'a> {
     }
 
     /// The nodes that go back to the last valid revision now: those that have the failed one, not more at a time than may be changing.
-    fn to_roll_back(&self, settings: &Rollout, failure: &Failure) -> Vec<String> {
+    fn to_roll_back(
+        &self,
+        settings: &Rollout,
+        members: &BTreeMap<String, Member>,
+        failure: &Failure,
+    ) -> Vec<String> {
         let configs = &self.snapshot.node_network_configs;
         let deadline = Time::from(settings.progress_deadline.get());
         let is_going_back = |config: &&stored::NodeNetworkConfig| {
@@ -310,16 +338,24 @@ impl<'a> Cluster<'a> {
         };
         let allowed = waves::count(settings.max_unavailable, self.progress.len()).max(1);
         let busy = configs.values().filter(is_going_back).count();
-        let mut nodes: Vec<&str> = (configs.iter())
+        let mut nodes: Vec<(&Key, &stored::NodeNetworkConfig)> = (configs.iter())
             .filter(|(key, config)| {
-                config.spec.revision == self.fingerprint() && self.progress.contains_key(&*key.name)
+                let member = members.get(&*key.name);
+                let is_free = member.is_some_and(|member| !member.is_held);
+                config.spec.revision == self.fingerprint() && is_free
             })
-            .map(|(key, _)| &*key.name)
             .collect();
-        // The one that failed runs the old config already.
-        nodes.sort_by_key(|node| *node != failure.node);
+        // Those that are changing anyway come first: with the others, more would change than may. One that failed runs the old config
+        // already.
+        nodes.sort_by_key(|(key, config)| match stored::progress(config) {
+            _ if *key.name == *failure.node => 1,
+            Progress::Ongoing => 0,
+            Progress::Failed => 2,
+            Progress::Ready | Progress::Queued | Progress::Unapproved => 3,
+        });
         nodes.truncate(allowed.saturating_sub(busy));
-        nodes.into_iter().map(str::to_owned).collect()
+        let names = nodes.into_iter().map(|(key, _)| key.name.to_string());
+        names.collect()
     }
 
     fn status(

@@ -174,7 +174,8 @@ impl Writes<'_> {
             let value = meta.annotations.get(name)?;
             Some((name, value.clone()))
         });
-        let since = stored::generations(meta).map(|one| (stored::SAME_SINCE, one.start().to_string()));
+        let since =
+            stored::generations(meta).map(|one| (stored::SAME_SINCE, one.start().to_string()));
         kept.chain(since).collect()
     }
 

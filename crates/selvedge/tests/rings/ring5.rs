@@ -76,6 +76,9 @@ mod proxy;
 #[path = "ring5/quiet.rs"]
 mod quiet;
 
+#[path = "ring5/refused.rs"]
+mod refused;
+
 #[path = "ring5/restored.rs"]
 mod restored;
 

@@ -7,17 +7,24 @@ use super::*;
 /// Three nodes on a fabric with a segment, and a tunnel that mirrors could use.
 fn fabric() -> Compiler {
     let mut compiler = three_nodes();
-    underlay(&mut compiler, 64514);
-    for node in ["a", "b", "c"] {
+    let nodes = ["a", "b", "c"].map(str::to_owned);
+    tunnel(&mut compiler, nodes.into_iter());
+    segment(&mut compiler, 5);
+    compiler
+}
+
+/// A fabric with a tunnel that mirrors could use on these nodes.
+pub(super) fn tunnel(compiler: &mut Compiler, nodes: impl Iterator<Item = String>) {
+    underlay(compiler, 64514);
+    for (number, node) in nodes.enumerate() {
         let name = format!("mirror-lo.mir-{node}");
         let pool = json!({"apiGroup": "ipam.cluster.x-k8s.io", "kind": "InClusterIPPool", "name": "sources"});
-        let last = node.as_bytes()[0];
         let spec = json!({
-            "address": format!("10.99.0.{last}"), "prefix": 32, "claimRef": {"name": name}, "poolRef": pool,
+            "address": format!("10.99.0.{}", number + 1), "prefix": 32, "claimRef": {"name": name}, "poolRef": pool,
         });
         let metadata = json!({"name": name, "namespace": "selvedge-system"});
         let parts = json!({"metadata": metadata, "spec": spec});
-        put(&mut compiler, Kind::IpAddress, &name, &parts);
+        put(compiler, Kind::IpAddress, &name, &parts);
     }
     let pool =
         json!({"apiGroup": "ipam.cluster.x-k8s.io", "kind": "InClusterIPPool", "name": "sources"});
@@ -27,22 +34,20 @@ fn fabric() -> Compiler {
         "loopbacks": [{"name": "lo.mir", "poolRef": pool}],
     });
     let parts = json!({"spec": spec});
-    put(&mut compiler, Kind::VrfRouteConfiguration, "mirror", &parts);
+    put(compiler, Kind::VrfRouteConfiguration, "mirror", &parts);
     let spec = json!({
         "type": "l3gre", "destinationIP": "10.250.0.100", "key": 7, "destinationVrf": "mirror", "sourceLoopback": "lo.mir",
     });
     put(
-        &mut compiler,
+        compiler,
         Kind::MirrorTarget,
         "collector",
         &json!({"spec": spec}),
     );
-    segment(&mut compiler, 5);
-    compiler
 }
 
 /// Copies what comes in on the segment.
-fn mirror(compiler: &mut Compiler) {
+pub(super) fn mirror(compiler: &mut Compiler) {
     let group = "network.t-caas.telekom.com";
     let spec = json!({
         "mirrorTarget": {"apiGroup": group, "kind": "MirrorTarget", "name": "collector"},
@@ -72,7 +77,8 @@ fn published(pass: &Pass, node: &str) -> (Lane, Option<String>) {
     let mut publish = pass.step.publish.iter();
     let one = publish.find(|one| one.node == node).expect("it is written");
     assert!(!one.spec.fabric_vrfs["mirror"].gres.is_empty(), "a mirror");
-    (one.lane, one.published_at.clone())
+    let lane = one.lane.expect("it is no router of a host");
+    (lane, one.published_at.clone())
 }
 
 #[test]
