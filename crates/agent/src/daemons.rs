@@ -204,12 +204,6 @@ pub(crate) fn missing(instance: &Instance) -> Vec<&'static str> {
         .collect()
 }
 
-/// The daemons of our instance that were started from this directory.
-#[cfg(test)]
-pub(crate) fn found_in(directory: &Path) -> Vec<Daemon> {
-    process::find(directory, &names(), "router")
-}
-
 pub(crate) fn names() -> Vec<&'static str> {
     DAEMONS.iter().map(|(name, _)| *name).collect()
 }
@@ -477,4 +471,10 @@ async fn end(daemons: &[Daemon], patience: Patience) -> Result<(), Error> {
             pid: daemon.pid,
         })
     })
+}
+
+/// The daemons of our instance that were started from this directory.
+#[cfg(test)]
+pub(crate) fn found_in(directory: &Path) -> Vec<Daemon> {
+    process::find(directory, &names(), "router")
 }

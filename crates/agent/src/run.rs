@@ -13,7 +13,7 @@ use crate::{
     cluster::{Cluster, Connect, OfHost},
     command_log::CommandLog,
     config::{Config, Time},
-    daemons::{self, Paths},
+    daemons::{self, Instance, Paths},
     drift::Signs,
     health::Health,
     hold::{Expected, Keeper},

@@ -46,7 +46,7 @@ impl FreshStarts {
     pub(super) fn note(&self) -> Option<String> {
         let count = self.count;
         (count > 1).then(|| {
-            format!("a daemon of FRR did not answer, and FRR was started anew {count} times; the next start is put off")
+            format!("a daemon of FRR did not answer, and FRR was restarted {count} times; the next restart is delayed")
         })
     }
 }

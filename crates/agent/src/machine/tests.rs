@@ -322,9 +322,7 @@ fn frr_that_is_silent_after_each_fresh_start_is_started_anew_less_and_less_often
     }
     let notes = machine.status().notes;
     assert!(
-        notes
-            .iter()
-            .any(|note| note.contains("started anew 5 times")),
+        notes.iter().any(|note| note.contains("restarted 5 times")),
         "{notes:?}"
     );
     // When all is well for long, it is forgotten.

@@ -148,11 +148,12 @@ fn every_source_file_is_declared() {
 }
 
 /// Where a config is applied: what waits here, waits for something, and not for ever.
-const APPLY_PATH: [&str; 7] = [
+const APPLY_PATH: [&str; 8] = [
     "crates/agent/src/reconcile.rs",
     "crates/agent/src/reconcile",
     "crates/agent/src/daemons.rs",
     "crates/agent/src/daemons",
+    "crates/agent/src/frr_shell.rs",
     "crates/agent/src/vtysh.rs",
     "crates/agent/src/program.rs",
     "crates/linux/src/netlink",
