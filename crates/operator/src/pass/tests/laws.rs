@@ -395,11 +395,13 @@ impl Cluster {
                         .remove(&ObjectRef::named(Kind::MirrorSelector, "copy"));
                 }
             }
-            Event::Late(number) => self.lie(name(*number), |told| {
+            Event::Late(number) => self.lie(name(*number).as_deref(), |told| {
                 (told.spec.revision.clone(), told.generation - 1)
             }),
             Event::Other(number) => {
-                self.lie(name(*number), |told| ("feed".to_owned(), told.generation));
+                self.lie(name(*number).as_deref(), |told| {
+                    ("feed".to_owned(), told.generation)
+                });
             }
             Event::Restart => {
                 self.compiler = Compiler::new(self.compiler.snapshot().clone());
@@ -413,12 +415,10 @@ impl Cluster {
     }
 
     /// A node that has not answered yet says that it has taken something.
-    fn lie(&mut self, name: Option<String>, about: impl Fn(&Told) -> (String, i64)) {
-        let told = name
-            .as_ref()
-            .and_then(|name| self.nodes.get(name)?.told.as_ref());
+    fn lie(&mut self, name: Option<&str>, about: impl Fn(&Told) -> (String, i64)) {
+        let told = name.and_then(|name| self.nodes.get(name)?.told.as_ref());
         let told = told.filter(|told| told.answer.is_none());
-        if let (Some(name), Some((revision, generation))) = (&name, told.map(about)) {
+        if let (Some(name), Some((revision, generation))) = (name, told.map(about)) {
             self.report(name, true, (&revision, generation));
         }
     }
