@@ -77,7 +77,8 @@ case $verb in
 up)
   vtep=${1:?host-evpn.sh up wants the address of the VTEP}
   shift
-  sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+  echo 1 >/proc/sys/net/ipv4/ip_forward
+  echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
   case $vtep in
   *:*) ip address replace "$vtep/128" dev lo ;;
   *) ip address replace "$vtep/32" dev lo ;;

@@ -69,7 +69,7 @@ pub use self::{
     underlay::{Fabric, InClearText, MovedPassword, NodeUnderlay, underlay_for},
 };
 use crate::{
-    fingerprint::{self, Digest},
+    fingerprint::{self, Deferred, Digest},
     host_router::{self, AnyConfigurations, NodeHostRouter},
     memo::Query,
     mirror::{self, HasMirrors, NodeMirrors},
@@ -80,7 +80,7 @@ use crate::{
 /// The config of one node. What it shares with its like is one value in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
-    /// How the node is plugged into the fabric.
+    /// How the node is connected to the fabric.
     pub underlay: Option<NodeUnderlay>,
     /// Its addresses on segments, by the name of the segment's object.
     pub addresses: BTreeMap<String, Vec<HostCidr>>,
@@ -135,8 +135,26 @@ pub struct Shared {
     pub routing: BTreeSet<String>,
     /// The segments on which nodes have addresses, by the name of their object.
     pub addressed: BTreeSet<String>,
+    /// What [`Self::digest`] has made.
+    pub(crate) digest: Deferred,
+}
+
+impl Shared {
     /// Fingerprint of what nodes get of this.
-    pub(crate) digest: Digest,
+    fn digest(&self) -> Digest {
+        self.digest.get(|| {
+            fingerprint::of(&(
+                &self.layer2s,
+                &self.cluster_vrf,
+                &self.fabric_vrfs,
+                &self.local_vrfs,
+                &self.host_vlans,
+                &self.host_loopbacks,
+                &self.passthroughs,
+                &self.health,
+            ))
+        })
+    }
 }
 
 impl NodeConfig {
@@ -414,7 +432,7 @@ impl NodeConfig {
         let uplink =
             uplink_mtu.map(|mtu| ("uplinkMtu", fingerprint::of(&(mtu.overlay, mtu.plain))));
         let hosts = (!sessions.is_empty()).then(|| ("sessions", fingerprint::of(sessions)));
-        let parts = [("shared", shared.digest), ("own", own)].into_iter();
+        let parts = [("shared", shared.digest()), ("own", own)].into_iter();
         let parts = parts.chain(fabric).chain(mtu).chain(uplink).chain(hosts);
         crate::names::hex(&fingerprint::of_parts(parts))
     }

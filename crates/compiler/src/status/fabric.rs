@@ -64,7 +64,7 @@ impl Unattached {
         let (node, port) = self.first.as_ref()?;
         let mut message = format!("node {node:?}: {}", port.message);
         if self.nodes > 1 {
-            message.push_str(&format!("; and {} more nodes", self.nodes - 1));
+            message = format!("{message}; and {} more nodes", self.nodes - 1);
         }
         let status = ConditionStatus::True;
         Some(conditions::condition(
@@ -174,7 +174,10 @@ pub(super) fn status(view: &View<'_>, subject: &Subject<'_>) -> OverlayStatus {
     let degraded = unattached.condition(subject.meta);
     let mut ready = first_unmet([Some(&accepted)], &applied).clone();
     // What does not get through its bridge is not there for the host.
-    if let Some(degraded) = degraded.as_ref().filter(|_| ready.status == ConditionStatus::True) {
+    if let Some(degraded) = degraded
+        .as_ref()
+        .filter(|_| ready.status == ConditionStatus::True)
+    {
         ready = degraded.clone();
         ready.status = ConditionStatus::False;
     }

@@ -182,7 +182,7 @@ impl Build<'_> {
             session.update_source = self.vtep_source(path, &peer, vtep);
         }
         if address_families.is_empty() {
-            let why = "a session without an address family never comes up";
+            let why = "a session without an address family is never established";
             self.refuse(&format_args!("{path}.addressFamilies"), why);
         }
         session.extended_nexthop = address.is_some_and(|address| address.is_ipv6())
@@ -231,10 +231,9 @@ impl Build<'_> {
             let active = NeighborFamily {
                 activate: true,
                 allowas_in: allow_own_as.then_some(OWN_AS_TIMES),
-                next_hop_self: false,
-                maximum_prefix: None,
                 route_map_in: Some(self.fabric_in()),
                 route_map_out: Some(out),
+                ..NeighborFamily::default()
             };
             neighbors.insert(peer.clone(), active);
         }

@@ -356,3 +356,50 @@ fn the_log_tells_what_was_asked_for() {
         assert_eq!(text.contains("\ndebug bgp updates in\n"), debug);
     }
 }
+
+#[test]
+fn a_filter_of_the_host_is_there_before_a_session_refers_to_it() {
+    let empty = made(json!({})).config;
+    let with = made(with_neighbor(
+        &json!({"advertise": {"prefixes": ["10.0.0.0/8"]}}),
+    ))
+    .config;
+    let change = diff(&empty, &with).to_string();
+    let at = |line: &str| change.find(line).unwrap();
+    let list = at("ip prefix-list 192.0.2.1-allowed-ipv4 seq");
+    let (map, used) = (
+        at("\nroute-map 192.0.2.1-out permit"),
+        at("  neighbor 192.0.2.1 route-map 192.0.2.1-out out"),
+    );
+    assert!(list < map && map < used && used < at("  neighbor 192.0.2.1 activate"));
+    let back = diff(&with, &empty).to_string();
+    let at = |line: &str| back.find(line).unwrap();
+    assert!(at("no router bgp 64512") < at("no route-map 192.0.2.1-out"));
+    assert!(at("no route-map 192.0.2.1-out") < at("no ip prefix-list 192.0.2.1-allowed-ipv4"));
+}
+
+/// FRR ignores a prefix that is in the list under another number, and deletes by number whatever stands there.
+#[test]
+fn a_rule_that_moves_to_another_number_is_deleted_before_it_is_added() {
+    let with = made(with_neighbor(
+        &json!({"advertise": {"prefixes": ["10.0.0.0/8", "11.0.0.0/8"]}}),
+    ))
+    .config;
+    let mut running = with.clone();
+    let list = (
+        IpFamily::V4,
+        "192.0.2.1-allowed-ipv4".parse::<Name>().unwrap(),
+    );
+    let rules: Vec<_> = with.prefix_lists[&list].values().copied().rev().collect();
+    running
+        .prefix_lists
+        .insert(list.clone(), (1..).zip(rules).collect());
+    let change = diff(&running, &with).to_string();
+    let (deleted, added): (Vec<_>, Vec<_>) = change
+        .lines()
+        .filter(|line| line.contains(" seq "))
+        .partition(|line| line.starts_with("no "));
+    assert_eq!((deleted.len(), added.len()), (2, 2), "{change}");
+    let last_deleted = change.rfind("no ip prefix-list").unwrap();
+    assert!(last_deleted < change.find("\nip prefix-list").unwrap());
+}

@@ -1,7 +1,7 @@
 //! Asks neighbors that have been silent whether they are still there.
 //!
 //! A workload that sends nothing is forgotten by the bridge after five minutes, and FRR withdraws its route of type 2 with it. The kernel asks
-//! such a neighbor itself once it is told that what it knows is in doubt; the answer is traffic that the bridge learns from.
+//! such a neighbor itself once the entry is set to a state that needs confirmation; the answer is traffic that the bridge learns from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,9 @@ impl Neighbors {
     /// Lets the kernel ask for every neighbor behind one of these devices that it has not heard of for a while. Returns for how many.
     pub async fn ask_silent(&self, devices: &BTreeSet<String>) -> Result<usize, RequestError> {
         let links = read::links(&self.connection).await?;
-        let links = links.into_iter().filter(|link| devices.contains(&link.name));
+        let links = links
+            .into_iter()
+            .filter(|link| devices.contains(&link.name));
         let links: BTreeMap<u32, String> = links.map(|link| (link.index, link.name)).collect();
         let mut asked = 0;
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {

@@ -24,7 +24,12 @@ fn spec(number: u32, community: u32) -> Value {
     let prefixes: Vec<String> = (0..5)
         .map(|place| {
             let address = number * 5 + place;
-            format!("198.{}.{}.{}/32", 18 + address / 65_536, address / 256 % 256, address % 256)
+            format!(
+                "198.{}.{}.{}/32",
+                18 + address / 65_536,
+                address / 256 % 256,
+                address % 256
+            )
         })
         .collect();
     let neighbor = |address: &str| {
@@ -49,9 +54,16 @@ fn document(number: u32, community: u32) -> Value {
 
 /// Measures, prints a table, and says whether the budgets are kept.
 pub(crate) fn run() -> bool {
-    println!("{:<46} {:>9} {:>9} {:>9} {:>9} {:>9}  budget", "FRRConfigurations on one node", SIZES[0], SIZES[1], SIZES[2], SIZES[3], "exponent");
+    println!(
+        "{:<46} {:>9} {:>9} {:>9} {:>9} {:>9}  budget",
+        "FRRConfigurations on one node", SIZES[0], SIZES[1], SIZES[2], SIZES[3], "exponent"
+    );
     let merge = measure("merge of all", Some(BUDGET), merge);
-    let change = measure("one of them changed, running: config of the node", None, change);
+    let change = measure(
+        "one of them changed, running: config of the node",
+        None,
+        change,
+    );
     merge && change
 }
 
@@ -67,7 +79,9 @@ fn measure(what: &str, budget: Option<Duration>, time: fn(u32) -> Duration) -> b
     let verdict = if is_kept { "kept" } else { "MISSED" };
     let [a, b, c, d] = times.map(|one| format!("{:.2} ms", one * 1e3));
     let budget = budget.unwrap_or_default();
-    println!("{what:<46} {a:>9} {b:>9} {c:>9} {d:>9} {exponent:>9.1}  {budget}exponent {EXPONENT}: {verdict}");
+    println!(
+        "{what:<46} {a:>9} {b:>9} {c:>9} {d:>9} {exponent:>9.1}  {budget}exponent {EXPONENT}: {verdict}"
+    );
     is_kept
 }
 
@@ -121,7 +135,11 @@ fn change(size: u32) -> Duration {
         let time = start.elapsed();
         let config = compilation.nodes["n1"].host_router.as_ref();
         let configurations = &config.expect("a router").router.configurations;
-        assert!(configurations.iter().any(|one| one.generation == i64::from(community)));
+        assert!(
+            configurations
+                .iter()
+                .any(|one| one.generation == i64::from(community))
+        );
         time
     })
 }

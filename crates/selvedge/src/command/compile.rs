@@ -186,13 +186,22 @@ fn low_level(low: &LowLevelObject) -> Value {
     value
 }
 
+/// Its name, and its namespace if it has one.
+fn metadata(subject: &ObjectRef) -> Value {
+    let mut metadata = json!({"name": subject.key.name});
+    if let Some(namespace) = &subject.key.namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    metadata
+}
+
 fn statuses(snapshot: &Snapshot) -> Vec<Value> {
     let statuses = compiler::statuses(snapshot);
     let write = |(subject, status): (&ObjectRef, &Arc<Status>)| {
         json!({
             "apiVersion": subject.kind.api_version(),
             "kind": subject.kind.to_string(),
-            "metadata": {"name": subject.key.name},
+            "metadata": metadata(subject),
             "status": status.to_value(),
         })
     };
@@ -216,7 +225,7 @@ pub(super) fn summary(compilation: &Compilation) -> String {
     }
     let mut shapes: Vec<(Shape<'_>, Members)> = shapes.into_iter().collect();
     shapes.sort_by(|(_, one), (_, other)| one.names.cmp(&other.names));
-    // Each step takes less room; the first that fits the screen is shown.
+    // Each form is shorter; the first that fits the screen is shown.
     let width = output::width().unwrap_or(usize::MAX);
     let rows = |step: Step| -> Vec<Vec<String>> {
         let rows = shapes
@@ -335,7 +344,7 @@ struct Members {
 }
 
 impl Members {
-    /// The tunnel endpoints: the first, and the last if there is room for it.
+    /// The tunnel endpoints: the first, and the last if the width allows it.
     fn vteps(&self, has_room: bool) -> String {
         match (self.vteps.first(), self.vteps.last()) {
             (Some(first), Some(last)) if first != last && has_room => format!("{first}–{last}"),

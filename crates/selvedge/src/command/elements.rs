@@ -13,12 +13,14 @@ const PREFIXES: usize = 2;
 pub(super) fn alike(element: &Element) -> Option<(String, &str)> {
     match element {
         Element::Import { vrf, from, prefix } => {
-            Some((format!("VRF {vrf} takes from {from}"), prefix))
+            Some((format!("VRF {vrf} imports from {from}"), prefix))
         }
         Element::Export { vrf, prefix } => Some((format!("VRF {vrf} announces"), prefix)),
         Element::Route { vrf, prefix } => Some((format!("VRF {vrf} routes"), prefix)),
         Element::HostRoute { device, prefix } => Some((format!("{device} routes"), prefix)),
-        Element::HostNetwork { vrf, prefix } => Some((format!("host router {vrf} originates"), prefix)),
+        Element::HostNetwork { vrf, prefix } => {
+            Some((format!("host router {vrf} originates"), prefix))
+        }
         _ => None,
     }
 }

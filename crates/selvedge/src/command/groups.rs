@@ -56,9 +56,11 @@ fn without_addresses(config: &NodeConfig) -> String {
         vrf_mtu,
         uplink_mtu,
         sessions,
+        host_router,
         shared: _,
         revision: _,
     } = config;
+    let router = host_router.as_ref().map(|one| &one.router);
     let networks = |own: &Vec<HostCidr>| -> Vec<String> {
         let networks = own.iter().map(|own| own.prefix().to_string());
         networks.collect()
@@ -71,7 +73,7 @@ fn without_addresses(config: &NodeConfig) -> String {
     let loopbacks: Vec<_> = mirrors.loopbacks.keys().collect();
     let (rules, missing) = (&mirrors.rules, &mirrors.missing);
     format!(
-        "{addresses:?} {sessions:?} {vrf_mtu:?} {uplink_mtu:?} {rules:?} {tunnels:?} {loopbacks:?} {missing:?}"
+        "{addresses:?} {sessions:?} {vrf_mtu:?} {uplink_mtu:?} {rules:?} {tunnels:?} {loopbacks:?} {missing:?} {router:?}"
     )
 }
 

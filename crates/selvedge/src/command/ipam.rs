@@ -137,7 +137,9 @@ impl Pool {
         // An attachment is often called as its Network is.
         let of_same = |by: &str| {
             let (what, name) = by.rsplit_once(' ')?;
-            let what = what.strip_suffix(" of").or(what.strip_suffix(" on"))?;
+            let what = what
+                .strip_suffix(" of")
+                .or_else(|| what.strip_suffix(" on"))?;
             (*name == *self.object.key.name).then(|| what.to_owned())
         };
         let by = by.map(|(by, number)| (of_same(by).unwrap_or_else(|| by.clone()), number));

@@ -99,7 +99,7 @@ impl Ways {
                 if let Some(destination) = destination {
                     let prefixes = destination.spec.prefixes.iter();
                     let prefixes = prefixes.map(ToString::to_string).collect();
-                    ways.prefixes.insert(matched.name.to_string(), prefixes);
+                    ways.prefixes.insert(matched.name.clone(), prefixes);
                 }
                 reached.insert((format!("Destination {}", matched.name), vrf));
             }
@@ -289,7 +289,7 @@ fn compare(format: Format, before: &Ways, after: &Ways) -> anyhow::Result<()> {
     };
     let total = format!(
         "{} added, {} removed, {} as before{of_same}",
-        counted(won.len(), "way"),
+        counted(won.len(), "path"),
         lost.len(),
         old.intersection(&new).count()
     );

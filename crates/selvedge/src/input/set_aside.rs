@@ -36,7 +36,10 @@ impl SetAside {
     /// Whether an object of the document's kind and name has its namespace too.
     fn has_namespace_of(&self, object: &ObjectRef) -> bool {
         let namespace = object.key.namespace.as_deref();
-        let own = self.namespace.as_deref().or(object.kind.default_namespace());
+        let own = self
+            .namespace
+            .as_deref()
+            .or(object.kind.default_namespace());
         namespace.is_none_or(|namespace| Some(namespace) == own)
     }
 
@@ -47,7 +50,7 @@ impl SetAside {
         let served = object.kind.api_version();
         let own = object.kind;
         format!(
-            "{kind} of {api_version:?} is not read, and the object stays as it was; write apiVersion: {served} and kind: {own}"
+            "{kind} of {api_version:?} is ignored, and the object keeps its last state; write apiVersion: {served} and kind: {own}"
         )
     }
 }

@@ -19,12 +19,13 @@ use crate::{
 };
 
 /// Pages outside of `docs` whose links and commands are tested as well.
-const OTHER_PAGES: [&str; 7] = [
+const OTHER_PAGES: [&str; 8] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "examples/README.md",
     "examples/cluster/README.md",
+    "examples/host-evpn/README.md",
     "examples/racks-12/README.md",
     "examples/vlans-on-bonds/README.md",
 ];

@@ -4,6 +4,12 @@ use std::{fs, io::Write as _, process::Output};
 
 use crate::support::{repository, selvedge};
 
+/// The line of a text on which something begins.
+fn line(text: &str, what: &str) -> usize {
+    let before = text.split(what).next().unwrap_or_default();
+    before.lines().count() + 1
+}
+
 #[test]
 fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
     let example = fs::read_to_string(repository("examples/two-tenants.yaml"))?;
@@ -15,10 +21,6 @@ fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
     let changed = example
         .replace(everywhere, "  destinations: {matchLabels: {zone: secure}}")
         .replace("mtu: 9000", "mtu: 8000");
-    let line = |text: &str, what: &str| {
-        let before = text.split(what).next().unwrap_or_default();
-        before.lines().count() + 1
-    };
     // The selector stands on the line behind.
     let selector = line(&example, everywhere) + 1;
     let mtu = line(&changed, "  mtu: 8000");
@@ -43,7 +45,7 @@ fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
 
 worker-3
   because of Layer2Attachment sensors (nodeSelector)
-    + VRF m2m_enc takes 198.51.100.0/26 from cluster
+    + VRF m2m_enc imports 198.51.100.0/26 from cluster
     + VRF m2m_enc announces 198.51.100.0/26
     + traffic from 198.51.100.0/26 to anywhere is routed by s-m2m_enc
     + VLAN 235

@@ -24,7 +24,7 @@ const OPEN_OF_THE_FABRIC: &[u32] = &[];
 const OF_THE_HOST: std::ops::RangeInclusive<u32> = 1..=72;
 
 /// Those of them that nothing keeps yet.
-const OPEN_OF_THE_HOST: &[u32] = &[4, 32, 33, 34, 35, 38, 39, 40, 41, 42, 43, 44, 47, 48, 49, 50, 52, 53, 54, 57, 59, 60, 61, 63, 70, 72];
+const OPEN_OF_THE_HOST: &[u32] = &[60, 70, 72];
 
 /// The decisions of the intents' document.
 const DECISIONS: std::ops::RangeInclusive<u32> = 1..=41;

@@ -185,7 +185,11 @@ fn every_version_runs_both_stanzas_of_the_evpn_document_with_the_same_meaning() 
         let ours = daemons.boot(&print(&made.config, version, "r"))?;
         let (theirs, own) = (Meaning::of(&document.text()?), Meaning::of(&ours.text()?));
         let more = more_than(&own.lines, &theirs.lines);
-        assert_eq!(more_than(&theirs.lines, &own.lines), [""; 0], "FRR {version}");
+        assert_eq!(
+            more_than(&theirs.lines, &own.lines),
+            [""; 0],
+            "FRR {version}"
+        );
         let always = [
             "no bgp ebgp-requires-policy",
             "no bgp network import-check",
@@ -279,6 +283,28 @@ fn every_route_target_takes_effect_on_every_version() -> anyhow::Result<()> {
                 assert_eq!(effective, wanted, "FRR {version}");
             }
         }
+    }
+    Ok(())
+}
+
+/// What crashed the tool that users have today: a neighbor's route maps go, and another family comes.
+#[test]
+fn every_version_takes_a_neighbor_from_unicast_to_evpn_and_back() -> anyhow::Result<()> {
+    parts::prepare_machine(&progress)?;
+    for release in Release::ALL {
+        let daemons = Daemons::of(release)?;
+        let version = daemons.version;
+        let unicast = desired("one-session", version)?.config;
+        let evpn = desired("evpn-only-neighbor", version)?.config;
+        let running = daemons.boot(&print(&unicast, version, "r"))?;
+        for wanted in [&evpn, &unicast, &evpn] {
+            running.becomes("unicast and evpn", wanted)?;
+        }
+        let daemons = running.vtysh(&["show daemons"])?;
+        assert!(
+            daemons.contains("bgpd") && daemons.contains("zebra"),
+            "{daemons}"
+        );
     }
     Ok(())
 }

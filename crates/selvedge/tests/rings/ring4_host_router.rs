@@ -182,6 +182,7 @@ fn the_hosts_router_starts_and_ends_with_its_config_on_every_version() -> anyhow
             "ip link add foreign type dummy; ip link set foreign up
 ip route add 192.0.2.0/24 dev foreign proto bird; ip route add 192.0.2.128/25 dev foreign proto static",
         )?;
+        node.script("mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup")?;
         let before = node.script(foreign)?;
         let said = node.becomes(&config(3))?;
         eprintln!("{release}: {said}");
@@ -256,6 +257,10 @@ fn one_prefix_more_is_one_change_of_each_list_and_withdraws_nothing() -> anyhow:
         let (_, after) = received(&node.fabric)?;
         assert_eq!(after, sessions, "{release}: no session was reset");
         assert_eq!(node.apply(&more)?.ok()?.trim(), "nothing to do");
+        // What counts withdrawals sees the one that is meant.
+        node.apply(&config(500))?.ok()?;
+        prefixes_arrive(&node.fabric, 500)?;
+        assert_eq!(withdrawals(&node.fabric)?, 1, "{release}");
     }
     Ok(())
 }
@@ -361,13 +366,13 @@ fn what_frr_does_not_take_is_taken_back_and_a_raw_line_is_refused_with_its_numbe
     let running = node.script("vtysh -N host -c 'show running-config'")?;
     assert!(!running.contains("access-class"), "{running}");
 
-    // FRR has no address of that router, and says so only when it is told.
+    // FRR says only when it is told that a session cannot have the AS number of its router in place of itself.
     let mut bad = config(5);
-    router(&mut bad)["imports"] = json!(["default"]);
+    router(&mut bad)["neighbors"][0]["localAs"] = 64600.into();
     let refused = node.apply(&bad)?;
     assert_eq!(refused.status, 1, "{} {}", refused.stdout, refused.stderr);
     let back = node.script("vtysh -N host -c 'show running-config'")?;
-    assert!(!back.contains("import vrf"), "{back}");
+    assert!(!back.contains("local-as"), "{back}");
     prefixes_arrive(&node.fabric, 4)?;
     assert_eq!(received(&node.fabric)?.1, sessions, "no session was reset");
     Ok(())

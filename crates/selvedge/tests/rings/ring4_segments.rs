@@ -84,7 +84,9 @@ spec: {{vrf: {vrf}, vni: 10101, hostmaster: {master}, l2gatewayip: 10.101.0.1/24
 fn device(node: &Node, space: &str, name: &str) -> anyhow::Result<(String, String)> {
     let shown = node.script(&format!("ip {space} -o link show dev {name}"))?;
     let number = shown.split(':').next().unwrap_or_default().to_owned();
-    let mut words = shown.split_whitespace().skip_while(|word| *word != "master");
+    let mut words = shown
+        .split_whitespace()
+        .skip_while(|word| *word != "master");
     let master = words.nth(1).unwrap_or("none").to_owned();
     Ok((number, master))
 }
@@ -112,13 +114,17 @@ fn segments_change_bridge_gateway_vrf_and_endpoint_in_place() -> anyhow::Result<
     assert_eq!(device(&node, "", "host-10100")?.1, "br-hs-10100");
     assert_eq!(device(&node, "", "host-10101")?.1, "none", "no bridge yet");
     let leg = node.script("ip -n selvedge -o -6 address show dev pe-5001 scope global")?;
-    assert!(!leg.trim().is_empty(), "the leg joined a VRF and lost its IPv6 address");
+    assert!(
+        !leg.trim().is_empty(),
+        "the leg joined a VRF and lost its IPv6 address"
+    );
 
     the_bridge_of_the_host_is_used_and_left(&node)?;
     gateway_and_vrf_change_in_place(&node)?;
     another_endpoint_is_on_every_vxlan(&node)?;
 
-    let left = node.script("ip link show host-foo; ip link show br-pe-foo; ip link show br-storage")?;
+    let left =
+        node.script("ip link show host-foo; ip link show br-pe-foo; ip link show br-storage")?;
     assert_eq!(left.matches("mtu").count(), 3, "{left}");
     Ok(())
 }
@@ -133,10 +139,16 @@ fn the_bridge_of_the_host_is_used_and_left(node: &Node) -> anyhow::Result<()> {
         ..FIRST
     };
     node.becomes(&config(own)?)?;
-    assert_eq!(device(node, "", "host-10101")?, (port.clone(), "br-hs-10101".to_owned()));
+    assert_eq!(
+        device(node, "", "host-10101")?,
+        (port.clone(), "br-hs-10101".to_owned())
+    );
     node.script("ip link show br-storage")?;
     node.becomes(&config(FIRST)?)?;
-    assert_eq!(device(node, "", "host-10101")?, (port, "br-storage".to_owned()));
+    assert_eq!(
+        device(node, "", "host-10101")?,
+        (port, "br-storage".to_owned())
+    );
     let own = node.script("ip link show br-hs-10101 2>&1 || true")?;
     assert!(own.contains("does not exist"), "{own}");
     // A port that another program takes out of its bridge is put back.
@@ -149,7 +161,11 @@ fn the_bridge_of_the_host_is_used_and_left(node: &Node) -> anyhow::Result<()> {
 fn gateway_and_vrf_change_in_place(node: &Node) -> anyhow::Result<()> {
     let (app, _) = device(node, ROUTER, "br-pe-10100")?;
     let (data, _) = device(node, ROUTER, "br-pe-10101")?;
-    let mac = |name: &str| node.script(&format!("ip -n selvedge -br link show {name} | awk '{{print $3}}'"));
+    let mac = |name: &str| {
+        node.script(&format!(
+            "ip -n selvedge -br link show {name} | awk '{{print $3}}'"
+        ))
+    };
     let before = mac("br-pe-10100")?;
     let changed = World {
         gateway: "10.102.0.1/24",
@@ -157,10 +173,16 @@ fn gateway_and_vrf_change_in_place(node: &Node) -> anyhow::Result<()> {
         ..FIRST
     };
     node.becomes(&config(changed)?)?;
-    assert_eq!(device(node, ROUTER, "br-pe-10100")?, (app, "tenant".to_owned()));
+    assert_eq!(
+        device(node, ROUTER, "br-pe-10100")?,
+        (app, "tenant".to_owned())
+    );
     assert_eq!(addresses(node, "br-pe-10100")?, "10.102.0.1/24");
     assert_eq!(mac("br-pe-10100")?, before);
-    assert_eq!(device(node, ROUTER, "br-pe-10101")?, (data, "other".to_owned()));
+    assert_eq!(
+        device(node, ROUTER, "br-pe-10101")?,
+        (data, "other".to_owned())
+    );
     assert_eq!(addresses(node, "br-pe-10101")?, "10.101.0.1/24");
     let routes = node.script("ip -n selvedge route show vrf tenant")?;
     assert!(!routes.contains("10.101.0.0/24"), "{routes}");
@@ -192,7 +214,11 @@ fn heard_of(node: &Node) -> anyhow::Result<(u32, String)> {
     let shown = node.script("ip -n selvedge -s -4 neighbor show to 10.100.0.9 dev br-pe-10100")?;
     let mut words = shown.split_whitespace().skip_while(|word| *word != "used");
     let confirmed = words.nth(1).and_then(|used| used.split('/').nth(1));
-    let state = shown.split_whitespace().last().unwrap_or_default().to_owned();
+    let state = shown
+        .split_whitespace()
+        .last()
+        .unwrap_or_default()
+        .to_owned();
     let confirmed = confirmed.ok_or_else(|| anyhow::anyhow!("no entry: {shown}"))?;
     Ok((confirmed.parse()?, state))
 }
@@ -217,7 +243,7 @@ fn a_silent_workload_keeps_its_route() -> anyhow::Result<()> {
     });
     let silent = silent.expect("the workload says nothing");
     let agent = cut_off_agent(&node)?;
-    let again = Fabric::eventually(Duration::from_secs(60), || {
+    let again = Fabric::eventually(Duration::from_mins(1), || {
         let (heard, _) = heard_of(&node).ok()?;
         (heard < silent).then_some(heard)
     });

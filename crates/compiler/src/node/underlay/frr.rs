@@ -20,7 +20,8 @@ impl Query for FrrOf {
         let status = view.status::<kinds::NodeNetworkConfig>(node);
         let of_config = status.and_then(|status| status.frr_version.clone());
         let report = || view.status::<kinds::NodeNetworkStatus>(node);
-        let reported = || report().and_then(|report| report.capabilities.as_ref()?.frr_version.clone());
+        let reported =
+            || report().and_then(|report| report.capabilities.as_ref()?.frr_version.clone());
         of_config.or_else(reported).map(Arc::from)
     }
 }
