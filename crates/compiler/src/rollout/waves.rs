@@ -449,8 +449,8 @@ impl<'a> Waves<'a> {
     fn publish(&self, wave: &Wave) -> Vec<String> {
         let is_changing = |member: &&Member| self.is_in_flight(member) || self.is_elsewhere(member);
         let all = self.members.values().filter(is_changing).count();
-        let allowed = count(self.settings.max_unavailable, self.members.len());
-        let mut free = allowed.max(1).saturating_sub(all);
+        let allowed = count(self.settings.max_unavailable, self.members.len()).max(1);
+        let mut free = allowed.saturating_sub(all);
         let nodes: Vec<Named<'_>> = match wave {
             Wave::Canary => self.first(self.candidates()),
             wave => {
@@ -462,11 +462,12 @@ impl<'a> Waves<'a> {
             }
         };
         let next = nodes.into_iter().filter(|(_, member)| {
-            // One that is changing anyway is one of those that may be.
-            let has_place = self.is_elsewhere(member) || free > 0;
-            if !self.is_elsewhere(member) {
-                free = free.saturating_sub(1);
+            // One that is changing anyway is one of those that may be, unless those are too many: mirrors reach all nodes at once.
+            if self.is_elsewhere(member) {
+                return all <= allowed;
             }
+            let has_place = free > 0;
+            free = free.saturating_sub(1);
             has_place
         });
         next.map(|(node, _)| node.clone()).collect()
