@@ -65,7 +65,7 @@ pub async fn apply(
             ..Config::empty()
         }))
     });
-    let mut done = apply_rest(Event::Assigned(rest), paths.clone(), namespace).await?;
+    let mut done = apply_rest(Event::Assigned(rest), &paths, namespace).await?;
     if refusal.is_none() {
         let of_host = host::once::apply(&host, &paths).await?;
         done.notes.extend(of_host.notes);
@@ -82,7 +82,7 @@ pub async fn apply(
 }
 
 /// Everything but the host's router.
-async fn apply_rest(assigned: Event, paths: Paths, namespace: &str) -> Result<Done, Error> {
+async fn apply_rest(assigned: Event, paths: &Paths, namespace: &str) -> Result<Done, Error> {
     let reconciler = Reconciler::open(paths, namespace, false)?;
     let (mut node, started) = Node::open(reconciler, None).await?;
     let mut action = node.step(started);
@@ -136,7 +136,7 @@ pub async fn preview(
         ..Config::empty()
     };
     let (rest, host) = host::split(Assigned::new(Arc::new(config)));
-    let reconciler = Reconciler::open(paths.clone(), namespace, true)?;
+    let reconciler = Reconciler::open(&paths, namespace, true)?;
     let of_rest = reconciler.preview(&rest.config).await?;
     let of_host = host::once::preview(&host, &paths).await?.join("\n");
     Ok(match (of_rest.as_str(), of_host.as_str()) {
@@ -150,7 +150,7 @@ pub async fn preview(
 pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
     let _lock = Lock::take(&paths.runtime)?;
     let store = Store::new(&paths.state, "").with_copy_in(&paths.runtime);
-    let reconciler = Reconciler::open(paths.clone(), namespace, false)?;
+    let reconciler = Reconciler::open(&paths, namespace, false)?;
     let frr_conf = reconciler.frr().instance().frr_conf();
     let empty = Config::empty();
     let patience = Patience::new(&empty, None);

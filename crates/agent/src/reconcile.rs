@@ -107,14 +107,14 @@ pub struct Reconciler {
 impl Reconciler {
     /// Opens this node's kernel.
     pub fn open(
-        paths: daemons::Paths,
+        paths: &daemons::Paths,
         namespace: &str,
         report_only: bool,
     ) -> Result<Self, Failure> {
         Ok(Self {
             kernel: Arc::new(Kernel::open(namespace).map_err(Failure::Observe)?),
             nics: nics::Store::new(&paths.state),
-            frr: FrrShell::new(Instance::router(&paths, namespace), report_only),
+            frr: FrrShell::new(Instance::router(paths, namespace), report_only),
             bgpd: watch::Sender::new(None),
         })
     }

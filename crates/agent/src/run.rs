@@ -96,12 +96,8 @@ pub async fn run(
 ) -> Result<(), Error> {
     let _lock = lock(&options.paths).await?;
     let watchdog = Watchdog::start().map_err(Error::Thread)?;
-    let reconciler = Reconciler::open(
-        options.paths.clone(),
-        &options.namespace,
-        options.report_only,
-    )
-    .map_err(Error::Kernel)?;
+    let reconciler = Reconciler::open(&options.paths, &options.namespace, options.report_only)
+        .map_err(Error::Kernel)?;
     let (statuses, of_router) = watch::channel(None);
     let (whole, reports) = watch::channel(None);
     let (host_reports, of_host) = watch::channel(Report::default());

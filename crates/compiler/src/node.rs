@@ -293,8 +293,6 @@ impl NodeConfig {
                     return;
                 };
                 let vrf = Arc::make_mut(vrf);
-                // The number of the Underlay needs no instance of its own.
-                vrf.asn = vrf.asn.filter(|own| Some(*own) != asn);
                 match &mut vrf.host_session {
                     Some(session) if !hosts.is_empty() => {
                         complete(session, uplink.map(|uplink| uplink.overlay));

@@ -65,7 +65,11 @@ pub fn published_at(config: &NodeNetworkConfig) -> Option<Time> {
 /// How far a node is with its stored config, whether or not that is the one it must have.
 pub fn progress(config: &NodeNetworkConfig) -> Progress {
     let status = config.status.as_deref();
-    answered(&config.spec.revision, generations(&config.meta), status)
+    answered(
+        &config.spec.revision,
+        generations(&config.meta).as_ref(),
+        status,
+    )
 }
 
 /// Whether a node has said how it takes its stored config.
