@@ -50,7 +50,7 @@ pub struct Member {
 pub struct Agent {
     /// Whether it has been heard of lately.
     pub is_alive: bool,
-    /// Since when it is heard of and not told to hold still, as far as that was seen: it may have been silent before.
+    /// Since when it answers and is not frozen, as far as that was seen: it may have been without an answer before.
     pub answers_since: Option<Time>,
 }
 
@@ -138,7 +138,7 @@ enum Wave {
     /// Nodes whose agent does not answer: they are published to when nothing else is left.
     #[strum(to_string = "silent nodes")]
     Silent,
-    /// One node of the control plane whose agent does not answer: they are not told together, since all may come back at once.
+    /// One node of the control plane whose agent does not answer: they are not published to together, since all may answer again at once.
     #[strum(to_string = "silent control-plane node {0:?}")]
     SilentControlPlane(String),
 }
@@ -360,7 +360,7 @@ impl<'a> Waves<'a> {
     }
 
     /// Whether a node is changing to something that it will not keep: to what it had before, or to a change that another one followed. It is
-    /// waited for until its deadline, and may be told something else meanwhile.
+    /// waited for until its deadline, and may get another config meanwhile.
     fn is_elsewhere(&self, member: &Member) -> bool {
         let is_due = self.deadline(member).is_some_and(|at| self.now < at);
         let is_other = matches!(member.progress, Progress::Queued | Progress::Unapproved);
