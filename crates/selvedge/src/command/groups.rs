@@ -53,6 +53,7 @@ fn without_addresses(config: &NodeConfig) -> String {
         underlay: _,
         addresses,
         mirrors,
+        host_router,
         vrf_mtu,
         uplink_mtu,
         sessions,
@@ -69,9 +70,11 @@ fn without_addresses(config: &NodeConfig) -> String {
     let sessions: Vec<bool> = sessions.collect();
     let tunnels: Vec<_> = mirrors.tunnels.keys().collect();
     let loopbacks: Vec<_> = mirrors.loopbacks.keys().collect();
+    let host_router = host_router.as_ref();
+    let host_router = host_router.map(|own| Arc::as_ptr(&own.router).addr());
     let (rules, missing) = (&mirrors.rules, &mirrors.missing);
     format!(
-        "{addresses:?} {sessions:?} {vrf_mtu:?} {uplink_mtu:?} {rules:?} {tunnels:?} {loopbacks:?} {missing:?}"
+        "{addresses:?} {sessions:?} {host_router:?} {vrf_mtu:?} {uplink_mtu:?} {rules:?} {tunnels:?} {loopbacks:?} {missing:?}"
     )
 }
 
