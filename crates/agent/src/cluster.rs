@@ -78,7 +78,7 @@ pub(crate) struct Cluster {
     token: Option<PathBuf>,
     /// The API server has refused the token.
     refused: Arc<Notify>,
-    /// Counts how often the API server's store has gone back.
+    /// Counts how often the API server returns older versions.
     restores: watch::Sender<u64>,
 }
 
@@ -120,7 +120,7 @@ impl Cluster {
         Client::try_from(config).map_err(|error| chain(&error))
     }
 
-    /// Speaks with the API server for as long as the agent lives: configs in, reports out.
+    /// Communicates with the API server for as long as the agent runs: configs in, reports out.
     pub(crate) async fn serve(
         self,
         assigned: mpsc::Sender<Assigned>,
@@ -132,7 +132,7 @@ impl Cluster {
             match self.client().await {
                 Ok(client) => break client,
                 Err(error) => {
-                    tracing::warn!(error, "there is no way to the API server");
+                    tracing::warn!(error, "cannot connect to the API server");
                     time::sleep(CLIENT_PAUSE).await;
                 }
             }
@@ -167,7 +167,7 @@ impl Cluster {
         );
     }
 
-    /// Sends on each config of the node as it comes, and which object it is, for as long as the receiver lives.
+    /// Sends on each config of the node as it comes, and which object it is, for as long as the receiver runs.
     async fn watch(
         &self,
         client: Client,

@@ -4,7 +4,7 @@
 //! down the commands it is given: staticd, which is given few, and never a password. While a user is in configuration
 //! mode, lines may come at any time that only other daemons receive; FRR is then looked at again and again.
 //!
-//! A vtysh that speaks to one other daemon only (`vtysh -d bgpd`) is not in that log. Every vtysh of the instance reads one file when
+//! A vtysh for one other daemon only (`vtysh -d bgpd`) is not in that log. Every vtysh of the instance reads one file when
 //! it starts, and that is seen: FRR is looked at after it, and every second while a vtysh for one daemon runs.
 
 use std::{io, path::Path, time::Duration};
@@ -52,7 +52,7 @@ impl CommandLog {
         })
     }
 
-    /// The agent has entered the configuration mode this often since the last look: that is nobody else's.
+    /// How often the agent itself has entered the configuration mode since the last check.
     pub(crate) fn expect(&mut self, own: usize) {
         self.own = own;
     }
@@ -117,7 +117,7 @@ impl CommandLog {
     }
 }
 
-/// Whether a vtysh runs that speaks to one daemon only.
+/// Whether a vtysh runs for one daemon only.
 fn serves_one_daemon() -> bool {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return false;

@@ -107,7 +107,7 @@ impl Config {
         *uid == other.uid && *spec == other.spec && *secrets == other.secrets
     }
 
-    /// How long FRR may be silent while this config is applied. It is a part of the time in which a change is confirmed or taken back,
+    /// How long FRR may not answer while this config is applied. It is a part of the time in which a change is confirmed or taken back,
     /// so that a return still fits into it.
     pub fn silence(&self) -> Duration {
         let deadline = Duration::from_secs(self.spec.health.confirm_deadline.get().into());

@@ -105,7 +105,7 @@ pub enum Error {
         patience: Duration,
     },
     /// A daemon does not end.
-    #[error("{daemon} (process {pid}) does not end, not even when it is killed")]
+    #[error("{daemon} (process {pid}) does not exit, even after SIGKILL")]
     Stays {
         /// The daemon.
         daemon: String,
@@ -279,7 +279,7 @@ fn log_of_daemon(log: &Path, group: u32) -> Result<(), Error> {
         .map_err(file::failed("make", log))?;
     std::os::unix::fs::fchown(&file, None, Some(group))
         .and_then(|()| file.set_permissions(std::fs::Permissions::from_mode(0o620)))
-        .map_err(file::failed("set the rights of", log))?;
+        .map_err(file::failed("set the permissions of", log))?;
     Ok(())
 }
 
@@ -305,7 +305,7 @@ fn more_arguments(instance: &Instance, name: &str) -> Vec<String> {
     }
 }
 
-/// Starts a daemon, which leaves its parent. What it prints goes into a file: a pipe would stay open as long as it lives.
+/// Starts a daemon, which leaves its parent. What it prints goes into a file: a pipe would stay open as long as it runs.
 async fn start(
     instance: &Instance,
     name: &str,
@@ -386,7 +386,7 @@ fn own_cgroup(cgroup: &Path, daemons: &[Daemon]) {
     });
     if let Err(error) = moved {
         let cgroup = cgroup.display();
-        tracing::warn!(%cgroup, %error, "FRR stays in the agent's control group and ends with it");
+        tracing::warn!(%cgroup, %error, "FRR stays in the agent's control group and stops with the agent");
     }
 }
 

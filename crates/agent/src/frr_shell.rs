@@ -1,4 +1,4 @@
-//! Reads and changes the configuration of one FRR instance. What it is told, and when, others decide.
+//! Reads and changes the configuration of one FRR instance. Other modules decide which lines, and when.
 
 use std::{
     path::Path,
@@ -53,7 +53,7 @@ impl FrrShell {
         self.configured.swap(0, Ordering::Relaxed)
     }
 
-    /// The version of FRR that runs, or would be started. A zebra is asked once: it may be silent later.
+    /// The version of FRR that runs, or would be started. A zebra is asked once: it may not answer later.
     pub(crate) async fn version(&self, patience: Duration) -> Result<FrrVersion, Failure> {
         let zebra = daemons::zebra(&self.instance);
         let known = self.version.lock().ok().and_then(|known| known.clone());
@@ -152,7 +152,7 @@ impl FrrShell {
 
     /// Types the lines of a change; returns the change that was left when FRR took all of it.
     ///
-    /// FRR's daemons learn of each other's changes a moment later: bgpd refuses to give up a VRF until zebra has told it that
+    /// FRR's daemons learn of each other's changes a moment later: bgpd rejects the removal of a VRF until zebra has reported that
     /// the VNI is gone. What is left then is looked at again, for as long as it may take.
     pub(crate) async fn configure(
         &self,
@@ -178,7 +178,7 @@ impl FrrShell {
         }
     }
 
-    /// Types the lines that FRR takes only after the kernel's devices are gone, which zebra hears of a moment later.
+    /// Types the lines that FRR takes only after the kernel's devices are gone, which zebra notices a moment later.
     pub(crate) async fn after_devices(
         &self,
         desired: &frr::FrrConfig,

@@ -23,7 +23,7 @@ const NOTHING: &str = "nothing to do";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another agent works on this node.
-    #[error("this node cannot be changed")]
+    #[error("cannot change this node")]
     Locked(#[from] lock::Error),
     /// The node cannot be worked on.
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub enum Error {
     /// The journal could not be removed.
     #[error(transparent)]
     Journal(#[from] journal::Error),
-    /// The config was taken back, and why.
+    /// The config was rolled back, and why.
     #[error("{0}")]
     TakenBack(String),
 }
@@ -48,7 +48,7 @@ pub struct Done {
     pub notes: Vec<String>,
 }
 
-/// Applies a config as the daemon would, with journal and confirmation, and ends when it is confirmed or taken back.
+/// Applies a config as the daemon would, with journal and confirmation, and exits when it is confirmed or rolled back.
 pub async fn apply(
     spec: NodeNetworkConfigSpec,
     paths: Paths,
@@ -65,7 +65,7 @@ pub async fn apply(
             ..Config::empty()
         }))
     });
-    let mut done = apply_rest(Event::Assigned(rest), paths.clone(), namespace).await?;
+    let mut done = apply_rest(Event::Assigned(rest), &paths, namespace).await?;
     if refusal.is_none() {
         let of_host = host::once::apply(&host, &paths).await?;
         done.notes.extend(of_host.notes);
@@ -82,7 +82,7 @@ pub async fn apply(
 }
 
 /// Everything but the host's router.
-async fn apply_rest(assigned: Event, paths: Paths, namespace: &str) -> Result<Done, Error> {
+async fn apply_rest(assigned: Event, paths: &Paths, namespace: &str) -> Result<Done, Error> {
     let reconciler = Reconciler::open(paths, namespace, false)?;
     let (mut node, started) = Node::open(reconciler, None).await?;
     let mut action = node.step(started);
@@ -136,7 +136,7 @@ pub async fn preview(
         ..Config::empty()
     };
     let (rest, host) = host::split(Assigned::new(Arc::new(config)));
-    let reconciler = Reconciler::open(paths.clone(), namespace, true)?;
+    let reconciler = Reconciler::open(&paths, namespace, true)?;
     let of_rest = reconciler.preview(&rest.config).await?;
     let of_host = host::once::preview(&host, &paths).await?.join("\n");
     Ok(match (of_rest.as_str(), of_host.as_str()) {
@@ -150,7 +150,7 @@ pub async fn preview(
 pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
     let _lock = Lock::take(&paths.runtime)?;
     let store = Store::new(&paths.state, "").with_copy_in(&paths.runtime);
-    let reconciler = Reconciler::open(paths.clone(), namespace, false)?;
+    let reconciler = Reconciler::open(&paths, namespace, false)?;
     let frr_conf = reconciler.frr().instance().frr_conf();
     let empty = Config::empty();
     let patience = Patience::new(&empty, None);

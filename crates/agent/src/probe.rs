@@ -185,7 +185,7 @@ fn is_up(seen: &Result<Vec<Interface>, String>, domain: Domain, name: &str) -> R
     }
 }
 
-/// The uplink sessions of the router. One that speaks several families is one session.
+/// The uplink sessions of the router. One with several address families is one session.
 async fn sessions(
     frr: &Instance,
     router: Option<&Config>,
@@ -197,7 +197,7 @@ async fn sessions(
     }
     let summary = vtysh::ask_daemon(frr, "bgpd", "show bgp vrf all summary json");
     let seen = match time::timeout(limit, summary).await {
-        Ok(Ok(None)) => Err("bgpd does not tell its sessions".to_owned()),
+        Ok(Ok(None)) => Err("bgpd does not report its sessions".to_owned()),
         Ok(Ok(Some(text))) => frr::show::bgp_summary(&text).map_err(|error| error.to_string()),
         Ok(Err(error)) => Err(report::chain(&error)),
         Err(_elapsed) => Err(format!("FRR did not answer within {limit:?}")),
@@ -211,7 +211,7 @@ async fn sessions(
             let own: Vec<_> = own.collect();
             (!own.is_empty())
                 .then_some(own)
-                .ok_or_else(|| "FRR does not know it".to_owned())
+                .ok_or_else(|| "not known to FRR".to_owned())
         });
         let state = own.clone().and_then(|own| {
             let is_up = own.iter().any(|session| session.established);

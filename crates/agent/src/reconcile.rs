@@ -1,7 +1,7 @@
 //! From a config to a node that has it: plan, apply, verify. Every error is part of the outcome.
 //!
 //! The order, and why: kernel objects that FRR refers to come first and stay down; FRR learns of them; then they come up,
-//! and what is no longer wanted goes, when FRR has let go of it (see [`linux::plan`]). After that both plans must be
+//! and objects that are no longer needed are deleted after FRR has released them (see [`linux::plan`]). After that both plans must be
 //! empty, or the apply has failed. Mirrors stand apart: one that cannot be made is reported, and fails nothing.
 
 mod failure;
@@ -107,14 +107,14 @@ pub struct Reconciler {
 impl Reconciler {
     /// Opens this node's kernel.
     pub fn open(
-        paths: daemons::Paths,
+        paths: &daemons::Paths,
         namespace: &str,
         report_only: bool,
     ) -> Result<Self, Failure> {
         Ok(Self {
             kernel: Arc::new(Kernel::open(namespace).map_err(Failure::Observe)?),
             nics: nics::Store::new(&paths.state),
-            frr: FrrShell::new(Instance::router(&paths, namespace), report_only),
+            frr: FrrShell::new(Instance::router(paths, namespace), report_only),
             bgpd: watch::Sender::new(None),
         })
     }
@@ -349,7 +349,7 @@ impl Reconciler {
         }
         let patience = patience.at_most(OBSERVE_PATIENCE);
         let known = async { self.known_of_nics(plan).await.map_err(Failure::Observe) };
-        let known = within("read what NICs have", patience, known).await?;
+        let known = within("read the addresses and routes of NICs", patience, known).await?;
         let observed = self.observe(patience).await?;
         let memories =
             nics::before_move(&observed.nic_memory, plan.taken_nics(), &observed, &known);

@@ -1,4 +1,4 @@
-//! Keeps the routes of silent workloads: every half a minute the kernel is told to ask for neighbors behind the gateways of segments that it has
+//! Keeps the routes of silent workloads: every half a minute it makes the kernel ask for neighbors behind the gateways of segments that it has
 //! not heard of for a while. A task of its own, so that its clock does not begin anew with each config.
 
 use std::{collections::BTreeSet, time::Duration};

@@ -1,4 +1,4 @@
-//! What the node says: the status of its config, written beside the work and never in its way.
+//! The report of the node: the status of its config, written concurrently, without delaying other work.
 
 use std::time::Duration;
 
@@ -179,7 +179,7 @@ pub(crate) async fn with_host(
 pub(crate) struct Lost {
     /// The uid of the config: another object of the same name has no status.
     pub(crate) object: watch::Receiver<String>,
-    /// Counts how often the API server's store has gone back.
+    /// Counts how often the API server returns older versions.
     pub(crate) restores: watch::Receiver<u64>,
 }
 
@@ -218,7 +218,7 @@ pub(crate) async fn write_all(
             match write(&api, &node, &latest).await {
                 Ok(()) => written = Some(latest),
                 Err(error) => {
-                    tracing::warn!(error, "failed to report; the node goes on without");
+                    tracing::warn!(error, "failed to report; continuing without");
                     time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }

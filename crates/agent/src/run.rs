@@ -72,7 +72,7 @@ pub enum Source {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another agent works on this node.
-    #[error("this node cannot be worked on")]
+    #[error("cannot manage this node")]
     Locked(#[source] lock::Error),
     /// This node cannot be worked on.
     #[error(transparent)]
@@ -96,12 +96,8 @@ pub async fn run(
 ) -> Result<(), Error> {
     let _lock = lock(&options.paths).await?;
     let watchdog = Watchdog::start().map_err(Error::Thread)?;
-    let reconciler = Reconciler::open(
-        options.paths.clone(),
-        &options.namespace,
-        options.report_only,
-    )
-    .map_err(Error::Kernel)?;
+    let reconciler = Reconciler::open(&options.paths, &options.namespace, options.report_only)
+        .map_err(Error::Kernel)?;
     let (statuses, of_router) = watch::channel(None);
     let (whole, reports) = watch::channel(None);
     let (host_reports, of_host) = watch::channel(Report::default());
@@ -308,7 +304,10 @@ impl Agent {
             self.changes = match reconciler.kernel().changes().await {
                 Ok(changes) => Some(changes),
                 Err(error) => {
-                    tracing::warn!(error = report::chain(&error), "changes are not announced");
+                    tracing::warn!(
+                        error = report::chain(&error),
+                        "cannot subscribe to changes of the kernel; they are found by periodic checks"
+                    );
                     None
                 }
             };
@@ -317,7 +316,7 @@ impl Agent {
         let frr = self.node.reconciler().frr().instance();
         match &mut self.commands {
             Some(commands) => commands.expect(own),
-            // Without a router there is none.
+            // Without a router there is no namespace.
             None => self.commands = CommandLog::open(&frr.command_log(), &frr.shells()).ok(),
         }
     }
@@ -344,7 +343,7 @@ impl Agent {
         let frr = self.node.reconciler().frr().instance().clone();
         let keeper = inode.map(|_| Keeper::start(&self.options.namespace, frr, bgpd));
         self.keeper = keeper.transpose().unwrap_or_else(|error| {
-            tracing::warn!(%error, "nothing is held when bgpd dies");
+            tracing::warn!(%error, "cannot hold routes if bgpd crashes");
             None
         });
     }
@@ -422,7 +421,7 @@ pub(crate) async fn silent(frr: &Instance, daemons: &[Daemon]) {
             if let Err(error) = vtysh::is_there(frr, &daemon.name).await
                 && error.is_silence()
             {
-                tracing::warn!(%error, "a daemon of FRR is silent");
+                tracing::warn!(%error, "a daemon of FRR does not answer");
                 return;
             }
         }
@@ -432,7 +431,7 @@ pub(crate) async fn silent(frr: &Instance, daemons: &[Daemon]) {
 pub(crate) async fn ended(daemons: &[Daemon]) {
     match daemons::exits(daemons).await {
         Ok(()) => tracing::warn!("a daemon of FRR has ended"),
-        Err(error) => tracing::warn!(%error, "the daemons of FRR cannot be watched"),
+        Err(error) => tracing::warn!(%error, "cannot watch the daemons of FRR"),
     }
     time::sleep(DEBOUNCE).await;
 }

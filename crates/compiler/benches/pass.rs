@@ -188,7 +188,7 @@ fn start(cluster: &str, groups: u32) -> Running {
     running
 }
 
-/// One pass: from the JSON of an event to the list of writes. Without a change there is none.
+/// One pass: from the JSON of an event to the list of writes, which is empty without a change.
 fn pass<'a>(compiler: &'a mut Compiler, event: &Value) -> Option<&'a Writes> {
     let prepared = Prepared::read(event).expect("an object of ours");
     compiler.put(prepared);

@@ -80,7 +80,7 @@ use crate::{
 /// The config of one node. What it shares with its like is one value in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
-    /// How the node is plugged into the fabric.
+    /// How the node is connected to the fabric.
     pub underlay: Option<NodeUnderlay>,
     /// Its addresses on segments, by the name of the segment's object.
     pub addresses: BTreeMap<String, Vec<HostCidr>>,
@@ -293,8 +293,6 @@ impl NodeConfig {
                     return;
                 };
                 let vrf = Arc::make_mut(vrf);
-                // The number of the Underlay needs no instance of its own.
-                vrf.asn = vrf.asn.filter(|own| Some(*own) != asn);
                 match &mut vrf.host_session {
                     Some(session) if !hosts.is_empty() => {
                         complete(session, uplink.map(|uplink| uplink.overlay));

@@ -434,7 +434,7 @@ snapshot! {
     mirror_targets: MirrorTarget => tcaas::MirrorTargetSpec, tcaas::MirrorTargetStatus;
     /// Low-level mirror rules.
     mirror_selectors: MirrorSelector => tcaas::MirrorSelectorSpec, tcaas::MirrorSelectorStatus;
-    /// What each node was told last; the memory of per-node allocations.
+    /// The last config of each node; the memory of per-node allocations.
     node_network_configs: NodeNetworkConfig => tcaas::NodeNetworkConfigSpec, tcaas::NodeNetworkConfigStatus;
     /// What each node has.
     node_network_statuses: NodeNetworkStatus => Value, tcaas::NodeNetworkStatusStatus;
@@ -461,16 +461,16 @@ snapshot! {
 pub enum Insertion {
     /// It is an object of ours.
     Object(ObjectRef),
-    /// It is none of ours: `apiVersion/kind`.
+    /// A foreign kind: `apiVersion/kind`.
     Foreign(String),
-    /// It is none of ours, but has the name of one of our kinds, so that its group may be a mistake.
+    /// A foreign kind with the name of one of ours, so that its group may be a mistake.
     Misplaced {
         /// `apiVersion/kind`.
         kind: String,
         /// What is likely to be meant.
         message: String,
     },
-    /// It cannot be told what it is, or it is no kind that we know in our own groups.
+    /// Its kind is missing, or unknown in our own groups.
     Unknown(String),
 }
 

@@ -159,7 +159,7 @@ memo::tables! {
         SriovDevicesByResource: sriov::DevicesByResource,
         ConsumersByPool: addresses::ConsumersByPool,
         NodesByLabel: addresses::NodesByLabel,
-        Lingering: addresses::Lingering,
+        Withheld: addresses::Withheld,
         StoredByOwner: low_level::StoredByOwner,
         HandWrittenByScope: scope::HandWrittenByScope,
         NodesByUnderlay: node::NodesByUnderlay,

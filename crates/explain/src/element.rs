@@ -30,7 +30,7 @@ use serde_json::Value;
 )]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Element {
-    /// How the node is plugged into the fabric.
+    /// How the node is connected to the fabric.
     #[strum(to_string = "underlay")]
     Underlay,
     /// A fabric peer.
@@ -60,7 +60,7 @@ pub enum Element {
         target: String,
     },
     /// What a VRF takes over from another one of the node.
-    #[strum(to_string = "VRF {vrf} takes {prefix} from {from}")]
+    #[strum(to_string = "VRF {vrf} imports {prefix} from {from}")]
     Import {
         /// The VRF.
         vrf: String,

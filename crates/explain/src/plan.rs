@@ -125,7 +125,7 @@ pub struct Change {
     /// What it becomes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub becomes: Option<Value>,
-    /// What it does to what already runs, the gravest first.
+    /// What it does to what already runs, the most severe first.
     pub effects: Vec<Effect>,
     /// The objects that define the element, before or after.
     pub behind: Vec<Cause>,

@@ -41,7 +41,7 @@ pub enum Query {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// A kind with a value that it cannot have.
-    #[error("{word} {value:?} is none; write, for example, \"{example}\"")]
+    #[error("invalid {word} {value:?}; write, for example, \"{example}\"")]
     InvalidValue {
         /// The kind, such as `vlan`.
         word: &'static str,
@@ -58,9 +58,9 @@ pub enum QueryError {
         /// A valid query of this kind.
         example: &'static str,
     },
-    /// Text that is none of the known kinds.
+    /// Text in no known form.
     #[error(
-        "{0:?} is nothing to ask about; ask about a prefix, an address, or \"vrf NAME\", \"vni NUMBER\", \"vlan NUMBER\", \"interface NAME\", \"table NUMBER\", \"route-target N:N\" or Kind/name; explain also takes a line of frr.conf, and why-not \"from A to B\""
+        "cannot parse {0:?}; expected a prefix, an address, a name, \"vrf NAME\", \"vni NUMBER\", \"vlan NUMBER\", \"interface NAME\", \"table NUMBER\", \"route-target N:N\" or Kind/name; explain also takes a line of frr.conf, and why-not \"from A to B\""
     )]
     Unknown(String),
 }

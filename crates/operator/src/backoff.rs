@@ -165,7 +165,7 @@ impl ObjectBackoffs {
         lasting.map(message).collect()
     }
 
-    /// Intents that have something that could not be written, each with what and why. A conflict is none: the next attempt settles it.
+    /// Intents that have something that could not be written, each with what and why. A conflict does not count: the next attempt resolves it.
     pub(crate) fn by_source(&self) -> BTreeMap<ObjectRef, String> {
         let mut failures = BTreeMap::new();
         for ((subject, _), unwritten, _) in self.due() {

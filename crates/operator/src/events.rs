@@ -54,7 +54,7 @@ impl Transition {
     }
 }
 
-/// Reports events, without being in the way of anything.
+/// Reports events, without delaying other work.
 pub(crate) struct Events {
     recorder: Recorder,
     tasks: JoinSet<()>,

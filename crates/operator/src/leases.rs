@@ -25,7 +25,7 @@ use tokio::{
 /// Delay before a failed watch is started again.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// The agents that have been heard of.
+/// The agents that have renewed a Lease.
 #[derive(Debug, Default)]
 pub(crate) struct Agents {
     heard: BTreeMap<String, Heard>,

@@ -118,7 +118,7 @@ impl Metrics {
         });
     }
 
-    /// Notes how many nodes have an agent that is not alive. It may fall silent when no pass is due.
+    /// Notes how many nodes have an agent that is not alive. It may stop answering when no pass is due.
     pub(crate) fn silent_nodes(&self, count: usize) {
         self.with(|shown| shown.silent_nodes = count);
     }

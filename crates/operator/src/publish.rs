@@ -404,7 +404,7 @@ fn with_counts(
 }
 
 impl Write {
-    /// Whether nothing is wrong if the object is not there. Nodes need their revision.
+    /// Whether the absence of the object is no error. Nodes need their revision.
     fn may_be_gone(&self) -> bool {
         match self.operation {
             Operation::Delete(_) => true,

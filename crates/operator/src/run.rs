@@ -129,7 +129,7 @@ pub async fn run(
     };
     let stop = async {
         stop.await;
-        tracing::info!("the operator ends");
+        tracing::info!("the operator shuts down");
         end.send_replace(true);
     };
     let is_over = is_set(release.subscribe());

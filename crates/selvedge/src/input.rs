@@ -458,7 +458,7 @@ impl World {
         let broken = self.rules.broken(object, document, None, is_readable);
         let is_said = |problem: &Problem| said.iter().any(|said| said.field == problem.field);
         let (_, new): (Vec<_>, Vec<_>) = broken.into_iter().partition(is_said);
-        // The reader looks into a list for the fields of a map; that it is none says it all.
+        // The reader looks into a list for the fields of a map; the type error alone is enough.
         said.retain(|said| {
             let is_inside = |problem: &Problem| {
                 let inside = said.field.strip_prefix(&problem.field);

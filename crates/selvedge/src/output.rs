@@ -132,7 +132,7 @@ impl Out {
         self.failed = written.err();
     }
 
-    /// Gives what was kept, and all that follows, to a pager; to standard output where there is none.
+    /// Writes the buffered output, and all that follows, to a pager; to standard output without a pager.
     fn turn_pages(&mut self) {
         let Sink::Screen(kept) = std::mem::replace(&mut self.sink, Sink::None) else {
             return;

@@ -2,7 +2,7 @@
 #![expect(clippy::print_stderr, reason = "tests print the times they measure")]
 #![expect(
     clippy::indexing_slicing,
-    reason = "a test that finds nothing where it looks shall fail"
+    reason = "a test that finds nothing where it looks must fail"
 )]
 
 #[path = "rings/support.rs"]
@@ -29,6 +29,8 @@ mod ring1_cases;
 mod ring1_docs;
 #[path = "rings/ring1_docs_picture.rs"]
 mod ring1_docs_picture;
+#[path = "rings/ring1_docs_plan.rs"]
+mod ring1_docs_plan;
 #[path = "rings/ring1_docs_reference.rs"]
 mod ring1_docs_reference;
 #[path = "rings/ring1_fuzz.rs"]
@@ -81,10 +83,14 @@ mod ring1_seeds;
 mod ring1_selectors;
 #[path = "rings/ring1_terminal.rs"]
 mod ring1_terminal;
+#[path = "rings/ring1_words.rs"]
+mod ring1_words;
 #[path = "rings/ring2_accepted.rs"]
 mod ring2_accepted;
 #[path = "rings/ring3.rs"]
 mod ring3;
+#[path = "rings/ring3_book.rs"]
+mod ring3_book;
 #[path = "rings/ring3_host_router.rs"]
 mod ring3_host_router;
 #[path = "rings/ring4.rs"]

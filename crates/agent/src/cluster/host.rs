@@ -73,7 +73,7 @@ struct Objects<'a> {
 }
 
 impl Cluster {
-    /// Reports the host's router for as long as the agent lives.
+    /// Reports the host's router for as long as the agent runs.
     pub(super) async fn report_host(
         &self,
         client: Client,
@@ -167,7 +167,8 @@ impl Objects<'_> {
         if written.state.as_ref() == Some(&state) {
             return Ok(());
         }
-        let patch = self.object("FRRNodeState", self.node, "status", json!(state));
+        let metadata = json!({"name": self.node});
+        let patch = object("FRRNodeState", &metadata, "status", &json!(state));
         let patch = Patch::Apply(&patch);
         within(self.states.patch_status(self.node, &params(), &patch)).await?;
         written.state = Some(state);
@@ -200,12 +201,12 @@ impl Objects<'_> {
             return Ok(());
         }
         let joined = names.iter().cloned().collect::<Vec<_>>().join(",");
-        let mut object = self.object("FRRNodeState", self.node, "spec", json!({}));
-        object["metadata"] = json!({
+        let metadata = json!({
             "name": self.node,
             "annotations": {SESSIONS: joined},
             "ownerReferences": written.owner,
         });
+        let object = object("FRRNodeState", &metadata, "spec", &json!({}));
         let patch = Patch::Apply(&object);
         within(self.states.patch(self.node, &params(), &patch)).await?;
         written.names = names;
@@ -226,14 +227,15 @@ impl Objects<'_> {
         if !written.sessions.contains_key(name) {
             let values = [self.node, &status.peer, &status.vrf];
             let labels: BTreeMap<&str, &str> = LABELS.into_iter().zip(values).collect();
-            let mut object = self.object("BGPSessionState", name, "spec", json!({}));
-            object["metadata"] = json!({
+            let metadata = json!({
                 "name": name, "labels": labels, "ownerReferences": written.owner,
             });
+            let object = object("BGPSessionState", &metadata, "spec", &json!({}));
             let patch = Patch::Apply(&object);
             within(self.sessions.patch(name, &params(), &patch)).await?;
         }
-        let object = self.object("BGPSessionState", name, "status", json!(status));
+        let metadata = json!({"name": name});
+        let object = object("BGPSessionState", &metadata, "status", &json!(status));
         let patch = Patch::Apply(&object);
         within(self.sessions.patch_status(name, &params(), &patch)).await?;
         written.sessions.insert(name.to_owned(), status);
@@ -277,14 +279,11 @@ impl Objects<'_> {
         };
         Ok(())
     }
+}
 
-    fn object(&self, kind: &str, name: &str, part: &str, content: Value) -> Value {
-        let mut object = json!({
-            "apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name},
-        });
-        object[part] = content;
-        object
-    }
+/// What is applied: one part of an object.
+fn object(kind: &str, metadata: &Value, part: &str, content: &Value) -> Value {
+    json!({"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, part: content})
 }
 
 /// The name of the object of a session: `NODE-` and sixteen hexadecimal digits.

@@ -65,7 +65,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts for the router's namespace as it is now. `bgpd` is none while it is ended on purpose.
+    /// Starts for the router's namespace as it is now. `bgpd` is `None` while it is stopped on purpose.
     pub(crate) fn start(
         namespace: &str,
         frr: Instance,
@@ -79,7 +79,7 @@ impl Keeper {
                 .build();
             match runtime {
                 Ok(runtime) => runtime.block_on(keep(&namespace, frr, bgpd, stopped)),
-                Err(error) => tracing::warn!(%error, "nothing is held when bgpd dies"),
+                Err(error) => tracing::warn!(%error, "cannot hold routes if bgpd crashes"),
             }
         })?;
         Ok(Self { _stop: stop })
@@ -101,7 +101,7 @@ async fn keep(
         Ok(None) => return,
         Err(error) => {
             let error = report::chain(&error);
-            tracing::warn!(error, "nothing is held when bgpd dies");
+            tracing::warn!(error, "cannot hold routes if bgpd crashes");
             return;
         }
     };
@@ -172,7 +172,7 @@ impl Work {
         self.exit = Box::pin(std::future::pending());
         self.zebra_exit = Box::pin(std::future::pending());
         let Some(Expected { daemon, zebra, .. }) = expected else {
-            return self.end("bgpd is ended on purpose").await;
+            return self.end("bgpd is stopped on purpose").await;
         };
         self.exit = exit(daemon);
         if let Some(zebra) = zebra {
@@ -194,8 +194,8 @@ impl Work {
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
         self.received_all = Box::pin(received_all(self.frr.clone()));
-        tracing::warn!("bgpd has died; what zebra has from it is held");
-        // Without zebra, nobody takes routes away.
+        tracing::warn!("bgpd has exited unexpectedly; its routes are held");
+        // Without zebra, no routes are removed.
         if zebra.is_some_and(|it| it.is_alive()) {
             self.copy_routes().await;
         }
@@ -213,16 +213,16 @@ impl Work {
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
         self.received_all = Box::pin(received_all(self.frr.clone()));
-        tracing::warn!("zebra has died; what it has from bgpd is held");
+        tracing::warn!("zebra has exited unexpectedly; the routes of bgpd are held");
         if was_holding && let Err(error) = within(self.learned.remove_copies()).await {
-            tracing::warn!(error, "the copies of bgpd's routes cannot be removed");
+            tracing::warn!(error, "failed to remove the copies of bgpd's routes");
         }
     }
 
     async fn copy_routes(&self) {
         match within(self.learned.copy_routes()).await {
             Ok(copied) => tracing::info!(copied, "the routes of bgpd are held"),
-            Err(error) => tracing::warn!(error, "the routes of bgpd are not held"),
+            Err(error) => tracing::warn!(error, "failed to hold the routes of bgpd"),
         }
     }
 
@@ -246,7 +246,7 @@ impl Work {
                 let acts = self.hold.found(&found, self.now());
                 self.perform(acts).await;
             }
-            Err(error) => tracing::warn!(error, "the entries of zebra cannot be read"),
+            Err(error) => tracing::warn!(error, "cannot read the entries of zebra"),
         }
     }
 
@@ -257,12 +257,12 @@ impl Work {
                 Act::Remove(entry) => within(self.learned.remove(entry)).await,
             };
             if let Err(error) = outcome {
-                tracing::warn!(?act, error, "an entry of zebra cannot be held");
+                tracing::warn!(?act, error, "cannot hold an entry of zebra");
             }
         }
     }
 
-    /// Removes what was put back and is nobody's now.
+    /// Removes restored entries that have no owner any more.
     async fn end(&mut self, why: &str) {
         if self.hold.until().is_none() {
             return;
@@ -288,7 +288,7 @@ impl Work {
                         adopted,
                         needed,
                         copies,
-                        "routes of bgpd still need what is held"
+                        "held entries are still used by routes of bgpd"
                     );
                     self.hold.settle_later(self.now() + LATER);
                 } else {
@@ -298,12 +298,12 @@ impl Work {
                         removed,
                         adopted,
                         copies,
-                        "nothing of bgpd is held any more"
+                        "all held routes are released"
                     );
                 }
             }
             Err(error) => {
-                tracing::warn!(why, error, "what was held cannot be removed yet");
+                tracing::warn!(why, error, "held routes cannot be removed yet");
                 self.hold.settle_later(self.now() + LATER);
             }
         }
@@ -329,7 +329,7 @@ impl Work {
     }
 }
 
-/// Removes what nobody knows or needs, and gives zebra what it has adopted; with the number of copied routes.
+/// Removes entries that are unknown or not needed, and returns to zebra those that it has adopted; with the number of copied routes.
 async fn settle(learned: &mut Learned, known: &Known) -> Result<(Settled, usize), RequestError> {
     let found = learned.dump().await?;
     let settled = linux::learned::settle(&found, known);
@@ -347,7 +347,7 @@ async fn settle(learned: &mut Learned, known: &Known) -> Result<(Settled, usize)
 fn exit(daemon: Daemon) -> Wait {
     Box::pin(async move {
         if let Err(error) = daemons::exits(&[daemon]).await {
-            tracing::warn!(%error, "a daemon cannot be watched");
+            tracing::warn!(%error, "cannot watch a daemon");
             std::future::pending::<()>().await;
         }
     })

@@ -84,13 +84,13 @@ impl HostConfig {
 pub(crate) struct Assigned {
     /// The config.
     pub(crate) config: Arc<HostConfig>,
-    /// Value of the retry annotation: a new value makes a config that was taken back be tried again.
+    /// Value of the retry annotation: a new value makes a config that was rolled back be tried again.
     pub(crate) retry: Option<String>,
     /// Why the node's config cannot be used at all, or why the node is held.
     pub(crate) refusal: Option<String>,
     /// Secrets that cannot be read, and why.
     pub(crate) unread: Vec<String>,
-    /// How long a change may leave the node without the API server before it is taken back; absent where that is not looked at.
+    /// How long a change may leave the node without the API server before it is rolled back; absent where that is not looked at.
     pub(crate) deadline: Option<Duration>,
 }
 

@@ -25,7 +25,7 @@ const DEBUG: &str = "debug bgp neighbor-events";
 /// The words with which bgpd writes a change of a state.
 const CHANGES: [&str; 3] = ["went from", "ADJCHANGE", "BFD"];
 
-/// Publishes the sessions for as long as the agent lives; none while there is no bgpd.
+/// Publishes the sessions for as long as the agent runs; none while there is no bgpd.
 pub(super) async fn follow(instance: Instance, sessions: watch::Sender<Vec<Session>>) {
     let mut known: Option<Daemon> = None;
     let mut log: Option<Tail> = None;
@@ -81,7 +81,7 @@ async fn write_changes(instance: &Instance) -> bool {
 async fn ask(instance: &Instance) -> Result<Vec<Session>, String> {
     let answer = vtysh::ask_daemon(instance, "bgpd", sessions::NEIGHBORS).await;
     let answer = answer.map_err(|error| report::chain(&error))?;
-    let answer = answer.ok_or("bgpd does not tell its sessions")?;
+    let answer = answer.ok_or("bgpd does not report its sessions")?;
     let sessions = read_sessions(&answer).map_err(|error| error.to_string())?;
     Ok(sessions
         .into_iter()

@@ -9,7 +9,7 @@
 //!
 //! * A new config is applied at once, and over one that is still watched. The way back is the last good config.
 //! * A config is good when it has run for a while and the API server was reached after that, or was not reached before it either.
-//! * A config that was taken back is not tried again until its content changes or a user asks for it. If the way back did not bring the
+//! * A config that was rolled back is not tried again until its content changes or a user asks for it. If the way back did not bring the
 //!   API server back, the config was not the cause, and is tried again.
 
 mod status;
@@ -48,21 +48,21 @@ const REPAIR_PAUSE: Duration = Duration::from_secs(5);
 const REPAIR_MEMORY: Duration = Duration::from_mins(5);
 /// Between two writes to the disk.
 const SAVE_INTERVAL: Duration = Duration::from_secs(1);
-/// How often in a row FRR may be silent before it is started anew.
+/// How often in a row FRR may not answer before it is started anew.
 const SILENCES: u32 = 2;
-/// How many configs that were taken back are remembered.
+/// How many configs that were rolled back are remembered.
 const REJECTED: usize = 16;
 
 /// What is kept on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stored {
-    /// The config to which a change is taken back.
+    /// The config to which a change is rolled back.
     pub(crate) good: Arc<HostConfig>,
     /// The config that runs and is still watched, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) watched: Option<Arc<HostConfig>>,
-    /// Configs that were taken back, oldest first, each with the reason.
+    /// Configs that were rolled back, oldest first, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) rejected: Vec<(String, String)>,
     /// The value of the retry annotation that was acted on last.
@@ -176,7 +176,7 @@ struct Watched {
     guarded: bool,
 }
 
-/// A change that is taken back.
+/// A change that is rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Back {
     /// The config that is brought back.
@@ -400,7 +400,7 @@ impl Machine {
         self.reached.is_some_and(|(at, _)| now < at + PROBE_AGE)
     }
 
-    /// The config to be applied: what was assigned, unless it runs, cannot be used, or was taken back.
+    /// The config to be applied: what was assigned, unless it runs, cannot be used, or was rolled back.
     fn wanted(&self) -> Option<Arc<HostConfig>> {
         let assigned = self.assigned.as_ref()?;
         if assigned.refusal.is_some() || self.running.as_ref() == Some(&assigned.config) {

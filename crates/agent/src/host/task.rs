@@ -84,7 +84,7 @@ impl Task {
         }
     }
 
-    /// Keeps the host's router what the node's config says, for as long as the agent lives.
+    /// Keeps the host's router what the node's config says, for as long as the agent runs.
     pub(crate) async fn run(mut self) {
         let mut followers = JoinSet::new();
         let instance = self.way.router.frr().instance().clone();
@@ -231,7 +231,7 @@ impl Task {
             let changes = self.way.kernel.changes_of_host();
             self.changes = changes
                 .inspect_err(|error| {
-                    tracing::warn!(error = report::chain(error), "changes are not announced");
+                    tracing::warn!(error = report::chain(error), "cannot subscribe to changes of the kernel; they are found by periodic checks");
                 })
                 .ok();
         }

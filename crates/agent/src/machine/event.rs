@@ -45,7 +45,7 @@ pub enum Event {
 pub struct Assigned {
     /// The config.
     pub config: Arc<Config>,
-    /// Value of the retry annotation: a new value makes a config that was taken back be tried again.
+    /// Value of the retry annotation: a new value makes a config that was rolled back be tried again.
     pub retry: Option<String>,
     /// Why the config cannot be used at all, such as a newer contract.
     pub refusal: Option<String>,

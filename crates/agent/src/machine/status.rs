@@ -16,7 +16,7 @@ pub enum State {
     Trying,
     /// The assigned config is confirmed and runs.
     Confirmed,
-    /// The assigned config cannot be used or was taken back.
+    /// The assigned config cannot be used or was rolled back.
     Rejected,
     /// The confirmed config is being brought back, or could not be brought back yet.
     Restoring,
@@ -29,7 +29,7 @@ pub enum State {
 pub struct Counters {
     /// Configs that were confirmed by health.
     pub confirmed: u64,
-    /// Configs that were taken back.
+    /// Configs that were rolled back.
     pub taken_back: u64,
     /// Restores of the confirmed config that succeeded.
     pub restored: u64,

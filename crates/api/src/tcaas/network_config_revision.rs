@@ -62,7 +62,7 @@ pub struct NetworkConfigRevisionSpec {
     /// All `L3Passthrough`s of the revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passthrough: Vec<RevisionEntry>,
-    /// Spec of the `Settings` object. Absent if there is none.
+    /// Spec of the `Settings` object. Absent if no such object exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Kept>")]
     pub settings: Option<SettingsSpec>,

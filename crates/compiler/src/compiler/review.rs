@@ -1,4 +1,4 @@
-//! What one change would bring, before it is made: for whoever is asked whether it may be.
+//! The effects of one change before it is made: for admission webhooks and reviews.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -27,10 +27,10 @@ impl Change {
     }
 }
 
-/// What one change would bring. A problem that is there without it is none of it, and speaks against no change.
+/// The effects of one change. A problem that exists without the change is not one of them, and is no reason to reject it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Review {
-    /// What would be wrong with the object itself, also where it was so before: its author is the one who can mend it.
+    /// What would be wrong with the object itself, also where it was so before: its author is the one who can correct it.
     pub own: Vec<Problem>,
     /// What would be wrong with others that is not now.
     pub others: Vec<Problem>,

@@ -121,12 +121,11 @@ impl Merge {
                         .or_insert_with(|| (vrf.clone(), peer.clone(), by));
                 }
             }
-            match self.part.routers.get_mut(vrf) {
-                Some(known) => known.add(router, by),
-                None => {
-                    let router = router.of(by);
-                    self.part.routers.insert(vrf.clone(), router);
-                }
+            if let Some(known) = self.part.routers.get_mut(vrf) {
+                known.add(router, by);
+            } else {
+                let router = router.of(by);
+                self.part.routers.insert(vrf.clone(), router);
             }
         }
     }

@@ -162,6 +162,12 @@ pub(crate) fn with_passwords(
     mut last: Arc<FrrConfigurationSpec>,
     now: &FrrConfigurationSpec,
 ) -> Arc<FrrConfigurationSpec> {
+    let raw = now.raw.as_ref();
+    if let Some(raw) = raw.filter(|raw| has_password(&raw.raw_config))
+        && last.raw.is_none()
+    {
+        Arc::make_mut(&mut last).raw = Some(raw.clone());
+    }
     let is_hidden = |one: &Neighbor| one.password.as_ref().is_some_and(Password::is_hidden);
     let routers = |spec: &FrrConfigurationSpec| spec.bgp.clone().map(|bgp| bgp.routers);
     let stored = routers(&last).unwrap_or_default();

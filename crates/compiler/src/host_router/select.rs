@@ -103,7 +103,7 @@ impl Index for ConfigurationsByLabel {
     }
 }
 
-/// The labels of which a node must have one to be selected; none where that can be told by no label.
+/// The labels of which a node must have one to be selected; none where that can be distinguished by no label.
 fn labels(selector: Option<&LabelSelector>) -> Vec<Option<(String, String)>> {
     let Some(selector) = selector else {
         return vec![None];

@@ -184,8 +184,7 @@ fn frr_is_too_old(node: &Key, underlay: &NodeUnderlay) -> Option<Problem> {
 }
 
 fn outside(node: &str) -> Problem {
-    let what =
-        "no Underlay gives this node a VTEP: what is over the fabric for all nodes is not here";
+    let what = "no Underlay gives this node a VTEP: overlay segments that apply to all nodes are not configured on it";
     let what = what.to_owned();
     let kind = problem::Kind::NoEffect { what };
     Problem::new(ObjectRef::named(Kind::Node, node), "", kind)

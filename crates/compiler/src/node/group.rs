@@ -47,7 +47,7 @@ pub(super) struct Group<'a> {
     pub(super) overlays: &'a [Arc<Overlay>],
 }
 
-/// The objects that are for a group of nodes: whoever runs something before others that want it, then the older first; routing in its merge
+/// The objects for a group of nodes: the one that uses a resource before others that need it, then the older first; routing in its merge
 /// order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
@@ -90,7 +90,7 @@ impl Members {
                 LowLevelObject::MirrorTarget(_) | LowLevelObject::MirrorSelector(_) => {}
             }
         }
-        // Whoever runs something is served before another that wants it.
+        // The object that uses a resource is served before others that need it.
         let last = layer2::challengers(view, &members.layer2, nodes);
         members.layer2.sort_by(|a, b| {
             (last.contains(&a.name), a.order()).cmp(&(last.contains(&b.name), b.order()))
@@ -317,7 +317,7 @@ impl Query for Tables {
         let default = RouteTables::default();
         let is_sound = range.first <= range.last && (range.last < 253 || range.first > 255);
         let range = if is_sound { range } else { &default };
-        // The kernel's own tables, which no range may hand out.
+        // The kernel's own tables, which no range may allocate.
         let usable = |table: &u32| !(253..=255).contains(table);
         let tables = allocate::numbers((range.first, range.last), &names, &before, usable);
         Arc::new(tables)

@@ -349,7 +349,7 @@ impl Check<'_> {
         if let Some(vrf) = vrf {
             self.vrf(vrf);
             if gateways.is_empty() {
-                let what = "a segment without a gateway is in no VRF: set spec.l2gatewayip, or leave this out";
+                let what = "a segment without a gateway is in no VRF: set spec.l2gatewayip, or remove this field";
                 let what = what.to_owned();
                 self.note("spec.vrf", problem::Kind::NoEffect { what });
             }
@@ -442,8 +442,7 @@ impl Check<'_> {
             self.refuse(field, kind);
         }
         if prefix.net().prefix_len() == prefix.net().max_prefix_len() {
-            let message =
-                "a session needs two addresses: give a network with room for the router and a host";
+            let message = "a session needs two addresses: use a network with one for the router and one for the host";
             self.rule(field, message);
         }
     }
@@ -457,8 +456,7 @@ impl Check<'_> {
         }
         let net = gateway.net();
         if net.prefix_len() == net.max_prefix_len() {
-            let message =
-                "a gateway needs a network around it: give a prefix shorter than a single address";
+            let message = "a gateway needs the prefix length of its network: this prefix has one address only";
             self.rule(field, message);
         } else if !crate::allocate::Pool::new(gateway.prefix()).has_host(gateway.addr()) {
             let message = format!(

@@ -245,7 +245,7 @@ impl Query for AddressesOfPool {
                 given.insert(Arc::clone(&member.name), *address);
             }
         }
-        // What is left is given to nobody else: the node that has it is gone, or has changed its Underlay.
+        // The remaining addresses stay reserved: their nodes are gone, or have changed their Underlay.
         for (_, address) in &holdings {
             pool.take(*address);
         }
@@ -263,7 +263,7 @@ impl Query for AddressesOfPool {
     }
 }
 
-/// How a node is plugged into the fabric.
+/// How a node is connected to the fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeUnderlay {
     /// Its BGP router id.
@@ -446,7 +446,7 @@ pub fn underlay_for<'a>(
 pub(crate) struct Plan {
     pub(crate) subject: ObjectRef,
     router_ids: Prefix,
-    /// Whether nobody chose the pool of router ids.
+    /// Whether the pool of router ids is the default.
     has_default_router_ids: bool,
     endpoint: Endpoint,
     pub(crate) fabric: Arc<Fabric>,
@@ -458,7 +458,7 @@ impl Plan {
         self.endpoint.pools()
     }
 
-    /// The Underlay of one node, with addresses of its own. Nothing where its router id is none.
+    /// The Underlay of one node, with its own addresses. `None` where its router id is invalid.
     fn for_node(&self, view: &View<'_>, node: &str) -> Result<Option<NodeUnderlay>, Box<Problem>> {
         let give = |field: &str, pool: Prefix| {
             let given = view.get::<AddressesOfPool>(&pool).get(node).copied();
@@ -505,7 +505,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// Whether a node's VTEP can be its router id: nobody chose a pool for those, and no other node can have this one.
+    /// Whether a node's VTEP can be its router id: the pool of router ids is the default, and no other node can have this one.
     fn can_be_router_id(&self, vtep: IpAddr) -> bool {
         self.has_default_router_ids && vtep.is_ipv4() && !self.router_ids.net().contains(&vtep)
     }

@@ -25,7 +25,7 @@ use crate::{
 const INLINE: usize = 512 * 1024;
 /// How much content a part has, about, before it is compressed.
 const PART: usize = 256 * 1024;
-/// The most that a part may have. A part that somebody else has made must not use up the memory.
+/// The most that a part may have. A part that another program created must not exhaust the memory.
 const LARGEST: usize = 64 * 1024 * 1024;
 /// Of ten levels: speed matters more than size, because a new revision waits for it.
 const LEVEL: u8 = 3;

@@ -1,4 +1,4 @@
-//! Ring 2, laws of rollouts: a simulated cluster in which nodes confirm, fail, turn bad, fall silent, come and go, edits touch some of them, and
+//! Ring 2, laws of rollouts: a simulated cluster in which nodes confirm, fail, turn bad, stop answering, come and go, edits touch some of them, and
 //! the operator starts anew with every pass.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ const RENEWAL: Time = 5;
 #[derive(Clone, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "what befalls a node comes in any combination"
+    reason = "the events of a node come in any combination"
 )]
 struct Node {
     domain: u8,
@@ -258,7 +258,7 @@ impl Cluster {
             let canary = self.canary;
             let could_answer = |node: &&String| self.nodes.get(*node).is_some_and(|n| n.is_alive);
             let reached = self.reached.iter().filter(could_answer).count();
-            // A silent canary that comes back counts too: another has taken its place.
+            // A canary that answers again counts too: another has taken its place.
             let silent = self.reached.len() - reached;
             prop_assert!(
                 self.reached.len() <= canary + silent + self.came_back(),
@@ -273,7 +273,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Nodes that the revision was published to while they were silent, so that others took their place.
+    /// Nodes that the revision was published to while they did not answer, so that others took their place.
     fn came_back(&self) -> usize {
         let deadline = Time::from(DEADLINE);
         let late = |node: &&String| {

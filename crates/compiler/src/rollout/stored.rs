@@ -40,7 +40,7 @@ pub const APPROVED: &str = "selvedge.dev/approved";
 /// The kinds that the API server served when a revision was made: an annotation of its `NetworkConfigRevision`.
 pub const SERVED: &str = "selvedge.dev/served-kinds";
 
-/// How a config reaches its node. A failure of one that waited for no wave is none of its revision.
+/// How a config reaches its node. A failure of one that waited for no wave does not count for its revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum Lane {
@@ -65,7 +65,11 @@ pub fn published_at(config: &NodeNetworkConfig) -> Option<Time> {
 /// How far a node is with its stored config, whether or not that is the one it must have.
 pub fn progress(config: &NodeNetworkConfig) -> Progress {
     let status = config.status.as_deref();
-    answered(&config.spec.revision, generations(&config.meta), status)
+    answered(
+        &config.spec.revision,
+        generations(&config.meta).as_ref(),
+        status,
+    )
 }
 
 /// Whether a node has said how it takes its stored config.

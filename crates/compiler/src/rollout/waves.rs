@@ -31,7 +31,7 @@ pub struct Member {
     pub is_published: bool,
     /// Whether it has said how it takes its stored config, whatever that is.
     pub has_answered: bool,
-    /// Whether its agent has been heard of lately.
+    /// Whether its agent has renewed its Lease lately.
     pub is_alive: bool,
     /// Since when an answer of it can be expected; nothing if that is not known yet.
     pub answers_since: Option<Time>,
@@ -135,10 +135,10 @@ enum Wave {
     /// One node of the control plane.
     #[strum(to_string = "control-plane node {0:?}")]
     ControlPlane(String),
-    /// Nodes whose agent is silent: they are published to when nothing else is left.
+    /// Nodes whose agent does not answer: they are published to when nothing else is left.
     #[strum(to_string = "silent nodes")]
     Silent,
-    /// One node of the control plane whose agent is silent: they are not told together, since all may come back at once.
+    /// One node of the control plane whose agent does not answer: they are not told together, since all may come back at once.
     #[strum(to_string = "silent control-plane node {0:?}")]
     SilentControlPlane(String),
 }
@@ -313,7 +313,7 @@ impl<'a> Waves<'a> {
         Self::can_answer(member) && due.is_some_and(|due| self.now >= due)
     }
 
-    /// The first node of the rollout that failed. A node whose agent is silent proves nothing about its config.
+    /// The first node of the rollout that failed. A node whose agent does not answer proves nothing about its config.
     fn failure(&self) -> Option<Failure> {
         let failed = self.members.iter().find_map(|(node, member)| {
             let reason = match member.progress {
@@ -396,7 +396,7 @@ impl<'a> Waves<'a> {
     fn lacking(&self, candidates: &[Named<'_>]) -> usize {
         let confirmed = candidates.iter().filter(|(_, m)| Self::is_confirmed(m));
         let confirmed = confirmed.count();
-        // Of silent nodes nothing is learned.
+        // Nodes that do not answer prove nothing.
         let can_confirm = |member: &Member| Self::can_answer(member) || Self::is_confirmed(member);
         let possible = candidates.iter().filter(|(_, m)| can_confirm(m)).count();
         let in_all = self.members.values().filter(|m| Self::is_in(m)).count();

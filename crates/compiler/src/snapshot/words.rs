@@ -88,11 +88,11 @@ pub(super) fn worded(message: &str, value: Option<&Value>) -> String {
     if let Some((given, wanted)) = split(message, "unknown variant ") {
         let wanted = wanted.strip_prefix("one of ").unwrap_or(wanted);
         let (given, wanted) = (given.replace('`', "\""), wanted.replace('`', ""));
-        return format!("{given} is not known here; write one of {wanted}");
+        return format!("{given} is not a valid value; write one of {wanted}");
     }
     if message.starts_with("data did not match any variant") {
         let own = value.map(shape).unwrap_or_default();
-        return format!("has none of the forms that it may have: it is {own}");
+        return format!("has none of its valid forms: it is {own}");
     }
     message.to_owned()
 }
@@ -223,12 +223,12 @@ mod tests {
             (
                 "unknown variant `TCP`, expected one of `tcp`, `udp`",
                 json!("TCP"),
-                "\"TCP\" is not known here; write one of tcp, udp",
+                "\"TCP\" is not a valid value; write one of tcp, udp",
             ),
             (
                 "data did not match any variant of untagged enum Port",
                 json!([]),
-                "has none of the forms that it may have: it is a list",
+                "has none of its valid forms: it is a list",
             ),
             (
                 "\"10.0.0.0/33\" is not a network",

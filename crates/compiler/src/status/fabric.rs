@@ -64,7 +64,7 @@ impl Unattached {
         let (node, port) = self.first.as_ref()?;
         let mut message = format!("node {node:?}: {}", port.message);
         if self.nodes > 1 {
-            message.push_str(&format!("; and {} more nodes", self.nodes - 1));
+            message = format!("{message}; and {} more nodes", self.nodes - 1);
         }
         let status = ConditionStatus::True;
         Some(conditions::condition(

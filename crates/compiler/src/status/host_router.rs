@@ -227,7 +227,7 @@ impl Sums {
         let mut all = Vec::new();
         if let Some(problems) = raw {
             let mut problems = problems.iter();
-            let is_refused = |one: &&Problem| matches!(one.kind, problem::Kind::RawNotAllowed);
+            let is_refused = |one: &&Problem| one.field.starts_with("spec.raw");
             all.push(if let Some(refused) = problems.find(is_refused) {
                 let (reason, message) = (refused.kind.reason(), refused.kind.to_string());
                 condition("RawApplied", no, reason, message)

@@ -342,7 +342,7 @@ fn a_passthrough_has_no_network_with_a_neighbor_of_the_fabric() {
         node("n1"),
         underlay("100.65.0.0/24"),
         named("L3Passthrough", "edge", json!({"hostsession": session})),
-        // In a VRF it is in nobody's way.
+        // In a VRF it conflicts with no other.
         named(
             "L3VNI",
             "red",

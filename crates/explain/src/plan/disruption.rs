@@ -92,7 +92,7 @@ pub(super) fn disturbed(groups: &[Group]) -> BTreeMap<Disruption, Disturbed> {
     all
 }
 
-/// The effects of a change between two configs of a node, the gravest first.
+/// The effects of a change between two configs of a node, the most severe first.
 pub(super) fn effects(
     change: &Change,
     old: &NodeNetworkConfigSpec,

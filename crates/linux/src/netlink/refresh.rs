@@ -1,7 +1,7 @@
 //! Asks neighbors that have been silent whether they are still there.
 //!
 //! A workload that sends nothing is forgotten by the bridge after five minutes, and FRR withdraws its route of type 2 with it. The kernel asks
-//! such a neighbor itself once it is told that what it knows is in doubt; the answer is traffic that the bridge learns from.
+//! such a neighbor itself once the entry is set to a state that needs confirmation; the answer is traffic that the bridge learns from.
 
 use std::collections::{BTreeMap, BTreeSet};
 

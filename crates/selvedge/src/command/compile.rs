@@ -225,7 +225,7 @@ pub(super) fn summary(compilation: &Compilation) -> String {
     }
     let mut shapes: Vec<(Shape<'_>, Members)> = shapes.into_iter().collect();
     shapes.sort_by(|(_, one), (_, other)| one.names.cmp(&other.names));
-    // Each step takes less room; the first that fits the screen is shown.
+    // Each form is shorter; the first that fits the screen is shown.
     let width = output::width().unwrap_or(usize::MAX);
     let rows = |step: Step| -> Vec<Vec<String>> {
         let rows = shapes
@@ -344,7 +344,7 @@ struct Members {
 }
 
 impl Members {
-    /// The tunnel endpoints: the first, and the last if there is room for it.
+    /// The tunnel endpoints: the first, and the last if the width allows it.
     fn vteps(&self, has_room: bool) -> String {
         match (self.vteps.first(), self.vteps.last()) {
             (Some(first), Some(last)) if first != last && has_room => format!("{first}–{last}"),

@@ -13,7 +13,7 @@ const PREFIXES: usize = 2;
 pub(super) fn alike(element: &Element) -> Option<(String, &str)> {
     match element {
         Element::Import { vrf, from, prefix } => {
-            Some((format!("VRF {vrf} takes from {from}"), prefix))
+            Some((format!("VRF {vrf} imports from {from}"), prefix))
         }
         Element::Export { vrf, prefix } => Some((format!("VRF {vrf} announces"), prefix)),
         Element::Route { vrf, prefix } => Some((format!("VRF {vrf} routes"), prefix)),

@@ -53,13 +53,14 @@ fn without_addresses(config: &NodeConfig) -> String {
         underlay: _,
         addresses,
         mirrors,
-        host_router,
         vrf_mtu,
         uplink_mtu,
         sessions,
+        host_router,
         shared: _,
         revision: _,
     } = config;
+    let router = host_router.as_ref().map(|one| &one.router);
     let networks = |own: &Vec<HostCidr>| -> Vec<String> {
         let networks = own.iter().map(|own| own.prefix().to_string());
         networks.collect()
@@ -70,11 +71,9 @@ fn without_addresses(config: &NodeConfig) -> String {
     let sessions: Vec<bool> = sessions.collect();
     let tunnels: Vec<_> = mirrors.tunnels.keys().collect();
     let loopbacks: Vec<_> = mirrors.loopbacks.keys().collect();
-    let host_router = host_router.as_ref();
-    let host_router = host_router.map(|own| Arc::as_ptr(&own.router).addr());
     let (rules, missing) = (&mirrors.rules, &mirrors.missing);
     format!(
-        "{addresses:?} {sessions:?} {host_router:?} {vrf_mtu:?} {uplink_mtu:?} {rules:?} {tunnels:?} {loopbacks:?} {missing:?}"
+        "{addresses:?} {sessions:?} {vrf_mtu:?} {uplink_mtu:?} {rules:?} {tunnels:?} {loopbacks:?} {missing:?} {router:?}"
     )
 }
 

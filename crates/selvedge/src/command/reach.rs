@@ -289,7 +289,7 @@ fn compare(format: Format, before: &Ways, after: &Ways) -> anyhow::Result<()> {
     };
     let total = format!(
         "{} added, {} removed, {} as before{of_same}",
-        counted(won.len(), "way"),
+        counted(won.len(), "path"),
         lost.len(),
         old.intersection(&new).count()
     );

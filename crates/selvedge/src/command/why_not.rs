@@ -287,7 +287,7 @@ fn story(
     if !rest.is_empty() {
         let nodes = named(&rest);
         text.push(format!(
-            "other answers on {nodes}; ask with --node, or see --all\n"
+            "other answers on {nodes}; use --node NAME or --all\n"
         ));
     }
     let mut shown = 0;

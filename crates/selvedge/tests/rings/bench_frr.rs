@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 use crate::{
     ring4::Node,
     ring4_host_router::{
-        HOST, PEER, config, count_withdrawals, peer, prefix, prefixes_arrive, start_peer,
+        HOST, PEER, count_withdrawals, peer, prefix, prefixes_arrive, start_peer,
         with_networks, withdrawals,
     },
     ring4_safety::NODE,
     ring6_cut_off::World,
-    support::{progress, start_agent},
+    support::{program, progress, start_agent},
 };
 
 /// Changes of the stream, and the time in which they are written.
@@ -34,7 +34,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 const BASE: usize = 100;
 /// Changes that are given to the peer's own program as well.
 const COMPARED: usize = 20;
-/// After so many changes, the prefix of the one three before is taken back.
+/// After so many changes, the prefix of the one three before is rolled back.
 const TAKEN: usize = 4;
 const DAY: u64 = 86_400_000_000;
 
@@ -151,7 +151,7 @@ fn sorted(written: &[(String, u64)], seen: &BTreeMap<String, u64>) -> anyhow::Re
         let micros = (seen + DAY - at) % DAY;
         // The clocks may differ by less than that.
         let micros = if micros > DAY / 2 { 0 } else { micros };
-        times.push(micros as f64 / 1e6);
+        times.push(Duration::from_micros(micros).as_secs_f64());
     }
     times.sort_by(f64::total_cmp);
     Ok(times)
@@ -192,6 +192,7 @@ fn ours() -> anyhow::Result<Vec<f64>> {
     start_peer(&world.fabric, None)?;
     let mut first = two(&after(0));
     first["spec"]["health"] = json!({"gateways": false, "sessions": false});
+    world.fabric.hand_in(&program())?;
     world.tell(&first)?;
     let agent = start_agent(&world.fabric, &world.plane, NODE, "agent")?;
     prefixes_arrive(&world.fabric, BASE as u64).with_context(|| agent.stderr())?;
@@ -201,7 +202,7 @@ fn ours() -> anyhow::Result<Vec<f64>> {
     let left = BASE as u64 + CHANGES as u64 - taken_by(CHANGES);
     prefixes_arrive(&world.fabric, left).with_context(|| agent.stderr())?;
     let seen = arrivals(&world.fabric)?;
-    // What is taken back before the agent has come to it is never announced.
+    // What is rolled back before the agent has come to it is never announced.
     let stays: Vec<(String, u64)> = written
         .iter()
         .enumerate()
@@ -310,6 +311,7 @@ for daemon in zebra bgpd; do /usr/lib/frr/$daemon -d -N reload -P 0 -i /run/frr/
 /// One prefix more for two neighbors that get five hundred.
 fn one_more() -> anyhow::Result<()> {
     let node = Node::start()?;
+    node.fabric.hand_in(&program())?;
     start_peer(&node.fabric, None)?;
     let prefixes: Vec<String> = (0..500).map(prefix).collect();
     node.becomes(&two(&prefixes))?;
@@ -330,10 +332,6 @@ echo took $(( ($(date +%s%N) - start) / 1000000 )) ms",
         said.trim().replace('\n', ", ")
     );
     anyhow::ensure!(withdrawn == 0, "{withdrawn} withdrawals");
-    assert_eq!(
-        config(1)["spec"]["hostRouter"]["routers"]["default"]["asn"],
-        64600
-    );
     Ok(())
 }
 

@@ -45,7 +45,7 @@ fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
 
 worker-3
   because of Layer2Attachment sensors (nodeSelector)
-    + VRF m2m_enc takes 198.51.100.0/26 from cluster
+    + VRF m2m_enc imports 198.51.100.0/26 from cluster
     + VRF m2m_enc announces 198.51.100.0/26
     + traffic from 198.51.100.0/26 to anywhere is routed by s-m2m_enc
     + VLAN 235

@@ -14,7 +14,7 @@ use crate::{
     support::{SELVEDGE, progress, repository, selvedge},
 };
 
-/// A node that is plugged into a leaf, without any cluster.
+/// A node that is connected to a leaf, without any cluster.
 pub(crate) struct Node {
     pub(crate) fabric: Fabric,
 }

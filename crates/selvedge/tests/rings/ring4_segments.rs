@@ -243,7 +243,7 @@ fn a_silent_workload_keeps_its_route() -> anyhow::Result<()> {
     });
     let silent = silent.expect("the workload says nothing");
     let agent = cut_off_agent(&node)?;
-    let again = Fabric::eventually(Duration::from_secs(60), || {
+    let again = Fabric::eventually(Duration::from_mins(1), || {
         let (heard, _) = heard_of(&node).ok()?;
         (heard < silent).then_some(heard)
     });

@@ -10,7 +10,7 @@ use crate::host::HostConfig;
 pub(crate) struct Counters {
     /// Configs that were applied.
     pub(crate) applied: u64,
-    /// Configs that were taken back.
+    /// Configs that were rolled back.
     pub(crate) taken_back: u64,
     /// Repairs of drift.
     pub(crate) repaired: u64,

@@ -495,7 +495,7 @@ proptest! {
             prop_assert!(world.machine.status().error.is_some());
         } else if !cuts_off(&wanted) {
             prop_assert_eq!(&world.frr, &wanted);
-            prop_assert_eq!(world.machine.status().running, Some(wanted.clone()));
+            prop_assert_eq!(world.machine.status().running, Some(Arc::clone(&wanted)));
             prop_assert_eq!(&world.disk.good, &wanted);
         }
     }

@@ -8,7 +8,7 @@ use std::{
 use api::{
     frrk8s::{self, AllowedIn, AllowedOut, FilterMode, NextHop, PrefixSelector},
     tcaas::node_network_config::AcceptedPrefix,
-    value::{HostCidr, Prefix},
+    value::{HostCidr, MatchLength, Prefix},
 };
 
 use super::{Misfit, Reader, neighbor::Named};
@@ -205,7 +205,7 @@ impl Reader<'_> {
             let prefix = self.prefix(field, *prefix);
             self.fits(neighbor, field, prefix.is_ipv4(), &prefix);
             let (own, most) = (prefix.net().prefix_len(), prefix.net().max_prefix_len());
-            let (least, longest) = (ge.map(|ge| ge.get()), le.map(|le| le.get()));
+            let (least, longest) = (ge.map(MatchLength::get), le.map(MatchLength::get));
             if least.is_some_and(|ge| ge < own) {
                 let message = format!("ge must be at least the length of {prefix}, {own}");
                 self.rule(neighbor.field(&format!("{name}.ge")), message);

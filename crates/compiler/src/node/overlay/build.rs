@@ -208,7 +208,7 @@ impl<'a> Builder<'a> {
         Some(())
     }
 
-    /// Adds the segments of `L2VNI`s, and the VRFs of their gateways that nobody else makes.
+    /// Adds the segments of `L2VNI`s, and the VRFs of their gateways that no other object configures.
     pub(in crate::node) fn segments(
         &mut self,
         fabric: &mut BTreeMap<String, Vrf>,
@@ -268,7 +268,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Puts the networks of a segment's gateways into its VRF, which is made where nobody else makes it.
+    /// Puts the networks of a segment's gateways into its VRF, which is created where no other object configures it.
     fn gateways(
         &mut self,
         overlay: &Overlay,

@@ -1,7 +1,7 @@
 //! Addresses of hosts on their sessions.
 //!
 //! Where no node has an address of a session yet, each gets the one at its place in the order of the nodes, which all sessions of the same nodes
-//! share: a session of many nodes costs no more than one of few before somebody asks for the address of one node.
+//! share: a session of many nodes costs no more than one of few before the address of one node is requested.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -191,7 +191,7 @@ fn by_node(
     let known: FxHashSet<&str> = nodes.iter().map(|node| &*node.name).collect();
     for (network, pool) in networks.iter().zip(&mut pools) {
         for one in view.who::<SessionsInUse>(network).iter() {
-            // What is left is given to nobody else: its node is gone, or does not have the session any more.
+            // The remaining addresses stay reserved: their nodes are gone, or do not have the session any more.
             let is_new = pool.take(one.address) && !hosts.contains_key(&one.node);
             if is_new && known.contains(&*one.node) {
                 let host = host(one.address, *network);

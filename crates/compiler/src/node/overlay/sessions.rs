@@ -1,7 +1,7 @@
 //! Networks and addresses of host sessions.
 //!
 //! A session has networks of its own, which its object names or which are blocks of the pool in the settings. In each of them the router has the
-//! first address on every node, and every node's host another one, which stays. A session of more nodes than a block has room for gets
+//! first address on every node, and every node's host another one, which stays. A session of more nodes than a block has addresses for gets
 //! further blocks.
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
@@ -23,7 +23,7 @@ use crate::{
     view::View,
 };
 
-/// Length of a block of a pool: room for 253 nodes, or for more than there are.
+/// Prefix length of a block of a pool: addresses for 253 nodes in IPv4, and for any number of nodes in IPv6.
 const BLOCK_LENGTH: (u8, u8) = (24, 64);
 /// How many nodes a block of a pool is for.
 const NODES_OF_BLOCK: usize = 253;
@@ -212,7 +212,7 @@ impl Pools {
             let mut blocks: Vec<Prefix> =
                 held.copied().filter(|one| one.is_ipv4() == ipv4).collect();
             while blocks.len() < if ipv4 { wanted } else { 1 } {
-                // Those that have room keep what they have.
+                // Those with free addresses keep their blocks.
                 match self.free(ipv4) {
                     Some(block) => blocks.push(block),
                     None if blocks.is_empty() => return Err(self.exhausted(subject)),
@@ -224,7 +224,7 @@ impl Pools {
         Ok(networks)
     }
 
-    /// A block that nobody has.
+    /// A free block.
     fn free(&mut self, ipv4: bool) -> Option<Prefix> {
         let Self { blocks, used, .. } = self;
         let blocks = blocks.iter_mut().filter(|(family, _)| *family == ipv4);

@@ -202,7 +202,7 @@ impl Sound {
         let devices = devices.map(|nic| {
             let kind = problem::Kind::DeviceNameReserved {
                 name: nic.to_string(),
-                what: "kept for other devices of the nodes".to_owned(),
+                what: "reserved for other devices of the nodes".to_owned(),
             };
             ("spec.nics".to_owned(), kind)
         });
@@ -315,7 +315,7 @@ fn idle_parts(spec: &UnderlaySpec, wanted: &WantedNeighbor) -> Vec<(&'static str
     let interface = wanted.interface.as_ref();
     if let Some(interface) = interface.filter(|one| !spec.devices().any(|nic| nic == *one)) {
         let what = format!(
-            "{:?} is none of the devices in spec.nics, which alone are in the router's namespace: no session comes up over it",
+            "{:?} is not in spec.nics: only these devices are in the router's namespace, so no session over it is established",
             interface.as_str()
         );
         found.push(("interface", problem::Kind::NoEffect { what }));

@@ -1,4 +1,4 @@
-//! Ring 2, a law of passes: what is stored after each is all that the next one knows. Nodes fall silent, are held, break, come and go; they
+//! Ring 2, a law of passes: what is stored after each is all that the next one knows. Nodes stop answering, are held, break, come and go; they
 //! report late, about older configs, and about revisions that they do not have; mirrors change at any time, and operators start anew.
 
 use std::collections::BTreeSet;

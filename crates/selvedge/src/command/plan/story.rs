@@ -159,7 +159,7 @@ fn edits(plan: &Plan, [before, after]: [&World; 2]) -> Vec<String> {
     text
 }
 
-/// What is disturbed of what already runs, the gravest first; or that nothing is. What is disturbed on the same nodes is one line.
+/// What is disturbed of what already runs, the most severe first; or that nothing is. What is disturbed on the same nodes is one line.
 fn disruptions(plan: &Plan) -> Vec<String> {
     let mut text = Vec::new();
     for class in [Disruption::Rebuild, Disruption::SessionReset] {
@@ -455,7 +455,7 @@ fn mark(change: &Change) -> String {
     }
 }
 
-/// What changes on each node of a group, each change with its words; what each node has for itself is told once.
+/// What changes on each node of a group, each change with its words; values that differ by node are shown once.
 fn lines(group: &Group) -> Vec<(&Change, String)> {
     let shared = group.changes.iter();
     let shared = shared.map(|change| (change, of_one(change)));

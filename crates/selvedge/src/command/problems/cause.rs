@@ -91,6 +91,7 @@ impl<'a> Causes<'a> {
                 of_kind(Kind::Destination).or_else(|| of_kind(Kind::Vrf))
             }
             problem::Kind::VrfIncomplete { .. }
+            | problem::Kind::NoVniRange
             | problem::Kind::NoVniLeft
             | problem::Kind::TrunkRequired
             | problem::Kind::WorkloadAsRequired

@@ -120,7 +120,7 @@ const LEAST: usize = 5;
 
 /// The nearest of the values that a message lists.
 fn of_choice(message: &str) -> Option<String> {
-    let (given, choices) = message.split_once(" is not known here; write one of ")?;
+    let (given, choices) = message.split_once(" is not a valid value; write one of ")?;
     let given = given.trim_matches('"');
     let near = nearest(given, choices.split(", "))?;
     Some(format!("did you mean {near}?"))

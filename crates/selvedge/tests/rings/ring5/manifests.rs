@@ -84,7 +84,6 @@ fn an_agent_may_read_and_write_what_is_of_its_own_node_and_nothing_else() -> any
             .concat()
         };
         let spec = r#"{"spec":{"revision":"bb"}}"#;
-        let label = r#"{"metadata":{"labels":{"a":"b"}}}"#;
         let hold = r#"{"metadata":{"annotations":{"selvedge.dev/hold":"repair"}}}"#;
         let get = |kind, name| vec!["get", kind, name, "-n", OWN_NAMESPACE];
         let allowed = [
