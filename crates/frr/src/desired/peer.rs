@@ -184,14 +184,13 @@ impl Build<'_> {
         };
         NeighborFamily {
             activate: true,
-            next_hop_self: false,
-            allowas_in: None,
             maximum_prefix: max_prefixes.map(|limit| MaximumPrefix {
                 limit,
                 restart: Some(RESTART_MINUTES),
             }),
             route_map_in: Some(map(import_filter, Direction::In)),
             route_map_out: Some(map(export_filter, Direction::Out)),
+            ..NeighborFamily::default()
         }
     }
 

@@ -231,10 +231,9 @@ impl Build<'_> {
             let active = NeighborFamily {
                 activate: true,
                 allowas_in: allow_own_as.then_some(OWN_AS_TIMES),
-                next_hop_self: false,
-                maximum_prefix: None,
                 route_map_in: Some(self.fabric_in()),
                 route_map_out: Some(out),
+                ..NeighborFamily::default()
             };
             neighbors.insert(peer.clone(), active);
         }

@@ -159,20 +159,8 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
             .as_ref()
             .map(|text| Statement::value(word("description"), text)),
     );
-    if let Some(NeighborBfd {
-        profile,
-        check_control_plane,
-    }) = bfd
-    {
-        lines.push(Statement::new(word("bfd")));
-        lines.extend(
-            profile
-                .as_ref()
-                .map(|name| Statement::value(word("bfd profile"), name)),
-        );
-        if *check_control_plane {
-            lines.push(Statement::new(word("bfd check-control-plane-failure")));
-        }
+    if let Some(bfd) = bfd {
+        lines.extend(bfd_lines(peer, bfd));
     }
     lines.extend(
         password
@@ -212,6 +200,24 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
         lines.push(Statement::new(word("graceful-restart")));
     }
     lines.into_iter().map(|line| line.of(peer)).collect()
+}
+
+fn bfd_lines(peer: &Peer, bfd: &NeighborBfd) -> Vec<Statement> {
+    let NeighborBfd {
+        profile,
+        check_control_plane,
+    } = bfd;
+    let word = |rest: &str| format!("neighbor {peer} {rest}");
+    let mut lines = vec![Statement::new(word("bfd"))];
+    lines.extend(
+        profile
+            .as_ref()
+            .map(|name| Statement::value(word("bfd profile"), name)),
+    );
+    if *check_control_plane {
+        lines.push(Statement::new(word("bfd check-control-plane-failure")));
+    }
+    lines
 }
 
 /// The lines that make a session or group.
@@ -338,7 +344,7 @@ fn neighbor_families(neighbors: &BTreeMap<Peer, NeighborFamily>) -> Vec<Statemen
                     _ => line,
                 }
             };
-            let switches = switches.iter().map(switch);
+            let switches: Vec<Statement> = switches.iter().map(switch).collect();
             [
                 // Last, so that the filters are there before the first route.
                 activate.then(|| Statement::new(word("activate")).late().resets()),
