@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Context as _;
-use lab::parts::{self, ClusterApi, ClusterApiVersion, Kubernetes, Release, Tree};
+use lab::parts::{self, ClusterApi, ClusterApiVersion, Kubernetes, Mdbook, Release, Tree};
 
 use crate::output::line;
 
@@ -36,5 +36,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     for version in [ClusterApiVersion::V1Beta1, ClusterApiVersion::V1Beta2] {
         ClusterApi::prepare(version, &progress).context("definitions of Cluster API")?;
     }
+    let mdbook = Mdbook::prepare(&progress).context("mdbook")?;
+    progress(&format!("mdbook in {}", mdbook.program().display()));
     Ok(())
 }

@@ -71,7 +71,7 @@ const RINGS: [Ring; 7] = [
         ],
     },
     Ring {
-        name: "ring 3: FRR accepts what we print",
+        name: "ring 3: FRR and mdbook accept what we write",
         commands: &[&[
             "test",
             "--package",

@@ -1,24 +1,22 @@
 //! The API server: the node's config as it comes, passwords, and the probe.
 
 mod account;
+mod host;
 mod lease;
 mod node;
 mod restored;
+mod secrets;
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use api::{
-    meta::SecretReference,
-    tcaas::{
-        NodeNetworkConfig, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
-        node_network_config::{HOLD_ANNOTATION, RETRY_ANNOTATION},
-    },
+use api::tcaas::{
+    NodeNetworkConfig, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
+    node_network_config::{HOLD_ANNOTATION, RETRY_ANNOTATION},
 };
 use futures::{
     StreamExt as _,
     future::{BoxFuture, FutureExt as _},
 };
-use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client, ResourceExt as _,
     api::{ApiResource, DynamicObject},
@@ -30,8 +28,11 @@ use tokio::{
 };
 
 pub use self::account::own_account;
+use self::secrets::Passwords;
 use crate::{
-    config::{Config, ResolvedSecret},
+    config::Config,
+    daemons::Instance,
+    host::{Report, Session},
     machine::Assigned,
     once::refusal,
     probe::ApiServer,
@@ -56,6 +57,14 @@ const CLIENT_PAUSE: Duration = Duration::from_secs(5);
 /// Says how the API server is reached; asked anew for each connection, because files and tokens change.
 pub type Connect = Arc<dyn Fn() -> BoxFuture<'static, Result<kube::Config, String>> + Send + Sync>;
 
+/// What there is to be reported of the host's router.
+pub(crate) struct OfHost {
+    /// Its state.
+    pub(crate) reports: watch::Receiver<Report>,
+    /// Its sessions.
+    pub(crate) sessions: watch::Receiver<Vec<Session>>,
+}
+
 /// The cluster as one node sees it. Nothing of it is needed to restore a node, so nothing here ends the agent.
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -69,7 +78,7 @@ pub(crate) struct Cluster {
     token: Option<PathBuf>,
     /// The API server has refused the token.
     refused: Arc<Notify>,
-    /// Counts how often the API server's store has gone back.
+    /// Counts how often the API server returns older versions.
     restores: watch::Sender<u64>,
 }
 
@@ -111,18 +120,19 @@ impl Cluster {
         Client::try_from(config).map_err(|error| chain(&error))
     }
 
-    /// Speaks with the API server for as long as the agent lives: configs in, reports out.
+    /// Communicates with the API server for as long as the agent runs: configs in, reports out.
     pub(crate) async fn serve(
         self,
         assigned: mpsc::Sender<Assigned>,
         reports: watch::Receiver<Option<NodeNetworkConfigStatus>>,
+        host: OfHost,
         options: Options,
     ) {
         let client = loop {
             match self.client().await {
                 Ok(client) => break client,
                 Err(error) => {
-                    tracing::warn!(error, "there is no way to the API server");
+                    tracing::warn!(error, "cannot connect to the API server");
                     time::sleep(CLIENT_PAUSE).await;
                 }
             }
@@ -138,7 +148,13 @@ impl Cluster {
             self.remove_taints(client.clone(), reports.clone()),
             self.renew_lease(client.clone()),
             self.renew_token(),
-            self.report_inventory(client, options.paths, options.namespace),
+            self.report_inventory(client.clone(), options.paths.clone(), options.namespace),
+            self.report_host(
+                client,
+                host.reports,
+                host.sessions,
+                Instance::host(&options.paths)
+            ),
             write_all(
                 api,
                 self.node.clone(),
@@ -151,7 +167,7 @@ impl Cluster {
         );
     }
 
-    /// Sends on each config of the node as it comes, and which object it is, for as long as the receiver lives.
+    /// Sends on each config of the node as it comes, and which object it is, for as long as the receiver runs.
     async fn watch(
         &self,
         client: Client,
@@ -167,6 +183,7 @@ impl Cluster {
         let mut events = std::pin::pin!(events);
         let mut latest: Option<DynamicObject> = None;
         let mut incomplete = false;
+        let mut passwords = Passwords::default();
         loop {
             let next = time::timeout(SECRET_PAUSE, events.next());
             match next.await {
@@ -188,7 +205,7 @@ impl Cluster {
             }
             let Some(object) = &latest else { continue };
             let uid = object.uid().unwrap_or_default();
-            let config = self.decode(&client, object).await;
+            let config = self.decode(&client, object, &mut passwords).await;
             incomplete = !config.unread.is_empty();
             if assigned.send(config).await.is_err() {
                 return;
@@ -202,7 +219,12 @@ impl Cluster {
     }
 
     /// The config in an object, with the passwords that can be read.
-    async fn decode(&self, client: &Client, object: &DynamicObject) -> Assigned {
+    async fn decode(
+        &self,
+        client: &Client,
+        object: &DynamicObject,
+        passwords: &mut Passwords,
+    ) -> Assigned {
         let text = object.data.get("spec").cloned().unwrap_or_default();
         let version = text
             .get("contractVersion")
@@ -220,22 +242,15 @@ impl Cluster {
                 ..NodeNetworkConfigSpec::default()
             }
         });
-        let mut unread = Vec::new();
         let mut config = Config {
             uid: object.uid().unwrap_or_default(),
             generation: object.metadata.generation.unwrap_or_default(),
             spec,
             secrets: Vec::new(),
         };
-        for reference in config.references() {
-            match self.password(client, &reference).await {
-                Ok(password) => config.secrets.push(ResolvedSecret {
-                    reference,
-                    password,
-                }),
-                Err(error) => unread.push(error),
-            }
-        }
+        let wanted = config.references();
+        let (secrets, unread) = passwords.read(client, object, wanted, &self.secrets).await;
+        config.secrets = secrets;
         Assigned {
             refusal: refusal(&config.spec).or(refused),
             retry: object.annotations().get(RETRY_ANNOTATION).cloned(),
@@ -243,37 +258,6 @@ impl Cluster {
             unread,
             config: Arc::new(config),
         }
-    }
-
-    /// The password in a Secret. An error names the Secret and nothing of its content.
-    async fn password(
-        &self,
-        client: &Client,
-        reference: &SecretReference,
-    ) -> Result<String, String> {
-        let SecretReference { name, namespace } = reference;
-        let namespace = namespace.as_deref().unwrap_or(&self.secrets);
-        let name = name.as_deref().unwrap_or_default();
-        let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
-        let secret = match time::timeout(REQUEST_PATIENCE, api.get(name)).await {
-            Ok(Ok(secret)) => secret,
-            Ok(Err(error)) => {
-                return Err(format!(
-                    "cannot read Secret {namespace}/{name}: {}",
-                    chain(&error)
-                ));
-            }
-            Err(_elapsed) => {
-                return Err(format!("cannot read Secret {namespace}/{name}: no answer"));
-            }
-        };
-        let data = secret.data.unwrap_or_default();
-        let password = data
-            .get("password")
-            .and_then(|bytes| std::str::from_utf8(&bytes.0).ok());
-        password
-            .map(|text| text.trim_end_matches('\n').to_owned())
-            .ok_or_else(|| format!("Secret {namespace}/{name} has no text under the key password"))
     }
 }
 

@@ -4,26 +4,14 @@
 //! down the commands it is given: staticd, which is given few, and never a password. While a user is in configuration
 //! mode, lines may come at any time that only other daemons receive; FRR is then looked at again and again.
 //!
-//! A vtysh that speaks to one other daemon only (`vtysh -d bgpd`) is not in that log. Every vtysh of the instance reads one file when
+//! A vtysh for one other daemon only (`vtysh -d bgpd`) is not in that log. Every vtysh of the instance reads one file when
 //! it starts, and that is seen: FRR is looked at after it, and every second while a vtysh for one daemon runs.
 
-use std::{
-    fs::File,
-    io::{self, Read as _, Seek as _, SeekFrom},
-    mem::MaybeUninit,
-    os::fd::OwnedFd,
-    path::Path,
-    time::Duration,
-};
+use std::{io, path::Path, time::Duration};
 
-use rustix::{
-    fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags},
-    io::Errno,
-};
-use tokio::{
-    io::unix::AsyncFd,
-    time::{self, Instant},
-};
+use tokio::time::{self, Instant};
+
+use crate::tail::Tail;
 
 /// Between two looks after the configuration mode was entered.
 const LOOK: Duration = Duration::from_millis(400);
@@ -33,14 +21,11 @@ const LATER_LOOK: Duration = Duration::from_secs(1);
 const STAYS: Duration = Duration::from_secs(5);
 /// After this long, a configuration mode that no user has left is taken for forgotten.
 const FORGOTTEN: Duration = Duration::from_mins(2);
-/// The log is emptied when it has become longer than this.
-const LONGEST: u64 = 1 << 20;
 
 /// The log of commands, read from where it ended before.
 #[derive(Debug)]
 pub(crate) struct CommandLog {
-    file: File,
-    notify: AsyncFd<OwnedFd>,
+    tail: Tail,
     /// Until when a user is taken to be in configuration mode.
     configuring: Option<Instant>,
     /// When the next look is due meanwhile.
@@ -54,23 +39,12 @@ pub(crate) struct CommandLog {
 impl CommandLog {
     /// Begins to watch the log, and the file that every vtysh of the instance reads; what is in the log already is passed over.
     pub(crate) fn open(path: &Path, shells: &Path) -> io::Result<Self> {
-        let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        inotify::add_watch(&fd, path, WatchFlags::MODIFY)?;
-        if let Err(error) = inotify::add_watch(&fd, shells, WatchFlags::OPEN) {
+        let tail = Tail::open(path)?;
+        if let Err(error) = tail.watch_opens_of(shells) {
             tracing::warn!(%error, "a vtysh for one daemon is not noticed");
         }
-        let mut file = File::options().read(true).write(true).open(path)?;
-        file.seek(SeekFrom::End(0))?;
-        shorten(&mut file)?;
-        // The descriptor is owned and never replaced while it is registered.
-        #[expect(
-            deprecated,
-            reason = "its successor is unsafe for the sake of descriptors that others may close"
-        )]
-        let notify = AsyncFd::new(fd)?;
         Ok(Self {
-            file,
-            notify,
+            tail,
             configuring: None,
             look: Instant::now(),
             shell: None,
@@ -78,7 +52,7 @@ impl CommandLog {
         })
     }
 
-    /// The agent has entered the configuration mode this often since the last look: that is nobody else's.
+    /// How often the agent itself has entered the configuration mode since the last check.
     pub(crate) fn expect(&mut self, own: usize) {
         self.own = own;
     }
@@ -96,16 +70,9 @@ impl CommandLog {
                 }
             };
             tokio::select! {
-                ready = self.notify.readable() => {
-                    let mut ready = ready?;
-                    match events(self.notify.get_ref()) {
-                        Ok(is_shell) if is_shell => {
-                            self.shell.get_or_insert_with(|| Instant::now() + LOOK);
-                        }
-                        Ok(_) => {}
-                        Err(_nothing_left) => ready.clear_ready(),
-                    }
-                }
+                is_shell = self.tail.touched() => if is_shell? {
+                    self.shell.get_or_insert_with(|| Instant::now() + LOOK);
+                },
                 () = look => {
                     let now = Instant::now();
                     self.configuring = self.configuring.filter(|until| now < *until);
@@ -126,10 +93,7 @@ impl CommandLog {
 
     /// Reads what is new; whether it enters or leaves the configuration mode.
     fn read(&mut self) -> io::Result<bool> {
-        let mut bytes = Vec::new();
-        self.file.read_to_end(&mut bytes)?;
-        shorten(&mut self.file)?;
-        let text = String::from_utf8_lossy(&bytes);
+        let text = self.tail.read()?;
         let mut changed = false;
         for line in text.lines() {
             // `… vty[36]@(config)# end`
@@ -153,18 +117,7 @@ impl CommandLog {
     }
 }
 
-/// Takes what the kernel has noticed; whether a vtysh was started.
-fn events(fd: &OwnedFd) -> Result<bool, Errno> {
-    let mut buffer = [MaybeUninit::uninit(); 4096];
-    let mut reader = inotify::Reader::new(fd, &mut buffer);
-    let mut is_shell = reader.next()?.events().contains(ReadFlags::OPEN);
-    while !reader.is_buffer_empty() {
-        is_shell |= reader.next()?.events().contains(ReadFlags::OPEN);
-    }
-    Ok(is_shell)
-}
-
-/// Whether a vtysh runs that speaks to one daemon only.
+/// Whether a vtysh runs for one daemon only.
 fn serves_one_daemon() -> bool {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return false;
@@ -201,18 +154,9 @@ fn enters(command: &str) -> bool {
         })
 }
 
-/// Empties the log if it is too long and was read; staticd appends to it.
-fn shorten(file: &mut File) -> io::Result<()> {
-    if file.stream_position()? > LONGEST {
-        file.set_len(0)?;
-        file.seek(SeekFrom::Start(0))?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::{fs::File, io::Write as _};
 
     use super::*;
 

@@ -96,7 +96,18 @@ impl Config {
         hex(&Sha256::digest(bytes))
     }
 
-    /// How long FRR may be silent while this config is applied. It is a part of the time in which a change is confirmed or taken back,
+    /// Whether the other one differs in its generation at most.
+    pub(crate) fn is_but_for_generation(&self, other: &Self) -> bool {
+        let Self {
+            uid,
+            generation: _,
+            spec,
+            secrets,
+        } = self;
+        *uid == other.uid && *spec == other.spec && *secrets == other.secrets
+    }
+
+    /// How long FRR may not answer while this config is applied. It is a part of the time in which a change is confirmed or taken back,
     /// so that a return still fits into it.
     pub fn silence(&self) -> Duration {
         let deadline = Duration::from_secs(self.spec.health.confirm_deadline.get().into());

@@ -1,10 +1,11 @@
-//! FRR's daemons in the router's namespace: started, found again, watched and stopped.
+//! FRR's daemons, of the router's instance and of the host's: started, found again, watched and stopped.
 //!
 //! They live in a control group of their own, so that what ends the agent's does not end them. They are found among the
 //! processes of the machine by program, instance and network namespace: a process id in a file, or a socket that answers,
 //! may belong to a daemon in a namespace that no longer has a name. Directories of FRR's user are only ever touched by
 //! programs that run as that user: root would follow a symbolic link that a compromised daemon has put there.
 
+mod instance;
 mod process;
 
 use std::{
@@ -18,11 +19,11 @@ use frr::FrrVersion;
 use rustix::process::Signal;
 use tokio::{net::UnixStream, process::Command, time};
 
-pub(crate) use self::process::{Daemon, exits, namespace_inode};
+pub(crate) use self::{
+    instance::Instance,
+    process::{Daemon, exits},
+};
 use crate::{file, patience::Patience, program, vtysh};
-
-/// Name of the FRR instance that routes for the router domain.
-pub(crate) const INSTANCE: &str = "router";
 
 /// How long a daemon may take until it listens.
 const START_PATIENCE: Duration = Duration::from_secs(20);
@@ -69,24 +70,9 @@ impl Default for Paths {
 }
 
 impl Paths {
-    /// The configuration that a fresh FRR is given: the confirmed one.
-    pub(crate) fn frr_conf(&self) -> PathBuf {
-        self.state.join("frr.conf")
-    }
-
     /// The token of the node's own account.
     pub fn token(&self) -> PathBuf {
         self.runtime.join("token")
-    }
-
-    /// The file that every vtysh of the instance reads when it starts.
-    pub(crate) fn shells(&self) -> PathBuf {
-        self.etc.join(INSTANCE).join("vtysh.conf")
-    }
-
-    /// The commands that staticd was given: they show when a user configures FRR by hand.
-    pub(crate) fn command_log(&self) -> PathBuf {
-        self.runtime.join("frr-commands.log")
     }
 }
 
@@ -96,7 +82,7 @@ pub enum Error {
     /// A file or directory could not be used.
     #[error(transparent)]
     File(#[from] file::Error),
-    /// The router's namespace has gone.
+    /// The network namespace has gone.
     #[error("there is no network namespace {name}")]
     NoNamespace {
         /// Its name.
@@ -119,9 +105,19 @@ pub enum Error {
         patience: Duration,
     },
     /// A daemon does not end.
-    #[error("{daemon} (process {pid}) does not end, not even when it is killed")]
+    #[error("{daemon} (process {pid}) does not exit, even after SIGKILL")]
     Stays {
         /// The daemon.
+        daemon: String,
+        /// Its process id.
+        pid: i32,
+    },
+    /// Another FRR runs in the host's network namespace.
+    #[error(
+        "another FRR runs in the host's network namespace ({daemon}, process {pid}): both would remove each other's routes; stop it first"
+    )]
+    Foreign {
+        /// A daemon of it.
         daemon: String,
         /// Its process id.
         pid: i32,
@@ -141,24 +137,26 @@ const DAEMONS: [(&str, &[&str]); 5] = [
     ("bgpd", &[]),
 ];
 
-/// The zebra of our instance, wherever it is.
-pub(crate) fn zebra(paths: &Paths) -> Option<Daemon> {
-    process::find(&paths.daemons, &["zebra"]).pop()
+/// The zebra of the instance, wherever it is.
+pub(crate) fn zebra(instance: &Instance) -> Option<Daemon> {
+    of_instance(instance)
+        .into_iter()
+        .rfind(|daemon| daemon.name == "zebra")
 }
 
 /// The version of the running daemons, if they tell it.
-pub(crate) async fn running_version(paths: &Paths, patience: Duration) -> Option<FrrVersion> {
-    let text = vtysh::daemon_version(&paths.run, "zebra", patience)
+pub(crate) async fn running_version(instance: &Instance, patience: Duration) -> Option<FrrVersion> {
+    let text = vtysh::daemon_version(instance, "zebra", patience)
         .await
         .ok()?;
     text.parse().ok()
 }
 
 /// The version of FRR: of the running daemons, or of those that would be started.
-pub(crate) async fn version(paths: &Paths, patience: Duration) -> Result<FrrVersion, Error> {
-    match running_version(paths, patience).await {
+pub(crate) async fn version(instance: &Instance, patience: Duration) -> Result<FrrVersion, Error> {
+    match running_version(instance, patience).await {
         Some(version) => Ok(version),
-        None => installed_version(paths).await,
+        None => installed_version(instance.paths()).await,
     }
 }
 
@@ -169,26 +167,34 @@ pub(crate) async fn installed_version(paths: &Paths) -> Result<FrrVersion, Error
     text.parse().map_err(Error::Version)
 }
 
-/// The daemons of our instance that run in this namespace.
-pub(crate) fn running(paths: &Paths, namespace: &str) -> Vec<Daemon> {
-    let Some(inode) = namespace_inode(namespace) else {
+/// The daemons of the instance. In the host's namespace only those that run there: one of the same name in a container is not ours.
+fn of_instance(instance: &Instance) -> Vec<Daemon> {
+    if instance.is_host() {
+        return running(instance);
+    }
+    process::find(&instance.paths().daemons, &names(), instance.name())
+}
+
+/// The daemons of the instance that run in its namespace.
+pub(crate) fn running(instance: &Instance) -> Vec<Daemon> {
+    let Some(inode) = instance.inode() else {
         return Vec::new();
     };
-    let all = process::find(&paths.daemons, &names());
+    let all = process::find(&instance.paths().daemons, &names(), instance.name());
     all.into_iter().filter(|it| it.namespace == inode).collect()
 }
 
-/// Whether any daemon of our instance runs, wherever.
-pub(crate) fn any(paths: &Paths) -> bool {
-    !process::find(&paths.daemons, &names()).is_empty()
+/// Whether any daemon of the instance runs.
+pub(crate) fn any(instance: &Instance) -> bool {
+    !of_instance(instance).is_empty()
 }
 
-/// The daemons that are installed and do not run in this namespace.
-pub(crate) fn missing(paths: &Paths, namespace: &str) -> Vec<&'static str> {
-    let here = running(paths, namespace);
+/// The daemons that are installed and do not run in the instance's namespace.
+pub(crate) fn missing(instance: &Instance) -> Vec<&'static str> {
+    let here = running(instance);
     let installed = names()
         .into_iter()
-        .filter(|name| paths.daemons.join(name).exists());
+        .filter(|name| instance.paths().daemons.join(name).exists());
     installed
         .filter(|name| !here.iter().any(|it| it.name == *name))
         .collect()
@@ -198,20 +204,18 @@ pub(crate) fn names() -> Vec<&'static str> {
     DAEMONS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Starts whatever daemon is not running in the namespace, and waits until all of them listen. Daemons of our instance in
+/// Starts whatever daemon of the instance is not running, and waits until all of them listen. Daemons of the router's instance in
 /// another namespace are ended first: they would hold the sockets.
 pub(crate) async fn ensure(
-    paths: &Paths,
-    namespace: &str,
+    instance: &Instance,
     patience: Patience,
 ) -> Result<Vec<&'static str>, Error> {
-    let Some(inode) = namespace_inode(namespace) else {
+    let Some(inode) = instance.inode() else {
         return Err(Error::NoNamespace {
-            name: namespace.to_owned(),
+            name: instance.namespace().to_owned(),
         });
     };
-    let found = process::find(&paths.daemons, &names());
-    let elsewhere: Vec<_> = found
+    let elsewhere: Vec<_> = of_instance(instance)
         .into_iter()
         .filter(|it| it.namespace != inode)
         .collect();
@@ -219,79 +223,114 @@ pub(crate) async fn ensure(
         tracing::warn!(daemons = ?elsewhere, "FRR daemons in another network namespace are stopped");
         end(&elsewhere, patience).await?;
     }
-    let missing = missing(paths, namespace);
+    let missing = missing(instance);
     if missing.is_empty() {
         return Ok(missing);
     }
-    prepare(paths, patience).await?;
+    // A zebra takes routes of any other FRR in its namespace for its own of an earlier life, and removes them.
+    if let Some(other) = instance.foreign().first().filter(|_| instance.is_host()) {
+        return Err(Error::Foreign {
+            daemon: other.name.clone(),
+            pid: other.pid,
+        });
+    }
+    prepare(instance, patience).await?;
     for (name, arguments) in DAEMONS {
         if missing.contains(&name) {
-            start(paths, namespace, name, arguments, patience).await?;
+            start(instance, name, arguments, patience).await?;
         }
     }
-    own_cgroup(paths, &running(paths, namespace));
+    own_cgroup(&instance.cgroup(), &running(instance));
     Ok(missing)
 }
 
 /// The directories that daemons need. Those of FRR's user are made by a program that runs as that user.
-async fn prepare(paths: &Paths, patience: Patience) -> Result<(), Error> {
+async fn prepare(instance: &Instance, patience: Patience) -> Result<(), Error> {
     let (uid, gid) = process::user(USER).ok_or(Error::NoUser)?;
-    for directory in [&paths.run, &paths.etc] {
-        let directory = directory.join(INSTANCE);
+    for directory in [instance.sockets(), instance.etc()] {
         let mut make = Command::new("mkdir");
         make.arg("-p").arg(&directory).uid(uid).gid(gid);
         program::output(&mut make, patience.at_most(PROGRAM_PATIENCE)).await?;
     }
     let mut touch = Command::new("touch");
-    touch.arg(paths.shells());
+    touch.arg(instance.shells());
     let patience = patience.at_most(PROGRAM_PATIENCE);
     program::output(touch.uid(uid).gid(gid), patience).await?;
+    let runtime = &instance.paths().runtime;
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o711)
-        .create(&paths.runtime)
-        .map_err(file::failed("make", &paths.runtime))?;
-    let log = paths.command_log();
-    // A file of root's, in a directory of root's, that FRR's group may write.
+        .create(runtime)
+        .map_err(file::failed("make", runtime))?;
+    log_of_daemon(&instance.command_log(), gid)?;
+    if instance.is_host() {
+        log_of_daemon(&instance.event_log(), gid)?;
+    }
+    Ok(())
+}
+
+/// A file of root's, in a directory of root's, that FRR's group may write.
+fn log_of_daemon(log: &Path, group: u32) -> Result<(), Error> {
     let file = std::fs::OpenOptions::new()
         .append(true)
         .create(true)
         .mode(0o620)
-        .open(&log)
-        .map_err(file::failed("make", &log))?;
-    std::os::unix::fs::fchown(&file, None, Some(gid))
+        .open(log)
+        .map_err(file::failed("make", log))?;
+    std::os::unix::fs::fchown(&file, None, Some(group))
         .and_then(|()| file.set_permissions(std::fs::Permissions::from_mode(0o620)))
-        .map_err(file::failed("set the rights of", &log))?;
+        .map_err(file::failed("set the permissions of", log))?;
     Ok(())
 }
 
-/// Starts a daemon, which leaves its parent. What it prints goes into a file: a pipe would stay open as long as it lives.
+/// What a daemon is started with besides what all have: the logs that the agent reads.
+fn more_arguments(instance: &Instance, name: &str) -> Vec<String> {
+    let to_file = |path: PathBuf| format!("file:{}", path.display());
+    match name {
+        "staticd" => vec![
+            "--command-log-always".to_owned(),
+            "--log".to_owned(),
+            to_file(instance.command_log()),
+        ],
+        // The host may have a BGP speaker of its own: ours does not listen.
+        "bgpd" if instance.is_host() => vec![
+            "-p".to_owned(),
+            "0".to_owned(),
+            "--log".to_owned(),
+            to_file(instance.event_log()),
+            "--log-level".to_owned(),
+            "debugging".to_owned(),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// Starts a daemon, which leaves its parent. What it prints goes into a file: a pipe would stay open as long as it runs.
 async fn start(
-    paths: &Paths,
-    namespace: &str,
+    instance: &Instance,
     name: &str,
     arguments: &[&str],
     patience: Patience,
 ) -> Result<(), Error> {
-    let run = paths.run.join(INSTANCE);
-    let log = paths.runtime.join(format!("{name}.log"));
+    let run = instance.sockets();
+    let log = instance.output(name);
     let file = std::fs::File::create(&log).map_err(file::failed("create", &log))?;
     let copy = file.try_clone().map_err(file::failed("open", &log))?;
-    let mut command = Command::new("nsenter");
-    command
-        .arg(format!("--net=/run/netns/{namespace}"))
-        .arg("--")
-        .arg(paths.daemons.join(name));
+    let program = instance.paths().daemons.join(name);
+    let mut command = match instance.namespace_file() {
+        Some(namespace) => {
+            let mut enter = Command::new("nsenter");
+            let namespace = format!("--net={}", namespace.display());
+            enter.arg(namespace).arg("--").arg(program);
+            enter
+        }
+        None => Command::new(program),
+    };
     // No TCP port for its command line: the Unix socket is enough.
     command
-        .args(["-d", "-N", INSTANCE, "-P", "0", "-i"])
-        .arg(run.join(format!("{name}.pid")));
-    if name == "staticd" {
-        let log = paths.command_log();
-        let log = format!("file:{}", log.display());
-        command.args(["--command-log-always", "--log", &log]);
-    }
-    command
+        .args(["-d", "-N", instance.name(), "-P", "0", "-i"])
+        .arg(run.join(format!("{name}.pid")))
+        .args(more_arguments(instance, name))
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(file)
@@ -339,21 +378,45 @@ async fn listening(run: &Path, daemon: &str, patience: Duration) -> Result<(), E
 
 /// Puts the daemons into a control group of their own. Where that cannot be made, they share the agent's fate, and the log
 /// says so.
-fn own_cgroup(paths: &Paths, daemons: &[Daemon]) {
-    let moved = std::fs::create_dir_all(&paths.cgroup).and_then(|()| {
+fn own_cgroup(cgroup: &Path, daemons: &[Daemon]) {
+    let moved = std::fs::create_dir_all(cgroup).and_then(|()| {
         daemons.iter().try_for_each(|daemon| {
-            std::fs::write(paths.cgroup.join("cgroup.procs"), daemon.pid.to_string())
+            std::fs::write(cgroup.join("cgroup.procs"), daemon.pid.to_string())
         })
     });
     if let Err(error) = moved {
-        let cgroup = paths.cgroup.display();
-        tracing::warn!(%cgroup, %error, "FRR stays in the agent's control group and ends with it");
+        let cgroup = cgroup.display();
+        tracing::warn!(%cgroup, %error, "FRR stays in the agent's control group and stops with the agent");
     }
 }
 
-/// Stops all daemons of our instance, wherever they are; the kernel keeps what they have put into it.
-pub(crate) async fn stop(paths: &Paths, patience: Patience) -> Result<(), Error> {
-    end(&process::find(&paths.daemons, &names()), patience).await
+/// Stops all daemons of the instance; the kernel keeps what they have put into it.
+pub(crate) async fn stop(instance: &Instance, patience: Patience) -> Result<(), Error> {
+    end(&of_instance(instance), patience).await
+}
+
+/// Removes the directories and files of an instance that has ended. Those of FRR's user are removed by a program that runs as that
+/// user.
+pub(crate) async fn remove(instance: &Instance, patience: Patience) -> Result<(), Error> {
+    if let Some((uid, gid)) = process::user(USER) {
+        for directory in [instance.sockets(), instance.etc()] {
+            if directory.exists() {
+                let mut remove = Command::new("rm");
+                remove
+                    .arg("-rf")
+                    .arg("--")
+                    .arg(&directory)
+                    .uid(uid)
+                    .gid(gid);
+                program::output(&mut remove, patience.at_most(PROGRAM_PATIENCE)).await?;
+            }
+        }
+    }
+    let runtime = &instance.paths().runtime;
+    instance
+        .remove_files()
+        .map_err(file::failed("remove files of FRR in", runtime))?;
+    Ok(())
 }
 
 /// Ends daemons, one after the other: those that talk to others first. What is left of them after that is killed.

@@ -30,7 +30,7 @@ pub(crate) fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Er
     }
 }
 
-/// Reads a file; `None` if there is none.
+/// Reads a file; `None` if it does not exist.
 pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),

@@ -110,7 +110,7 @@ impl Hold {
         gone.into_iter().map(Act::Remove).collect()
     }
 
-    /// bgpd has died, and not on purpose. One that dies again and again is not held for longer than one that dies once.
+    /// bgpd has exited unexpectedly. After repeated exits routes are not held for longer than after one.
     pub(crate) fn died(&mut self, now: Time, limit: Duration) -> Vec<Act> {
         let until = match self.phase {
             Phase::Holding { until } => until,

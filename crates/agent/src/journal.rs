@@ -41,7 +41,7 @@ pub struct Journal {
     /// nothing known to return to. A config is then accepted if it is what runs; another is not tried.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopted: bool,
-    /// Configs that were taken back, oldest first.
+    /// Configs that were rolled back, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<Rejected>,
     /// The value of the retry annotation that was acted on last.
@@ -49,18 +49,18 @@ pub struct Journal {
     pub retried: Option<String>,
 }
 
-/// A config that was taken back.
+/// A config that was rolled back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rejected {
     /// Fingerprint of its content.
     pub fingerprint: String,
-    /// Why it was taken back.
+    /// Why it was rolled back.
     pub reason: String,
 }
 
 impl Journal {
-    /// Why this config was taken back, if it was.
+    /// Why this config was rolled back, if it was.
     pub fn rejection(&self, fingerprint: &str) -> Option<&str> {
         let found = self
             .rejected
@@ -69,7 +69,7 @@ impl Journal {
         found.map(|rejected| rejected.reason.as_str())
     }
 
-    /// Remembers that a config was taken back.
+    /// Remembers that a config was rolled back.
     pub fn reject(&mut self, rejected: Rejected) {
         self.accept(&rejected.fingerprint);
         self.rejected.push(rejected);
@@ -77,7 +77,7 @@ impl Journal {
         self.rejected.drain(..excess);
     }
 
-    /// Forgets that a config was taken back.
+    /// Forgets that a config was rolled back.
     pub fn accept(&mut self, fingerprint: &str) {
         self.rejected.retain(|one| one.fingerprint != fingerprint);
     }
@@ -172,7 +172,7 @@ impl Store {
         self.directory.join("journal.damaged")
     }
 
-    /// Reads the journal; `None` if there is none.
+    /// Reads the journal; `None` if it does not exist.
     pub fn load(&self) -> Result<Option<Found>, Error> {
         Self::read(self.file())
     }

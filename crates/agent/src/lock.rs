@@ -13,7 +13,7 @@ use rustix::fs::FlockOperation;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another agent works on this node.
-    #[error("another agent works on this node (process {holder}, lock {})", path.display())]
+    #[error("another agent runs on this node (process {holder}, lock {})", path.display())]
     Held {
         /// Its process id, as it wrote it.
         holder: String,

@@ -39,7 +39,7 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 const SETTLE: Duration = Duration::from_millis(1500);
 /// A return takes about as long as the apply did; this much is added, for what differs.
 const RETURN_MARGIN: Duration = Duration::from_secs(1);
-/// How long a return may take that finds FRR silent and starts it anew.
+/// How long a return may take that finds that FRR does not answer and starts it anew.
 const FRESH_FRR: Duration = Duration::from_secs(8);
 /// The waits of a return always have this long; those of one with a fresh FRR have twice as long.
 const LEAST_RETURN: Duration = Duration::from_secs(2);
@@ -51,7 +51,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// Between two looks at a node on which a repair is put off.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often in a row FRR may be silent at a repair before it is started anew: it may be busy.
+/// How often in a row FRR may not answer at a repair before it is started anew: it may be busy.
 const SILENCES: u32 = 2;
 /// How often the node is compared with its config without any sign of drift.
 const RESYNC: Duration = Duration::from_secs(30);
@@ -70,7 +70,7 @@ struct Trial {
     began: Time,
     /// How long it took until it was applied.
     applied: Duration,
-    /// When it is taken back at the latest.
+    /// When it is rolled back at the latest.
     give_up: Time,
     /// How it is applied next.
     means: Means,
@@ -97,7 +97,7 @@ enum Phase {
     Settle { trial: Trial, at: Time },
     /// The journal is written to confirm the trial.
     Confirm { trial: Trial },
-    /// The confirmed config is brought back; `until` is the end of the time of a change that is taken back.
+    /// The confirmed config is brought back; `until` is the end of the time of a change that is rolled back.
     Restore { means: Means, until: Option<Time> },
     /// A failed restore waits for its next attempt.
     RestoreLater { at: Time },
@@ -128,7 +128,7 @@ pub struct Machine {
     /// When health was last measured.
     measured: Time,
     failures: u32,
-    /// How often in a row FRR was silent at a repair.
+    /// How often in a row FRR did not answer at a repair.
     silences: u32,
     /// The config that a user wants to be tried although there is no way back from it.
     forced: Option<String>,
@@ -291,7 +291,7 @@ impl Machine {
         }
     }
 
-    /// The config to be tried: what was assigned, unless it runs, cannot be used, or was taken back.
+    /// The config to be tried: what was assigned, unless it runs, cannot be used, or was rolled back.
     fn wanted(&mut self) -> Option<Assigned> {
         let assigned = self.assigned.clone().filter(Assigned::is_usable)?;
         let fingerprint = assigned.config.fingerprint();
@@ -303,7 +303,8 @@ impl Machine {
                 if self.running.as_ref() == Some(&confirmed) {
                     self.running = Some(Arc::clone(&assigned.config));
                 }
-                self.unsaved = true;
+                // A number alone, as every change of the host's router brings one, is not worth a write.
+                self.unsaved |= !confirmed.is_but_for_generation(&assigned.config);
             }
             return None;
         }
@@ -497,10 +498,10 @@ impl Machine {
         }
     }
 
-    /// A trial was not applied: it is attempted again while there is time, else it is taken back.
+    /// A trial was not applied: it is attempted again while there is time, else it is rolled back.
     fn trial_failed(&mut self, mut trial: Trial, fault: Fault, now: Time) -> Action {
         self.error = Some(fault.message.clone());
-        // Silence does not end by itself: the next attempt has a fresh FRR, if there is time for it and for the way back.
+        // FRR does not start to answer by itself: the next attempt has a fresh FRR, if there is time for it and for the way back.
         let (means, takes) = match fault.frr {
             FrrFault::Silent => (Means::FreshFrr, FRESH_FRR),
             FrrFault::None | FrrFault::Refused => (Means::LeastChange, Duration::ZERO),

@@ -134,7 +134,7 @@ impl Text {
             ),
             (
                 "taken_back_total",
-                "Configs taken back for lack of health.",
+                "Configs rolled back because a health check failed.",
                 counters.taken_back,
             ),
             (

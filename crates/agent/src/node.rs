@@ -24,7 +24,7 @@ use crate::{
 pub(crate) struct Node {
     reconciler: Reconciler,
     store: Store,
-    api: Option<Box<dyn ApiServer>>,
+    api: Option<Arc<dyn ApiServer>>,
     machine: Machine,
     started: Instant,
     /// What the last apply did, for the log and for people.
@@ -46,7 +46,7 @@ impl Node {
     /// Opens the node and its journal; the event that begins is returned along with it.
     pub(crate) async fn open(
         reconciler: Reconciler,
-        api: Option<Box<dyn ApiServer>>,
+        api: Option<Arc<dyn ApiServer>>,
     ) -> Result<(Self, Event), OpenError> {
         let boot_id = Store::boot_id().map_err(OpenError::Journal)?;
         let paths = reconciler.paths();
@@ -138,7 +138,7 @@ impl Node {
 
     /// Keeps the `frr.conf` that a fresh FRR is given: it holds the confirmed config and nothing else.
     async fn write_frr_conf(&self, config: &Config) {
-        let path = self.reconciler.paths().frr_conf();
+        let path = self.reconciler.frr().instance().frr_conf();
         let patience = Patience::new(config, None);
         let written = match self.reconciler.frr_conf(config, patience).await {
             Ok(text) if std::fs::read(&path).is_ok_and(|old| old == text.as_bytes()) => Ok(()),
@@ -154,10 +154,10 @@ impl Node {
     /// it all the time, and each renews a Lease anyway.
     pub(crate) fn checkup(&self, config: Arc<Config>) -> JoinHandle<Health> {
         let kernel = Arc::clone(self.reconciler.kernel());
-        let run = self.reconciler.paths().run.clone();
+        let frr = self.reconciler.frr().instance().clone();
         tokio::spawn(async move {
             let router = Some(&*config);
-            probe::measure(&kernel, &run, None, router, &config, 1, Duration::MAX).await
+            probe::measure(&kernel, &frr, None, router, &config, 1, Duration::MAX).await
         })
     }
 
@@ -169,9 +169,9 @@ impl Node {
             1
         };
         let kernel = self.reconciler.kernel();
-        let run = &self.reconciler.paths().run;
+        let frr = self.reconciler.frr().instance();
         let api = self.api.as_deref();
-        let health = probe::measure(kernel, run, api, router, probes, attempts, limit).await;
+        let health = probe::measure(kernel, frr, api, router, probes, attempts, limit).await;
         let failures: Vec<String> = health.failures().collect();
         tracing::debug!(is_baseline, ?failures, "measured");
         health
@@ -201,6 +201,7 @@ impl Node {
                     changes: applied.changes,
                     put_off: applied.put_off,
                     notes: applied.notes,
+                    unattached: applied.unattached,
                     mirror_failures: applied.mirror_failures,
                 }))
             }

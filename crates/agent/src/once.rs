@@ -7,7 +7,7 @@ use api::tcaas::{NodeNetworkConfigSpec, node_network_config::CONTRACT_VERSION};
 use crate::{
     config::Config,
     daemons::Paths,
-    file,
+    file, host,
     journal::{self, Store},
     lock::{self, Lock},
     machine::{Action, Assigned, Event, Means, Purpose, State},
@@ -16,11 +16,14 @@ use crate::{
     reconcile::{Failure, Reconciler},
 };
 
+/// What is said when there was nothing to do.
+const NOTHING: &str = "nothing to do";
+
 /// Why a config from a file could not be brought onto the node.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another agent works on this node.
-    #[error("this node cannot be changed")]
+    #[error("cannot change this node")]
     Locked(#[from] lock::Error),
     /// The node cannot be worked on.
     #[error(transparent)]
@@ -31,7 +34,7 @@ pub enum Error {
     /// The journal could not be removed.
     #[error(transparent)]
     Journal(#[from] journal::Error),
-    /// The config was taken back, and why.
+    /// The config was rolled back, and why.
     #[error("{0}")]
     TakenBack(String),
 }
@@ -45,17 +48,16 @@ pub struct Done {
     pub notes: Vec<String>,
 }
 
-/// Applies a config as the daemon would, with journal and confirmation, and ends when it is confirmed or taken back.
+/// Applies a config as the daemon would, with journal and confirmation, and exits when it is confirmed or rolled back.
 pub async fn apply(
     spec: NodeNetworkConfigSpec,
     paths: Paths,
     namespace: &str,
 ) -> Result<Done, Error> {
     let _lock = Lock::take(&paths.runtime)?;
-    let reconciler = Reconciler::open(paths, namespace, false)?;
-    let (mut node, started) = Node::open(reconciler, None).await?;
-    let assigned = Event::Assigned(Assigned {
-        refusal: refusal(&spec),
+    let refusal = refusal(&spec);
+    let (rest, host) = host::split(Assigned {
+        refusal: refusal.clone(),
         // The user who runs the command wants it to be tried.
         retry: Some(format!("{:?}", std::time::SystemTime::now())),
         ..Assigned::new(Arc::new(Config {
@@ -63,6 +65,26 @@ pub async fn apply(
             ..Config::empty()
         }))
     });
+    let mut done = apply_rest(Event::Assigned(rest), &paths, namespace).await?;
+    if refusal.is_none() {
+        let of_host = host::once::apply(&host, &paths).await?;
+        done.notes.extend(of_host.notes);
+        if let Some(changes) = of_host.changes {
+            let is_all = done.changes == NOTHING;
+            done.changes = if is_all {
+                changes
+            } else {
+                format!("{}; {changes}", done.changes)
+            };
+        }
+    }
+    Ok(done)
+}
+
+/// Everything but the host's router.
+async fn apply_rest(assigned: Event, paths: &Paths, namespace: &str) -> Result<Done, Error> {
+    let reconciler = Reconciler::open(paths, namespace, false)?;
+    let (mut node, started) = Node::open(reconciler, None).await?;
     let mut action = node.step(started);
     let mut pending = Some(assigned);
     let mut changes: Option<String> = None;
@@ -113,16 +135,23 @@ pub async fn preview(
         spec,
         ..Config::empty()
     };
-    let reconciler = Reconciler::open(paths, namespace, true)?;
-    Ok(reconciler.preview(&config).await?)
+    let (rest, host) = host::split(Assigned::new(Arc::new(config)));
+    let reconciler = Reconciler::open(&paths, namespace, true)?;
+    let of_rest = reconciler.preview(&rest.config).await?;
+    let of_host = host::once::preview(&host, &paths).await?.join("\n");
+    Ok(match (of_rest.as_str(), of_host.as_str()) {
+        (_, "") => of_rest,
+        (NOTHING, _) => of_host,
+        _ => format!("{of_rest}\n{of_host}"),
+    })
 }
 
 /// Gives the node back: FRR stopped, NICs returned, nothing of Selvedge left, the journal removed.
 pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
     let _lock = Lock::take(&paths.runtime)?;
     let store = Store::new(&paths.state, "").with_copy_in(&paths.runtime);
-    let frr_conf = paths.frr_conf();
-    let reconciler = Reconciler::open(paths, namespace, false)?;
+    let reconciler = Reconciler::open(&paths, namespace, false)?;
+    let frr_conf = reconciler.frr().instance().frr_conf();
     let empty = Config::empty();
     let patience = Patience::new(&empty, None);
     let applied = reconciler
@@ -130,7 +159,11 @@ pub async fn cleanup(paths: Paths, namespace: &str) -> Result<String, Error> {
         .await?;
     store.remove()?;
     file::remove(&frr_conf).map_err(journal::Error::File)?;
-    Ok(applied.to_string())
+    let of_host = host::once::remove(&paths).await?;
+    Ok(match of_host {
+        Some(changes) => format!("{applied}; {changes}"),
+        None => applied.to_string(),
+    })
 }
 
 /// Why this version cannot use a config, if it cannot.

@@ -35,7 +35,7 @@ impl Patience {
         left.map_or(most, |left| left.max(LEAST).min(most))
     }
 
-    /// How long FRR may be silent now.
+    /// How long FRR may not answer now.
     pub(crate) fn silence(self) -> Duration {
         self.at_most(self.silence)
     }

@@ -3,7 +3,7 @@
 mod gateways;
 mod icmp;
 
-use std::{io, net::IpAddr, path::Path, time::Duration};
+use std::{io, net::IpAddr, time::Duration};
 
 use api::{selvedge::Health as Checks, value::Seconds};
 use futures::future::{BoxFuture, FutureExt as _, join_all};
@@ -15,6 +15,7 @@ use tokio::{net::TcpStream, time};
 
 use crate::{
     config::Config,
+    daemons::Instance,
     health::{Check, Health, uplink_neighbors},
     report, vtysh,
 };
@@ -29,10 +30,10 @@ pub(crate) trait ApiServer: std::fmt::Debug + Send + Sync {
 const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Measures the uplinks and sessions of one config, and runs the probes of another. A check that fails is tried again as
-/// often as `attempts` says. No attempt takes longer than the limit. FRR is asked over its sockets below `run`.
+/// often as `attempts` says. No attempt takes longer than the limit. FRR is asked over its sockets.
 pub(crate) async fn measure(
     kernel: &Kernel,
-    run: &Path,
+    frr: &Instance,
     api: Option<&dyn ApiServer>,
     router: Option<&Config>,
     probes: &Config,
@@ -78,7 +79,7 @@ pub(crate) async fn measure(
     let (mut health, links, sessions) = futures::join!(
         join_all(outcomes).map(|outcomes| outcomes.into_iter().collect::<Health>()),
         links(kernel, router, checks, limit),
-        sessions(run, router.filter(|_| checks.sessions), limit),
+        sessions(frr, router.filter(|_| checks.sessions), limit),
     );
     for (check, outcome) in links.into_iter().chain(sessions) {
         health.insert(check, outcome);
@@ -184,9 +185,9 @@ fn is_up(seen: &Result<Vec<Interface>, String>, domain: Domain, name: &str) -> R
     }
 }
 
-/// The uplink sessions of the router. One that speaks several families is one session.
+/// The uplink sessions of the router. One with several address families is one session.
 async fn sessions(
-    run: &Path,
+    frr: &Instance,
     router: Option<&Config>,
     limit: Duration,
 ) -> Vec<(Check, Result<(), String>)> {
@@ -194,9 +195,9 @@ async fn sessions(
     if neighbors.is_empty() {
         return Vec::new();
     }
-    let summary = vtysh::ask_daemon(run, "bgpd", "show bgp vrf all summary json");
+    let summary = vtysh::ask_daemon(frr, "bgpd", "show bgp vrf all summary json");
     let seen = match time::timeout(limit, summary).await {
-        Ok(Ok(None)) => Err("bgpd does not tell its sessions".to_owned()),
+        Ok(Ok(None)) => Err("bgpd does not report its sessions".to_owned()),
         Ok(Ok(Some(text))) => frr::show::bgp_summary(&text).map_err(|error| error.to_string()),
         Ok(Err(error)) => Err(report::chain(&error)),
         Err(_elapsed) => Err(format!("FRR did not answer within {limit:?}")),
@@ -210,7 +211,7 @@ async fn sessions(
             let own: Vec<_> = own.collect();
             (!own.is_empty())
                 .then_some(own)
-                .ok_or_else(|| "FRR does not know it".to_owned())
+                .ok_or_else(|| "not known to FRR".to_owned())
         });
         let state = own.clone().and_then(|own| {
             let is_up = own.iter().any(|session| session.established);

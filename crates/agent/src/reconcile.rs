@@ -1,7 +1,7 @@
 //! From a config to a node that has it: plan, apply, verify. Every error is part of the outcome.
 //!
 //! The order, and why: kernel objects that FRR refers to come first and stay down; FRR learns of them; then they come up,
-//! and what is no longer wanted goes, when FRR has let go of it (see [`linux::plan`]). After that both plans must be
+//! and objects that are no longer needed are deleted after FRR has released them (see [`linux::plan`]). After that both plans must be
 //! empty, or the apply has failed. Mirrors stand apart: one that cannot be made is reported, and fails nothing.
 
 mod failure;
@@ -10,13 +10,11 @@ mod frr_side;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
+use api::tcaas::node_network_config::UnattachedPort;
 use frr::{Change, FrrVersion};
 use linux::{Observed, Plan, Step, netlink::Kernel};
 use tokio::sync::watch;
@@ -25,7 +23,8 @@ pub use self::failure::Failure;
 use self::failure::{unsupported, within};
 use crate::{
     config::Config,
-    daemons::{self, Daemon},
+    daemons::{self, Instance},
+    frr_shell::FrrShell,
     hold::Expected,
     machine::{Means, Purpose},
     nics,
@@ -53,6 +52,8 @@ pub struct Applied {
     pub started: Vec<&'static str>,
     /// What this kernel or this node cannot give.
     pub notes: Vec<String>,
+    /// Ports that are not attached to their bridge.
+    pub unattached: Vec<UnattachedPort>,
     /// Why packets are not copied as they should be; nothing if they are.
     pub mirror_failures: Vec<String>,
     /// The differences that were removed, a line for each.
@@ -60,7 +61,7 @@ pub struct Applied {
     /// There are differences, and all of them are put off: nothing was done.
     pub put_off: bool,
     /// Lines of FRR that the config does not have, and that are still there.
-    unmanaged: Vec<String>,
+    pub(crate) unmanaged: Vec<String>,
 }
 
 impl Applied {
@@ -98,32 +99,23 @@ impl fmt::Display for Applied {
 pub struct Reconciler {
     kernel: Arc<Kernel>,
     nics: nics::Store,
-    paths: daemons::Paths,
-    /// Lines of FRR that the config does not have are reported and kept, instead of removed.
-    report_only: bool,
+    frr: FrrShell,
     /// The bgpd whose end would be an accident; none while FRR is stopped on purpose.
     bgpd: watch::Sender<Option<Expected>>,
-    /// How often FRR's configuration mode was entered.
-    configured: AtomicUsize,
-    /// The running zebra and its version, which stays as long as it runs.
-    version: Mutex<Option<(Daemon, FrrVersion)>>,
 }
 
 impl Reconciler {
     /// Opens this node's kernel.
     pub fn open(
-        paths: daemons::Paths,
+        paths: &daemons::Paths,
         namespace: &str,
         report_only: bool,
     ) -> Result<Self, Failure> {
         Ok(Self {
             kernel: Arc::new(Kernel::open(namespace).map_err(Failure::Observe)?),
             nics: nics::Store::new(&paths.state),
-            paths,
-            report_only,
+            frr: FrrShell::new(Instance::router(paths, namespace), report_only),
             bgpd: watch::Sender::new(None),
-            configured: AtomicUsize::new(0),
-            version: Mutex::new(None),
         })
     }
 
@@ -131,15 +123,14 @@ impl Reconciler {
         &self.bgpd
     }
 
-    /// How often FRR's configuration mode was entered since the last call.
-    pub(crate) fn take_configured(&self) -> usize {
-        self.configured.swap(0, Ordering::Relaxed)
+    pub(crate) fn frr(&self) -> &FrrShell {
+        &self.frr
     }
 
     /// Stops FRR on purpose.
     async fn stop_frr(&self, patience: Patience) -> Result<(), Failure> {
         self.bgpd.send_replace(None);
-        let stop = daemons::stop(&self.paths, patience);
+        let stop = daemons::stop(self.frr.instance(), patience);
         stop.await.map_err(Failure::Daemons)
     }
 
@@ -148,28 +139,12 @@ impl Reconciler {
     }
 
     pub(crate) fn paths(&self) -> &daemons::Paths {
-        &self.paths
+        self.frr.instance().paths()
     }
 
-    /// The version of FRR that runs here, or would be started. A zebra is asked once: it may be silent later.
+    /// The version of FRR that runs here, or would be started.
     pub async fn frr_version(&self, patience: Duration) -> Result<FrrVersion, Failure> {
-        let zebra = daemons::zebra(&self.paths);
-        let known = self.version.lock().ok().and_then(|known| known.clone());
-        if let (Some(zebra), Some((asked, version))) = (&zebra, known)
-            && *zebra == asked
-        {
-            return Ok(version);
-        }
-        if let Some(zebra) = zebra
-            && let Some(version) = daemons::running_version(&self.paths, patience).await
-        {
-            if let Ok(mut known) = self.version.lock() {
-                *known = Some((zebra, version));
-            }
-            return Ok(version);
-        }
-        let installed = daemons::installed_version(&self.paths).await;
-        installed.map_err(Failure::Daemons)
+        self.frr.version(patience).await
     }
 
     /// Whether the kernel holds anything that Selvedge made.
@@ -211,9 +186,8 @@ impl Reconciler {
             .await?;
         self.mirrors(plan.mirror_teardown(), &mut applied).await;
         self.change_kernel(plan.before_frr(), patience).await?;
-        let change = if let Some(underlay) = &spec.underlay {
-            let namespace = &underlay.namespace;
-            self.bring_up_frr(config, namespace, means, &mut applied, patience)
+        let change = if spec.underlay.is_some() {
+            self.bring_up_frr(config, means, &mut applied, patience)
                 .await?
         } else {
             self.stop_frr(patience).await?;
@@ -275,17 +249,17 @@ impl Reconciler {
     ) -> Result<Vec<String>, Failure> {
         let mut lines: Vec<String> = plan.steps().map(ToString::to_string).collect();
         let frr = self.desired_frr(config, patience).await?;
-        let Some(underlay) = &config.spec.underlay else {
-            let runs = daemons::any(&self.paths);
+        if config.spec.underlay.is_none() {
+            let runs = daemons::any(self.frr.instance());
             lines.extend(runs.then(|| "stop FRR".to_owned()));
             return Ok(lines);
-        };
-        let missing = daemons::missing(&self.paths, &underlay.namespace);
+        }
+        let missing = daemons::missing(self.frr.instance());
         if !missing.is_empty() {
             lines.extend(missing.iter().map(|name| start(name)));
             return Ok(lines);
         }
-        let running = self.running_frr(patience).await?;
+        let running = self.frr.running(patience).await?;
         lines.extend(running.unknown.iter().map(unmanaged));
         let change = frr::diff(&running.config, &frr);
         lines.extend(change.to_string().lines().map(str::to_owned));
@@ -375,7 +349,7 @@ impl Reconciler {
         }
         let patience = patience.at_most(OBSERVE_PATIENCE);
         let known = async { self.known_of_nics(plan).await.map_err(Failure::Observe) };
-        let known = within("read what NICs have", patience, known).await?;
+        let known = within("read the addresses and routes of NICs", patience, known).await?;
         let observed = self.observe(patience).await?;
         let memories =
             nics::before_move(&observed.nic_memory, plan.taken_nics(), &observed, &known);
@@ -438,17 +412,24 @@ fn for_steps(steps: &[Step]) -> Duration {
 }
 
 /// The words for a line that the config does not have.
-fn unmanaged(line: impl fmt::Display) -> String {
+pub(crate) fn unmanaged(line: impl fmt::Display) -> String {
     format!("unmanaged line in the running configuration: {line}")
 }
 
 /// The words for a daemon that does not run.
-fn start(name: &str) -> String {
+pub(crate) fn start(name: &str) -> String {
     format!("start {name}")
 }
 
 fn take_notes(plan: &Plan, applied: &mut Applied) {
     for note in plan.notes() {
+        if let Some((port, bridge)) = note.unattached() {
+            applied.unattached.push(UnattachedPort {
+                port: port.to_owned(),
+                bridge: bridge.to_owned(),
+                message: note.to_string(),
+            });
+        }
         let notes = if note.is_of_mirror() {
             &mut applied.mirror_failures
         } else {

@@ -1,4 +1,4 @@
-//! What the node says: the status of its config, written beside the work and never in its way.
+//! The report of the node: the status of its config, written concurrently, without delaying other work.
 
 use std::time::Duration;
 
@@ -19,11 +19,16 @@ use kube::{
 use serde_json::json;
 use tokio::{sync::watch, time};
 
-use crate::machine::{self, State, Status};
+use crate::{
+    host::Report,
+    machine::{self, State, Status},
+};
 
 /// Who we are to the API server: the owner of the fields that an agent writes.
 pub(crate) const FIELD_MANAGER: &str = "selvedge-agent";
 
+/// How long the first report waits until it is known what the host's router runs.
+const HOST_PATIENCE: Duration = Duration::from_secs(5);
 /// How long one write may take.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 /// The pauses between attempts to write: the first, and the longest.
@@ -53,6 +58,7 @@ pub(crate) fn status(status: &Status, frr_version: Option<String>) -> NodeNetwor
         as_number: underlay.map(|underlay| underlay.asn.get().into()),
         frr_version,
         host_router: None,
+        unattached: status.unattached.clone(),
         conditions: Conditions(conditions(status)),
     }
 }
@@ -139,11 +145,41 @@ fn has_mirrors(config: &NodeNetworkConfigSpec) -> bool {
         || layer2s.any(|layer2| !layer2.mirror_acls.is_empty())
 }
 
+/// Puts the part of the host's router into each status of the node's config.
+pub(crate) async fn with_host(
+    mut statuses: watch::Receiver<Option<NodeNetworkConfigStatus>>,
+    mut host: watch::Receiver<Report>,
+    whole: watch::Sender<Option<NodeNetworkConfigStatus>>,
+) {
+    // A report of an agent that has just started must not say that nothing runs.
+    let known = host.wait_for(|report| report.status.running.is_some());
+    if time::timeout(HOST_PATIENCE, known).await.is_err() {
+        tracing::debug!("it is not known yet what the host's router runs");
+    }
+    loop {
+        let mut latest = statuses.borrow_and_update().clone();
+        let of_host = host.borrow_and_update().of_config();
+        if let Some(status) = &mut latest {
+            status.host_router = of_host;
+        }
+        whole.send_if_modified(|known| {
+            let is_new = *known != latest;
+            *known = latest;
+            is_new
+        });
+        tokio::select! {
+            Ok(()) = statuses.changed() => {}
+            Ok(()) = host.changed() => {}
+            else => return,
+        }
+    }
+}
+
 /// When the API server may have lost a status that it had taken.
 pub(crate) struct Lost {
     /// The uid of the config: another object of the same name has no status.
     pub(crate) object: watch::Receiver<String>,
-    /// Counts how often the API server's store has gone back.
+    /// Counts how often the API server returns older versions.
     pub(crate) restores: watch::Receiver<u64>,
 }
 
@@ -182,7 +218,7 @@ pub(crate) async fn write_all(
             match write(&api, &node, &latest).await {
                 Ok(()) => written = Some(latest),
                 Err(error) => {
-                    tracing::warn!(error, "failed to report; the node goes on without");
+                    tracing::warn!(error, "failed to report; continuing without");
                     time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }

@@ -1,6 +1,6 @@
 //! The loop of the daemon: what the state machine decides is done, and what happens in between is its next event.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use api::tcaas::NodeNetworkConfigStatus;
 use linux::netlink::Changes;
@@ -11,12 +11,14 @@ use tokio::{
 };
 
 use crate::{
-    cluster::{Cluster, Connect},
+    cluster::{Cluster, Connect, OfHost},
     command_log::CommandLog,
     config::{Config, Time},
-    daemons::{self, Daemon, Paths},
+    daemons::{self, Daemon, Instance, Paths},
     health::Health,
     hold::{Expected, Keeper},
+    host::{self, Report, Router, Way},
+    journal,
     lock::{self, Lock},
     machine::{Action, Assigned, Event},
     metrics::Metrics,
@@ -24,7 +26,7 @@ use crate::{
     pages::Shown,
     probe::ApiServer,
     reconcile::{Failure, Reconciler},
-    report, vtysh,
+    refresh, report, vtysh,
     watchdog::Watchdog,
 };
 
@@ -70,7 +72,7 @@ pub enum Source {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another agent works on this node.
-    #[error("this node cannot be worked on")]
+    #[error("cannot manage this node")]
     Locked(#[source] lock::Error),
     /// This node cannot be worked on.
     #[error(transparent)]
@@ -94,34 +96,55 @@ pub async fn run(
 ) -> Result<(), Error> {
     let _lock = lock(&options.paths).await?;
     let watchdog = Watchdog::start().map_err(Error::Thread)?;
-    let reconciler = Reconciler::open(
-        options.paths.clone(),
-        &options.namespace,
-        options.report_only,
-    )
-    .map_err(Error::Kernel)?;
-    let (statuses, reports) = watch::channel(None);
+    let reconciler = Reconciler::open(&options.paths, &options.namespace, options.report_only)
+        .map_err(Error::Kernel)?;
+    let (statuses, of_router) = watch::channel(None);
+    let (whole, reports) = watch::channel(None);
+    let (host_reports, of_host) = watch::channel(Report::default());
+    let (sessions, seen) = watch::channel(Vec::new());
     let mut tasks = JoinSet::new();
-    let (assigned, api) = match source {
-        Source::Files(assigned) => (assigned, None),
+    tasks.spawn(report::with_host(of_router, of_host.clone(), whole));
+    let (configs, api) = match source {
+        Source::Files(configs) => (configs, None),
         Source::Cluster(connect) => {
             let cluster = Cluster::new(connect, &options);
-            let (sender, assigned) = mpsc::channel(1);
-            let api: Box<dyn ApiServer> = Box::new(cluster.clone());
-            tasks.spawn(cluster.serve(sender, reports, options.clone()));
-            (assigned, Some(api))
+            let (sender, configs) = mpsc::channel(1);
+            let api: Arc<dyn ApiServer> = Arc::new(cluster.clone());
+            let host = OfHost {
+                reports: of_host.clone(),
+                sessions: seen,
+            };
+            tasks.spawn(cluster.serve(sender, reports, host, options.clone()));
+            (configs, Some(api))
         }
     };
+    let (sender, assigned) = mpsc::channel(1);
+    let (host, host_configs) = watch::channel(None);
+    tasks.spawn(lanes(configs, sender, host));
     let metrics = Metrics::default();
     if let Some(address) = options.listen {
         let shown = Shown {
             metrics: metrics.clone(),
             watchdog: watchdog.clone(),
+            host: (Instance::host(&options.paths), of_host),
         };
         tasks.spawn(endpoint::serve(address, shown));
     }
+    let host = Way {
+        router: Router::new(&options.paths, options.report_only),
+        store: host_store(&options.paths)?,
+        kernel: Arc::clone(reconciler.kernel()),
+        api: api.clone(),
+        assigned: host_configs,
+        reports: host_reports,
+        sessions,
+    };
+    tasks.spawn(host::Task::new(host).run());
+    let (gateways, known) = watch::channel(BTreeSet::new());
+    tasks.spawn(refresh::refresh(options.namespace.clone(), known));
     let (node, started) = Node::open(reconciler, api).await?;
     let mut agent = Agent {
+        gateways,
         node,
         options,
         assigned,
@@ -139,6 +162,36 @@ pub async fn run(
     agent.run(started, stop).await
 }
 
+fn host_store(paths: &Paths) -> Result<host::Store, Error> {
+    let boot_id = journal::Store::boot_id().map_err(OpenError::Journal)?;
+    Ok(host::Store::new(&paths.state, &boot_id))
+}
+
+/// Takes the host's router out of each config, so that its change waits for no trial of the rest.
+async fn lanes(
+    mut configs: mpsc::Receiver<Assigned>,
+    rest: mpsc::Sender<Assigned>,
+    host: watch::Sender<Option<host::Assigned>>,
+) {
+    let mut pending = None;
+    loop {
+        tokio::select! {
+            config = configs.recv() => {
+                // Without an author there is nothing more to come.
+                let Some(config) = config else { return };
+                let (of_rest, of_host) = host::split(config);
+                host.send_replace(Some(of_host));
+                pending = Some(of_rest);
+            }
+            Ok(permit) = rest.reserve(), if pending.is_some() => {
+                if let Some(config) = pending.take() {
+                    permit.send(config);
+                }
+            }
+        }
+    }
+}
+
 async fn lock(paths: &Paths) -> Result<Lock, Error> {
     let deadline = time::Instant::now() + LOCK_PATIENCE;
     loop {
@@ -154,6 +207,8 @@ async fn lock(paths: &Paths) -> Result<Lock, Error> {
 }
 
 struct Agent {
+    /// The bridges behind which silent neighbors are asked for.
+    gateways: watch::Sender<BTreeSet<String>>,
     node: Node,
     options: Options,
     assigned: mpsc::Receiver<Assigned>,
@@ -189,7 +244,8 @@ impl Agent {
             };
             let until = self.begin_checkup().map_or(until, |due| due.min(until));
             let left = until.saturating_sub(self.node.now());
-            let daemons = daemons::running(&self.options.paths, &self.options.namespace);
+            let frr = self.node.reconciler().frr().instance().clone();
+            let daemons = daemons::running(&frr);
             let at_rest = self.node.machine().is_at_rest();
             let event = tokio::select! {
                 () = &mut stop, if at_rest => return Ok(()),
@@ -197,7 +253,7 @@ impl Agent {
                 () = changed(self.changes.as_ref()) => Event::Drifted,
                 () = configured(self.commands.as_mut()) => Event::Drifted,
                 () = ended(&daemons) => Event::Drifted,
-                () = silent(&self.options.paths, &daemons) => Event::Drifted,
+                () = silent(&frr, &daemons) => Event::Drifted,
                 health = measured(self.checkup.as_mut()) => {
                     self.checkup = None;
                     health.map_or(Event::Woken, Event::Measured)
@@ -236,7 +292,7 @@ impl Agent {
             .map(|version| version.to_string());
         // Our own changes are announced, too, and lead to one more look, which finds nothing to do. To pass over them would
         // pass over those that others made meanwhile.
-        let inode = daemons::namespace_inode(&self.options.namespace);
+        let inode = self.node.reconciler().frr().instance().inode();
         let is_another = inode != self.inode;
         self.expect_bgpd(config);
         if is_another {
@@ -248,23 +304,26 @@ impl Agent {
             self.changes = match reconciler.kernel().changes().await {
                 Ok(changes) => Some(changes),
                 Err(error) => {
-                    tracing::warn!(error = report::chain(&error), "changes are not announced");
+                    tracing::warn!(
+                        error = report::chain(&error),
+                        "cannot subscribe to changes of the kernel; they are found by periodic checks"
+                    );
                     None
                 }
             };
         }
-        let own = self.node.reconciler().take_configured();
-        let paths = &self.options.paths;
+        let own = self.node.reconciler().frr().take_configured();
+        let frr = self.node.reconciler().frr().instance();
         match &mut self.commands {
             Some(commands) => commands.expect(own),
-            // Without a router there is none.
-            None => self.commands = CommandLog::open(&paths.command_log(), &paths.shells()).ok(),
+            // Without a router there is no namespace.
+            None => self.commands = CommandLog::open(&frr.command_log(), &frr.shells()).ok(),
         }
     }
 
     /// From now on, an end of the running bgpd is an accident. If none runs, the one that has died is still missed.
     fn expect_bgpd(&self, config: &Config) {
-        let running = daemons::running(&self.options.paths, &self.options.namespace);
+        let running = daemons::running(self.node.reconciler().frr().instance());
         let find = |name: &str| running.iter().find(|it| it.name == name).cloned();
         let Some(daemon) = find("bgpd") else { return };
         let expected = Some(Expected {
@@ -281,10 +340,10 @@ impl Agent {
 
     fn keep(&mut self, inode: Option<u64>) {
         let bgpd = self.node.reconciler().bgpd().subscribe();
-        let run = self.options.paths.run.clone();
-        let keeper = inode.map(|_| Keeper::start(&self.options.namespace, run, bgpd));
+        let frr = self.node.reconciler().frr().instance().clone();
+        let keeper = inode.map(|_| Keeper::start(&self.options.namespace, frr, bgpd));
         self.keeper = keeper.transpose().unwrap_or_else(|error| {
-            tracing::warn!(%error, "nothing is held when bgpd dies");
+            tracing::warn!(%error, "cannot hold routes if bgpd crashes");
             None
         });
     }
@@ -292,6 +351,9 @@ impl Agent {
     fn report(&self) {
         let status = self.node.machine().status();
         self.metrics.show(status.clone(), self.frr_version.clone());
+        let running = status.running.as_ref();
+        let gateways = running.map(|running| refresh::gateways(&running.spec));
+        self.gateways.send_replace(gateways.unwrap_or_default());
         if status.assigned.is_none() {
             return;
         }
@@ -331,7 +393,7 @@ async fn measured(task: Option<&mut JoinHandle<Health>>) -> Option<Health> {
     }
 }
 
-async fn changed(changes: Option<&Changes>) {
+pub(crate) async fn changed(changes: Option<&Changes>) {
     match changes {
         Some(changes) => changes.next().await,
         None => std::future::pending().await,
@@ -339,7 +401,7 @@ async fn changed(changes: Option<&Changes>) {
     time::sleep(DEBOUNCE).await;
 }
 
-async fn configured(commands: Option<&mut CommandLog>) {
+pub(crate) async fn configured(commands: Option<&mut CommandLog>) {
     let noticed = match commands {
         Some(commands) => commands.next().await,
         None => std::future::pending().await,
@@ -352,24 +414,24 @@ async fn configured(commands: Option<&mut CommandLog>) {
 }
 
 /// Waits until a daemon does not answer any more.
-async fn silent(paths: &Paths, daemons: &[Daemon]) {
+pub(crate) async fn silent(frr: &Instance, daemons: &[Daemon]) {
     loop {
         time::sleep(QUESTION).await;
         for daemon in daemons {
-            if let Err(error) = vtysh::is_there(&paths.run, &daemon.name).await
+            if let Err(error) = vtysh::is_there(frr, &daemon.name).await
                 && error.is_silence()
             {
-                tracing::warn!(%error, "a daemon of FRR is silent");
+                tracing::warn!(%error, "a daemon of FRR does not answer");
                 return;
             }
         }
     }
 }
 
-async fn ended(daemons: &[Daemon]) {
+pub(crate) async fn ended(daemons: &[Daemon]) {
     match daemons::exits(daemons).await {
         Ok(()) => tracing::warn!("a daemon of FRR has ended"),
-        Err(error) => tracing::warn!(%error, "the daemons of FRR cannot be watched"),
+        Err(error) => tracing::warn!(%error, "cannot watch the daemons of FRR"),
     }
     time::sleep(DEBOUNCE).await;
 }

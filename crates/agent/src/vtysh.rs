@@ -19,12 +19,14 @@ use tokio::{
 };
 
 use crate::{
-    daemons::{self, INSTANCE},
+    daemons::{self, Instance},
     program,
 };
 
 /// How long a question may take that is not part of an apply.
 pub(crate) const ASK_PATIENCE: Duration = Duration::from_secs(5);
+/// How long vtysh may take to show everything.
+const SHOW_PATIENCE: Duration = Duration::from_secs(20);
 /// How long one line of a change may take, besides the time in which FRR must answer at all.
 const LINE_PATIENCE: Duration = Duration::from_millis(50);
 
@@ -99,11 +101,14 @@ impl Error {
 
 /// The running configuration, as each daemon has it, one after the other. vtysh asks them the same; its start alone takes
 /// longer than all their answers.
-pub(crate) async fn running_config(run: &Path, patience: Duration) -> Result<String, Error> {
+pub(crate) async fn running_config(
+    instance: &Instance,
+    patience: Duration,
+) -> Result<String, Error> {
     let mut text = String::new();
     for daemon in daemons::names() {
         let questions = ["enable", "do write terminal"].map(str::to_owned);
-        match converse(run, daemon, &questions, patience).await {
+        match converse(instance, daemon, &questions, patience).await {
             Ok(Some(answer)) => text.push_str(&answer),
             Ok(None) => return Err(Error::Unread { daemon }),
             // Like vtysh: it does not run, or this version has no such daemon.
@@ -124,10 +129,17 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// Gives FRR a batch: commands to one vtysh, a line with a password to bgpd itself.
-pub(crate) async fn send(run: &Path, batch: &Batch, patience: Duration) -> Result<(), Error> {
+pub(crate) async fn send(
+    instance: &Instance,
+    batch: &Batch,
+    patience: Duration,
+) -> Result<(), Error> {
     match batch {
-        Batch::Commands(commands) => vtysh(commands, for_lines(patience, commands.len())).await,
-        Batch::Secret { path, line } => send_secret(run, path, line, patience).await,
+        Batch::Commands(commands) => {
+            let patience = for_lines(patience, commands.len());
+            vtysh(instance, commands, patience).await
+        }
+        Batch::Secret { path, line } => send_secret(instance, path, line, patience).await,
     }
 }
 
@@ -136,20 +148,24 @@ fn for_lines(patience: Duration, lines: usize) -> Duration {
 }
 
 /// Loads a file as at a fresh boot. Errors of single lines are left to the comparison that follows.
-pub(crate) async fn load(file: &Path, patience: Duration) -> Result<(), Error> {
+pub(crate) async fn load(
+    instance: &Instance,
+    file: &Path,
+    patience: Duration,
+) -> Result<(), Error> {
     // A file that cannot be read is vtysh's to complain about.
     let lines = std::fs::read(file).map_or(0, |text| text.split(|byte| *byte == b'\n').count());
     let mut shell = Command::new("vtysh");
-    shell.args(["-N", INSTANCE, "-f"]).arg(file);
+    shell.args(["-N", instance.name(), "-f"]).arg(file);
     match program::output(&mut shell, for_lines(patience, lines)).await {
         Ok(_) | Err(program::Error::Failed { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-async fn vtysh(commands: &[String], patience: Duration) -> Result<(), Error> {
+async fn vtysh(instance: &Instance, commands: &[String], patience: Duration) -> Result<(), Error> {
     let mut shell = Command::new("vtysh");
-    shell.args(["-N", INSTANCE]);
+    shell.args(["-N", instance.name()]);
     for command in commands {
         shell.arg("-c").arg(command);
     }
@@ -178,7 +194,7 @@ fn without_secrets(text: &str) -> String {
 
 /// Gives a line with a password to bgpd, over its socket: nothing of it is visible to other processes.
 async fn send_secret(
-    run: &Path,
+    instance: &Instance,
     path: &[String],
     line: &frr::Line,
     patience: Duration,
@@ -186,7 +202,7 @@ async fn send_secret(
     let enter = ["enable", "configure terminal"].map(str::to_owned);
     let block = enter.iter().chain(path).cloned();
     let commands: Vec<String> = block.chain([line.reveal()]).collect();
-    match converse(run, "bgpd", &commands, patience).await? {
+    match converse(instance, "bgpd", &commands, patience).await? {
         Some(_) => Ok(()),
         None => Err(Error::Password {
             line: line.to_string(),
@@ -196,41 +212,57 @@ async fn send_secret(
 
 /// The version that a running daemon has; vtysh would tell its own.
 pub(crate) async fn daemon_version(
-    run: &Path,
+    instance: &Instance,
     daemon: &str,
     patience: Duration,
 ) -> Result<String, Error> {
     let question = ["show version".to_owned()];
-    let answer = converse(run, daemon, &question, patience).await;
+    let answer = converse(instance, daemon, &question, patience).await;
     answer.map(Option::unwrap_or_default)
 }
 
 /// Whether a daemon answers. It writes this question into no log.
-pub(crate) async fn is_there(run: &Path, daemon: &str) -> Result<(), Error> {
+pub(crate) async fn is_there(instance: &Instance, daemon: &str) -> Result<(), Error> {
     let question = ["echo PING".to_owned()];
-    converse(run, daemon, &question, ASK_PATIENCE).await?;
+    converse(instance, daemon, &question, ASK_PATIENCE).await?;
     Ok(())
 }
 
 /// The answer of one daemon to a question; `None` if it does not know the question.
 pub(crate) async fn ask_daemon(
-    run: &Path,
+    instance: &Instance,
     daemon: &str,
     question: &str,
 ) -> Result<Option<String>, Error> {
-    converse(run, daemon, &[question.to_owned()], ASK_PATIENCE).await
+    converse(instance, daemon, &[question.to_owned()], ASK_PATIENCE).await
+}
+
+/// Gives commands to one daemon; what it answers, or `None` if it refuses one.
+pub(crate) async fn tell_daemon(
+    instance: &Instance,
+    daemon: &str,
+    commands: &[String],
+) -> Result<Option<String>, Error> {
+    converse(instance, daemon, commands, ASK_PATIENCE).await
+}
+
+/// The running configuration as a user sees it, with passwords.
+pub(crate) async fn show_running(instance: &Instance) -> Result<String, Error> {
+    let mut shell = Command::new("vtysh");
+    shell.args(["-N", instance.name(), "-c", "show running-config"]);
+    Ok(program::output(&mut shell, SHOW_PATIENCE).await?)
 }
 
 /// Gives commands to one daemon over the socket that vtysh uses; `None` if it refuses one.
 ///
 /// The protocol is vtysh's: a command ends with a zero byte; the answer ends with three zero bytes and the result.
 async fn converse(
-    run: &Path,
+    instance: &Instance,
     daemon: &str,
     commands: &[String],
     patience: Duration,
 ) -> Result<Option<String>, Error> {
-    let socket = run.join(INSTANCE).join(format!("{daemon}.vty"));
+    let socket = instance.sockets().join(format!("{daemon}.vty"));
     let talk = async {
         let mut stream = BufReader::new(UnixStream::connect(&socket).await?);
         let mut answers = String::new();
@@ -278,7 +310,12 @@ mod tests {
     #[tokio::test]
     async fn what_runs_is_read_from_every_daemon_and_one_that_is_silent_is_named_in_time() {
         let run = tempfile::TempDir::new().unwrap();
-        let instance = run.path().join(INSTANCE);
+        let paths = daemons::Paths {
+            run: run.path().to_owned(),
+            ..daemons::Paths::default()
+        };
+        let host = Instance::host(&paths);
+        let instance = host.sockets();
         std::fs::create_dir(&instance).unwrap();
         let serve = |daemon: &str, line: &'static str| {
             let listener = tokio::net::UnixListener::bind(instance.join(daemon)).unwrap();
@@ -296,7 +333,7 @@ mod tests {
         };
         let _zebra = serve("zebra.vty", "vrf red\n vni 10");
         let _staticd = serve("staticd.vty", "ip route 192.0.2.0/24 blackhole");
-        let text = running_config(run.path(), ASK_PATIENCE).await.unwrap();
+        let text = running_config(&host, ASK_PATIENCE).await.unwrap();
         let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
         let expected = [
             "end",
@@ -312,7 +349,7 @@ mod tests {
 
         let _stopped = tokio::net::UnixListener::bind(instance.join("bgpd.vty")).unwrap();
         let patience = Duration::from_millis(50);
-        let error = running_config(run.path(), patience).await.unwrap_err();
+        let error = running_config(&host, patience).await.unwrap_err();
         assert!(error.is_silence());
         let error = error.to_string();
         assert!(error.contains("bgpd.vty did not answer within"), "{error}");

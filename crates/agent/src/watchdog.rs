@@ -1,4 +1,4 @@
-//! Notices a loop that stands still. Every call has a deadline, so this should never happen; if it does, a new agent is
+//! Detects a loop without progress. Every call has a deadline, so this should never happen; if it does, a new agent is
 //! better than one that hangs: it restores what was confirmed.
 
 use std::{
@@ -34,7 +34,7 @@ impl Watchdog {
         *state = (Instant::now(), what.to_owned());
     }
 
-    /// Whether the loop moves on; or since when it stands still.
+    /// Whether the loop makes progress; or since when it does not.
     pub(crate) fn liveness(&self) -> Result<(), String> {
         let (since, what) = self
             .0
@@ -60,11 +60,11 @@ impl Watchdog {
                 .clone();
             let standing = since.elapsed();
             if standing > END_AFTER {
-                tracing::error!(?standing, what, "the agent stands still and ends itself");
+                tracing::error!(?standing, what, "the agent makes no progress and exits");
                 std::process::abort();
             }
             if standing > WARN_AFTER && warned != Some(since) {
-                tracing::error!(?standing, what, "the agent stands still");
+                tracing::error!(?standing, what, "the agent makes no progress");
                 warned = Some(since);
             }
         }

@@ -21,7 +21,7 @@ use selvedge_compiler::{
     Compiler, Kind, ObjectRef, Prepared, Writes,
     rollout::{
         stored,
-        waves::{self, State},
+        waves::{self, Agent, State},
     },
     snapshot::Key,
 };
@@ -188,7 +188,7 @@ fn start(cluster: &str, groups: u32) -> Running {
     running
 }
 
-/// One pass: from the JSON of an event to the list of writes. Without a change there is none.
+/// One pass: from the JSON of an event to the list of writes, which is empty without a change.
 fn pass<'a>(compiler: &'a mut Compiler, event: &Value) -> Option<&'a Writes> {
     let prepared = Prepared::read(event).expect("an object of ours");
     compiler.put(prepared);
@@ -200,7 +200,7 @@ fn pass<'a>(compiler: &'a mut Compiler, event: &Value) -> Option<&'a Writes> {
     let (snapshot, compilation) = compiler.compile();
     let (settings, state) = (snapshot.settings().rollout, State::default());
     let revision = (compilation.revision.fingerprint.as_str(), &state);
-    let members = stored::members(snapshot, &settings, &progress, revision, |_| true);
+    let members = stored::members(snapshot, &settings, &progress, revision, |_| Agent::ALIVE);
     let decision = waves::decide(&settings, &members, &state, 0, false);
     assert!(decision.publish.len() <= 1, "the canary is one node");
     Some(compiler.writes())

@@ -31,12 +31,12 @@ impl Pool {
         }
     }
 
-    /// Marks an address as taken. False if it is taken already or is none of the pool's host addresses.
+    /// Marks an address as taken. False if it is taken already or is not a host address of the pool.
     pub fn take(&mut self, address: IpAddr) -> bool {
         self.is_free(address) && self.taken.insert(number(address))
     }
 
-    /// Whether this is a host address of the pool that nobody has.
+    /// Whether this is a free host address of the pool.
     pub fn is_free(&self, address: IpAddr) -> bool {
         let number = number(address);
         self.has_host(address) && number >= self.floor && !self.taken.contains(&number)
@@ -57,6 +57,12 @@ impl Pool {
         let lowest = self.floor;
         self.floor = lowest.checked_add(1).filter(|_| lowest <= last)?;
         Some(address(self.prefix, lowest))
+    }
+
+    /// The number of the lowest free host address, where any is free.
+    pub(crate) fn lowest(&mut self) -> u128 {
+        self.raise_floor();
+        self.floor
     }
 
     fn raise_floor(&mut self) {
@@ -91,7 +97,7 @@ pub fn is_among_last(prefix: Prefix, address: IpAddr, reserved: u32) -> bool {
     prefix.net().contains(&address) && number(address) > last.saturating_sub(u128::from(reserved))
 }
 
-/// The anycast gateway of a network: its first host address. `None` where there is room for one address only.
+/// The anycast gateway of a network: its first host address. `None` where the network has one address only.
 pub fn gateway(prefix: Prefix) -> Option<HostCidr> {
     let net = prefix.net();
     if net.prefix_len() == net.max_prefix_len() {
@@ -122,9 +128,10 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-fn address(prefix: Prefix, number: u128) -> IpAddr {
+/// The address of a network with this number.
+pub(crate) fn address(prefix: Prefix, number: u128) -> IpAddr {
     if prefix.is_ipv4() {
-        // A pool hands out only numbers between its own bounds, which fit.
+        // A pool allocates only numbers between its own bounds, which fit.
         IpAddr::V4(Ipv4Addr::from(u32::try_from(number).unwrap_or(u32::MAX)))
     } else {
         IpAddr::V6(Ipv6Addr::from(number))
@@ -133,9 +140,9 @@ fn address(prefix: Prefix, number: u128) -> IpAddr {
 
 /// Gives each name a number of a range.
 ///
-/// Whoever had a usable one keeps it. What somebody had who is gone may still be in use, and nobody else gets it. A newcomer gets the
+/// A holder with a usable one keeps it. One whose holder is gone may still be in use, and is given to no other. A newcomer gets the
 /// first free number from a place that its name decides, so that the same name gets the same number in two worlds that remember
-/// nothing of each other, as far as they have room.
+/// nothing of each other, as far as the pool is large enough.
 pub fn numbers(
     range: (u32, u32),
     names: &BTreeSet<&str>,

@@ -36,6 +36,8 @@ pub struct Compiler {
     worlds: Worlds,
     /// What objects lack on the platform.
     absent: BTreeMap<ObjectRef, Arc<Vec<Absent>>>,
+    /// What is wrong with the objects as they are, where a review has found it and nothing has changed since.
+    reviewed: Option<Arc<Vec<Problem>>>,
 }
 
 /// An object that was read and is not yet among the others.
@@ -97,6 +99,7 @@ impl Compiler {
             vrfs: VrfPool::default(),
             worlds,
             absent: BTreeMap::new(),
+            reviewed: None,
         }
     }
 
@@ -130,6 +133,7 @@ impl Compiler {
             for config in new.node_network_configs.values_mut() {
                 self.vrfs.share(&mut config.spec);
             }
+            self.reviewed = None;
             self.snapshot.remove(&subject);
             self.snapshot.absorb(new);
             self.worlds.note(&self.snapshot, &subject);
@@ -139,6 +143,7 @@ impl Compiler {
     /// Takes an object out.
     pub fn remove(&mut self, subject: &ObjectRef) {
         if self.snapshot.remove(subject) {
+            self.reviewed = None;
             self.worlds.note(&self.snapshot, subject);
         }
     }
@@ -149,6 +154,7 @@ impl Compiler {
         for subject in before.keys().chain(self.absent.keys()) {
             let now = self.absent.get(subject);
             if before.get(subject) != now {
+                self.reviewed = None;
                 self.worlds.note_absent(subject, now);
             }
         }

@@ -1,10 +1,32 @@
 //! Fingerprints: of values as their serialisation gives them, without a text in between.
 
+use std::sync::OnceLock;
+
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 /// What tells a value from every other of its type.
 pub(crate) type Digest = [u8; 32];
+
+/// The fingerprint of a value beside it, made when it is asked for first: not everything that is compiled is published.
+/// It says nothing that the value does not, so that two of them are equal wherever the values are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deferred(OnceLock<Digest>);
+
+impl Deferred {
+    /// The fingerprint, which is always made of the same value.
+    pub(crate) fn get(&self, make: impl FnOnce() -> Digest) -> Digest {
+        *self.0.get_or_init(make)
+    }
+}
+
+impl PartialEq for Deferred {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Deferred {}
 
 /// The fingerprint of a value.
 pub(crate) fn of<T: Serialize + ?Sized>(value: &T) -> Digest {

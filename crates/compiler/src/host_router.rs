@@ -83,7 +83,10 @@ impl Query for ReadOf {
         let subject = reference(Kind::FrrConfiguration, key);
         let mut read = read::read(&subject, &spec, &settings);
         let unread = view.unreadable(&subject);
-        if unread.iter().any(|one| one.field.starts_with("spec.nodeSelector")) {
+        if unread
+            .iter()
+            .any(|one| one.field.starts_with("spec.nodeSelector"))
+        {
             // Without the fields that are not known it would select other nodes, or all.
             read.contribution = None;
         }
@@ -119,7 +122,11 @@ pub(crate) fn own_problems(view: &View<'_>, key: &Key) -> Vec<Problem> {
 
 fn matches_no_node(subject: ObjectRef) -> Problem {
     let what = "matches no node: no node is configured by this object".to_owned();
-    Problem::new(subject, "spec.nodeSelector", problem::Kind::NoEffect { what })
+    Problem::new(
+        subject,
+        "spec.nodeSelector",
+        problem::Kind::NoEffect { what },
+    )
 }
 
 /// The generation of what is in effect of an object: while it is as it last was, that of its last good state.
@@ -236,13 +243,17 @@ pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
     let keys = view.keys::<kinds::FrrConfiguration>();
     let selector = |key: &Key| {
         let spec = view.spec::<kinds::FrrConfiguration>(key)?;
-        spec.node_selector.clone().filter(|one| *one != LabelSelector::default())
+        spec.node_selector
+            .clone()
+            .filter(|one| *one != LabelSelector::default())
     };
     let mut selectors: Vec<_> = keys.iter().map(selector).collect();
     selectors.sort();
     selectors.dedup();
     let only_some = selectors.iter().any(Option::is_some);
-    let selectors = selectors.into_iter().filter(|one| one.is_some() || !only_some);
+    let selectors = selectors
+        .into_iter()
+        .filter(|one| one.is_some() || !only_some);
     let mut problems = Vec::new();
     for wanted in selectors {
         let is_there = |key: &&Key| {

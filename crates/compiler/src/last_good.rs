@@ -171,7 +171,10 @@ impl InStatus for kinds::FrrConfiguration {
     fn in_effect(status: &FrrConfigurationStatus) -> Option<Arc<FrrConfigurationSpec>> {
         status.in_effect.clone()
     }
-    fn completed(last: Arc<FrrConfigurationSpec>, now: &FrrConfigurationSpec) -> Arc<FrrConfigurationSpec> {
+    fn completed(
+        last: Arc<FrrConfigurationSpec>,
+        now: &FrrConfigurationSpec,
+    ) -> Arc<FrrConfigurationSpec> {
         host_router::with_passwords(last, now)
     }
 }

@@ -71,7 +71,7 @@ pub struct Compilation {
     pub vrfs: Arc<ResolvedVrfs>,
     /// VNIs that Networks got from the cluster's range, or have of their own.
     pub network_vnis: Arc<BTreeMap<String, Vni>>,
-    /// The addresses that workloads of each BGPNeighbor speak from.
+    /// The addresses from which workloads of each BGPNeighbor open sessions.
     pub workload_ips: Arc<BTreeMap<String, Vec<IpAddr>>>,
     /// The addresses that nodes have on segments.
     pub node_addresses: NodeAddresses,

@@ -69,7 +69,7 @@ pub(crate) trait Table: Send {
     /// Notes that something this value was computed from may have changed; says whether marks go on to its readers.
     fn mark(&self, local: usize) -> Marked;
     /// Brings up to date what marks stopped at.
-    fn settle(&self, memo: &Memo);
+    fn flush(&self, memo: &Memo);
     /// Drops a value that nothing reads any more.
     fn forget(&self, local: usize);
     /// A copy.
@@ -130,7 +130,7 @@ impl fmt::Debug for Memo {
 
 impl Clone for Memo {
     fn clone(&self) -> Self {
-        self.settle();
+        self.flush();
         Self {
             graph: self.graph.clone(),
             tables: self.tables.iter().map(|table| table.copy()).collect(),
@@ -186,9 +186,9 @@ impl Memo {
         }
     }
 
-    /// Asks for a value from outside: it is kept until somebody says that it is not needed any more.
+    /// Requests a value from outside: it is kept until it is released.
     pub(crate) fn root<Q: Query>(&self, key: &Q::Key) -> Q::Value {
-        self.settle();
+        self.flush();
         let (slot, value) = self.table::<Q, query::QueryTable<Q>>().get(self, key);
         if self.records {
             self.graph.borrow_mut().root(slot);
@@ -213,7 +213,7 @@ impl Memo {
 
     /// The values that were asked for from outside and may be others now, since this was asked last.
     pub(crate) fn marked<Q: Query>(&self) -> Vec<Q::Key> {
-        self.settle();
+        self.flush();
         let marked = self.graph.borrow_mut().take_marked(Q::PLACE);
         let table = self.table::<Q, query::QueryTable<Q>>();
         marked
@@ -224,7 +224,7 @@ impl Memo {
 
     /// Reads from outside: nothing is recorded.
     pub(crate) fn view(&self) -> View<'_> {
-        self.settle();
+        self.flush();
         View { memo: self }
     }
 
@@ -236,6 +236,12 @@ impl Memo {
                 table.forget(local);
             }
         });
+    }
+
+    /// For how many keys a query was asked.
+    #[cfg(test)]
+    pub(crate) fn count<Q: Query>(&self) -> usize {
+        self.table::<Q, query::QueryTable<Q>>().slots().len()
     }
 
     /// How many values there are.
@@ -281,7 +287,7 @@ impl Memo {
     }
 
     /// Brings up to date what marks stopped at. Then everything that may be another is marked.
-    fn settle(&self) {
+    fn flush(&self) {
         if !self.records {
             self.is_fixed.set(true);
         }
@@ -296,7 +302,7 @@ impl Memo {
                 }
                 Some(Suspect::Index(table)) => {
                     if let Some(table) = self.tables.get(table) {
-                        table.settle(self);
+                        table.flush(self);
                     }
                 }
                 None => return,
@@ -386,7 +392,7 @@ impl View<'_> {
         value
     }
 
-    /// A part of an input; that there is none is a read as well.
+    /// A part of an input; its absence is recorded as a read as well.
     pub(crate) fn part<P: Part>(&self, key: &<P::Of as Input>::Key) -> Option<P::Value> {
         let table = self.memo.table::<P::Of, input::InputTable<P::Of>>();
         let (slot, value) = table.part::<P>(self.memo, key);

@@ -35,12 +35,12 @@ use crate::{
     view::View,
 };
 
-/// What mirrors come to, before anybody asks on which nodes.
+/// The mirrors of all nodes, before they are selected by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mirrors {
-    /// Targets with which nothing is wrong, by name.
+    /// Valid targets, by name.
     tunnels: BTreeMap<String, Tunnel>,
-    /// Selectors with which nothing is wrong, by the segment's object whose traffic they copy.
+    /// Valid selectors, by the segment's object whose traffic they copy.
     of_segments: BTreeMap<String, Vec<Mirror>>,
     /// The same, by routing.
     of_routing: BTreeMap<String, Vec<Mirror>>,
@@ -111,7 +111,7 @@ impl Query for AllMirrors {
                         by_source.entry(source).or_default().push(mirror);
                     }
                 }
-                // What an intent keeps from before is not its author's to mend: the intent says itself what is wrong with it now.
+                // What an intent keeps from before cannot be corrected by its author: the intent says itself what is wrong with it now.
                 Err(_) if object.is_generated() && is_held_back(view, &object.source) => {}
                 Err(found) => {
                     let problem = |(field, kind)| {
@@ -177,7 +177,7 @@ fn by_age<S: LowLevelSpec>(view: &View<'_>, facet: &Facet) -> Vec<Arc<LowLevel<S
 
 type Refusal = (&'static str, problem::Kind);
 
-/// Where a selector copies traffic, if nothing is wrong with it.
+/// Where a selector copies traffic, if it is valid.
 fn place(view: &View<'_>, selector: &LowLevel<MirrorSelectorSpec>) -> Result<Place, Vec<Refusal>> {
     let spec = &selector.spec;
     let mut wrong = Vec::new();

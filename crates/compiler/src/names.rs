@@ -1,4 +1,4 @@
-//! Every device and object name, made in one place. Nobody downstream derives a name from anything.
+//! All device and object names. Later stages do not derive names.
 
 use std::net::IpAddr;
 
@@ -27,19 +27,19 @@ pub const OWN_NAMESPACE: &str = "selvedge-system";
 /// FRR's own name for "no VRF", which no VRF can have.
 const FRR_DEFAULT: &str = "default";
 
-/// What holds this name already, if it is none that a VRF of people can have.
+/// Why users cannot give a VRF this name, if it is reserved.
 pub fn reserved_vrf(settings: &SettingsSpec, name: &str) -> Option<&'static str> {
     if name == FRR_DEFAULT {
-        return Some("FRR means the node's main table by it");
+        return Some("FRR uses this name for the node's main table");
     }
     if name == settings.trunk.name.as_str() {
-        return Some("it is the trunk's, which has a device of that name");
+        return Some("the trunk has a device of that name");
     }
     let management = settings.management_vrf.as_ref();
     if management.is_some_and(|vrf| vrf.name.as_str() == name) {
-        return Some("it is the management VRF's");
+        return Some("it is the name of the management VRF");
     }
-    (name == settings.cluster_vrf.name.as_str()).then_some("it is the cluster VRF's")
+    (name == settings.cluster_vrf.name.as_str()).then_some("it is the name of the cluster VRF")
 }
 
 /// The VNIs of VRFs that the settings make.
@@ -48,14 +48,26 @@ pub fn settings_vnis(settings: &SettingsSpec) -> impl Iterator<Item = Vni> {
     settings.cluster_vrf.vni.into_iter().chain(management)
 }
 
-/// The VRF of a segment that names none: named like its object, or with a hash of the name where that is no name of a VRF.
-pub fn vrf_of_object(name: &str) -> String {
-    if name.parse::<PeVrfName>().is_ok() {
+/// The VRF of a segment that names none: named like its object, or with a hash of the name where a VRF cannot have it.
+pub fn vrf_of_object(settings: &SettingsSpec, name: &str) -> String {
+    let is_free = |name: &str| {
+        let vrf = name.parse::<PeVrfName>().ok();
+        let device = vrf.map(IfName::from);
+        reserved_vrf(settings, name).is_none()
+            && device.is_some_and(|device| !is_reserved_device(&device))
+    };
+    if is_free(name) {
         return name.to_owned();
     }
     let head = name.chars().skip_while(|c| !c.is_ascii_alphabetic());
     let head: String = head.filter(char::is_ascii_alphanumeric).take(6).collect();
-    format!("{head}-{}", short_hash(name))
+    let wanted = format!("{head}-{}", short_hash(name));
+    if is_free(&wanted) {
+        return wanted;
+    }
+    // What is in front of the dash is reserved.
+    let head: String = head.chars().take(3).collect();
+    format!("vrf{head}-{}", short_hash(name))
 }
 
 /// Name of the Secret in which a node's agent finds a password that stands in clear text in an Underlay, as the session with one of its
@@ -102,7 +114,7 @@ pub fn is_own_bridge(name: &IfName) -> bool {
     name.starts_with("br-hs-") || name.starts_with("host-") || name.starts_with("pt-host-")
 }
 
-/// The pair of devices of an `L3Passthrough`: the host's end and the router's. It is always told apart by a hash, so that a second one
+/// The pair of devices of an `L3Passthrough`: the host's end and the router's. It always has a hash, so that a second one
 /// never renames the first.
 pub fn passthrough_devices(object: &str) -> (IfName, IfName) {
     let hash = Sha256::digest(object);
@@ -203,7 +215,7 @@ pub fn given_address(pool: &str, address: IpAddr) -> String {
         IpAddr::V4(address) => format!("{:08x}", u32::from(address)),
         IpAddr::V6(address) => format!("{:032x}", u128::from(address)),
     };
-    // Room for the longest address.
+    // Leaves space for the longest address.
     let room = MAX_OBJECT_NAME - 33;
     let pool = if pool.len() > room {
         let head: String = pool.chars().take(room - 9).collect();

@@ -46,8 +46,9 @@ pub(crate) use self::{
     },
     mtu::{UplinkMtuOf, VrfMtuOf},
     overlay::{
-        AddressesOfSession, MeaningsByVni, NetworksOfSession, OverlayOf, SessionAddressesFor,
-        SessionMembers, SessionNetworks, SessionsInUse, all as all_overlays, is_overlay, means_two,
+        AddressesOfSession, MeaningsByVni, NetworksOfSession, OverlayOf, RanksOf, SegmentsByVni,
+        SessionAddressesFor, SessionMembers, SessionNetworks, SessionsInUse, all as all_overlays,
+        is_overlay, means_two,
     },
     peers::{WrongWithPeering, ends_of_trunk, maximum_prefixes},
     selection::{
@@ -56,7 +57,7 @@ pub(crate) use self::{
     },
     stored::{ProgressOf, PublishedOf, TakenBack, told_progress},
     underlay::{
-        AddressesOfPool, Contradictions, HasBothFamilies, HoldersByAddress, NodesByUnderlay,
+        AddressesOfPool, Contradictions, FrrOf, HasBothFamilies, HoldersByAddress, NodesByUnderlay,
         PlanOf, PlansFor, Refused, SelectedPlans, UnderlaysByVni, mixed_families, place,
         plans_of_nodes, router_addresses, trunk_faults, underlays_that_may_meet,
     },
@@ -68,11 +69,10 @@ pub use self::{
     underlay::{Fabric, InClearText, MovedPassword, NodeUnderlay, underlay_for},
 };
 use crate::{
-    fingerprint::{self, Digest},
+    fingerprint::{self, Deferred, Digest},
     host_router::{self, AnyConfigurations, NodeHostRouter},
     memo::Query,
     mirror::{self, HasMirrors, NodeMirrors},
-    problem::{self, Problem},
     snapshot::{Key, ObjectRef, Snapshot},
     view::View,
 };
@@ -80,7 +80,7 @@ use crate::{
 /// The config of one node. What it shares with its like is one value in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
-    /// How the node is plugged into the fabric.
+    /// How the node is connected to the fabric.
     pub underlay: Option<NodeUnderlay>,
     /// Its addresses on segments, by the name of the segment's object.
     pub addresses: BTreeMap<String, Vec<HostCidr>>,
@@ -135,8 +135,26 @@ pub struct Shared {
     pub routing: BTreeSet<String>,
     /// The segments on which nodes have addresses, by the name of their object.
     pub addressed: BTreeSet<String>,
+    /// What [`Self::digest`] has made.
+    pub(crate) digest: Deferred,
+}
+
+impl Shared {
     /// Fingerprint of what nodes get of this.
-    pub(crate) digest: Digest,
+    fn digest(&self) -> Digest {
+        self.digest.get(|| {
+            fingerprint::of(&(
+                &self.layer2s,
+                &self.cluster_vrf,
+                &self.fabric_vrfs,
+                &self.local_vrfs,
+                &self.host_vlans,
+                &self.host_loopbacks,
+                &self.passthroughs,
+                &self.health,
+            ))
+        })
+    }
 }
 
 impl NodeConfig {
@@ -258,23 +276,6 @@ impl NodeConfig {
         self.shared.overlays.contains(subject) && !sessions.any(lacks)
     }
 
-    /// Says which host sessions have no address left for the node.
-    fn without_session(&self, node: &str) -> Vec<Problem> {
-        let sessions = self.shared.sessions.iter().zip(&self.sessions);
-        let lacking = sessions.filter(|(_, hosts)| hosts.is_empty());
-        let problem = |(slot, _): (&overlay::Slot, _)| {
-            let networks = slot.networks.iter().flatten();
-            let networks: Vec<String> = networks.map(ToString::to_string).collect();
-            let kind = problem::Kind::PoolExhausted {
-                pool: networks.join(", "),
-                wanted: format!("node {node:?}"),
-            };
-            let field = "spec.hostsession.localcidr";
-            Problem::new(slot.subject.clone(), field, kind)
-        };
-        lacking.map(problem).collect()
-    }
-
     /// Puts the node's own addresses into a host session; a node that has none has no session.
     fn session(&self, spec: &mut NodeNetworkConfigSpec, slot: &overlay::Slot, hosts: &[HostCidr]) {
         let asn = self.underlay.as_ref().map(|underlay| underlay.fabric.asn);
@@ -385,21 +386,12 @@ impl Query for ForwardingOf {
         let built = view.get::<BuiltFor>(&signature);
         let place = place(view, &signature, &node.name);
         // A node that got no address, because a pool is used up, can have no overlay.
-        let shared = if place.has_vtep() {
-            &built.shared
-        } else {
-            &built.bare
-        };
+        let shared = built.shared(place.has_vtep());
         let sessions = if shared.sessions.is_empty() {
             Vec::new()
         } else {
             let hosts = view.get::<SessionAddressesFor>(&(signature.clone(), place.has_vtep()));
-            let of_session = |families: &Vec<overlay::Hosts>| {
-                let own = families.iter().map(|hosts| hosts.get(&node.name).copied());
-                // All or nothing.
-                own.collect::<Option<Vec<HostCidr>>>().unwrap_or_default()
-            };
-            hosts.iter().map(of_session).collect()
+            overlay::hosts_of_node(&hosts, &node.name)
         };
         let is_carried = !shared.overlays.is_empty();
         Some(Arc::new(NodeConfig {
@@ -440,7 +432,7 @@ impl NodeConfig {
         let uplink =
             uplink_mtu.map(|mtu| ("uplinkMtu", fingerprint::of(&(mtu.overlay, mtu.plain))));
         let hosts = (!sessions.is_empty()).then(|| ("sessions", fingerprint::of(sessions)));
-        let parts = [("shared", shared.digest), ("own", own)].into_iter();
+        let parts = [("shared", shared.digest()), ("own", own)].into_iter();
         let parts = parts.chain(fabric).chain(mtu).chain(uplink).chain(hosts);
         crate::names::hex(&fingerprint::of_parts(parts))
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::value::Prefix;
+use ipnet::IpNet;
 
 /// Two prefixes of different sets that share addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,11 +91,77 @@ pub fn overlaps<K: Ord + Copy>(
     found
 }
 
+/// Values by prefix, of which one may be inside another.
+#[derive(Clone, Debug)]
+pub struct PrefixMap<V> {
+    values: BTreeMap<Prefix, V>,
+    /// The lengths that its prefixes have, of each family.
+    lengths: BTreeSet<(bool, u8)>,
+}
+
+impl<V> Default for PrefixMap<V> {
+    fn default() -> Self {
+        Self {
+            values: BTreeMap::new(),
+            lengths: BTreeSet::new(),
+        }
+    }
+}
+
+impl<V> PrefixMap<V> {
+    /// Adds a value, unless the prefix has one.
+    pub fn insert(&mut self, prefix: Prefix, value: V) {
+        self.lengths
+            .insert((prefix.is_ipv4(), prefix.net().prefix_len()));
+        self.values.entry(prefix).or_insert(value);
+    }
+
+    /// A prefix with addresses of this one: the longest that is around it or equal to it, else the first inside it.
+    pub fn overlap(&self, wanted: Prefix) -> Option<(Prefix, &V)> {
+        let net = wanted.net();
+        let lengths = (wanted.is_ipv4(), 0)..=(wanted.is_ipv4(), net.prefix_len());
+        let around = self.lengths.range(lengths).rev().find_map(|(_, length)| {
+            let around = Prefix::of(IpNet::new(net.addr(), *length).ok()?);
+            self.values.get_key_value(&around)
+        });
+        // What is inside a prefix comes directly behind it.
+        let inside = || {
+            let next = self.values.range(wanted..).next();
+            next.filter(|(one, _)| net.contains(&one.net()))
+        };
+        around
+            .or_else(inside)
+            .map(|(prefix, value)| (*prefix, value))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_map_finds_an_overlap_where_there_is_one(
+            prefixes in prop::collection::vec((0_u8..8, 0_u8..=5), 0..12), wanted in (0_u8..8, 0_u8..=5)
+        ) {
+            let prefix = |(bits, length): (u8, u8)| {
+                let address = std::net::Ipv4Addr::from(u32::from(bits) << 29);
+                Prefix::of(IpNet::new(address.into(), length).expect("a length"))
+            };
+            let wanted = prefix(wanted);
+            let mut map = PrefixMap::default();
+            for one in &prefixes {
+                map.insert(prefix(*one), ());
+            }
+            let meets = |one: Prefix| one.net().contains(&wanted.net()) || wanted.net().contains(&one.net());
+            let expected = prefixes.iter().any(|one| meets(prefix(*one)));
+            let found = map.overlap(wanted);
+            prop_assert_eq!(found.is_some(), expected);
+            prop_assert!(found.is_none_or(|(one, ())| meets(one)));
+        }
+    }
 
     fn found(members: &[(&str, u8)]) -> Vec<u8> {
         let members = members
@@ -124,7 +191,7 @@ mod tests {
         ) {
             let members: Vec<(Prefix, u8)> = members.into_iter().map(|(bits, length, set)| {
                 let address = std::net::Ipv4Addr::from(u32::from(bits) << 30);
-                let net = ipnet::IpNet::new(address.into(), length).expect("a length");
+                let net = IpNet::new(address.into(), length).expect("a length");
                 (Prefix::of(net), set)
             }).collect();
             let meet = |a: Prefix, b: Prefix| a.net().contains(&b.net()) || b.net().contains(&a.net());

@@ -20,7 +20,7 @@ use crate::snapshot::ObjectRef;
 /// One thing that is wrong, or worth knowing, about one object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
-    /// The object that carries it: the one whose author can mend it.
+    /// The object that has the problem: the one whose author can correct it.
     pub subject: ObjectRef,
     /// Path of the field in that object, such as `spec.networkRef`.
     pub field: String,
@@ -51,7 +51,7 @@ pub enum Kind {
     /// The object cannot be read.
     #[error("{message}")]
     Unreadable {
-        /// What the reader says.
+        /// Message of the reader.
         message: String,
     },
     /// The object has a field that its kind does not know.
@@ -60,34 +60,34 @@ pub enum Kind {
     /// A rule of the object's own kind does not hold.
     #[error("{message}")]
     RuleBroken {
-        /// What the rule says.
+        /// Message of the rule.
         message: String,
     },
     /// The object appears twice in the input.
-    #[error("appears more than once in the input; the first one counts")]
+    #[error("appears more than once in the input; the first one is used")]
     Duplicate,
-    /// A reference leads nowhere.
+    /// A reference names an object that does not exist.
     #[error("{target} does not exist")]
     MissingReference {
         /// The object that does not exist.
         target: ObjectRef,
     },
-    /// A reference leads to an object that cannot be read.
+    /// A reference names an object that cannot be read.
     #[error("{target} cannot be read")]
     UnreadableReference {
         /// The object that cannot be read.
         target: ObjectRef,
     },
-    /// A reference leads to an object that something is wrong with.
+    /// A reference names an object that is itself rejected.
     #[error("{target} is itself rejected")]
     ReferenceNotInEffect {
         /// The object that is not in effect.
         target: ObjectRef,
     },
-    /// A selector is not well formed.
+    /// A selector is invalid.
     #[error("{0}")]
     InvalidSelector(InvalidSelector),
-    /// An edit would stop an object of another author that runs.
+    /// An edit would stop an object of another author that is in effect on nodes.
     #[error(
         "this edit would stop {victim}{}, so the spec before it stays in effect: {why}",
         and_more(*.others)
@@ -100,8 +100,8 @@ pub enum Kind {
         /// What would be wrong with it.
         why: String,
     },
-    /// The settings of the cluster were deleted.
-    #[error("was deleted: what it said last stays in effect, and rollouts are paused")]
+    /// The Settings of the cluster were deleted.
+    #[error("was deleted: its last spec stays in effect, and rollouts are paused")]
     SettingsDeleted,
     /// Two lines of a filter match the same prefixes.
     #[error("matches the same prefixes as {other}: one of the two lines has no effect")]
@@ -109,7 +109,7 @@ pub enum Kind {
         /// Path of the first of them.
         other: String,
     },
-    /// Two lines of a filter have the same place.
+    /// Two lines of a filter have the same sequence number.
     #[error("seq {seq} is also used by {other}: the order of the two lines is undefined")]
     SeqTwice {
         /// The number.
@@ -123,7 +123,7 @@ pub enum Kind {
         /// One that is selected and cannot be used.
         left_out: Option<ObjectRef>,
     },
-    /// A Destination that is selected cannot be used, and was not used before.
+    /// A selected Destination cannot be used, and was not used before.
     #[error("{destination} is left out: {why}")]
     DestinationLeftOut {
         /// The Destination.
@@ -131,18 +131,18 @@ pub enum Kind {
         /// Why it cannot be used.
         why: String,
     },
-    /// A Destination that is selected, and was used before, is no longer in effect.
+    /// A selected Destination that was used before is now rejected.
     #[error("{destination} is rejected: the configuration from its last valid spec is kept")]
     DestinationKept {
         /// The Destination.
         destination: ObjectRef,
     },
-    /// An attachment to the overlay does not say what it reaches.
+    /// An attachment over the fabric has no `spec.destinations`.
     #[error(
-        "an attachment over the fabric with a gateway must say which destinations it reaches: they decide the VRF of the gateway"
+        "an attachment over the fabric with a gateway needs spec.destinations: they determine the VRF of the gateway"
     )]
     DestinationsRequired,
-    /// A Network lacks what its user needs.
+    /// A Network has no field that an object which uses it needs.
     #[error("{network} has no {what}, which this object needs")]
     NetworkLacks {
         /// The network.
@@ -150,7 +150,7 @@ pub enum Kind {
         /// The missing field.
         what: &'static str,
     },
-    /// A VRF has no VNI or no route target, neither of its own nor in the settings.
+    /// A VRF has no VNI or no route target, neither in its own spec nor in Settings.
     #[error("VRF {vrf:?} has no {what}, neither here nor in Settings")]
     VrfIncomplete {
         /// Name of the VRF.
@@ -158,7 +158,7 @@ pub enum Kind {
         /// The missing field.
         what: &'static str,
     },
-    /// Two objects say different things about one VRF.
+    /// Two objects set different values for one VRF.
     #[error("{other} already gives VRF {vrf:?} another {what}")]
     VrfDisagrees {
         /// Name of the VRF.
@@ -168,7 +168,7 @@ pub enum Kind {
         /// The older object.
         other: ObjectRef,
     },
-    /// A VRF has a name that another meaning holds.
+    /// The name of a VRF is reserved or in use.
     #[error("VRF name {name:?} is taken: {by}")]
     VrfNameTaken {
         /// The name.
@@ -178,7 +178,7 @@ pub enum Kind {
     },
     /// A feature needs a daemon of FRR that nodes do not run.
     #[error(
-        "{what} needs {daemon}, and the router of a node runs zebra, bgpd, bfdd and staticd alone"
+        "{what} needs {daemon}, but the router of a node runs only zebra, bgpd, bfdd and staticd"
     )]
     NeedsDaemon {
         /// The feature.
@@ -186,14 +186,14 @@ pub enum Kind {
         /// The daemon.
         daemon: &'static str,
     },
-    /// Two objects make one VRF on a node.
-    #[error("VRF {vrf:?} is already made by {by}{}", on(.node.as_ref()))]
+    /// Two objects configure the same VRF on a node.
+    #[error("VRF {vrf:?} is already configured by {by}{}", on(.node.as_ref()))]
     VrfTaken {
         /// Name of the VRF.
         vrf: String,
-        /// Who makes it.
+        /// The object that configures it.
         by: Box<ObjectRef>,
-        /// A node where both meet.
+        /// A node that both select.
         node: Option<String>,
     },
     /// A node has no tunnel endpoint of an address family.
@@ -204,7 +204,7 @@ pub enum Kind {
         /// The node.
         node: String,
     },
-    /// A node has reported no address on the device that its tunnel endpoint is of.
+    /// The device whose address is the tunnel endpoint of a node has no address.
     #[error("node {node:?} has reported no IPv4 address on {device:?}")]
     NoVtepOnDevice {
         /// The device.
@@ -212,7 +212,7 @@ pub enum Kind {
         /// The node.
         node: String,
     },
-    /// A node could come to match two Underlays.
+    /// A node could match two Underlays.
     #[error("{other} selects nodes with {labels} as well; a node has one Underlay")]
     UnderlaysMayMeet {
         /// The other Underlay.
@@ -220,7 +220,7 @@ pub enum Kind {
         /// Labels that both select.
         labels: String,
     },
-    /// A segment lies in a VRF that its node does not have.
+    /// A segment is in a VRF that its node does not have.
     #[error("VRF {vrf:?} is not on node {node:?}")]
     VrfNotOnNode {
         /// Name of the VRF.
@@ -233,9 +233,9 @@ pub enum Kind {
     VlanTaken {
         /// The VLAN.
         vlan: VlanId,
-        /// Who has it.
+        /// The object that has it.
         by: ObjectRef,
-        /// A node where both meet; absent when their selectors may meet.
+        /// A node that both select; absent where only a future node could match both.
         node: Option<String>,
     },
     /// A VNI is used twice.
@@ -243,14 +243,28 @@ pub enum Kind {
     VniTaken {
         /// The VNI.
         vni: Vni,
-        /// Who has it.
+        /// The object that has it.
         by: ObjectRef,
-        /// A node where both meet; absent when the whole fabric is their meeting place.
+        /// A node that both select; absent where the conflict is in the whole fabric.
         node: Option<String>,
     },
-    /// A VNI is one thing on some nodes and another on others.
+    /// The FRR of a node is too old for what an Underlay asks for.
     #[error(
-        "VNI {vni} is {own} here, and {theirs} in {other} on other nodes: with the route target of the VNI, each takes in what the other announces"
+        "node {node:?} runs FRR {version}, which has no {what}: nothing over the fabric is on it"
+    )]
+    FrrTooOld {
+        /// The node.
+        node: String,
+        /// Its FRR.
+        version: String,
+        /// What it lacks.
+        what: &'static str,
+        /// The first version that has it.
+        needed: &'static str,
+    },
+    /// A VNI has different meanings on different nodes.
+    #[error(
+        "VNI {vni} is {own} here, and {theirs} in {other} on other nodes: both use the route target of the VNI, so each imports the routes of the other"
     )]
     VniMeansTwo {
         /// The VNI.
@@ -267,12 +281,12 @@ pub enum Kind {
     DeviceNameTaken {
         /// The name.
         name: String,
-        /// Who has it.
+        /// The object that has it.
         by: ObjectRef,
-        /// A node where both meet.
+        /// A node that both select.
         node: Option<String>,
     },
-    /// An interface would have the name of a device that is not ours to make.
+    /// An interface would have the name of a device that Selvedge does not create.
     #[error("{name:?} is {what}, and an interface needs a name of its own")]
     DeviceNameReserved {
         /// The name.
@@ -291,10 +305,10 @@ pub enum Kind {
         by: Box<ObjectRef>,
         /// The VRF that routes both; absent where the host does.
         vrf: Option<String>,
-        /// A node where both meet; absent when their selectors may meet.
+        /// A node that both select; absent where only a future node could match both.
         node: Option<String>,
     },
-    /// A name that is made from this field is too long for a device.
+    /// The device name that is derived from this field is too long.
     #[error("device name {name:?} is longer than 15 bytes")]
     NameTooLong {
         /// The name that would be made.
@@ -320,7 +334,7 @@ pub enum Kind {
         /// The Underlay that has the pool.
         pool_of: Box<ObjectRef>,
     },
-    /// Two Underlays have VTEP pools that overlap and are not the same, so that two nodes could get one VTEP.
+    /// Two Underlays have different VTEP pools that overlap, so two nodes could get the same VTEP.
     #[error("the VTEP pool {pool} overlaps {other} of {by}: two nodes could get the same VTEP")]
     VtepPoolsOverlap {
         /// The pool.
@@ -330,7 +344,7 @@ pub enum Kind {
         /// The Underlay that keeps its pool.
         by: ObjectRef,
     },
-    /// An object of the fabric selects nodes, none of which has the Underlay that it needs.
+    /// None of the nodes that an object of the fabric selects has the Underlay that it needs.
     #[error("none of the {nodes} selected nodes has {needs}")]
     NoUnderlay {
         /// How many nodes are selected.
@@ -343,18 +357,18 @@ pub enum Kind {
     PoolExhausted {
         /// The pool.
         pool: String,
-        /// Who needs one.
+        /// What needs an address.
         wanted: String,
     },
-    /// An address that somebody needs is somebody else's.
+    /// An address that the object needs is already used by another object.
     #[error("{address} is already used by {by}")]
     AddressTaken {
         /// The address.
         address: IpAddr,
-        /// Who has it.
+        /// The object that has it.
         by: ObjectRef,
     },
-    /// An address is none that its network can give.
+    /// An address is not a host address of its network.
     #[error("{address} is not a host address of {network}")]
     NoHostAddress {
         /// The address.
@@ -362,7 +376,7 @@ pub enum Kind {
         /// The network, with its prefix of the address's family.
         network: String,
     },
-    /// A network has not enough addresses left.
+    /// A network has too few free addresses.
     #[error("{missing} more addresses of {prefix} are needed, but fewer are free")]
     TooFewAddresses {
         /// The network's prefix.
@@ -370,32 +384,37 @@ pub enum Kind {
         /// How many are needed beside those that the object holds.
         missing: u32,
     },
-    /// Somebody has a whole network, or the platform's pool over it.
-    #[error("Network {network} is held as a whole by {by}")]
+    /// Another object uses the whole network, or has the platform's pool for it.
+    #[error("Network {network} is used exclusively by {by}")]
     NetworkTaken {
         /// Name of the network.
         network: String,
-        /// Who has it.
+        /// The object that has it.
         by: ObjectRef,
     },
-    /// Two objects want a pool of one name.
-    #[error("the pool {name:?} is already made for {by}")]
+    /// Two objects need a pool with the same name.
+    #[error("the pool {name:?} is already created for {by}")]
     PoolTaken {
         /// Name of the pool.
         name: String,
-        /// Who has it.
+        /// The object that has it.
         by: ObjectRef,
     },
-    /// The field needs another kind of host-based networking.
+    /// The field needs another flavour of host-based networking.
     #[error("{what} needs Settings.spec.hbnFlavour: legacy-frr")]
     NeedsLegacyFlavour {
         /// The field.
         what: &'static str,
     },
-    /// There is no range to take a number from, or it is used up.
-    #[error("no VNI is left in Settings.spec.l2VniRange for this Network")]
+    /// A Network of the fabric has no VNI, and the settings have no range to allocate one from.
+    #[error(
+        "this Network has no VNI, and Settings.spec.l2VniRange, from which one would be allocated, is not set"
+    )]
+    NoVniRange,
+    /// All VNIs of the range in the settings are in use.
+    #[error("all VNIs of Settings.spec.l2VniRange are in use")]
     NoVniLeft,
-    /// A segment has packets that its devices do not carry.
+    /// The packets of a segment are larger than the MTU of its devices.
     #[error(
         "packets of {mtu} bytes do not fit {device:?} of node {node:?}, which has an MTU of {device_mtu}{}",
         after_vxlan(*.device_mtu, *.most)
@@ -412,7 +431,7 @@ pub enum Kind {
         /// Its node.
         node: String,
     },
-    /// A segment with IPv6 addresses has an MTU that IPv6 cannot have.
+    /// The MTU of a segment with IPv6 addresses is too small for IPv6.
     #[error("an MTU of {mtu} bytes is below the {least} that IPv6 needs")]
     MtuTooSmall {
         /// The segment's MTU.
@@ -420,13 +439,13 @@ pub enum Kind {
         /// What is needed.
         least: u16,
     },
-    /// A network has no room for a gateway.
-    #[error("the gateway of {prefix} cannot be made: the network has room for one address only")]
+    /// A network has too few addresses for a gateway.
+    #[error("{prefix} has no address for a gateway: the network has one address only")]
     NoGateway {
         /// The network.
         prefix: String,
     },
-    /// One source would go to the same place through two VRFs.
+    /// Traffic from one source to one destination would use two VRFs.
     #[error(
         "traffic {traffic} would go through VRF {vrf:?} and, for {by}, through VRF {other_vrf:?}"
     )]
@@ -437,7 +456,7 @@ pub enum Kind {
         vrf: String,
         /// The VRF it goes through.
         other_vrf: String,
-        /// Who asks for that.
+        /// The other object.
         by: Box<ObjectRef>,
     },
     /// One object reaches the same prefix through two VRFs.
@@ -449,22 +468,22 @@ pub enum Kind {
         prefix: String,
         /// A VRF.
         vrf: String,
-        /// The Destination that names it.
+        /// The Destination with the prefix in that VRF.
         destination: Box<ObjectRef>,
         /// The other VRF.
         other_vrf: String,
-        /// The Destination that names that.
+        /// The Destination with the prefix in the other VRF.
         other: Box<ObjectRef>,
     },
-    /// Too many sources lie inside each other.
-    #[error("more than {most} sources that are routed by source lie inside {around}")]
+    /// Too many sources of source-based routing are nested.
+    #[error("more than {most} sources of source-based routing are nested inside {around}")]
     SourcesTooDeep {
         /// The source around them.
         around: String,
-        /// How many can be told apart.
+        /// The maximum number.
         most: usize,
     },
-    /// A Network of the fabric is attached to a device of the node.
+    /// A Network with a VNI is attached to a device of the node.
     #[error(
         "{network} has VNI {vni}, which is for the fabric, but this attachment is on a device of the node"
     )]
@@ -482,7 +501,7 @@ pub enum Kind {
         /// The Destination.
         destination: ObjectRef,
     },
-    /// Two Destinations lead to one prefix by different next hops.
+    /// Two Destinations have one prefix with different next hops.
     #[error("{destination} and {other} lead to {prefix} by different next hops")]
     PrefixByTwoNextHops {
         /// The prefix.
@@ -503,14 +522,14 @@ pub enum Kind {
     /// Routes by next hops need addresses of the nodes.
     #[error("routes by next hops need an address of the node on the segment")]
     NodeIpsRequired,
-    /// Two objects give a node a route to one prefix.
+    /// Two objects configure a route to one prefix on a node.
     #[error("{by} already gives node {node:?} a route to {prefix}")]
     HostRouteTaken {
         /// The prefix.
         prefix: String,
         /// The older object.
         by: Box<ObjectRef>,
-        /// A node where both meet.
+        /// A node that both select.
         node: String,
     },
     /// A node does not have the device that carries the VLAN.
@@ -532,12 +551,14 @@ pub enum Kind {
         why: String,
     },
     /// An SR-IOV attachment with an interface on the nodes reaches several VRFs.
-    #[error("an attachment with SR-IOV and interfaceName reaches one VRF, this one {vrfs}")]
+    #[error(
+        "an attachment with SR-IOV and interfaceName reaches one VRF, but this one reaches {vrfs}"
+    )]
     SriovSeveralVrfs {
         /// How many.
         vrfs: usize,
     },
-    /// Two peerings want one session.
+    /// Two peerings configure the same session.
     #[error("{by} already has the sessions with {peer} in VRF {vrf:?}")]
     PeerTaken {
         /// The peer, or the network that peers are in.
@@ -547,8 +568,8 @@ pub enum Kind {
         /// The older object.
         by: Box<ObjectRef>,
     },
-    /// A peering is on a segment where nobody could be spoken to.
-    #[error("{segment} has no gateway in a VRF that peers could speak to")]
+    /// A peering is on a segment without a gateway in a VRF.
+    #[error("{segment} has no gateway in a VRF, which the sessions of peers need")]
     PeeringWithoutGateway {
         /// The segment.
         segment: ObjectRef,
@@ -559,31 +580,33 @@ pub enum Kind {
         /// The segment.
         segment: ObjectRef,
     },
-    /// The router has no way to a peer on the host.
-    #[error("the router has no way to {peer}: the trunk has no address of that family")]
+    /// The router cannot reach a peer on the host.
+    #[error("the router cannot reach {peer}: the trunk has no address of that family")]
     NoWayToPeer {
         /// The peer.
         peer: String,
     },
-    /// BGP cannot have these timers.
-    #[error("holdTime must be 0 or 3–65535 seconds, and keepaliveTime not longer")]
+    /// The timers of BGP are out of range.
+    #[error("holdTime must be 0 or 3–65535 seconds, and keepaliveTime must not exceed it")]
     TimersDoNotFit,
-    /// Nobody says which AS workloads are in.
-    #[error("the AS number of the workloads is said neither here nor in Settings")]
+    /// The AS number of the workloads is not set.
+    #[error("the AS number of the workloads is set neither here nor in Settings")]
     WorkloadAsRequired,
-    /// Workloads have nobody to open a session with.
+    /// There is no gateway with which workloads could open a session.
     #[error(
-        "workloads open their sessions with the gateway, which disableAnycast or a Network without addresses leaves out"
+        "the sessions of workloads need a gateway: disableAnycast is set, or the Network has no addresses"
     )]
     GatewayRequired,
-    /// The load balancer announces what workloads shall announce.
+    /// The load balancer announces the addresses that workloads should announce.
     #[error("{inbound} has a pool of the load balancer, which announces its addresses by itself")]
     InboundHasPool {
         /// The Inbound.
         inbound: ObjectRef,
     },
     /// Inbounds of one neighbor are on different nodes.
-    #[error("{inbound} and {other} select different nodes, and a neighbor is on the same for all")]
+    #[error(
+        "{inbound} and {other} select different nodes, but the Inbounds of one neighbor must select the same nodes"
+    )]
     InboundsApart {
         /// An Inbound.
         inbound: ObjectRef,
@@ -593,15 +616,15 @@ pub enum Kind {
     /// There is no link over which workloads would open their sessions.
     #[error("workloads open their sessions over the trunk, which has no address")]
     TrunkRequired,
-    /// An intent and a hand-written low-level object configure the same.
-    #[error("{scope} is configured by {by}; intents and low-level objects do not share it")]
+    /// An intent and a hand-written low-level object configure the same resource.
+    #[error("{scope} is configured by {by}; an intent and a low-level object cannot share it")]
     LowLevelConflict {
         /// What both configure.
         scope: String,
-        /// Who has it.
+        /// The object that has it.
         by: ObjectRef,
     },
-    /// A mirror VRF does not say, or not clearly, where tunnels start.
+    /// A mirror VRF does not have exactly one loopback, at which tunnels start.
     #[error("{vrf} has {loopbacks} loopbacks, a mirror VRF has exactly one")]
     MirrorVrfLoopbacks {
         /// The VRF.
@@ -609,13 +632,13 @@ pub enum Kind {
         /// How many it has.
         loopbacks: usize,
     },
-    /// A mirror's tunnel runs in a VRF that nobody makes.
+    /// The tunnel of a mirror is in a VRF that no object configures.
     #[error("there is no VRFRouteConfiguration of VRF {vrf:?}")]
     MirrorVrfMissing {
         /// Name of the VRF.
         vrf: String,
     },
-    /// A mirror's tunnel starts on a loopback that nobody makes.
+    /// The tunnel of a mirror starts on a loopback that no object configures.
     #[error("no VRFRouteConfiguration gives VRF {vrf:?} a loopback {loopback:?}")]
     LoopbackMissing {
         /// Name of the VRF.
@@ -623,7 +646,7 @@ pub enum Kind {
         /// The loopback.
         loopback: String,
     },
-    /// A mirror's tunnel starts on a loopback that the node does not have.
+    /// The tunnel of a mirror starts on a loopback that the node does not have.
     #[error("no VRFRouteConfiguration gives VRF {vrf:?} a loopback {loopback:?} on node {node:?}")]
     LoopbackNotOnNode {
         /// Name of the VRF.
@@ -641,29 +664,29 @@ pub enum Kind {
         /// The older object.
         other: ObjectRef,
     },
-    /// A loopback has a name that devices of another sort have.
-    #[error("loopback {loopback:?} has a name that is kept for other devices of the node")]
+    /// The name of a loopback is reserved for other devices.
+    #[error("loopback {loopback:?} has a name that is reserved for other devices of the node")]
     LoopbackNameReserved {
         /// The loopback.
         loopback: String,
     },
-    /// A reference leads to no pool of addresses.
-    #[error("{kind} {name} is no pool: apiGroup is absent")]
+    /// A reference does not name an address pool.
+    #[error("{kind} {name} is not an address pool: apiGroup is missing")]
     NoPool {
         /// Kind of the reference.
         kind: String,
         /// Its name.
         name: String,
     },
-    /// A reference leads to a kind that cannot be meant.
-    #[error("refers to {found}, and must refer to {wanted}")]
+    /// A reference names an object of the wrong kind.
+    #[error("refers to {found}, but must refer to {wanted}")]
     WrongReference {
         /// Where it leads.
         found: String,
         /// Where it must lead.
         wanted: &'static str,
     },
-    /// What a mirror copies from is not on the fabric.
+    /// The source of a mirror is not on the fabric.
     #[error("traffic of {mirrored} does not pass the fabric side of the nodes: {why}")]
     NothingToMirror {
         /// Its source.
@@ -672,28 +695,28 @@ pub enum Kind {
         why: &'static str,
     },
     /// A mirror would copy its own copies.
-    #[error("VRF {vrf:?} is the one that the copies are sent through: they would be copied again")]
+    #[error("the copies are sent through VRF {vrf:?}, so they would be copied again")]
     MirrorOfItself {
         /// The VRF.
         vrf: String,
     },
-    /// A mirror's match excludes all that its source has.
+    /// The match of a mirror excludes all addresses of its source.
     #[error("{mirrored} has no address that this matches")]
     MatchesNothing {
         /// Its source.
         mirrored: ObjectRef,
     },
-    /// A provider gave one address to two nodes.
-    #[error("{address} was already given by {by}")]
+    /// A provider allocated one address to two nodes.
+    #[error("{address} is already allocated by {by}")]
     AddressGivenTwice {
         /// The address.
         address: IpAddr,
-        /// The other object that says so.
+        /// The other object with the address.
         by: ObjectRef,
     },
-    /// A node runs an address that its pool does not give it any more.
+    /// A node uses an address that its pool no longer allocates to it.
     #[error(
-        "node {node:?} keeps {address}, which it runs: {pool} has given nothing for IPAddressClaim {claim}"
+        "node {node:?} keeps its address {address}: {pool} has allocated none for IPAddressClaim {claim}"
     )]
     AddressKept {
         /// The address.
@@ -705,10 +728,10 @@ pub enum Kind {
         /// The pool.
         pool: String,
     },
-    /// Two tunnels would be one to the kernel.
+    /// Two tunnels have the same source, destination and key.
     #[error("{by} already has a tunnel with this source, destination and key")]
     TunnelTaken {
-        /// Who has it.
+        /// The object that has it.
         by: ObjectRef,
     },
     /// A tunnel's two ends are of different families.
@@ -723,7 +746,7 @@ pub enum Kind {
     },
     /// A tunnel would end where it starts.
     #[error(
-        "{address} is the address that the tunnel starts at on node {node:?}: the copies would never leave it"
+        "{address} is the address that the tunnel starts at on node {node:?}: the copies would never leave the node"
     )]
     TunnelToItself {
         /// The address.
@@ -731,9 +754,9 @@ pub enum Kind {
         /// The node.
         node: String,
     },
-    /// Two VRFs that are not one have the same route target.
+    /// Two different VRFs have the same route target.
     #[error(
-        "{other} has route target {target} too: each of the two VRFs takes in what the other announces"
+        "{other} has route target {target} too: each of the two VRFs imports the routes of the other"
     )]
     RouteTargetShared {
         /// The route target.
@@ -741,7 +764,7 @@ pub enum Kind {
         /// The older object.
         other: ObjectRef,
     },
-    /// A service's network is a part of a segment's, in one VRF.
+    /// The network of a service is a part of a segment's network, in one VRF.
     #[error(
         "{network} is a part of {other} of {by}, and VRF {vrf:?} has both: packets to workloads of that segment with an address of {network} are dropped"
     )]
@@ -750,44 +773,44 @@ pub enum Kind {
         network: Prefix,
         /// The segment's.
         other: String,
-        /// Whose segment it is.
+        /// The object of the segment.
         by: Box<ObjectRef>,
         /// The VRF.
         vrf: String,
     },
-    /// It was deleted, and another object needs it.
-    #[error("it was deleted, and stays as it was because {by}{} needs it", and_more(*.others))]
+    /// The object was deleted, and another object needs it.
+    #[error("was deleted: its last spec stays in effect, because {by}{} needs it", and_more(*.others))]
     DeletedKept {
         /// An object that needs it.
         by: Box<ObjectRef>,
         /// How many others do.
         others: usize,
     },
-    /// Somebody's object has the name of one that an intent generates and runs.
-    #[error("{by} generates the object of this name, and runs it")]
+    /// A user created an object with the name of one that an intent already generates.
+    #[error("{by} already generates an object with this name")]
     NameGenerated {
         /// The intent.
         by: Box<ObjectRef>,
     },
-    /// Somebody's object has the name of one we would generate.
+    /// An existing object has the name of one that an intent would generate.
     #[error("{name:?} exists and is not generated from this object")]
     NameTaken {
         /// The name.
         name: String,
     },
-    /// An address or a network has a purpose of its own, and is no unicast address that the field can have.
+    /// An address or a network is reserved for another purpose than unicast.
     #[error("{value} {} {range}: {what}", inside(*.is_inside))]
     SpecialAddress {
         /// The address or network.
         value: String,
-        /// The range with a purpose of its own.
+        /// The reserved range.
         range: String,
         /// What its addresses are.
         what: &'static str,
         /// Whether it is inside of the range; else it is around it.
         is_inside: bool,
     },
-    /// No interface can have a MAC address.
+    /// The MAC address cannot be used for an interface.
     #[error("{mac} is {what}, which no interface can have")]
     SpecialMac {
         /// The MAC address.
@@ -795,28 +818,28 @@ pub enum Kind {
         /// What it is.
         what: &'static str,
     },
-    /// A network that is to be announced is inside of one that no node announces.
+    /// A network that should be announced is inside of a network that nodes never announce.
     #[error("{network} is inside of {other} ({field}), which no node announces")]
     NeverAnnounced {
         /// The network.
         network: Prefix,
         /// The network around it.
         other: Prefix,
-        /// Where that is said.
+        /// The field that has the network around it.
         field: &'static str,
     },
-    /// Nodes get a VTEP, and no session carries EVPN routes.
+    /// Nodes get a VTEP, but no session exchanges EVPN routes.
     #[error(
-        "no neighbor exchanges EVPN routes, so nodes with a VTEP would have no way into any VRF or segment"
+        "no neighbor exchanges EVPN routes, so nodes with a VTEP could not reach any VRF or segment"
     )]
     NoEvpnNeighbor,
-    /// A field that is not compiled takes the place of what nodes run.
+    /// An edit replaces the configuration in use with a field that this version does not compile.
     #[error("{what} is not compiled by this version, so the spec before this edit stays in effect")]
     NotCompiledKept {
         /// What it is.
         what: &'static str,
     },
-    /// The router's address on the trunk does not follow from the node's.
+    /// The address of the router on the trunk cannot be derived from that of the node.
     #[error(
         "{address} is not in a network of two addresses, so the address of the router does not follow from it"
     )]
@@ -824,7 +847,7 @@ pub enum Kind {
         /// The node's address.
         address: String,
     },
-    /// Nodes with one VNI have VTEPs of different families.
+    /// Nodes with the same VNI have VTEPs of different address families.
     #[error(
         "nodes of {other} have VTEPs of the other address family, and both have VNI {vni}{}: they cannot exchange packets",
         and_more(*.others)
@@ -837,7 +860,7 @@ pub enum Kind {
         /// How many more there are.
         others: usize,
     },
-    /// Virtual functions of different devices are one resource.
+    /// Virtual functions of different devices have the same resource name.
     #[error(
         "its SR-IOV devices and those of {other_device} ({other}) are one resource {resource:?}: a pod may get a device of the other"
     )]
@@ -859,7 +882,7 @@ pub enum Kind {
         name: String,
         /// The object that has the other neighbor.
         by: Box<ObjectRef>,
-        /// A node where both meet.
+        /// A node that both select.
         node: Option<String>,
     },
     /// EVPN settings are on a router of the host that has no EVPN neighbor.
@@ -885,36 +908,40 @@ pub enum Kind {
         vrf: String,
         /// The object that has the other of the two.
         by: Box<ObjectRef>,
-        /// A node where both meet.
+        /// A node that both select.
         node: Option<String>,
     },
     /// Raw FRR configuration is not allowed.
-    #[error("raw FRR configuration is not allowed in this cluster: the rest of the object is used without it")]
+    #[error(
+        "raw FRR configuration is not allowed in this cluster: the rest of the object is used without it"
+    )]
     RawNotAllowed,
     /// An `FRRConfiguration` is in a namespace that is not used.
-    #[error("FRRConfigurations in namespace {namespace:?} are not used: no node gets anything of this object")]
+    #[error(
+        "FRRConfigurations in namespace {namespace:?} are not used: no node gets anything of this object"
+    )]
     NamespaceNotUsed {
         /// The namespace.
         namespace: String,
     },
-    /// A password stands in clear text in an object that is no Secret.
-    #[error("a password in clear text: whoever may read this object can read it")]
+    /// A password is in clear text in an object that is not a Secret.
+    #[error("a password in clear text: every user who can read this object can read it")]
     InlinePassword,
-    /// A network is written with bits behind its prefix length.
-    #[error("{written} is read as {network}: the bits behind the prefix length are ignored")]
+    /// A network has host bits that are not zero.
+    #[error("{written} is read as {network}: the host bits are ignored")]
     HostBits {
         /// What is written.
         written: HostCidr,
         /// The network.
         network: Prefix,
     },
-    /// The field is accepted, but nothing is made of it yet.
+    /// The field is accepted and validated, but this version does not compile it.
     #[error("{what} is accepted but not compiled by this version")]
     NotCompiledYet {
         /// What it is.
         what: &'static str,
     },
-    /// The field has no effect in the way it is used.
+    /// The field has no effect as it is used here.
     #[error("{what}")]
     NoEffect {
         /// What and why.
@@ -939,7 +966,7 @@ impl Problem {
         }
     }
 
-    /// How much it matters.
+    /// Its severity.
     pub fn severity(&self) -> Severity {
         self.kind.severity()
     }

@@ -269,7 +269,7 @@ fn is_peering_on_a_segment(object: &LowLevelObject) -> bool {
     }
 }
 
-/// What is wrong with an intent, and with hand-written objects that yield to it.
+/// The problems of an intent, and of hand-written objects that lose a conflict with it.
 fn of_intent(view: &View<'_>, subject: &ObjectRef) -> Vec<Problem> {
     let merged = view.get::<Merged>(subject);
     let mut problems = merged.problems.clone();

@@ -57,13 +57,12 @@ pub fn removal(wanted: &NodeNetworkConfigSpec, stored: &NodeNetworkConfigSpec) -
 /// the config and not its revision; the generation tells such configs apart. Generations that differ in the router of the host alone are one.
 pub(crate) fn answered(
     revision: &str,
-    generations: Option<RangeInclusive<i64>>,
+    generations: Option<&RangeInclusive<i64>>,
     status: Option<&NodeNetworkConfigStatus>,
 ) -> Progress {
     let answer = status.filter(|status| {
         let observed = status.observed_generation;
         let of_generation = generations
-            .as_ref()
             .is_none_or(|known| observed.is_some_and(|observed| known.contains(&observed)));
         let of_revision = status.observed_revision.as_deref() == Some(revision);
         of_revision && of_generation
@@ -94,8 +93,9 @@ mod tests {
 
     #[test]
     fn an_answer_to_an_older_revision_is_no_answer() {
-        let of =
-            |status: Option<NodeNetworkConfigStatus>| answered("new", Some(2..=2), status.as_ref());
+        let of = |status: Option<NodeNetworkConfigStatus>| {
+            answered("new", Some(&(2..=2)), status.as_ref())
+        };
         let answer = |config_status, observed| Some(status(config_status, observed));
         let stale = answer(ConfigStatus::Provisioned, "old");
         assert_eq!(of(stale), Progress::Ongoing);
@@ -114,7 +114,10 @@ mod tests {
             observed_generation: Some(1),
             ..status(ConfigStatus::Provisioned, "new")
         };
-        assert_eq!(answered("new", Some(2..=2), Some(&answer)), Progress::Ongoing);
+        assert_eq!(
+            answered("new", Some(&(2..=2)), Some(&answer)),
+            Progress::Ongoing
+        );
     }
 
     #[test]
@@ -124,10 +127,14 @@ mod tests {
                 observed_generation: Some(observed),
                 ..status(ConfigStatus::Provisioned, "new")
             };
-            answered("new", Some(2..=4), Some(&answer))
+            answered("new", Some(&(2..=4)), Some(&answer))
         };
         assert_eq!([2, 3, 4].map(of), [Progress::Ready; 3]);
-        assert_eq!(of(1), Progress::Ongoing, "what came before is another config");
+        assert_eq!(
+            of(1),
+            Progress::Ongoing,
+            "what came before is another config"
+        );
         assert_eq!(of(5), Progress::Ongoing, "no config has this generation");
     }
 

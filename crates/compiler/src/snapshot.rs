@@ -348,6 +348,23 @@ macro_rules! snapshot {
                 }
             }
 
+            /// The objects of which another snapshot has another spec or other labels, or that only one of the two has.
+            pub fn edited(&self, other: &Self) -> Vec<ObjectRef> {
+                fn of<S: PartialEq, T>(one: &Objects<S, T>, other: &Objects<S, T>) -> Vec<Key> {
+                    let is_same = |a: &Object<S, T>, b: &Object<S, T>| a.spec == b.spec && a.meta.labels == b.meta.labels;
+                    let is_edited = |(key, object): &(&Key, &Object<S, T>)| !other.get(*key).is_some_and(|other| is_same(object, other));
+                    let edited = one.iter().filter(is_edited).map(|(key, _)| key.clone());
+                    let added = other.keys().filter(|key| !one.contains_key(*key)).cloned();
+                    edited.chain(added).collect()
+                }
+                let mut edited = Vec::new();
+                $(
+                    let keys = of(&self.$field, &other.$field).into_iter();
+                    edited.extend(keys.map(|key| ObjectRef { kind: Kind::$kind, key }));
+                )*
+                edited
+            }
+
             /// Whether both have the same object, or neither has it.
             pub(crate) fn has_same(&self, other: &Self, subject: &ObjectRef) -> bool {
                 self.unread.get(subject) == other.unread.get(subject) && match subject.kind {
@@ -417,7 +434,7 @@ snapshot! {
     mirror_targets: MirrorTarget => tcaas::MirrorTargetSpec, tcaas::MirrorTargetStatus;
     /// Low-level mirror rules.
     mirror_selectors: MirrorSelector => tcaas::MirrorSelectorSpec, tcaas::MirrorSelectorStatus;
-    /// What each node was told last; the memory of per-node allocations.
+    /// The last config of each node; the memory of per-node allocations.
     node_network_configs: NodeNetworkConfig => tcaas::NodeNetworkConfigSpec, tcaas::NodeNetworkConfigStatus;
     /// What each node has.
     node_network_statuses: NodeNetworkStatus => Value, tcaas::NodeNetworkStatusStatus;
@@ -444,16 +461,16 @@ snapshot! {
 pub enum Insertion {
     /// It is an object of ours.
     Object(ObjectRef),
-    /// It is none of ours: `apiVersion/kind`.
+    /// A foreign kind: `apiVersion/kind`.
     Foreign(String),
-    /// It is none of ours, but has the name of one of our kinds, so that its group may be a mistake.
+    /// A foreign kind with the name of one of ours, so that its group may be a mistake.
     Misplaced {
         /// `apiVersion/kind`.
         kind: String,
         /// What is likely to be meant.
         message: String,
     },
-    /// It cannot be told what it is, or it is no kind that we know in our own groups.
+    /// Its kind is missing, or unknown in our own groups.
     Unknown(String),
 }
 

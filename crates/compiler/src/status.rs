@@ -25,7 +25,7 @@ use api::{
 use serde_json::Value;
 
 pub(crate) use self::{
-    fabric::{FabricProgress, SignaturesByFabricObject},
+    fabric::{FabricProgress, SignaturesByFabricObject, UnattachedOf},
     groups::{GroupProgress, GroupsByObject, SteeringBySubject},
     host_router::HostReports,
     mirror::MirrorsOnNodes,

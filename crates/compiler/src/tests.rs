@@ -64,7 +64,7 @@ fn bytes(compilation: &Compilation) -> String {
     parts.to_string()
 }
 
-/// The objects in which nodes are told what they shall have.
+/// The objects that configure nodes.
 fn told(compilation: &Compilation) -> Vec<Value> {
     let config = |(node, config): (&String, &Arc<NodeConfig>)| {
         let spec = config.spec(&compilation.revision.fingerprint);

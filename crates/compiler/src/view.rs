@@ -114,7 +114,7 @@ impl Query for AllUnread {
     }
 }
 
-/// The settings in effect: those of the object named `default`. Without one it is what the last revision has: a deletion is no wish for
+/// The settings in effect: those of the object named `default`. Without one it is what the last revision has: a deletion does not mean
 /// the defaults. Where there is no revision either, it is the defaults.
 pub(crate) struct Settings;
 impl Query for Settings {

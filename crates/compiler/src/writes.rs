@@ -33,7 +33,7 @@ impl Query for UnstoredOf {
     }
 }
 
-/// The stored objects that were generated from an intent and are not made any more, by nobody.
+/// The stored objects that were generated from an intent, and that no intent generates any more.
 pub(crate) struct StaleOf;
 impl Query for StaleOf {
     type Key = Option<ObjectRef>;

@@ -1,6 +1,6 @@
 //! Metrics and health of a daemon over HTTP: GET alone, one request for each connection.
 //!
-//! Written by hand, because it needs nothing of what an HTTP server is: it answers texts, and is never in the way of the daemon. A request
+//! Not based on an HTTP library, because it needs few of its features: it answers with text, and never blocks the daemon. A request
 //! that is too long or too slow is dropped.
 
 mod exposition;
@@ -105,7 +105,7 @@ async fn accept(listener: TcpListener, pages: impl Pages) {
             Ok((stream, _)) => {
                 let pages = pages.clone();
                 tokio::spawn(async move {
-                    // A client that goes away or takes too long gets no answer.
+                    // A client that disconnects or takes too long gets no answer.
                     let _outcome = time::timeout(LONGEST_ANSWER, answer(stream, &pages)).await;
                     drop(place);
                 });
@@ -138,7 +138,7 @@ async fn answer(mut stream: TcpStream, pages: &impl Pages) -> std::io::Result<()
     stream.shutdown().await
 }
 
-/// The head of a request; nothing if there is none, or one that is too long.
+/// The head of a request; `None` if it is missing or too long.
 async fn head(stream: &mut TcpStream) -> std::io::Result<Option<String>> {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -149,7 +149,7 @@ async fn head(stream: &mut TcpStream) -> std::io::Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(&request).into_owned()))
 }
 
-/// The question in the head of a request; nothing if it is none.
+/// The method and path in the head of a request; `None` if they cannot be parsed.
 fn question(head: &str) -> Option<Question> {
     let mut lines = head.lines();
     let target = lines.next()?.strip_prefix("GET ")?.split(' ').next()?;

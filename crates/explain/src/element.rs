@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     tcaas::node_network_config::{
-        ActionType, Filter, FilterItem, HostBgp, HostInterface, HostRouter, HostVlan, Layer2, MirrorAcl, Neighbor,
-        Redistribute, StaticRoute, Underlay, Vrf,
+        ActionType, Filter, FilterItem, HostBgp, HostInterface, HostRouter, HostVlan, Layer2,
+        MirrorAcl, Neighbor, Redistribute, StaticRoute, Underlay, Vrf,
     },
     tcaas::{MatchPrefix, MirrorDirection, NodeNetworkConfigSpec, TrafficMatch},
     value::HostCidr,
@@ -30,7 +30,7 @@ use serde_json::Value;
 )]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Element {
-    /// How the node is plugged into the fabric.
+    /// How the node is connected to the fabric.
     #[strum(to_string = "underlay")]
     Underlay,
     /// A fabric peer.
@@ -60,7 +60,7 @@ pub enum Element {
         target: String,
     },
     /// What a VRF takes over from another one of the node.
-    #[strum(to_string = "VRF {vrf} takes {prefix} from {from}")]
+    #[strum(to_string = "VRF {vrf} imports {prefix} from {from}")]
     Import {
         /// The VRF.
         vrf: String,
@@ -256,6 +256,32 @@ pub enum Element {
         /// The object, as `namespace/name`.
         source: String,
     },
+}
+
+impl Element {
+    /// The element without what no other node has: of an address the network.
+    pub fn of_any_node(&self) -> Self {
+        let mut element = self.clone();
+        if let Self::HostAddress { address, .. } = &mut element
+            && let Ok(own) = address.parse::<HostCidr>()
+        {
+            *address = own.prefix().to_string();
+        }
+        element
+    }
+
+    /// The fields of its value that each node has for itself.
+    pub fn own_fields(&self) -> &'static [&'static str] {
+        match self {
+            Self::Underlay => &["vtep", "otherVtep", "routerId", "routerMac"],
+            Self::HostSession { .. } | Self::Passthrough { .. } => {
+                &["hostAddresses", "routerAddresses"]
+            }
+            Self::Loopback { .. } => &["ipAddresses"],
+            Self::Tunnel { .. } => &["sourceAddress"],
+            _ => &[],
+        }
+    }
 }
 
 /// The elements of a config with what each of them is.

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use api::{meta::Labels, selvedge::Rollout, tcaas::NodeNetworkConfigSpec, value::HostCidr};
+use api::{meta::Labels, selvedge::Rollout, tcaas::NodeNetworkConfigSpec};
 use compiler::{
     NodeConfig,
     mirror::NodeMirrors,
@@ -17,10 +17,10 @@ use compiler::{
         Removal, guard,
         waves::{self, Member},
     },
-    snapshot::{Key, Kind, ObjectRef},
+    snapshot::{Key, Kind, ObjectRef, Snapshot},
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use self::{
     disruption::{Disruption, Disturbed, Effect},
@@ -41,6 +41,8 @@ pub struct Plan {
     pub total: Total,
     /// What is disturbed of what already runs, by class.
     pub disruptions: BTreeMap<Disruption, Disturbed>,
+    /// The objects that the user has changed.
+    pub edits: Vec<Edit>,
     /// All objects that cause a change.
     pub behind: BTreeSet<ObjectRef>,
     /// What it affects.
@@ -71,6 +73,12 @@ pub struct Total {
     pub changed: usize,
     /// Number of removed elements.
     pub removed: usize,
+    /// Number of BGP sessions that are closed.
+    #[serde(skip_serializing_if = "disruption::is_zero")]
+    pub session_resets: usize,
+    /// Number of changes that rebuild a part of the data plane.
+    #[serde(skip_serializing_if = "disruption::is_zero")]
+    pub rebuilds: usize,
 }
 
 /// The blast radius of a change.
@@ -117,7 +125,7 @@ pub struct Change {
     /// What it becomes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub becomes: Option<Value>,
-    /// What it does to what already runs, the gravest first.
+    /// What it does to what already runs, the most severe first.
     pub effects: Vec<Effect>,
     /// The objects that define the element, before or after.
     pub behind: Vec<Cause>,
@@ -131,6 +139,73 @@ pub struct Cause {
     pub by: ObjectRef,
     /// The fields, of it and of what it refers to, that define the element.
     pub fields: BTreeSet<Field>,
+}
+
+/// A change of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Edit {
+    /// The object.
+    pub object: ObjectRef,
+    /// Whether it is new, changed or gone.
+    pub change: ChangeKind,
+    /// The fields that differ, of a changed object: old and new value by path.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, (Value, Value)>,
+}
+
+/// The objects that differ between two sets of manifests, and in which fields.
+pub fn edits(before: &Snapshot, after: &Snapshot) -> Vec<Edit> {
+    let edited = before.edited(after).into_iter();
+    let edit = |object: ObjectRef| {
+        let written = |snapshot: &Snapshot| {
+            let document = snapshot.document(&object)?;
+            let labels = document.pointer("/metadata/labels");
+            Some(json!({"metadata": {"labels": labels}, "spec": document.get("spec")}))
+        };
+        let (was, becomes) = (written(before), written(after));
+        let mut fields = BTreeMap::new();
+        let change = match (&was, &becomes) {
+            (Some(was), Some(becomes)) => {
+                different("", was, becomes, &mut fields);
+                ChangeKind::Changed
+            }
+            (None, _) => ChangeKind::Added,
+            (Some(_), None) => ChangeKind::Removed,
+        };
+        Edit {
+            object,
+            change,
+            fields,
+        }
+    };
+    edited.map(edit).collect()
+}
+
+/// The smallest fields in which two values differ.
+fn different(
+    path: &str,
+    was: &Value,
+    becomes: &Value,
+    fields: &mut BTreeMap<String, (Value, Value)>,
+) {
+    if was == becomes {
+        return;
+    }
+    let (Value::Object(one), Value::Object(other)) = (was, becomes) else {
+        fields.insert(path.to_owned(), (was.clone(), becomes.clone()));
+        return;
+    };
+    let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    for name in names {
+        let path = match path {
+            "" => name.clone(),
+            path => format!("{path}.{name}"),
+        };
+        let of =
+            |fields: &serde_json::Map<String, Value>| fields.get(name).cloned().unwrap_or_default();
+        different(&path, &of(one), &of(other), fields);
+    }
 }
 
 /// What happens to an element.
@@ -168,6 +243,9 @@ impl Total {
             ChangeKind::Changed => self.changed += 1,
             ChangeKind::Removed => self.removed += 1,
         }
+        let mut effects = change.effects.iter();
+        let is_rebuilt = effects.any(|effect| effect.disruption == Disruption::Rebuild);
+        self.rebuilds += usize::from(is_rebuilt);
     }
 }
 
@@ -239,10 +317,12 @@ fn notes(
         let note = "paused by Settings.spec.rollout.pause: no node is written before it is resumed";
         notes.push(note.to_owned());
     }
-    let last = before.compilation;
-    let last = last.revision.spec(&last.objects);
-    let objects = &after.compilation.objects;
-    if let Some(too_much) = guard::too_much(settings.max_removal, &last, objects) {
+    let (last, next) = (before.compilation, after.compilation);
+    let revision = last.revision.spec(&last.objects);
+    let max_removal = settings.max_removal;
+    let too_much = guard::too_much(max_removal, &revision, next)
+        .or_else(|| guard::too_much_between(max_removal, last, next));
+    if let Some(too_much) = too_much {
         notes.push(format!("{too_much}: no node is written before approval"));
     }
     let has_canary = members.values().any(|member| member.can_be_canary);
@@ -279,6 +359,7 @@ fn summarize(groups: Vec<Group>) -> Plan {
             for change in group.on(node) {
                 plan.total.count(change);
             }
+            plan.total.session_resets += disruption::session_resets(group.on(node));
         }
         let own = group.own.values().flatten();
         for behind in group.changes.iter().chain(own).flat_map(|one| &one.behind) {
@@ -317,7 +398,7 @@ impl Change {
             change.text.clear();
             change.effects.clear();
         }
-        change.element = of_any_node(&change.element);
+        change.element = change.element.of_any_node();
         change
     }
 }
@@ -382,20 +463,9 @@ impl<'a> Side<'a> {
             return find();
         }
         let shared = Arc::as_ptr(&config.shared).cast::<()>();
-        let known = self.known.entry((shared, of_any_node(element)));
+        let known = self.known.entry((shared, element.of_any_node()));
         known.or_insert_with(find).clone()
     }
-}
-
-/// The element without what no other node has: of an address the network.
-fn of_any_node(element: &Element) -> Element {
-    let mut element = element.clone();
-    if let Element::HostAddress { address, .. } = &mut element
-        && let Ok(own) = address.parse::<HostCidr>()
-    {
-        *address = own.prefix().to_string();
-    }
-    element
 }
 
 fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {

@@ -41,7 +41,7 @@ pub enum Query {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// A kind with a value that it cannot have.
-    #[error("{word} {value:?} is none; write, for example, \"{example}\"")]
+    #[error("invalid {word} {value:?}; write, for example, \"{example}\"")]
     InvalidValue {
         /// The kind, such as `vlan`.
         word: &'static str,
@@ -50,9 +50,17 @@ pub enum QueryError {
         /// A valid query of this kind.
         example: &'static str,
     },
-    /// Text that is none of the known kinds.
+    /// A kind without a value.
+    #[error("{word} needs a value: write, for example, \"{example}\"")]
+    MissingValue {
+        /// The kind, such as `vlan`.
+        word: &'static str,
+        /// A valid query of this kind.
+        example: &'static str,
+    },
+    /// Text in no known form.
     #[error(
-        "{0:?} is nothing to ask about; ask about a prefix, an address, or \"vrf NAME\", \"vni NUMBER\", \"vlan NUMBER\", \"interface NAME\", \"table NUMBER\", \"route-target N:N\" or Kind/name; explain also takes a line of frr.conf, and why-not \"from A to B\""
+        "cannot parse {0:?}; expected a prefix, an address, a name, \"vrf NAME\", \"vni NUMBER\", \"vlan NUMBER\", \"interface NAME\", \"table NUMBER\", \"route-target N:N\" or Kind/name; explain also takes a line of frr.conf, and why-not \"from A to B\""
     )]
     Unknown(String),
 }
@@ -80,7 +88,15 @@ impl Query {
     pub fn parse(text: &str) -> Result<Self, QueryError> {
         let words: Vec<&str> = text.split_whitespace().collect();
         match words.as_slice() {
-            [word] => Self::of_word(word).ok_or_else(|| QueryError::Unknown(text.to_owned())),
+            [word] => {
+                let mut kinds = KINDS.iter();
+                if let Some((word, example)) =
+                    kinds.find(|(kind, _)| kind.eq_ignore_ascii_case(word))
+                {
+                    return Err(QueryError::MissingValue { word, example });
+                }
+                Self::of_word(word).ok_or_else(|| QueryError::Unknown(text.to_owned()))
+            }
             [kind, value] => Self::of_kind(kind, value)
                 .unwrap_or_else(|| Err(QueryError::Unknown(text.to_owned()))),
             _ => Err(QueryError::Unknown(text.to_owned())),
@@ -251,6 +267,29 @@ const SHORT: [(&str, Kind); 22] = [
     ("frrconf", Kind::FrrConfiguration),
 ];
 
+/// What stands before a value, each with an example.
+const KINDS: [(&str, &str); 11] = [
+    ("prefix", "prefix 10.0.0.0/8"),
+    ("route", "route 10.0.0.0/8"),
+    ("address", "address 10.0.0.1"),
+    ("peer", "peer 192.168.1.1"),
+    ("vrf", "vrf NAME"),
+    ("vni", "vni 10100"),
+    ("vlan", "vlan 234"),
+    ("table", "table 10001"),
+    ("route-target", "route-target 64500:100"),
+    ("interface", "interface eth1"),
+    ("device", "device eth1"),
+];
+
+/// The words that a query can begin with: what stands before a value, and kinds of objects with their short names.
+pub fn kinds() -> Vec<&'static str> {
+    let words = KINDS.iter().map(|(word, _)| *word);
+    let short = SHORT.iter().map(|(short, _)| *short);
+    let objects = Kind::iter().map(<&'static str>::from);
+    words.chain(short).chain(objects).collect()
+}
+
 /// An object by kind and name; the kind in any case, or by its short name or plural.
 fn object(kind: &str, name: &str) -> Option<ObjectRef> {
     let plural = |known: &Kind| format!("{}s", <&str>::from(known)).eq_ignore_ascii_case(kind);
@@ -312,9 +351,9 @@ fn networks(element: &Element, value: &Value) -> Vec<IpNet> {
             destination,
             ..
         } => vec![source, destination],
-        Element::Session { peer, .. }
-        | Element::Peer { peer }
-        | Element::HostPeer { peer, .. } => vec![peer],
+        Element::Session { peer, .. } | Element::Peer { peer } | Element::HostPeer { peer, .. } => {
+            vec![peer]
+        }
         Element::HostAddress { address, .. } => vec![address],
         Element::Gateway { .. } | Element::VniGateway { .. } => strings(&value["ipAddresses"]),
         Element::HostSession { .. } | Element::Passthrough { .. } => {
@@ -453,6 +492,8 @@ mod tests {
             "10.0.0.0/99",
             "Query/web",
             "a!",
+            "vrf",
+            "VLAN",
         ] {
             assert!(Query::parse(text).is_err(), "{text:?}");
         }

@@ -223,7 +223,7 @@ impl<'a> Walk<'a> {
 
     /// The imports around a network whose own route they do not match, where nothing but imports is about it.
     ///
-    /// A single address is no network that somebody announces: it is reached by the route to what is around it.
+    /// A single address is not announced by itself: it is reached by the route to the network that contains it.
     fn longer_than_imported(&self, net: &IpNet, query: &Query, found: &[Element]) -> Vec<Obstacle> {
         let mut obstacles = Vec::new();
         for element in found {

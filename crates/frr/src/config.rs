@@ -54,7 +54,7 @@ pub use self::{
     vrf::{StaticRoute, Via, Vrf},
 };
 
-/// Everything one FRR instance is told.
+/// The complete configuration of one FRR instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrrConfig {
     /// What goes into the log.
@@ -69,7 +69,7 @@ pub struct FrrConfig {
     pub large_community_lists: BTreeMap<Name, CommunityList>,
     /// Route maps.
     pub route_maps: BTreeMap<Name, RouteMap>,
-    /// VRFs that FRR is told of.
+    /// VRFs in the configuration of FRR.
     pub vrfs: BTreeMap<IfName, Vrf>,
     /// BGP instances; `None` is that of the default VRF.
     pub bgp: BTreeMap<Option<IfName>, Bgp>,

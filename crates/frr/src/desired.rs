@@ -1,7 +1,7 @@
 //! The desired step: a node's config → the configuration of its router's FRR. Pure.
 //!
-//! Every field of the contract that speaks of routing is either honoured or refused with its path: silence is a defect.
-//! Structures are taken apart without `..`, so that a new field does not compile until someone has decided on it.
+//! Every field of the contract about routing is either applied or rejected with its path: ignoring one is a defect.
+//! Structures are taken apart without `..`, so that a new field does not compile until its use is decided.
 
 mod filter;
 mod guard;
@@ -30,7 +30,7 @@ use crate::{
 pub struct Unsupported {
     /// Path of the field below `spec`.
     pub path: String,
-    /// What stands in the way, and what to do about it.
+    /// The reason, and the remedy.
     pub why: String,
 }
 
@@ -169,7 +169,7 @@ impl Build<'_> {
     fn vrf_device(&mut self, path: &dyn fmt::Display, name: &str) -> Option<IfName> {
         let device = self.vrf_names.get(name).cloned();
         if device.is_none() {
-            self.refuse(path, format!("{name:?} is no VRF of this node"));
+            self.refuse(path, format!("{name:?} is not a VRF of this node"));
         }
         device
     }

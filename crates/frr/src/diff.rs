@@ -228,7 +228,7 @@ fn instances(writer: &mut Writer, running: &FrrConfig, desired: &FrrConfig) {
 }
 
 /// A filter that changed under a session it belongs to: bgpd would look at it only after its delay of five seconds, so
-/// the session is told to look now. What a session uses under a new name, bgpd sees at once.
+/// the session is refreshed now. What a session uses under a new name, bgpd sees at once.
 fn clears(running: &FrrConfig, desired: &FrrConfig) -> Vec<String> {
     let changed = changed_maps(running, desired);
     let mut lines = Vec::new();

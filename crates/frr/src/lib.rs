@@ -8,7 +8,7 @@
 //!                                  diff(running, desired) ──► Change: the least vtysh lines, in a safe order
 //! ```
 //!
-//! This room is pure: no process, no file, no clock. Every value that reaches a line is a parsed type, so a value can
+//! This crate is pure: no process, no file, no clock. Every value that reaches a line is a parsed type, so a value can
 //! never become a line of its own.
 //!
 //! # Guarantees

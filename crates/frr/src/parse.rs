@@ -1,7 +1,7 @@
 //! Running configuration → typed configuration. An interpreter of lines, not a pattern on text.
 //!
-//! It understands what this room can say, the `no` of it, and passes over what FRR says by itself. Everything else is
-//! handed back as unknown, so that a line nobody asked for is seen and not silently kept.
+//! It parses every line that this crate can print, its `no` form, and skips lines that FRR adds by itself. Everything else is
+//! returned as unknown, so that an unmanaged line is reported and not silently kept.
 
 mod bgp;
 mod filter;
@@ -24,25 +24,25 @@ use crate::{
 /// What a running configuration says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
-    /// What this room understands of it.
+    /// The part that this crate understands.
     pub config: FrrConfig,
     /// The rest.
     pub unknown: Vec<UnknownLine>,
 }
 
-/// A line that this room neither writes nor expects FRR to add.
+/// A line that this crate neither writes nor expects FRR to add.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UnknownLine {
     /// The lines that opened the blocks around it, outermost first.
     pub context: Vec<String>,
-    /// The line itself. It may hold a secret in a form nobody knows, so neither `Debug` nor `Display` print all of it.
+    /// The line itself. It may contain a secret in an unknown form, so neither `Debug` nor `Display` print all of it.
     pub line: String,
     /// Whether a block around it is unknown as well.
     pub in_unknown_block: bool,
 }
 
 impl UnknownLine {
-    /// The step that takes the line back; `None` inside a block that is taken back as a whole.
+    /// The step that takes the line back; `None` inside a block that is rolled back as a whole.
     pub fn removal(&self) -> Option<Step> {
         if self.in_unknown_block {
             return None;
@@ -163,7 +163,7 @@ pub(crate) struct Reader {
 pub(crate) enum Read {
     /// It says nothing, or leaves a block.
     Silent,
-    /// It is none of this room's business.
+    /// It is not handled by this crate.
     Foreign,
     /// It was understood.
     Known,

@@ -1,4 +1,4 @@
-//! The lines of the whole configuration, each with what it is part of: for those who ask about a line.
+//! The lines of the whole configuration, each with the part of the config that it comes from: for questions about a line.
 
 use api::value::IfName;
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use api::{meta::SecretReference, tcaas::NodeNetworkConfigSpec};
 
-/// The resolved passwords of a node, by the Secret they stand in. The agent reads the Secrets; this room never does.
+/// The resolved passwords of a node, by Secret. The agent reads the Secrets; this crate never does.
 pub type Secrets = BTreeMap<SecretReference, Password>;
 
 /// A TCP-MD5 password: 1–80 printable ASCII characters without spaces.
@@ -42,7 +42,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// What stands for the passwords of a config where nobody may know them, such as in a text for people.
+/// Placeholders for the passwords of a config, for output that users may see.
 pub fn hidden(config: &NodeNetworkConfigSpec) -> Secrets {
     let secrets = config.password_secrets().cloned();
     let word = || Password("(hidden)".into());

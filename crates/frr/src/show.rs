@@ -101,7 +101,7 @@ pub struct EvpnVni {
     /// Whether it carries a segment or a VRF.
     #[serde(rename = "type")]
     pub kind: VniKind,
-    /// The VXLAN device; `None` while there is none.
+    /// The VXLAN device; `None` while it does not exist.
     #[serde(default, deserialize_with = "device")]
     pub vxlan_if: Option<String>,
     /// The VRF it belongs to.
@@ -139,10 +139,10 @@ pub struct VrfVni {
     pub vrf: String,
     /// Its VNI.
     pub vni: u32,
-    /// The VXLAN device; `None` while there is none.
+    /// The VXLAN device; `None` while it does not exist.
     #[serde(default, deserialize_with = "device")]
     pub vxlan_intf: Option<String>,
-    /// The bridge; `None` while there is none.
+    /// The bridge; `None` while it does not exist.
     #[serde(default, deserialize_with = "device")]
     pub svi_intf: Option<String>,
     /// `Up` when routes of the VRF can go through the fabric.

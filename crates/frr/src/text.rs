@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 use crate::{config::Peer, secret::Password};
 
-/// One line of configuration, and how it is taken back.
+/// One line of configuration, and how it is rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -35,7 +35,7 @@ pub(crate) struct Statement {
 }
 
 impl Statement {
-    /// A statement that is a slot of its own and is taken back with `no`.
+    /// A statement that is a slot of its own and is rolled back with `no`.
     pub(crate) fn new(line: String) -> Self {
         let undo = format!("no {line}");
         Self {

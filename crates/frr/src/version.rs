@@ -146,7 +146,7 @@ impl fmt::Display for FrrVersion {
     }
 }
 
-/// Why a text names no version that this room can speak.
+/// Why a text is not a supported version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownVersion {
     /// There is no version in it.

@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 #![expect(
     clippy::disallowed_methods,
-    reason = "a test reads its goldens; the room itself does not"
+    reason = "a test reads its goldens; the crate itself does not"
 )]
 
 use std::{collections::BTreeSet, fs, path::PathBuf};

@@ -1,4 +1,4 @@
-//! The laws of this room over all configurations: print and parse are inverse, and a diff leads from one to the other.
+//! The laws of this crate over all configurations: print and parse are inverse, and a diff leads from one to the other.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 

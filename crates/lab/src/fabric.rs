@@ -286,7 +286,7 @@ impl Fabric {
         Ok(format!("/share/{}", name.to_string_lossy()))
     }
 
-    /// Tries something until it yields, or the patience ends.
+    /// Retries an operation until it succeeds, or the time is over.
     pub fn eventually<T>(patience: Duration, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
         let deadline = Instant::now() + patience;
         loop {

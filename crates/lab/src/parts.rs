@@ -1,4 +1,4 @@
-//! What must be had before anything starts: Kubernetes programs, definitions of Cluster API, Debian trees, programs of this machine.
+//! What must be had before anything starts: Kubernetes programs, definitions of Cluster API, Debian trees, mdbook, programs of this machine.
 //!
 //! Each part is found, fetched or built by itself and kept in the user's cache directory. A part that cannot be had is
 //! an error that says how to provide it; nothing is ever skipped.
@@ -7,6 +7,7 @@ mod cache;
 mod cluster_api;
 mod go;
 mod kubernetes;
+mod mdbook;
 mod packages;
 mod tree;
 
@@ -14,6 +15,7 @@ pub use cache::{Cache, Error as CacheError};
 pub use cluster_api::{ClusterApi, Error as ClusterApiError, Version as ClusterApiVersion};
 pub use go::Error as GoError;
 pub use kubernetes::{Error as KubernetesError, Kubernetes};
+pub use mdbook::{Error as MdbookError, Mdbook};
 pub use packages::Error as PackagesError;
 pub use tree::{Error as TreeError, Release, Tree};
 

@@ -1,6 +1,6 @@
 //! Entries that zebra creates in the namespace of the router from routes of bgpd, and those that the agent has restored.
 //!
-//! When bgpd dies, zebra deletes them, and the way into VXLAN with them. What the agent puts back must look like zebra's to
+//! When bgpd exits, zebra deletes them, and the way into VXLAN with them. What the agent puts back must look like zebra's to
 //! the data plane and to zebra, and yet be distinguishable, also by an agent that was started later. The marks:
 //!
 //! | entry | zebra's | put back |

@@ -1,7 +1,7 @@
 //! A kernel on paper: what each step does to an [`Observed`], side effects included.
 //!
 //! [`diff`](crate::diff()) lets it run along, so that it sees what a delete took with it before it decides on the next
-//! step; the laws are tested on it. It knows the traps that a plan must respect: a VLAN dies with its parent and a veth
+//! step; the laws are tested on it. It knows the traps that a plan must respect: a VLAN is deleted with its parent and a veth
 //! with its peer, a new master flushes IPv6 addresses, a move flushes all, an MTU is passed up to VLANs. Where the kernel
 //! may or may not do a thing (removing an address takes others of its network along only if it came first), it
 //! assumes the worst; adding an address that is there already does no harm.

@@ -18,6 +18,7 @@ mod namespace;
 mod notify;
 mod observe;
 mod read;
+mod refresh;
 mod route;
 mod rule;
 mod sysctl;
@@ -30,6 +31,7 @@ pub use self::{
     inventory::{Interface, InterfaceState},
     learned::{Announced, Learned},
     notify::Changes,
+    refresh::Neighbors,
 };
 use self::{connection::Connection, namespace::Namespace};
 use crate::{Domain, HostAddress, HostRoute, LinkId, Observed, Step};

@@ -73,7 +73,7 @@ impl fmt::Display for LinkId {
 /// Two links of one name and different kinds are never turned into each other: the old one goes, the new one is made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The loopback that every namespace is born with.
+    /// The loopback that every namespace has from the start.
     Loopback,
     /// A VRF device.
     Vrf {

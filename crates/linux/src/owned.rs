@@ -13,7 +13,7 @@
 //! | sysctl | belongs to the router's namespace, or to a link we made | – |
 //!
 //! The mark of a link is its group and not its alias, because the kernel takes a group together with the link and an
-//! alias only afterwards: a process that dies between the two would leave a link without an owner, which is never deleted. The
+//! alias only afterwards: a process that exits between the two would leave a link without an owner, which is never deleted. The
 //! alias (`selvedge:<what>`) is informational, with two exceptions: on a moved NIC it remembers the addresses that the move
 //! flushes, so that they survive a crash between the move and their return; and on a port of a segment it remembers the
 //! bridge of the host that we put the port into, so that it is taken out of that bridge and of no other.

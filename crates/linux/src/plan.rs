@@ -4,7 +4,7 @@
 //!
 //! 1. **The namespace first**, its settings and rules next: links made later inherit `default` settings, and no packet
 //!    should pass before the rule for local addresses is behind the one for VRFs. That rule is first copied, then
-//!    removed from its old place: without any, the namespace would not hear its own addresses.
+//!    removed from its old place: without any, the namespace would not receive packets for its own addresses.
 //! 2. **Deletes that make way** before anything of the stage is made: what cannot be changed in place (VNI, table, VLAN, parent,
 //!    tunnel endpoint) is deleted and made again, and the kernel holds a VNI, a VLAN of a parent or a tunnel's ends only once.
 //! 3. **Uplinks, then VRF, then bridge, then pairs, then VXLAN and VLAN**: each is a master or parent of what follows.
@@ -144,7 +144,7 @@ impl Plan {
         &self.notes
     }
 
-    /// The gravest disruption of all steps.
+    /// The most severe disruption of all steps.
     pub fn disruption(&self) -> Disruption {
         self.steps()
             .map(Step::disruption)

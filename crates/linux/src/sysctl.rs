@@ -39,7 +39,7 @@ const ROUTER: &[(&str, &str)] = &[
     // Equal paths are chosen by flow (ports included), not by address pair alone.
     ("net/ipv4/fib_multipath_hash_policy", "1"),
     ("net/ipv6/fib_multipath_hash_policy", "1"),
-    // A listener outside a VRF does not hear what arrives in it.
+    // A listener outside a VRF does not receive what arrives in it.
     ("net/ipv4/tcp_l3mdev_accept", "0"),
     ("net/ipv4/udp_l3mdev_accept", "0"),
     ("net/ipv4/raw_l3mdev_accept", "0"),

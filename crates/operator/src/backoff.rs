@@ -13,6 +13,8 @@ use crate::request::Failure;
 /// Time before a failed write is tried again; it doubles each time.
 pub(crate) const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LAST_RETRY: Duration = Duration::from_secs(30);
+/// A write that has failed so often is reported: what fails once or twice settles by itself.
+const LASTING: u32 = 3;
 
 /// What of an object is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,7 +143,29 @@ impl ObjectBackoffs {
         })
     }
 
-    /// Intents that have something that could not be written, each with what and why. A conflict is none: the next attempt settles it.
+    /// Configs of nodes, revisions and their parts that could not be written for a while, each with what and why. They are made from no single
+    /// intent that could say so.
+    pub(crate) fn lasting(&self) -> BTreeMap<ObjectRef, String> {
+        let lasting = self.0.iter().filter(|((subject, part), failed)| {
+            let is_ours = matches!(
+                subject.kind,
+                Kind::NodeNetworkConfig
+                    | Kind::NetworkConfigRevision
+                    | Kind::NetworkConfigRevisionPart
+            );
+            let is_object = *part == Part::Object && failed.failure.source.is_none();
+            let is_conflict = matches!(failed.failure.failure, Failure::Conflict(_));
+            is_ours && is_object && failed.attempts >= LASTING && !is_conflict
+        });
+        let message = |((subject, _), failed): (&(ObjectRef, Part), &Failed<Unwritten>)| {
+            let why = &failed.failure.failure;
+            let message = format!("{subject} could not be written: {why}");
+            (subject.clone(), message)
+        };
+        lasting.map(message).collect()
+    }
+
+    /// Intents that have something that could not be written, each with what and why. A conflict does not count: the next attempt resolves it.
     pub(crate) fn by_source(&self) -> BTreeMap<ObjectRef, String> {
         let mut failures = BTreeMap::new();
         for ((subject, _), unwritten, _) in self.due() {
@@ -194,6 +218,38 @@ mod tests {
         backoffs.succeeded(&write);
         assert!(backoffs.waiting(&write, &changed, start).is_none());
         assert_eq!(backoffs.next(&free), None);
+    }
+
+    #[test]
+    fn a_config_that_is_refused_again_and_again_is_reported_and_a_conflict_is_not() {
+        let mut backoffs = ObjectBackoffs::default();
+        let mut fail = |kind: Kind, failure: Failure| {
+            let write = (ObjectRef::named(kind, "a"), Part::Object);
+            let unwritten = Unwritten {
+                source: None,
+                failure,
+            };
+            backoffs.failed(write, Value::Null, unwritten, None, Instant::now());
+            backoffs.lasting().into_values().collect::<Vec<_>>()
+        };
+        let refused = || Failure::Refused {
+            code: 422,
+            message: "refused by policy".to_owned(),
+            retry_after: None,
+        };
+        assert!(fail(Kind::NodeNetworkConfig, refused()).is_empty());
+        assert!(fail(Kind::NodeNetworkConfig, refused()).is_empty());
+        let reported = fail(Kind::NodeNetworkConfig, refused());
+        let message = "NodeNetworkConfig a could not be written: refused by policy (422)";
+        assert_eq!(reported, [message]);
+        for _ in 0..3 {
+            fail(
+                Kind::NetworkConfigRevision,
+                Failure::Conflict(String::new()),
+            );
+            fail(Kind::Vrf, refused());
+        }
+        assert_eq!(fail(Kind::Vrf, refused()), [message]);
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Leadership {
 /// What an operator does about the Lease now.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
-    /// There is none: create it.
+    /// The Lease does not exist: create it.
     Create,
     /// It is ours: renew it.
     Renew,
@@ -162,7 +162,7 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// A candidate, until when it may write, and how often the API server's store has gone back.
+    /// A candidate, until when it may write, and how often the API server returns older versions.
     pub(crate) fn new(
         client: Client,
         election: Election,
@@ -262,7 +262,9 @@ impl Candidate {
         if let Some(version) = version
             && self.observer.has_gone_back(Version::new(version))
         {
-            tracing::warn!("the API server's store has gone back: everything is listed again");
+            tracing::warn!(
+                "the API server returned an older resource version: listing all objects again"
+            );
             self.restores.send_modify(|count| *count += 1);
         }
     }
@@ -280,11 +282,11 @@ impl Candidate {
         let params = PostParams::default();
         let replace = self.leases.replace(LEASE, &params, &lease);
         match timeout(self.observer.election.retry_period, replace).await {
-            Ok(Ok(_)) => tracing::info!("the Lease is given back"),
+            Ok(Ok(_)) => tracing::info!("released the Lease"),
             Ok(Err(error)) => {
-                tracing::warn!(error = chain(&error), "the Lease could not be given back");
+                tracing::warn!(error = chain(&error), "failed to release the Lease");
             }
-            Err(_elapsed) => tracing::warn!("the Lease could not be given back in time"),
+            Err(_elapsed) => tracing::warn!("failed to release the Lease in time"),
         }
     }
 }

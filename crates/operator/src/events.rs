@@ -1,6 +1,6 @@
 //! Events about rollouts: each transition of a revision's stored status is reported once, by the operator that stored it.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use api::tcaas::NetworkConfigRevisionStatus;
 use compiler::{
@@ -22,6 +22,8 @@ use crate::{errors::chain, pass::Pass, publish::Written};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How many bytes the text of an event may have.
 const LONGEST_NOTE: usize = 1000;
+/// How many events of one kind a pass reports: the status of the revision counts all.
+const MOST_NOTES: usize = 10;
 
 /// Something that happened to an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,10 +54,12 @@ impl Transition {
     }
 }
 
-/// Reports events, without being in the way of anything.
+/// Reports events, without delaying other work.
 pub(crate) struct Events {
     recorder: Recorder,
     tasks: JoinSet<()>,
+    /// What could not be written for a while, as it was reported last.
+    lasting: BTreeMap<ObjectRef, String>,
 }
 
 impl Events {
@@ -67,6 +71,7 @@ impl Events {
         Self {
             recorder: Recorder::new(client, reporter),
             tasks: JoinSet::new(),
+            lasting: BTreeMap::new(),
         }
     }
 
@@ -96,6 +101,35 @@ impl Events {
                 self.publish(&transition, subject, pause);
             }
         }
+    }
+
+    /// Reports what could not be written for a while, and why: on the node whose config it is, or on the newest revision, which may be
+    /// what is not stored.
+    pub(crate) fn unwritten(
+        &mut self,
+        snapshot: &Snapshot,
+        compilation: &Compilation,
+        pass: &Pass,
+        pause: Duration,
+    ) {
+        let is_new = |(subject, message): &(&ObjectRef, &String)| {
+            self.lasting.get(*subject) != Some(*message)
+        };
+        let new = pass.lasting.iter().filter(is_new).take(MOST_NOTES);
+        let new: Vec<(ObjectRef, String)> = new
+            .map(|(subject, message)| (subject.clone(), message.clone()))
+            .collect();
+        for (subject, message) in new {
+            let about = if subject.kind == Kind::NodeNetworkConfig {
+                ObjectRef::named(Kind::Node, &*subject.key.name)
+            } else {
+                let name = revision::object_name(&compilation.revision.fingerprint);
+                ObjectRef::named(Kind::NetworkConfigRevision, name)
+            };
+            let transition = Transition::warning("WriteFailed", message);
+            self.publish(&transition, reference(snapshot, &about), pause);
+        }
+        self.lasting.clone_from(&pass.lasting);
     }
 
     fn publish(&mut self, transition: &Transition, subject: ObjectReference, pause: Duration) {
@@ -191,6 +225,11 @@ fn transitions(
     {
         transitions.push(Transition::warning("ApprovalNeeded", message));
     }
+    if let Some(message) = now.unwritten_message.as_ref()
+        && before.unwritten_message.is_none()
+    {
+        transitions.push(Transition::warning("WriteFailed", message));
+    }
     transitions
 }
 
@@ -251,10 +290,12 @@ mod tests {
         now.failed_node = Some("n1".to_owned());
         now.failed_message = Some("bgpd is down".to_owned());
         now.unapproved_message = Some("n2 would lose its Underlay".to_owned());
+        now.unwritten_message = Some("the config of n3 is refused".to_owned());
         let reported = transitions(&status("Progressing"), &now);
         assert_eq!(reported[0].note, "n1: bgpd is down");
         assert_eq!(reported[0].node.as_deref(), Some("n1"));
         assert_eq!(reported[1].reason, "ApprovalNeeded");
+        assert_eq!(reported[2].note, "the config of n3 is refused");
         assert!(reported.iter().all(|one| one.is_warning));
         assert!(transitions(&now, &now).is_empty());
     }

@@ -113,7 +113,7 @@ impl Kinds {
                 }
                 if mem::take(&mut known.has_vanished) && !known.lost.is_empty() {
                     let (lost, stay) = (known.lost.len(), RETURN);
-                    tracing::warn!(%kind, lost, ?stay, "objects went with the definition of their kind: they stay in effect for a while");
+                    tracing::warn!(%kind, lost, ?stay, "the definition of this kind was deleted with its objects: they stay in effect for a while");
                 }
                 known.objects = listed;
                 known.is_listed = true;

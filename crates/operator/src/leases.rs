@@ -1,11 +1,12 @@
 //! Which agents are alive: each renews a Lease of its own.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
 use api::selvedge::{AGENT_LEASE_LIFETIME, AGENT_LEASES};
+use compiler::rollout::waves::{Agent, Time};
 use futures::StreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
@@ -24,11 +25,33 @@ use tokio::{
 /// Delay before a failed watch is started again.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// The agents that have been heard of.
+/// The agents that have renewed a Lease.
 #[derive(Debug, Default)]
 pub(crate) struct Agents {
-    /// The time that each Lease names, and when it was first seen here: clocks of nodes differ.
-    renewed: BTreeMap<String, (Option<String>, Instant)>,
+    heard: BTreeMap<String, Heard>,
+    /// The nodes that were frozen in the last pass.
+    held: BTreeSet<String>,
+    /// When the first of them may have been silent for too long.
+    next_silence: Option<Instant>,
+}
+
+/// What has been heard of an agent.
+#[derive(Debug)]
+struct Heard {
+    /// The time that its Lease names: clocks of nodes differ.
+    time: Option<String>,
+    /// When that time was first seen here.
+    seen: Instant,
+    /// Since when it can answer: a Lease that was only listed may be one of an agent that is gone.
+    answers_since: Option<Instant>,
+    /// Whether it is known that it has fallen silent.
+    is_silent: bool,
+}
+
+impl Heard {
+    fn silent_at(&self) -> Instant {
+        self.seen + AGENT_LEASE_LIFETIME
+    }
 }
 
 /// A Lease, as its watch reported it.
@@ -42,22 +65,75 @@ pub(crate) struct Renewal {
 }
 
 impl Agents {
-    /// Notes that a Lease was seen; true if its agent was not alive before.
-    pub(crate) fn seen(&mut self, renewal: Renewal) -> bool {
+    /// Notes that a Lease was seen; the node, if its agent was not alive before.
+    pub(crate) fn seen(&mut self, renewal: Renewal) -> Option<String> {
         let Renewal { node, time, seen } = renewal;
-        let was_alive = self.is_alive(&node, seen);
-        let known = self.renewed.get(&node);
-        if known.is_none_or(|(known, _)| *known != time) {
-            self.renewed.insert(node, (time, seen));
-            return !was_alive;
+        let known = self.heard.get(&node);
+        if known.is_some_and(|known| known.time == time) {
+            return None;
         }
-        false
+        let was_alive = known.is_some_and(|known| seen < known.silent_at());
+        let since = known.map(|known| known.answers_since.filter(|_| was_alive));
+        let heard = Heard {
+            time,
+            seen,
+            // The first time that is seen is that of the list; only another one is a sign of life.
+            answers_since: since.map(|since| since.unwrap_or(seen)),
+            is_silent: false,
+        };
+        let silent_at = heard.silent_at();
+        let next = self.next_silence.map_or(silent_at, |at| at.min(silent_at));
+        self.next_silence = Some(next);
+        self.heard.insert(node.clone(), heard);
+        (!was_alive).then_some(node)
     }
 
     /// Whether an agent has renewed its Lease lately.
     pub(crate) fn is_alive(&self, node: &str, now: Instant) -> bool {
-        let renewed = self.renewed.get(node);
-        renewed.is_some_and(|(_, seen)| now.duration_since(*seen) < AGENT_LEASE_LIFETIME)
+        let heard = self.heard.get(node);
+        heard.is_some_and(|heard| now < heard.silent_at())
+    }
+
+    /// What is known of an agent; `time` is the time of now.
+    pub(crate) fn agent(&self, node: &str, now: Instant, time: Time) -> Agent {
+        let since = self.heard.get(node).and_then(|heard| heard.answers_since);
+        let since = since.map(|since| now.duration_since(since).as_secs());
+        Agent {
+            is_alive: self.is_alive(node, now),
+            answers_since: since.map(|elapsed| time.saturating_sub(elapsed)),
+        }
+    }
+
+    /// Notes which nodes are frozen. One that no longer is can answer from now on.
+    pub(crate) fn hold(&mut self, held: BTreeSet<String>, now: Instant) {
+        for node in self.held.difference(&held) {
+            if let Some(heard) = self.heard.get_mut(node) {
+                heard.answers_since = heard.answers_since.map(|_| now);
+            }
+        }
+        self.held = held;
+    }
+
+    /// When to ask next which agents have fallen silent.
+    pub(crate) fn next_silence(&self) -> Option<Instant> {
+        self.next_silence
+    }
+
+    /// The nodes whose agents have fallen silent since this was asked last.
+    pub(crate) fn fallen_silent(&mut self, now: Instant) -> Vec<String> {
+        let mut silent = Vec::new();
+        let mut next: Option<Instant> = None;
+        for (node, heard) in &mut self.heard {
+            let at = heard.silent_at();
+            if at > now {
+                next = Some(next.map_or(at, |next| next.min(at)));
+            } else if !heard.is_silent {
+                heard.is_silent = true;
+                silent.push(node.clone());
+            }
+        }
+        self.next_silence = next;
+        silent
     }
 }
 
@@ -113,23 +189,73 @@ async fn until_failure(leases: Api<Lease>, queue: &UnboundedSender<Renewal>) -> 
 mod tests {
     use super::*;
 
+    fn renewal(node: &str, time: &str, seen: Instant) -> Renewal {
+        Renewal {
+            node: node.to_owned(),
+            time: Some(time.to_owned()),
+            seen,
+        }
+    }
+
     #[test]
     fn an_agent_is_alive_while_it_renews_its_lease() {
         let mut agents = Agents::default();
         let start = Instant::now();
-        let renewal = |time: &str, seen| Renewal {
-            node: "n1".to_owned(),
-            time: Some(time.to_owned()),
-            seen,
-        };
-        assert!(agents.seen(renewal("1", start)), "it was unknown");
+        let n1 = || Some("n1".to_owned());
+        let seen = agents.seen(renewal("n1", "1", start));
+        assert_eq!(seen, n1(), "it was unknown");
         assert!(agents.is_alive("n1", start));
         assert!(!agents.is_alive("n2", start));
         // A watch that starts anew reports the same renewal once more.
         let later = start + AGENT_LEASE_LIFETIME;
-        assert!(!agents.seen(renewal("1", later)));
+        assert_eq!(agents.seen(renewal("n1", "1", later)), None);
         assert!(!agents.is_alive("n1", later));
-        assert!(agents.seen(renewal("2", later)), "it is back");
+        let seen = agents.seen(renewal("n1", "2", later));
+        assert_eq!(seen, n1(), "it is back");
         assert!(agents.is_alive("n1", later));
+    }
+
+    #[test]
+    fn an_agent_can_answer_since_its_first_sign_of_life_after_a_silence_a_start_or_a_hold() {
+        let (mut agents, start) = (Agents::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let since = |agents: &Agents, now: u64| {
+            let agent = agents.agent("n1", at(now), 1000 + now);
+            agent.answers_since
+        };
+        agents.seen(renewal("n1", "1", at(0)));
+        let listed = agents.agent("n1", at(1), 1001);
+        assert!(listed.is_alive, "it may be");
+        assert_eq!(listed.answers_since, None, "nothing was heard of it");
+        for (time, seen) in [("2", 10), ("3", 30), ("4", 50)] {
+            agents.seen(renewal("n1", time, at(seen)));
+            assert_eq!(since(&agents, seen), Some(1010));
+        }
+        // It was away for longer than its Lease lasts.
+        agents.seen(renewal("n1", "5", at(500)));
+        assert_eq!(since(&agents, 505), Some(1500));
+        agents.hold(["n1".to_owned()].into(), at(510));
+        agents.seen(renewal("n1", "6", at(520)));
+        agents.hold(BTreeSet::new(), at(530));
+        assert_eq!(since(&agents, 540), Some(1530));
+    }
+
+    #[test]
+    fn agents_that_fall_silent_are_noticed_once_when_their_leases_run_out() {
+        let (mut agents, start) = (Agents::default(), Instant::now());
+        assert_eq!(agents.next_silence(), None);
+        let half = AGENT_LEASE_LIFETIME / 2;
+        agents.seen(renewal("n1", "1", start));
+        agents.seen(renewal("n2", "1", start));
+        assert_eq!(agents.next_silence(), Some(start + half * 2));
+        agents.seen(renewal("n1", "2", start + half));
+        assert!(agents.fallen_silent(start + half).is_empty());
+        assert_eq!(agents.fallen_silent(start + half * 2), ["n2"]);
+        assert!(agents.fallen_silent(start + half * 2).is_empty());
+        assert_eq!(agents.next_silence(), Some(start + half * 3));
+        assert_eq!(agents.fallen_silent(start + half * 3), ["n1"]);
+        assert_eq!(agents.next_silence(), None, "all are silent");
+        agents.seen(renewal("n2", "2", start + half * 4));
+        assert_eq!(agents.fallen_silent(start + half * 6), ["n2"], "once more");
     }
 }

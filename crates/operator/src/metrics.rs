@@ -41,6 +41,7 @@ struct Shown {
     failing: BTreeMap<Kind, usize>,
     unknown_fields: BTreeSet<(Kind, String)>,
     compiled: Option<Compiled>,
+    silent_nodes: usize,
 }
 
 /// What the last pass came to.
@@ -50,7 +51,6 @@ struct Compiled {
     /// Size of the revision in the API server's store.
     revision_bytes: usize,
     rollout: NetworkConfigRevisionStatus,
-    silent_nodes: usize,
     /// Problems by severity and reason.
     problems: BTreeMap<(&'static str, &'static str), usize>,
 }
@@ -108,14 +108,19 @@ impl Metrics {
                 |one| one.revision_bytes,
             );
             shown.compile = took;
+            shown.silent_nodes = pass.silent_nodes;
             shown.compiled = Some(Compiled {
                 revision: name,
                 revision_bytes,
                 rollout: pass.step.status.clone(),
-                silent_nodes: pass.silent_nodes,
                 problems,
             });
         });
+    }
+
+    /// Notes how many nodes have an agent that is not alive. It may stop answering when no pass is due.
+    pub(crate) fn silent_nodes(&self, count: usize) {
+        self.with(|shown| shown.silent_nodes = count);
     }
 
     /// Notes that a pass has ended.
@@ -163,6 +168,8 @@ impl Metrics {
             shown.writes(&mut text);
             if let Some(compiled) = &shown.compiled {
                 compiled.show(&mut text);
+                let help = "Nodes whose agent is not alive.";
+                text.value("silent_nodes", "gauge", help, shown.silent_nodes);
             }
         });
         text.into_text()
@@ -233,8 +240,6 @@ impl Compiled {
         ] {
             text.labelled("nodes", &[("state", state)], count);
         }
-        let help = "Nodes whose agent is not alive.";
-        text.value("silent_nodes", "gauge", help, self.silent_nodes);
         let help = "Problems of objects.";
         text.head("problems", "gauge", help);
         for ((severity, reason), count) in &self.problems {
@@ -246,7 +251,7 @@ impl Compiled {
 
 #[cfg(test)]
 mod tests {
-    use compiler::Compiler;
+    use compiler::{Compiler, rollout::waves::Agent};
 
     use super::*;
 
@@ -256,13 +261,15 @@ mod tests {
         assert!(metrics.readiness().is_err());
         metrics.pass_begins();
         let mut compiler = Compiler::default();
-        let pass = Pass::compute(&mut compiler, |_| true, BTreeMap::new(), 100);
+        let pass = Pass::compute(&mut compiler, |_| Agent::ALIVE, BTreeMap::new(), 100);
         let (_, compilation) = compiler.compile();
         metrics.compiled(compilation, &pass, Duration::from_millis(5));
         let mut memory = Memory::default();
         memory.totals.written.insert(Kind::Vrf, 7);
         metrics.pass_ends(&memory, &[Kind::Network].into());
         assert_eq!((metrics.readiness(), metrics.liveness()), (Ok(()), Ok(())));
+        assert!(metrics.text().contains("silent_nodes 0\n"));
+        metrics.silent_nodes(2);
         let text = metrics.text();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let name = line.split(['{', ' ']).next().unwrap();
@@ -276,6 +283,7 @@ mod tests {
         }
         for line in [
             "selvedge_operator_leader 0",
+            "selvedge_operator_silent_nodes 2",
             "selvedge_operator_compile_seconds 0.005",
             "selvedge_operator_writes_total{kind=\"VRF\"} 7",
             "selvedge_operator_frozen{kind=\"Network\"} 1",

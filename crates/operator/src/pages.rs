@@ -39,7 +39,7 @@ impl Pages for Shown {
         let sent = self.snapshots.send(request).await;
         match (sent, snapshot.await) {
             (Ok(()), Ok(snapshot)) => Answer::Text(snapshot),
-            (Err(_), _) | (_, Err(_)) => Answer::Unavailable("the operator ends".to_owned()),
+            (Err(_), _) | (_, Err(_)) => Answer::Unavailable("the operator shuts down".to_owned()),
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use compiler::{Compiler, ObjectRef, Writes, rollout::waves::Time};
+use compiler::{
+    Compiler, Kind, ObjectRef, Writes,
+    rollout::waves::{Agent, Time},
+};
 
 use crate::rollout::{Cluster, Step, valid};
 
@@ -15,6 +18,8 @@ pub(crate) struct Pass {
     pub(crate) step: Step,
     /// Intents that have something that could not be written before, each with what and why.
     pub(crate) unwritten: BTreeMap<ObjectRef, String>,
+    /// Configs of nodes, revisions and their parts that could not be written for a while, each with why.
+    pub(crate) lasting: BTreeMap<ObjectRef, String>,
     /// How many nodes have an agent that is not alive.
     pub(crate) silent_nodes: usize,
 }
@@ -23,7 +28,7 @@ impl Pass {
     /// Compiles what changed and collects what must be written.
     pub(crate) fn compute(
         compiler: &mut Compiler,
-        is_alive: impl Fn(&str) -> bool,
+        agent: impl Fn(&str) -> Agent,
         unwritten: BTreeMap<ObjectRef, String>,
         now: Time,
     ) -> Self {
@@ -48,14 +53,29 @@ impl Pass {
             last_valid,
             now,
         };
-        let silent_nodes = progress.keys().filter(|node| !is_alive(node)).count();
-        let step = cluster.step(is_alive);
+        let silent_nodes = progress.keys().filter(|node| !agent(node).is_alive).count();
+        let step = cluster.step(agent);
         Self {
             writes,
             step,
             unwritten,
+            lasting: BTreeMap::new(),
             silent_nodes,
         }
+    }
+
+    /// The same, where some objects could not be written for a while: the status of the revision says which config is the first of those.
+    pub(crate) fn with_lasting(mut self, lasting: BTreeMap<ObjectRef, String>) -> Self {
+        let mut configs = lasting
+            .iter()
+            .filter(|(subject, _)| subject.kind == Kind::NodeNetworkConfig);
+        let first = configs.next();
+        self.step.status.unwritten_message = first.map(|(_, message)| match configs.count() {
+            0 => message.clone(),
+            others => format!("{message}; and {others} more"),
+        });
+        self.lasting = lasting;
+        self
     }
 }
 

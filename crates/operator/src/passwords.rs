@@ -1,4 +1,4 @@
-//! Passwords that people wrote into Underlays, in a Secret for each node and session: its agent reads them there, and nobody else's does.
+//! Passwords that users wrote into Underlays, in a Secret for each node and session, which only the agent of that node reads.
 //!
 //! No password is in a config of a node, in a revision or in a log. A config names a Secret whose name says nothing about the password;
 //! a note in the config's metadata says that a Secret has changed, so that the agent reads it again.
@@ -38,7 +38,7 @@ pub(crate) struct Wanted {
     pub(crate) node: String,
     /// What is in it. Absent where only a config that was published still refers to it: then it stays what it is.
     pub(crate) password: Option<Password>,
-    /// Whether the password is the one of the config that the node gets. Else a Secret that is there keeps what it has.
+    /// Whether the password is the one of the config that the node gets. Otherwise an existing Secret stays unchanged.
     pub(crate) is_in_effect: bool,
 }
 
@@ -117,7 +117,7 @@ pub(crate) async fn run(worker: Worker, mut passwords: latest::Receiver<Option<A
             Err(Failure::NotLeading | Failure::Ending) => None,
             Err(failure) => {
                 let retry_after = failure.retry_after().unwrap_or(RETRY);
-                tracing::warn!(error = %failure, "a Secret with a node's password is not written");
+                tracing::warn!(error = %failure, "failed to write a Secret with a node's password");
                 Some(retry_after)
             }
         };
@@ -143,7 +143,7 @@ async fn write(secrets: &Api<Secret>, sender: &Sender, wanted: &Passwords) -> Re
             }
         }
     }
-    // What is noted already is stored as it is, and nobody hears of it.
+    // A value that is recorded already is stored unchanged, without a notification.
     let listed = secrets.list(&ours).await;
     let listed = listed.map_err(|error| Failure::NoAnswer(chain(&error)))?;
     for note in plan::notes(&listed.items, wanted) {
@@ -151,7 +151,9 @@ async fn write(secrets: &Api<Secret>, sender: &Sender, wanted: &Passwords) -> Re
             Ok(_) => {}
             Err(failure) if failure.ends_pass() => return Err(failure),
             // The config is not there yet, or has changed just now: its agent reads the Secret with it.
-            Err(failure) => tracing::debug!(error = %failure, "a changed password is not noted"),
+            Err(failure) => {
+                tracing::debug!(error = %failure, "failed to record a changed password")
+            }
         }
     }
     failed

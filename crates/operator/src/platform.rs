@@ -268,7 +268,7 @@ impl Platform {
         let retry_in = self
             .backoffs
             .failed(identity, content, why.clone(), retry_after, now);
-        tracing::warn!(object = ?write.identity, ?why, ?retry_in, "an object of another program is not written");
+        tracing::warn!(object = ?write.identity, ?why, ?retry_in, "failed to write an object of another program");
     }
 
     /// Takes in what the API server stored; nothing where an object was deleted.

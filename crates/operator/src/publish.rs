@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem,
     time::{Duration, Instant},
 };
 
@@ -65,6 +66,12 @@ impl Paced {
         is_due
     }
 
+    /// Notes how long they took: they use no more than a tenth of the time, so that what is more urgent is done between them.
+    fn took(&mut self, start: Instant, end: Instant) {
+        let rest = end.saturating_duration_since(start) * 9;
+        self.at = self.at.max(Some(end + rest));
+    }
+
     fn next(&self) -> Option<Instant> {
         self.at.filter(|_| self.is_waiting)
     }
@@ -94,6 +101,8 @@ pub(crate) struct Writer<'a> {
     /// Kinds whose objects are not known as they are now: none of them is written.
     pub(crate) frozen: &'a BTreeSet<Kind>,
     pub(crate) written: Written,
+    /// Writes that got no answer before. They wait until all others are done: each takes as long as the API server may take.
+    pub(crate) slow: Vec<Write>,
 }
 
 /// What was written in a pass.
@@ -148,8 +157,12 @@ impl Writer<'_> {
         let (host_routers, nodes): (Vec<&Publication>, Vec<&Publication>) =
             pass.step.publish.iter().partition(|one| one.lane.is_none());
         let host_routers = host_routers.into_iter();
-        self.step(host_routers.map(|one| writes.node(one, &pass.step)).collect())
-            .await;
+        self.step(
+            host_routers
+                .map(|one| writes.node(one, &pass.step))
+                .collect(),
+        )
+        .await;
         let (allocations, others, counts) = statuses(&writes, pass);
         let unallocated = self.step(allocations).await;
         let objects = pass.writes.objects.iter();
@@ -172,6 +185,8 @@ impl Writer<'_> {
         let outdated = pass.step.outdated.iter().chain(&pass.step.removed);
         self.step(outdated.map(|one| writes.deletion(one)).collect())
             .await;
+        let slow = mem::take(&mut self.slow);
+        self.send(slow).await;
         if !self.written.is_cut_short {
             let wanted = &self.written.wanted;
             self.memory.backoffs.retain(|write| wanted.contains(write));
@@ -227,7 +242,9 @@ impl Writer<'_> {
         if counts.is_empty() {
             self.memory.counts.is_waiting = false;
         } else if self.memory.counts.is_due(Instant::now(), COALESCE) {
+            let start = Instant::now();
             self.step(counts).await;
+            self.memory.counts.took(start, Instant::now());
         } else {
             self.written.wanted.extend(counts.iter().map(Write::key));
         }
@@ -238,25 +255,42 @@ impl Writer<'_> {
         let now = Instant::now();
         let mut unwritten = Unwritten::new();
         let mut due = Vec::new();
-        for mut write in writes {
-            if let Some(version) = self.written.versions.get(&write.subject) {
-                write.operation.replace_version(version);
-            }
+        for write in writes {
             let key = write.key();
             let backoffs = &self.memory.backoffs;
             let is_waiting = backoffs.waiting(&key, &write.content, now).is_some()
                 || self.is_frozen(&write)
                 || self.written.is_cut_short;
+            let failure = backoffs.failure(&key).map(|unwritten| &unwritten.failure);
+            let is_slow = matches!(failure, Some(Failure::NoAnswer(_)));
             self.written.wanted.insert(key);
             if is_waiting {
                 self.written.failed += 1;
                 unwritten.insert(write.subject);
+            } else if is_slow {
+                unwritten.insert(write.subject.clone());
+                self.slow.push(write);
             } else {
                 due.push(write);
             }
         }
+        unwritten.extend(self.send(due).await);
+        unwritten
+    }
+
+    /// Sends writes, and says which objects are not as they are wanted.
+    async fn send(&mut self, mut writes: Vec<Write>) -> Unwritten {
+        if self.written.is_cut_short {
+            return writes.into_iter().map(|write| write.subject).collect();
+        }
+        for write in &mut writes {
+            if let Some(version) = self.written.versions.get(&write.subject) {
+                write.operation.replace_version(version);
+            }
+        }
+        let mut unwritten = Unwritten::new();
         let sender = self.sender;
-        let sent = due.into_iter().map(|write| async move {
+        let sent = writes.into_iter().map(|write| async move {
             let Write {
                 subject, operation, ..
             } = &write;
@@ -370,7 +404,7 @@ fn with_counts(
 }
 
 impl Write {
-    /// Whether nothing is wrong if the object is not there. Nodes need their revision.
+    /// Whether the absence of the object is no error. Nodes need their revision.
     fn may_be_gone(&self) -> bool {
         match self.operation {
             Operation::Delete(_) => true,
@@ -469,6 +503,17 @@ mod tests {
         assert_eq!(paced.next(), Some(start + PROGRESS));
         assert!(paced.is_due(start + PROGRESS, PROGRESS));
         assert_eq!(paced.next(), None);
+    }
+
+    #[test]
+    fn writes_that_take_long_are_done_less_often() {
+        let (mut paced, start) = (Paced::default(), Instant::now());
+        assert!(paced.is_due(start, COALESCE));
+        paced.took(start, start + COALESCE / 30);
+        assert!(paced.is_due(start + COALESCE, COALESCE), "they are quick");
+        paced.took(start + COALESCE, start + COALESCE * 3);
+        assert!(!paced.is_due(start + COALESCE * 20, COALESCE));
+        assert!(paced.is_due(start + COALESCE * 21, COALESCE));
     }
 
     #[test]

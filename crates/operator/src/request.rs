@@ -23,10 +23,10 @@ use crate::{
     resource,
 };
 
-/// The longest time for which the API server's wish to be left alone is followed.
+/// The longest Retry-After of the API server that is followed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How long one request may take. A webhook may take 10 seconds if nobody says otherwise; its answer is worth waiting for.
+/// How long one request may take. A webhook may take 10 seconds by default; the request waits for it.
 const PATIENCE: Duration = Duration::from_secs(12);
 
 /// What is changed at an object.
@@ -63,7 +63,7 @@ pub(crate) enum Failure {
     #[error("this operator does not lead")]
     NotLeading,
     /// Nothing was sent, because this operator ends.
-    #[error("this operator ends")]
+    #[error("this operator shuts down")]
     Ending,
     /// The object is not the one that the write was computed from.
     #[error("the object has changed: {0}")]

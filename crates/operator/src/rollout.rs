@@ -19,7 +19,7 @@ use compiler::{
     rollout::{
         Progress, guard,
         stored::{self, Lane},
-        waves::{self, Decision, Failure, Member, State, Time},
+        waves::{self, Agent, Decision, Failure, Member, State, Time},
     },
     snapshot::{Key, Object},
 };
@@ -34,6 +34,8 @@ pub(crate) struct Publication {
     /// How it reaches its node. Absent where nothing but the router of the host differs from what is stored: then the stored config stays one
     /// that was published when and how it was.
     pub(crate) lane: Option<Lane>,
+    /// When the node got what it has still to answer, if that was before.
+    pub(crate) published_at: Option<String>,
 }
 
 /// What is done about nodes in a pass.
@@ -49,6 +51,8 @@ pub(crate) struct Step {
     pub(crate) removed: Vec<ObjectRef>,
     /// When the last retry of the revision was requested.
     pub(crate) retry: Option<String>,
+    /// The nodes that have not confirmed what they must have.
+    pub(crate) unanswered: BTreeSet<String>,
     /// When the next pass is due, if nothing changes before.
     pub(crate) again_at: Option<Time>,
 }
@@ -79,7 +83,7 @@ pub(crate) fn valid(snapshot: &Snapshot, newest: &str) -> Vec<Key> {
 
 impl<'a> Cluster<'a> {
     /// Decides what is done about nodes now.
-    pub(crate) fn step(&self, is_alive: impl Fn(&str) -> bool) -> Step {
+    pub(crate) fn step(&self, agent: impl Fn(&str) -> Agent) -> Step {
         let settings = self.settings();
         let revision = self.newest();
         let before = revision.and_then(|one| one.status.as_deref().cloned());
@@ -94,11 +98,7 @@ impl<'a> Cluster<'a> {
         let last_valid = self.last_valid.as_deref();
         let is_approved =
             revision.is_some_and(|one| one.meta.annotations.contains_key(stored::APPROVED));
-        let too_much = last_valid.filter(|_| !is_approved && state.completed_at.is_none());
-        let too_much = too_much.and_then(|last_valid| {
-            guard::too_much(settings.max_removal, last_valid, &self.compilation.objects)
-        });
-        let mut members = self.members(&settings, &state, retry_at, is_alive);
+        let mut members = self.members(&settings, &state, retry_at, agent);
         if is_approved {
             for member in members.values_mut() {
                 if member.progress == Progress::Unapproved {
@@ -111,16 +111,21 @@ impl<'a> Cluster<'a> {
         for node in &joining {
             members.remove(node);
         }
+        let too_much = last_valid.filter(|_| !is_approved && state.completed_at.is_none());
+        let too_much =
+            too_much.and_then(|last_valid| self.too_much(&settings, last_valid, &members));
         let decision = waves::decide(&settings, &members, &state, self.now, too_much.is_some());
-        let mut publish = self.direct(&members);
-        publish.extend(self.newest_configs(&decision.publish, Lane::Wave));
+        let mut publish = self.newest_configs(&decision.publish, Lane::Wave);
         let failure = decision.state.failure.as_ref();
         let is_valid = decision.state.completed_at.is_some();
         let rolls_back = settings.on_failure == OnFailure::Rollback && !is_valid;
         let back = match failure.filter(|_| rolls_back) {
-            Some(failure) => self.to_roll_back(&settings, failure),
+            Some(failure) => self.to_roll_back(&settings, &members, failure),
             None => Vec::new(),
         };
+        let mut direct = self.direct(&members);
+        direct.retain(|one| !back.contains(&one.node));
+        publish.extend(direct);
         match last_valid {
             _ if is_valid => publish.extend(self.newest_configs(&joining, Lane::Joining)),
             Some(last_valid) if !(joining.is_empty() && back.is_empty()) => {
@@ -144,8 +149,25 @@ impl<'a> Cluster<'a> {
             outdated: self.outdated(&settings, last_valid),
             removed: self.removed(),
             retry: retry.cloned(),
+            unanswered: self.unanswered(),
             again_at: decision.again_at,
         }
+    }
+
+    /// What the revision removes too much of. What it takes from nodes is judged before the first of them has it.
+    fn too_much(
+        &self,
+        settings: &Rollout,
+        last_valid: &NetworkConfigRevisionSpec,
+        members: &BTreeMap<String, Member>,
+    ) -> Option<guard::TooMuch> {
+        let max_removal = settings.max_removal;
+        let has_begun = members.values().any(|member| member.is_published);
+        guard::too_much(max_removal, last_valid, self.compilation).or_else(|| {
+            let (snapshot, compilation) = (self.snapshot, self.compilation);
+            let taken = || guard::too_much_on_nodes(max_removal, snapshot, compilation);
+            if has_begun { None } else { taken() }
+        })
     }
 
     fn fingerprint(&self) -> &'a str {
@@ -188,21 +210,15 @@ impl<'a> Cluster<'a> {
         settings: &Rollout,
         state: &State,
         retry_at: Option<Time>,
-        is_alive: impl Fn(&str) -> bool,
+        agent: impl Fn(&str) -> Agent,
     ) -> BTreeMap<String, Member> {
         let mut progress = self.progress.clone();
-        for (node, _) in self
-            .writes
-            .nodes
-            .iter()
-            .filter(|(_, is_direct)| **is_direct)
-        {
-            // It forwards as it must; what differs waits for no wave.
-            progress.insert(node.clone(), Progress::Ready);
+        for (node, config) in self.direct_nodes() {
+            // It has what it forwards by, and waits for no wave. Whether it took that is what it says about its stored config.
+            progress.insert(node.clone(), stored::progress(config));
         }
         let of_revision = (self.fingerprint(), state);
-        let mut members =
-            stored::members(self.snapshot, settings, &progress, of_revision, is_alive);
+        let mut members = stored::members(self.snapshot, settings, &progress, of_revision, agent);
         for member in members.values_mut() {
             let is_before_retry = retry_at.is_some_and(|at| member.published_at < Some(at));
             if member.progress == Progress::Failed && is_before_retry {
@@ -210,6 +226,12 @@ impl<'a> Cluster<'a> {
             }
         }
         members
+    }
+
+    fn unanswered(&self) -> BTreeSet<String> {
+        let nodes = self.progress.iter();
+        let nodes = nodes.filter(|(_, progress)| **progress != Progress::Ready);
+        nodes.map(|(node, _)| node.clone()).collect()
     }
 
     /// Nodes without a config that need not wait for a wave: they have nothing to lose, and a valid revision is there.
@@ -229,17 +251,38 @@ impl<'a> Cluster<'a> {
         joining.cloned().collect()
     }
 
+    /// The nodes whose stored config differs in nothing that they forward by, with that config.
+    fn direct_nodes(&self) -> impl Iterator<Item = (&'a String, &'a stored::NodeNetworkConfig)> {
+        let configs = &self.snapshot.node_network_configs;
+        let nodes = self.writes.nodes.iter();
+        let direct = nodes.filter(|(_, is_direct)| **is_direct);
+        direct.filter_map(|(node, _)| Some((node, configs.get(&Key::named(node))?)))
+    }
+
     /// Configs that differ in nothing that nodes forward by, such as mirrors: they wait for no wave.
+    ///
+    /// Such a change answers nothing: a node that has still to confirm its revision stays in its wave, with the deadline that it had. One that
+    /// could not apply its config, or gets it in its wave, gets the change with that.
     fn direct(&self, members: &BTreeMap<String, Member>) -> Vec<Publication> {
-        let is_held = |node: &String| members.get(node).is_some_and(|member| member.is_held);
-        let direct = self
-            .writes
-            .nodes
-            .iter()
-            .filter(|(_, is_direct)| **is_direct);
-        let direct = direct.map(|(node, _)| node.clone());
-        let direct: Vec<String> = direct.filter(|node| !is_held(node)).collect();
-        self.newest_configs(&direct, Lane::Direct)
+        let direct = self.direct_nodes().filter_map(|(node, config)| {
+            let member = members.get(node).filter(|member| !member.is_held)?;
+            let (lane, published_at) = match member.progress {
+                Progress::Ongoing => {
+                    let published_at = config.meta.annotations.get(stored::PUBLISHED_AT);
+                    (stored::lane(config), published_at.cloned())
+                }
+                Progress::Ready if member.is_published => (Lane::Confirmed, None),
+                Progress::Ready => (Lane::Direct, None),
+                Progress::Failed if !member.is_published => (Lane::Direct, None),
+                Progress::Failed | Progress::Queued | Progress::Unapproved => return None,
+            };
+            let mut config = self.newest_configs(std::slice::from_ref(node), lane);
+            config.pop().map(|config| Publication {
+                published_at,
+                ..config
+            })
+        });
+        direct.collect()
     }
 
     /// Stored configs with the router of the host that nodes must have, whatever else they wait for.
@@ -263,6 +306,7 @@ impl<'a> Cluster<'a> {
                     ..NodeNetworkConfigSpec::clone(&stored.spec)
                 },
                 lane: None,
+                published_at: None,
             })
         };
         nodes.filter_map(publication).collect()
@@ -273,7 +317,12 @@ impl<'a> Cluster<'a> {
     }
 
     /// The nodes that go back to the last valid revision now: those that have the failed one, not more at a time than may be changing.
-    fn to_roll_back(&self, settings: &Rollout, failure: &Failure) -> Vec<String> {
+    fn to_roll_back(
+        &self,
+        settings: &Rollout,
+        members: &BTreeMap<String, Member>,
+        failure: &Failure,
+    ) -> Vec<String> {
         let configs = &self.snapshot.node_network_configs;
         let deadline = Time::from(settings.progress_deadline.get());
         let is_going_back = |config: &&stored::NodeNetworkConfig| {
@@ -289,16 +338,24 @@ impl<'a> Cluster<'a> {
         };
         let allowed = waves::count(settings.max_unavailable, self.progress.len()).max(1);
         let busy = configs.values().filter(is_going_back).count();
-        let mut nodes: Vec<&str> = (configs.iter())
+        let mut nodes: Vec<(&Key, &stored::NodeNetworkConfig)> = (configs.iter())
             .filter(|(key, config)| {
-                config.spec.revision == self.fingerprint() && self.progress.contains_key(&*key.name)
+                let member = members.get(&*key.name);
+                let is_free = member.is_some_and(|member| !member.is_held);
+                config.spec.revision == self.fingerprint() && is_free
             })
-            .map(|(key, _)| &*key.name)
             .collect();
-        // The one that failed runs the old config already.
-        nodes.sort_by_key(|node| *node != failure.node);
+        // Those that are changing anyway come first: with the others, more would change than may. One that failed runs the old config
+        // already.
+        nodes.sort_by_key(|(key, config)| match stored::progress(config) {
+            _ if *key.name == *failure.node => 1,
+            Progress::Ongoing => 0,
+            Progress::Failed => 2,
+            Progress::Ready | Progress::Queued | Progress::Unapproved => 3,
+        });
         nodes.truncate(allowed.saturating_sub(busy));
-        nodes.into_iter().map(str::to_owned).collect()
+        let names = nodes.into_iter().map(|(key, _)| key.name.to_string());
+        names.collect()
     }
 
     fn status(
@@ -378,6 +435,7 @@ fn configs(
             node: node.clone(),
             spec,
             lane: Some(lane),
+            published_at: None,
         })
     };
     names.iter().filter_map(publication).collect()

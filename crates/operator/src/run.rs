@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     future, mem,
     net::SocketAddr,
+    panic,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -23,7 +24,7 @@ use tokio::{
         watch as latest,
     },
     task::{JoinSet, spawn_blocking},
-    time::sleep,
+    time::{sleep, sleep_until},
 };
 
 use crate::{
@@ -81,7 +82,9 @@ pub async fn run(
     let (release, released) = latest::channel(false);
     let events = Events::new(client.clone(), &options.election.identity);
     let (candidate, leadership, restored) = Candidate::new(client.clone(), options.election);
-    let candidate = candidate.run(is_set(released));
+    // In a task of its own: what takes the loop long, such as a snapshot of a large cluster, must not delay the renewal of the Lease.
+    let mut renewal = JoinSet::new();
+    renewal.spawn(candidate.run(is_set(released)));
     let metrics = Metrics::new(leadership.clone());
     let (snapshots, requests) = mpsc::channel(1);
     let mut tasks = JoinSet::new();
@@ -126,7 +129,7 @@ pub async fn run(
     };
     let stop = async {
         stop.await;
-        tracing::info!("the operator ends");
+        tracing::info!("the operator shuts down");
         end.send_replace(true);
     };
     let is_over = is_set(release.subscribe());
@@ -134,6 +137,13 @@ pub async fn run(
         tokio::select! {
             () = stop => {}
             () = is_over => {}
+        }
+    };
+    let candidate = async {
+        if let Some(Err(error)) = renewal.join_next().await
+            && error.is_panic()
+        {
+            panic::resume_unwind(error.into_panic());
         }
     };
     let (ended, (), ()) = tokio::join!(operator, candidate, stop);
@@ -198,17 +208,20 @@ impl Operator {
         let time = Timestamp::now();
         let seconds = u64::try_from(time.as_second()).unwrap_or(0);
         let mut compiler = mem::take(&mut self.compiler);
-        let agents = mem::take(&mut self.cluster.agents);
+        let mut agents = mem::take(&mut self.cluster.agents);
         let unwritten = self.memory.backoffs.by_source();
+        let lasting = self.memory.backoffs.lasting();
         // A full compile takes longer than the watches may wait.
         let computed = spawn_blocking(move || {
-            let is_alive = |node: &str| agents.is_alive(node, start);
-            let pass = Pass::compute(&mut compiler, is_alive, unwritten, seconds);
-            (compiler, agents, pass)
+            agents.hold(stored::held(compiler.snapshot()), start);
+            let agent = |node: &str| agents.agent(node, start, seconds);
+            let pass = Pass::compute(&mut compiler, agent, unwritten, seconds);
+            (compiler, agents, pass.with_lasting(lasting))
         });
         let pass;
         (self.compiler, self.cluster.agents, pass) = computed.await.map_err(Error::Compile)?;
         let computed_in = start.elapsed();
+        self.cluster.unanswered.clone_from(&pass.step.unanswered);
         let (snapshot, compilation) = self.compiler.compile();
         self.metrics.compiled(compilation, &pass, computed_in);
         let frozen = &self.cluster.frozen;
@@ -229,6 +242,7 @@ impl Operator {
             memory: &mut self.memory,
             frozen,
             written: Written::default(),
+            slow: Vec::new(),
         };
         let now = stored::text(seconds);
         let kinds = &self.cluster.kinds;
@@ -241,6 +255,7 @@ impl Operator {
             let events = &mut self.events;
             let pause = self.sender.pause();
             events.revision_written(snapshot, compilation, &pass, &written, pause);
+            events.unwritten(snapshot, compilation, &pass, pause);
         }
         self.metrics.pass_ends(&self.memory, frozen);
         self.cluster.stored(written, &mut self.compiler);
@@ -290,6 +305,8 @@ struct Cluster {
     tasks: JoinSet<()>,
     agents: Agents,
     renewals: UnboundedReceiver<Renewal>,
+    /// The nodes that had not confirmed their config in the last pass: whether their agents are alive decides what is next.
+    unanswered: BTreeSet<String>,
     leadership: Leadership,
     requests: mpsc::Receiver<SnapshotRequest>,
     /// The kinds that were frozen in the last pass.
@@ -318,6 +335,7 @@ impl Cluster {
             tasks,
             agents: Agents::default(),
             renewals,
+            unanswered: BTreeSet::new(),
             leadership,
             requests,
             frozen: BTreeSet::new(),
@@ -340,8 +358,16 @@ impl Cluster {
         };
         let mut is_due = std::pin::pin!(is_due);
         while !compiler.has_changed() && self.kinds.frozen() == self.frozen {
+            let silence = self.agents.next_silence();
+            let silence = async {
+                match silence {
+                    Some(at) => sleep_until(at.into()).await,
+                    None => future::pending().await,
+                }
+            };
             tokio::select! {
-                received = self.receive(compiler) => if received? { break },
+                received = self.receive(compiler, metrics) => if received? { break },
+                () = silence => if self.fallen_silent(compiler, metrics) { break },
                 () = &mut is_due => break,
             }
         }
@@ -366,17 +392,18 @@ impl Cluster {
                 metrics.is_incomplete(incomplete.to_string());
                 self.incomplete = Some(incomplete);
             }
-            self.receive(compiler).await?;
+            self.receive(compiler, metrics).await?;
         }
     }
 
     /// Waits for a change and applies it. True if a pass is due that no change of an object causes: an agent is alive again, this operator
     /// leads now, or something of another program has changed.
-    async fn receive(&mut self, compiler: &mut Compiler) -> Result<bool, Error> {
+    async fn receive(&mut self, compiler: &mut Compiler, metrics: &Metrics) -> Result<bool, Error> {
         let change = tokio::select! {
             change = self.changes.recv() => change,
             Some(renewal) = self.renewals.recv() => {
-                return Ok(self.renewed(renewal));
+                let back = self.renewed(renewal);
+                return Ok(self.agents_changed(&back, compiler, metrics));
             }
             is_leading = self.leadership.changed() => return Ok(is_leading),
             Some((kind, change)) = self.platform_changes.recv() => {
@@ -394,19 +421,39 @@ impl Cluster {
         Ok(false)
     }
 
-    /// Takes in a renewal and all others that wait: agents that are alive again at the same time cause one pass. True if there is one.
-    fn renewed(&mut self, renewal: Renewal) -> bool {
-        let is_back = self.agents.seen(renewal);
-        self.take_renewals() || is_back
+    /// Takes in a renewal and all others that wait: agents that are alive again at the same time cause one pass. The nodes of those.
+    fn renewed(&mut self, renewal: Renewal) -> Vec<String> {
+        let mut back = Vec::from_iter(self.agents.seen(renewal));
+        back.extend(self.take_renewals());
+        back
     }
 
-    /// Takes in the renewals that wait. True if an agent is alive again.
-    fn take_renewals(&mut self) -> bool {
-        let mut is_back = false;
+    /// Takes in the renewals that wait; the nodes whose agents are alive again.
+    fn take_renewals(&mut self) -> Vec<String> {
+        let mut back = Vec::new();
         while let Ok(renewal) = self.renewals.try_recv() {
-            is_back |= self.agents.seen(renewal);
+            back.extend(self.agents.seen(renewal));
         }
-        is_back
+        back
+    }
+
+    /// Notes which agents have fallen silent. True if a pass is due.
+    fn fallen_silent(&mut self, compiler: &Compiler, metrics: &Metrics) -> bool {
+        let silent = self.agents.fallen_silent(Instant::now());
+        self.agents_changed(&silent, compiler, metrics)
+    }
+
+    /// Counts silent agents anew if some of them have changed. True if a pass is due: of nodes that have confirmed what they must have, it
+    /// does not matter.
+    fn agents_changed(&self, nodes: &[String], compiler: &Compiler, metrics: &Metrics) -> bool {
+        if nodes.is_empty() {
+            return false;
+        }
+        let now = Instant::now();
+        let all = compiler.snapshot().nodes.keys();
+        let silent = all.filter(|node| !self.agents.is_alive(&node.name, now));
+        metrics.silent_nodes(silent.count());
+        nodes.iter().any(|node| self.unanswered.contains(node))
     }
 
     /// Gives the compiler what was written, so that the events of the watches about it change nothing.

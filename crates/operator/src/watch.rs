@@ -54,7 +54,7 @@ pub(crate) enum Change {
     NotServed(String),
     /// The same of a kind that every cluster should have: its definition was never made, or is gone.
     NotDefined(String),
-    /// The API server's store has gone back: what is known of the kind says nothing any more. A list follows.
+    /// The API server returns older versions: the known objects of the kind are outdated. A list follows.
     Outdated,
 }
 

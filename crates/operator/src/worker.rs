@@ -37,7 +37,7 @@ pub(crate) struct Worker {
     pub(crate) client: Client,
     pub(crate) sender: Sender,
     pub(crate) leadership: Leadership,
-    /// Changes when the API server's store has gone back.
+    /// Changes when the API server returns older versions.
     pub(crate) restored: latest::Receiver<u64>,
 }
 

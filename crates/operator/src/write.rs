@@ -138,12 +138,18 @@ impl Writes<'_> {
 
     /// The config of a node. No Node owns it: a machine whose Node is deleted still has its addresses.
     pub(crate) fn node(&self, publication: &Publication, step: &Step) -> Write {
-        let Publication { node, spec, lane } = publication;
+        let Publication {
+            node,
+            spec,
+            lane,
+            published_at,
+        } = publication;
         let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
         let annotations = match lane {
             Some(lane) => {
+                let published_at = published_at.as_deref().unwrap_or(self.now);
                 let published = [
-                    (stored::PUBLISHED_AT, self.now.to_owned()),
+                    (stored::PUBLISHED_AT, published_at.to_owned()),
                     (stored::LANE, lane.to_string()),
                 ];
                 let retry = step.retry.clone().map(|retry| (stored::RETRY, retry));
@@ -168,7 +174,8 @@ impl Writes<'_> {
             let value = meta.annotations.get(name)?;
             Some((name, value.clone()))
         });
-        let since = stored::generations(meta).map(|one| (stored::SAME_SINCE, one.start().to_string()));
+        let since =
+            stored::generations(meta).map(|one| (stored::SAME_SINCE, one.start().to_string()));
         kept.chain(since).collect()
     }
 

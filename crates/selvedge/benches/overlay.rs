@@ -3,10 +3,11 @@
 #![expect(
     clippy::print_stdout,
     clippy::indexing_slicing,
-    reason = "a benchmark prints a table, and shall fail where it finds nothing"
+    reason = "a benchmark prints a table, and fails where it finds nothing"
 )]
 
 use std::{
+    env,
     hint::black_box,
     process::ExitCode,
     time::{Duration, Instant},
@@ -66,7 +67,15 @@ fn main() -> ExitCode {
         "what", SIZES[0], SIZES[1], SIZES[2], "exponent"
     );
     let mut are_kept = true;
-    for Measure { what, budget, time } in &MEASURES {
+    // Words of the command line choose measurements by their names.
+    let words: Vec<String> = env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let is_chosen = |measure: &&Measure| {
+        words.is_empty() || words.iter().any(|word| measure.what.contains(word))
+    };
+    for Measure { what, budget, time } in MEASURES.iter().filter(is_chosen) {
         let [small, full, large] = SIZES.map(|size| time(size).as_secs_f64());
         let growth = f64::from(SIZES[2]) / f64::from(SIZES[0]);
         // The budget has one place after the point, and two runs differ in the second.

@@ -123,6 +123,9 @@ pub(crate) struct Where {
 pub(crate) struct Ipam {
     #[command(flatten)]
     pub(crate) input: Input,
+    /// Only the pools of this Network or Underlay, or with this prefix or address
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
     /// Output format
     #[arg(short, long, default_value = "table")]
     pub(crate) output: Format,
@@ -269,15 +272,15 @@ pub(crate) struct Status {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Rollout {
-    /// Shows how far the newest revision is, and which nodes it waits for
+    /// Shows the progress of the newest revision, and which nodes it waits for
     Status(RolloutStatus),
-    /// Stops the rollout: no further node gets anything new
+    /// Pauses the rollout: no further node gets a new config
     Pause(Cluster),
-    /// Goes on with a paused rollout
+    /// Resumes a paused rollout
     Resume(Cluster),
     /// Tries a failed revision again
     Retry(Cluster),
-    /// Lets a revision remove what it removes
+    /// Approves the removals of a revision
     Approve(Approve),
     /// Lists the revisions that are kept, the newest first
     History(History),
@@ -344,7 +347,7 @@ pub(crate) struct Operator {
     /// How long an operator that does not answer keeps the Lease; another one takes over after that
     #[arg(long, value_name = "TIME", default_value = "15s")]
     pub(crate) lease_duration: Seconds,
-    /// How long the leading operator goes on writing when it cannot renew the Lease
+    /// How long the leading operator continues to write when it cannot renew the Lease
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(crate) renew_deadline: Seconds,
     /// Time between two attempts to renew or to get the Lease
@@ -368,16 +371,16 @@ pub(crate) struct Agent {
     /// Name of the node
     #[arg(long, env = "NODE_NAME", value_name = "NAME")]
     pub(crate) node: Option<String>,
-    /// Applies the NodeNetworkConfig in this file once, without a cluster, and ends when it is confirmed or taken back
+    /// Applies the NodeNetworkConfig in this file once, without a cluster, and exits when it is confirmed or rolled back
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
-    /// Keeps the node at what these manifests say, without a cluster: file or directory; may be given many times
+    /// Applies the config that these manifests compile into, and keeps it, without a cluster: file or directory; may be given many times
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     pub(crate) manifests: Vec<PathBuf>,
     /// Prints what applying the file would change, and changes nothing
     #[arg(long, requires = "config")]
     pub(crate) dry_run: bool,
-    /// Reports lines of FRR's configuration that no object asks for, instead of removing them
+    /// Reports unmanaged lines in FRR's configuration, instead of removing them
     #[arg(long)]
     pub(crate) report_unmanaged_lines: bool,
     /// Namespace of Secrets whose reference names none
@@ -407,7 +410,7 @@ pub(crate) struct Agent {
 /// The account that an agent works with.
 #[derive(Debug, Flags)]
 pub(crate) struct Account {
-    /// Works with the ServiceAccount selvedge-agent-NODE, for which it asks for a token, and not with the account that it is started with
+    /// Requests a token of the ServiceAccount selvedge-agent-NODE, and uses it instead of the account of the process
     #[arg(long)]
     pub(crate) own_account: bool,
 }
@@ -442,7 +445,7 @@ pub(crate) struct Places {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
-    /// Gives the node back as it was: FRR stopped, NICs returned, nothing of Selvedge left
+    /// Restores the node: stops FRR, returns NICs to the host and removes everything that Selvedge created
     Cleanup(Cleanup),
 }
 

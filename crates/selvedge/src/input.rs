@@ -135,7 +135,9 @@ impl Unread {
         };
         let text = text.file.get(text.part.bytes.clone()).unwrap_or_default();
         let names = kinds::written(text, "name");
-        let has_name = names.is_empty() || names.iter().any(|name| *name == &*object.key.name);
+        // Of an object without a readable name, any may be meant.
+        let is_unnamed = names.is_empty() || self.message.contains("metadata.name");
+        let has_name = is_unnamed || names.iter().any(|name| *name == &*object.key.name);
         has_name && self.may_have_kind(object.kind)
     }
 
@@ -456,7 +458,7 @@ impl World {
         let broken = self.rules.broken(object, document, None, is_readable);
         let is_said = |problem: &Problem| said.iter().any(|said| said.field == problem.field);
         let (_, new): (Vec<_>, Vec<_>) = broken.into_iter().partition(is_said);
-        // The reader looks into a list for the fields of a map; that it is none says it all.
+        // The reader looks into a list for the fields of a map; the type error alone is enough.
         said.retain(|said| {
             let is_inside = |problem: &Problem| {
                 let inside = said.field.strip_prefix(&problem.field);
@@ -504,7 +506,8 @@ impl World {
             .collect();
         (total > 0).then(|| {
             let objects = crate::output::counted(total, "object");
-            format!("skipped {objects} of other kinds: {}", kinds.join(", "))
+            let line = format!("skipped {objects} of other kinds: {}", kinds.join(", "));
+            crate::output::wrapped(&line, 4)
         })
     }
 }

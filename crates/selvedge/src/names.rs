@@ -17,6 +17,12 @@ pub(crate) fn folded(names: &[String]) -> String {
 
 /// The same, each fold for itself.
 pub(crate) fn folds(names: &[String]) -> Vec<String> {
+    let folds = folds_with_members(names).into_iter();
+    folds.map(|(fold, _)| fold).collect()
+}
+
+/// The folds, each with the number of its names.
+fn folds_with_members(names: &[String]) -> Vec<(String, usize)> {
     let names: BTreeSet<&String> = names.iter().collect();
     // Names of the same form can be folded into each other.
     let mut forms: BTreeMap<Vec<Option<String>>, Vec<Vec<Part>>> = BTreeMap::new();
@@ -39,7 +45,73 @@ pub(crate) fn folds(names: &[String]) -> Vec<String> {
         found.extend(names);
     }
     found.sort();
-    found.iter().map(|parts| written(parts)).collect()
+    let members = |parts: &[Part]| {
+        let numbers = parts.iter().map(|part| match part {
+            Part::Text(_) => 1,
+            Part::Numbers(numbers) => numbers.len(),
+        });
+        numbers.product()
+    };
+    let folds = found.iter();
+    folds
+        .map(|parts| (written(parts), members(parts)))
+        .collect()
+}
+
+/// Names folded into so many columns: every name where there is room, else the first folds and the number of all other names. A name is
+/// never broken; where even the first fold is wider, it is shown alone, cut at its end.
+pub(crate) fn brief(names: &[String], columns: usize) -> String {
+    let all = folded(names);
+    let is_one = matches!(names, [_]);
+    if is_one || crate::output::is_all() || all.chars().count() <= columns {
+        return all;
+    }
+    let members = folds_with_members(names);
+    let total: usize = members.iter().map(|(_, number)| number).sum();
+    let mut shown = String::new();
+    let mut number = 0;
+    for (fold, of_fold) in &members {
+        let mut fold = fold.clone();
+        let separator = if shown.is_empty() { "" } else { ", " };
+        let after = number + of_fold;
+        let more = and_more(total - after);
+        let width = |fold: &str| {
+            let parts = [shown.as_str(), separator, fold, more.as_str()];
+            parts.iter().map(|part| part.chars().count()).sum::<usize>()
+        };
+        if width(&fold) > columns {
+            fold = shortened(&fold);
+        }
+        if width(&fold) > columns {
+            if !shown.is_empty() {
+                break;
+            }
+            fold = cut(&fold, columns.saturating_sub(more.chars().count()));
+        }
+        shown = format!("{shown}{separator}{fold}");
+        number = after;
+    }
+    format!("{shown}{}", and_more(total - number))
+}
+
+/// The fewest columns that a name is cut to.
+const LEAST: usize = 12;
+
+/// A name in so many columns, its end left out.
+fn cut(name: &str, columns: usize) -> String {
+    let columns = columns.max(LEAST);
+    if name.chars().count() <= columns {
+        return name.to_owned();
+    }
+    let start: String = name.chars().take(columns - 1).collect();
+    format!("{start}…")
+}
+
+fn and_more(number: usize) -> String {
+    match number {
+        0 => String::new(),
+        number => format!(" and {number} more"),
+    }
 }
 
 /// A fold with the first and the last range of each bracket only: `w[01-09,…,41-49]`.
@@ -174,6 +246,19 @@ mod tests {
         );
         names.remove(0);
         assert_eq!(folded(&names), "dc1-r1-w[02-10], dc1-r[2-3]-w[01-10]");
+    }
+
+    #[test]
+    fn names_without_a_fold_are_counted_and_never_broken() {
+        let names: Vec<String> = ["b2x", "c9k", "d7q", "fz4"]
+            .map(|end| format!("pool-{end}"))
+            .to_vec();
+        let all = "pool-b2x, pool-c9k, pool-d7q, pool-fz4";
+        assert_eq!(brief(&names, all.len()), all);
+        assert_eq!(brief(&names, 30), "pool-b2x, pool-c9k and 2 more");
+        assert_eq!(brief(&names, 3), "pool-b2x and 3 more");
+        let ranges: Vec<String> = [1, 3, 5, 7, 9].map(|worker| format!("w{worker}")).to_vec();
+        assert_eq!(brief(&ranges, 9), "w[1,…,9]");
     }
 
     #[test]

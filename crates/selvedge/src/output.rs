@@ -47,9 +47,20 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 
 /// Prints why a command could not do its work.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
-    note(&format!("{}: {error:#}", styled(Style::Red, "error")));
+    let text = format!("{}: {error:#}", styled(Style::Red, "error"));
+    note(&wrapped(&without_numbers(&text), 2));
     let _end = finish(Verdict::Problems);
     ExitCode::from(2)
+}
+
+/// A message without the numbers that the system has for its errors.
+fn without_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut found = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        found.push_str(part.split_once(')').map_or(part, |(_, after)| after));
+    }
+    found
 }
 
 /// Writes what is left, and gives the exit code: 2 where the output could not be written.
@@ -121,7 +132,7 @@ impl Out {
         self.failed = written.err();
     }
 
-    /// Gives what was kept, and all that follows, to a pager; to standard output where there is none.
+    /// Writes the buffered output, and all that follows, to a pager; to standard output without a pager.
     fn turn_pages(&mut self) {
         let Sink::Screen(kept) = std::mem::replace(&mut self.sink, Sink::None) else {
             return;
@@ -220,6 +231,15 @@ pub(crate) fn stream<T: Serialize>(
     Ok(())
 }
 
+/// Prints one value.
+pub(crate) fn document<T: Serialize>(format: Format, value: &T) -> anyhow::Result<()> {
+    match format {
+        Format::Json => text(&format!("{}\n", serde_json::to_string_pretty(value)?)),
+        Format::Yaml | Format::Table => text(&yaml(value)?),
+    }
+    Ok(())
+}
+
 /// Prints values, each a document of its own in YAML, a list in JSON.
 pub(crate) fn documents<T: Serialize>(format: Format, values: &[T]) -> anyhow::Result<()> {
     stream(format, values.iter())
@@ -277,7 +297,7 @@ pub(crate) enum Style {
 
 /// A text that stands out on a terminal, and is plain elsewhere.
 pub(crate) fn styled(style: Style, text: &str) -> String {
-    if !is_for_people() {
+    if text.is_empty() || !is_for_people() {
         return text.to_owned();
     }
     let code = match style {
@@ -288,6 +308,25 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
         Style::Yellow => "33",
     };
     format!("\u{1b}[{code}m{text}\u{1b}[0m")
+}
+
+/// The lines of a screen: no answer without `--all` is longer.
+pub(crate) const ROWS: usize = 40;
+
+/// A text that fits a screen of so many lines: the lines behind it are only counted.
+pub(crate) fn capped(text: &str, rows: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    if is_all() || lines.len() <= rows {
+        return text.to_owned();
+    }
+    let shown = lines.get(..rows.saturating_sub(2)).unwrap_or_default();
+    // An empty line at the end says nothing.
+    let end = shown.iter().rposition(|line| !line.trim().is_empty());
+    let shown = shown
+        .get(..end.map_or(0, |end| end + 1))
+        .unwrap_or_default();
+    let more = counted(lines.len() - shown.len(), "more line");
+    format!("{}\n… {more}; --all shows them\n", shown.join("\n"))
 }
 
 /// A number of things, in words.

@@ -286,6 +286,9 @@ fn another_type(schema: &Value, value: &Value) -> Option<&'static str> {
     (!fits).then_some(words)
 }
 
+/// What is said of an item that a list has twice, before the path of the first.
+pub(crate) const DUPLICATE_OF: &str = "duplicate of ";
+
 fn items(schema: &Value, list: &[Value], path: &str, found: &mut Vec<(String, String)>) {
     if let Some(schema) = schema.get("items") {
         for (index, item) in list.iter().enumerate() {
@@ -318,10 +321,10 @@ fn items(schema: &Value, list: &[Value], path: &str, found: &mut Vec<(String, St
     };
     let mut seen = Vec::new();
     for (index, item) in list.iter().map(identity).enumerate() {
-        if seen.contains(&item) {
+        if let Some(first) = seen.iter().position(|known| *known == item) {
             found.push((
                 format!("{path}[{index}]"),
-                format!("{item} is there already"),
+                format!("{DUPLICATE_OF}{path}[{first}]: {item}"),
             ));
         }
         seen.push(item);

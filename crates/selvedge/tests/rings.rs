@@ -2,7 +2,7 @@
 #![expect(clippy::print_stderr, reason = "tests print the times they measure")]
 #![expect(
     clippy::indexing_slicing,
-    reason = "a test that finds nothing where it looks shall fail"
+    reason = "a test that finds nothing where it looks must fail"
 )]
 
 #[path = "rings/support.rs"]
@@ -13,6 +13,9 @@ mod architecture;
 #[cfg(feature = "bench-cli")]
 #[path = "rings/bench_cli.rs"]
 mod bench_cli;
+#[cfg(feature = "bench-frr")]
+#[path = "rings/bench_frr.rs"]
+mod bench_frr;
 #[cfg(feature = "bench-node")]
 #[path = "rings/bench_node.rs"]
 mod bench_node;
@@ -26,6 +29,8 @@ mod ring1_cases;
 mod ring1_docs;
 #[path = "rings/ring1_docs_picture.rs"]
 mod ring1_docs_picture;
+#[path = "rings/ring1_docs_plan.rs"]
+mod ring1_docs_plan;
 #[path = "rings/ring1_docs_reference.rs"]
 mod ring1_docs_reference;
 #[path = "rings/ring1_fuzz.rs"]
@@ -76,18 +81,30 @@ mod ring1_screens;
 mod ring1_seeds;
 #[path = "rings/ring1_selectors.rs"]
 mod ring1_selectors;
+#[path = "rings/ring1_terminal.rs"]
+mod ring1_terminal;
+#[path = "rings/ring1_words.rs"]
+mod ring1_words;
+#[path = "rings/ring2_accepted.rs"]
+mod ring2_accepted;
 #[path = "rings/ring3.rs"]
 mod ring3;
+#[path = "rings/ring3_book.rs"]
+mod ring3_book;
 #[path = "rings/ring3_host_router.rs"]
 mod ring3_host_router;
 #[path = "rings/ring4.rs"]
 mod ring4;
 #[path = "rings/ring4_files.rs"]
 mod ring4_files;
+#[path = "rings/ring4_host_router.rs"]
+mod ring4_host_router;
 #[path = "rings/ring4_mirrors.rs"]
 mod ring4_mirrors;
 #[path = "rings/ring4_safety.rs"]
 mod ring4_safety;
+#[path = "rings/ring4_segments.rs"]
+mod ring4_segments;
 #[path = "rings/ring4_silence.rs"]
 mod ring4_silence;
 #[path = "rings/ring4_underlay_change.rs"]
@@ -102,6 +119,8 @@ mod ring6_cut_off;
 mod ring6_fabric_objects;
 #[path = "rings/ring6_host_router.rs"]
 mod ring6_host_router;
+#[path = "rings/ring6_host_router_node.rs"]
+mod ring6_host_router_node;
 #[path = "rings/ring6_no_harm.rs"]
 mod ring6_no_harm;
 #[path = "rings/ring6_reports.rs"]

@@ -22,7 +22,7 @@ pub use self::{
     edit::{Edit, edit, edited},
     everything::{everything, varied},
     hand_written::with_hand_written,
-    overlay::overlays,
+    overlay::{odd_overlays, overlays},
     tenant::{Tenant, objects, tenant, world},
 };
 

@@ -6,12 +6,50 @@ use crate::{TCAAS, object};
 
 const FABRIC: &str = "openpe.openperouter.github.io/v1alpha1";
 /// Number of tenants; each has a VRF, two Destinations, and two Networks with an attachment each.
-const TENANTS: usize = 8;
+const TENANTS: usize = 12;
+
+/// How the nodes of a cluster are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// By rack and number, as an operator of machines does: `dc1-r1-w01`.
+    Numbered,
+    /// With random letters at the end, as Cluster API does: `pool-md-0-7f9c2-k8x2b`.
+    Random,
+    /// By address and domain, as clouds do: `ip-10-1-0-7.eu-central-1.compute.internal`.
+    Addresses,
+}
+
+impl Names {
+    fn of(self, rack: usize, worker: usize) -> String {
+        match self {
+            Self::Numbered => format!("dc1-r{rack}-w{worker:02}"),
+            Self::Random => {
+                const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+                // Multiplication by a prime spreads neighbours far apart.
+                let mut number = (rack * 1_000 + worker) * 7_368_787;
+                let mut letters = String::new();
+                for _ in 0..8 {
+                    let letter = LETTERS.get(number % LETTERS.len()).copied();
+                    letters.push(char::from(letter.unwrap_or(b'b')));
+                    number /= LETTERS.len();
+                    number += 5_303 * (rack + worker);
+                }
+                let (set, own) = letters.split_at(3);
+                format!("kubadm-md-0-7f9c{set}-{own}")
+            }
+            Self::Addresses => format!(
+                "ip-10-{rack}-{}-{}.eu-central-1.compute.internal",
+                worker / 10,
+                worker * 7 % 251
+            ),
+        }
+    }
+}
 
 /// A cluster in racks of so many workers each; the objects by the file that they would stand in.
-pub fn racks(racks: usize, workers: usize) -> Vec<(&'static str, Vec<Value>)> {
+pub fn racks(racks: usize, workers: usize, names: Names) -> Vec<(&'static str, Vec<Value>)> {
     vec![
-        ("nodes.yaml", nodes(racks, workers)),
+        ("nodes.yaml", nodes(racks, workers, names)),
         ("fabric.yaml", fabric(racks)),
         ("tenants.yaml", tenants()),
         ("services.yaml", services()),
@@ -23,11 +61,11 @@ fn rack_of(rack: usize) -> Value {
     json!({"topology.example.com/rack": format!("r{rack}")})
 }
 
-fn nodes(racks: usize, workers: usize) -> Vec<Value> {
+fn nodes(racks: usize, workers: usize, names: Names) -> Vec<Value> {
     let mut found = Vec::new();
     for rack in 1..=racks {
         for worker in 1..=workers {
-            let name = format!("dc1-r{rack}-w{worker:02}");
+            let name = names.of(rack, worker);
             let pool = if worker % 10 == 0 { "edge" } else { "compute" };
             let labels = json!({
                 "kubernetes.io/hostname": name,
@@ -73,7 +111,8 @@ fn fabric(racks: usize) -> Vec<Value> {
 
 fn tenants() -> Vec<Value> {
     const NAMES: [&str; TENANTS] = [
-        "billing", "charging", "metering", "mail", "portal", "sensors", "storage", "video",
+        "billing", "charging", "metering", "mail", "portal", "sensors", "voice", "logs", "backup",
+        "tracing", "storage", "video",
     ];
     let mut found = Vec::new();
     for (number, tenant) in NAMES.into_iter().enumerate() {
@@ -86,8 +125,11 @@ fn tenants() -> Vec<Value> {
         for (place, what) in ["backbone", "partners"].into_iter().enumerate() {
             let metadata =
                 json!({"name": format!("{tenant}-{what}"), "labels": {"tenant": tenant}});
-            let prefix = format!("172.{}.{}.0/24", 16 + number, place);
-            let spec = json!({"vrfRef": tenant, "prefixes": [prefix]});
+            let prefixes = [
+                format!("172.{}.{}.0/24", 16 + number, place),
+                format!("2001:db8:{number}:{place}::/64"),
+            ];
+            let spec = json!({"vrfRef": tenant, "prefixes": prefixes});
             found.push(object(TCAAS, "Destination", metadata, spec));
         }
         for (place, what) in ["front", "back"].into_iter().enumerate() {
@@ -95,6 +137,7 @@ fn tenants() -> Vec<Value> {
             let segment = number * 2 + place;
             let network = json!({
                 "ipv4": {"cidr": format!("10.{}.0.0/20", 100 + segment)},
+                "ipv6": {"cidr": format!("fd00:{segment}::/64")},
                 "vlan": 200 + segment,
                 "vni": 20_000 + segment,
             });
@@ -105,9 +148,15 @@ fn tenants() -> Vec<Value> {
                 "mtu": 1500,
                 "destinations": {"matchLabels": {"tenant": tenant}},
             });
-            // The last two tenants have racks and nodes of their own.
+            // The last tenants have racks and nodes of their own; on the edge, nodes have addresses.
             if number == TENANTS - 1 {
                 spec["nodeSelector"] = json!({"matchLabels": {"node.example.com/pool": "edge"}});
+                // Two devices of a node cannot both lead to a Destination.
+                if what == "front" {
+                    spec["nodeIPs"] = json!({"enabled": true});
+                }
+            } else if number == TENANTS - 3 && what == "back" {
+                spec["nodeSelector"] = json!({"matchLabels": rack_of(2)});
             } else if number == TENANTS - 2 {
                 spec["nodeSelector"] = json!({"matchLabels": rack_of(1)});
             }
@@ -125,7 +174,11 @@ fn tenants() -> Vec<Value> {
 fn services() -> Vec<Value> {
     let mut found = Vec::new();
     for tenant in ["billing", "portal"] {
-        let network = json!({"ipv4": {"cidr": if tenant == "billing" { "198.51.100.0/26" } else { "198.51.100.64/26" }}});
+        let place = if tenant == "billing" { 0 } else { 64 };
+        let network = json!({
+            "ipv4": {"cidr": format!("198.51.100.{place}/26")},
+            "ipv6": {"cidr": format!("2001:db8:ff:{place}::/64")},
+        });
         let name = format!("{tenant}-vips");
         found.push(object(TCAAS, "Network", json!({"name": name}), network));
         let spec = json!({

@@ -35,10 +35,10 @@ pub async fn own_account(mut config: Config, node: &str, token: &Path) -> Result
     let answer = answer.map_err(|_elapsed| "no answer".to_owned());
     let answer = answer.and_then(|answer| answer.map_err(|error| chain(&error)));
     let answer = answer.map_err(|error| {
-        format!("there is no token of ServiceAccount {AGENT_LEASES}/{account}: {error}")
+        format!("cannot get a token of ServiceAccount {AGENT_LEASES}/{account}: {error}")
     })?;
     let text = answer.status.and_then(|status| status.token);
-    let text = text.ok_or("the API server gave no token")?;
+    let text = text.ok_or("the API server returned no token")?;
     file::replace(token, text.as_bytes()).map_err(|error| chain(&error))?;
     config.auth_info = AuthInfo {
         token_file: Some(token.to_string_lossy().into_owned()),
@@ -48,7 +48,7 @@ pub async fn own_account(mut config: Config, node: &str, token: &Path) -> Result
 }
 
 impl Cluster {
-    /// Asks for another token before the old one counts no longer, and when it is refused, for as long as the agent lives.
+    /// Asks for another token before the old one counts no longer, and when it is refused, for as long as the agent runs.
     pub(super) async fn renew_token(&self) {
         let Some(token) = &self.token else {
             return;
@@ -59,7 +59,7 @@ impl Cluster {
             loop {
                 let renewed = async { own_account(self.config().await?, &self.node, token).await };
                 let Err(error) = renewed.await else { break };
-                tracing::warn!(error, "the token of the node's account is not renewed");
+                tracing::warn!(error, "failed to renew the token of the node's account");
                 time::sleep(CLIENT_PAUSE).await;
             }
         }

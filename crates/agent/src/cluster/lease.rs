@@ -27,7 +27,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(16);
 const DURATION_SECONDS: u32 = 60;
 
 impl Cluster {
-    /// Renews the Lease for as long as the agent lives. By its versions the agent tells that the API server's store has gone back.
+    /// Renews the Lease for as long as the agent runs. By its versions the agent tells that the API server returns older versions.
     pub(super) async fn renew_lease(&self, client: Client) {
         let api: Api<Lease> = Api::namespaced(client, AGENT_LEASES);
         let mut newest = Newest::default();
@@ -50,7 +50,7 @@ impl Cluster {
                 Ok(Ok(stored)) => {
                     if newest.has_gone_back(stored.metadata.resource_version.as_deref()) {
                         tracing::warn!(
-                            "the API server's store has gone back: what it has is read again"
+                            "the API server returned an older resource version: reading all objects again"
                         );
                         self.restores.send_modify(|count| *count += 1);
                     }
@@ -66,7 +66,7 @@ impl Cluster {
             };
             // Said once: it comes back every few seconds, and reports say when the API server is away.
             if let Some(error) = failure.as_ref().filter(|_| failures == 0) {
-                tracing::warn!(error, "the Lease of the agent is not renewed");
+                tracing::warn!(error, "failed to renew the Lease of the agent");
             }
             failures = if failure.is_some() { failures + 1 } else { 0 };
             time::sleep(pause(failures)).await;

@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{Cluster, REQUEST_PATIENCE, WATCH_SECONDS, restored};
 use crate::{
-    daemons::{self, Paths},
+    daemons::{self, Instance, Paths},
     inventory::{self, Inventory},
     machine::Assigned,
     report::{FIELD_MANAGER, chain},
@@ -33,7 +33,7 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(30);
 /// Changes come in groups; one report is enough for a group.
 const DEBOUNCE: Duration = Duration::from_secs(2);
-/// An unchanged report is written again after this long: a reader sees that the agent lives.
+/// An unchanged report is written again after this long: a reader sees that the agent runs.
 const HEARTBEAT: Duration = Duration::from_mins(5);
 /// Before another attempt to write.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ impl Cluster {
                 }
                 Ok(Event::Init | Event::Delete(_)) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "the Node cannot be watched");
+                    tracing::warn!(%error, "cannot watch the Node");
                     // The API server has answered: an agent without the right to read Nodes need not wait.
                     if matches!(
                         &error,
@@ -93,8 +93,10 @@ impl Cluster {
             let attempt = time::timeout(REQUEST_PATIENCE, self.without_taints(&api));
             match attempt.await {
                 Ok(Ok(())) => return,
-                Ok(Err(error)) => tracing::warn!(error = chain(&error), "the taint stays"),
-                Err(_elapsed) => tracing::warn!("the taint stays: no answer"),
+                Ok(Err(error)) => {
+                    tracing::warn!(error = chain(&error), "failed to remove the start-up taint")
+                }
+                Err(_elapsed) => tracing::warn!("failed to remove the start-up taint: no answer"),
             }
             time::sleep(PAUSE).await;
         }
@@ -118,32 +120,43 @@ impl Cluster {
             ..PatchParams::default()
         };
         api.patch(&self.node, &params, &Patch::Merge(patch)).await?;
-        tracing::info!("the start-up taint is removed");
+        tracing::info!("removed the start-up taint");
         Ok(())
     }
 
     /// Reports interfaces, routes and abilities of the node: on change, and periodically.
     pub(super) async fn report_inventory(&self, client: Client, paths: Paths, namespace: String) {
         let api: Api<NodeNetworkStatus> = Api::all(client);
+        let frr = Instance::router(&paths, &namespace);
         let kernel = loop {
             match Kernel::open(&namespace) {
                 Ok(kernel) => break kernel,
-                Err(error) => tracing::warn!(error = chain(&error), "the node cannot be looked at"),
+                Err(error) => {
+                    tracing::warn!(error = chain(&error), "cannot read the state of the node")
+                }
             }
             time::sleep(PAUSE).await;
         };
         let changes = kernel
             .changes_of_host()
-            .inspect_err(|error| tracing::warn!(error = chain(error), "changes are not announced"))
+            .inspect_err(|error| {
+                tracing::warn!(
+                    error = chain(error),
+                    "cannot subscribe to changes of the kernel; they are found by periodic checks"
+                )
+            })
             .ok();
         // Once: to try loads modules of the kernel, and what it can do does not change while it runs.
         let abilities = kernel.capabilities().await.unwrap_or_else(|error| {
-            tracing::warn!(error = chain(&error), "what the kernel can do is not known");
+            tracing::warn!(
+                error = chain(&error),
+                "cannot determine the features of the kernel"
+            );
             Vec::new()
         });
         let mut written: Option<(NodeNetworkStatusStatus, time::Instant)> = None;
         loop {
-            if let Some(latest) = look(&kernel, &paths, &abilities).await {
+            if let Some(latest) = look(&kernel, &frr, &abilities).await {
                 let latest = inventory::status(&latest, &namespace);
                 let is_due = written
                     .as_ref()
@@ -175,13 +188,13 @@ impl Cluster {
             Ok(Err(error)) => chain(&error),
             Err(_elapsed) => "no answer".to_owned(),
         };
-        tracing::warn!(error = why, "the NodeNetworkStatus is not written");
+        tracing::warn!(error = why, "failed to write the NodeNetworkStatus");
         false
     }
 }
 
 /// Looks at the node; `None` if that fails.
-async fn look(kernel: &Kernel, paths: &Paths, abilities: &[Capability]) -> Option<Inventory> {
+async fn look(kernel: &Kernel, frr: &Instance, abilities: &[Capability]) -> Option<Inventory> {
     let seen = async {
         let interfaces = kernel.interfaces().await?;
         Ok::<_, linux::netlink::Error>((interfaces, kernel.host_routes().await?))
@@ -189,15 +202,15 @@ async fn look(kernel: &Kernel, paths: &Paths, abilities: &[Capability]) -> Optio
     let (interfaces, routes) = match time::timeout(REQUEST_PATIENCE, seen).await {
         Ok(Ok(seen)) => seen,
         Ok(Err(error)) => {
-            tracing::warn!(error = chain(&error), "the node cannot be looked at");
+            tracing::warn!(error = chain(&error), "cannot read the state of the node");
             return None;
         }
         Err(_elapsed) => {
-            tracing::warn!("the node cannot be looked at: the kernel does not answer");
+            tracing::warn!("cannot read the state of the node: the kernel does not answer");
             return None;
         }
     };
-    let frr_version = daemons::version(paths, REQUEST_PATIENCE).await;
+    let frr_version = daemons::version(frr, REQUEST_PATIENCE).await;
     Some(Inventory {
         interfaces,
         routes,
@@ -214,7 +227,7 @@ async fn look(kernel: &Kernel, paths: &Paths, abilities: &[Capability]) -> Optio
     })
 }
 
-/// Writes the report, and the object that it belongs to if there is none.
+/// Writes the report, and creates its object if it does not exist.
 async fn write(
     api: &Api<NodeNetworkStatus>,
     node: &str,
@@ -254,7 +267,7 @@ pub(super) async fn with_hold(
     let known = time::timeout(REQUEST_PATIENCE, holds.wait_for(Option::is_some));
     let is_known = matches!(known.await, Ok(Ok(_)));
     if !is_known {
-        tracing::warn!("the Node cannot be read; it counts as not held");
+        tracing::warn!("cannot read the Node; its hold annotation is not used");
     }
     let mut latest: Option<Assigned> = None;
     loop {

@@ -5,9 +5,7 @@ use std::{fs, io, os::fd::OwnedFd, os::unix::fs::MetadataExt as _, path::Path};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use tokio::io::unix::AsyncFd;
 
-use super::INSTANCE;
-
-/// A running daemon of our instance.
+/// A running daemon of FRR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Daemon {
     /// Its program's name.
@@ -34,8 +32,24 @@ impl Daemon {
     }
 }
 
-/// The processes of our instance, in whatever network namespace.
-pub(super) fn find(directory: &Path, names: &[&str]) -> Vec<Daemon> {
+/// The processes of an instance, in whatever network namespace: started from the directory of the daemons, with its name.
+pub(super) fn find(directory: &Path, names: &[&str], instance: &str) -> Vec<Daemon> {
+    all(names, |program, words| {
+        program.parent() == Some(directory) && is_of(words, instance)
+    })
+}
+
+/// The processes with the names of daemons that are not of this instance, wherever they come from.
+pub(super) fn others(names: &[&str], instance: &str) -> Vec<Daemon> {
+    all(names, |_, words| !is_of(words, instance))
+}
+
+/// Whether a command line starts a daemon of this instance.
+fn is_of(words: &[&str], instance: &str) -> bool {
+    words.windows(2).any(|pair| pair == ["-N", instance])
+}
+
+fn all(names: &[&str], accepts: impl Fn(&Path, &[&str]) -> bool) -> Vec<Daemon> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -43,14 +57,14 @@ pub(super) fn find(directory: &Path, names: &[&str]) -> Vec<Daemon> {
         .filter_map(Result::ok)
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let mut found: Vec<Daemon> = pids
-        .filter_map(|pid| daemon(pid, directory, names))
+        .filter_map(|pid| daemon(pid, names, &accepts))
         .collect();
     found.sort_by_key(|daemon| daemon.pid);
     found
 }
 
-/// The daemon with this process id, if it is one: started from the directory of the daemons, as our instance.
-fn daemon(pid: i32, directory: &Path, names: &[&str]) -> Option<Daemon> {
+/// The daemon with this process id, if its program has one of the names and its command line is accepted.
+fn daemon(pid: i32, names: &[&str], accepts: impl Fn(&Path, &[&str]) -> bool) -> Option<Daemon> {
     let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let words: Vec<&str> = command
         .split(|byte| *byte == 0)
@@ -58,8 +72,7 @@ fn daemon(pid: i32, directory: &Path, names: &[&str]) -> Option<Daemon> {
         .collect();
     let program = Path::new(words.first()?);
     let name = program.file_name()?.to_str()?;
-    let is_ours = words.windows(2).any(|pair| pair == ["-N", INSTANCE]);
-    if !names.contains(&name) || program.parent() != Some(directory) || !is_ours {
+    if !names.contains(&name) || !accepts(program, &words) {
         return None;
     }
     let (state, started) = stat(pid)?;
@@ -79,12 +92,6 @@ fn stat(pid: i32) -> Option<(String, String)> {
     let (_, rest) = text.rsplit_once(')')?;
     let words: Vec<&str> = rest.split_whitespace().collect();
     Some((words.first()?.to_string(), words.get(19)?.to_string()))
-}
-
-/// The inode of a named network namespace; `None` if there is none of that name.
-pub(crate) fn namespace_inode(name: &str) -> Option<u64> {
-    let metadata = fs::metadata(Path::new("/run/netns").join(name)).ok()?;
-    Some(metadata.ino())
 }
 
 /// User and group id of a user of this machine.
@@ -158,7 +165,7 @@ mod tests {
         };
         let (mut ours, mut other) = (start("router"), start("host"));
         let found = loop {
-            let found = find(directory.path(), &["zebra", "bgpd"]);
+            let found = find(directory.path(), &["zebra", "bgpd"], "router");
             if !found.is_empty() {
                 break found;
             }
@@ -173,6 +180,10 @@ mod tests {
             (ours.id(), own)
         );
         assert!(daemon.is_alive());
+        let others = others(&["zebra", "bgpd"], "router");
+        let is_other = |it: &Daemon| it.pid.unsigned_abs() == other.id();
+        assert!(others.iter().any(is_other), "{others:?}");
+        assert!(!others.contains(daemon));
         let earlier = Daemon {
             started: "1".to_owned(),
             ..daemon.clone()

@@ -4,7 +4,6 @@ use std::{
     collections::BTreeSet,
     io,
     net::IpAddr,
-    path::PathBuf,
     pin::Pin,
     thread,
     time::{Duration, Instant},
@@ -24,7 +23,7 @@ use tokio::{
 use super::{Act, Hold, has_end_of_rib};
 use crate::{
     config::Time,
-    daemons::{self, Daemon},
+    daemons::{self, Daemon, Instance},
     report, vtysh,
 };
 
@@ -66,10 +65,10 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts for the router's namespace as it is now. `bgpd` is none while it is ended on purpose.
+    /// Starts for the router's namespace as it is now. `bgpd` is `None` while it is stopped on purpose.
     pub(crate) fn start(
         namespace: &str,
-        run: PathBuf,
+        frr: Instance,
         bgpd: watch::Receiver<Option<Expected>>,
     ) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
@@ -79,8 +78,8 @@ impl Keeper {
                 .enable_all()
                 .build();
             match runtime {
-                Ok(runtime) => runtime.block_on(keep(&namespace, run, bgpd, stopped)),
-                Err(error) => tracing::warn!(%error, "nothing is held when bgpd dies"),
+                Ok(runtime) => runtime.block_on(keep(&namespace, frr, bgpd, stopped)),
+                Err(error) => tracing::warn!(%error, "cannot hold routes if bgpd crashes"),
             }
         })?;
         Ok(Self { _stop: stop })
@@ -89,7 +88,7 @@ impl Keeper {
 
 async fn keep(
     namespace: &str,
-    run: PathBuf,
+    frr: Instance,
     bgpd: watch::Receiver<Option<Expected>>,
     mut stopped: oneshot::Receiver<()>,
 ) {
@@ -102,14 +101,14 @@ async fn keep(
         Ok(None) => return,
         Err(error) => {
             let error = report::chain(&error);
-            tracing::warn!(error, "nothing is held when bgpd dies");
+            tracing::warn!(error, "cannot hold routes if bgpd crashes");
             return;
         }
     };
     let limit = bgpd.borrow().as_ref().map_or(Duration::ZERO, |it| it.limit);
     let mut work = Work {
         learned,
-        run,
+        frr,
         bgpd,
         hold: Hold::new(limit),
         started: Instant::now(),
@@ -120,7 +119,7 @@ async fn keep(
     };
     work.look().await;
     work.follow().await;
-    work.received_all = Box::pin(received_all(work.run.clone()));
+    work.received_all = Box::pin(received_all(work.frr.clone()));
     loop {
         let until = work.hold.until();
         let limit = async {
@@ -148,7 +147,7 @@ async fn keep(
 
 struct Work {
     learned: Learned,
-    run: PathBuf,
+    frr: Instance,
     bgpd: watch::Receiver<Option<Expected>>,
     hold: Hold,
     started: Instant,
@@ -173,7 +172,7 @@ impl Work {
         self.exit = Box::pin(std::future::pending());
         self.zebra_exit = Box::pin(std::future::pending());
         let Some(Expected { daemon, zebra, .. }) = expected else {
-            return self.end("bgpd is ended on purpose").await;
+            return self.end("bgpd is stopped on purpose").await;
         };
         self.exit = exit(daemon);
         if let Some(zebra) = zebra {
@@ -194,9 +193,9 @@ impl Work {
         self.bgpd_died = true;
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
-        self.received_all = Box::pin(received_all(self.run.clone()));
-        tracing::warn!("bgpd has died; what zebra has from it is held");
-        // Without zebra, nobody takes routes away.
+        self.received_all = Box::pin(received_all(self.frr.clone()));
+        tracing::warn!("bgpd has exited unexpectedly; its routes are held");
+        // Without zebra, no routes are removed.
         if zebra.is_some_and(|it| it.is_alive()) {
             self.copy_routes().await;
         }
@@ -213,17 +212,17 @@ impl Work {
         let was_holding = self.hold.is_holding();
         let acts = self.hold.died(self.now(), limit);
         self.perform(acts).await;
-        self.received_all = Box::pin(received_all(self.run.clone()));
-        tracing::warn!("zebra has died; what it has from bgpd is held");
+        self.received_all = Box::pin(received_all(self.frr.clone()));
+        tracing::warn!("zebra has exited unexpectedly; the routes of bgpd are held");
         if was_holding && let Err(error) = within(self.learned.remove_copies()).await {
-            tracing::warn!(error, "the copies of bgpd's routes cannot be removed");
+            tracing::warn!(error, "failed to remove the copies of bgpd's routes");
         }
     }
 
     async fn copy_routes(&self) {
         match within(self.learned.copy_routes()).await {
             Ok(copied) => tracing::info!(copied, "the routes of bgpd are held"),
-            Err(error) => tracing::warn!(error, "the routes of bgpd are not held"),
+            Err(error) => tracing::warn!(error, "failed to hold the routes of bgpd"),
         }
     }
 
@@ -247,7 +246,7 @@ impl Work {
                 let acts = self.hold.found(&found, self.now());
                 self.perform(acts).await;
             }
-            Err(error) => tracing::warn!(error, "the entries of zebra cannot be read"),
+            Err(error) => tracing::warn!(error, "cannot read the entries of zebra"),
         }
     }
 
@@ -258,12 +257,12 @@ impl Work {
                 Act::Remove(entry) => within(self.learned.remove(entry)).await,
             };
             if let Err(error) = outcome {
-                tracing::warn!(?act, error, "an entry of zebra cannot be held");
+                tracing::warn!(?act, error, "cannot hold an entry of zebra");
             }
         }
     }
 
-    /// Removes what was put back and is nobody's now.
+    /// Removes restored entries that have no owner any more.
     async fn end(&mut self, why: &str) {
         if self.hold.until().is_none() {
             return;
@@ -289,7 +288,7 @@ impl Work {
                         adopted,
                         needed,
                         copies,
-                        "routes of bgpd still need what is held"
+                        "held entries are still used by routes of bgpd"
                     );
                     self.hold.settle_later(self.now() + LATER);
                 } else {
@@ -299,12 +298,12 @@ impl Work {
                         removed,
                         adopted,
                         copies,
-                        "nothing of bgpd is held any more"
+                        "all held routes are released"
                     );
                 }
             }
             Err(error) => {
-                tracing::warn!(why, error, "what was held cannot be removed yet");
+                tracing::warn!(why, error, "held routes cannot be removed yet");
                 self.hold.settle_later(self.now() + LATER);
             }
         }
@@ -313,7 +312,7 @@ impl Work {
     async fn ask_zebra(&self) -> Result<Known, String> {
         let mut known = Known::default();
         for question in QUESTIONS {
-            let answer = vtysh::ask_daemon(&self.run, "zebra", question).await;
+            let answer = vtysh::ask_daemon(&self.frr, "zebra", question).await;
             let answer = answer.map_err(|error| report::chain(&error))?;
             let unreadable = || format!("the answer to `{question}` cannot be read");
             let answer = answer.ok_or_else(unreadable)?;
@@ -330,7 +329,7 @@ impl Work {
     }
 }
 
-/// Removes what nobody knows or needs, and gives zebra what it has adopted; with the number of copied routes.
+/// Removes entries that are unknown or not needed, and returns to zebra those that it has adopted; with the number of copied routes.
 async fn settle(learned: &mut Learned, known: &Known) -> Result<(Settled, usize), RequestError> {
     let found = learned.dump().await?;
     let settled = linux::learned::settle(&found, known);
@@ -348,20 +347,20 @@ async fn settle(learned: &mut Learned, known: &Known) -> Result<(Settled, usize)
 fn exit(daemon: Daemon) -> Wait {
     Box::pin(async move {
         if let Err(error) = daemons::exits(&[daemon]).await {
-            tracing::warn!(%error, "a daemon cannot be watched");
+            tracing::warn!(%error, "cannot watch a daemon");
             std::future::pending::<()>().await;
         }
     })
 }
 
 /// Waits until bgpd has received End-of-RIB from all its neighbors, zebra is there, and zebra and the kernel know it.
-async fn received_all(run: PathBuf) {
+async fn received_all(frr: Instance) {
     loop {
         time::sleep(LOOK).await;
-        let answer = vtysh::ask_daemon(&run, "bgpd", "show bgp neighbors json").await;
+        let answer = vtysh::ask_daemon(&frr, "bgpd", "show bgp neighbors json").await;
         if let Ok(Some(answer)) = answer
             && has_end_of_rib(&answer)
-            && vtysh::daemon_version(&run, "zebra", vtysh::ASK_PATIENCE)
+            && vtysh::daemon_version(&frr, "zebra", vtysh::ASK_PATIENCE)
                 .await
                 .is_ok()
         {

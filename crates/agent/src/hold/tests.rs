@@ -63,7 +63,7 @@ fn what_zebra_deletes_because_bgpd_died_is_put_back_also_if_the_deletion_is_seen
     assert_eq!(
         hold.gone(neighbor(9).id(), now),
         None,
-        "nobody knows that one"
+        "that one is unknown"
     );
     assert_eq!(hold.until(), Some(now + LIMIT));
     assert_eq!(hold.n_put_back(), 2);

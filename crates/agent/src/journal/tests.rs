@@ -103,7 +103,7 @@ fn a_directory_that_cannot_be_made_or_written_is_an_error_that_names_it() {
     let store = Store::new(&directory.path().join("file/selvedge"), "boot-1");
     let error = store.save(&journal("r1")).unwrap_err();
     assert!(error.to_string().contains("file/selvedge"), "{error}");
-    // procfs takes no files from anybody, as a read-only file system would.
+    // procfs rejects new files, as a read-only file system does.
     let store = Store::new(Path::new("/proc/self"), "boot-1");
     let error = store.save(&journal("r1")).unwrap_err();
     assert!(error.to_string().contains("journal.new"), "{error}");

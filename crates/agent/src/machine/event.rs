@@ -1,6 +1,14 @@
 //! What the machine takes and gives.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use api::meta::SecretReference;
+
+use api::tcaas::node_network_config::UnattachedPort;
 
 use crate::{
     config::{Config, Time},
@@ -37,14 +45,14 @@ pub enum Event {
 pub struct Assigned {
     /// The config.
     pub config: Arc<Config>,
-    /// Value of the retry annotation: a new value makes a config that was taken back be tried again.
+    /// Value of the retry annotation: a new value makes a config that was rolled back be tried again.
     pub retry: Option<String>,
     /// Why the config cannot be used at all, such as a newer contract.
     pub refusal: Option<String>,
     /// Value of the hold annotation: nothing new is applied while it is there.
     pub hold: Option<String>,
     /// Secrets of the config that cannot be read, and why. Their content is not part of it.
-    pub unread: Vec<String>,
+    pub unread: BTreeMap<SecretReference, String>,
 }
 
 impl Assigned {
@@ -55,7 +63,7 @@ impl Assigned {
             retry: None,
             refusal: None,
             hold: None,
-            unread: Vec::new(),
+            unread: BTreeMap::new(),
         }
     }
 
@@ -74,6 +82,8 @@ pub struct Outcome {
     pub put_off: bool,
     /// What the node cannot do of the config.
     pub notes: Vec<String>,
+    /// Ports that are not attached to their bridge.
+    pub unattached: Vec<UnattachedPort>,
     /// Mirrors that could not be set up.
     pub mirror_failures: Vec<String>,
 }

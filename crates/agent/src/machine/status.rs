@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use api::tcaas::node_network_config::UnattachedPort;
+
 use super::{Machine, Phase};
 use crate::config::Config;
 
@@ -14,7 +16,7 @@ pub enum State {
     Trying,
     /// The assigned config is confirmed and runs.
     Confirmed,
-    /// The assigned config cannot be used or was taken back.
+    /// The assigned config cannot be used or was rolled back.
     Rejected,
     /// The confirmed config is being brought back, or could not be brought back yet.
     Restoring,
@@ -27,7 +29,7 @@ pub enum State {
 pub struct Counters {
     /// Configs that were confirmed by health.
     pub confirmed: u64,
-    /// Configs that were taken back.
+    /// Configs that were rolled back.
     pub taken_back: u64,
     /// Restores of the confirmed config that succeeded.
     pub restored: u64,
@@ -70,6 +72,8 @@ pub struct Status {
     pub error: Option<String>,
     /// What the node cannot do of the running config.
     pub notes: Vec<String>,
+    /// Ports that are not attached to their bridge.
+    pub unattached: Vec<UnattachedPort>,
     /// Mirrors that could not be set up.
     pub mirror_failures: Vec<String>,
     /// Checks that the running config fails, also where they failed before.
@@ -99,6 +103,7 @@ impl Machine {
             confirmed: self.journal.confirmed.clone(),
             error: self.reason(),
             notes: self.notes(),
+            unattached: self.outcome.unattached.clone(),
             mirror_failures: self.outcome.mirror_failures.clone(),
             unhealthy: self.unhealthy.clone(),
             drift: (drift.repairs > 0).then_some(drift),
@@ -110,7 +115,10 @@ impl Machine {
 
     /// What the node lacks: by the last apply, and Secrets that cannot be read.
     fn notes(&self) -> Vec<String> {
-        let unread = self.assigned.iter().flat_map(|assigned| &assigned.unread);
+        let unread = self
+            .assigned
+            .iter()
+            .flat_map(|assigned| assigned.unread.values());
         let unread = unread.map(|why| format!("{why}; the last known password is kept, if any"));
         self.outcome.notes.iter().cloned().chain(unread).collect()
     }

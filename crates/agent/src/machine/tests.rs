@@ -114,7 +114,7 @@ fn a_healthy_config_is_confirmed_after_it_has_settled() {
 
 #[test]
 fn without_health_the_confirmed_config_is_back_at_the_deadline_and_the_other_is_remembered() {
-    // The trial begins at 1 s and has 30 s; its apply took 3 s, and 8 s are kept for a return that finds FRR silent.
+    // The trial begins at 1 s and has 30 s; its apply took 3 s, and 8 s are kept for a return that finds that FRR does not answer.
     let mut machine = trying();
     machine.step(applied(), 4 * SECOND);
     let give_up = 23 * SECOND;
@@ -207,7 +207,7 @@ fn a_config_that_finds_frr_silent_is_tried_with_a_fresh_one_and_taken_back_with_
     let action = machine.step(silent(), 12 * SECOND);
     assert_eq!(means(&action, 1), Means::FreshFrr);
 
-    // Without time for another attempt it is taken back at once, and FRR is started anew at once.
+    // Without time for another attempt it is rolled back at once, and FRR is started anew at once.
     let mut late = trying();
     let action = late.step(silent(), 16 * SECOND);
     assert_eq!(means(&action, 1), Means::FreshFrr);

@@ -191,7 +191,7 @@ pub(super) fn confirmed(journal: &Journal, trial: &Trial) -> Journal {
     journal
 }
 
-/// When an applied trial is taken back at the latest: early enough that the confirmed config runs again when the deadline is over.
+/// When an applied trial is rolled back at the latest: early enough that the confirmed config runs again when the deadline is over.
 /// An apply that took long still leaves time to become healthy.
 pub(super) fn give_up(trial: &Trial, applied: Time) -> Time {
     let least = applied + confirm_deadline(&trial.config) / 4;

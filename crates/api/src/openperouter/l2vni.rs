@@ -66,7 +66,7 @@ pub struct L2VniSpec {
     ),
     (
         "!isCIDR(self) || cidr(self).prefixLength() < (cidr(self).ip().family() == 4 ? 32 : 128)",
-        "a gateway needs a network around it: give a prefix shorter than a single address",
+        "a gateway needs the prefix length of its network: this prefix has one address only",
     ),
     (
         "!isCIDR(self) || cidr(self).prefixLength() >= (cidr(self).ip().family() == 4 ? 31 : 127) || !(cidr(self) \
@@ -85,7 +85,7 @@ pub struct L2VniSpec {
     ),
     (
         "self.all(g, !isCIDR(g) || cidr(g).prefixLength() < (cidr(g).ip().family() == 4 ? 32 : 128))",
-        "a gateway needs a network around it: give a prefix shorter than a single address",
+        "a gateway needs the prefix length of its network: this prefix has one address only",
     ),
     (
         "self.all(g, !isCIDR(g) || cidr(g).prefixLength() >= (cidr(g).ip().family() == 4 ? 31 : 127) || !(cidr(g) \
@@ -181,7 +181,7 @@ pub enum BridgeKind {
     OpenVSwitch,
 }
 
-/// Which bridge a segment is plugged into.
+/// Which bridge a segment is connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BridgeSource<'a> {
     /// The existing bridge of this name.

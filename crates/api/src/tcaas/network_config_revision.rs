@@ -37,8 +37,8 @@ pub struct NetworkConfigRevisionSpec {
     /// SHA-256 hash of the content, in hexadecimal. The object is named after its first ten digits.
     #[schemars(length(min = 1, max = 64), regex(pattern = "^[0-9a-f]+$"))]
     pub revision: String,
-    /// Names of the `NetworkConfigRevisionPart`s that hold the layer 2 segments, VRF route configurations and BGP peerings of a
-    /// revision that is too large for one object. The lists of the revision itself are then empty.
+    /// Names of the `NetworkConfigRevisionPart`s that hold the objects of a revision that is too large for one object. The lists of the
+    /// revision itself are then empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<String>,
     /// All `Layer2NetworkConfiguration`s of the revision.
@@ -62,7 +62,7 @@ pub struct NetworkConfigRevisionSpec {
     /// All `L3Passthrough`s of the revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passthrough: Vec<RevisionEntry>,
-    /// Spec of the `Settings` object. Absent if there is none.
+    /// Spec of the `Settings` object. Absent if no such object exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Kept>")]
     pub settings: Option<SettingsSpec>,
@@ -177,6 +177,9 @@ pub struct NetworkConfigRevisionStatus {
     /// Reason why the revision, or the config of the first of these nodes, needs approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unapproved_message: Option<String>,
+    /// Reason why the config of the first of the nodes that should have it by now could not be stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwritten_message: Option<String>,
     /// Total number of nodes.
     #[serde(default)]
     pub total: u32,

@@ -222,9 +222,24 @@ pub struct NodeNetworkConfigStatus {
     /// State of the host's BGP router. Absent on a node that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_router: Option<HostRouterStatus>,
+    /// Ports on the host that are not attached to the bridge that the config names. Everything else of their segments is applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unattached: Vec<UnattachedPort>,
     /// Conditions of the node, such as `Healthy`, `Degraded`, `Drifting`, `Held` and `MirrorsApplied`.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
+}
+
+/// A port that is not attached to its bridge.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnattachedPort {
+    /// Name of the port on the host, such as `host-210`.
+    pub port: String,
+    /// Name of the bridge.
+    pub bridge: String,
+    /// Why the port is not attached: the bridge does not exist, or the device of that name is no bridge.
+    pub message: String,
 }
 
 /// Durations of applying a config on a node.

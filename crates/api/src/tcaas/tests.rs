@@ -423,6 +423,7 @@ fn network_config_revision_is_full() {
             "phase": "Failed", "wave": "canary", "sequence": 4, "soakingSince": "2026-02-18T10:29:00Z",
             "completedAt": "2026-02-18T10:28:00Z", "isInvalid": true, "ready": 1, "ongoing": 2, "queued": 3, "failed": 1, "unapproved": 1, "total": 8, "failedNode": "node-1",
             "failedMessage": "no session came up", "failedAt": "2026-02-18T10:30:00Z", "unapprovedMessage": "n2 would lose its Underlay",
+            "unwrittenMessage": "NodeNetworkConfig n3 could not be written",
         },
     })]);
 }

@@ -97,7 +97,7 @@ ranged_number!(
 );
 ranged_number!(
     /// VLAN identifier, 1–4094.
-    VlanId(u16), (1..=4094), "a VLAN id (1–4094)", "int32"
+    VlanId(u16), (1..=4094), "a VLAN ID (1–4094)", "int32"
 );
 ranged_number!(
     /// Autonomous system number, 1–4294967295.

@@ -1,7 +1,7 @@
 //! How the addresses of one network are shared out among all who want some: one pass, the same for every kind of consumer.
 //!
-//! Whoever holds an address keeps it. Then come those who need certain addresses, then those who need any, each in the order of
-//! service. Nobody gets a part of what it asks for: all of it, in each family, or nothing beyond what it holds.
+//! A holder of an address keeps it. Then come requests for certain addresses, then requests for any, each in the order of
+//! service. No request is served in part: all of it, in each family, or nothing beyond what the object holds.
 
 use std::{
     borrow::Borrow,
@@ -36,7 +36,7 @@ pub enum Want {
         /// How many of the last addresses it leaves alone.
         spare: u32,
     },
-    /// Every address that nobody else holds, but gateways.
+    /// Every address that no other object holds, except gateways.
     Rest {
         /// Whether it had them before, so that any of them may be in use.
         held: bool,
@@ -55,9 +55,9 @@ pub struct Grant {
 /// Why a consumer does not get what it wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The address is none that the network can give.
+    /// The address is not a host address of the network.
     NoHost(IpAddr),
-    /// Somebody has the address.
+    /// Another object has the address.
     Taken {
         /// The address.
         address: IpAddr,
@@ -71,7 +71,7 @@ pub enum Refusal {
         /// How many more are needed.
         missing: u32,
     },
-    /// Somebody has the whole network.
+    /// Another object has the whole network.
     Whole {
         /// Place of who has it among the claims.
         by: usize,
@@ -80,11 +80,11 @@ pub enum Refusal {
 
 /// Shares out the addresses of a network with these prefixes, one for each family.
 ///
-/// `claims` stand in the order of service. An address of `lingering` is not given to somebody who takes any.
+/// `claims` are in the order of service. An address of `withheld` is not given to a request for any address.
 pub fn share(
     prefixes: &[Prefix],
     claims: &[impl Borrow<Claim>],
-    lingering: impl FnOnce() -> BTreeSet<IpAddr>,
+    withheld: impl FnOnce() -> BTreeSet<IpAddr>,
 ) -> Vec<Grant> {
     let claims: Vec<&Claim> = claims.iter().map(Borrow::borrow).collect();
     let mut shares = Shares {
@@ -110,7 +110,7 @@ pub fn share(
         count.is_some_and(|count| shares.missing(place, count).iter().any(|more| *more > 0))
     };
     if claims.iter().enumerate().any(is_short) {
-        for address in lingering() {
+        for address in withheld() {
             shares.occupy(address);
         }
     }
@@ -147,7 +147,7 @@ struct Shares<'a> {
     claims: &'a [&'a Claim],
     /// Who has which address.
     holders: BTreeMap<IpAddr, usize>,
-    /// Who has everything that nobody else has.
+    /// The object that has all addresses that no other has.
     whole: Option<usize>,
     grants: Vec<Grant>,
 }
@@ -258,7 +258,7 @@ impl Shares<'_> {
             .collect()
     }
 
-    /// What stands in the way of giving somebody an address.
+    /// Why an address cannot be allocated.
     fn obstacle(&self, place: usize, address: IpAddr) -> Option<Refusal> {
         if !self.pools.iter().any(|pool| pool.has_host(address)) {
             return Some(Refusal::NoHost(address));
@@ -266,13 +266,13 @@ impl Shares<'_> {
         match self.holders.get(&address) {
             Some(by) if self.may_share(place, *by) => None,
             Some(by) => Some(Refusal::Taken { address, by: *by }),
-            // Whoever has the rest leaves gateways alone: they may be needed any time.
+            // The holder of the rest does not get gateways: they may be needed at any time.
             None if self.may_share(place, place) => None,
             None => self.whole.map(|by| Refusal::Taken { address, by }),
         }
     }
 
-    /// Gives an address, if nothing stands in the way.
+    /// Allocates an address, if it is free.
     fn give(&mut self, place: usize, address: IpAddr) -> bool {
         let free = self.obstacle(place, address).is_none();
         if free {

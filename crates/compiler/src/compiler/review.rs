@@ -1,4 +1,4 @@
-//! What one change would bring, before it is made: for whoever is asked whether it may be.
+//! The effects of one change before it is made: for admission webhooks and reviews.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -27,10 +27,10 @@ impl Change {
     }
 }
 
-/// What one change would bring. A problem that is there without it is none of it, and speaks against no change.
+/// The effects of one change. A problem that exists without the change is not one of them, and is no reason to reject it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Review {
-    /// What would be wrong with the object itself, also where it was so before: its author is the one who can mend it.
+    /// What would be wrong with the object itself, also where it was so before: its author is the one who can correct it.
     pub own: Vec<Problem>,
     /// What would be wrong with others that is not now.
     pub others: Vec<Problem>,
@@ -39,7 +39,9 @@ pub struct Review {
 impl Compiler {
     /// What a change would bring. The objects are the same afterwards, and so is everything that they compile into.
     pub fn review(&mut self, change: Change) -> Review {
-        let before = self.worlds.problems(&self.snapshot);
+        // One review after the other: what is wrong without the change is known.
+        let before = self.reviewed.take();
+        let before = before.unwrap_or_else(|| self.worlds.problems(&self.snapshot));
         let subject = change.subject().clone();
         let stored = Prepared {
             new: self.snapshot.only(&subject),
@@ -55,6 +57,7 @@ impl Compiler {
         } else {
             self.put(stored);
         }
+        self.reviewed = Some(Arc::clone(&before));
         if Arc::ptr_eq(&before, &after) {
             // Nothing has changed but, perhaps, what is not wrong.
             let own = before.iter().filter(|problem| problem.subject == subject);
@@ -73,5 +76,32 @@ impl Compiler {
             own: own.into_iter().cloned().collect(),
             others: others.cloned().collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use worlds::benchmark::overlay;
+
+    use super::*;
+    use crate::node::{ConfigOf, ForwardingOf};
+
+    /// R22 of OpenPERouter's kinds: no config of a node, which has an address of each session, is made to know what is wrong.
+    #[test]
+    fn a_review_computes_nothing_for_each_node_and_session() {
+        let mut snapshot = Snapshot::default();
+        for document in overlay::sessions(300, 10) {
+            snapshot.insert(&document);
+        }
+        let mut compiler = Compiler::new(snapshot);
+        assert_eq!(*compiler.problems(), []);
+        let new = Prepared::read(&overlay::l3vni("new", 11)).expect("an object of ours");
+        let review = compiler.review(Change::Put(Box::new(new)));
+        assert_eq!(review, Review::default());
+        let taken = Prepared::read(&overlay::l3vni("taken", 1)).expect("an object of ours");
+        let review = compiler.review(Change::Put(Box::new(taken)));
+        assert!(!review.own.is_empty());
+        let memo = &compiler.worlds.current().memo;
+        assert_eq!(memo.count::<ForwardingOf>() + memo.count::<ConfigOf>(), 0);
     }
 }

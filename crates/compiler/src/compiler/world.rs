@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// Lets go of everything that was taken out of the memo, and of what is in the memo for that alone.
+    /// Releases all values that were requested from the memo, and the values that only they need.
     pub(super) fn release(&mut self) {
         let mut memo = mem::replace(&mut self.memo, Memo::new(Vec::new()));
         memo.unroot_everything();

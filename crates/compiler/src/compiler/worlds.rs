@@ -76,7 +76,7 @@ impl Worlds {
     /// Notes that an object came, changed or went.
     pub(super) fn note(&mut self, snapshot: &Snapshot, subject: &ObjectRef) {
         if self.is_current {
-            // What nobody asked for since the last change is dropped before the next.
+            // Values that were not requested since the last change are dropped before the next.
             self.as_written.memo.sweep();
         }
         set(&mut self.as_written.memo, snapshot, subject);
@@ -116,7 +116,7 @@ impl Worlds {
     fn settle_all(&mut self, snapshot: &Snapshot) {
         self.restored = self.restore(snapshot);
         if self.restored.is_some() {
-            // What nobody sees is not kept.
+            // Values without readers are not kept.
             self.as_written.release();
         }
         self.changed.clear();
@@ -145,12 +145,12 @@ impl Worlds {
             revision: revision.as_deref(),
         };
         let own = self.as_written.to_keep(last);
-        let mut kept = self.settle(&mut restored, last, own);
-        let mut broken = self.settled(restored.as_ref(), &kept).victims(last, &kept);
+        let mut kept = self.stabilize(&mut restored, last, own);
+        let mut broken = self.stable(restored.as_ref(), &kept).victims(last, &kept);
         if !broken.is_empty() {
-            let guilty = self.guilty(&mut restored, last, &kept, &mut broken);
-            if let Some(guilty) = guilty {
-                kept = self.settle(&mut restored, last, guilty);
+            let breaking = self.breaking(&mut restored, last, &kept, &mut broken);
+            if let Some(breaking) = breaking {
+                kept = self.stabilize(&mut restored, last, breaking);
             }
         }
         let mut restored = restored.filter(|_| !kept.is_empty())?;
@@ -159,14 +159,14 @@ impl Worlds {
     }
 
     /// What is left of a world in which these are kept.
-    fn settled<'a>(&'a self, restored: Option<&'a Restoration>, kept: &Kept) -> &'a World {
+    fn stable<'a>(&'a self, restored: Option<&'a Restoration>, kept: &Kept) -> &'a World {
         let restored = restored.filter(|_| !kept.is_empty());
         restored.map_or(&self.as_written, |restored| &restored.world)
     }
 
     /// Lets objects be as they last were, as far as they were well then, and lets those wait that cannot stand beside them; returns what is
     /// kept then.
-    fn settle(
+    fn stabilize(
         &self,
         restored: &mut Option<Restoration>,
         last: Sources<'_>,
@@ -182,7 +182,7 @@ impl Worlds {
             });
             now.keep(&self.changed, last, kept.clone());
             // What was not well either stays as its author wants it. What its document says is wrong with it is so as it is now. An edit that
-            // ends in what nodes lack, and in no mistake, is taken back only if nodes lacked nothing before, or if it stops others.
+            // ends in what nodes lack, and in no mistake, is rolled back only if nodes lacked nothing before, or if it stops others.
             let is_document = |problem: &Problem| last.snapshot.unreadable.contains(problem);
             let still_wrong = now
                 .world
@@ -218,7 +218,7 @@ impl Worlds {
 
     /// What is to stay as it last was, so that an edit stops no object of another author that runs as it is: what is kept already, and the
     /// edits but for which some of these objects would be well. Leaves those objects in `broken`. Nothing where nothing was edited.
-    fn guilty(
+    fn breaking(
         &self,
         restored: &mut Option<Restoration>,
         last: Sources<'_>,
@@ -232,9 +232,9 @@ impl Worlds {
             waiting: BTreeMap::new(),
         };
         let without_edits = |restored: &mut Option<Restoration>, edits: &BTreeSet<ObjectRef>| {
-            let settled = self.settle(restored, last, with(edits));
-            self.settled(restored.as_ref(), &settled)
-                .victims(last, &settled)
+            let stable = self.stabilize(restored, last, with(edits));
+            self.stable(restored.as_ref(), &stable)
+                .victims(last, &stable)
         };
         let mut edits = last_good::edited(last);
         edits.retain(|edit| !kept.objects.contains(edit));
@@ -467,7 +467,7 @@ impl World {
     }
 
     /// Intents and new hand-written objects that must wait, each with why: they would become something, and something is wrong with that.
-    /// Those that yield to others come first, then those that lose to one which stands: what they let go of may be what others lack. One
+    /// Objects that lose a conflict come first, then those that lose to one in effect: others may need what they release. One
     /// that runs and was edited waits before one that is new.
     fn must_wait(&self, last: Sources<'_>) -> BTreeMap<ObjectRef, Arc<Vec<Problem>>> {
         let view = self.memo.view();

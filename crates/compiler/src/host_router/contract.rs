@@ -22,7 +22,11 @@ use crate::{names, snapshot::ObjectRef};
 const BGP_PORT: u16 = 179;
 
 /// The router of the nodes that these objects are for.
-pub(super) fn host_router(members: &[Member], merged: &Merged, settings: &SettingsSpec) -> HostRouter {
+pub(super) fn host_router(
+    members: &[Member],
+    merged: &Merged,
+    settings: &SettingsSpec,
+) -> HostRouter {
     let Merged {
         part,
         in_effect,
@@ -38,18 +42,31 @@ pub(super) fn host_router(members: &[Member], merged: &Merged, settings: &Settin
     }
     configurations.sort();
     raw.sort();
-    let raw = raw.into_iter().map(|(_, (namespace, name), lines)| RawLines {
-        source: format!("{namespace}/{name}"),
-        lines: lines.clone(),
-    });
+    let raw = raw
+        .into_iter()
+        .map(|(_, (namespace, name), lines)| RawLines {
+            source: format!("{namespace}/{name}"),
+            lines: lines.clone(),
+        });
     let routers = part.routers.iter();
     HostRouter {
         configurations,
         problems: Vec::new(),
         log_level: settings.frr_configurations.log_level,
-        always_block: settings.frr_configurations.always_block.iter().copied().collect(),
-        routers: routers.map(|(vrf, one)| (vrf.clone(), router(one))).collect(),
-        bfd_profiles: part.profiles.values().map(|one| one.value.clone()).collect(),
+        always_block: settings
+            .frr_configurations
+            .always_block
+            .iter()
+            .copied()
+            .collect(),
+        routers: routers
+            .map(|(vrf, one)| (vrf.clone(), router(one)))
+            .collect(),
+        bfd_profiles: part
+            .profiles
+            .values()
+            .map(|one| one.value.clone())
+            .collect(),
         raw: raw.collect(),
     }
 }
@@ -84,7 +101,9 @@ fn router(merged: &Router) -> HostBgp {
     HostBgp {
         asn: asn.value,
         router_id: id.as_ref().map(|id| id.value),
-        neighbors: neighbors.map(|(peer, one)| neighbor(asn.value, peer, one)).collect(),
+        neighbors: neighbors
+            .map(|(peer, one)| neighbor(asn.value, peer, one))
+            .collect(),
         networks: prefixes.clone(),
         imports: imports.clone(),
         advertise_all_vnis: evpn.advertises_all(),
@@ -95,7 +114,10 @@ fn router(merged: &Router) -> HostBgp {
         } else {
             Vec::new()
         },
-        l3vni: evpn.l3vni.as_ref().map(|(number, values)| vni((number, values))),
+        l3vni: evpn
+            .l3vni
+            .as_ref()
+            .map(|(number, values)| vni((number, values))),
     }
 }
 
@@ -143,8 +165,11 @@ fn neighbor(asn: Asn, peer: &Peer, merged: &Neighbor) -> HostNeighbor {
     };
     let is_ipv6 = address.is_some_and(|address| address.is_ipv6());
     let (has_ipv4, has_ipv6) = (*is_dual_stack || !is_ipv6, *is_dual_stack || is_ipv6);
-    let remote_as = remote_as.as_ref().map_or(RemoteAs::Number(asn), |one| one.value);
-    let is_set = |flag: &Option<super::part::Given<bool>>| flag.as_ref().is_some_and(|one| one.value);
+    let remote_as = remote_as
+        .as_ref()
+        .map_or(RemoteAs::Number(asn), |one| one.value);
+    let is_set =
+        |flag: &Option<super::part::Given<bool>>| flag.as_ref().is_some_and(|one| one.value);
     let password_secret = password.as_ref().and_then(|one| match &one.value {
         // Each node has a Secret of its own for it.
         PasswordSource::Clear(_) => None,
@@ -203,7 +228,9 @@ fn advertised(merged: &Advertise, has_ipv4: bool, has_ipv6: bool) -> HostAdverti
     let has = |prefix: &Prefix| if prefix.is_ipv4() { has_ipv4 } else { has_ipv6 };
     let of = |prefixes: &BTreeSet<Prefix>| {
         let prefixes = prefixes.iter().copied();
-        prefixes.filter(|one| has(one)).collect::<BTreeSet<Prefix>>()
+        prefixes
+            .filter(|one| has(one))
+            .collect::<BTreeSet<Prefix>>()
     };
     let mut by_preference: BTreeMap<LocalPreference, BTreeSet<Prefix>> = BTreeMap::new();
     for (prefix, preference) in preferences.iter().filter(|(prefix, _)| has(prefix)) {

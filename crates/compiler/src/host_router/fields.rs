@@ -13,7 +13,12 @@ use super::{
 use crate::{snapshot::Key, view::View};
 
 /// The field of an object that says something about a router, or about one of its VNIs. Nothing if the object says nothing about it.
-pub(crate) fn field_of(view: &View<'_>, key: &Key, vrf: &IfName, vni: Option<Vni>) -> Option<String> {
+pub(crate) fn field_of(
+    view: &View<'_>,
+    key: &Key,
+    vrf: &IfName,
+    vni: Option<Vni>,
+) -> Option<String> {
     let read = view.get::<ReadOf>(key);
     let router = read.contribution.as_ref()?.part.routers.get(vrf)?;
     match vni {
@@ -30,14 +35,21 @@ fn of_vni(router: &Router, vni: Vni) -> Option<String> {
 }
 
 /// The field of an object that needs something which the host lacks. Nothing if the object does not need it.
-pub(crate) fn field_that_needs(view: &View<'_>, key: &Key, missing: &MissingDevice) -> Option<String> {
+pub(crate) fn field_that_needs(
+    view: &View<'_>,
+    key: &Key,
+    missing: &MissingDevice,
+) -> Option<String> {
     let MissingDevice { vrf, kind, name } = missing;
     let read = view.get::<ReadOf>(key);
     let router = read.contribution.as_ref()?.part.routers.get(vrf)?;
     match kind {
         MissingKind::Vrf => Some(router.asn.at.field("vrf")),
         MissingKind::L2vni | MissingKind::L3vni => {
-            let vni = name.parse().ok().and_then(|number: i64| Vni::try_from(number).ok());
+            let vni = name
+                .parse()
+                .ok()
+                .and_then(|number: i64| Vni::try_from(number).ok());
             of_vni(router, vni?)
         }
         MissingKind::Interface => {

@@ -103,24 +103,29 @@ impl Merge {
     pub(super) fn add(&mut self, part: &Part, by: u32) {
         for (name, profile) in &part.profiles {
             let profiles = &mut self.part.profiles;
-            profiles.entry(name.clone()).or_insert_with(|| profile.of(by));
+            profiles
+                .entry(name.clone())
+                .or_insert_with(|| profile.of(by));
         }
         for (vni, (vrf, is_l3), _) in vnis(part) {
-            self.vnis.entry(vni).or_insert_with(|| (vrf.clone(), is_l3, by));
+            self.vnis
+                .entry(vni)
+                .or_insert_with(|| (vrf.clone(), is_l3, by));
         }
         for (vrf, router) in &part.routers {
             for peer in router.neighbors.keys() {
                 for name in names_of_filters(vrf, peer) {
                     let names = &mut self.names;
-                    names.entry(name).or_insert_with(|| (vrf.clone(), peer.clone(), by));
+                    names
+                        .entry(name)
+                        .or_insert_with(|| (vrf.clone(), peer.clone(), by));
                 }
             }
-            match self.part.routers.get_mut(vrf) {
-                Some(known) => known.add(router, by),
-                None => {
-                    let router = router.of(by);
-                    self.part.routers.insert(vrf.clone(), router);
-                }
+            if let Some(known) = self.part.routers.get_mut(vrf) {
+                known.add(router, by);
+            } else {
+                let router = router.of(by);
+                self.part.routers.insert(vrf.clone(), router);
             }
         }
     }
@@ -192,12 +197,24 @@ fn compare<T: PartialEq + ToString>(
 }
 
 fn of_router(vrf: &IfName, known: &Router, own: &Router, found: &mut Vec<Conflict>) {
-    compare(Some(&known.asn), Some(&own.asn), "asn", "different asns", found);
+    compare(
+        Some(&known.asn),
+        Some(&own.asn),
+        "asn",
+        "different asns",
+        found,
+    );
     let what = "different router ids";
     compare(known.id.as_ref(), own.id.as_ref(), "id", what, found);
     of_evpn(&known.evpn, &own.evpn, found);
     let l3vni = |router: &Router| router.evpn.l3vni.as_ref().map(|(_, one)| one.given.clone());
-    let neighbor = |router: &Router| router.neighbors.values().next().map(|one| one.given.clone());
+    let neighbor = |router: &Router| {
+        router
+            .neighbors
+            .values()
+            .next()
+            .map(|one| one.given.clone())
+    };
     let both = [
         l3vni(own).zip(neighbor(known)),
         neighbor(own).zip(l3vni(known)),
@@ -279,14 +296,20 @@ fn of_advertise(known: &Advertise, own: &Advertise, found: &mut Vec<Conflict>) {
         if let Some(known) = known.filter(|known| known.value != own.value) {
             let said = |one: u32| format!("{one} for {prefix}");
             let values = (said(own.value.get()), said(known.value.get()));
-            let (name, what) = ("toAdvertise.withLocalPref", "multiple local preferences specified");
+            let (name, what) = (
+                "toAdvertise.withLocalPref",
+                "multiple local preferences specified",
+            );
             found.push(conflict(known, own.at.field(name), name, what, values));
         }
     }
 }
 
 fn of_evpn(known: &Evpn, own: &Evpn, found: &mut Vec<Conflict>) {
-    if let Some((known, own)) = known.advertise_vnis.as_ref().zip(own.advertise_vnis.as_ref())
+    if let Some((known, own)) = known
+        .advertise_vnis
+        .as_ref()
+        .zip(own.advertise_vnis.as_ref())
         && known.value != own.value
     {
         let values = (format!("{:?}", own.value), format!("{:?}", known.value));
@@ -294,9 +317,21 @@ fn of_evpn(known: &Evpn, own: &Evpn, found: &mut Vec<Conflict>) {
         found.push(conflict(known, own.at.field(name), name, what, values));
     }
     let svi = (known.advertise_svi.as_ref(), own.advertise_svi.as_ref());
-    compare(svi.0, svi.1, "advertiseSVI", "different advertiseSVI", found);
+    compare(
+        svi.0,
+        svi.1,
+        "advertiseSVI",
+        "different advertiseSVI",
+        found,
+    );
     let of_vni = |known: &VniValues, own: &VniValues, found: &mut Vec<Conflict>| {
-        compare(known.rd.as_ref(), own.rd.as_ref(), "rd", "different RD values", found);
+        compare(
+            known.rd.as_ref(),
+            own.rd.as_ref(),
+            "rd",
+            "different RD values",
+            found,
+        );
     };
     for (vni, own) in &own.l2vnis {
         if let Some(known) = known.l2vnis.get(vni) {

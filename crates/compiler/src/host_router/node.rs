@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     AnyConfigurations, GroupOf, RouterFor,
     part::{Part, PasswordSource},
+    read::has_password,
 };
 use crate::{
     names,
@@ -103,7 +104,11 @@ pub(crate) fn of_node(view: &View<'_>, node: &Key) -> Option<NodeHostRouter> {
         }
         moved.push((secret, one.password.clone()));
     }
-    let lacks = shared.router.routers.values().any(|one| one.router_id.is_none());
+    let lacks = shared
+        .router
+        .routers
+        .values()
+        .any(|one| one.router_id.is_none());
     if lacks && let Some(id) = derived_id(view, node) {
         let routers = Arc::make_mut(&mut router).routers.values_mut();
         for bgp in routers {
@@ -137,7 +142,10 @@ fn derived_id(view: &View<'_>, node: &Key) -> Option<Ipv4Addr> {
         return Some(derived);
     }
     let report = view.status::<kinds::NodeNetworkStatus>(node)?;
-    let of_host = report.interfaces.iter().filter(|one| one.namespace.is_none());
+    let of_host = report
+        .interfaces
+        .iter()
+        .filter(|one| one.namespace.is_none());
     let addresses = of_host.flat_map(|one| &one.addresses).map(|one| one.addr());
     let is_usable = |address: IpAddr| match address {
         IpAddr::V4(address) => !address.is_loopback() && !address.is_link_local(),
@@ -154,6 +162,12 @@ pub(crate) fn with_passwords(
     mut last: Arc<FrrConfigurationSpec>,
     now: &FrrConfigurationSpec,
 ) -> Arc<FrrConfigurationSpec> {
+    let raw = now.raw.as_ref();
+    if let Some(raw) = raw.filter(|raw| has_password(&raw.raw_config))
+        && last.raw.is_none()
+    {
+        Arc::make_mut(&mut last).raw = Some(raw.clone());
+    }
     let is_hidden = |one: &Neighbor| one.password.as_ref().is_some_and(Password::is_hidden);
     let routers = |spec: &FrrConfigurationSpec| spec.bgp.clone().map(|bgp| bgp.routers);
     let stored = routers(&last).unwrap_or_default();
@@ -183,8 +197,15 @@ pub(crate) fn with_passwords(
 
 /// A spec as statuses have it: of a password in clear text it has that there is one, and nothing else.
 pub(crate) fn without_passwords(mut spec: Arc<FrrConfigurationSpec>) -> Arc<FrrConfigurationSpec> {
+    let raw = spec.raw.as_ref();
+    if raw.is_some_and(|raw| has_password(&raw.raw_config)) {
+        // It has no effect.
+        Arc::make_mut(&mut spec).raw = None;
+    }
     let bgp = spec.bgp.iter();
-    let mut neighbors = bgp.flat_map(|bgp| &bgp.routers).flat_map(|one| &one.neighbors);
+    let mut neighbors = bgp
+        .flat_map(|bgp| &bgp.routers)
+        .flat_map(|one| &one.neighbors);
     if neighbors.any(|one| one.password.is_some()) {
         let bgp = Arc::make_mut(&mut spec).bgp.iter_mut();
         let routers = bgp.flat_map(|bgp| &mut bgp.routers);

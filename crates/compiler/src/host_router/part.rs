@@ -74,10 +74,7 @@ impl<T> Given<T> {
 impl<T: Clone> Given<T> {
     /// The value as one of this object.
     pub(super) fn of(&self, by: u32) -> Self {
-        Self {
-            by,
-            ..self.clone()
-        }
+        Self { by, ..self.clone() }
     }
 }
 

@@ -153,7 +153,11 @@ impl Reader<'_> {
         if raw_config.is_empty() {
             return;
         }
-        if self.settings.frr_configurations.allow_raw {
+        if has_password(raw_config) {
+            let what = "has a password, which everybody could read in the configs of nodes: the raw configuration is \
+                left out; put the password into a Secret, and name that in passwordSecret of a neighbor";
+            self.no_effect("spec.raw.rawConfig", what);
+        } else if self.settings.frr_configurations.allow_raw {
             self.contribution.raw = Some((priority.unwrap_or(0), raw_config.clone()));
         } else {
             self.note("spec.raw", problem::Kind::RawNotAllowed);
@@ -197,8 +201,8 @@ impl Reader<'_> {
         for (place, profile) in (0..).zip(profiles) {
             let at = At::Profile(place);
             let name = &profile.name;
-            let is_name = (1..=63).contains(&name.len())
-                && name.bytes().all(|byte| byte.is_ascii_graphic());
+            let is_name =
+                (1..=63).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
             if !is_name {
                 let message =
                     "a name of a BFD profile has 1 to 63 printable ASCII characters without blanks";
@@ -423,6 +427,12 @@ fn within_object(contradiction: Contradiction) -> String {
              move the neighbors to the default VRF's router"
         ),
     }
+}
+
+/// Whether raw configuration has a password. FRR takes the word in a shorter form as well.
+pub(super) fn has_password(raw: &str) -> bool {
+    let mut words = raw.split_whitespace().map(str::to_ascii_lowercase);
+    words.any(|word| word.len() >= 4 && "password".starts_with(&word))
 }
 
 /// The device of a VRF.

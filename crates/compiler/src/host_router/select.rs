@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use api::meta::{Labels, LabelOperator, LabelSelector};
+use api::meta::{LabelOperator, LabelSelector, Labels};
 
 use super::is_used;
 use crate::{
@@ -96,11 +96,14 @@ impl Index for ConfigurationsByLabel {
             key: key.clone(),
             selector,
         };
-        labels.into_iter().map(|label| (label, selecting.clone())).collect()
+        labels
+            .into_iter()
+            .map(|label| (label, selecting.clone()))
+            .collect()
     }
 }
 
-/// The labels of which a node must have one to be selected; none where that can be told by no label.
+/// The labels of which a node must have one to be selected; none where that can be distinguished by no label.
 fn labels(selector: Option<&LabelSelector>) -> Vec<Option<(String, String)>> {
     let Some(selector) = selector else {
         return vec![None];
@@ -115,7 +118,10 @@ fn labels(selector: Option<&LabelSelector>) -> Vec<Option<(String, String)>> {
     let mut values = one.values.clone();
     values.sort();
     values.dedup();
-    values.into_iter().map(|value| Some((one.key.clone(), value))).collect()
+    values
+        .into_iter()
+        .map(|value| Some((one.key.clone(), value)))
+        .collect()
 }
 
 /// The group of each node; none where nothing selects it.
@@ -126,11 +132,17 @@ impl Query for GroupOf {
     fn compute(view: &View<'_>, node: &Key) -> Option<HostGroup> {
         let meta = view.meta::<kinds::Node>(node)?;
         let labels: &Labels = &meta.labels;
-        let of_labels = labels.iter().map(|(key, value)| Some((key.clone(), value.clone())));
+        let of_labels = labels
+            .iter()
+            .map(|(key, value)| Some((key.clone(), value.clone())));
         let mut keys = Vec::new();
         for label in of_labels.chain([None]) {
             for one in view.who::<ConfigurationsByLabel>(&label).iter() {
-                if one.selector.as_ref().is_none_or(|selector| selector.matches(labels)) {
+                if one
+                    .selector
+                    .as_ref()
+                    .is_none_or(|selector| selector.matches(labels))
+                {
                     keys.push(one.key.clone());
                 }
             }

@@ -47,7 +47,8 @@ fn three_objects() -> [Value; 3] {
     let peer = json!([{"address": "192.168.1.1", "asn": 64512, "addressFamilies": ["evpn"]}]);
     let all = json!({"advertiseVNIs": "All"});
     let vnis = json!({"l2vnis": [{"vni": 1000, "rd": "64512:1000", "importRTs": ["64512:1000"]}]});
-    let targets = json!({"l2vnis": [{"vni": 1000, "importRTs": ["64512:7"], "exportRTs": ["64512:7"]}]});
+    let targets =
+        json!({"l2vnis": [{"vni": 1000, "importRTs": ["64512:7"], "exportRTs": ["64512:7"]}]});
     [
         json!({"bgp": {"routers": [{"asn": 64512, "neighbors": peer, "evpn": all}]}}),
         json!({"bgp": {"routers": [{"asn": 64512, "evpn": vnis}]}}),
@@ -59,7 +60,14 @@ fn three_objects() -> [Value; 3] {
 #[test]
 fn the_three_objects_of_the_source_merge_in_every_order_of_creation() {
     let specs = three_objects();
-    let orders = [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]];
+    let orders = [
+        [1, 2, 3],
+        [1, 3, 2],
+        [2, 1, 3],
+        [2, 3, 1],
+        [3, 1, 2],
+        [3, 2, 1],
+    ];
     let names = ["a", "b", "c"];
     let merged = orders.map(|order| {
         let objects: Vec<Value> = (0..3)
@@ -76,7 +84,9 @@ fn the_three_objects_of_the_source_merge_in_every_order_of_creation() {
 
 /// A router with these neighbors, communities and local preferences.
 fn whole(prefixes: u8, neighbors: u8, marks: &BTreeMap<(u8, u8), (u8, u8)>) -> Value {
-    let all: Vec<String> = (0..prefixes).map(|one| format!("198.51.100.{one}/32")).collect();
+    let all: Vec<String> = (0..prefixes)
+        .map(|one| format!("198.51.100.{one}/32"))
+        .collect();
     let neighbor = |peer: u8| {
         let of = |wanted: &dyn Fn(&(u8, u8)) -> Option<u8>| {
             let mut entries: BTreeMap<u8, Vec<String>> = BTreeMap::new();
@@ -84,7 +94,10 @@ fn whole(prefixes: u8, neighbors: u8, marks: &BTreeMap<(u8, u8), (u8, u8)>) -> V
                 if *prefix < prefixes
                     && let Some(value) = wanted(mark)
                 {
-                    entries.entry(value).or_default().push(format!("198.51.100.{prefix}/32"));
+                    entries
+                        .entry(value)
+                        .or_default()
+                        .push(format!("198.51.100.{prefix}/32"));
                 }
             }
             entries
@@ -123,7 +136,11 @@ fn split(whole: &Value) -> Vec<Value> {
         }
         parts.push(part(&plain));
         for list in lists {
-            for entry in neighbor["toAdvertise"][list].as_array().into_iter().flatten() {
+            for entry in neighbor["toAdvertise"][list]
+                .as_array()
+                .into_iter()
+                .flatten()
+            {
                 let mut one = plain.clone();
                 one["toAdvertise"][list] = json!([entry]);
                 parts.push(part(&one));
@@ -240,7 +257,9 @@ fn no_string_field_takes_a_line_break() {
 fn more_than_ten_vnis_and_fifty_routers_of_one_object_are_accepted() {
     let vnis: Vec<Value> = (1..=40).map(|vni| json!({"vni": vni})).collect();
     let peer = json!([{"address": "192.168.1.1", "asn": 64512, "addressFamilies": ["evpn"]}]);
-    let mut routers = vec![json!({"asn": 64512, "neighbors": peer, "evpn": {"advertiseVNIs": "All", "l2vnis": vnis}})];
+    let mut routers = vec![
+        json!({"asn": 64512, "neighbors": peer, "evpn": {"advertiseVNIs": "All", "l2vnis": vnis}}),
+    ];
     routers.extend((0..60).map(|vrf| json!({"asn": 64512, "vrf": format!("v{vrf}")})));
     let (router, problems) = compiled(&[object("a", 1, &json!({"bgp": {"routers": routers}}))]);
     assert_eq!(problems, Vec::<String>::new());
@@ -253,7 +272,11 @@ fn numbers_and_names_are_unique_on_a_node_and_not_in_the_cluster() {
     let on = |node: &str, asn: u32| {
         let evpn = json!({"l3vni": {"vni": 7, "advertisePrefixes": ["unicast"]}});
         let routers = json!([{"asn": asn}, {"asn": asn, "vrf": format!("v-{node}"), "evpn": evpn}]);
-        object(node, 1, &json!({"bgp": {"routers": routers}, "nodeSelector": {"matchLabels": {"name": node}}}))
+        object(
+            node,
+            1,
+            &json!({"bgp": {"routers": routers}, "nodeSelector": {"matchLabels": {"name": node}}}),
+        )
     };
     let world = [node("n1"), node("n2"), on("n1", 64512), on("n2", 64513)];
     let compilation = compile(&snapshot(&world));
@@ -273,23 +296,48 @@ fn a_review_judges_every_change_of_configurations_as_the_compile_does() {
     let conflicting = object("b", 2, &selecting(64513));
     let found = review(&mut compiler, &conflicting);
     let said = found.own.first().expect("a problem").to_string();
-    assert!(said.contains("different asns") && said.contains("selvedge-system/a"), "{said}");
+    assert!(
+        said.contains("different asns") && said.contains("selvedge-system/a"),
+        "{said}"
+    );
     assert_eq!(found.others, []);
     let mut foreign = conflicting.clone();
     foreign["metadata"]["namespace"] = json!("tenant");
     let found = review(&mut compiler, &foreign);
-    assert!(found.own.iter().all(|one| one.severity() == Severity::Warning), "{:?}", found.own);
-    assert_eq!(found.others, [], "an object that no node would apply stops no other");
+    assert!(
+        found
+            .own
+            .iter()
+            .all(|one| one.severity() == Severity::Warning),
+        "{:?}",
+        found.own
+    );
+    assert_eq!(
+        found.others,
+        [],
+        "an object that no node would apply stops no other"
+    );
 
     let [neighbor, vnis, _] = three_objects();
-    let mut compiler = Compiler::new(snapshot(&[node("n1"), object("neighbor", 1, &neighbor), object("vnis", 2, &vnis)]));
+    let mut compiler = Compiler::new(snapshot(&[
+        node("n1"),
+        object("neighbor", 1, &neighbor),
+        object("vnis", 2, &vnis),
+    ]));
     compiler.compile();
     let subject = ObjectRef {
         kind: Kind::FrrConfiguration,
-        key: Key { namespace: Some("selvedge-system".into()), name: "neighbor".into() },
+        key: Key {
+            namespace: Some("selvedge-system".into()),
+            name: "neighbor".into(),
+        },
     };
     let found = compiler.review(Change::Delete(subject));
-    let said = found.others.first().expect("what depends on it").to_string();
+    let said = found
+        .others
+        .first()
+        .expect("what depends on it")
+        .to_string();
     assert!(said.contains("family evpn"), "{said}");
 }
 
@@ -328,26 +376,54 @@ fn a_status_says_what_nodes_say_of_the_object() {
         ],
     });
     let world = [
-        node("n1"), node("n2"), settings, object("a", 1, &spec),
-        reported("n1", &json!({}), &complete), reported("n2", &json!({}), &report),
+        node("n1"),
+        node("n2"),
+        settings,
+        object("a", 1, &spec),
+        reported("n1", &json!({}), &complete),
+        reported("n2", &json!({}), &report),
     ];
     let statuses = crate::statuses(&snapshot(&world));
-    let status = statuses.iter().find(|(subject, _)| subject.kind == Kind::FrrConfiguration);
+    let status = statuses
+        .iter()
+        .find(|(subject, _)| subject.kind == Kind::FrrConfiguration);
     let status = status.expect("a status").1.to_value();
     assert_eq!(status["nodes"], json!({"matched": 2, "applied": 1}));
     let of = |kind: &str| {
         let conditions = status["conditions"].as_array().expect("conditions");
         let one = conditions.iter().find(|one| one["type"] == kind);
-        one.map(|one| format!("{} {} {}", one["status"], one["reason"], one["message"])).unwrap_or_default()
+        one.map(|one| format!("{} {} {}", one["status"], one["reason"], one["message"]))
+            .unwrap_or_default()
     };
     assert!(of("Accepted").contains("True"), "{status}");
-    assert!(of("Applied").contains("1 of 2 nodes; node n2: bgpd does not answer"), "{status}");
-    assert!(of("RawApplied").contains("node n2: line 1: unknown command"), "{status}");
-    assert!(of("Supported").contains("node n2: FRR 8.4 has no wildcard"), "{status}");
-    assert!(of("DevicesMissing").contains("node n2: the host has no"), "{status}");
+    assert!(
+        of("Applied").contains("1 of 2 nodes; node n2: bgpd does not answer"),
+        "{status}"
+    );
+    assert!(
+        of("RawApplied").contains("node n2: line 1: unknown command"),
+        "{status}"
+    );
+    assert!(
+        of("Supported").contains("node n2: FRR 8.4 has no wildcard"),
+        "{status}"
+    );
+    assert!(
+        of("DevicesMissing").contains("node n2: the host has no"),
+        "{status}"
+    );
     let missing = status["problems"].as_array().expect("problems").iter();
-    let missing: Vec<&Value> = missing.filter(|one| one["reason"] == "DeviceMissing").map(|one| &one["field"]).collect();
-    assert_eq!(missing, ["spec.bgp.routers[0].evpn.l2vnis[0]", "spec.bgp.routers[0].neighbors[1].interface"]);
+    let missing: Vec<&Value> = missing
+        .filter(|one| one["reason"] == "DeviceMissing")
+        .map(|one| &one["field"])
+        .collect();
+    assert_eq!(
+        missing,
+        [
+            "spec.bgp.routers[0].evpn.l2vnis[0]",
+            "spec.bgp.routers[0].neighbors[1].interface"
+        ]
+    );
 }
 
 /// R62.
@@ -363,7 +439,10 @@ fn a_password_in_clear_text_is_in_a_secret_of_each_node_and_nowhere_else() {
         let [one] = moved.as_slice() else {
             panic!("{moved:?}");
         };
-        assert_eq!(one.password.as_ref().map(api::value::Password::reveal), Some("not-to-be-seen"));
+        assert_eq!(
+            one.password.as_ref().map(api::value::Password::reveal),
+            Some("not-to-be-seen")
+        );
         assert!(one.is_in_effect);
         let name = one.secret.name.clone().expect("a name");
         assert!(name.starts_with(&names::moved_passwords_of(node)), "{name}");
@@ -378,7 +457,10 @@ fn a_password_in_clear_text_is_in_a_secret_of_each_node_and_nowhere_else() {
         assert!(!written.contains("not-to-be-seen"), "{written}");
     }
     let problems = format!("{:?}", compilation.problems);
-    assert!(problems.contains("InlinePassword") && !problems.contains("not-to-be-seen"), "{problems}");
+    assert!(
+        problems.contains("InlinePassword") && !problems.contains("not-to-be-seen"),
+        "{problems}"
+    );
 }
 
 /// A status that was written is the one that there must be: nothing is written again.
@@ -389,11 +471,17 @@ fn a_stored_status_of_an_object_with_a_password_is_not_written_again() {
     let mut document = object("a", 1, &spec);
     let mut compiler = Compiler::new(snapshot(&[node("n1"), document.clone()]));
     let statuses = compiler.writes().statuses.clone();
-    let (_, status) = statuses.iter().find(|(one, _)| one.kind == Kind::FrrConfiguration).expect("a status");
+    let (_, status) = statuses
+        .iter()
+        .find(|(one, _)| one.kind == Kind::FrrConfiguration)
+        .expect("a status");
     document["status"] = status.to_value();
     compiler.insert(&document);
     let writes = &compiler.writes().statuses;
-    assert!(writes.keys().all(|one| one.kind != Kind::FrrConfiguration), "{writes:?}");
+    assert!(
+        writes.keys().all(|one| one.kind != Kind::FrrConfiguration),
+        "{writes:?}"
+    );
 }
 
 /// Mistakes name the field that has them, whatever the place of the object in a list is.
@@ -402,15 +490,30 @@ fn the_merge_of_plain_objects_is_that_of_a_compile() {
     let specs = three_objects();
     let objects: Vec<(ObjectRef, Arc<FrrConfigurationSpec>)> = (specs.iter().enumerate())
         .map(|(place, spec)| {
-            let key = Key { namespace: Some("selvedge-system".into()), name: format!("o{place}").into() };
+            let key = Key {
+                namespace: Some("selvedge-system".into()),
+                name: format!("o{place}").into(),
+            };
             let spec = serde_json::from_value(spec.clone()).expect("a spec");
-            (ObjectRef { kind: Kind::FrrConfiguration, key }, Arc::new(spec))
+            (
+                ObjectRef {
+                    kind: Kind::FrrConfiguration,
+                    key,
+                },
+                Arc::new(spec),
+            )
         })
         .collect();
     let (router, problems) = merge_all(&objects, &SettingsSpec::default());
     assert_eq!(problems, []);
     let documents: Vec<Value> = (specs.iter().enumerate())
-        .map(|(place, spec)| object(&format!("o{place}"), u32::try_from(place + 1).expect("small"), spec))
+        .map(|(place, spec)| {
+            object(
+                &format!("o{place}"),
+                u32::try_from(place + 1).expect("small"),
+                spec,
+            )
+        })
         .collect();
     let (compiled, _) = compiled(&documents);
     assert_eq!(content(router), content(compiled));
@@ -420,9 +523,15 @@ fn the_merge_of_plain_objects_is_that_of_a_compile() {
 #[test]
 fn nodes_that_the_same_objects_select_share_one_router() {
     let world = [
-        node("n1"), node("n2"), node("n3"),
+        node("n1"),
+        node("n2"),
+        node("n3"),
         object("all", 1, &json!({"bgp": {"routers": [{"asn": 64512}]}})),
-        object("one", 2, &json!({"bgp": {"routers": [{"asn": 64512, "vrf": "red"}]}, "nodeSelector": {"matchLabels": {"name": "n3"}}})),
+        object(
+            "one",
+            2,
+            &json!({"bgp": {"routers": [{"asn": 64512, "vrf": "red"}]}, "nodeSelector": {"matchLabels": {"name": "n3"}}}),
+        ),
     ];
     let compilation = compile(&snapshot(&world));
     let router = |node: &str| {
@@ -430,7 +539,13 @@ fn nodes_that_the_same_objects_select_share_one_router() {
         Arc::clone(&config.expect("a router").router)
     };
     assert!(Arc::ptr_eq(&router("n1"), &router("n2")));
-    assert_eq!((router("n1").routers.len(), router("n3").routers.len()), (1, 2));
+    assert_eq!(
+        (router("n1").routers.len(), router("n3").routers.len()),
+        (1, 2)
+    );
     let forwarding = |node: &str| Arc::clone(&compilation.nodes[node].shared);
-    assert!(Arc::ptr_eq(&forwarding("n1"), &forwarding("n3")), "they take no forwarding apart");
+    assert!(
+        Arc::ptr_eq(&forwarding("n1"), &forwarding("n3")),
+        "they take no forwarding apart"
+    );
 }

@@ -46,7 +46,7 @@ pub(super) struct Merged {
     pub(super) problems: Vec<Problem>,
 }
 
-/// Merges the objects of a node. Whoever runs there is served before others, then the older. One that contradicts what others add up to is left
+/// Merges the objects of a node. An object in effect there is served before others, then the older. One that contradicts what others add up to is left
 /// out, and so is one that lacks something, unless it runs as it is.
 pub(super) fn merge(members: &mut [Member], node: Option<&str>) -> Merged {
     members.sort_by(|a, b| a.order().cmp(&b.order()));
@@ -168,8 +168,14 @@ fn faults(
                 continue;
             }
             let evpn = &router.evpn;
-            let all = evpn.advertise_vnis.as_ref().filter(|_| evpn.advertises_all());
-            let svi = evpn.advertise_svi.as_ref().filter(|_| evpn.advertises_svi());
+            let all = evpn
+                .advertise_vnis
+                .as_ref()
+                .filter(|_| evpn.advertises_all());
+            let svi = evpn
+                .advertise_svi
+                .as_ref()
+                .filter(|_| evpn.advertises_svi());
             let l2vni = evpn.l2vnis.values().next();
             let found = [
                 all.map(|one| (one.at, "advertiseVNIs")),

@@ -6,11 +6,11 @@
 
 mod claims;
 mod gateway;
-mod lingering;
 mod nodes;
 mod overlap;
 mod pool;
 mod sharing;
+mod withheld;
 
 #[cfg(test)]
 mod tests;
@@ -26,10 +26,10 @@ use api::tcaas::AddressLists;
 pub(super) use self::claims::{of_attachment, of_pods, of_service};
 pub(crate) use self::{
     claims::ClaimsOn,
-    lingering::Lingering,
     nodes::{NodesByLabel, networks},
     pool::{AddressPool, ConsumersByPool, Islands},
     sharing::SharedOut,
+    withheld::Withheld,
 };
 use super::low_level;
 use crate::{
@@ -80,7 +80,7 @@ impl Query for NodeShareOf {
     }
 }
 
-/// The addresses of a Network that somebody has for itself.
+/// The addresses of a Network that an object uses exclusively.
 pub(crate) struct TakenOf;
 impl Query for TakenOf {
     type Key = String;
@@ -122,7 +122,7 @@ pub(crate) fn node_share(view: &View<'_>, subject: &ObjectRef) -> Arc<NodeShare>
     }
 }
 
-/// The addresses of a Network that somebody has for itself.
+/// The addresses of a Network that an object uses exclusively.
 pub(super) fn taken(view: &View<'_>, network: &str) -> Arc<BTreeSet<IpAddr>> {
     view.get::<TakenOf>(&network.to_owned())
 }

@@ -103,7 +103,7 @@ impl Intent for kinds::BgpNeighbor {
         let import = permit(&hosts);
         if import.len().max(export.len()) > routing::MAX_LINES {
             let most = routing::MAX_LINES;
-            let message = format!("a neighbor takes, and gives, at most {most} routes");
+            let message = format!("a neighbor receives and announces at most {most} routes");
             let kind = problem::Kind::RuleBroken { message };
             problems.push(author.problem("spec.allowedInbounds", kind));
             return None;
@@ -134,7 +134,7 @@ impl Intent for kinds::BgpNeighbor {
     }
 }
 
-/// What is wrong where workloads have no address to speak from.
+/// What is wrong where workloads have no address for their sessions.
 fn lacking_families(settings: &SettingsSpec, author: &Author<'_>, ips: &[IpAddr]) -> Vec<Problem> {
     let families = families(settings);
     if families.is_empty() {
@@ -324,7 +324,7 @@ impl Index for PeerAddressesInUse {
     }
 }
 
-/// The addresses that workloads of each neighbor speak from, by the neighbor's name: one of each family, IPv4 first.
+/// The addresses from which workloads of each neighbor open sessions, by the neighbor's name: one of each family, IPv4 first.
 ///
 /// A neighbor that has an address keeps it; the older is served first; what nodes still have is given to no other.
 pub(crate) struct WorkloadIps;
@@ -404,7 +404,7 @@ pub(crate) fn outside_of_settings(view: &View<'_>) -> Option<Problem> {
         others => format!(" (and {others} more)"),
     };
     let message = format!(
-        "BGPNeighbor {name}{others} has {ip}, which is in none of these networks: choose one that holds it, or delete the neighbor first"
+        "BGPNeighbor {name}{others} has {ip}, which is in none of these networks: choose one that contains it, or delete the neighbor first"
     );
     let subject = ObjectRef::named(Kind::Settings, "default");
     let kind = problem::Kind::RuleBroken { message };

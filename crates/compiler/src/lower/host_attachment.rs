@@ -49,7 +49,7 @@ pub(super) fn lower(
         report("spec.networkRef", kind);
         return None;
     }
-    let what = "is for attachments over the fabric and does nothing with interfaceRef";
+    let what = "is for attachments over the fabric and has no effect with interfaceRef";
     let unused = [
         (spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled), "bgp"),
         (!spec.routes.is_empty(), "routes"),
@@ -235,9 +235,8 @@ fn by_next_hop<'a>(
     let route = |prefix: &Prefix| {
         let Some(next_hop) = (if prefix.is_ipv4() { ipv4 } else { ipv6 }) else {
             let family = if prefix.is_ipv4() { "ipv4" } else { "ipv6" };
-            let what = format!(
-                "Destination {key} has no nextHop.{family}, so that nothing leads to {prefix}"
-            );
+            let what =
+                format!("Destination {key} has no nextHop.{family}, so no route leads to {prefix}");
             return Err(problem::Kind::NoEffect { what });
         };
         if subnets

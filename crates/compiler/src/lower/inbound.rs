@@ -45,7 +45,7 @@ impl Index for PoolsByName {
         let status = view.status::<kinds::Inbound>(key);
         let held = status.and_then(|status| status.pool_name.clone());
         let lacks = held.as_deref() != Some(name);
-        // One that was never served is in nobody's way.
+        // One that was never served conflicts with no other.
         if lacks && !is_sound(view, &reference(Kind::Inbound, key), &spec) {
             return Vec::new();
         }
@@ -64,7 +64,7 @@ fn pool_owner(view: &View<'_>, name: &str) -> Option<ObjectRef> {
     Some(reference(Kind::Inbound, key))
 }
 
-/// Name of the pool that an Inbound has, unless its addresses are somebody else's to hand out.
+/// Name of the pool that an Inbound has, unless another program allocates its addresses.
 pub(super) fn pool<'a>(spec: &'a InboundSpec, name: &'a str) -> Option<&'a str> {
     let has_pool = !spec.disable_load_balancer && spec.tenant_load_balancer_class.is_none();
     has_pool.then(|| spec.pool_name.as_deref().unwrap_or(name))
@@ -190,7 +190,7 @@ fn faults(view: &View<'_>, subject: &ObjectRef, spec: &InboundSpec) -> Vec<Probl
     faults
 }
 
-/// Whether nothing is wrong with it but what others have.
+/// Whether its only problems are conflicts with others.
 fn is_sound(view: &View<'_>, subject: &ObjectRef, spec: &InboundSpec) -> bool {
     let faults = faults(view, subject, spec);
     request(subject, spec).can_be_resolved(view, faults)
@@ -198,7 +198,7 @@ fn is_sound(view: &View<'_>, subject: &ObjectRef, spec: &InboundSpec) -> bool {
 
 fn note_what_has_no_effect(subject: &ObjectRef, spec: &InboundSpec, problems: &mut Vec<Problem>) {
     if spec.pool_name.is_some() && pool(spec, "").is_none() {
-        let what = "no pool is made for these addresses, so there is none to name".to_owned();
+        let what = "it has no effect: no pool is created for these addresses".to_owned();
         let kind = problem::Kind::NoEffect { what };
         problems.push(Problem::new(subject.clone(), "spec.poolName", kind));
     }

@@ -41,7 +41,7 @@ pub(super) trait Intent: Resource + Registered {
     fn is_needed(object: &LowLevelObject) -> bool;
     /// What it wants, and has, of the addresses of its Network.
     fn claim(view: &View<'_>, subject: &ObjectRef) -> Option<Claim>;
-    /// Whether it can be served, whatever addresses are left, where it is a service: only such a one is in the way of others.
+    /// Whether it can be served, regardless of free addresses, where it is a service: only then does it conflict with others.
     fn is_servable(_view: &View<'_>, _subject: &ObjectRef, _spec: &Self::Spec) -> bool {
         true
     }
@@ -398,7 +398,7 @@ pub(crate) fn on_platform(
     })
 }
 
-/// What an intent becomes if nobody is in its way.
+/// The objects of an intent without conflicts.
 pub(crate) struct Lower;
 impl Query for Lower {
     type Key = ObjectRef;

@@ -353,7 +353,7 @@ pub(super) fn node_ips(
         .find(|net| hosts(**net) <= u128::from(reserved))
     {
         let message = format!(
-            "{reserved} addresses are kept for pods, which leaves none of {net} to the nodes: keep fewer, or use a larger Network"
+            "{reserved} addresses are reserved for pods, so {net} has none for the nodes: reserve fewer, or use a larger Network"
         );
         let kind = problem::Kind::RuleBroken { message };
         let problem = Problem::new(subject.clone(), "spec.nodeIPs.reservedForPods", kind);
@@ -366,7 +366,7 @@ pub(super) fn node_ips(
     }))
 }
 
-/// How many hosts a network has room for.
+/// The number of host addresses of a network.
 fn hosts(net: Prefix) -> u128 {
     let bits = u32::from(net.net().max_prefix_len() - net.net().prefix_len());
     let all = 1_u128.checked_shl(bits).unwrap_or(u128::MAX);

@@ -374,7 +374,7 @@ pub(super) fn are_any_hand_written(view: &View<'_>) -> bool {
     !hand_written(view).is_empty() || unread.iter().any(|subject| is_low_level(subject.kind))
 }
 
-/// A low-level object that a person wrote, if nothing is wrong with it by itself: a broken node selector would select nothing without
+/// A hand-written low-level object, if it is valid by itself: a broken node selector would select nothing without
 /// a word. One that is new and ends in an error waits as a whole. One that runs as it is stays, also with a value that an earlier version
 /// accepted.
 pub(crate) struct HandWritten;

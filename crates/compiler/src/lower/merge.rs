@@ -1,6 +1,6 @@
-//! What intents become, merged with hand-written objects: one that needs a name or a scope of another yields.
+//! The low-level objects of intents, merged with hand-written objects: conflicts about names and scopes are decided here.
 //!
-//! An intent that something is wrong with, or that must yield, keeps what it became last: the generated objects that are stored.
+//! An intent with errors, or one that loses a conflict, keeps its last generated objects, which are stored.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,7 +37,7 @@ pub struct MergedIntent {
     pub service: Option<Service>,
     /// Whether it becomes nothing as it is now.
     pub is_held_back: bool,
-    /// What is wrong with it, and with hand-written objects that yield to it.
+    /// Its problems, and those of hand-written objects that lose a conflict with it.
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -170,7 +170,7 @@ impl Query for Merged {
 }
 
 impl MergedIntent {
-    /// Takes in what an intent becomes, if nobody is in its way.
+    /// Adds the objects of an intent, if it has no conflict.
     fn take_in(
         &mut self,
         view: &View<'_>,
@@ -226,7 +226,7 @@ impl MergedIntent {
         }
     }
 
-    /// Whether no hand-written object has a scope of these objects, or yields it.
+    /// Whether no hand-written object has a scope of these objects, or each such object loses the conflict.
     fn may_have(
         &mut self,
         view: &View<'_>,
@@ -320,7 +320,7 @@ fn held(view: &View<'_>, subject: &ObjectRef) -> Option<Service> {
     })
 }
 
-/// The hand-written objects that yield to intents, each with what is wrong with it.
+/// The hand-written objects that lose a conflict with intents, each with its problems.
 pub(crate) struct YieldingToIntents;
 impl Index for YieldingToIntents {
     type Source = ObjectRef;
@@ -339,7 +339,7 @@ impl Index for YieldingToIntents {
     }
 }
 
-/// A hand-written object that is in effect: nothing is wrong with its selector, and it yields to no intent.
+/// A hand-written object that is in effect: its selector is valid, and it loses no conflict with an intent.
 pub(crate) struct InEffect;
 impl Query for InEffect {
     type Key = ObjectRef;

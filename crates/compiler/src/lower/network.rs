@@ -246,7 +246,7 @@ fn from_range(
         names.remove(name);
         vnis.insert(name.to_owned(), vni);
         let what = format!(
-            "it keeps VNI {vni}, which nodes have and which is outside Settings.spec.l2VniRange: set spec.vni to {vni}"
+            "it keeps VNI {vni}, which nodes use and which is outside of Settings.spec.l2VniRange: set spec.vni to {vni}"
         );
         let subject = ObjectRef::named(Kind::Network, name);
         problems.push(Problem::new(
@@ -266,7 +266,11 @@ fn from_range(
             vnis.insert(name.to_owned(), vni);
         } else {
             let subject = ObjectRef::named(Kind::Network, name);
-            problems.push(Problem::new(subject, "spec.vni", problem::Kind::NoVniLeft));
+            let kind = match range {
+                Some(_) => problem::Kind::NoVniLeft,
+                None => problem::Kind::NoVniRange,
+            };
+            problems.push(Problem::new(subject, "spec.vni", kind));
         }
     }
 }

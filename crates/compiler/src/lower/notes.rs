@@ -28,12 +28,12 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
         cluster_vrf:
             ClusterVrf {
                 name: _,
-                vni: _,
+                vni,
                 route_target: _,
             },
         management_vrf: _,
         cluster_neighbors: _,
-        export_cidrs: _,
+        export_cidrs,
         vrfs: _,
         trunk: Trunk {
             name: _,
@@ -96,8 +96,14 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
             },
         ipam_namespace: _,
     } = settings;
-    // All of them are implemented.
-    Vec::new()
+    let mut notes = Vec::new();
+    if vni.is_none() && !export_cidrs.is_empty() {
+        let what = "the cluster VRF is not in the fabric, so nothing goes out of it: set spec.clusterVRF.vni".to_owned();
+        let subject = ObjectRef::named(Kind::Settings, "default");
+        let kind = problem::Kind::NoEffect { what };
+        notes.push(Problem::new(subject, "spec.exportCIDRs", kind));
+    }
+    notes
 }
 
 /// Fields of a Network of which nothing is made by this version.
@@ -109,8 +115,7 @@ pub(crate) fn of_network(key: &Key, spec: &NetworkSpec) -> Vec<Problem> {
         notes.push(Problem::new(reference(Kind::Network, key), field, kind));
     };
     if spec.allocation_pool.is_some() {
-        let what =
-            "allocationPool is kept for later: the network is what ipv4, ipv6, vlan and vni say";
+        let what = "allocationPool has no effect in this version: ipv4, ipv6, vlan and vni define the network";
         note("spec.allocationPool", what);
     }
     let families = [
@@ -120,8 +125,7 @@ pub(crate) fn of_network(key: &Key, spec: &NetworkSpec) -> Vec<Problem> {
     for (family, field) in families {
         let family = family.as_ref();
         if family.is_some_and(|family| family.prefix_length.is_some()) {
-            let what =
-                "prefixLength is kept for later: whoever uses the network shares the whole of it";
+            let what = "prefixLength has no effect in this version: all objects that use the network share all of its addresses";
             note(field, what);
         }
     }
@@ -134,8 +138,8 @@ pub(crate) fn of_destination(key: &Key, spec: &DestinationSpec) -> Vec<Problem> 
     let mut notes = twice(&subject, "spec.prefixes", &spec.prefixes);
     if spec.prefixes.is_empty() {
         let what = match spec.vrf_ref {
-            Some(_) => "without prefixes nothing is imported from the VRF",
-            None => "without prefixes nothing leads to the next hop",
+            Some(_) => "it has no prefixes, so nothing is imported from the VRF",
+            None => "it has no prefixes, so no route leads to the next hop",
         };
         let kind = problem::Kind::NoEffect {
             what: what.to_owned(),
@@ -152,7 +156,7 @@ pub(crate) fn of_routes(subject: &ObjectRef, routes: &[ExtraRoute]) -> Vec<Probl
         let field = format!("spec.routes[{place}].prefixes");
         notes.extend(twice(subject, &field, &route.prefixes));
         if route.prefixes.is_empty() {
-            let what = "without prefixes the entry does nothing".to_owned();
+            let what = "the entry has no prefixes and no effect".to_owned();
             let kind = problem::Kind::NoEffect { what };
             notes.push(Problem::new(subject.clone(), field, kind));
         }
@@ -173,7 +177,7 @@ fn twice(subject: &ObjectRef, field: &str, prefixes: &[Prefix]) -> Vec<Problem> 
     again.map(note).collect()
 }
 
-/// What asks for something on the nodes, of a Network that somebody else provides there: said, not passed over.
+/// Fields that need configuration on nodes, of a Network that another program provides there: reported, not ignored.
 pub(super) fn unmanaged(
     subject: &ObjectRef,
     spec: &Layer2AttachmentSpec,
@@ -189,7 +193,9 @@ pub(super) fn unmanaged(
     ];
     let network = &spec.network_ref;
     for (_, field) in asked.into_iter().filter(|(is_asked, _)| *is_asked) {
-        let what = format!("nothing is made on nodes for Network {network}, which is not managed");
+        let what = format!(
+            "nothing is configured on nodes for Network {network}: it has spec.managed: false"
+        );
         let kind = problem::Kind::NoEffect { what };
         problems.push(Problem::new(subject.clone(), format!("spec.{field}"), kind));
     }
@@ -207,7 +213,7 @@ pub(super) fn without_vrf(
     ];
     for (_, field) in asked.into_iter().filter(|(is_asked, _)| *is_asked) {
         let what = format!(
-            "without spec.destinations the segment is in no VRF, so {field} apply to nothing"
+            "without spec.destinations the segment is in no VRF, so {field} have no effect"
         );
         let kind = problem::Kind::NoEffect { what };
         problems.push(Problem::new(subject.clone(), format!("spec.{field}"), kind));
@@ -260,15 +266,16 @@ pub(super) fn beside_sriov(
         problems.push(Problem::new(subject.clone(), field, kind));
     };
     if spec.bgp.as_ref().is_some_and(|bgp| bgp.enabled) {
-        let what = "bgp does nothing with sriov: packets of SR-IOV devices pass the node by";
+        let what =
+            "bgp has no effect with sriov: packets of SR-IOV devices bypass the router of the node";
         note("spec.bgp", what);
     }
     if spec.interface_name.is_none() && spec.destinations.is_some() {
-        let what = "destinations do nothing without an interface: packets of SR-IOV devices pass the node by";
+        let what = "destinations have no effect without an interface: packets of SR-IOV devices bypass the router of the node";
         note("spec.destinations", what);
     }
     if spec.interface_name.is_none() && selector.is_some() && !resource.is_of_nodes {
-        let what = "nodeSelector does nothing without an interface: pods get SR-IOV devices wherever a node offers them";
+        let what = "nodeSelector has no effect without an interface: pods get SR-IOV devices wherever a node offers them";
         note("spec.nodeSelector", what);
     }
 }

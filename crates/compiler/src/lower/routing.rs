@@ -12,7 +12,7 @@ use api::{
 use super::reach::ReachedVrf;
 use crate::{names, snapshot::ObjectRef};
 
-/// Where generated routing stands among people's own: in the middle, so that they can go before and after it.
+/// Position of generated routing among hand-written lines: in the middle, so that users can add lines before and after it.
 const GENERATED_SEQ: i64 = 1000;
 
 /// How many lines of each direction a `VRFRouteConfiguration` can have.

@@ -193,11 +193,11 @@ impl Index for HandWrittenByScope {
 pub(super) struct Verdict {
     /// Whether the intent must wait.
     pub(super) waits: bool,
-    /// What is wrong with the intent, or, where it does not wait, with the hand-written objects that yield to it.
+    /// The problems of the intent, or, where it does not wait, of the hand-written objects that lose the conflict.
     pub(super) problems: Vec<Problem>,
 }
 
-/// Who yields: the intent, or the hand-written objects that are in the way of one that was there before.
+/// Who loses the conflict: the intent, or the hand-written objects that conflict with an older intent.
 pub(super) fn contend(
     view: &View<'_>,
     subject: &ObjectRef,

@@ -25,7 +25,7 @@ use crate::{
 /// What a service came to, for the platform and for its status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
-    /// Whether nothing is wrong with it. What is made on the platform for one that is not stays as it is.
+    /// Whether it is valid. The platform objects of one that is not stay unchanged.
     pub is_sound: bool,
     /// The addresses it holds.
     pub addresses: AddressLists,
@@ -37,7 +37,7 @@ pub struct Service {
     pub reached: Vec<Prefix>,
     /// The subnets of its Network.
     pub subnets: Vec<Prefix>,
-    /// Addresses of its Network that somebody else has.
+    /// Addresses of its Network that other objects have.
     pub reserved: Vec<IpAddr>,
 }
 

@@ -183,7 +183,7 @@ impl Request<'_> {
         let why = if spec.is_some_and(|spec| spec.interface_ref.is_some()) {
             Some("it is on a device of the node")
         } else if spec.is_some_and(|spec| !super::is_over_the_fabric(spec)) {
-            Some("its SR-IOV devices pass the node by")
+            Some("packets of its SR-IOV devices bypass the router of the node")
         } else if network.is_some_and(|network| !network.managed) {
             Some("its Network is not managed")
         } else {

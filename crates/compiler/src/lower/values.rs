@@ -156,9 +156,20 @@ pub(crate) fn of_settings(settings: &SettingsSpec) -> Vec<Problem> {
         let kind = special::unfit(network.net(), Use::OnLink)?;
         Some((format!("spec.bgp.workloadCIDRs[{place}]"), kind))
     });
+    let of_list = |field: &'static str, networks: &[Prefix]| {
+        let networks = networks.iter().enumerate();
+        let unfit = networks.filter_map(|(place, network)| {
+            let kind = special::unfit(network.net(), Use::Routed)?;
+            Some((format!("{field}[{place}]"), kind))
+        });
+        unfit.collect::<Vec<_>>()
+    };
+    let sessions = of_list("spec.hostSessions.cidrs", &settings.host_sessions.cidrs);
+    let exports = of_list("spec.exportCIDRs", &settings.export_cidrs);
     let problem = |(field, kind)| {
         let subject = ObjectRef::named(Kind::Settings, "default");
         Problem::new(subject, field, kind)
     };
-    mac.into_iter().chain(workloads).map(problem).collect()
+    let all = mac.into_iter().chain(workloads);
+    all.chain(sessions).chain(exports).map(problem).collect()
 }

@@ -42,7 +42,7 @@ pub(crate) struct Resolution {
 
 /// All VRFs.
 ///
-/// A name stands for one VNI and one route target, and a VNI for one name; whoever runs it is served first, then the older object.
+/// A name has one VNI and one route target, and a VNI one name; the object that uses it already is served first, then the older object.
 pub(crate) struct Resolved;
 impl Query for Resolved {
     type Key = ();
@@ -138,7 +138,10 @@ pub(crate) fn cluster_vrf(view: &View<'_>) -> Vec<Problem> {
         };
         let by = reference(Kind::Vrf, key);
         if running.vrf == cluster.name {
-            let message = format!("{by} runs {:?}: choose another name", cluster.name.as_str());
+            let message = format!(
+                "{by} already uses {:?}: choose another name",
+                cluster.name.as_str()
+            );
             report(
                 "spec.clusterVRF.name",
                 problem::Kind::RuleBroken { message },
@@ -183,7 +186,7 @@ pub(crate) fn of_settings(view: &View<'_>) -> Vec<Problem> {
         let field = |what: &str| format!("spec.vrfs.{name}.{what}");
         let says_otherwise = |key: &Key, what: &str, value: String| {
             format!(
-                "VRF {key} says {what} {value} for {:?}, which counts",
+                "VRF {key} sets {what} {value} for {:?}, which takes precedence",
                 name.as_str()
             )
         };

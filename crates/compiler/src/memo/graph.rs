@@ -1,7 +1,7 @@
 //! Which value was computed from which, and which of them are current.
 #![expect(
     clippy::indexing_slicing,
-    reason = "slots are numbered here, and a number is given to nobody before its slot is there"
+    reason = "slots are numbered here, and a number is returned only after its slot exists"
 )]
 
 /// Counts what happens to a memo. Never does one live long enough to use up the numbers: with 32 bits a change would be lost after some weeks.
@@ -68,7 +68,7 @@ impl Slot {
     }
 }
 
-/// Where a value stands when somebody wants it.
+/// The state of a value when it is requested.
 pub(super) enum Begun {
     Current,
     Running { table: usize },
@@ -156,7 +156,7 @@ impl Graph {
                 slot.state = State::Running;
                 Begun::Marked { table, local }
             }
-            State::Free => unreachable!("a value that was dropped is read by nobody"),
+            State::Free => unreachable!("a dropped value has no readers"),
         }
     }
 
@@ -316,7 +316,7 @@ impl Graph {
         Some((id, table, local))
     }
 
-    /// Marks those who read a value; gives those that were not marked before.
+    /// Marks the readers of a value; returns those that were not marked before.
     pub(super) fn mark_readers(&mut self, id: SlotId) -> Vec<(SlotId, usize, usize)> {
         self.drop_stale_readers(id);
         let read_by = std::mem::take(&mut self.slots[id.place()].read_by);
@@ -326,7 +326,7 @@ impl Graph {
         marked
     }
 
-    /// Forgets those who do not read a value any more, once they are many.
+    /// Removes former readers of a value, once there are many.
     fn drop_stale_readers(&mut self, id: SlotId) {
         let slot = &mut self.slots[id.place()];
         if slot.stale < 32 || (slot.stale as usize) * 2 < slot.read_by.len() {
@@ -340,7 +340,7 @@ impl Graph {
         self.slots[id.place()].read_by = read_by;
     }
 
-    /// Drops what nobody needs, and tells each value's table.
+    /// Drops values without readers, and notifies each value's table.
     pub(super) fn sweep(&mut self, forget: impl Fn(usize, usize)) {
         while let Some(id) = self.unread.pop() {
             let slot = &mut self.slots[id.place()];
@@ -354,7 +354,7 @@ impl Graph {
         }
     }
 
-    /// Frees the place of a value, and lets go of what it read.
+    /// Frees the slot of a value, and releases its reads.
     pub(super) fn retire(&mut self, id: SlotId) {
         let slot = &mut self.slots[id.place()];
         slot.state = State::Free;

@@ -30,11 +30,11 @@ pub(crate) trait Index: Registered {
 pub(super) struct IndexTable<X: Index>(RefCell<Rows<X>>);
 
 struct Rows<X: Index> {
-    /// The slot that says which sources there are; absent until somebody asks.
+    /// The slot of the list of sources; absent until it is read.
     sources: Option<SlotId>,
     by_source: Map<X::Source, usize>,
     postings: Map<X::Key, Posting<X>>,
-    /// The keys that somebody gives, once somebody has asked for a range of them.
+    /// The keys that sources give, kept after the first read of a range.
     sorted: Option<BTreeSet<X::Key>>,
     ranges: BTreeMap<Bounds<X>, Range<X>>,
     members: Vec<Member<X>>,
@@ -365,7 +365,7 @@ impl<X: Index> Rows<X> {
         self.members.len() - 1
     }
 
-    /// The keys that somebody gives.
+    /// The keys that sources give.
     fn sorted(&mut self) -> &BTreeSet<X::Key> {
         let postings = &self.postings;
         self.sorted.get_or_insert_with(|| {
@@ -374,7 +374,7 @@ impl<X: Index> Rows<X> {
         })
     }
 
-    /// A slot for somebody who reads an answer. The answer is current whenever the index is.
+    /// A slot for a reader of an answer. The answer is current whenever the index is.
     fn reader(&mut self, memo: &Memo, member: impl FnOnce() -> Member<X>) -> SlotId {
         if !memo.records {
             return SlotId::NONE;
@@ -430,7 +430,7 @@ impl<X: Index> Rows<X> {
         }
     }
 
-    /// Notes that sources give something else under a key, and perhaps that nobody or somebody gives it at all.
+    /// Records that the sources of a key have changed, and whether the key became present or absent.
     fn note_change(&mut self, key: &X::Key, comes_or_goes: bool) {
         let Some(posting) = self.postings.get_mut(key) else {
             return;
@@ -476,7 +476,7 @@ impl<X: Index> Table for IndexTable<X> {
             Some(source) => self.fill_row(memo, slot, &source, local),
             None => self.list_sources(memo, slot),
         }
-        // Nobody reads rows: who reads what they give is noted with the answers.
+        // Rows have no readers: reads are recorded with the answers.
         false
     }
 
@@ -496,7 +496,7 @@ impl<X: Index> Table for IndexTable<X> {
         Marked::Index
     }
 
-    fn settle(&self, memo: &Memo) {
+    fn flush(&self, memo: &Memo) {
         self.update(memo);
     }
 
@@ -518,7 +518,7 @@ impl<X: Index> Table for IndexTable<X> {
             Member::Range(bounds) => {
                 rows.ranges.remove(&bounds);
             }
-            // The graph drops only what somebody has read.
+            // The graph drops only values that were read.
             other @ (Member::Sources | Member::Row(_) | Member::Free) => {
                 *member = other;
                 return;

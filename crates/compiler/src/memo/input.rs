@@ -45,7 +45,7 @@ struct Values<I: Input> {
 
 struct Entry<I: Input> {
     value: Option<I::Value>,
-    /// The slots of the parts that somebody has read.
+    /// The slots of the parts that were read.
     slots: [Option<SlotId>; PARTS],
 }
 
@@ -197,7 +197,7 @@ impl<I: Input> Table for InputTable<I> {
         Marked::Onwards
     }
 
-    fn settle(&self, _memo: &Memo) {}
+    fn flush(&self, _memo: &Memo) {}
 
     fn forget(&self, local: usize) {
         let mut values = self.0.borrow_mut();

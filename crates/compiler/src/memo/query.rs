@@ -225,7 +225,7 @@ impl<Q: Query> Table for QueryTable<Q> {
         }
     }
 
-    fn settle(&self, _memo: &Memo) {}
+    fn flush(&self, _memo: &Memo) {}
 
     fn forget(&self, local: usize) {
         let mut answers = self.0.borrow_mut();

@@ -347,7 +347,7 @@ fn only_what_read_a_changed_part_is_computed_again() {
             reads,
         })),
     );
-    assert_eq!(computed(|| ask(&memo)), 0, "nobody reads its labels");
+    assert_eq!(computed(|| ask(&memo)), 0, "its labels have no reader");
 }
 
 #[test]

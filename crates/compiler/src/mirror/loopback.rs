@@ -105,14 +105,14 @@ pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbac
 }
 
 impl WantedBy {
-    /// A problem with a part of the loopback, on the object whose author can mend it.
+    /// A problem with a part of the loopback, on the object whose author can correct it.
     pub(super) fn problem(&self, view: &View<'_>, part: &str, kind: problem::Kind) -> Problem {
         let (subject, field) = origin(view, &self.object, self.place, part);
         Problem::new(subject, field, kind)
     }
 }
 
-/// The object whose author can mend a loopback of routing, and the field: the routing itself, the VRF that it was made from, or, where a
+/// The object whose author can correct a loopback of routing, and the field: the routing itself, the VRF that it was made from, or, where a
 /// Collector made it, the reference to that VRF.
 fn origin(
     view: &View<'_>,

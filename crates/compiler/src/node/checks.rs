@@ -12,9 +12,10 @@ use super::{
     ForwardingOf, Shared,
     group::{BuiltFor, HasOverlay, MembersOf},
     mtu::{self, Narrowest},
+    overlay::{self, SessionAddressesFor},
     peers::WrongWithPeering,
     selection::{Facet, Facets, Member, NodesBySignature, SelectsNoNode, Signature},
-    underlay::{NodeUnderlay, place, second_underlays},
+    underlay::{IPV6_VTEPS, NodeUnderlay, place, second_underlays},
 };
 use crate::{
     lower::{LowLevelObject, object},
@@ -36,23 +37,26 @@ impl Query for ProblemsOfGroup {
         problems.extend(second_underlays(view, signature));
         let nodes = view.who::<NodesBySignature>(signature);
         let notes_nodes_outside = view.get::<NotesNodesOutside>(&());
+        let short = [true, false].map(|has_vtep| short_sessions(view, signature, has_vtep));
+        let [short_with_vtep, short_without] = &short;
         for node in nodes.iter() {
             let node = node.key();
-            let config = view.get::<ForwardingOf>(&node);
-            let underlay = config.as_ref().and_then(|config| config.underlay.as_ref());
-            let is_inside = underlay.is_some_and(|underlay| underlay.vtep.is_some());
-            match underlay {
+            let place = place(view, signature, &node.name);
+            let is_inside = place.has_vtep();
+            match &place.underlay {
                 Some(underlay) => {
                     problems.extend(nics_it_lacks(view, &node, underlay));
                     problems.extend(vtep_it_lacks(&node, underlay));
+                    problems.extend(frr_is_too_old(&node, underlay));
                 }
-                None => problems.extend(place(view, signature, &node.name).problem),
+                None => problems.extend(place.problem),
             }
-            problems.extend(
-                config
-                    .iter()
-                    .flat_map(|config| config.without_session(&node.name)),
-            );
+            let short = if is_inside {
+                short_with_vtep
+            } else {
+                short_without
+            };
+            problems.extend(short.iter().filter_map(|one| one.problem(&node.name)));
             if notes_nodes_outside && !is_inside {
                 problems.push(outside(&node.name));
             }
@@ -62,6 +66,47 @@ impl Query for ProblemsOfGroup {
         problems.extend(mtu::problems(&carriers.0, &members, &built.shared));
         problems.extend(mtu::problems(&carriers.1, &members, &built.bare));
         Arc::new(problems)
+    }
+}
+
+/// A host session that has no address left for some nodes.
+struct ShortSession {
+    slot: overlay::Slot,
+    hosts: Vec<Vec<overlay::Hosts>>,
+}
+
+/// The host sessions of a group, with or without a VTEP, that have no address left for some nodes.
+fn short_sessions(view: &View<'_>, signature: &Signature, has_vtep: bool) -> Vec<ShortSession> {
+    let built = view.get::<BuiltFor>(signature);
+    let slots = &built.shared(has_vtep).sessions;
+    if slots.is_empty() {
+        return Vec::new();
+    }
+    let hosts = view.get::<SessionAddressesFor>(&(signature.clone(), has_vtep));
+    let slots = slots.iter().zip(hosts.iter());
+    let short = slots.filter(|(_, families)| families.iter().any(overlay::Hosts::is_short));
+    let short = short.map(|(slot, families)| ShortSession {
+        slot: slot.clone(),
+        hosts: vec![families.clone()],
+    });
+    short.collect()
+}
+
+impl ShortSession {
+    /// Says that a node has no address.
+    fn problem(&self, node: &str) -> Option<Problem> {
+        let mut own = overlay::hosts_of_node(&self.hosts, node).into_iter();
+        if !own.all(|hosts| hosts.is_empty()) {
+            return None;
+        }
+        let networks = self.slot.networks.iter().flatten();
+        let networks: Vec<String> = networks.map(ToString::to_string).collect();
+        let kind = problem::Kind::PoolExhausted {
+            pool: networks.join(", "),
+            wanted: format!("node {node:?}"),
+        };
+        let subject = self.slot.subject.clone();
+        Some(Problem::new(subject, "spec.hostsession.localcidr", kind))
     }
 }
 
@@ -125,9 +170,21 @@ fn vtep_it_lacks(node: &Key, underlay: &NodeUnderlay) -> Option<Problem> {
     Some(Problem::new(subject, "spec.evpn.vtepInterface", kind))
 }
 
+/// Says that the FRR of a node cannot have the tunnel endpoint that its Underlay gives it.
+fn frr_is_too_old(node: &Key, underlay: &NodeUnderlay) -> Option<Problem> {
+    let version = underlay.too_old.as_ref()?;
+    let kind = problem::Kind::FrrTooOld {
+        node: node.name.to_string(),
+        version: version.to_string(),
+        what: "IPv6 VTEPs",
+        needed: IPV6_VTEPS,
+    };
+    let subject = underlay.fabric.source.clone();
+    Some(Problem::new(subject, "spec.evpn.vtepcidr", kind))
+}
+
 fn outside(node: &str) -> Problem {
-    let what =
-        "no Underlay gives this node a VTEP: what is over the fabric for all nodes is not here";
+    let what = "no Underlay gives this node a VTEP: overlay segments that apply to all nodes are not configured on it";
     let what = what.to_owned();
     let kind = problem::Kind::NoEffect { what };
     Problem::new(ObjectRef::named(Kind::Node, node), "", kind)

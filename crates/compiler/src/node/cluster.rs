@@ -61,7 +61,8 @@ impl Neighbors {
             return Err((".holdTime", problem::Kind::TimersDoNotFit));
         }
         if !ipv4 && !ipv6 {
-            let message = "a session without an address family never comes up: set ipv4 or ipv6";
+            let message =
+                "a session without an address family is never established: set ipv4 or ipv6";
             return Err(("", rule(message)));
         }
         if *local_asn == Some(*remote_asn) {
@@ -75,6 +76,16 @@ impl Neighbors {
             import_filter: everything(),
             max_prefixes: None,
         };
+        let is_same = |one: &BgpPeer| (one.address, &one.interface) == (*address, interface);
+        if self.peers.iter().any(is_same) {
+            let field = if address.is_some() {
+                ".address"
+            } else {
+                ".interface"
+            };
+            let message = "is that of another neighbor above: FRR has one session with each";
+            return Err((field, rule(message)));
+        }
         // One behind the host's end of the trunk is a hop further away.
         let multihop = route.is_some().then_some(peers::LOOPBACK_HOPS);
         self.routes.extend(route);
@@ -112,7 +123,8 @@ fn way_to(
         (Some(address), None) => {
             let routers = router_addresses(settings);
             if routers.iter().any(|own| own.addr() == address) {
-                let message = "is the router's own address: give that of the speaker on the host";
+                let message =
+                    "is the router's own address: set the address of the BGP speaker on the host";
                 return Err((".address", rule(message)));
             }
             let mut ends = settings.trunk.addresses.iter();
@@ -124,7 +136,7 @@ fn way_to(
             peers::by_trunk(settings, address).map(Some).ok_or(nowhere)
         }
         (None, Some(device)) if *device != settings.trunk.name => {
-            let message = "the trunk is the only device between the host and the cluster VRF: give its name, or an address";
+            let message = "the trunk is the only device between the host and the cluster VRF: set its name, or an address";
             Err((".interface", rule(message)))
         }
         (None, Some(_)) => Ok(None),
@@ -161,9 +173,9 @@ pub(crate) fn problems(settings: &SettingsSpec) -> Vec<Problem> {
     }
     let name = management.name.as_str();
     let taken = if name == settings.cluster_vrf.name.as_str() {
-        Some("it is the cluster VRF's")
+        Some("it is the name of the cluster VRF")
     } else if name == settings.trunk.name.as_str() {
-        Some("it is the trunk's, which has a device of that name")
+        Some("the trunk has a device of that name")
     } else {
         None
     };

@@ -47,7 +47,7 @@ pub(super) struct Group<'a> {
     pub(super) overlays: &'a [Arc<Overlay>],
 }
 
-/// The objects that are for a group of nodes: whoever runs something before others that want it, then the older first; routing in its merge
+/// The objects for a group of nodes: the one that uses a resource before others that need it, then the older first; routing in its merge
 /// order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
@@ -61,6 +61,16 @@ impl Members {
     /// The overlay objects.
     pub(crate) fn overlays(&self) -> &[Arc<Overlay>] {
         &self.overlays
+    }
+
+    /// Whether an overlay object is among them.
+    pub(super) fn has_overlay(&self, subject: &ObjectRef) -> bool {
+        self.overlays.iter().any(|one| one.subject == *subject)
+    }
+
+    /// Whether routing of a VRF is among them.
+    pub(super) fn has_vrf(&self, vrf: &str) -> bool {
+        self.vrf.iter().any(|one| one.spec.vrf.as_str() == vrf)
     }
 
     /// A segment, by its name.
@@ -80,7 +90,7 @@ impl Members {
                 LowLevelObject::MirrorTarget(_) | LowLevelObject::MirrorSelector(_) => {}
             }
         }
-        // Whoever runs something is served before another that wants it.
+        // The object that uses a resource is served before others that need it.
         let last = layer2::challengers(view, &members.layer2, nodes);
         members.layer2.sort_by(|a, b| {
             (last.contains(&a.name), a.order()).cmp(&(last.contains(&b.name), b.order()))
@@ -307,7 +317,7 @@ impl Query for Tables {
         let default = RouteTables::default();
         let is_sound = range.first <= range.last && (range.last < 253 || range.first > 255);
         let range = if is_sound { range } else { &default };
-        // The kernel's own tables, which no range may hand out.
+        // The kernel's own tables, which no range may allocate.
         let usable = |table: &u32| !(253..=255).contains(table);
         let tables = allocate::numbers((range.first, range.last), &names, &before, usable);
         Arc::new(tables)
@@ -347,6 +357,13 @@ pub(crate) struct Built {
     /// What those of its nodes have that take part in no overlay.
     pub(crate) bare: Arc<Shared>,
     pub(crate) problems: Vec<Problem>,
+}
+
+impl Built {
+    /// What those of its nodes have that have a VTEP, or those that have none.
+    pub(super) fn shared(&self, has_vtep: bool) -> &Arc<Shared> {
+        if has_vtep { &self.shared } else { &self.bare }
+    }
 }
 
 /// What the nodes of a group have.
@@ -401,19 +418,9 @@ impl Query for BuiltFor {
     }
 }
 
-/// Adds what every node has, and the fingerprint of everything.
+/// Adds what every node has.
 fn finished(mut shared: Shared, health: &Health) -> Arc<Shared> {
     shared.health = health.clone();
-    shared.digest = fingerprint::of(&(
-        &shared.layer2s,
-        &shared.cluster_vrf,
-        &shared.fabric_vrfs,
-        &shared.local_vrfs,
-        &shared.host_vlans,
-        &shared.host_loopbacks,
-        &shared.passthroughs,
-        &shared.health,
-    ));
     Arc::new(shared)
 }
 
@@ -617,7 +624,7 @@ fn shared(from: &Inputs<'_>, problems: &mut Vec<Problem>) -> Shared {
         local_vrfs: steering.local_vrfs(cluster_name, tables),
         steering: steering.why.clone(),
         addressed: BTreeSet::new(),
-        digest: fingerprint::Digest::default(),
+        digest: fingerprint::Deferred::default(),
     };
     shared.host_interfaces(group, vlans, problems);
     shared

@@ -36,7 +36,7 @@ type Segment = LowLevel<Layer2NetworkConfigurationSpec>;
 
 /// Names of the segments that have their VLAN, VNI, device name and networks to themselves.
 ///
-/// Whoever runs it is served first, then the older; another that wants the same carries the problem and is left out.
+/// The object that uses it already is served first, then the older one; another one that needs the same has the problem and is left out.
 pub(super) fn claims<'a>(
     settings: &SettingsSpec,
     group: &Group<'a>,
@@ -301,8 +301,7 @@ pub(super) fn host_vlans<'a>(
             continue;
         }
         if spec.vni.is_some() || spec.vrf.is_some() || !spec.anycast_gateways.is_empty() {
-            let what =
-                "vni, vrf and anycastGateways are for the fabric and do nothing with interfaceRef";
+            let what = "vni, vrf and anycastGateways are for the fabric and have no effect with interfaceRef";
             let what = what.to_owned();
             report("spec.interfaceRef", problem::Kind::NoEffect { what });
         }
@@ -463,7 +462,7 @@ fn segment(settings: &SettingsSpec, spec: &Layer2NetworkConfigurationSpec) -> Op
     })
 }
 
-/// What has no effect in the way it is used: said, not passed over.
+/// Fields that have no effect as they are used: reported, not ignored.
 fn note_what_has_no_effect(settings: &SettingsSpec, object: &Segment, problems: &mut Vec<Problem>) {
     let spec = &object.spec;
     let mut note = |field: &str, what: &str| {
@@ -477,10 +476,10 @@ fn note_what_has_no_effect(settings: &SettingsSpec, object: &Segment, problems: 
     let vrf = gateway_vrf(settings, spec);
     let is_local = vrf == Some(&cluster.name) && cluster.vni.is_none();
     if spec.advertise_neighbors && vrf.is_none() {
-        let what = "only a gateway knows neighbors by address: set spec.anycastGateways, or leave this out";
+        let what = "this needs a gateway: set spec.anycastGateways, or remove this field";
         note("spec.advertiseNeighbors", what);
     } else if spec.advertise_neighbors && is_local {
-        let what = "the cluster VRF is not in the fabric: set Settings.spec.clusterVRF.vni and routeTarget, or leave this out";
+        let what = "the cluster VRF is not in the fabric: set Settings.spec.clusterVRF.vni and routeTarget, or remove this field";
         note("spec.advertiseNeighbors", what);
     }
     if spec.create_mac_vlan_interface {

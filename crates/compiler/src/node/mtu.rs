@@ -69,7 +69,7 @@ fn uplink(
 /// The MTU of a node's VRFs, where its uplinks carry less than the largest.
 ///
 /// No object gives a VRF an MTU, so it follows what the node reports: a larger packet would be lost without a message to its sender. A
-/// node whose report is missing keeps what it has.
+/// node whose report is missing keeps its MTU.
 pub(crate) struct VrfMtuOf;
 impl Query for VrfMtuOf {
     type Key = Key;
@@ -102,7 +102,7 @@ pub struct UplinkMtu {
     pub plain: Mtu,
 }
 
-/// What the uplinks of a node carry, where it has reported that. A node whose report is missing keeps what it has.
+/// The MTU of the uplinks of a node, where it has reported it. A node whose report is missing keeps its MTU.
 pub(crate) struct UplinkMtuOf;
 impl Query for UplinkMtuOf {
     type Key = Key;

@@ -2,6 +2,7 @@
 
 mod build;
 mod contest;
+mod hosts;
 mod meanings;
 mod sessions;
 
@@ -24,14 +25,13 @@ use api::{
 pub(super) use self::{
     build::{Builder, Place, Slot, router_address},
     contest::{Contest, Running, runs},
-    sessions::{Hosts, Networks},
+    hosts::{Hosts, of_node as hosts_of_node},
+    sessions::Networks,
 };
 pub(crate) use self::{
-    meanings::{MeaningsByVni, means_two},
-    sessions::{
-        AddressesOfSession, NetworksOfSession, SessionAddressesFor, SessionMembers,
-        SessionNetworks, SessionsInUse,
-    },
+    hosts::{AddressesOfSession, RanksOf, SessionAddressesFor},
+    meanings::{MeaningsByVni, SegmentsByVni, means_two},
+    sessions::{NetworksOfSession, SessionMembers, SessionNetworks, SessionsInUse},
 };
 use crate::{
     memo::Query,
@@ -87,6 +87,8 @@ pub(crate) struct L2 {
     pub(super) family: Option<UnderlayAddressFamily>,
     /// The VRF of the gateways, where there are any.
     pub(super) vrf: Option<String>,
+    /// The field that names the VRF.
+    pub(super) vrf_field: &'static str,
     pub(super) gateways: Vec<HostCidr>,
     pub(super) master: Option<HostMaster>,
 }
@@ -135,6 +137,17 @@ impl Overlay {
             Wants::L3(l3) => Some(l3.vni),
             Wants::L2(l2) => Some(l2.vni),
             Wants::Passthrough(_) => None,
+        }
+    }
+
+    /// Its port on the host, where that belongs to a bridge of the host.
+    pub(crate) fn port_of_bridge(&self) -> Option<IfName> {
+        match &self.wants {
+            Wants::L2(l2) => {
+                let master = l2.master.as_ref().filter(|master| !master.create);
+                master.map(|_| names::host_port(l2.vni))
+            }
+            Wants::L3(_) | Wants::Passthrough(_) => None,
         }
     }
 
@@ -336,12 +349,17 @@ impl Check<'_> {
         if let Some(vrf) = vrf {
             self.vrf(vrf);
             if gateways.is_empty() {
-                let what = "a segment without a gateway is in no VRF: set spec.l2gatewayip, or leave this out";
+                let what = "a segment without a gateway is in no VRF: set spec.l2gatewayip, or remove this field";
                 let what = what.to_owned();
                 self.note("spec.vrf", problem::Kind::NoEffect { what });
             }
         }
-        let own = || names::vrf_of_object(&self.subject.key.name);
+        let own = || names::vrf_of_object(self.settings, &self.subject.key.name);
+        let vrf_field = if vrf.is_some() {
+            "spec.vrf"
+        } else {
+            "metadata.name"
+        };
         let vrf = vrf.as_ref().map_or_else(own, ToString::to_string);
         let master = match hostmaster {
             None => None,
@@ -349,7 +367,12 @@ impl Check<'_> {
                 let bridge = self.sound("spec.hostmaster", wanted.bridge())?;
                 let kind = match bridge.kind {
                     BridgeKind::Linux => HostMasterKind::LinuxBridge,
-                    BridgeKind::OpenVSwitch => HostMasterKind::OvsBridge,
+                    BridgeKind::OpenVSwitch => {
+                        let what = "the agent has no connection to OVSDB: the segment is made, and its port on the host is not attached to the bridge of Open vSwitch";
+                        let what = what.to_owned();
+                        self.note("spec.hostmaster.type", problem::Kind::NoEffect { what });
+                        HostMasterKind::OvsBridge
+                    }
                 };
                 let (name, create) = match bridge.source {
                     BridgeSource::Given(name) => (name.clone(), false),
@@ -366,6 +389,7 @@ impl Check<'_> {
             port: vxlanport.get(),
             family: *underlay_address_family,
             vrf: (!gateways.is_empty()).then_some(vrf),
+            vrf_field,
             gateways,
             master,
         })
@@ -418,20 +442,21 @@ impl Check<'_> {
             self.refuse(field, kind);
         }
         if prefix.net().prefix_len() == prefix.net().max_prefix_len() {
-            let message =
-                "a session needs two addresses: give a network with room for the router and a host";
+            let message = "a session needs two addresses: use a network with one for the router and one for the host";
             self.rule(field, message);
         }
     }
 
     fn gateway(&mut self, field: &str, gateway: HostCidr) {
-        if let Some(kind) = special::unfit_address(gateway.addr(), Use::Routed) {
+        let of_address = special::unfit_address(gateway.addr(), Use::Routed);
+        // The network is announced, so nodes attract everything in it.
+        let of_network = || special::unfit(gateway.prefix().net(), Use::Routed);
+        if let Some(kind) = of_address.or_else(of_network) {
             self.refuse(field, kind);
         }
         let net = gateway.net();
         if net.prefix_len() == net.max_prefix_len() {
-            let message =
-                "a gateway needs a network around it: give a prefix shorter than a single address";
+            let message = "a gateway needs the prefix length of its network: this prefix has one address only";
             self.rule(field, message);
         } else if !crate::allocate::Pool::new(gateway.prefix()).has_host(gateway.addr()) {
             let message = format!(

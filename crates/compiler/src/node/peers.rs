@@ -1,4 +1,4 @@
-//! BGP sessions with workloads: with whoever speaks on a segment, or with addresses on a loopback of the node.
+//! BGP sessions with workloads: with any peer on a segment, or with addresses on a loopback of the node.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -176,7 +176,7 @@ fn field(object: &Peering, of_intent: &'static str) -> &'static str {
     }
 }
 
-/// Sessions that anybody on a segment may open with its gateway. A node without the segment has none.
+/// Sessions that any host on a segment may open with its gateway. A node without the segment has none.
 fn on_segment(
     object: &Peering,
     segments: &[(&str, &ObjectRef, Layer2)],

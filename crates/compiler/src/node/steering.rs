@@ -82,7 +82,7 @@ struct Precedence<'r, 'a> {
     runs: &'r dyn Fn(Prefix, Prefix, &str) -> bool,
 }
 
-/// What all objects of one author say about one VRF. People's own objects of a VRF are one: they often write its imports in one
+/// The content of all objects of one author about one VRF. Hand-written objects of a VRF count as one: users often write its imports in one
 /// object and its exports in another.
 #[derive(Default)]
 pub struct Consumer<'a> {
@@ -170,7 +170,7 @@ impl Steering {
         steering
     }
 
-    /// What people have written in `sbrPrefixes`; gives back the sources they speak of.
+    /// The entries that users have written in `sbrPrefixes`; returns their sources.
     fn written<'a>(
         &mut self,
         routing: &[Routing<'a>],

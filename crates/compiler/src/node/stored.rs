@@ -100,10 +100,10 @@ impl Query for ProgressOf {
         let Some(revision) = config.and_then(|config| config.revision.clone()) else {
             return Progress::Queued;
         };
-        let generation = view.meta::<kinds::NodeNetworkConfig>(node);
-        let generation = generation.and_then(|meta| rollout::stored::generations(&meta));
+        let meta = view.meta::<kinds::NodeNetworkConfig>(node);
+        let generations = meta.and_then(|meta| rollout::stored::generations(&meta));
         let status = view.status::<kinds::NodeNetworkConfig>(node);
-        rollout::answered(&revision, generation, status.as_deref())
+        rollout::answered(&revision, generations.as_ref(), status.as_deref())
     }
 }
 
@@ -117,7 +117,7 @@ impl Input for TakenBack {
     }
 }
 
-/// How far a node is, as statuses tell it: where the revision was taken back, it failed, until something else is compiled.
+/// How far a node is, as statuses tell it: where the revision was rolled back, it failed, until something else is compiled.
 pub(crate) fn told_progress(view: &View<'_>, node: &Key) -> Progress {
     let progress = view.get::<ProgressOf>(node);
     if progress == Progress::Queued && view.keys::<TakenBack>().contains(node) {

@@ -3,6 +3,7 @@
 mod choice;
 mod contradictions;
 mod families;
+mod frr;
 mod neighbor;
 mod passwords;
 mod sound;
@@ -23,6 +24,7 @@ use api::{
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
+pub(in crate::node) use self::frr::IPV6_VTEPS;
 pub use self::passwords::{InClearText, MovedPassword};
 use self::{
     choice::plan,
@@ -35,6 +37,7 @@ pub(crate) use self::{
     },
     contradictions::{Contradictions, NodesByUnderlay},
     families::{HasBothFamilies, UnderlaysByVni, mixed_families},
+    frr::FrrOf,
     trunk::{router_addresses, trunk_faults},
 };
 use super::selection::{Member, NodesBySignature, Signature};
@@ -242,7 +245,7 @@ impl Query for AddressesOfPool {
                 given.insert(Arc::clone(&member.name), *address);
             }
         }
-        // What is left is given to nobody else: the node that has it is gone, or has changed its Underlay.
+        // The remaining addresses stay reserved: their nodes are gone, or have changed their Underlay.
         for (_, address) in &holdings {
             pool.take(*address);
         }
@@ -260,7 +263,7 @@ impl Query for AddressesOfPool {
     }
 }
 
-/// How a node is plugged into the fabric.
+/// How a node is connected to the fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeUnderlay {
     /// Its BGP router id.
@@ -271,6 +274,8 @@ pub struct NodeUnderlay {
     pub vtep_interface: Option<IfName>,
     /// Its second tunnel endpoint, of the other address family.
     pub other_vtep: Option<IpAddr>,
+    /// The version of the node's FRR, where that cannot have the tunnel endpoints of the Underlay.
+    pub(super) too_old: Option<Arc<str>>,
     /// The node, where Secrets are made for it.
     pub(super) node: Option<Arc<str>>,
     /// What all nodes of the Underlay have.
@@ -367,6 +372,9 @@ impl NodeUnderlay {
             graceful_restart,
             digest: _,
         } = &*self.fabric;
+        let mut neighbors = self.fabric.neighbors_of(self.node.as_ref());
+        // A session that starts from the tunnel endpoint cannot start without one.
+        neighbors.retain(|neighbor| !neighbor.from_vtep || self.vtep.is_some());
         Underlay {
             source: Some(source.key.to_string()),
             namespace: names::ROUTER_NAMESPACE.to_owned(),
@@ -379,7 +387,7 @@ impl NodeUnderlay {
             router_mac: router_mac(self.vtep.unwrap_or(IpAddr::V4(self.router_id))),
             trunk: trunk.clone(),
             workload_networks: workload_networks.clone(),
-            neighbors: self.fabric.neighbors_of(self.node.as_ref()),
+            neighbors,
             graceful_restart: *graceful_restart,
         }
     }
@@ -438,7 +446,7 @@ pub fn underlay_for<'a>(
 pub(crate) struct Plan {
     pub(crate) subject: ObjectRef,
     router_ids: Prefix,
-    /// Whether nobody chose the pool of router ids.
+    /// Whether the pool of router ids is the default.
     has_default_router_ids: bool,
     endpoint: Endpoint,
     pub(crate) fabric: Arc<Fabric>,
@@ -450,7 +458,7 @@ impl Plan {
         self.endpoint.pools()
     }
 
-    /// The Underlay of one node, with addresses of its own. Nothing where its router id is none.
+    /// The Underlay of one node, with its own addresses. `None` where its router id is invalid.
     fn for_node(&self, view: &View<'_>, node: &str) -> Result<Option<NodeUnderlay>, Box<Problem>> {
         let give = |field: &str, pool: Prefix| {
             let given = view.get::<AddressesOfPool>(&pool).get(node).copied();
@@ -479,11 +487,17 @@ impl Plan {
         let IpAddr::V4(router_id) = router_id else {
             return Ok(None);
         };
+        let has_ipv6 = self.vtep_pools().any(|pool| !pool.is_ipv4());
+        let too_old = has_ipv6
+            .then(|| frr::without_ipv6_vteps(view, node))
+            .flatten();
+        let can_have = too_old.is_none();
         Ok(Some(NodeUnderlay {
             router_id,
-            vtep,
+            vtep: vtep.filter(|_| can_have),
             vtep_interface,
-            other_vtep,
+            other_vtep: other_vtep.filter(|_| can_have),
+            too_old,
             node: (!self.fabric.in_clear_text.is_empty()).then(|| Arc::from(node)),
             fabric: Arc::clone(&self.fabric),
         }))
@@ -491,7 +505,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// Whether a node's VTEP can be its router id: nobody chose a pool for those, and no other node can have this one.
+    /// Whether a node's VTEP can be its router id: the pool of router ids is the default, and no other node can have this one.
     fn can_be_router_id(&self, vtep: IpAddr) -> bool {
         self.has_default_router_ids && vtep.is_ipv4() && !self.router_ids.net().contains(&vtep)
     }

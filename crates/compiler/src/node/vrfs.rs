@@ -34,6 +34,7 @@ use crate::{
     names,
     problem::{self, Problem},
     snapshot::{Key, Kind, ObjectRef, kinds},
+    special::{self, Use},
     view::{View, reference},
 };
 
@@ -61,7 +62,7 @@ pub(crate) struct Said {
     target: Option<RouteTarget>,
     /// Who says anything about the VRF, the oldest first, each with its order.
     objects: Vec<(bool, Option<String>, String, ObjectRef)>,
-    /// Those who say something else.
+    /// The objects with another value.
     problems: Vec<Problem>,
 }
 
@@ -101,7 +102,7 @@ impl Query for SaidOf {
     fn compute(view: &View<'_>, vrf: &String) -> Arc<Said> {
         let objects = view.who::<Facets>(&Facet::Vrf(vrf.clone()));
         let mut objects: Vec<&Arc<Routing>> = objects.iter().filter_map(Selected::vrf).collect();
-        // Whoever runs a number is asked before another that says something else.
+        // The object whose number is in use takes precedence over others.
         let last = challengers(view, &objects);
         objects.sort_by(|a, b| {
             (last.contains(&a.name), a.order()).cmp(&(last.contains(&b.name), b.order()))
@@ -181,7 +182,7 @@ impl Query for NumbersOfAll {
         let disagree = said.iter().flat_map(|(_, said)| &said.problems);
         all.problems.extend(disagree.cloned());
         said.sort_by(|(_, a), (_, b)| a.objects.first().cmp(&b.objects.first()));
-        // A VNI that a VRF, or a segment, runs is nobody else's.
+        // A VNI that a VRF or a segment uses is given to no other object.
         let (run, new): (Vec<_>, Vec<_>) = said
             .into_iter()
             .partition(|(name, said)| !is_challenged(view, name, said.vni));
@@ -346,7 +347,7 @@ fn complete(
         && names.contains(of)
     {
         let name = name.to_owned();
-        let by = "it is that of the local VRF which routes another VRF's traffic by source";
+        let by = "it is the name of the local VRF for source-based routing of another VRF";
         return Err(problem::Kind::VrfNameTaken { name, by });
     }
     let default = settings.vrfs.get(&vrf);
@@ -602,7 +603,9 @@ fn cluster_vrf(
 /// What of the cluster VRF goes into the fabric: the prefixes that the settings name, and nothing else.
 fn cluster_export(settings: &SettingsSpec) -> Filter {
     let mut filter = Filter::default_to(ActionType::Reject);
-    for prefix in &settings.export_cidrs {
+    // The settings say what is wrong with the others.
+    let fit = |prefix: &&Prefix| special::unfit(prefix.net(), Use::Routed).is_none();
+    for prefix in settings.export_cidrs.iter().filter(fit) {
         let longest = prefix.net().max_prefix_len();
         let le = (prefix.net().prefix_len() < longest).then_some(longest);
         let matcher = PrefixMatcher {

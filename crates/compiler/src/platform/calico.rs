@@ -40,10 +40,10 @@ const DEFAULT_TIER: &str = "default";
 /// Selects no node: pods get addresses of the pool only where their annotation asks for it.
 const NO_NODE: &str = "!all()";
 
-/// How many bits of an address lie within the block that a node takes, where nothing speaks against Calico's own choice.
+/// How many bits of an address lie within the block that a node takes, where nothing prevents Calico's own choice.
 const BLOCK_BITS: u8 = 6;
 
-/// Label of the pods of a PodNetwork that its policy speaks of.
+/// Label of the pods of a PodNetwork, which its policy selects.
 const POD_NETWORK_LABEL: &str = "selvedge.dev/pod-network";
 
 #[derive(Serialize)]
@@ -135,7 +135,7 @@ pub(crate) fn outbound(
     objects.push(PlatformObject {
         api_version: API_VERSION,
         kind: "NetworkPolicy",
-        // A policy speaks of the pods of its own namespace, and the gateways are there.
+        // A policy selects pods of its own namespace, and the gateways are in it.
         namespace: Some(settings.coil.namespace.clone()),
         name,
         owner: subject.clone(),
@@ -279,7 +279,7 @@ fn cluster_wide(
 }
 
 /// What the pool of single addresses spans: the whole network, or, where that is so large that Calico would search it in vain for the
-/// few that are not reserved, the smallest part of it that has them all and room for some thousand more.
+/// few that are not reserved, the smallest part of it that contains them all and some thousand more addresses.
 fn pool_cidr(subnet: Prefix, addresses: &[IpAddr]) -> Prefix {
     let longest = subnet.net().max_prefix_len() - 12;
     let has_all = |net: &IpNet| addresses.iter().all(|address| net.contains(address));

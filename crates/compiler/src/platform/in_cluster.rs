@@ -54,7 +54,7 @@ pub struct PoolSpec {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
     /// A text is no address, network or range.
-    #[error("{0:?} is no address, network or range of addresses")]
+    #[error("{0:?} is not an address, network or address range")]
     NoAddresses(String),
     /// It has no addresses, or those of both families.
     #[error("its addresses are not of one family")]

@@ -154,7 +154,7 @@ pub(crate) fn given(view: &View<'_>, claim: &AddressClaim) -> Option<(ObjectRef,
     is_of_pool.then(|| (reference(Kind::IpAddress, key), spec.address))
 }
 
-/// The same in a snapshot, for those who ask about what was compiled.
+/// The same in a snapshot, for questions about a compilation.
 pub fn given_in(snapshot: &Snapshot, claim: &AddressClaim) -> Option<(ObjectRef, IpAddr)> {
     let addresses = snapshot.ip_addresses.iter().rev();
     let mut of_claim = addresses.filter(|(key, object)| {

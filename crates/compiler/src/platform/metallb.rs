@@ -1,4 +1,4 @@
-//! MetalLB hands out the addresses of an `Inbound` and announces them.
+//! MetalLB allocates the addresses of an `Inbound` and announces them.
 
 use api::{
     meta::LabelSelector,

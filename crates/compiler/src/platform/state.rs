@@ -54,23 +54,23 @@ impl fmt::Display for Absent {
         match &self.why {
             Why::NotServed(api_version) => write!(
                 f,
-                "{object} cannot be made: the API server serves no such kind of {api_version}; install the program, or choose another in \
+                "{object} cannot be created: the API server does not serve this kind of {api_version}; install the program, or choose another in \
                  Settings.platform"
             ),
             Why::NotWatched(reason) => write!(
                 f,
-                "whether {object} is there is not known: its kind cannot be watched: {reason}"
+                "cannot determine whether {object} exists: its kind cannot be watched: {reason}"
             ),
             Why::NameTaken => write!(
                 f,
-                "{object} exists and was not made by Selvedge; rename or delete it"
+                "{object} exists and was not created by Selvedge; rename or delete it"
             ),
-            Why::Refused(message) => write!(f, "the API server refuses {object}: {message}"),
+            Why::Refused(message) => write!(f, "the API server rejects {object}: {message}"),
             Why::Terminating => write!(
                 f,
-                "{object} is being deleted: it is made again when it is gone"
+                "{object} is being deleted, and is created again after that"
             ),
-            Why::Pending => write!(f, "{object} is not there yet"),
+            Why::Pending => write!(f, "{object} does not exist yet"),
         }
     }
 }
@@ -105,7 +105,7 @@ impl Query for AnyAbsent {
     }
 }
 
-/// What is in the way of a claim of a node, if anything is: kind, namespace and name tell it apart.
+/// The object that blocks a claim of a node, if there is one, by kind, namespace and name.
 pub(crate) fn absent_claim(view: &View<'_>, node: &str, claim: &str) -> Option<Absent> {
     if !view.get::<AnyAbsent>(&()) {
         return None;

@@ -1,11 +1,11 @@
-//! What follows from a problem: which object it conflicts with, and whether the object stays as it last was.
+//! Consequences of a problem: which object it conflicts with, and whether the object keeps its last valid state.
 
 use super::{Kind, Problem, Severity};
 use crate::snapshot::{Kind as ObjectKind, ObjectRef};
 
 impl Problem {
-    /// Whether it stops an object that runs. A Destination that was taken away is withdrawn on purpose, a node that would lose its overlay waits
-    /// for an approval, and what is mirrored belongs to its author: a mirror keeps no traffic alive.
+    /// Whether it stops an object that is in effect. A removed Destination is withdrawn on purpose, a node that would lose its overlay waits
+    /// for an approval, and mirrored traffic belongs to its author: a mirror keeps no traffic alive.
     pub(crate) fn is_harm(&self) -> bool {
         let is_on_purpose = matches!(
             self.kind,
@@ -26,7 +26,7 @@ impl Problem {
 }
 
 impl Kind {
-    /// The object that has what this one wants.
+    /// The object that has the resource that this one needs.
     pub fn rival(&self) -> Option<&ObjectRef> {
         match self {
             Self::VrfDisagrees { other: by, .. }
@@ -65,8 +65,8 @@ impl Kind {
         }
     }
 
-    /// Whether an object with this problem stays as it last was: its author has asked for what cannot be. What nodes lack is no mistake of
-    /// an author, and stops an object only there.
+    /// Whether an object with this problem keeps its last valid state: the spec itself is wrong. A device or an address that a node lacks
+    /// is not a mistake in the spec, and stops the object on that node only.
     #[expect(
         clippy::too_many_lines,
         reason = "a table with one entry for each kind; in parts it would need a catch-all, which a new kind falls into"
@@ -98,6 +98,7 @@ impl Kind {
             | Self::NetworkTaken { .. }
             | Self::PoolTaken { .. }
             | Self::NeedsLegacyFlavour { .. }
+            | Self::NoVniRange
             | Self::NoVniLeft
             | Self::MtuTooSmall { .. }
             | Self::NoGateway { .. }
@@ -154,6 +155,7 @@ impl Kind {
             Self::UnknownField
             | Self::VtepFamilyMissing { .. }
             | Self::NoVtepOnDevice { .. }
+            | Self::FrrTooOld { .. }
             | Self::UnderlaysMayMeet { .. }
             | Self::HostBits { .. }
             | Self::VniMeansTwo { .. }

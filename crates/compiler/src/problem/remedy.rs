@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use super::Kind;
 
 impl Kind {
-    /// What the author of the object can do about it; nothing, where the message itself says it.
+    /// What the author of the object can do about it; `None` where the message itself contains it.
     #[expect(
         clippy::too_many_lines,
         reason = "a table with one entry for each kind; in parts it would need a catch-all, which a new kind falls into"
     )]
     pub fn remedy(&self) -> Option<String> {
         let text: Cow<'static, str> = match self {
-            // The message says what is to be done, or nothing is.
+            // The message itself contains the remedy, or there is none.
             Self::Unreadable { .. }
             | Self::RuleBroken { .. }
             | Self::NotCompiledYet { .. }
@@ -33,17 +33,17 @@ impl Kind {
             }
             Self::InvalidSelector(_) => "correct the requirement".into(),
             Self::LineTwice { other } => {
-                format!("remove this line or {other}, or let them differ in cidr, ge or le").into()
+                format!("remove this line or {other}, or change cidr, ge or le of one").into()
             }
             Self::SeqTwice { .. } => "give one of them another seq".into(),
             Self::NoDestination {
                 left_out: Some(left_out),
             } => format!("correct {left_out}, or the selector").into(),
             Self::NoDestination { left_out: None } => {
-                "label a Destination so that it is selected, or correct the selector".into()
+                "label a Destination so that the selector matches it, or correct the selector".into()
             }
             Self::DestinationLeftOut { destination, .. } => {
-                format!("correct {destination}, or let the selector leave it out").into()
+                format!("correct {destination}, or change the selector so that it does not match it").into()
             }
             Self::DestinationKept { destination } => format!("correct {destination}").into(),
             Self::DestinationsRequired => {
@@ -55,10 +55,10 @@ impl Kind {
                 format!("add spec.{what}, or an entry for {vrf:?} to Settings.spec.vrfs").into()
             }
             Self::VrfDisagrees { what, other, .. } => {
-                format!("let {what} be the same as in {other}").into()
+                format!("set the same {what} as in {other}").into()
             }
             Self::RouteTargetShared { other, .. } => {
-                format!("choose another, or leave it if this VRF and {other} are meant to meet").into()
+                format!("choose another, or keep it if this VRF and {other} should exchange routes").into()
             }
             Self::PartOfASegment { .. } => {
                 "use a Network outside of the segment's, or set spec.disableAggregation".into()
@@ -66,21 +66,24 @@ impl Kind {
             Self::VrfNameTaken { .. }
             | Self::DeviceNameTaken { .. }
             | Self::DeviceNameReserved { .. } => "choose another name".into(),
-            Self::NeedsDaemon { .. } => "use BGP neighbors in its place, and remove it".into(),
+            Self::NeedsDaemon { .. } => "remove it, and use BGP neighbors instead".into(),
             Self::VrfTaken { .. } => {
                 "choose another VRF, or change one nodeSelector so that no node matches both".into()
             }
             Self::VtepFamilyMissing { .. } => {
                 "add a pool of that family to the Underlay of the node, or leave spec.underlayAddressFamily out".into()
             }
+            Self::FrrTooOld { needed, .. } => {
+                format!("install FRR {needed} on the node, or use an IPv4 pool").into()
+            }
             Self::NoVtepOnDevice { .. } => {
                 "give the device an address on the node, or correct the name".into()
             }
             Self::UnderlaysMayMeet { .. } => {
-                "let the node selectors of the two exclude each other".into()
+                "change one nodeSelector so that no node matches both".into()
             }
             Self::VrfNotOnNode { vrf, .. } => {
-                format!("let a VRFRouteConfiguration of VRF {vrf:?} select the node too").into()
+                format!("change spec.nodeSelector of a VRFRouteConfiguration of VRF {vrf:?} so that it selects the node too").into()
             }
             Self::VlanTaken { .. } => {
                 "choose another VLAN, or change one nodeSelector so that no node matches both".into()
@@ -89,7 +92,7 @@ impl Kind {
                 "choose another network or VRF, or change one nodeSelector so that no node matches both".into()
             }
             Self::NetworksOverlap { vrf: None, .. } => {
-                "choose another network, or let the nodes have no addresses in one of the two"
+                "choose another network, or give nodes no addresses in one of the two"
                     .into()
             }
             Self::VniTaken { .. } => "choose another VNI".into(),
@@ -110,15 +113,18 @@ impl Kind {
                 "choose an address of the Network, neither its first nor its last".into()
             }
             Self::TooFewAddresses { .. } => "request fewer addresses, or use a larger Network".into(),
-            Self::NetworkTaken { .. } => "use a Network of its own".into(),
+            Self::NetworkTaken { .. } => "use another Network for this object".into(),
             Self::DevicesAreOneResource { .. } => {
-                "give each device a resource of its own in Settings.platform.sriov.resources".into()
+                "give each device its own resource in Settings.platform.sriov.resources".into()
             }
             Self::PoolTaken { .. } => "choose another spec.poolName".into(),
             Self::NeedsLegacyFlavour { what } => {
                 format!("remove {what}, or change the flavour if the cluster has it").into()
             }
-            Self::NoVniLeft => "set spec.vni, or set or widen Settings.spec.l2VniRange".into(),
+            Self::NoVniRange => {
+                "set spec.vni, or l2VniRange in the spec of Settings default".into()
+            }
+            Self::NoVniLeft => "set spec.vni, or widen Settings.spec.l2VniRange".into(),
             Self::MtuTooLarge { most, .. } => {
                 format!("set spec.mtu to {most} or less, or give the device a larger MTU").into()
             }
@@ -128,11 +134,11 @@ impl Kind {
                 format!("create it again, or change or delete {by} as well").into()
             }
             Self::NameGenerated { by } => {
-                format!("give this object another name, or delete it: {by} then writes its own").into()
+                format!("rename or delete this object; {by} then creates its own").into()
             }
             Self::NameTaken { .. } => "choose another name for this object".into(),
             Self::VrfWithoutFabric { destination } => format!(
-                "let the selector leave {destination} out, \
+                "change the selector so that it does not match {destination}, \
  or remove spec.interfaceRef to reach it over the fabric"
             )
             .into(),
@@ -143,18 +149,18 @@ impl Kind {
                 format!("set spec.disableLoadBalancer in {inbound}").into()
             }
             Self::SourceAmbiguous { .. } => {
-                "let one VRF lead there, or use sources that differ".into()
+                "use one VRF for this traffic, or different sources".into()
             }
             Self::PrefixInTwoVrfs { .. } => {
-                "select one of the two, or let their prefixes differ".into()
+                "select one of the two, or change the prefixes of one".into()
             }
-            Self::SourcesTooDeep { .. } => "use fewer sources inside each other".into(),
+            Self::SourcesTooDeep { .. } => "use fewer nested sources".into(),
             Self::NetworkHasVni { .. } => {
                 "use a Network without spec.vni, or remove spec.interfaceRef".into()
             }
-            Self::PrefixByTwoNextHops { .. } => "let the selector choose one of them".into(),
+            Self::PrefixByTwoNextHops { .. } => "change the selector so that it matches one of them".into(),
             Self::NextHopOutside { .. } => {
-                "use a next hop in the network, or a network that holds it".into()
+                "use a next hop in the network, or a network that contains it".into()
             }
             Self::NodeIpsRequired => "set spec.nodeIPs.enabled".into(),
             Self::HostRouteTaken { .. } => {
@@ -165,7 +171,7 @@ impl Kind {
             }
             Self::InterfaceInUse { .. } => "choose another interface".into(),
             Self::SriovSeveralVrfs { .. } => {
-                "let spec.destinations select one VRF, or make an attachment for each".into()
+                "change spec.destinations so that it selects one VRF, or create an attachment for each VRF".into()
             }
             Self::PeerTaken { .. } => {
                 "keep one of the two, or change one nodeSelector so that no node matches both".into()
@@ -180,7 +186,7 @@ impl Kind {
             Self::TimersDoNotFit => "choose other timers, such as 90s and 30s".into(),
             Self::WorkloadAsRequired => "set it, or Settings.spec.bgp.workloadAS".into(),
             Self::InboundsApart { .. } => {
-                "give them one node selector, or make a BGPNeighbor for each".into()
+                "give them the same nodeSelector, or create a BGPNeighbor for each".into()
             }
             Self::TrunkRequired => "set Settings.spec.trunk.addresses".into(),
             Self::GatewayRequired => {
@@ -197,7 +203,7 @@ impl Kind {
                 format!("add {loopback:?} to spec.loopbacks of one, or correct the name").into()
             }
             Self::LoopbackNotOnNode { .. } => {
-                "let the VRFRouteConfiguration with the loopback select the node too".into()
+                "change spec.nodeSelector of the VRFRouteConfiguration with the loopback so that it selects the node too".into()
             }
             Self::LoopbackDisagrees { .. } => "use the same poolRef, or another loopback".into(),
             Self::LoopbackNameReserved { .. } => "choose another name, such as \"lo.mir\"".into(),
@@ -209,14 +215,14 @@ impl Kind {
                 "choose a source that reaches a VRF over the fabric".into()
             }
             Self::MirrorOfItself { .. } => {
-                "choose another source, or a mirror VRF of its own".into()
+                "choose another source, or another mirror VRF".into()
             }
             Self::MatchesNothing { .. } => "correct spec.trafficMatch, or remove it".into(),
             Self::AddressGivenTwice { .. } => {
                 "delete one of the two claims, so that its node gets another address".into()
             }
             Self::AddressKept { .. } => {
-                "correct the pool, or let its provider give an address for the claim".into()
+                "correct the pool, or check why its provider allocates no address for the claim".into()
             }
             Self::SpecialAddress { range, .. } => {
                 format!("choose unicast addresses outside of {range}").into()
@@ -254,7 +260,7 @@ impl Kind {
             )
             .into(),
             Self::InlinePassword => {
-                "put it into a Secret, and name that in passwordSecret".into()
+                "move it into a Secret, and reference the Secret in passwordSecret".into()
             }
             Self::HostBits { network, .. } => format!("write {network}").into(),
             Self::NotCompiledKept { .. } => "revert the edit".into(),
@@ -262,7 +268,7 @@ impl Kind {
                 "use a network of two, such as 169.254.100.0/31 or fd00:100::/127".into()
             }
             Self::VtepFamilies { .. } => {
-                "use VTEP pools of one address family, or let the nodes share no VNI".into()
+                "use VTEP pools of one address family, or use different VNIs on these nodes".into()
             }
             Self::TunnelTaken { .. } => "use that one, or another key".into(),
             Self::TunnelToItself { .. } => "correct the address of the collector".into(),

@@ -1,22 +1,22 @@
-//! How much each problem matters.
+//! The severity of each problem.
 
 use serde::Serialize;
 
 use super::Kind;
 
-/// How much a problem matters.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Severity {
     /// The object, or a part of it, is not in effect.
     Error,
-    /// The object is in effect, but not all that it says.
+    /// The object is in effect, but not all of its fields.
     Warning,
 }
 
 impl Kind {
-    /// How much it matters.
+    /// Its severity.
     #[expect(
         clippy::too_many_lines,
         reason = "every kind is listed, so that a new one does not compile before it is decided"
@@ -61,6 +61,7 @@ impl Kind {
             | Self::NeedsDaemon { .. }
             | Self::VtepFamilyMissing { .. }
             | Self::NoVtepOnDevice { .. }
+            | Self::FrrTooOld { .. }
             | Self::VrfNotOnNode { .. }
             | Self::VlanTaken { .. }
             | Self::VniTaken { .. }
@@ -79,6 +80,7 @@ impl Kind {
             | Self::NetworkTaken { .. }
             | Self::PoolTaken { .. }
             | Self::NeedsLegacyFlavour { .. }
+            | Self::NoVniRange { .. }
             | Self::NoVniLeft { .. }
             | Self::MtuTooLarge { .. }
             | Self::MtuTooSmall { .. }

@@ -1,4 +1,4 @@
-//! Parts of messages that depend on what is known.
+//! Parts of messages that depend on optional values.
 
 use crate::snapshot::ObjectRef;
 

@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use api::tcaas::{
     BgpRevision, Layer2Revision, NetworkConfigRevisionPartSpec, NetworkConfigRevisionSpec,
-    VrfRevision,
+    RevisionEntry, VrfRevision,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use miniz_oxide::{deflate::compress_to_vec_zlib, inflate::decompress_to_vec_zlib_with_limit};
@@ -25,7 +25,7 @@ use crate::{
 const INLINE: usize = 512 * 1024;
 /// How much content a part has, about, before it is compressed.
 const PART: usize = 256 * 1024;
-/// The most that a part may have. A part that somebody else has made must not use up the memory.
+/// The most that a part may have. A part that another program created must not exhaust the memory.
 const LARGEST: usize = 64 * 1024 * 1024;
 /// Of ten levels: speed matters more than size, because a new revision waits for it.
 const LEVEL: u8 = 3;
@@ -41,6 +41,33 @@ struct Content<'a> {
     vrf: Vec<Cow<'a, VrfRevision>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     bgp: Vec<Cow<'a, BgpRevision>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    underlay: Vec<Cow<'a, RevisionEntry>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    l3vni: Vec<Cow<'a, RevisionEntry>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    l2vni: Vec<Cow<'a, RevisionEntry>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    passthrough: Vec<Cow<'a, RevisionEntry>>,
+}
+
+/// What a content has of one kind.
+type Entries<'c, 'a> = &'c mut Vec<Cow<'a, RevisionEntry>>;
+
+impl<'a> Content<'a> {
+    /// The objects of each kind that has namespaces, of this content and of a whole revision.
+    fn entries(&mut self) -> [Entries<'_, 'a>; 4] {
+        let Self {
+            layer2: _,
+            vrf: _,
+            bgp: _,
+            underlay,
+            l3vni,
+            l2vni,
+            passthrough,
+        } = self;
+        [underlay, l3vni, l2vni, passthrough]
+    }
 }
 
 /// A revision as it is stored.
@@ -81,6 +108,20 @@ pub fn stored(whole: NetworkConfigRevisionSpec, is_stored: impl Fn(&str) -> bool
             content.bgp.push(Cow::Borrowed(one));
         }
     }
+    let entries = [
+        &whole.underlay,
+        &whole.l3vni,
+        &whole.l2vni,
+        &whole.passthrough,
+    ];
+    for (kind, all) in entries.into_iter().enumerate() {
+        for one in all {
+            let content = contents.get_mut(place(&one.name));
+            if let Some(list) = content.and_then(|it| it.entries().into_iter().nth(kind)) {
+                list.push(Cow::Borrowed(one));
+            }
+        }
+    }
     let mut named = Vec::new();
     for content in contents {
         let bytes = json(&content);
@@ -96,7 +137,12 @@ pub fn stored(whole: NetworkConfigRevisionSpec, is_stored: impl Fn(&str) -> bool
         layer2: Vec::new(),
         vrf: Vec::new(),
         bgp: Vec::new(),
-        ..whole
+        underlay: Vec::new(),
+        l3vni: Vec::new(),
+        l2vni: Vec::new(),
+        passthrough: Vec::new(),
+        revision: whole.revision,
+        settings: whole.settings,
     };
     Stored { spec, parts }
 }
@@ -117,12 +163,36 @@ pub fn whole(
             return None;
         }
         let content: Content<'static> = serde_json::from_slice(&bytes).ok()?;
-        let Content { layer2, vrf, bgp } = content;
+        let Content {
+            layer2,
+            vrf,
+            bgp,
+            underlay,
+            l3vni,
+            l2vni,
+            passthrough,
+        } = content;
         whole.layer2.extend(layer2.into_iter().map(Cow::into_owned));
         whole.vrf.extend(vrf.into_iter().map(Cow::into_owned));
         whole.bgp.extend(bgp.into_iter().map(Cow::into_owned));
+        for (all, entries) in [
+            (&mut whole.underlay, underlay),
+            (&mut whole.l3vni, l3vni),
+            (&mut whole.l2vni, l2vni),
+            (&mut whole.passthrough, passthrough),
+        ] {
+            all.extend(entries.into_iter().map(Cow::into_owned));
+        }
     }
     whole.parts.clear();
+    for all in [
+        &mut whole.underlay,
+        &mut whole.l3vni,
+        &mut whole.l2vni,
+        &mut whole.passthrough,
+    ] {
+        all.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
+    }
     whole.layer2.sort_by(|one, other| one.name.cmp(&other.name));
     whole.vrf.sort_by(|one, other| one.name.cmp(&other.name));
     whole.bgp.sort_by(|one, other| one.name.cmp(&other.name));
@@ -201,6 +271,37 @@ mod tests {
         assert!(largest < Some(INLINE), "{largest:?}");
         assert!(json(&kept.spec).len() < 10_000);
         assert_eq!(read(&kept).as_deref(), Some(&large));
+    }
+
+    #[test]
+    fn objects_of_the_fabric_are_in_the_parts_and_parts_without_them_can_be_read() {
+        let entries = |prefix: &str, count: u32| -> Vec<_> {
+            let entry = |number: u32| {
+                json!({
+                    "name": format!("{prefix}-{number:05}"), "namespace": format!("ns{}", number / 3000),
+                    "spec": {"asn": 64512, "description": format!("{number:0250}")},
+                })
+            };
+            (0..count).map(entry).collect()
+        };
+        let spec = json!({
+            "revision": "0123456789abcdef", "underlay": entries("node", 5000), "l3vni": entries("red", 3),
+            "l2vni": entries("blue", 10), "passthrough": entries("host", 2),
+            "layer2": [{"name": "a", "spec": {"id": 2, "mtu": 1500, "vni": 10_000}}],
+        });
+        let large: NetworkConfigRevisionSpec = serde_json::from_value(spec).expect("a revision");
+        let kept = stored(large.clone(), |_| false);
+        assert!(json(&kept.spec).len() < 10_000, "etcd takes 1.5 MiB");
+        assert_eq!(read(&kept).as_deref(), Some(&large));
+        // An earlier version left them in the revision.
+        let of_before = NetworkConfigRevisionSpec {
+            underlay: Vec::new(),
+            ..revision(5000, 1500)
+        };
+        let mut of_before = stored(of_before, |_| false);
+        of_before.spec.underlay = large.underlay.clone();
+        let underlays = read(&of_before).map(|whole| whole.underlay.len());
+        assert_eq!(underlays, Some(5000));
     }
 
     #[test]

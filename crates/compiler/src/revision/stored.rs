@@ -25,7 +25,7 @@ pub fn nodes(
         };
         let config = Arc::make_mut(config);
         config.mirrors = of_now.mirrors.clone();
-        config.host_router = of_now.host_router.clone();
+        config.host_router.clone_from(&of_now.host_router);
         for (object, addresses) in &mut config.addresses {
             if let Some(allocated) = of_now.addresses.get(object) {
                 addresses.clone_from(allocated);

@@ -1,4 +1,4 @@
-//! Ring 2, laws of rollouts: a simulated cluster in which nodes confirm, fail, turn bad, fall silent, come and go, edits touch some of them, and
+//! Ring 2, laws of rollouts: a simulated cluster in which nodes confirm, fail, turn bad, stop answering, come and go, edits touch some of them, and
 //! the operator starts anew with every pass.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,16 +19,24 @@ const ANSWER: Time = 3;
 /// The deadline of the simulated rollouts.
 const DEADLINE: u32 = 20;
 
+/// How long an agent counts as alive after it was heard of, and how often each is heard of.
+const LIFETIME: Time = 15;
+const RENEWAL: Time = 5;
+
 #[derive(Clone, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "what befalls a node comes in any combination"
+    reason = "the events of a node come in any combination"
 )]
 struct Node {
     domain: u8,
     is_control_plane: bool,
     is_alive: bool,
     is_held: bool,
+    /// Since when it is neither silent nor held.
+    free_since: Time,
+    /// Since when the operator knows that, if it does.
+    answers_since: Option<Time>,
     /// Whether it fails with whatever it has got since.
     is_broken: bool,
     /// The revision in which its content changed last.
@@ -37,6 +45,8 @@ struct Node {
     published: (u32, Time),
     /// The revision that it runs.
     runs: u32,
+    /// What it said last: the revision that it is about, and whether it has taken it.
+    report: Option<(u32, bool)>,
 }
 
 impl Node {
@@ -46,11 +56,20 @@ impl Node {
             is_control_plane: false,
             is_alive: true,
             is_held: false,
+            free_since: 0,
+            answers_since: Some(0),
             is_broken: false,
             wants: 1,
             published: (0, 0),
             runs: 0,
+            report: None,
         }
+    }
+
+    /// Whether it says by now how it takes what it has got.
+    fn answers(&self, now: Time) -> bool {
+        let since = self.published.1.max(self.free_since);
+        self.is_alive && !self.is_held && now >= since + ANSWER
     }
 }
 
@@ -67,6 +86,8 @@ enum Event {
     /// A new revision: whether it works, and which nodes it touches.
     Edit(bool, u16),
     Pause(bool),
+    /// Another operator leads, which has heard of no agent: all that have a Lease may be alive.
+    Restart,
     Wait(u8),
 }
 
@@ -80,6 +101,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0..12_usize).prop_map(Event::Break),
         2 => (any::<bool>(), any::<u16>()).prop_map(|(works, nodes)| Event::Edit(works, nodes)),
         1 => any::<bool>().prop_map(Event::Pause),
+        1 => Just(Event::Restart),
         4 => (1..30_u8).prop_map(Event::Wait),
     ]
 }
@@ -111,6 +133,7 @@ fn node() -> impl Strategy<Value = Node> {
     (0..3_u8, control_plane, alive).prop_map(|(domain, is_control_plane, is_alive)| Node {
         is_control_plane,
         is_alive,
+        answers_since: is_alive.then_some(0),
         ..Node::new(domain)
     })
 }
@@ -130,27 +153,28 @@ struct Cluster {
     /// Whether a node has failed with the newest revision, be it for a reason of its own.
     has_failed: bool,
     joined: usize,
+    /// When the operator began to listen.
+    listens_since: Time,
 }
 
 impl Cluster {
     fn members(&self) -> BTreeMap<String, Member> {
         let member = |(name, node): (&String, &Node)| {
             let (revision, published_at) = node.published;
-            let has_answered = node.is_alive && self.now >= published_at + ANSWER;
-            let progress = match () {
-                () if revision < node.wants => Progress::Queued,
-                () if has_answered && node.is_broken => Progress::Failed,
-                () if node.runs >= node.wants => Progress::Ready,
-                () if !has_answered => Progress::Ongoing,
-                () if self.works => Progress::Ready,
-                () => Progress::Failed,
+            let progress = match node.report {
+                _ if revision < node.wants => Progress::Queued,
+                Some((of, true)) if of == revision => Progress::Ready,
+                Some((of, false)) if of == revision => Progress::Failed,
+                Some(_) | None => Progress::Ongoing,
             };
             let member = Member {
                 progress,
                 published_at: Some(published_at),
+                has_answered: node.report.is_some_and(|(of, _)| of == revision),
                 is_published: revision == self.revision
                     && self.state.completed_at.is_none_or(|at| published_at >= at),
-                is_alive: node.is_alive,
+                is_alive: node.is_alive || self.now < self.listens_since + LIFETIME,
+                answers_since: node.answers_since,
                 is_held: node.is_held,
                 domain: node.domain.to_string(),
                 is_control_plane: node.is_control_plane,
@@ -163,11 +187,20 @@ impl Cluster {
 
     /// One pass of the operator: what is stored is all that it knows.
     fn pass(&mut self) -> Result<Decision, TestCaseError> {
+        let (now, works) = (self.now, self.works);
         for node in self.nodes.values_mut() {
-            let (revision, published_at) = node.published;
-            let is_answered = node.is_alive && self.now >= published_at + ANSWER;
-            if revision == self.revision && is_answered && self.works && !node.is_broken {
-                node.runs = revision;
+            let revision = node.published.0;
+            if node.answers(now) {
+                // What an older revision came to does not depend on the newest one.
+                let works = works || revision != self.revision;
+                let is_taken = !node.is_broken && (works || node.runs == revision);
+                node.report = Some((revision, is_taken));
+                if is_taken {
+                    node.runs = revision;
+                }
+            }
+            if node.is_alive && now >= self.listens_since + RENEWAL {
+                node.answers_since.get_or_insert(now);
             }
         }
         let members = self.members();
@@ -177,6 +210,12 @@ impl Cluster {
         let canary = count(self.settings.canary.size, members.len()).max(1);
         self.canary = self.canary.max(canary);
         let decision = decide(&self.settings, &members, &self.state, self.now, false);
+        let is_still = |node: &String| {
+            let member = &members[node];
+            let at = member.published_at.unwrap_or_default();
+            member.has_answered || self.now >= at + Time::from(DEADLINE)
+        };
+        let begins = decision.publish.iter().any(is_still);
         for node in &decision.publish {
             let member = &members[node];
             prop_assert_eq!(member.progress, Progress::Queued, "{} needs nothing", node);
@@ -189,21 +228,26 @@ impl Cluster {
             prop_assert!(decision.publish.is_empty(), "a node has failed with it");
         }
         self.state = decision.state.clone();
-        self.check(&decision)?;
+        self.check(&decision, begins)?;
         Ok(decision)
     }
 
-    fn check(&self, decision: &Decision) -> Result<(), TestCaseError> {
+    /// `begins` says whether a node begins to change that was not changing anyway.
+    fn check(&self, decision: &Decision, begins: bool) -> Result<(), TestCaseError> {
         let members = self.members();
         let in_flight = members.values().filter(|member| {
             let is_late = member
                 .published_at
                 .is_some_and(|at| self.now >= at + Time::from(DEADLINE));
-            member.progress == Progress::Ongoing
-                && ((member.is_alive && !member.is_held) || !is_late)
+            match member.progress {
+                Progress::Ongoing => (member.is_alive && !member.is_held) || !is_late,
+                // It is changing to what it will not keep.
+                Progress::Queued => !member.has_answered && !is_late,
+                Progress::Ready | Progress::Failed | Progress::Unapproved => false,
+            }
         });
         let allowed = count(self.settings.max_unavailable, members.len()).max(1);
-        if !decision.publish.is_empty() {
+        if begins {
             prop_assert!(
                 in_flight.count() <= allowed,
                 "more than {} in flight",
@@ -214,7 +258,7 @@ impl Cluster {
             let canary = self.canary;
             let could_answer = |node: &&String| self.nodes.get(*node).is_some_and(|n| n.is_alive);
             let reached = self.reached.iter().filter(could_answer).count();
-            // A silent canary that comes back counts too: another has taken its place.
+            // A canary that answers again counts too: another has taken its place.
             let silent = self.reached.len() - reached;
             prop_assert!(
                 self.reached.len() <= canary + silent + self.came_back(),
@@ -229,7 +273,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Nodes that the revision was published to while they were silent, so that others took their place.
+    /// Nodes that the revision was published to while they did not answer, so that others took their place.
     fn came_back(&self) -> usize {
         let deadline = Time::from(DEADLINE);
         let late = |node: &&String| {
@@ -246,16 +290,23 @@ impl Cluster {
             Event::Silent(number) => {
                 if let Some(node) = name(*number).and_then(|name| self.nodes.get_mut(name)) {
                     node.is_alive = false;
+                    node.answers_since = None;
                 }
             }
             Event::Alive(number) => {
                 if let Some(node) = name(*number).and_then(|name| self.nodes.get_mut(name)) {
+                    if !node.is_alive {
+                        node.free_since = self.now;
+                        node.answers_since = Some(self.now);
+                    }
                     node.is_alive = true;
                 }
             }
             Event::Hold(number) => {
                 if let Some(node) = name(*number).and_then(|name| self.nodes.get_mut(name)) {
                     node.is_held = !node.is_held;
+                    node.free_since = self.now;
+                    node.answers_since = node.answers_since.map(|_| self.now);
                 }
             }
             Event::Join(domain) => {
@@ -290,6 +341,12 @@ impl Cluster {
                 self.reached.clear();
                 self.canary = 0;
             }
+            Event::Restart => {
+                self.listens_since = self.now;
+                for node in self.nodes.values_mut() {
+                    node.answers_since = None;
+                }
+            }
             Event::Pause(is_paused) => self.settings.pause = *is_paused,
             Event::Wait(seconds) => self.now += Time::from(*seconds),
         }
@@ -318,6 +375,7 @@ proptest! {
             canary: 0,
             has_failed: false,
             joined: 0,
+            listens_since: 0,
         };
         for event in &events {
             cluster.pass()?;

@@ -1,6 +1,9 @@
 //! What a rollout is decided on, as it is stored in the cluster.
 
-use std::{collections::BTreeMap, ops::RangeInclusive};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+};
 
 use api::{
     selvedge::Rollout,
@@ -12,8 +15,8 @@ use api::{
 use jiff::Timestamp;
 
 use super::{
-    Progress,
-    waves::{Failure, Member, Phase, Reason, State, Time},
+    Progress, answered,
+    waves::{Agent, Failure, Member, Phase, Reason, State, Time},
 };
 use crate::snapshot::{Key, Meta, Object, Snapshot};
 
@@ -37,12 +40,14 @@ pub const APPROVED: &str = "selvedge.dev/approved";
 /// The kinds that the API server served when a revision was made: an annotation of its `NetworkConfigRevision`.
 pub const SERVED: &str = "selvedge.dev/served-kinds";
 
-/// How a config reaches its node. A failure of one that waited for no wave is none of its revision.
+/// How a config reaches its node. A failure of one that waited for no wave does not count for its revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum Lane {
     /// In its wave.
     Wave,
+    /// At once, because nothing has changed that the node forwards by, after it had confirmed what came in its wave.
+    Confirmed,
     /// At once, because nothing has changed that the node forwards by.
     Direct,
     /// At once, because the node had none.
@@ -57,8 +62,23 @@ pub fn published_at(config: &NodeNetworkConfig) -> Option<Time> {
     time(config.meta.annotations.get(PUBLISHED_AT)?)
 }
 
+/// How far a node is with its stored config, whether or not that is the one it must have.
+pub fn progress(config: &NodeNetworkConfig) -> Progress {
+    let status = config.status.as_deref();
+    answered(
+        &config.spec.revision,
+        generations(&config.meta).as_ref(),
+        status,
+    )
+}
+
+/// Whether a node has said how it takes its stored config.
+fn has_answered(config: &NodeNetworkConfig) -> bool {
+    progress(config) != Progress::Ongoing
+}
+
 /// How a stored config reached its node.
-fn lane(config: &NodeNetworkConfig) -> Lane {
+pub fn lane(config: &NodeNetworkConfig) -> Lane {
     let lane = config.meta.annotations.get(LANE);
     lane.and_then(|lane| lane.parse().ok())
         .unwrap_or(Lane::Wave)
@@ -90,13 +110,22 @@ fn is_held(meta: &Meta) -> bool {
     meta.annotations.contains_key(HOLD_ANNOTATION)
 }
 
+/// The nodes that are frozen.
+pub fn held(snapshot: &Snapshot) -> BTreeSet<String> {
+    let nodes = snapshot.nodes.iter().map(|(key, node)| (key, &node.meta));
+    let configs = snapshot.node_network_configs.iter();
+    let configs = configs.map(|(key, config)| (key, &config.meta));
+    let held = nodes.chain(configs).filter(|(_, meta)| is_held(meta));
+    held.map(|(key, _)| key.name.to_string()).collect()
+}
+
 /// All nodes, as far as they matter to the rollout of a revision.
 pub fn members(
     snapshot: &Snapshot,
     settings: &Rollout,
     progress: &BTreeMap<String, Progress>,
     (revision, state): (&str, &State),
-    is_alive: impl Fn(&str) -> bool,
+    agent: impl Fn(&str) -> Agent,
 ) -> BTreeMap<String, Member> {
     let member = |(name, progress): (&String, &Progress)| {
         let key = Key::named(name);
@@ -104,15 +133,29 @@ pub fn members(
         let queued = Member::queued(&node.meta.labels, settings);
         let stored = snapshot.node_network_configs.get(&key);
         let published_at = stored.and_then(published_at);
-        let is_of_revision = stored
-            .is_some_and(|stored| stored.spec.revision == revision && lane(stored) == Lane::Wave);
+        let of_revision = stored.filter(|stored| stored.spec.revision == revision);
+        let lane = of_revision.map(lane);
+        let is_of_revision = matches!(lane, Some(Lane::Wave | Lane::Confirmed));
+        // What it has confirmed is in no doubt while it takes in other mirrors.
+        let has_confirmed = lane == Some(Lane::Confirmed) && *progress == Progress::Ongoing;
+        let progress = if has_confirmed {
+            Progress::Ready
+        } else {
+            *progress
+        };
         // Of a revision that was complete, only what was published later counts: nodes whose labels have changed.
         let is_newer = |completed_at| published_at.is_some_and(|at| at >= completed_at);
+        let Agent {
+            is_alive,
+            answers_since,
+        } = agent(name);
         let member = Member {
-            progress: *progress,
+            progress,
             published_at,
             is_published: is_of_revision && state.completed_at.is_none_or(is_newer),
-            is_alive: is_alive(name),
+            has_answered: stored.is_none_or(has_answered),
+            is_alive,
+            answers_since,
             is_held: is_held(&node.meta) || stored.is_some_and(|stored| is_held(&stored.meta)),
             ..queued
         };
@@ -153,7 +196,7 @@ pub fn status(
     let message = |failure: &Failure| match failure.reason {
         Reason::Reported => error_message(&failure.node),
         Reason::NoAnswer => {
-            Some("its agent is alive and has not answered before progressDeadline".to_owned())
+            Some("its agent is alive and has not answered within progressDeadline".to_owned())
         }
     };
     let (failed_message, failed_at) = if is_known {
@@ -173,6 +216,7 @@ pub fn status(
         failed: count(Progress::Failed),
         unapproved: count(Progress::Unapproved),
         unapproved_message: None,
+        unwritten_message: None,
         total: u32::try_from(members.len()).unwrap_or(u32::MAX),
         failed_node: failure.map(|one| one.node.clone()),
         failed_message,

@@ -29,8 +29,12 @@ pub struct Member {
     pub published_at: Option<Time>,
     /// Whether its stored config is one of this rollout.
     pub is_published: bool,
-    /// Whether its agent has been heard of lately.
+    /// Whether it has said how it takes its stored config, whatever that is.
+    pub has_answered: bool,
+    /// Whether its agent has renewed its Lease lately.
     pub is_alive: bool,
+    /// Since when an answer of it can be expected; nothing if that is not known yet.
+    pub answers_since: Option<Time>,
     /// Whether its config is frozen by a person.
     pub is_held: bool,
     /// Its failure domain.
@@ -39,6 +43,23 @@ pub struct Member {
     pub is_control_plane: bool,
     /// Whether it can be among the first.
     pub can_be_canary: bool,
+}
+
+/// What is known of the agent of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// Whether it has been heard of lately.
+    pub is_alive: bool,
+    /// Since when it is heard of and not told to hold still, as far as that was seen: it may have been silent before.
+    pub answers_since: Option<Time>,
+}
+
+impl Agent {
+    /// One that was never silent.
+    pub const ALIVE: Self = Self {
+        is_alive: true,
+        answers_since: Some(0),
+    };
 }
 
 /// Labels of nodes that carry the control plane.
@@ -55,7 +76,9 @@ impl Member {
             progress: Progress::Queued,
             published_at: None,
             is_published: false,
+            has_answered: true,
             is_alive: true,
+            answers_since: Some(0),
             is_held: false,
             domain: (labels.get(&settings.failure_domain_label))
                 .map_or_else(String::new, ToString::to_string),
@@ -96,7 +119,7 @@ pub struct Failure {
 pub enum Reason {
     /// It reports so.
     Reported,
-    /// Its agent is alive and has not answered before the deadline.
+    /// Its agent could answer, and has not done so before the deadline.
     NoAnswer,
 }
 
@@ -112,9 +135,12 @@ enum Wave {
     /// One node of the control plane.
     #[strum(to_string = "control-plane node {0:?}")]
     ControlPlane(String),
-    /// Nodes whose agent is silent: they are published to when nothing else is left.
+    /// Nodes whose agent does not answer: they are published to when nothing else is left.
     #[strum(to_string = "silent nodes")]
     Silent,
+    /// One node of the control plane whose agent does not answer: they are not told together, since all may come back at once.
+    #[strum(to_string = "silent control-plane node {0:?}")]
+    SilentControlPlane(String),
 }
 
 /// What is to be done now.
@@ -201,9 +227,10 @@ pub fn decide(
         let since = *state.soaking_since.get_or_insert(now);
         let until = since + Time::from(settings.soak_time.get());
         if now < until {
+            let held = held(Phase::Soaking, state);
             return Decision {
-                again_at: Some(until),
-                ..held(Phase::Soaking, state)
+                again_at: Some(held.again_at.map_or(until, |at| at.min(until))),
+                ..held
             };
         }
     }
@@ -275,14 +302,23 @@ impl<'a> Waves<'a> {
         deadline.is_some_and(|deadline| self.now >= deadline)
     }
 
-    /// The first node of the rollout that failed. A node whose agent is silent proves nothing about its config.
+    /// When a node that can answer must have done so: it has the whole time from when it could.
+    fn answer_due(&self, member: &Member) -> Option<Time> {
+        let since = member.answers_since?.max(member.published_at?);
+        Some(since + Time::from(self.settings.progress_deadline.get()))
+    }
+
+    fn is_overdue(&self, member: &Member) -> bool {
+        let due = self.answer_due(member);
+        Self::can_answer(member) && due.is_some_and(|due| self.now >= due)
+    }
+
+    /// The first node of the rollout that failed. A node whose agent does not answer proves nothing about its config.
     fn failure(&self) -> Option<Failure> {
         let failed = self.members.iter().find_map(|(node, member)| {
             let reason = match member.progress {
                 Progress::Failed => Reason::Reported,
-                Progress::Ongoing if Self::can_answer(member) && self.is_late(member) => {
-                    Reason::NoAnswer
-                }
+                Progress::Ongoing if self.is_overdue(member) => Reason::NoAnswer,
                 Progress::Ongoing | Progress::Ready | Progress::Queued | Progress::Unapproved => {
                     return None;
                 }
@@ -299,8 +335,16 @@ impl<'a> Waves<'a> {
     /// When the next node that has not answered is late.
     fn next_deadline(&self) -> Option<Time> {
         let waiting = self.members.values();
-        let waiting = waiting.filter(|member| self.is_in_flight(member));
-        let deadlines = waiting.filter_map(|member| self.deadline(member));
+        let waiting =
+            waiting.filter(|member| self.is_in_flight(member) || self.is_elsewhere(member));
+        let deadlines = waiting.filter_map(|member| {
+            if self.is_elsewhere(member) || !Self::can_answer(member) {
+                return self.deadline(member);
+            }
+            // Where it is not known since when it could answer, that is known by then.
+            let latest = self.now + Time::from(self.settings.progress_deadline.get());
+            Some(self.answer_due(member).unwrap_or(latest))
+        });
         deadlines.filter(|deadline| *deadline > self.now).min()
     }
 
@@ -313,6 +357,14 @@ impl<'a> Waves<'a> {
     fn is_in_flight(&self, member: &Member) -> bool {
         let is_given_up = !Self::can_answer(member) && self.is_late(member);
         member.progress == Progress::Ongoing && !is_given_up
+    }
+
+    /// Whether a node is changing to something that it will not keep: to what it had before, or to a change that another one followed. It is
+    /// waited for until its deadline, and may be told something else meanwhile.
+    fn is_elsewhere(&self, member: &Member) -> bool {
+        let is_due = self.deadline(member).is_some_and(|at| self.now < at);
+        let is_other = matches!(member.progress, Progress::Queued | Progress::Unapproved);
+        is_other && !member.has_answered && is_due
     }
 
     fn is_queued(member: &Member) -> bool {
@@ -344,7 +396,7 @@ impl<'a> Waves<'a> {
     fn lacking(&self, candidates: &[Named<'_>]) -> usize {
         let confirmed = candidates.iter().filter(|(_, m)| Self::is_confirmed(m));
         let confirmed = confirmed.count();
-        // Of silent nodes nothing is learned.
+        // Nodes that do not answer prove nothing.
         let can_confirm = |member: &Member| Self::can_answer(member) || Self::is_confirmed(member);
         let possible = candidates.iter().filter(|(_, m)| can_confirm(m)).count();
         let in_all = self.members.values().filter(|m| Self::is_in(m)).count();
@@ -354,11 +406,11 @@ impl<'a> Waves<'a> {
 
     /// The wave of a node that is not among the first.
     fn wave(&self, node: &str, member: &Member) -> Wave {
-        if !member.is_alive {
-            return Wave::Silent;
-        }
-        if member.is_control_plane {
-            return Wave::ControlPlane(node.to_owned());
+        match (member.is_alive, member.is_control_plane) {
+            (false, true) => return Wave::SilentControlPlane(node.to_owned()),
+            (false, false) => return Wave::Silent,
+            (true, true) => return Wave::ControlPlane(node.to_owned()),
+            (true, false) => {}
         }
         let order = &self.settings.order;
         let place = order.iter().position(|domain| *domain == member.domain);
@@ -395,11 +447,11 @@ impl<'a> Waves<'a> {
 
     /// The nodes of a wave that are published to now.
     fn publish(&self, wave: &Wave) -> Vec<String> {
-        let in_flight = |member: &&Member| self.is_in_flight(member);
-        let all = self.members.values().filter(in_flight).count();
+        let is_changing = |member: &&Member| self.is_in_flight(member) || self.is_elsewhere(member);
+        let all = self.members.values().filter(is_changing).count();
         let allowed = count(self.settings.max_unavailable, self.members.len());
-        let free = allowed.max(1).saturating_sub(all);
-        let mut nodes: Vec<Named<'_>> = match wave {
+        let mut free = allowed.max(1).saturating_sub(all);
+        let nodes: Vec<Named<'_>> = match wave {
             Wave::Canary => self.first(self.candidates()),
             wave => {
                 let nodes = self.members.iter();
@@ -409,7 +461,14 @@ impl<'a> Waves<'a> {
                     .collect()
             }
         };
-        nodes.truncate(free);
-        nodes.into_iter().map(|(node, _)| node.clone()).collect()
+        let next = nodes.into_iter().filter(|(_, member)| {
+            // One that is changing anyway is one of those that may be.
+            let has_place = self.is_elsewhere(member) || free > 0;
+            if !self.is_elsewhere(member) {
+                free = free.saturating_sub(1);
+            }
+            has_place
+        });
+        next.map(|(node, _)| node.clone()).collect()
     }
 }

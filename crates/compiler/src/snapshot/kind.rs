@@ -184,9 +184,9 @@ const OTHERS: [&str; 11] = [
 pub enum Lookup {
     /// A kind that a snapshot holds.
     Ours(Kind),
-    /// A kind of somebody else's group.
+    /// A kind of a foreign group.
     Foreign,
-    /// A kind of somebody else's group that has the name of one of ours and is likely to be meant; with what to do.
+    /// A kind of a foreign group with the name of one of ours, probably a mistake; with a remedy.
     Misplaced(String),
     /// No kind, or no version, of one of our groups; with what to do.
     Unknown(String),
@@ -356,7 +356,7 @@ impl Kind {
         }
     }
 
-    /// Whether the kind is somebody else's, of which we read what we need and judge nothing.
+    /// Whether the kind is foreign: we read the fields that we need and report no problems of it.
     pub const fn is_borrowed(self) -> bool {
         matches!(self, Self::Node | Self::IpAddressClaim | Self::IpAddress)
     }
@@ -366,7 +366,7 @@ impl Kind {
         matches!(self, Self::IpAddressClaim | Self::IpAddress)
     }
 
-    /// What a kind of a group means that is none of ours.
+    /// The meaning of a kind in a foreign group.
     ///
     /// A name that one of our kinds has is likely a wrong group. It is not in groups of Kubernetes and of platforms that have kinds of such
     /// names themselves ([`OTHERS`]), and not for names that are not ours.
@@ -389,7 +389,7 @@ impl Kind {
             group
         };
         Lookup::Misplaced(format!(
-            "{kind} of {group} is not read; {kind} of Selvedge is in {}",
+            "{kind} in {group} is ignored; Selvedge reads {kind} in {}",
             named.join(" and in ")
         ))
     }
@@ -405,6 +405,16 @@ impl Kind {
             other => other,
         };
         let of_group = || Self::iter().filter(move |known| known.group_version().0 == group);
+        // A group of ours without its version.
+        if group.is_empty()
+            && let Some(ours) = Self::iter()
+                .find(|known| !known.is_borrowed() && known.group_version().0 == version)
+        {
+            return Lookup::Unknown(format!(
+                "apiVersion {api_version} has no version: write {}",
+                ours.api_version()
+            ));
+        }
         if let Some(known) = of_group().find(|known| <&str>::from(known) == kind) {
             return match known.group_version() {
                 (_, served) if served == version => Lookup::Ours(known),

@@ -31,7 +31,7 @@ pub(super) fn key(kind: Kind, document: &Value) -> Result<Key, &'static str> {
     let namespace = default.map(|default| text("namespace").unwrap_or(default).into());
     let name = text("name").ok_or_else(|| match metadata.get("name") {
         None | Some(Value::Null | Value::String(_)) => "metadata.name is missing",
-        Some(_) => "metadata.name must be a string: put it in quotes",
+        Some(_) => "metadata.name must be text: put it in quotes",
     })?;
     Ok(Key {
         namespace,

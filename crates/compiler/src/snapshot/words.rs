@@ -19,10 +19,26 @@ pub const SECRET: &str = "must be text, in quotes where it looks like a number";
 
 /// What is said of a value that is not of the wanted form, with what to do where that is known.
 pub fn misfit(wanted: &str, value: &Value) -> String {
-    let is_number = |text: &str| text.parse::<f64>().is_ok() || text.parse::<bool>().is_ok();
+    if let Value::Number(number) = value
+        && is_number(wanted)
+    {
+        // How it is written is not known any more: 100.0 may have been 1e2 or 0144.
+        return if number.is_f64() {
+            format!(
+                "must be {wanted} in decimal digits, without fraction, exponent or leading zero"
+            )
+        } else {
+            format!("must be {wanted}, not {number}")
+        };
+    }
     let remedy = match value {
-        Value::String(text) if is_number(text) => ": remove the quotes",
-        Value::Number(_) | Value::Bool(_) if !["a map", "a list"].contains(&wanted) => {
+        Value::String(text) if is_number(wanted) && is_whole(text) => ": remove the quotes",
+        Value::String(text) if wanted == "true or false" && text.parse::<bool>().is_ok() => {
+            ": remove the quotes"
+        }
+        Value::Number(_) | Value::Bool(_)
+            if !["a map", "a list", "true or false"].contains(&wanted) && !is_number(wanted) =>
+        {
             ": put it in quotes"
         }
         _ => "",
@@ -32,6 +48,26 @@ pub fn misfit(wanted: &str, value: &Value) -> String {
         Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
     };
     format!("must be {wanted}, not {}{own}{remedy}", shape(value))
+}
+
+/// Whether a number is wanted.
+fn is_number(wanted: &str) -> bool {
+    const NUMBERS: [&str; 7] = [
+        "a whole number",
+        "a number",
+        "a VXLAN network identifier",
+        "a VLAN ",
+        "an AS number",
+        "an MTU",
+        "a sequence number",
+    ];
+    NUMBERS.iter().any(|number| wanted.starts_with(number))
+}
+
+/// Whether a text is a whole number as YAML reads it.
+fn is_whole(text: &str) -> bool {
+    let has_zero = text.len() > 1 && text.starts_with('0');
+    text.parse::<i64>().is_ok() && !has_zero && !text.starts_with('+')
 }
 
 /// A message of the reader about the value that it stands at.
@@ -52,11 +88,11 @@ pub(super) fn worded(message: &str, value: Option<&Value>) -> String {
     if let Some((given, wanted)) = split(message, "unknown variant ") {
         let wanted = wanted.strip_prefix("one of ").unwrap_or(wanted);
         let (given, wanted) = (given.replace('`', "\""), wanted.replace('`', ""));
-        return format!("{given} is not known here; write one of {wanted}");
+        return format!("{given} is not a valid value; write one of {wanted}");
     }
     if message.starts_with("data did not match any variant") {
         let own = value.map(shape).unwrap_or_default();
-        return format!("has none of the forms that it may have: it is {own}");
+        return format!("has none of its valid forms: it is {own}");
     }
     message.to_owned()
 }
@@ -134,6 +170,16 @@ mod tests {
     fn messages_speak_of_yaml_and_say_what_to_do() {
         let cases = [
             (
+                "invalid type: floating point `100.5`, expected a VLAN ID (1–4094)",
+                json!(100.5),
+                "must be a VLAN ID (1–4094) in decimal digits, without fraction, exponent or leading zero",
+            ),
+            (
+                "invalid type: string \"100.5\", expected a VLAN ID (1–4094)",
+                json!("100.5"),
+                "must be a VLAN ID (1–4094), not text (\"100.5\")",
+            ),
+            (
                 "invalid type: string \"2\", expected u32",
                 json!("2"),
                 "must be a whole number from 0 to 4294967295, not text (\"2\"): remove the quotes",
@@ -159,9 +205,9 @@ mod tests {
                 "must be text, not empty",
             ),
             (
-                "invalid type: string \"many\", expected a VLAN id (1–4094)",
+                "invalid type: string \"many\", expected a VLAN ID (1–4094)",
                 json!("many"),
-                "must be a VLAN id (1–4094), not text (\"many\")",
+                "must be a VLAN ID (1–4094), not text (\"many\")",
             ),
             // The path is that of the list, and the message is about what is in it.
             (
@@ -177,12 +223,12 @@ mod tests {
             (
                 "unknown variant `TCP`, expected one of `tcp`, `udp`",
                 json!("TCP"),
-                "\"TCP\" is not known here; write one of tcp, udp",
+                "\"TCP\" is not a valid value; write one of tcp, udp",
             ),
             (
                 "data did not match any variant of untagged enum Port",
                 json!([]),
-                "has none of the forms that it may have: it is a list",
+                "has none of its valid forms: it is a list",
             ),
             (
                 "\"10.0.0.0/33\" is not a network",

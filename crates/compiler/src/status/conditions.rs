@@ -21,7 +21,7 @@ const LONGEST_MESSAGE: usize = 32_768;
 /// The end of one that was longer.
 const CUT: &str = " …";
 
-/// Conditions of an object that is only referred to: it is ready when nothing is wrong with it.
+/// Conditions of an object that is only referred to: it is ready when it has no errors.
 pub(super) fn validity(view: &View<'_>, subject: &Subject<'_>) -> Conditions {
     let resolved = resolved(view, subject.object, subject.meta);
     let platform = platform_ready(view, subject);
@@ -60,7 +60,7 @@ fn platform_ready(view: &View<'_>, subject: &Subject<'_>) -> Option<Condition> {
     ))
 }
 
-/// Conditions of an object that becomes config of nodes: it is ready when nothing is wrong with it and it is applied.
+/// Conditions of an object that becomes config of nodes: it is ready when it has no errors and is applied.
 pub(super) fn application(
     view: &View<'_>,
     subject: &Subject<'_>,
@@ -98,7 +98,7 @@ pub(super) fn applied_on(nodes: &groups::Count, meta: &Meta) -> Condition {
         failed,
     } = nodes;
     let (status, reason, message) = if let Some(node) = failed {
-        let message = format!("node {node} could not apply it");
+        let message = format!("apply failed on node {node}");
         (ConditionStatus::False, "NodeFailed", message)
     } else if *total == 0 {
         let message = "no node has it".to_owned();
@@ -151,7 +151,7 @@ fn steering(view: &View<'_>, object: &ObjectRef, meta: &Meta) -> Option<Conditio
     Some(condition(kind, status, reason, message, meta))
 }
 
-/// Whether nothing is wrong with an object.
+/// Whether an object has no errors.
 pub(super) fn resolved(view: &View<'_>, object: &ObjectRef, meta: &Meta) -> Condition {
     let problems = view.get::<ProblemsOf>(object);
     let errors: Vec<&Problem> = problems
@@ -163,7 +163,7 @@ pub(super) fn resolved(view: &View<'_>, object: &ObjectRef, meta: &Meta) -> Cond
             "Resolved",
             ConditionStatus::True,
             "Resolved",
-            "nothing is wrong with it".to_owned(),
+            "All references are resolved.".to_owned(),
             meta,
         );
     };
@@ -175,7 +175,7 @@ pub(super) fn resolved(view: &View<'_>, object: &ObjectRef, meta: &Meta) -> Cond
         })
         .collect();
     if problems::keeps(view, object) {
-        sentences.push("What was in effect before stays".to_owned());
+        sentences.push("The last valid spec stays in effect".to_owned());
     }
     condition(
         "Resolved",

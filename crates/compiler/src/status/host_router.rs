@@ -64,12 +64,20 @@ impl Query for HostReports {
                 missing,
             } = report;
             *running.entry(configurations).or_default() += 1;
-            reports.errors.extend(error.map(|error| (Arc::clone(node), error)));
+            reports
+                .errors
+                .extend(error.map(|error| (Arc::clone(node), error)));
             let of = |node: &Arc<str>| Arc::clone(node);
-            reports.refused.extend(refused_raw.into_iter().map(|one| (of(node), one)));
+            reports
+                .refused
+                .extend(refused_raw.into_iter().map(|one| (of(node), one)));
             let unsupported = unsupported.into_iter();
-            reports.unsupported.extend(unsupported.map(|one| (of(node), one)));
-            reports.missing.extend(missing.into_iter().map(|one| (of(node), one)));
+            reports
+                .unsupported
+                .extend(unsupported.map(|one| (of(node), one)));
+            reports
+                .missing
+                .extend(missing.into_iter().map(|one| (of(node), one)));
         }
         for (configurations, nodes) in running {
             for one in configurations {
@@ -87,7 +95,8 @@ pub(super) fn status(view: &View<'_>, subject: &Subject<'_>) -> Option<FrrConfig
     let spec = view.spec::<kinds::FrrConfiguration>(subject.key())?;
     let problems = view.get::<ProblemsOf>(subject.object);
     let mut problems_now = problems.iter();
-    let unused = problems_now.find(|one| matches!(one.kind, problem::Kind::NamespaceNotUsed { .. }));
+    let unused =
+        problems_now.find(|one| matches!(one.kind, problem::Kind::NamespaceNotUsed { .. }));
     let mut accepted = conditions::resolved(view, subject.object, subject.meta);
     "Accepted".clone_into(&mut accepted.kind);
     if let Some(unused) = unused {
@@ -100,7 +109,10 @@ pub(super) fn status(view: &View<'_>, subject: &Subject<'_>) -> Option<FrrConfig
     let mut ready = first_unmet([Some(&accepted)], &applied).clone();
     "Ready".clone_into(&mut ready.kind);
     let mut all = vec![accepted, applied, ready];
-    let has_raw = spec.raw.as_ref().is_some_and(|raw| !raw.raw_config.is_empty());
+    let has_raw = spec
+        .raw
+        .as_ref()
+        .is_some_and(|raw| !raw.raw_config.is_empty());
     all.extend(sums.conditions(subject, has_raw.then_some(problems.as_slice())));
     let mut said: Vec<ConfigurationProblem> = problems.iter().map(of_problem).collect();
     said.extend(sums.problems());
@@ -150,7 +162,11 @@ impl Sums {
             sums.total += view.who::<NodesByGroup>(group).len();
             sums.ready += reports.applied.get(&observed).copied().unwrap_or(0);
             sums.errors.extend(reports.errors.clone());
-            for (node, line) in reports.refused.iter().filter(|(_, one)| one.source == source) {
+            for (node, line) in reports
+                .refused
+                .iter()
+                .filter(|(_, one)| one.source == source)
+            {
                 let message = format!("line {}: {}", line.line, line.message);
                 sums.say("RawLineRefused", "spec.raw.rawConfig", message, node);
             }
@@ -211,7 +227,7 @@ impl Sums {
         let mut all = Vec::new();
         if let Some(problems) = raw {
             let mut problems = problems.iter();
-            let is_refused = |one: &&Problem| matches!(one.kind, problem::Kind::RawNotAllowed);
+            let is_refused = |one: &&Problem| one.field.starts_with("spec.raw");
             all.push(if let Some(refused) = problems.find(is_refused) {
                 let (reason, message) = (refused.kind.reason(), refused.kind.to_string());
                 condition("RawApplied", no, reason, message)
@@ -251,9 +267,13 @@ fn missing(device: &MissingDevice) -> String {
     match kind {
         MissingKind::Vrf => format!("the host has no VRF device {name:?}"),
         MissingKind::Interface => format!("the host has no device {name:?}"),
-        MissingKind::L2vni => format!("the host has no VXLAN device of VNI {name} that is port of a bridge"),
+        MissingKind::L2vni => {
+            format!("the host has no VXLAN device of VNI {name} that is port of a bridge")
+        }
         MissingKind::L3vni => {
-            format!("the host has no VXLAN device of VNI {name} that is port of a bridge in VRF {vrf}")
+            format!(
+                "the host has no VXLAN device of VNI {name} that is port of a bridge in VRF {vrf}"
+            )
         }
     }
 }

@@ -126,7 +126,7 @@ fn applied(view: &View<'_>, subject: &Subject<'_>, merged: &MergedIntent) -> Con
         needed.iter().any(has)
     };
     let applied = if needed.is_empty() && merged.attachment.is_some() {
-        let message = "nodes need nothing for it".to_owned();
+        let message = "no configuration on nodes is needed for it".to_owned();
         let (kind, reason) = ("Applied", "NothingToApply");
         condition(kind, ConditionStatus::True, reason, message, subject.meta)
     } else {

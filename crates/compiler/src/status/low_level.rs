@@ -87,7 +87,7 @@ fn conditions_of(
 }
 
 /// Whose problems a low-level object has: those of the intent that it is generated from, or its own, also where an intent keeps it out.
-/// Nobody's, where it is generated and not made any more.
+/// `None` for a generated object whose intent is gone.
 pub(super) fn whose<S>(subject: &Subject<'_>, made: Option<&LowLevel<S>>) -> Option<ObjectRef> {
     let own = || {
         let is_own = subject.meta.owner.is_none();

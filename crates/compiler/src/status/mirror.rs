@@ -107,10 +107,10 @@ impl Count {
         u32::try_from(self.ready).unwrap_or(u32::MAX)
     }
 
-    /// What is in the way on some node, if anything is: reason and message.
+    /// The obstacle on some node, if there is one: reason and message.
     fn obstacle(&self) -> Option<(&'static str, String)> {
         if let Some(node) = &self.failed {
-            return Some(("NodeFailed", format!("node {node} could not apply it")));
+            return Some(("NodeFailed", format!("apply failed on node {node}")));
         }
         self.claim.clone()
     }
@@ -324,7 +324,7 @@ fn copied(view: &View<'_>, target: Option<&ObjectRef>, meta: &Meta, count: &Coun
         return applied(ConditionStatus::False, reason, message);
     }
     if let Some(target) = target.filter(is_broken) {
-        let message = format!("something is wrong with {target}");
+        let message = format!("{target} has errors");
         return applied(ConditionStatus::False, "TargetNotReady", message);
     }
     if *total == 0 {

@@ -18,7 +18,7 @@ enum Step {
     Forget,
     /// A node says which devices it has.
     Report(u8, bool),
-    /// Nodes say that they have what they were told, or have not.
+    /// Nodes report that they have applied their config, or have not.
     Answer(bool),
     /// The revision is stored.
     Store,

@@ -26,7 +26,7 @@ pub(super) fn running(world: &[Value]) -> Cluster {
 proptest! {
     #![proptest_config(laws(192))]
 
-    /// Whoever runs something keeps it: an edit that ends in an error of the edited object changes the config of no node.
+    /// A resource stays with its holder: an edit that ends in an error of the edited object changes the config of no node.
     #[test]
     fn an_edit_that_ends_in_an_error_changes_no_node(world in varied(), other in varied(), edit in edit()) {
         let mut cluster = running(&world);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::*;
 
-/// What changes: a thing's number, and what it shall be.
+/// A change: the number of an entry, and its new value.
 #[derive(Clone, Debug)]
 enum Change {
     /// An Inbound wants so many addresses; none means that it goes.
@@ -167,7 +167,7 @@ fn settle(store: &mut Store, compiler: &mut Compiler) -> Compilation {
 proptest! {
     #![proptest_config(laws(12))]
 
-    /// Nobody has what another has; whoever stays keeps what it still wants; whoever wants what is there gets it; and when all have
+    /// No two holders have the same; a holder that stays keeps what it still requests; a request for a free address is served; and when all have
     /// gone, all of it is there for the next.
     #[test]
     fn over_a_long_time_nothing_is_given_twice_lost_or_moved(changes in prop::collection::vec(change(), 80..120)) {
@@ -207,7 +207,7 @@ proptest! {
                     prop_assert_eq!(holders.insert(one, holder), None, "{} after {:?}", one, change);
                 }
             }
-            // A VNI that nodes still have is given to nobody else.
+            // A VNI that nodes still use is allocated to no other Network.
             let had: BTreeMap<&String, &String> = before.iter().flat_map(|(holder, own)| own.iter().map(move |one| (one, holder))).collect();
             for (one, holder) in holders.into_iter().filter(|(one, _)| told.contains(*one)) {
                 prop_assert!(had.get(one).is_none_or(|had| *had == holder), "{} went to {} after {:?}", one, holder, change);
@@ -220,7 +220,7 @@ proptest! {
             }
             before = now;
         }
-        // All go, twice: what nodes were told last is let go of as well.
+        // All are deleted, twice: the allocations of the last configs of nodes are released as well.
         let gone: Vec<Value> = store.values().filter(|one| ["Inbound", "Outbound", "Layer2Attachment"].iter().any(|kind| one["kind"] == *kind)).cloned().collect();
         for document in gone {
             store.remove(&name(&document));

@@ -163,7 +163,7 @@ fn a_mirror_is_applied_when_all_nodes_with_its_source_carry_it() {
     let (applied, _, nodes) = said(&world, &[("n0", Progress::Ready), ("n1", Progress::Failed)]);
     assert_eq!(
         (applied.as_str(), nodes),
-        ("False NodeFailed: node n1 could not apply it", 1)
+        ("False NodeFailed: apply failed on node n1", 1)
     );
 }
 
@@ -181,7 +181,7 @@ fn a_node_that_could_not_make_its_mirrors_carries_none_and_is_ready() {
     }));
     let ready = [("n0", Progress::Ready), ("n1", Progress::Ready)];
     let (applied, _, nodes) = said(&world, &ready);
-    let failed = "False NodeFailed: node n1 could not apply it";
+    let failed = "False NodeFailed: apply failed on node n1";
     assert_eq!((applied.as_str(), nodes), (failed, 1));
 }
 

@@ -342,7 +342,7 @@ fn a_passthrough_has_no_network_with_a_neighbor_of_the_fabric() {
         node("n1"),
         underlay("100.65.0.0/24"),
         named("L3Passthrough", "edge", json!({"hostsession": session})),
-        // In a VRF it is in nobody's way.
+        // In a VRF it conflicts with no other.
         named(
             "L3VNI",
             "red",
@@ -399,4 +399,315 @@ fn objects_that_are_written_down_have_no_password() {
         (moved.len(), known, moved[0].is_in_effect),
         (1, Some("not-to-be-seen"), true)
     );
+}
+
+/// What a world with these objects beside an Underlay, on the node `n1`, has wrong, as `object: field: text`.
+fn wrong(objects: &[Value]) -> Vec<String> {
+    let mut world = vec![node("n1"), underlay("100.65.0.0/24")];
+    world.extend(objects.iter().cloned());
+    problems(&world)
+}
+
+fn l3vni(name: &str, vrf: &str, vni: u32, cidr: &str) -> Value {
+    let session = json!({"asn": 64514, "hostasn": 64600, "localcidr": {"ipv4": cidr}});
+    named(
+        "L3VNI",
+        name,
+        json!({"vrf": vrf, "vni": vni, "hostsession": session}),
+    )
+}
+
+fn l2vni(name: &str, vni: u32, gateway: &str) -> Value {
+    named("L2VNI", name, json!({"vni": vni, "l2gatewayip": gateway}))
+}
+
+fn settings(spec: Value) -> Value {
+    object(
+        "selvedge.dev/v1alpha1",
+        "Settings",
+        json!({"name": "default"}),
+        spec,
+    )
+}
+
+/// A segment whose VRF has no name of its own never has one that something else has.
+#[test]
+fn a_vrf_named_after_a_segment_has_a_name_that_is_free() {
+    for name in [
+        "lo",
+        "hbn",
+        "cluster",
+        "default",
+        "s-a",
+        "host-10",
+        "br-pe-10",
+        "s.......a",
+    ] {
+        let world = [
+            node("n1"),
+            underlay("100.65.0.0/24"),
+            l2vni(name, 20, "10.60.0.1/24"),
+        ];
+        let config = config(&world);
+        let vrfs = config["fabricVRFs"]
+            .as_object()
+            .expect("the VRF of the gateway");
+        let vrf = vrfs.keys().next().expect("one VRF");
+        assert_ne!(vrf, name);
+        let device = vrf.parse().expect("the name of a device");
+        assert!(!names::is_reserved_device(&device), "{name} becomes {vrf}");
+    }
+    let named_like_a_nic = wrong(&[l2vni("eth1", 20, "10.60.0.1/24")]);
+    assert!(
+        named_like_a_nic
+            .iter()
+            .any(|one| one.contains("metadata.name")),
+        "{named_like_a_nic:?}"
+    );
+}
+
+#[test]
+fn a_cluster_neighbor_is_named_once() {
+    let speaker = json!({"address": "169.254.100.100", "remoteASN": 64700, "ipv4": true});
+    let found = wrong(&[settings(json!({"clusterNeighbors": [speaker, speaker]}))]);
+    assert!(
+        found
+            .iter()
+            .any(|one| one.contains("spec.clusterNeighbors[1].address")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn multihop_over_a_device_is_named_and_left_out() {
+    let mut fabric = underlay("100.65.0.0/24");
+    fabric["spec"]["neighbors"] =
+        json!([{"asn": 64512, "interface": "eth1", "ebgpMultiHop": true}]);
+    let world = [node("n1"), fabric];
+    let found = problems(&world);
+    assert!(
+        found
+            .iter()
+            .any(|one| one.contains("spec.neighbors[0].ebgpMultiHop")),
+        "{found:?}"
+    );
+    let neighbors = &config(&world)["underlay"]["neighbors"];
+    assert_ne!(neighbors[0]["ebgpMultiHop"], json!(true));
+}
+
+/// A node whose FRR cannot have its tunnel endpoint has nothing over the fabric, and the others have.
+#[test]
+fn an_old_frr_has_no_ipv6_tunnel_endpoint_and_costs_its_node_alone() {
+    let mut old = object(
+        TCAAS,
+        "NodeNetworkConfig",
+        json!({"name": "n1"}),
+        json!({"revision": ""}),
+    );
+    old["status"] = json!({"frrVersion": "8.4.4"});
+    let world = [
+        node("n1"),
+        node("n2"),
+        old,
+        underlay("fd00:65::/64"),
+        named("L2VNI", "a", json!({"vni": 20})),
+    ];
+    let compilation = compile(&snapshot(&world));
+    let found: Vec<String> = compilation
+        .problems
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert!(
+        found
+            .iter()
+            .any(|one| one.contains("\"n1\" runs FRR 8.4.4")),
+        "{found:?}"
+    );
+    assert_eq!(compilation.nodes["n1"].content().layer2s.len(), 0);
+    assert_eq!(compilation.nodes["n2"].content().layer2s.len(), 1);
+}
+
+#[test]
+fn a_session_and_a_gateway_in_one_vrf_do_not_overlap() {
+    let segment = object(
+        TCAAS,
+        "Layer2NetworkConfiguration",
+        json!({"name": "seg"}),
+        json!({"id": 50, "vni": 5050, "mtu": 1500, "vrf": "a", "anycastGateways": ["10.50.0.1/24"]}),
+    );
+    let found = wrong(&[segment, l3vni("x", "a", 100, "10.50.0.0/24")]);
+    assert!(
+        found
+            .iter()
+            .any(|one| one.contains("spec.hostsession.localcidr") && one.contains("10.50.0.0/24")),
+        "{found:?}"
+    );
+}
+
+/// What is inside another network, and between, hides no overlap.
+#[test]
+fn an_overlap_is_found_behind_networks_in_between() {
+    let around = object(
+        TCAAS,
+        "Layer2NetworkConfiguration",
+        json!({"name": "around"}),
+        json!({"id": 50, "vni": 5050, "mtu": 1500, "vrf": "a", "anycastGateways": ["10.50.0.1/16"]}),
+    );
+    let inside = named(
+        "L2VNI",
+        "inside",
+        json!({"vni": 22, "vrf": "a", "l2gatewayip": "10.50.7.1/24"}),
+    );
+    let between = l3vni("between", "a", 100, "10.50.3.0/24");
+    let found = wrong(&[around, between, inside]);
+    let overlaps: Vec<&String> = found
+        .iter()
+        .filter(|one| one.contains("overlaps"))
+        .collect();
+    assert_eq!(overlaps.len(), 2, "{found:#?}");
+    let pool = named(
+        "L3VNI",
+        "from-the-pool",
+        json!({"vrf": "c", "vni": 102, "hostsession": {"asn": 64514, "hostasn": 64600}}),
+    );
+    let mut wide = l3vni("wide", "a", 100, "100.96.0.0/16");
+    wide["spec"]["nodeSelector"] = json!({"matchLabels": {"rack": "r1"}});
+    let mut narrow = l3vni("narrow", "b", 101, "100.96.1.0/24");
+    narrow["spec"]["nodeSelector"] = json!({"matchLabels": {"rack": "r2"}});
+    let world = [node("n1"), underlay("100.65.0.0/24"), wide, narrow, pool];
+    let found = problems(&world);
+    assert!(
+        !found.iter().any(|one| one.contains("overlaps")),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn a_gateway_attracts_no_special_addresses() {
+    for gateway in ["10.5.0.1/0", "126.255.255.1/7"] {
+        let found = wrong(&[l2vni("a", 20, gateway)]);
+        assert!(
+            found.iter().any(|one| one.contains("spec.l2gatewayip")),
+            "{gateway}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn networks_of_the_settings_are_fit_and_used() {
+    let session = named(
+        "L3VNI",
+        "x",
+        json!({"vrf": "a", "vni": 100, "hostsession": {"asn": 64514, "hostasn": 64600}}),
+    );
+    let found = wrong(&[
+        settings(json!({"hostSessions": {"cidrs": ["127.0.0.0/8"]}})),
+        session,
+    ]);
+    assert!(
+        found
+            .iter()
+            .any(|one| one.contains("spec.hostSessions.cidrs[0]")),
+        "{found:?}"
+    );
+    let cluster = json!({"vni": 901, "routeTarget": "64512:901"});
+    let export = |cidr| settings(json!({"clusterVRF": cluster, "exportCIDRs": [cidr]}));
+    for cidr in ["127.0.0.0/8", "fe80::/64", "0.0.0.0/0"] {
+        let found = wrong(&[export(cidr)]);
+        assert!(
+            found.iter().any(|one| one.contains("spec.exportCIDRs[0]")),
+            "{cidr}: {found:?}"
+        );
+    }
+    let found = wrong(&[settings(json!({"exportCIDRs": ["10.200.0.0/16"]}))]);
+    assert!(
+        found.iter().any(|one| one.contains("spec.exportCIDRs")),
+        "{found:?}"
+    );
+}
+
+/// A VNI is a number of the whole fabric, whichever kinds use it.
+#[test]
+fn a_vni_that_means_two_things_to_two_groups_of_kinds_is_named() {
+    let on = |rack: &str| json!({"matchLabels": {"rack": rack}});
+    let other = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2", "labels": {"rack": "r2"}}});
+    let routing = object(
+        TCAAS,
+        "VRFRouteConfiguration",
+        json!({"name": "x"}),
+        json!({"vrf": "x", "vni": 77, "routeTarget": "64512:77", "nodeSelector": on("r1")}),
+    );
+    let segment = object(
+        TCAAS,
+        "Layer2NetworkConfiguration",
+        json!({"name": "seg"}),
+        json!({"id": 50, "vni": 6060, "mtu": 1500, "vrf": "x", "anycastGateways": ["10.50.0.1/24"], "nodeSelector": on("r1")}),
+    );
+    let l3 = named(
+        "L3VNI",
+        "y",
+        json!({"vrf": "y", "vni": 77, "nodeSelector": on("r2")}),
+    );
+    let l2 = named("L2VNI", "z", json!({"vni": 6060, "nodeSelector": on("r2")}));
+    let found = wrong(&[other, routing, segment, l3, l2]);
+    for (object, vni) in [
+        ("L3VNI default/y", "VNI 77 is"),
+        ("L2VNI default/z", "VNI 6060 is"),
+    ] {
+        assert!(
+            found
+                .iter()
+                .any(|one| one.contains(object) && one.contains(vni)),
+            "{object}: {found:#?}"
+        );
+    }
+}
+
+/// R36.
+#[test]
+fn a_bridge_that_a_node_lacks_is_a_condition_that_names_both() {
+    let segment = named(
+        "L2VNI",
+        "a",
+        json!({"vni": 20, "hostmaster": {"type": "bridge", "name": "br-storage"}}),
+    );
+    let world = [node("n1"), underlay("100.65.0.0/24"), segment];
+    let mut cluster = running(&world);
+    let config = object(
+        TCAAS,
+        "NodeNetworkConfig",
+        json!({"name": "n1"}),
+        json!({"revision": ""}),
+    );
+    let mut config = cluster
+        .document_like(&config)
+        .expect("the config of the node");
+    config["status"]["unattached"] = json!([{
+        "port": "host-20", "bridge": "br-storage", "message": "host-20 is not attached: there is no bridge br-storage",
+    }]);
+    cluster.put(&config);
+    let statuses = cluster.compiler.statuses();
+    let status = statuses
+        .iter()
+        .find(|(subject, _)| subject.kind == Kind::L2Vni);
+    let status = status.expect("a status").1.to_value();
+    let conditions = status["conditions"].as_array().expect("conditions");
+    let of = |kind: &str| {
+        conditions
+            .iter()
+            .find(|one| one["type"] == kind)
+            .expect("a condition")
+    };
+    let degraded = of("Degraded");
+    assert_eq!(
+        (&degraded["status"], &degraded["reason"]),
+        (&json!("True"), &json!("BridgeMissing"))
+    );
+    let message = degraded["message"].as_str().expect("a text");
+    assert!(
+        message.contains("\"n1\"") && message.contains("br-storage"),
+        "{message}"
+    );
+    assert_eq!(of("Ready")["status"], json!("False"));
 }

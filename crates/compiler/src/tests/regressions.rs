@@ -76,7 +76,7 @@ proptest! {
     }
 }
 
-/// A person's own objects, which get in the way of tenants.
+/// Hand-written objects, which conflict with those of tenants.
 fn by_hand() -> impl Strategy<Value = Vec<Value>> {
     let one = (any::<bool>(), 1_u16..5, prop::option::of(0_u8..3));
     prop::collection::vec(one, 0..4).prop_map(|all| {
@@ -130,7 +130,7 @@ proptest! {
     }
 }
 
-/// The Network that somebody has its addresses from.
+/// The Network that an object has its addresses from.
 fn network<'a>(snapshot: &'a Snapshot, subject: &ObjectRef) -> &'a str {
     match subject.kind {
         Kind::Layer2Attachment => &snapshot.layer2_attachments[&subject.key].spec.network_ref,
@@ -177,7 +177,7 @@ fn what_is_removed_from_the_settings_is_gone_at_the_next_compile() {
     assert!(spec.fabric_vrfs.is_empty(), "its numbers are gone");
     let underlay = spec.underlay.expect("an underlay");
     assert!(underlay.trunk.host_addresses.is_empty());
-    assert!(!after.problems.is_empty(), "and somebody is told");
+    assert!(!after.problems.is_empty(), "and a problem is reported");
 }
 
 /// A world that has been published and reported until nothing changed any more, and what it compiles into.
@@ -195,7 +195,7 @@ fn settled(world: &[Value]) -> (Snapshot, Compilation) {
     panic!("{} does not settle", json!(world));
 }
 
-/// The default pool has 254 router ids: nobody chose it, so the 255th node has its VTEP as router id, and keeps it.
+/// The default pool has 254 router ids: it is not set by the user, so the 255th node has its VTEP as router id, and keeps it.
 #[test]
 fn the_default_pool_of_router_ids_limits_no_cluster() {
     let name = |number: usize| format!("n{number:03}");

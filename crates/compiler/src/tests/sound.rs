@@ -231,7 +231,7 @@ impl Complaints {
         for import in &vrf.vrf_imports {
             let from = import.from_vrf.as_str();
             let other = vrfs.contains_key(from) && from != name;
-            self.unless(other, format!("VRF {name} takes from {from}"));
+            self.unless(other, format!("VRF {name} imports from {from}"));
             self.filter(&format!("VRF {name} from {from}"), &import.filter);
         }
         self.once(
@@ -325,14 +325,14 @@ impl Complaints {
                     let meets = near
                         .iter()
                         .any(|one| one.contains(&net) || net.contains(one));
-                    self.unless(meets, format!("VRF {name}: nobody of {range} is near"));
+                    self.unless(meets, format!("VRF {name}: no address of {range} is near"));
                     range.to_string()
                 }
                 _ => "nobody".to_owned(),
             };
             self.unless(
                 with != "nobody",
-                format!("VRF {name}: a session with nobody"),
+                format!("VRF {name}: a session without a peer"),
             );
             let families = [&peer.ipv4, &peer.ipv6];
             self.unless(

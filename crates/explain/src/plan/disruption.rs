@@ -50,6 +50,17 @@ pub struct Effect {
     pub disruption: Disruption,
     /// To what.
     pub to: String,
+    /// Number of BGP sessions that are closed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sessions: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+pub(super) fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// What is disturbed, and on which nodes.
@@ -81,7 +92,7 @@ pub(super) fn disturbed(groups: &[Group]) -> BTreeMap<Disruption, Disturbed> {
     all
 }
 
-/// The effects of a change between two configs of a node, the gravest first.
+/// The effects of a change between two configs of a node, the most severe first.
 pub(super) fn effects(
     change: &Change,
     old: &NodeNetworkConfigSpec,
@@ -104,6 +115,7 @@ fn of_element(change: &Change, disruption: Disruption) -> Effect {
     Effect {
         disruption,
         to: change.text.clone(),
+        sessions: usize::from(disruption == Disruption::SessionReset),
     }
 }
 
@@ -305,7 +317,13 @@ fn of_underlay(
     new: &NodeNetworkConfigSpec,
 ) -> Vec<Effect> {
     let mut effects = BTreeSet::new();
-    let mut add = |disruption, to: String| effects.insert(Effect { disruption, to });
+    let mut add = |disruption, to: String, sessions: usize| {
+        effects.insert(Effect {
+            disruption,
+            to,
+            sessions,
+        })
+    };
     let fields: BTreeSet<&str> = names(was, becomes).collect();
     for field in fields {
         if was.get(field) == becomes.get(field) {
@@ -314,33 +332,62 @@ fn of_underlay(
         match field {
             "asn" => add(
                 Disruption::SessionReset,
-                "every BGP session (AS number)".to_owned(),
+                format!("{EVERY_SESSION} (AS number)"),
+                sessions(old),
             ),
             "routerId" => add(
                 Disruption::SessionReset,
-                "every BGP session (router ID)".to_owned(),
+                format!("{EVERY_SESSION} (router ID)"),
+                sessions(old),
             ),
             "vtep" => {
                 for peer in sessions_from_vtep(old, new) {
-                    add(Disruption::SessionReset, format!("underlay peer {peer}"));
+                    add(Disruption::SessionReset, format!("underlay peer {peer}"), 1);
                 }
-                add(Disruption::Rebuild, "every VXLAN (VTEP)".to_owned())
+                add(Disruption::Rebuild, "every VXLAN (VTEP)".to_owned(), 0)
             }
             "routerMac" => add(
                 Disruption::Rebuild,
                 "the bridge of every VRF (router MAC)".to_owned(),
+                0,
             ),
-            "nics" => add(Disruption::Rebuild, "the uplinks".to_owned()),
-            "namespace" => add(Disruption::Rebuild, "the router's namespace".to_owned()),
-            "trunk" => add(Disruption::Rebuild, "the trunk".to_owned()),
+            "nics" => add(Disruption::Rebuild, "the uplinks".to_owned(), 0),
+            "namespace" => add(Disruption::Rebuild, "the router's namespace".to_owned(), 0),
+            "trunk" => add(Disruption::Rebuild, "the trunk".to_owned(), 0),
             // The agent and FRR read them without touching a session or a device.
             "source" | "workloadNetworks" | "gracefulRestart" => {
-                add(Disruption::None, "underlay".to_owned())
+                add(Disruption::None, "underlay".to_owned(), 0)
             }
-            other => add(Disruption::Rebuild, format!("underlay ({other})")),
+            other => add(Disruption::Rebuild, format!("underlay ({other})"), 0),
         };
     }
     effects.into_iter().collect()
+}
+
+/// What an effect on all sessions of a node is called.
+const EVERY_SESSION: &str = "every BGP session";
+
+/// Number of BGP sessions that a node is configured for.
+fn sessions(spec: &NodeNetworkConfigSpec) -> usize {
+    let fabric = spec.underlay.iter().map(|one| one.neighbors.len());
+    let vrfs = spec
+        .vrfs()
+        .map(|vrf| vrf.bgp_peers.len() + usize::from(vrf.host_session.is_some()));
+    fabric.chain(vrfs).sum::<usize>() + spec.passthroughs.len()
+}
+
+/// The BGP sessions that changes on one node close: each once, where a change of all of them is among the changes.
+pub(super) fn session_resets<'a>(changes: impl Iterator<Item = &'a Change>) -> usize {
+    let effects = changes.flat_map(|change| &change.effects);
+    let (mut every, mut single) = (0, 0);
+    for effect in effects {
+        if effect.to.starts_with(EVERY_SESSION) {
+            every = every.max(effect.sessions);
+        } else {
+            single += effect.sessions;
+        }
+    }
+    every.max(single)
 }
 
 /// The peers whose sessions start from the VTEP, before and after.

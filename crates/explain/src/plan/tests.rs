@@ -62,8 +62,15 @@ fn another_as_of_a_router_of_the_host_resets_its_sessions() {
     let plain = serde_json::json!({});
     let before = with_router(64512, "198.51.100.1/32", &plain);
     let as_of_router = planned(&before, &with_router(64513, "198.51.100.1/32", &plain));
-    assert!(as_of_router.disruptions.contains_key(&Disruption::SessionReset));
-    let port = planned(&before, &with_router(64512, "198.51.100.1/32", &serde_json::json!({"port": 1790})));
+    assert!(
+        as_of_router
+            .disruptions
+            .contains_key(&Disruption::SessionReset)
+    );
+    let port = planned(
+        &before,
+        &with_router(64512, "198.51.100.1/32", &serde_json::json!({"port": 1790})),
+    );
     assert!(port.disruptions.contains_key(&Disruption::SessionReset));
 }
 
@@ -74,7 +81,11 @@ fn a_change_of_a_router_of_the_host_waits_for_no_wave_and_names_its_object() {
     let after = with_router(64512, "198.51.100.2/32", &plain);
     let plan = planned(&before, &after);
     assert_eq!((plan.at_once.len(), plan.waves.len()), (1, 0));
-    assert!(!plan.disruptions.contains_key(&Disruption::SessionReset), "{:?}", plan.disruptions);
+    assert!(
+        !plan.disruptions.contains_key(&Disruption::SessionReset),
+        "{:?}",
+        plan.disruptions
+    );
     let changes = plan.groups.iter().flat_map(|group| group.on("n1"));
     let changes: Vec<(ChangeKind, String, Vec<String>)> = changes
         .map(|change| {
@@ -83,12 +94,24 @@ fn a_change_of_a_router_of_the_host_waits_for_no_wave_and_names_its_object() {
             (change.kind, change.text.clone(), fields.collect())
         })
         .collect();
-    let of = |text: &str| changes.iter().find(|(_, known, _)| known == text).cloned().expect(text);
+    let of = |text: &str| {
+        changes
+            .iter()
+            .find(|(_, known, _)| known == text)
+            .cloned()
+            .expect(text)
+    };
     let (kind, _, fields) = of("host router default network 198.51.100.2/32");
     assert_eq!(kind, ChangeKind::Added);
-    assert_eq!(fields, ["FRRConfiguration selvedge-system/a spec.bgp.routers[0].prefixes[0]"]);
+    assert_eq!(
+        fields,
+        ["FRRConfiguration selvedge-system/a spec.bgp.routers[0].prefixes[0]"]
+    );
     let (kind, _, fields) = of("host router default session with 192.0.2.1");
     assert_eq!(kind, ChangeKind::Changed);
-    assert_eq!(fields, ["FRRConfiguration selvedge-system/a spec.bgp.routers[0].neighbors[0]"]);
+    assert_eq!(
+        fields,
+        ["FRRConfiguration selvedge-system/a spec.bgp.routers[0].neighbors[0]"]
+    );
     assert_eq!(changes.len(), 3, "{changes:?}");
 }

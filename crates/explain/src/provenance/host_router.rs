@@ -28,7 +28,10 @@ impl<'a> OnNode<'a> {
     }
 
     /// The claims of the objects of which some fields bring an element.
-    fn of_configurations(&self, fields: impl Fn(&FrrConfigurationSpec) -> Vec<String>) -> Vec<Claim> {
+    fn of_configurations(
+        &self,
+        fields: impl Fn(&FrrConfigurationSpec) -> Vec<String>,
+    ) -> Vec<Claim> {
         let claims = self.configurations().into_iter().filter_map(|(by, spec)| {
             let fields = fields(spec);
             let mut draft = ClaimBuilder {
@@ -38,7 +41,10 @@ impl<'a> OnNode<'a> {
                     sources: BTreeSet::new(),
                 },
             };
-            let selector = spec.node_selector.as_ref().map(|_| "spec.nodeSelector".to_owned());
+            let selector = spec
+                .node_selector
+                .as_ref()
+                .map(|_| "spec.nodeSelector".to_owned());
             let is_behind = !fields.is_empty();
             for field in fields.into_iter().chain(selector) {
                 draft.own(Field::new(by.clone(), field));
@@ -63,8 +69,14 @@ impl<'a> OnNode<'a> {
     pub(super) fn host_routing(&self) -> Vec<Claim> {
         let mut claims = self.of_configurations(|_| vec!["spec".to_owned()]);
         let settings = [
-            (self.trace.sets(|one| &one.frr_configurations.always_block), "spec.frrConfigurations.alwaysBlock"),
-            (self.trace.sets(|one| &one.frr_configurations.log_level), "spec.frrConfigurations.logLevel"),
+            (
+                self.trace.sets(|one| &one.frr_configurations.always_block),
+                "spec.frrConfigurations.alwaysBlock",
+            ),
+            (
+                self.trace.sets(|one| &one.frr_configurations.log_level),
+                "spec.frrConfigurations.logLevel",
+            ),
         ];
         for (_, path) in settings.into_iter().filter(|(is_set, _)| *is_set) {
             let field = Trace::setting(path);
@@ -87,8 +99,14 @@ impl<'a> OnNode<'a> {
                 (router.vrf.is_some(), "vrf"),
                 (router.id.is_some(), "id"),
                 (!router.imports.is_empty(), "imports"),
-                (evpn.is_some_and(|one| one.advertise_vnis.is_some()), "evpn.advertiseVNIs"),
-                (evpn.is_some_and(|one| one.advertise_svi.is_some()), "evpn.advertiseSVI"),
+                (
+                    evpn.is_some_and(|one| one.advertise_vnis.is_some()),
+                    "evpn.advertiseVNIs",
+                ),
+                (
+                    evpn.is_some_and(|one| one.advertise_svi.is_some()),
+                    "evpn.advertiseSVI",
+                ),
             ];
             let set = set.into_iter().filter(|(is_set, _)| *is_set);
             set.map(|(_, field)| field.to_owned()).collect()
@@ -98,8 +116,10 @@ impl<'a> OnNode<'a> {
     pub(super) fn host_peer(&self, vrf: &str, peer: &str) -> Vec<Claim> {
         self.of_routers(vrf, |router| {
             let neighbors = router.neighbors.iter().enumerate();
-            let here = neighbors.filter(|(_, one)| one.peer().is_ok_and(|one| one.to_string() == peer));
-            here.map(|(place, _)| format!("neighbors[{place}]")).collect()
+            let here =
+                neighbors.filter(|(_, one)| one.peer().is_ok_and(|one| one.to_string() == peer));
+            here.map(|(place, _)| format!("neighbors[{place}]"))
+                .collect()
         })
     }
 
@@ -107,7 +127,8 @@ impl<'a> OnNode<'a> {
         self.of_routers(vrf, |router| {
             let prefixes = router.prefixes.iter().enumerate();
             let here = prefixes.filter(|(_, one)| one.prefix().to_string() == prefix);
-            here.map(|(place, _)| format!("prefixes[{place}]")).collect()
+            here.map(|(place, _)| format!("prefixes[{place}]"))
+                .collect()
         })
     }
 
@@ -126,9 +147,14 @@ impl<'a> OnNode<'a> {
 
     pub(super) fn host_bfd_profile(&self, name: &str) -> Vec<Claim> {
         self.of_configurations(|spec| {
-            let profiles = spec.bgp.iter().flat_map(|bgp| &bgp.bfd_profiles).enumerate();
+            let profiles = spec
+                .bgp
+                .iter()
+                .flat_map(|bgp| &bgp.bfd_profiles)
+                .enumerate();
             let here = profiles.filter(|(_, one)| one.name == name);
-            here.map(|(place, _)| format!("spec.bgp.bfdProfiles[{place}]")).collect()
+            here.map(|(place, _)| format!("spec.bgp.bfdProfiles[{place}]"))
+                .collect()
         })
     }
 

@@ -73,7 +73,10 @@ impl OnNode<'_> {
             let has_gateway = spec.gateways().is_ok_and(|gateways| !gateways.is_empty());
             let (name, path) = match &spec.vrf {
                 Some(vrf) => (vrf.to_string(), "spec.vrf"),
-                None => (names::vrf_of_object(&by.key.name), "metadata.name"),
+                None => (
+                    names::vrf_of_object(&self.trace.settings, &by.key.name),
+                    "metadata.name",
+                ),
             };
             let is_of_vrf = has_gateway && name == vrf;
             let paths = [path, gateway_field(spec)];

@@ -415,7 +415,7 @@ impl ClaimBuilder<'_> {
         }
     }
 
-    /// Names the lines of a list that speak of these routes; whether there are any.
+    /// Names the lines of a list that match these routes; whether there are any.
     pub(super) fn items<'p>(
         &mut self,
         low: Routing<'_>,

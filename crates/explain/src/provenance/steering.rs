@@ -160,7 +160,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// A source that reaches several VRFs is told apart by where it goes: names another one that it reaches.
+    /// The sources of source-based routing are distinguished by destination: names another VRF that the source reaches.
     fn another_way(&self, vrf: &str, source: Prefix, draft: &mut ClaimBuilder<'_>) {
         let mut authors = self.consumers.iter();
         let found = authors.find(|((name, _), consumer)| {

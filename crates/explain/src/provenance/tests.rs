@@ -196,7 +196,7 @@ proptest! {
         let trace = Trace::new(&snapshot, &compilation);
         for (node, element, _) in all(&compilation) {
             let claims = trace.claims(&node, &element);
-            prop_assert!(!claims.is_empty(), "nobody is behind {element} on {node}");
+            prop_assert!(!claims.is_empty(), "nothing requests {element} on {node}");
             for claim in claims {
                 prop_assert!(!claim.fields().is_empty(), "{} says nothing for {element} on {node}", claim.by);
             }

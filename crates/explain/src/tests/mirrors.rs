@@ -50,7 +50,7 @@ proptest! {
         for (node, config) in &compilation.nodes {
             for element in elements(&config.content()).keys() {
                 let claims = trace.claims(node, element);
-                prop_assert!(!claims.is_empty(), "nobody is behind {}", element);
+                prop_assert!(!claims.is_empty(), "nothing requests {}", element);
                 prop_assert!(claims.iter().all(|claim| !claim.fields().is_empty()), "{}", element);
             }
         }

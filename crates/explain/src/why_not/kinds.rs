@@ -22,7 +22,9 @@ impl Walk<'_> {
                 let author = referrers::author(self.trace, object);
                 vec![self.of_user(&author, &author)]
             }
-            Class::Underlay | Class::Overlay | Class::HostRouter => vec![self.of_fabric_object(object)],
+            Class::Underlay | Class::Overlay | Class::HostRouter => {
+                vec![self.of_fabric_object(object)]
+            }
             Class::Node => self.of_node(object).into_iter().collect(),
             Class::Settings => vec![self.of_settings(object)],
             Class::NotCompiled => {

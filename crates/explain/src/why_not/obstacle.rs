@@ -16,10 +16,8 @@ use super::referrers;
 #[serde(tag = "obstacle", rename_all = "camelCase")]
 pub enum Obstacle {
     /// No object defines it.
-    #[serde(rename = "nobodySpeaks")]
     NotDefined {
         /// What the user asks about.
-        #[serde(rename = "thing")]
         query: String,
         /// Objects that cannot be read: one of them may.
         unreadable: Vec<ObjectRef>,
@@ -48,7 +46,6 @@ pub enum Obstacle {
         network: ObjectRef,
     },
     /// The object configures nothing on nodes.
-    #[serde(rename = "asksNothing")]
     NoEffect {
         /// The object.
         object: ObjectRef,
@@ -72,7 +69,6 @@ pub enum Obstacle {
         why: String,
     },
     /// The object's selector does not match the Destination that it should reach.
-    #[serde(rename = "notChosen")]
     DestinationNotSelected {
         /// The object.
         object: ObjectRef,
@@ -130,7 +126,6 @@ pub enum Obstacle {
         /// The VRF that it is imported from.
         vrf: String,
         /// The prefix that the user asks about.
-        #[serde(rename = "thing")]
         query: String,
     },
     /// The object is in effect, and this is not what comes of it.

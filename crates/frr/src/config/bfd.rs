@@ -15,7 +15,7 @@ pub struct BfdProfile {
     pub echo_transmit_interval: u32,
     /// Whether the echo function is used.
     pub echo_mode: bool,
-    /// Whether the peer must speak first.
+    /// Whether the peer must send the first packet (passive mode).
     pub passive_mode: bool,
     /// Least TTL of a packet that counts, over several hops.
     pub minimum_ttl: u8,

@@ -52,7 +52,7 @@ pub struct Bgp {
 }
 
 impl Bgp {
-    /// An instance as FRR makes it when it is told nothing but the AS.
+    /// An instance with FRR's defaults and an AS number only.
     pub fn new(asn: Asn) -> Self {
         Self {
             asn,
@@ -97,7 +97,7 @@ pub struct GracefulRestart {
     pub restart_time: u16,
     /// How long we keep the routes of a restarting peer.
     pub stale_path_time: u16,
-    /// Whether peers are told that forwarding goes on during a restart.
+    /// Whether the restart capability reports that forwarding continues during a restart.
     pub preserve_fw_state: bool,
 }
 
@@ -117,7 +117,7 @@ impl Default for GracefulRestart {
 pub enum Peer {
     /// A group that sessions are made from.
     Group(Name),
-    /// Whoever is at the other end of a device.
+    /// The peer at the other end of a device.
     Interface(IfName),
     /// An address.
     Address(IpAddr),

@@ -10,7 +10,7 @@ use api::value::{Asn, Community, IfName, Prefix};
 
 use super::name::Name;
 
-/// Which Internet protocol a list or address family speaks of.
+/// The IP version of a list or address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IpFamily {
     /// IPv4.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-/// The log on standard output, and what is told there besides.
+/// The log on standard output, and its level of detail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
     /// Messages of this level and above go to standard output; absent means none.
     pub stdout: Option<LogLevel>,
-    /// What is told step by step.
+    /// The topics with debug messages.
     pub debug: BTreeSet<Debug>,
 }
 
@@ -16,7 +16,7 @@ words! {
     LogLevel {
         /// The system cannot be used.
         Emergencies = "emergencies",
-        /// Somebody must act at once.
+        /// Action is needed at once.
         Alerts = "alerts",
         /// Critical conditions.
         Critical = "critical",
@@ -34,7 +34,7 @@ words! {
 }
 
 words! {
-    /// What is told step by step.
+    /// The topics with debug messages.
     Debug {
         /// Events of zebra.
         ZebraEvents = "zebra events",

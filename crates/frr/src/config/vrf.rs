@@ -34,7 +34,7 @@ pub enum Via {
     Address(IpAddr, Option<IfName>),
     /// Another VRF, which looks the destination up once more.
     Vrf(IfName),
-    /// Nobody: the packet is dropped.
+    /// No next hop: the packet is dropped.
     Blackhole,
 }
 

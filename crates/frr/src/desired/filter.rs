@@ -112,7 +112,7 @@ impl Build<'_> {
                 let path = format!("{path}.defaultAction.type");
                 self.refuse(
                     &path,
-                    "next means nothing after the last rule; use accept or reject",
+                    "next has no effect after the last rule; use accept or reject",
                 );
             }
         }
@@ -189,7 +189,7 @@ impl Build<'_> {
                 Community::Large(..) => entry.match_large_community = matcher,
             }
         }
-        // A route that is rejected is changed by nobody.
+        // A rejected route is not changed.
         if let (Some(modify), ActionType::Accept | ActionType::Next) = (modify_route, kind) {
             self.modify(path, &mut entry, modify);
         }
@@ -197,7 +197,7 @@ impl Build<'_> {
     }
 
     /// Standard and large communities are two attributes, and each is changed by what is said of its own kind;
-    /// `removeAllCommunities` speaks of both. Removing comes before adding, so what is added is never removed: that
+    /// `removeAllCommunities` applies to both. Removing comes before adding, so what is added is never removed: that
     /// also makes FRR's own order of the lines of no account.
     fn modify(&mut self, path: &dyn fmt::Display, entry: &mut RouteMapEntry, modify: &ModifyRoute) {
         let ModifyRoute {

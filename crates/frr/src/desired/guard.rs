@@ -36,7 +36,7 @@ const FROM_FABRIC: u16 = 3;
 const UNMARK_HOST: u16 = 4;
 const SCRUB: u16 = 1;
 
-/// Communities with a meaning that all networks share. 0:0 is none of them: to FRR 8.4 it means any community.
+/// Communities with a meaning that all networks share. 0:0 is not included: FRR 8.4 reads it as any community.
 fn well_known() -> impl Iterator<Item = Community> {
     let all: BTreeSet<Community> = WELL_KNOWN
         .iter()
@@ -157,8 +157,9 @@ impl Build<'_> {
             let community = matcher.community;
             let is_mark = [self.fabric_mark, self.host_mark].contains(&Some(community));
             if is_mark || well_known().any(|one| one == community) {
-                let why =
-                    format!("{community} is taken off what workloads announce, so no route has it");
+                let why = format!(
+                    "{community} is removed from the routes of workloads, so no route has it"
+                );
                 let path = format!("{path}.items[{position}].matcher.bgpCommunity");
                 self.refuse(&path, why);
             }

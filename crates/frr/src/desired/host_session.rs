@@ -186,7 +186,7 @@ impl Build<'_> {
             format!("{asn} is the AS of the BGP instance; leave it out")
         } else if !remote_as.is_external(asn) {
             format!(
-                "the peer is of the BGP instance's own AS {asn}, where FRR has no other on a session"
+                "the peer is of the BGP instance's own AS {asn}, which a session cannot replace"
             )
         } else if remote_as == RemoteAs::Number(local_as) {
             "is the AS of the peer, which would make the session internal".to_owned()

@@ -96,7 +96,7 @@ impl Build<'_> {
         self.refuse_start(path, &peer, over_ipv6, &session);
         session.extended_nexthop = over_ipv6 && ipv4.is_some();
         if ipv4.is_none() && ipv6.is_none() {
-            self.refuse(&path, "a session without an address family never comes up");
+            self.refuse(&path, "needs at least one address family");
         }
         for (family, settings) in [(IpFamily::V4, ipv4), (IpFamily::V6, ipv6)] {
             let Some(settings) = settings else { continue };

@@ -182,7 +182,7 @@ impl Build<'_> {
             session.update_source = self.vtep_source(path, &peer, vtep);
         }
         if address_families.is_empty() {
-            let why = "a session without an address family never comes up";
+            let why = "a session without an address family is never established";
             self.refuse(&format_args!("{path}.addressFamilies"), why);
         }
         session.extended_nexthop = address.is_some_and(|address| address.is_ipv6())

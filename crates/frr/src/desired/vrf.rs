@@ -60,7 +60,7 @@ impl Build<'_> {
             let why = format!("{prefix} is both dropped and routed");
             self.refuse(&format_args!("{path}.staticRoutes"), why);
         }
-        // A VRF that zebra is told nothing about needs no block, and 8.4 would not show one.
+        // A VRF without settings for zebra needs no block, and FRR 8.4 would not show one.
         if zebra != config::Vrf::default() {
             self.config.vrfs.insert(device.clone(), zebra);
         }
@@ -173,7 +173,7 @@ impl Build<'_> {
         vrf.static_routes.insert(route, bfd);
     }
 
-    /// One filter for both families: its rules say themselves which they speak of.
+    /// One filter for both families: each rule matches its own family.
     fn redistribute(&mut self, path: &str, device: &IfName, from: &Redistribute, bgp: &mut Bgp) {
         let Redistribute { connected, statics } = from;
         for (source, filter) in [

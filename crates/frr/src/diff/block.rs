@@ -20,7 +20,7 @@ pub(super) struct Writer {
     change: Change,
     /// The BGP instance that is being written.
     vrf: Option<IfName>,
-    /// Sessions of that instance that are new: nothing about them disturbs anybody.
+    /// New sessions of that instance: changing them interrupts no traffic.
     new_peers: BTreeSet<Peer>,
     /// Whether the block that is being written is new as a whole.
     all_new: bool,

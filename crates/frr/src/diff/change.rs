@@ -17,7 +17,7 @@ use crate::{config::Peer, secret::Password};
 /// in no log.
 ///
 /// vtysh looks for a line that its block does not know in the blocks around it and goes on from there, without a word.
-/// So a line must be known in its block to every supported version; what this room writes was tried on all of them.
+/// So every supported version must accept a line in its block; all lines of this crate were tested on all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// The lines, each with the blocks it stands in.

@@ -25,7 +25,7 @@ pub(super) const LAST_PROPERTY: u16 = 2999;
 pub(super) const DECIDES: [(IpFamily, u16); 2] = [(IpFamily::V4, 3000), (IpFamily::V6, 3001)];
 /// Entries that deny what is blocked for all neighbors, by family.
 pub(super) const DENIES: [(IpFamily, u16); 2] = [(IpFamily::V4, 10), (IpFamily::V6, 11)];
-/// The rule that speaks of all prefixes.
+/// The rule that matches all prefixes.
 pub(super) const ANY: u32 = u32::MAX;
 
 /// The name of a VRF's router, as the API writes it, that is FRR's default VRF.

@@ -110,7 +110,7 @@ fn graceful_restart(restart: &mut GracefulRestart, negated: bool, words: &[&str]
     Some(())
 }
 
-/// The session a word speaks of: a name means the group or device that was declared under it.
+/// The session that a word names: a name means the group or device that was declared with it.
 fn known(bgp: &Bgp, word: &str) -> Option<Peer> {
     let address = word.parse().ok().map(Peer::Address);
     let group = word.parse().ok().map(Peer::Group);

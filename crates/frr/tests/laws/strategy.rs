@@ -298,7 +298,7 @@ fn bgp() -> BoxedStrategy<Bgp> {
                 targets.import.clear();
             }
         }
-        // Nothing is said of a session that is not there, and nobody listens for a group that is not there.
+        // A session that does not exist has no settings, and a group that does not exist has no listen range.
         let known = bgp.neighbors.clone();
         let said = |peer: &Peer, family: &mut NeighborFamily| {
             known.contains_key(peer) && *family != NeighborFamily::default()

@@ -36,7 +36,7 @@ impl Builder<'_> {
                 continue;
             };
             if self.desired.nics.contains(parent.as_str()) {
-                let why = format!("{parent} is the router's");
+                let why = format!("{parent} belongs to the router");
                 self.refuse(format!("{path}.parent"), why);
                 continue;
             }

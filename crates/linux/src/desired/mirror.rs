@@ -48,7 +48,7 @@ impl Builder<'_> {
                 None if vrf.mirror_acls.is_empty() => {}
                 None => self.unmirrored(
                     format!("{path}.mirrorAcls"),
-                    "the VRF has no VXLAN to look at",
+                    "the VRF has no VXLAN to mirror from",
                 ),
             }
         }
@@ -134,7 +134,7 @@ impl Builder<'_> {
             }
             let filters = filters(link, hook(*direction), traffic_match, to);
             if filters.is_empty() {
-                let why = "no packet is like this";
+                let why = "no packet can match this";
                 self.unmirrored(format!("{path}.trafficMatch"), why);
             }
             self.desired.filters.extend(filters);

@@ -232,7 +232,7 @@ impl Learned {
         self.connection.change(request, flags).await
     }
 
-    /// Removes an entry; one that is not there is none.
+    /// Removes an entry; a missing entry is not an error.
     pub async fn remove(&self, entry: &Entry) -> Result<(), RequestError> {
         let request = RouteNetlinkMessage::DelNeighbour(message(entry));
         match self.connection.change(request, 0).await {

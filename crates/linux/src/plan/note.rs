@@ -76,6 +76,23 @@ impl Note {
     pub fn is_of_mirror(&self) -> bool {
         matches!(self, Self::Unmirrored(_) | Self::TunnelTaken { .. })
     }
+
+    /// The port that is not attached, and its bridge.
+    pub fn unattached(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::MasterMissing { link, master, .. } | Self::MasterUnfit { link, master, .. } => {
+                Some((&link.name, master))
+            }
+            Self::SysctlMissing(_)
+            | Self::NicMissing(_)
+            | Self::ParentMissing { .. }
+            | Self::ParentDown { .. }
+            | Self::ParentMtu { .. }
+            | Self::Unattached(_)
+            | Self::Unmirrored(_)
+            | Self::TunnelTaken { .. } => None,
+        }
+    }
 }
 
 impl fmt::Display for Note {

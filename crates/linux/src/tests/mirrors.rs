@@ -225,7 +225,7 @@ fn a_mirror_that_cannot_be_had_is_noted_and_all_else_is_made() {
         [
             "fabricVRFs.mir.gres.gre.bad: sourceAddress and destinationAddress are of different families",
             "layer2s.100.mirrorAcls.1.mirrorDestination: there is no tunnel gre.none",
-            "clusterVRF.mirrorAcls: the VRF has no VXLAN to look at",
+            "clusterVRF.mirrorAcls: the VRF has no VXLAN to mirror from",
         ]
     );
     assert_eq!(now.filters.len(), 2);

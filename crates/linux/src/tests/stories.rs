@@ -447,7 +447,7 @@ fn a_vlan_on_an_uplink_is_refused() {
     let refused = desired(&parse(config)).unwrap_err();
     assert_eq!(
         refused[0].to_string(),
-        "hostVLANs.vlan.500.parent: eth1 is the router's"
+        "hostVLANs.vlan.500.parent: eth1 belongs to the router"
     );
 }
 

@@ -14,6 +14,7 @@ use crate::platform::{
 };
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
+const FRR_GROUP: &str = "frrk8s.metallb.io";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 const ACCOUNTS: PlatformKind = kind("v1", "ServiceAccount", "serviceaccounts");
@@ -140,16 +141,28 @@ fn wanted(node: &str, secrets: &BTreeSet<Secret>) -> BTreeMap<PlatformKind, BTre
             let verbs = ["get", "create", "patch"];
             rule("coordination.k8s.io", &["leases"], &[node], &verbs)
         });
+        let sessions = (namespace == AGENT_LEASES).then(session_states);
         let passwords = (!secrets.is_empty()).then(|| rule("", &["secrets"], &secrets, &["get"]));
-        let rules: Vec<Value> = lease.into_iter().chain(passwords).collect();
+        let rules = lease.into_iter().chain(sessions).chain(passwords);
+        let rules: Vec<Value> = rules.collect();
         add(ROLES, Some(namespace), json!({ "rules": rules }));
         add(BINDINGS, Some(namespace), binding(node, ROLES));
     }
     wanted
 }
 
+/// The rule for the states of BGP sessions. Their names depend on the sessions, so that no rule can name them: a
+/// ValidatingAdmissionPolicy (`deploy/agent.yaml`) lets an agent write those of its own node alone. It reads none.
+fn session_states() -> Value {
+    json!({
+        "apiGroups": [FRR_GROUP],
+        "resources": ["bgpsessionstates", "bgpsessionstates/status"],
+        "verbs": ["create", "patch", "delete"],
+    })
+}
+
 /// The rules for objects of the cluster that are named like the node.
-fn own_objects(node: &str) -> [Value; 4] {
+fn own_objects(node: &str) -> [Value; 5] {
     let ours = |resources: &[&str], verbs: &[&str]| {
         rule("network.t-caas.telekom.com", resources, &[node], verbs)
     };
@@ -158,6 +171,12 @@ fn own_objects(node: &str) -> [Value; 4] {
         ours(&["nodenetworkconfigs"], &["get", "list", "watch"]),
         ours(&["nodenetworkconfigs/status"], &["get", "patch"]),
         ours(&statuses, &["get", "create", "patch"]),
+        rule(
+            FRR_GROUP,
+            &["frrnodestates", "frrnodestates/status"],
+            &[node],
+            &["get", "create", "patch", "delete"],
+        ),
         // The annotation selvedge.dev/hold, and the taint that is removed when the first config is confirmed.
         rule("", &["nodes"], &[node], &["get", "list", "watch", "patch"]),
     ]

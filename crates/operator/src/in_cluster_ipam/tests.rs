@@ -197,7 +197,7 @@ fn a_claim_gets_the_lowest_free_address_and_gives_it_back_when_it_is_deleted() {
     let claim = &server.objects[&(CLAIMS.kind, "a".to_owned())];
     assert_eq!(claim["status"]["addressRef"]["name"], "loopbacks-c0000202");
 
-    // An address of a claim that is there stays, whoever deletes it.
+    // An address of a claim that is there stays, also after a delete by another client.
     server.delete(ADDRESSES, "loopbacks-c0000202", "2026-01-01T00:00:00Z");
     server.settle(now());
     assert_eq!(server.given(), pairs(&three));

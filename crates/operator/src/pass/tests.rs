@@ -1,7 +1,11 @@
 //! Passes over a stored cluster, one after another.
 
+mod agents;
 mod host_router;
+mod laws;
+mod mirrors;
 mod regressions;
+mod removals;
 
 use compiler::snapshot::Key;
 use compiler::{Kind, ObjectRef, revision, rollout::stored};
@@ -48,7 +52,7 @@ fn store(compiler: &mut Compiler, node: &str, report: &str) {
 
 /// A pass at this time, with the revision and its status stored.
 fn pass_at(compiler: &mut Compiler, now: Time) -> Pass {
-    let pass = Pass::compute(compiler, |_| true, BTreeMap::new(), now);
+    let pass = Pass::compute(compiler, |_| Agent::ALIVE, BTreeMap::new(), now);
     let (_, compilation) = compiler.compile();
     let revision = &compilation.revision;
     let name = revision::object_name(&revision.fingerprint);
@@ -158,12 +162,21 @@ fn underlay(compiler: &mut Compiler, asn: u32) {
 
 /// Stores what a pass publishes, with what each node reports about it.
 fn publish(compiler: &mut Compiler, pass: &Pass, now: Time, report: &str) {
-    for Publication { node, spec, lane } in &pass.step.publish {
+    for publication in &pass.step.publish {
+        let Publication {
+            node,
+            spec,
+            lane,
+            published_at,
+        } = publication;
+        let published_at = published_at.clone().unwrap_or_else(|| stored::text(now));
         let status = json!({
             "configStatus": report, "observedRevision": spec.revision, "errorMessage": report,
         });
-        let lane = lane.expect("no router of a host is in these worlds").to_string();
-        let annotations = json!({stored::PUBLISHED_AT: stored::text(now), stored::LANE: lane});
+        let lane = lane
+            .expect("no router of a host is in these worlds")
+            .to_string();
+        let annotations = json!({stored::PUBLISHED_AT: published_at, stored::LANE: lane});
         let metadata = json!({"name": node, "annotations": annotations});
         let parts = json!({"metadata": metadata, "spec": spec, "status": status});
         put(compiler, Kind::NodeNetworkConfig, node, &parts);
@@ -238,7 +251,7 @@ fn a_failed_revision_is_rolled_back_kept_from_joining_nodes_and_tried_again_on_r
         "spec": revision.spec(&compilation.objects), "status": pass.step.status,
     });
     put(&mut compiler, Kind::NetworkConfigRevision, &name, &parts);
-    let pass = Pass::compute(&mut compiler, |_| true, BTreeMap::new(), now + 6);
+    let pass = Pass::compute(&mut compiler, |_| Agent::ALIVE, BTreeMap::new(), now + 6);
     assert_eq!(pass.nodes(), ["a"]);
     assert!(!pass.step.status.is_invalid);
 }
@@ -323,7 +336,7 @@ fn a_config_that_would_empty_its_node_is_not_written_and_holds_up_no_other_node(
     );
 
     approve(&mut compiler, &pass);
-    let pass = Pass::compute(&mut compiler, |_| true, BTreeMap::new(), 100);
+    let pass = Pass::compute(&mut compiler, |_| Agent::ALIVE, BTreeMap::new(), 100);
     assert_eq!(
         (pass.nodes(), pass.step.status.unapproved),
         (vec!["a", "b"], 0)
@@ -365,7 +378,7 @@ fn a_revision_that_no_node_may_have_without_an_approval_is_not_complete() {
 
     approve(&mut compiler, &pass);
     now += 1001;
-    let pass = Pass::compute(&mut compiler, |_| true, BTreeMap::new(), now);
+    let pass = Pass::compute(&mut compiler, |_| Agent::ALIVE, BTreeMap::new(), now);
     assert_eq!(pass.nodes().first(), Some(&"a"));
 }
 
@@ -403,7 +416,7 @@ fn a_revision_that_removes_more_than_max_removal_reaches_no_node_before_it_is_ap
     );
     // What is approved is this revision, and no other.
     approve(&mut compiler, &pass);
-    let pass = Pass::compute(&mut compiler, |_| true, BTreeMap::new(), now + 3);
+    let pass = Pass::compute(&mut compiler, |_| Agent::ALIVE, BTreeMap::new(), now + 3);
     assert_eq!(pass.nodes(), ["a"]);
     remove(&mut compiler, 5);
     assert!(pass_at(&mut compiler, now + 4).nodes().is_empty());

@@ -57,7 +57,7 @@ pub(super) fn writes(
 fn operation(stored: Option<&Secret>, name: &str, wanted: &Wanted) -> Option<Operation> {
     let password = wanted.password.as_ref()?.reveal().as_bytes();
     let Some(stored) = stored else {
-        // Version 0 is that of an object that does not exist: a Secret of somebody else stays what it is.
+        // Version 0 is that of an object that does not exist: a Secret of another program stays unchanged.
         let nothing = ObjectMeta {
             resource_version: Some("0".to_owned()),
             ..ObjectMeta::default()
@@ -104,7 +104,7 @@ fn write(name: &str, operation: Operation) -> Write {
     }
 }
 
-/// Notes in the metadata of configs which version of a Secret there is: an agent that hears of another one reads it.
+/// Notes in the metadata of configs which version of a Secret there is: an agent that sees another version reads it.
 pub(super) fn notes(stored: &[Secret], wanted: &Passwords) -> Vec<Write> {
     let mut versions: BTreeMap<&str, BTreeMap<String, &str>> = BTreeMap::new();
     for secret in stored {

@@ -48,7 +48,7 @@ pub(crate) struct Listed {
 /// What is known about kinds of other programs.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    /// The kinds that something has been heard of.
+    /// The kinds with at least one event.
     kinds: BTreeMap<PlatformKind, Known>,
     /// Objects of a list that has begun.
     listing: BTreeMap<PlatformKind, Listed>,
@@ -141,7 +141,7 @@ impl Store {
         };
         match stored {
             Some(stored) => drop(listed.objects.insert(name.clone(), Box::new(stored))),
-            // It may stay until others have let go of it: its watch reports when it is gone.
+            // It may stay until its finalizers are removed: its watch reports its deletion.
             None => {
                 if let Some(stored) = listed.objects.get_mut(name) {
                     stored.metadata.deletion_timestamp = Some(Time(Timestamp::now()));

@@ -101,7 +101,7 @@ fn what_an_intent_needs_is_made_kept_as_it_must_be_and_removed_with_it() {
     assert!(step(&mut platform, &mut compiler, now).writes.is_empty());
     assert_eq!(ready(&mut compiler), ("True".into(), "Resolved".into()));
 
-    // An edit is undone; a field that nobody wants otherwise is left alone.
+    // An edit is undone; a field without a desired value is left unchanged.
     let pool = first.writes.last().expect("a pool").clone();
     let Operation::Create(mut edited) = pool.operation.clone() else {
         panic!("it is created");
@@ -326,7 +326,7 @@ fn an_object_that_is_being_deleted_is_neither_written_nor_deleted_again() {
     compiler.remove(&ObjectRef::named(Kind::Inbound, INBOUND));
     let gone = step(&mut platform, &mut compiler, now);
     carry_out(&mut platform, &gone, 2);
-    // The intent is back before others have let go of its objects.
+    // The intent is created again before the finalizers of its objects are removed.
     put(&mut compiler, Kind::Inbound, INBOUND, &inbound(1));
     assert!(step(&mut platform, &mut compiler, now).writes.is_empty());
     assert_eq!(ready(&mut compiler), ("False".into(), "Terminating".into()));

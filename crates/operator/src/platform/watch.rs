@@ -55,7 +55,7 @@ pub(crate) fn resource(kind: PlatformKind, api_version: &str) -> ApiResource {
 }
 
 /// Follows a kind until the queue is closed. A watch that failed is replaced by a new one, which begins with a list, in the newest version
-/// that is served; so is one when `restored` changes, because the API server's store has gone back.
+/// that is served; so is one when `restored` changes, because the API server returns older versions.
 pub(crate) async fn follow(
     client: Client,
     kind: PlatformKind,
@@ -73,7 +73,7 @@ pub(crate) async fn follow(
         let ended = tokio::select! {
             ended = until_failure(&client, kind, api_version, &config, &queue) => ended,
             Ok(()) = restored.changed() => {
-                Some(Change::Failed("the API server's store has gone back".to_owned()))
+                Some(Change::Failed("the API server returned an older resource version".to_owned()))
             }
         };
         let (change, delay) = match ended {

@@ -2,7 +2,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::indexing_slicing,
-    reason = "a benchmark prints a table, and shall fail where it finds nothing"
+    reason = "a benchmark prints a table, and fails where it finds nothing"
 )]
 
 mod merge;

@@ -38,15 +38,16 @@ pub(super) fn run(args: &Compile) -> anyhow::Result<Verdict> {
             problems::show(format, &world, &compilation)?;
         }
         (What::All | What::Nodes, Format::Table) => {
-            output::text(&summary(&compilation));
+            let summary = output::wrapped(&summary(&compilation), 2);
+            output::text(&output::capped(&summary, output::ROWS - 1));
             problems::show(Format::Table, &world, &compilation)?;
         }
-        (what, format) => {
-            if format == Format::Table {
-                problems::show(Format::Table, &world, &compilation)?;
-            }
-            output::stream(format, documents(what, &world, &compilation))?;
+        (what, Format::Table) => {
+            problems::show(Format::Table, &world, &compilation)?;
+            let documents = documents(what, &world, &compilation);
+            output::text(&output::capped(&list(documents), output::ROWS - 1));
         }
+        (what, format) => output::stream(format, documents(what, &world, &compilation))?,
     }
     if let Some(line) = world.passed_over() {
         output::note(&line);
@@ -67,17 +68,72 @@ pub(super) fn unknown_node(node: &str, compilation: &Compilation) -> String {
     match names.as_slice() {
         [] => format!("no Node {node:?} in the input, nor any other; add Node objects to it"),
         names => {
-            let folds = names::folds(names);
-            let shown: Vec<&str> = folds.iter().take(6).map(String::as_str).collect();
-            let more = match folds.len().saturating_sub(6) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            format!(
-                "no Node {node:?} in the input; the nodes are {}{more}",
-                shown.join(", ")
-            )
+            let shown = names::brief(names, 200);
+            format!("no Node {node:?} in the input; the nodes are {shown}")
         }
+    }
+}
+
+/// Documents by kind and name, with the state of those that have one, or the intent that they come from; those of one kind that are alike
+/// in this are one row.
+fn list(documents: impl Iterator<Item = Value>) -> String {
+    let mut kinds: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for document in documents {
+        let text = |path: &str| document.pointer(path).and_then(Value::as_str);
+        let kind = text("/kind").unwrap_or_default().to_owned();
+        let name = text("/metadata/name").unwrap_or_default();
+        let name = match text("/metadata/namespace") {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name.to_owned(),
+        };
+        let names = kinds.entry((kind, state(&document))).or_default();
+        names.push(name);
+    }
+    let room = output::width().map_or(usize::MAX, |width| (width / 2).max(NODES));
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for ((kind, state), names) in kinds {
+        let number = names.len().to_string();
+        if output::is_all() {
+            let each = names.into_iter();
+            rows.extend(each.map(|name| vec![kind.clone(), name, "1".to_owned(), state.clone()]));
+        } else {
+            rows.push(vec![kind, names::brief(&names, room), number, state]);
+        }
+    }
+    let head = [
+        ("KIND", output::Column::Whole),
+        ("NAMES", output::Column::Wrapped),
+        ("COUNT", output::Column::Whole),
+        ("STATE", output::Column::Wrapped),
+    ];
+    format!(
+        "{}\n-o yaml and -o json print the whole objects\n",
+        output::table_of(&head, &rows)
+    )
+}
+
+/// The conditions of an object that are not true, or that all are; nothing of an object without a status.
+fn state(document: &Value) -> String {
+    let Some(status) = document.get("status") else {
+        let source = document.pointer("/metadata/annotations/selvedge.dev~1generated-from");
+        let kind = source
+            .and_then(Value::as_str)
+            .and_then(|source| source.split_once('/'));
+        return kind.map_or_else(|| "–".to_owned(), |(kind, _)| format!("from {kind}"));
+    };
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let of =
+        |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    let conditions = conditions.into_iter().flatten();
+    let wrong: Vec<String> = conditions
+        .clone()
+        .filter(|condition| condition["status"] != "True")
+        .map(|condition| format!("{}: {}", of(condition, "type"), of(condition, "reason")))
+        .collect();
+    match (wrong.as_slice(), conditions.count()) {
+        ([], 0) => "–".to_owned(),
+        ([], _) => "all conditions true".to_owned(),
+        (wrong, _) => wrong.join(", "),
     }
 }
 
@@ -130,13 +186,22 @@ fn low_level(low: &LowLevelObject) -> Value {
     value
 }
 
+/// Its name, and its namespace if it has one.
+fn metadata(subject: &ObjectRef) -> Value {
+    let mut metadata = json!({"name": subject.key.name});
+    if let Some(namespace) = &subject.key.namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    metadata
+}
+
 fn statuses(snapshot: &Snapshot) -> Vec<Value> {
     let statuses = compiler::statuses(snapshot);
     let write = |(subject, status): (&ObjectRef, &Arc<Status>)| {
         json!({
             "apiVersion": subject.kind.api_version(),
             "kind": subject.kind.to_string(),
-            "metadata": {"name": subject.key.name},
+            "metadata": metadata(subject),
             "status": status.to_value(),
         })
     };
@@ -160,7 +225,7 @@ pub(super) fn summary(compilation: &Compilation) -> String {
     }
     let mut shapes: Vec<(Shape<'_>, Members)> = shapes.into_iter().collect();
     shapes.sort_by(|(_, one), (_, other)| one.names.cmp(&other.names));
-    // Each step takes less room; the first that fits the screen is shown.
+    // Each form is shorter; the first that fits the screen is shown.
     let width = output::width().unwrap_or(usize::MAX);
     let rows = |step: Step| -> Vec<Vec<String>> {
         let rows = shapes
@@ -188,6 +253,9 @@ pub(super) fn summary(compilation: &Compilation) -> String {
 
 const HEAD: [&str; 6] = ["NODES", "COUNT", "ASN", "VTEP", "VRFS", "VLANS"];
 
+/// The columns of nodes where the screen is narrow.
+const NODES: usize = 24;
+
 /// How much of a row is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
@@ -209,11 +277,10 @@ impl Step {
 }
 
 fn row(shape: &Shape<'_>, members: &Members, step: Step) -> Vec<String> {
-    let nodes = names::folded(&members.names);
     let nodes = if step >= Step::FewNodes {
-        names::shortened(&nodes)
+        names::brief(&members.names, NODES)
     } else {
-        nodes
+        names::folded(&members.names)
     };
     let vlans = names::folds(&shape.vlans);
     let vlans: Vec<&str> = vlans
@@ -277,7 +344,7 @@ struct Members {
 }
 
 impl Members {
-    /// The tunnel endpoints: the first, and the last if there is room for it.
+    /// The tunnel endpoints: the first, and the last if the width allows it.
     fn vteps(&self, has_room: bool) -> String {
         match (self.vteps.first(), self.vteps.last()) {
             (Some(first), Some(last)) if first != last && has_room => format!("{first}–{last}"),

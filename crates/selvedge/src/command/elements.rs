@@ -13,7 +13,7 @@ const PREFIXES: usize = 2;
 pub(super) fn alike(element: &Element) -> Option<(String, &str)> {
     match element {
         Element::Import { vrf, from, prefix } => {
-            Some((format!("VRF {vrf} takes from {from}"), prefix))
+            Some((format!("VRF {vrf} imports from {from}"), prefix))
         }
         Element::Export { vrf, prefix } => Some((format!("VRF {vrf} announces"), prefix)),
         Element::Route { vrf, prefix } => Some((format!("VRF {vrf} routes"), prefix)),
@@ -46,24 +46,26 @@ pub(super) fn several(elements: &[&Element]) -> Option<String> {
     ))
 }
 
-/// Elements as lines, those that are alike together, in the order of the first of each.
-pub(super) fn lines<'a>(elements: impl Iterator<Item = &'a Element>) -> Vec<String> {
-    let mut found: Vec<(Option<String>, Vec<&Element>)> = Vec::new();
-    for element in elements {
+/// Elements with their texts as lines, those that are alike together, in the order of the first of each.
+pub(super) fn lines<'a>(elements: impl Iterator<Item = (&'a Element, String)>) -> Vec<String> {
+    type Alike<'a> = Vec<(&'a Element, String)>;
+    let mut found: Vec<(Option<String>, Alike<'a>)> = Vec::new();
+    for (element, text) in elements {
         let key = alike(element).map(|(head, _)| head);
         match found
             .iter_mut()
             .find(|(known, _)| key.is_some() && *known == key)
         {
-            Some((_, known)) => known.push(element),
-            None => found.push((key, vec![element])),
+            Some((_, known)) => known.push((element, text)),
+            None => found.push((key, vec![(element, text)])),
         }
     }
-    let lines = found
-        .into_iter()
-        .flat_map(|(_, elements)| match several(&elements) {
+    let lines = found.into_iter().flat_map(|(_, alike)| {
+        let elements: Vec<&Element> = alike.iter().map(|(element, _)| *element).collect();
+        match several(&elements) {
             Some(line) => vec![line],
-            None => elements.iter().map(ToString::to_string).collect(),
-        });
+            None => alike.into_iter().map(|(_, text)| text).collect(),
+        }
+    });
     lines.collect()
 }

@@ -1,5 +1,6 @@
 //! `selvedge explain`
 
+pub(super) mod answer;
 mod line;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,90 +9,104 @@ use compiler::{Compilation, NodeConfig, ObjectRef, compile};
 use explain::{
     element::{Element, Elements, elements},
     provenance::{Claim, Field, Source, Trace},
-    query::Query,
+    query::{self, Query, QueryError},
+    why_not::{Obstacle, why_not},
 };
 use serde_json::{Value, json};
 
+use self::answer::{Answer, Part};
 use super::{
     compile::unknown_node,
     elements::lines,
-    groups::{groups, named},
+    groups::{groups, named, own_values, text},
 };
 use crate::{
     args::{Ask, Format},
     input::World,
+    names,
     output::{self, Style, Verdict, styled},
+    suggest::nearest,
 };
 
 pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
     unread(&world);
-    let mut answers: Vec<(Vec<String>, Asked)> = Vec::new();
     let mut question = args.thing.join(" ");
+    let mut answers: Vec<Answer> = Vec::new();
     for nodes in nodes(args, &world, &compilation)? {
         let Some(node) = nodes.first() else { continue };
         let asked = match line::asked(args, node, &world, &compilation)? {
             Some(asked) => asked,
-            None => asked(args, node, &world, &compilation)?,
+            None => asked(&args.thing.join(" "), node, &world, &compilation)?,
         };
         question.clone_from(&asked.question);
-        if asked.found.is_empty() {
-            continue;
-        }
-        let same = answers.iter_mut().find(|(_, known)| {
-            let values = |one: &Asked| -> Vec<Option<Value>> {
-                let found = one.found.iter();
-                found
-                    .map(|(element, _)| one.elements.get(element).cloned())
-                    .collect()
-            };
-            known.found == asked.found && values(known) == values(&asked)
-        });
-        match same {
-            Some((known, _)) => known.extend(nodes),
-            None => answers.push((nodes, asked)),
-        }
+        answer::add(&mut answers, nodes, &asked);
     }
     if answers.is_empty() {
-        let place = args.node.as_deref().unwrap_or("any node");
-        output::note(&format!(
-            "{question} is not on {place}; selvedge why-not shows the reason"
-        ));
+        let text = not_found(args.node.as_deref(), &args.thing, &world, &compilation);
+        output::note(&output::wrapped(&text, 2));
         return Ok(Verdict::Problems);
     }
     if args.output == Format::Table {
-        let most = if output::is_all() {
-            usize::MAX
-        } else {
-            ANSWERS
-        };
-        for (place, (nodes, asked)) in answers.iter().take(most).enumerate() {
-            let between = if place == 0 { "" } else { "\n" };
-            let story = story(&world, asked, nodes);
-            output::text(&format!("{between}{}", output::wrapped(&story, 4)));
-        }
-        let rest = answers.iter().skip(most);
-        let rest: Vec<String> = rest.flat_map(|(nodes, _)| nodes.iter().cloned()).collect();
-        if !rest.is_empty() {
-            let text = format!(
-                "\nother answers on {}; ask with --node, or see --all\n",
-                named(&rest)
-            );
-            output::text(&output::wrapped(&text, 2));
-        }
+        output::text(&story(&world, &compilation, &question, &answers));
     } else {
         let answers = answers.iter();
         output::stream(
             args.output,
-            answers.map(|(nodes, asked)| exact(&world, asked, nodes)),
+            answers.map(|answer| exact(&world, &compilation, &question, answer)),
         )?;
     }
     Ok(Verdict::Fine)
 }
 
-/// How many different answers are shown for nodes of which none is named.
-const ANSWERS: usize = 2;
+/// Reads a question; where it begins with the name of a kind that is nearly one, the error says which is meant.
+pub(super) fn parse(text: &str) -> anyhow::Result<Query> {
+    Query::parse(text).map_err(|error| {
+        let (kind, value) = text.split_once(['/', ' ']).unwrap_or((text, ""));
+        let near = nearest(kind, query::kinds().into_iter());
+        match near.filter(|_| matches!(error, QueryError::Unknown(_)) && !value.is_empty()) {
+            Some(near) => {
+                let separator = text.get(kind.len()..=kind.len()).unwrap_or_default();
+                anyhow::anyhow!(
+                    "no kind is called {kind:?}; did you mean {near}{separator}{value}?"
+                )
+            }
+            None => error.into(),
+        }
+    })
+}
+
+/// What to say of a question whose answer is nothing.
+pub(super) fn not_found(
+    node: Option<&str>,
+    words: &[String],
+    world: &World,
+    compilation: &Compilation,
+) -> String {
+    let question = words.join(" ");
+    if compilation.nodes.contains_key(&question) {
+        return format!(
+            "{question} is a node; selvedge compile --what nodes --node {question} prints its config"
+        );
+    }
+    let asked_node = node.or_else(|| compilation.nodes.keys().next().map(String::as_str));
+    let query = Query::parse(&question).map(|query| query.resolved(&world.snapshot, compilation));
+    let (Some(asked_node), Ok(query)) = (asked_node, query) else {
+        return format!("{question} is on no node");
+    };
+    let trace = Trace::new(&world.snapshot, compilation);
+    let obstacles = why_not(&trace, asked_node, &query, &[], &Elements::new());
+    let undefined = obstacles.first();
+    let undefined = undefined.filter(|one| matches!(one, Obstacle::NotDefined { .. }));
+    if let Some(undefined) = undefined {
+        let hint = undefined.remedy();
+        let hint = hint.map_or_else(String::new, |hint| format!("\n  hint: {hint}"));
+        return format!("{undefined}{hint}");
+    }
+    let place = node.unwrap_or("any node");
+    format!("{query} is not on {place}; selvedge why-not shows the reason")
+}
 
 /// The node that is asked about; or all, in groups of those that have the same.
 pub(super) fn nodes(
@@ -103,11 +118,20 @@ pub(super) fn nodes(
         known(node, compilation)?;
         return Ok(vec![vec![node.clone()]]);
     }
+    of_all_nodes(&args.thing.join(" "), world, compilation)
+}
+
+/// All nodes, in groups of those that have the same answer to a question.
+pub(super) fn of_all_nodes(
+    question: &str,
+    world: &World,
+    compilation: &Compilation,
+) -> anyhow::Result<Vec<Vec<String>>> {
     anyhow::ensure!(
         !compilation.nodes.is_empty(),
         "no Node in the input; add Node objects to it"
     );
-    let query = Query::parse(&args.thing.join(" ")).ok();
+    let query = Query::parse(question).ok();
     let query = query.map(|query| query.resolved(&world.snapshot, compilation));
     Ok(groups(compilation, query.as_ref()))
 }
@@ -125,36 +149,32 @@ pub(super) struct Asked {
 
 /// Reads the question and finds what it is about.
 pub(super) fn asked(
-    args: &Ask,
+    question: &str,
     node: &str,
     world: &World,
     compilation: &Compilation,
 ) -> anyhow::Result<Asked> {
-    let thing = Query::parse(&args.thing.join(" "))?.resolved(&world.snapshot, compilation);
+    let thing = parse(question)?.resolved(&world.snapshot, compilation);
     let config = known(node, compilation)?;
     let elements = elements(&config.content());
     let trace = Trace::new(&world.snapshot, compilation);
     let claims = |element: &Element| trace.claims(node, element);
-    let found = match &thing {
-        Query::Object(object) => of_object(object, &elements, claims),
-        Query::Name(name) => {
-            let found = thing.elements(&elements);
-            if found.is_empty() {
-                let mut objects = world.origins.keys();
-                let named = objects.find(|object| *object.key.name == **name);
-                named.map_or_else(Vec::new, |object| of_object(object, &elements, claims))
-            } else {
-                found
-                    .into_iter()
-                    .map(|one| (one.clone(), claims(&one)))
-                    .collect()
-            }
+    let mut found: Vec<(Element, Vec<Claim>)> = thing
+        .elements(&elements)
+        .into_iter()
+        .map(|one| (one.clone(), claims(&one)))
+        .collect();
+    match &thing {
+        Query::Object(object) => found = of_objects(&[object], &elements, claims),
+        Query::Name(name) if found.is_empty() => {
+            let objects = world.origins.keys();
+            let named: Vec<&ObjectRef> = objects
+                .filter(|object| *object.key.name == **name)
+                .collect();
+            found = of_objects(&named, &elements, claims);
         }
-        thing => {
-            let found = thing.elements(&elements).into_iter();
-            found.map(|one| (one.clone(), claims(&one))).collect()
-        }
-    };
+        _ => {}
+    }
     Ok(Asked {
         question: thing.to_string(),
         thing,
@@ -181,9 +201,9 @@ pub(super) fn known<'a>(
     config.ok_or_else(|| anyhow::anyhow!("{}", unknown_node(node, compilation)))
 }
 
-/// The elements that an object asks for, or has a part in.
-pub(super) fn of_object(
-    object: &ObjectRef,
+/// The elements that one of these objects asks for, or has a part in.
+fn of_objects(
+    objects: &[&ObjectRef],
     elements: &Elements,
     claims: impl Fn(&Element) -> Vec<Claim>,
 ) -> Vec<(Element, Vec<Claim>)> {
@@ -191,7 +211,8 @@ pub(super) fn of_object(
     for element in elements.keys() {
         let mut claims = claims(element);
         claims.retain(|claim| {
-            claim.by == *object || claim.fields().iter().any(|field| field.object == *object)
+            let mut fields = claim.fields().into_iter();
+            objects.contains(&&claim.by) || fields.any(|field| objects.contains(&&field.object))
         });
         if !claims.is_empty() {
             found.push((element.clone(), claims));
@@ -200,95 +221,194 @@ pub(super) fn of_object(
     found
 }
 
-fn story(world: &World, asked: &Asked, nodes: &[String]) -> String {
-    let heading = format!("{} on {}", asked.question, named(nodes));
-    let mut text = vec![format!("{}\n", styled(Style::Bold, &heading))];
-    // Elements of the same origin are explained once.
-    let mut groups: Vec<(Vec<&Element>, &Vec<Claim>)> = Vec::new();
-    for (element, claims) in &asked.found {
-        match groups.iter_mut().find(|(_, known)| *known == claims) {
-            Some((elements, _)) => elements.push(element),
-            None => groups.push((vec![element], claims)),
-        }
-    }
-    // Of an object that configures much, what each part is matters more than every field behind it.
-    let fits = |body: &String| output::is_all() || body.lines().count() <= ROWS;
-    let bodies = [usize::MAX, CLAIMS].into_iter();
-    let mut bodies = bodies.map(|claims| with_fields(world, asked, &groups, claims));
-    let body = bodies.find(fits);
-    text.push(body.unwrap_or_else(|| by_requester(world, &groups)));
-    text.concat()
+/// How much of an answer is shown.
+#[derive(Clone, Copy, Debug)]
+enum Detail {
+    /// Each element with so many of the claims behind it, field by field.
+    Fields(usize),
+    /// Elements by the objects that request them, so many of each named.
+    Requesters(usize),
 }
 
-/// The lines of an answer that shows all fields.
-const ROWS: usize = 40;
-/// How many claims of one element are shown with their fields where all are too many.
-const CLAIMS: usize = 1;
+/// From the most that is shown to the least: the first that fits a screen is taken.
+const DETAILS: [Detail; 7] = [
+    Detail::Fields(usize::MAX),
+    Detail::Fields(1),
+    Detail::Requesters(12),
+    Detail::Requesters(8),
+    Detail::Requesters(5),
+    Detail::Requesters(3),
+    Detail::Requesters(2),
+];
 
-/// Elements with so many of the claims behind each, field by field.
-fn with_fields(
-    world: &World,
-    asked: &Asked,
-    groups: &[(Vec<&Element>, &Vec<Claim>)],
-    most: usize,
-) -> String {
-    let mut text = Vec::new();
-    for (elements, claims) in groups {
-        text.push("\n".to_owned());
-        for element in elements {
-            text.push(format!("{}\n", styled(Style::Green, &element.to_string())));
-            let is = asked.elements.get(element).map(summary).unwrap_or_default();
-            if !is.is_empty() {
-                text.push(format!("  {}\n", styled(Style::Dim, &is)));
+fn story(world: &World, compilation: &Compilation, question: &str, answers: &[Answer]) -> String {
+    let sections = answer::sections(answers);
+    let all: BTreeSet<&String> = answers.iter().flat_map(|answer| &answer.nodes).collect();
+    let all: Vec<String> = all.into_iter().cloned().collect();
+    let heading = format!("{question} on {}", named(&all));
+    let heading = format!("{}\n", styled(Style::Bold, &heading));
+    let whole = |detail: Detail| {
+        let mut text = vec![heading.clone()];
+        for (nodes, parts) in &sections {
+            if nodes.len() < all.len() {
+                let place = format!("on {}", named(nodes));
+                text.push(format!("\n{}\n", styled(Style::Bold, &place)));
+            }
+            let told = Told {
+                world,
+                compilation,
+                nodes,
+            };
+            text.push(told.section(parts, detail));
+        }
+        if matches!(detail, Detail::Requesters(_)) {
+            let end = "\nto see the fields behind an element, explain it alone, or use --all\n";
+            text.push(end.to_owned());
+        }
+        output::wrapped(&text.concat(), 4)
+    };
+    let fits = |text: &String| output::is_all() || text.lines().count() < output::ROWS;
+    let mut least = String::new();
+    for detail in DETAILS {
+        least = whole(detail);
+        if fits(&least) {
+            return least;
+        }
+    }
+    output::capped(&least, output::ROWS - 1)
+}
+
+/// What is said of nodes that have the same.
+struct Told<'a> {
+    world: &'a World,
+    compilation: &'a Compilation,
+    nodes: &'a [String],
+}
+
+impl Told<'_> {
+    fn section(&self, parts: &[Part], detail: Detail) -> String {
+        // Elements of the same origin are explained once.
+        let mut groups: Vec<(Vec<&Part>, &Vec<Claim>)> = Vec::new();
+        for part in parts {
+            let is_same = |(known, claims): &&mut (Vec<&Part>, &Vec<Claim>)| {
+                let nodes = known.first().map(|known| &known.nodes);
+                **claims == part.claims && nodes == Some(&part.nodes)
+            };
+            match groups.iter_mut().find(is_same) {
+                Some((parts, _)) => parts.push(part),
+                None => groups.push((vec![part], &part.claims)),
             }
         }
-        for claim in claims.iter().take(most) {
-            text.push(of_claim(world, claim));
-        }
-        let others = claims.iter().skip(most).map(|claim| claim.by.to_string());
-        let others: Vec<String> = others.collect();
-        if !others.is_empty() {
-            text.push(format!("  also requested by {}\n", others.join(", ")));
+        match detail {
+            Detail::Fields(most) => self.with_fields(&groups, most),
+            Detail::Requesters(named) => self.by_requester(&groups, named),
         }
     }
-    text.concat()
+
+    /// Elements with so many of the claims behind each, field by field.
+    fn with_fields(&self, groups: &[(Vec<&Part>, &Vec<Claim>)], most: usize) -> String {
+        let mut text = Vec::new();
+        for (parts, claims) in groups {
+            text.push("\n".to_owned());
+            for (name, is) in parts.iter().flat_map(|part| self.values(part)) {
+                text.push(format!("{}\n", styled(Style::Green, &name)));
+                if !is.is_empty() {
+                    text.push(format!("  {}\n", styled(Style::Dim, &is)));
+                }
+            }
+            for claim in claims.iter().take(most) {
+                let nodes = parts.first().and_then(|part| part.nodes.get(&claim.by));
+                text.push(of_claim(self.world, claim, nodes.copied()));
+            }
+            let others = claims.iter().skip(most).map(|claim| &claim.by);
+            let others: BTreeSet<&ObjectRef> = others.collect();
+            if !others.is_empty() {
+                text.push(format!("  also requested by {}\n", objects(&others)));
+            }
+        }
+        text.concat()
+    }
+
+    /// An element in words with what it is; of one node alone as it is there.
+    fn values(&self, part: &Part) -> Vec<(String, String)> {
+        if let [_] = self.nodes {
+            let exact = part.exact.iter();
+            let exact = exact.map(|(element, value)| (element.to_string(), summary(value)));
+            return exact.collect();
+        }
+        let mut is = summary(&part.common);
+        let own = part.own_fields().join(", ");
+        if !own.is_empty() {
+            let separator = if is.is_empty() { "" } else { ", " };
+            is = format!("{is}{separator}each node its own {own}");
+        }
+        vec![(self.text(part), is)]
+    }
+
+    fn text(&self, part: &Part) -> String {
+        text(self.compilation, &part.element, self.nodes)
+    }
+
+    /// Elements by the objects that request them, each with its place.
+    fn by_requester(&self, groups: &[(Vec<&Part>, &Vec<Claim>)], most: usize) -> String {
+        type Requesters<'a> = BTreeMap<&'a ObjectRef, Option<usize>>;
+        let mut found: Vec<(Requesters<'_>, Vec<&Part>)> = Vec::new();
+        for (parts, claims) in groups {
+            let nodes = parts.first().map(|part| &part.nodes);
+            let by = claims.iter().map(|claim| {
+                let number = nodes.and_then(|nodes| nodes.get(&claim.by));
+                (&claim.by, number.copied())
+            });
+            let by: Requesters<'_> = by.collect();
+            match found.iter_mut().find(|(known, _)| *known == by) {
+                Some((_, known)) => known.extend(parts.iter().copied()),
+                None => found.push((by, parts.clone())),
+            }
+        }
+        let mut text = Vec::new();
+        for (by, parts) in found {
+            text.push("\n".to_owned());
+            let parts = parts.into_iter();
+            let lines = lines(parts.map(|part| (&part.element, self.text(part))));
+            for line in lines.iter().take(most) {
+                text.push(format!("{}\n", styled(Style::Green, line)));
+            }
+            if let Some(more) = lines.len().checked_sub(most).filter(|more| *more > 0) {
+                text.push(format!("and {more} more\n"));
+            }
+            for (object, nodes) in by.iter().take(most) {
+                let origin = self.world.origins.get(object);
+                let place = origin.map(|origin| origin.at("").to_string());
+                let place = styled(Style::Dim, &place.unwrap_or_default());
+                let on = on_nodes(*nodes);
+                let line = format!("  requested by {object}{on}  {place}");
+                text.push(format!("{}\n", line.trim_end()));
+            }
+            let others: BTreeSet<&ObjectRef> = by.into_keys().skip(most).collect();
+            if !others.is_empty() {
+                text.push(format!("  also requested by {}\n", objects(&others)));
+            }
+        }
+        text.concat()
+    }
 }
 
-/// Elements by the objects that request them, each with its place.
-fn by_requester(world: &World, groups: &[(Vec<&Element>, &Vec<Claim>)]) -> String {
-    let mut found: Vec<(BTreeSet<&ObjectRef>, Vec<&Element>)> = Vec::new();
-    for (elements, claims) in groups {
-        let by: BTreeSet<&ObjectRef> = claims.iter().map(|claim| &claim.by).collect();
-        match found.iter_mut().find(|(known, _)| *known == by) {
-            Some((_, known)) => known.extend(elements.iter().copied()),
-            None => found.push((by, elements.clone())),
-        }
-    }
-    let mut text = Vec::new();
-    for (by, elements) in found {
-        text.push("\n".to_owned());
-        let elements = lines(elements.into_iter());
-        for element in elements.iter().take(NAMED) {
-            text.push(format!("{}\n", styled(Style::Green, element)));
-        }
-        if let Some(more) = elements.len().checked_sub(NAMED).filter(|more| *more > 0) {
-            text.push(format!("and {more} more\n"));
-        }
-        for object in by.iter().take(NAMED) {
-            let place = world
-                .origins
-                .get(object)
-                .map(|origin| origin.at("").to_string());
-            let place = styled(Style::Dim, &place.unwrap_or_default());
-            text.push(format!("  requested by {object}  {place}\n"));
-        }
-    }
-    text.push("\nfields behind one of them: explain it alone, or see --all\n".to_owned());
-    text.concat()
-}
+/// The most columns that the objects of one kind take in a row.
+const OBJECTS: usize = 40;
 
-/// How many names are shown in a row of many.
-const NAMED: usize = 12;
+/// Objects in a few words, those of one kind together.
+pub(super) fn objects(objects: &BTreeSet<&ObjectRef>) -> String {
+    let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for object in objects {
+        let of_kind = kinds.entry(object.kind.to_string()).or_default();
+        of_kind.push(object.key.to_string());
+    }
+    let kinds = kinds.iter().map(|(kind, keys)| {
+        let keys = names::brief(keys, OBJECTS);
+        format!("{kind} {keys}")
+    });
+    kinds.collect::<Vec<_>>().join(", ")
+}
 
 /// What an element is, in a few words: its plain fields.
 fn summary(value: &Value) -> String {
@@ -325,9 +445,17 @@ fn summary(value: &Value) -> String {
     }
 }
 
+/// How many of the nodes an object is for, where it is not for all.
+fn on_nodes(nodes: Option<usize>) -> String {
+    nodes.map_or_else(String::new, |nodes| {
+        format!(" on {}", output::counted(nodes, "node"))
+    })
+}
+
 /// Who asks, and by which fields: the fields of each low-level object, and what is behind each of them.
-fn of_claim(world: &World, claim: &Claim) -> String {
-    let mut text = vec![format!("  requested by {}\n", claim.by)];
+fn of_claim(world: &World, claim: &Claim, nodes: Option<usize>) -> String {
+    let on = on_nodes(nodes);
+    let mut text = vec![format!("  requested by {}{on}\n", claim.by)];
     let mut objects: BTreeMap<(bool, &ObjectRef), Vec<&Source>> = BTreeMap::new();
     let is_own = |field: &Field| field.object == claim.by;
     let of_claim = claim.sources.iter();
@@ -380,19 +508,40 @@ fn of_claim(world: &World, claim: &Claim) -> String {
     text.concat()
 }
 
-fn exact(world: &World, asked: &Asked, nodes: &[String]) -> Value {
-    let of_element = |(element, claims): &(Element, Vec<Claim>)| {
-        json!({
-            "element": element,
-            "text": element.to_string(),
-            "value": asked.elements.get(element),
-            "claims": claims.iter().map(|claim| placed(world, claim)).collect::<Vec<_>>(),
-        })
+fn exact(world: &World, compilation: &Compilation, question: &str, answer: &Answer) -> Value {
+    let claims = |part: &Part| -> Vec<Value> {
+        let claims = part.claims.iter();
+        claims.map(|claim| placed(world, claim)).collect()
+    };
+    let nodes = answer.nodes.as_slice();
+    let of_part = |part: &Part| -> Vec<Value> {
+        if let [_] = nodes {
+            let exact = part.exact.iter().map(|(element, value)| {
+                json!({
+                    "element": element,
+                    "text": element.to_string(),
+                    "value": value,
+                    "claims": claims(part),
+                })
+            });
+            return exact.collect();
+        }
+        let mut value = json!({
+            "element": part.element,
+            "text": text(compilation, &part.element, nodes),
+            "value": part.common,
+            "claims": claims(part),
+        });
+        let own = own_values(compilation, &part.element, nodes);
+        if let (Some(fields), Some(own)) = (value.as_object_mut(), own) {
+            fields.insert("ofNodes".to_owned(), own.into());
+        }
+        vec![value]
     };
     let mut value = json!({
         "nodes": nodes,
-        "question": asked.question,
-        "elements": asked.found.iter().map(of_element).collect::<Vec<_>>(),
+        "question": question,
+        "elements": answer.parts.iter().flat_map(of_part).collect::<Vec<_>>(),
     });
     if let (Some(fields), [node]) = (value.as_object_mut(), nodes) {
         fields.insert("node".to_owned(), node.as_str().into());

@@ -14,47 +14,79 @@ use crate::{
     input::World,
     names,
     output::{self, Column, Verdict, counted},
+    suggest::nearest,
 };
 
 pub(super) fn run(args: &Ipam) -> anyhow::Result<Verdict> {
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
-    let pools = pools(&world, &compilation);
+    let mut pools = pools(&world, &compilation);
+    if let Some(name) = &args.name {
+        let names = pools.iter().flat_map(Pool::names).collect::<BTreeSet<_>>();
+        pools.retain(|pool| pool.is_called(name));
+        if pools.is_empty() {
+            let near = nearest(name, names.iter().map(String::as_str));
+            let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            anyhow::bail!("no pool is called {name:?} or contains it{hint}");
+        }
+    }
     if args.output != Format::Table {
         output::stream(args.output, pools.iter())?;
         return Ok(Verdict::Fine);
     }
+    // The pools of which the least is left come first.
+    pools.sort_by(|one, other| other.used_share().total_cmp(&one.used_share()));
     let rows: Vec<Vec<String>> = pools
         .iter()
         .map(|pool| {
-            let by = pool.used_by.iter();
-            let by = by.map(|(by, number)| match number {
-                1 => by.clone(),
-                number => format!("{by} ({number})"),
-            });
-            let by = by.collect::<Vec<_>>();
             vec![
                 pool.name(),
                 pool.prefix.to_string(),
                 amount(pool.size),
                 pool.used.to_string(),
                 amount(pool.free),
-                by.join(", "),
+                pool.users(args.name.is_some()),
             ]
         })
         .collect();
     let head = [
-        ("POOL", Column::Whole),
+        ("POOL", Column::Wrapped),
         ("PREFIX", Column::Whole),
         ("SIZE", Column::Whole),
         ("USED", Column::Whole),
         ("FREE", Column::Whole),
         ("USED BY", Column::Wrapped),
     ];
-    output::text(&output::table_of(&head, &rows));
-    output::text(&format!("\n{}\n", counted(rows.len(), "pool")));
+    let shown = if output::is_all() || args.name.is_some() {
+        rows.len()
+    } else {
+        // A row may take a second line.
+        let fits = |number: &usize| {
+            let rows = rows.get(..*number).unwrap_or_default();
+            output::table_of(&head, rows).lines().count() + END < output::ROWS
+        };
+        (0..=rows.len()).rev().find(fits).unwrap_or_default()
+    };
+    output::text(&output::table_of(
+        &head,
+        rows.get(..shown).unwrap_or_default(),
+    ));
+    let total = counted(rows.len(), "pool");
+    let end = match rows.len() - shown {
+        0 => total,
+        more => format!(
+            "{total}, of which {more} with more room are not shown; --all shows them, ipam NAME one"
+        ),
+    };
+    output::text(&format!("\n{}\n", output::wrapped(&end, 2)));
     Ok(Verdict::Fine)
 }
+
+/// The lines behind the table.
+const END: usize = 3;
+
+/// How many objects with addresses are named of one pool.
+const USERS: usize = 2;
 
 /// A prefix that addresses are taken from.
 #[derive(Debug, Serialize)]
@@ -76,6 +108,59 @@ struct Pool {
 }
 
 impl Pool {
+    /// The names of the objects that define it.
+    fn names(&self) -> Vec<String> {
+        let keys = std::iter::once(&self.object).chain(&self.also);
+        keys.map(|object| object.key.name.to_string()).collect()
+    }
+
+    /// Whether it is meant by a name, or by a prefix or an address in it.
+    fn is_called(&self, name: &str) -> bool {
+        let is_inside = match (name.parse::<IpNet>(), name.parse::<IpAddr>()) {
+            (Ok(net), _) => self.prefix.contains(&net),
+            (_, Ok(address)) => self.prefix.contains(&address),
+            _ => false,
+        };
+        let (_, short) = name.split_once('/').unwrap_or(("", name));
+        is_inside || self.names().iter().any(|own| own == name || own == short)
+    }
+
+    /// How much of it is used, from 0 to 1.
+    #[expect(clippy::cast_precision_loss, reason = "a share that only sorts pools")]
+    fn used_share(&self) -> f64 {
+        self.used as f64 / (self.size.max(1) as f64)
+    }
+
+    /// The objects that have addresses of it, with how many: in a few words, or all.
+    fn users(&self, is_whole: bool) -> String {
+        let by = self.used_by.iter();
+        // An attachment is often called as its Network is.
+        let of_same = |by: &str| {
+            let (what, name) = by.rsplit_once(' ')?;
+            let what = what
+                .strip_suffix(" of")
+                .or_else(|| what.strip_suffix(" on"))?;
+            (*name == *self.object.key.name).then(|| what.to_owned())
+        };
+        let by = by.map(|(by, number)| (of_same(by).unwrap_or_else(|| by.clone()), number));
+        let by = by.map(|(by, number)| match number {
+            1 => by,
+            number => format!("{by} ({number})"),
+        });
+        let by: Vec<String> = by.collect();
+        let most = if is_whole || output::is_all() {
+            usize::MAX
+        } else {
+            USERS
+        };
+        let more = match by.len().saturating_sub(most) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let shown: Vec<String> = by.into_iter().take(most).collect();
+        format!("{}{more}", shown.join(", "))
+    }
+
     /// The objects that define it, in a few words.
     fn name(&self) -> String {
         let keys = std::iter::once(&self.object).chain(&self.also);

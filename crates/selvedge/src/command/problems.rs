@@ -15,6 +15,7 @@ use crate::{
     input::{At, Unread, World},
     names,
     output::{self, Style, counted, styled},
+    rules::DUPLICATE_OF,
 };
 
 /// From how many objects on equal problems are one line.
@@ -81,6 +82,17 @@ fn of_problem(world: &World, problem: &Problem, cause: Option<String>) -> Diagno
         related: Vec::new(),
         cause,
     };
+    if let (problem::Kind::RuleBroken { message }, Some(origin)) = (&problem.kind, origin) {
+        if let Some((first, _)) = message
+            .strip_prefix(DUPLICATE_OF)
+            .and_then(|rest| rest.split_once(": "))
+        {
+            let first = origin.at(first);
+            diagnostic.related.push(("first".to_owned(), first));
+        } else if let Some(field) = named_field(world, problem, message) {
+            diagnostic.at = Some(origin.at(&field));
+        }
+    }
     let copies = world.copies.get(&problem.subject);
     if let (problem::Kind::Duplicate, Some([copy, ..])) = (&problem.kind, copies.map(Vec::as_slice))
     {
@@ -104,6 +116,21 @@ fn of_problem(world: &World, problem: &Problem, cause: Option<String>) -> Diagno
             .push((rival.to_string(), origin.at(field)));
     }
     diagnostic
+}
+
+/// The field below that of a broken rule that its message begins with, such as `ipv4.cidr must be …`.
+fn named_field(world: &World, problem: &Problem, message: &str) -> Option<String> {
+    let (word, _) = message.split_once(' ')?;
+    let first = word.split(['.', '[']).next()?;
+    let fields = World::fields(problem.subject.kind, &problem.field);
+    let is_there = !fields.is_empty() && fields.iter().any(|field| field == first);
+    // A field of the object itself is written out.
+    let path = match problem.field.as_str() {
+        "" => word.to_owned(),
+        parent => format!("{parent}.{word}"),
+    };
+    let is_there = is_there && world.origins.contains_key(&problem.subject);
+    is_there.then_some(path)
 }
 
 /// How many there are of each sort.

@@ -6,7 +6,7 @@ use anyhow::bail;
 use api::tcaas::Layer2NetworkConfigurationSpec;
 use compiler::{Compilation, Snapshot, snapshot::Key};
 use explain::running::Running;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{compile::unknown_node, problems};
 use crate::{
@@ -51,6 +51,10 @@ fn verdict(compilation: &Compilation) -> Verdict {
 struct Ways {
     /// For each attachment what it reaches, each with the VRF.
     of: BTreeMap<String, BTreeSet<(String, String)>>,
+    /// The nodes that each attachment is on.
+    nodes: BTreeMap<String, BTreeSet<String>>,
+    /// The prefixes of each Destination that is reached.
+    prefixes: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Ways {
@@ -76,7 +80,10 @@ impl Ways {
                 homes.insert(&object.source.key.name, vrf.to_string());
             }
         }
-        let mut ways = Self::default();
+        let mut ways = Self {
+            nodes: places(compilation, node),
+            ..Self::default()
+        };
         for (from, home) in &homes {
             let reached = ways.of.entry((*from).to_owned()).or_default();
             for (to, vrf) in homes.iter().filter(|(to, vrf)| *to != from && *vrf == home) {
@@ -89,6 +96,11 @@ impl Ways {
                 let vrf = destination.and_then(|one| one.spec.vrf_ref.as_ref());
                 let vrf = vrf.and_then(|vrf| snapshot.vrfs.get(&Key::named(vrf)));
                 let vrf = vrf.map_or_else(|| "next hop".to_owned(), |vrf| vrf.spec.vrf.to_string());
+                if let Some(destination) = destination {
+                    let prefixes = destination.spec.prefixes.iter();
+                    let prefixes = prefixes.map(ToString::to_string).collect();
+                    ways.prefixes.insert(matched.name.clone(), prefixes);
+                }
                 reached.insert((format!("Destination {}", matched.name), vrf));
             }
         }
@@ -105,6 +117,26 @@ impl Ways {
     }
 }
 
+/// The nodes on which each attachment is, of all or of one.
+fn places(compilation: &Compilation, node: Option<&str>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let segments = compilation.objects.of::<Layer2NetworkConfigurationSpec>();
+    let generated = segments.filter(|(_, one)| one.is_generated());
+    let owners: BTreeMap<&str, &str> = generated
+        .map(|(name, object)| (&**name, &*object.source.key.name))
+        .collect();
+    let nodes = compilation.nodes.iter();
+    for (name, config) in nodes.filter(|(name, _)| node.is_none_or(|node| node == *name)) {
+        for segment in &config.shared.segments {
+            if let Some(owner) = owners.get(segment.as_str()) {
+                let on = places.entry((*owner).to_owned()).or_default();
+                on.insert(name.clone());
+            }
+        }
+    }
+    places
+}
+
 /// What is reached by each VRF, in a few words.
 fn by_vrf(reached: &BTreeSet<(String, String)>) -> BTreeMap<&str, String> {
     let mut vrfs: BTreeMap<&str, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
@@ -115,7 +147,7 @@ fn by_vrf(reached: &BTreeSet<(String, String)>) -> BTreeMap<&str, String> {
     }
     let words = vrfs.into_iter().map(|(vrf, kinds)| {
         let kinds = kinds.into_iter().map(|(kind, names)| {
-            let folds = names::folded(&names);
+            let folds = names::brief(&names, NAMES);
             format!("{kind} {folds}")
         });
         (vrf, kinds.collect::<Vec<_>>().join("; "))
@@ -150,7 +182,7 @@ fn print(format: Format, ways: &Ways) -> anyhow::Result<()> {
     } else {
         for (from, to) in merged(ways) {
             for (vrf, to) in to {
-                rows.push(vec![names::folded(&from), vrf, to]);
+                rows.push(vec![names::brief(&from, NAMES), vrf, to]);
             }
         }
     }
@@ -159,7 +191,8 @@ fn print(format: Format, ways: &Ways) -> anyhow::Result<()> {
         ("VIA", Column::Whole),
         ("REACHES", Column::Wrapped),
     ];
-    output::text(&output::table_of(&head, &rows));
+    let table = output::table_of(&head, &rows);
+    output::text(&output::capped(&table, output::ROWS - 1));
     Ok(())
 }
 
@@ -205,14 +238,24 @@ fn compare(format: Format, before: &Ways, after: &Ways) -> anyhow::Result<()> {
     let (old, new) = (flat(before), flat(after));
     let lost: Vec<_> = old.difference(&new).collect();
     let won: Vec<_> = new.difference(&old).collect();
+    let prefixes = differences(&before.prefixes, &after.prefixes);
+    let nodes = differences(&before.nodes, &after.nodes);
     if format != Format::Table {
         let value = |(from, to, vrf): &&(String, String, String)| {
             let (kind, name) = to.split_once(' ').unwrap_or_default();
             json!({"from": from, "kind": kind, "name": name, "vrf": vrf})
         };
+        let sets = |all: &[Difference<'_>], what: &str| -> Vec<Value> {
+            let values = all
+                .iter()
+                .map(|one| json!({what: one.name, "added": one.added, "removed": one.removed}));
+            values.collect()
+        };
         let value = json!({
             "added": won.iter().map(value).collect::<Vec<_>>(),
             "removed": lost.iter().map(value).collect::<Vec<_>>(),
+            "prefixes": sets(&prefixes, "destination"),
+            "nodes": sets(&nodes, "attachment"),
         });
         return output::documents(format, &[value]);
     }
@@ -223,17 +266,80 @@ fn compare(format: Format, before: &Ways, after: &Ways) -> anyhow::Result<()> {
             alike.entry((to, vrf)).or_default().push(from.clone());
         }
         for ((to, vrf), from) in alike {
-            let line = format!("{sign} {} reaches {to} via {vrf}", names::folded(&from));
+            let reaches = if from.len() == 1 { "reaches" } else { "reach" };
+            let from = names::brief(&from, NAMES);
+            let line = format!("{sign} {from} {reaches} {to} via {vrf}");
             text.push(format!("{}\n", styled(style, &output::wrapped(&line, 4))));
         }
     }
+    let stays = |one: &&Difference<'_>| one.is_on_both_sides;
+    for one in prefixes.iter().filter(stays) {
+        let line = format!("~ Destination {}: {}", one.name, one.in_words());
+        text.push(styled(Style::Yellow, &output::wrapped(&line, 4)) + "\n");
+    }
+    for one in nodes.iter().filter(stays) {
+        let line = format!("~ nodes of {}: {}", one.name, one.in_words());
+        text.push(styled(Style::Yellow, &output::wrapped(&line, 4)) + "\n");
+    }
+    let changed = prefixes.iter().chain(&nodes).filter(stays).count();
+    let of_same = match changed {
+        0 => String::new(),
+        1 => "; other prefixes or nodes of 1 object".to_owned(),
+        changed => format!("; other prefixes or nodes of {changed} objects"),
+    };
     let total = format!(
-        "{} added, {} removed, {} as before\n",
-        counted(won.len(), "way"),
+        "{} added, {} removed, {} as before{of_same}",
+        counted(won.len(), "path"),
         lost.len(),
         old.intersection(&new).count()
     );
-    text.push(total);
-    output::text(&text.concat());
+    let lines = output::capped(&text.concat(), output::ROWS - 3);
+    output::text(&format!("{lines}{}\n", output::wrapped(&total, 4)));
     Ok(())
+}
+
+/// How many columns names take in a row.
+const NAMES: usize = 60;
+
+/// What a name has more or less after a change.
+struct Difference<'a> {
+    name: &'a str,
+    added: Vec<String>,
+    removed: Vec<String>,
+    /// Whether the name is there before and after.
+    is_on_both_sides: bool,
+}
+
+impl Difference<'_> {
+    fn in_words(&self) -> String {
+        let parts = [("+", &self.added), ("-", &self.removed)];
+        let parts = parts.into_iter().filter(|(_, names)| !names.is_empty());
+        let parts = parts.map(|(sign, names)| match names.len() {
+            0..=3 => format!("{sign}{}", names::brief(names, NAMES)),
+            number => format!("{sign}{} ({number})", names::brief(names, NAMES)),
+        });
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What differs between two maps of sets, by name.
+fn differences<'a>(
+    before: &'a BTreeMap<String, BTreeSet<String>>,
+    after: &'a BTreeMap<String, BTreeSet<String>>,
+) -> Vec<Difference<'a>> {
+    let none = BTreeSet::new();
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let differences = names.into_iter().map(|name| {
+        let (old, new) = (before.get(name), after.get(name));
+        let is_on_both_sides = old.is_some() && new.is_some();
+        let (old, new) = (old.unwrap_or(&none), new.unwrap_or(&none));
+        Difference {
+            name,
+            added: new.difference(old).cloned().collect(),
+            removed: old.difference(new).cloned().collect(),
+            is_on_both_sides,
+        }
+    });
+    let is_different = |one: &Difference<'_>| !one.added.is_empty() || !one.removed.is_empty();
+    differences.filter(is_different).collect()
 }

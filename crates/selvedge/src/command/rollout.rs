@@ -209,21 +209,20 @@ pub(super) fn screen(shown: &Shown, nodes: &BTreeMap<String, Vec<String>>, all: 
     }
     if let Some(node) = status.failed_node.as_ref().filter(|_| status.is_invalid) {
         let message = status.failed_message.as_deref();
-        let message = message.unwrap_or("it gave no reason");
-        lines.push(format!("node {node} did not take it: {message}"));
+        let message = message.unwrap_or("no reason reported");
+        lines.push(format!("node {node} did not apply it: {message}"));
         lines.push(
             "correct the change or the node; `selvedge rollout retry` tries it again as it is"
                 .to_owned(),
         );
     }
+    lines.extend(status.unwritten_message.clone());
     if let Some(message) = &status.unapproved_message {
         lines.push(message.clone());
-        lines.push(format!(
-            "`selvedge rollout approve {revision}` lets it do so"
-        ));
+        lines.push(format!("`selvedge rollout approve {revision}` approves it"));
     }
     if phase == "Paused" {
-        lines.push("`selvedge rollout resume` goes on".to_owned());
+        lines.push("`selvedge rollout resume` continues it".to_owned());
     }
     lines.join("\n") + "\n"
 }
@@ -250,7 +249,7 @@ async fn pause(cluster: &Cluster, pause: bool) -> anyhow::Result<Verdict> {
     let known = known.context("failed to read Settings default")?;
     if known.is_none() && were_settings_deleted(&client).await? {
         bail!(
-            "Settings default was deleted, and what it said last is in effect: new Settings with a pause alone would replace that by the \
+            "Settings default was deleted, and its last spec is in effect: new Settings with a pause alone would replace that by the \
              defaults; create Settings default again first"
         );
     }
@@ -262,7 +261,7 @@ async fn pause(cluster: &Cluster, pause: bool) -> anyhow::Result<Verdict> {
     let written = api.patch("default", &params, &Patch::Apply(settings)).await;
     written.context("failed to write Settings default")?;
     output::text(if pause {
-        "paused: no further node gets anything new; `selvedge rollout resume` goes on\n"
+        "paused: no further node gets a new config; `selvedge rollout resume` continues it\n"
     } else {
         "resumed\n"
     });

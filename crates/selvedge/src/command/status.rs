@@ -52,7 +52,7 @@ struct NotReady {
 pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     let state = super::runtime()?.block_on(read(args))?;
     match args.output {
-        Format::Table => output::text(&screen(&state, args.all)),
+        Format::Table => output::text(&output::wrapped(&screen(&state, args.all), 4)),
         Format::Yaml | Format::Json => output::documents(args.output, &[&state])?,
     }
     let has_failed = state.rollout.as_ref().map(rollout::verdict) == Some(Verdict::Problems);

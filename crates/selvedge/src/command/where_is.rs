@@ -2,78 +2,156 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use compiler::{ObjectRef, compile};
-use explain::{
-    element::{Element, elements},
-    provenance::Trace,
-    query::Query,
-};
+use ::explain::{element::Element, query::Query};
+use compiler::{Compilation, ObjectRef, compile};
 use serde_json::json;
 
-use super::{explain::of_object, groups::groups};
+use super::{
+    elements::lines,
+    explain::{
+        self,
+        answer::{self, Answer, Part},
+        asked, not_found,
+    },
+    groups::{addresses, text},
+};
 use crate::{
     args::{Format, Where},
     names,
-    output::{self, Column, Verdict},
+    output::{self, Column, Verdict, counted},
 };
 
 pub(super) fn run(args: &Where) -> anyhow::Result<Verdict> {
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
-    let query = Query::parse(&args.query.join(" "))?.resolved(&world.snapshot, &compilation);
-    let trace = Trace::new(&world.snapshot, &compilation);
-    let mut found: BTreeMap<Element, (BTreeSet<ObjectRef>, Vec<String>)> = BTreeMap::new();
-    for nodes in groups(&compilation, Some(&query)) {
+    let question = args.query.join(" ");
+    let query = explain::parse(&question)?;
+    let mut answers: Vec<Answer> = Vec::new();
+    for nodes in explain::of_all_nodes(&question, &world, &compilation)? {
         let Some(node) = nodes.first() else { continue };
-        let Some(config) = compilation.nodes.get(node) else {
-            continue;
-        };
-        let elements = elements(&config.content());
-        let claims = |element: &Element| trace.claims(node, element);
-        let of_query: Vec<_> = match &query {
-            Query::Object(object) => of_object(object, &elements, claims),
-            query => {
-                let of_query = query.elements(&elements).into_iter();
-                of_query.map(|one| (one.clone(), claims(&one))).collect()
-            }
-        };
-        for (element, claims) in of_query {
-            let (by, on) = found.entry(element).or_default();
-            by.extend(claims.into_iter().map(|claim| claim.by));
-            on.extend(nodes.iter().cloned());
-        }
+        let asked = asked(&question, node, &world, &compilation)?;
+        answer::add(&mut answers, nodes, &asked);
     }
-    if found.is_empty() {
-        output::note(&format!(
-            "{query} is on no node; selvedge why-not shows the reason"
-        ));
+    if answers.is_empty() {
+        let text = not_found(None, &args.query, &world, &compilation);
+        output::note(&output::wrapped(&text, 2));
         return Ok(Verdict::Problems);
     }
+    let sections = answer::sections(&answers);
     if args.output == Format::Table {
-        let rows: Vec<Vec<String>> = found
-            .iter()
-            .map(|(element, (by, nodes))| {
-                let by: Vec<String> = by.iter().map(ToString::to_string).collect();
-                vec![
-                    element.to_string(),
-                    names::folded(nodes),
-                    nodes.len().to_string(),
-                    by.join(", "),
-                ]
-            })
-            .collect();
-        let head = [
-            ("WHAT", Column::Wrapped),
-            ("NODES", Column::Wrapped),
-            ("COUNT", Column::Whole),
-            ("FROM", Column::Wrapped),
-        ];
-        output::text(&output::table_of(&head, &rows));
-    } else {
-        let values = found.iter().map(|(element, (by, nodes))| {
-            json!({"element": element, "text": element.to_string(), "nodes": nodes, "by": by})
-        });
-        output::stream(args.output, values)?;
+        let mut whole = String::new();
+        for named in NAMED {
+            whole = table(&compilation, &query, &sections, named);
+            if output::is_all() || whole.lines().count() < output::ROWS {
+                break;
+            }
+        }
+        output::text(&output::capped(&whole, output::ROWS - 1));
+        return Ok(Verdict::Fine);
     }
+    let mut found: BTreeMap<Element, (BTreeSet<&ObjectRef>, Vec<&String>)> = BTreeMap::new();
+    for (nodes, parts) in &sections {
+        for (part, node) in parts
+            .iter()
+            .flat_map(|part| nodes.iter().map(move |node| (part, node)))
+        {
+            for element in of_node(&compilation, &part.element, node) {
+                let (by, on) = found.entry(element).or_default();
+                by.extend(requesters(part));
+                on.push(node);
+            }
+        }
+    }
+    let values = found.iter().map(|(element, (by, nodes))| {
+        json!({"element": element, "text": element.to_string(), "nodes": nodes, "by": by})
+    });
+    output::stream(args.output, values)?;
     Ok(Verdict::Fine)
+}
+
+fn requesters(part: &Part) -> BTreeSet<&ObjectRef> {
+    part.claims.iter().map(|claim| &claim.by).collect()
+}
+
+/// An element as a node has it.
+fn of_node(compilation: &Compilation, element: &Element, node: &str) -> Vec<Element> {
+    let Element::HostAddress { device, address } = element else {
+        return vec![element.clone()];
+    };
+    let own = addresses(compilation, node, device, address).into_iter();
+    let own = own.map(|own| Element::HostAddress {
+        device: device.clone(),
+        address: own.to_string(),
+    });
+    own.collect()
+}
+
+/// How many elements of the same nodes and objects are named: the first that fits a screen is taken.
+const NAMED: [usize; 5] = [usize::MAX, 12, 6, 4, 2];
+/// The fewest columns that nodes take.
+const NODES: usize = 20;
+
+/// What is on the same nodes because of the same objects is one row.
+fn table(
+    compilation: &Compilation,
+    query: &Query,
+    sections: &[(Vec<String>, Vec<Part>)],
+    named: usize,
+) -> String {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (nodes, parts) in sections {
+        let mut by_requester: Vec<(BTreeSet<&ObjectRef>, Vec<&Part>)> = Vec::new();
+        for part in parts {
+            let by = requesters(part);
+            match by_requester.iter_mut().find(|(known, _)| *known == by) {
+                Some((_, known)) => known.push(part),
+                None => by_requester.push((by, vec![part])),
+            }
+        }
+        let width = output::width().unwrap_or(usize::MAX);
+        let room = (width / 3).max(NODES);
+        for (by, parts) in by_requester {
+            let texts = parts.iter().map(|part| {
+                let what = text(compilation, &part.element, nodes);
+                (&part.element, with_role(query, part, what))
+            });
+            let mut what = lines(texts);
+            if let Some(more) = what.len().checked_sub(named).filter(|more| *more > 1) {
+                what.truncate(named);
+                what.push(format!("and {}", counted(more, "more element")));
+            }
+            rows.push(vec![
+                what.join("\n"),
+                names::brief(nodes, room),
+                nodes.len().to_string(),
+                explain::objects(&by),
+            ]);
+        }
+    }
+    let head = [
+        ("WHAT", Column::Wrapped),
+        ("NODES", Column::Wrapped),
+        ("COUNT", Column::Whole),
+        ("FROM", Column::Wrapped),
+    ];
+    output::table_of(&head, &rows)
+}
+
+/// The underlay with what the address that is asked about is to it.
+fn with_role(query: &Query, part: &Part, what: String) -> String {
+    let (Query::Prefix(net), Element::Underlay) = (query, &part.element) else {
+        return what;
+    };
+    let address = net.addr().to_string();
+    let roles = [
+        ("vtep", "VTEP"),
+        ("otherVtep", "VTEP"),
+        ("routerId", "router ID"),
+    ];
+    let values = part.exact.iter().map(|(_, value)| value);
+    let is = |field: &str| values.clone().any(|value| value[field] == *address);
+    match roles.into_iter().find(|(field, _)| is(field)) {
+        Some((_, role)) => format!("{role} of the underlay"),
+        None => what,
+    }
 }

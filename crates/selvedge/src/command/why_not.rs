@@ -6,13 +6,22 @@ use ::explain::{
     query::Query,
     why_not::{Obstacle, reach, why_not},
 };
-use compiler::compile;
+use api::meta::Labels;
+use compiler::{Compilation, compile, snapshot::Key};
 use serde_json::{Value, json};
 
-use super::{elements, explain, groups::named};
+use super::{
+    elements,
+    explain::{
+        self, Asked,
+        answer::{self, Answer, Part},
+    },
+    groups::{named, text},
+};
 use crate::{
     args::{Ask, Format},
     input::World,
+    names,
     output::{self, Style, Verdict, styled},
 };
 
@@ -26,54 +35,44 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
     let compilation = compile(&world.snapshot);
     explain::unread(&world);
     let trace = Trace::new(&world.snapshot, &compilation);
-    let mut answers: Vec<(Vec<String>, Answer)> = Vec::new();
+    let mut missing: Vec<(Vec<String>, Missing)> = Vec::new();
+    let mut there = There::default();
     for nodes in explain::nodes(args, &world, &compilation)? {
         let Some(node) = nodes.first() else { continue };
-        let found = answer(args, node, &world, &trace)?;
-        let same = answers.iter_mut().find(|(_, known)| known.is_like(&found));
-        match same {
-            Some((known, _)) => known.extend(nodes),
-            None => answers.push((nodes, found)),
+        match answer(args, node, &world, &trace)? {
+            Reply::Ways(ways) => there.add_ways(nodes, ways),
+            // Of a node there are no elements to name.
+            Reply::There(asked) if asked.found.is_empty() => there.add_ways(nodes, Vec::new()),
+            Reply::There(asked) => answer::add(&mut there.answers, nodes, &asked),
+            Reply::Missing(found) => {
+                let same = missing.iter_mut().find(|(_, known)| known.is_like(&found));
+                match same {
+                    Some((known, _)) => known.extend(nodes),
+                    None => missing.push((nodes, found)),
+                }
+            }
         }
     }
-    // What is missing comes first.
-    answers.sort_by_key(|(_, answer)| answer.obstacles.is_empty());
-    let is_missing = answers
-        .iter()
-        .any(|(_, answer)| !answer.obstacles.is_empty());
+    for (nodes, found) in &mut missing {
+        found.generalize(&world, nodes);
+    }
+    let question = question(args, &world, &trace)?;
     if args.output == Format::Table {
-        let most = if output::is_all() {
-            usize::MAX
-        } else {
-            ANSWERS
-        };
-        for (place, (nodes, answer)) in answers.iter().take(most).enumerate() {
-            let between = if place == 0 { "" } else { "\n" };
-            let text = if let Some((first, others)) = answer.obstacles.split_first() {
-                story(&world, answer, nodes, first, others)
-            } else {
-                let found = answer.found.iter().map(|one| format!("  {one}\n"));
-                let found: String = found.collect();
-                format!("{} on {}\n{found}", answer.heading, named(nodes))
-            };
-            output::text(&format!("{between}{}", output::wrapped(&text, 4)));
-        }
-        let rest = answers.iter().skip(most);
-        let rest: Vec<String> = rest.flat_map(|(nodes, _)| nodes.iter().cloned()).collect();
-        if !rest.is_empty() {
-            let text = format!(
-                "\nother answers on {}; ask with --node, or see --all\n",
-                named(&rest)
-            );
-            output::text(&output::wrapped(&text, 2));
-        }
+        let text = output::wrapped(&story(&world, &compilation, &missing, &there), 4);
+        output::text(&output::capped(&text, output::ROWS - 1));
     } else {
-        let values = answers.iter().map(|(nodes, answer)| {
-            let obstacles = answer.obstacles.iter();
+        let missing = missing.iter();
+        let missing = missing.map(|(nodes, missing)| (nodes, Vec::new(), &missing.obstacles[..]));
+        let there = there.replies(&compilation);
+        let there = there
+            .iter()
+            .map(|(nodes, found)| (nodes, found.clone(), [].as_slice()));
+        let values = missing.chain(there).map(|(nodes, found, obstacles)| {
+            let obstacles = obstacles.iter();
             let mut value = json!({
-                "question": answer.question,
+                "question": question,
                 "nodes": nodes,
-                "found": answer.found,
+                "found": found,
                 "obstacles": obstacles.map(|one| exact(&world, one)).collect::<Vec<_>>(),
             });
             if let (Some(fields), [node]) = (value.as_object_mut(), nodes.as_slice()) {
@@ -83,81 +82,131 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
         });
         output::stream(args.output, values)?;
     }
-    Ok(if is_missing {
-        Verdict::Problems
-    } else {
+    Ok(if missing.is_empty() {
         Verdict::Fine
+    } else {
+        Verdict::Problems
     })
 }
 
 /// The answer for one node.
-fn answer(args: &Ask, node: &str, world: &World, trace: &Trace<'_>) -> anyhow::Result<Answer> {
-    let compilation = trace.compilation;
-    if let Some((from, to)) = way(args) {
-        let parse = |text: &str| {
-            let query = Query::parse(text)?;
-            anyhow::Ok(query.resolved(&world.snapshot, compilation))
-        };
-        let (from, to) = (parse(&from)?, parse(&to)?);
-        let heading = format!("{from} does not reach {to} from");
-        let question = format!("from {from} to {to}");
+enum Reply {
+    /// One reaches the other, through these VRFs.
+    Ways(Vec<String>),
+    /// It is configured.
+    There(Asked),
+    /// It is not, or not completely.
+    Missing(Missing),
+}
+
+fn answer(args: &Ask, node: &str, world: &World, trace: &Trace<'_>) -> anyhow::Result<Reply> {
+    if let Some((from, to)) = ends(args, world, trace)? {
         return Ok(match reach(trace, node, &from, &to) {
-            Ok(ways) => Answer::there(question, ways),
-            Err(obstacles) => Answer::not(question, heading, obstacles),
+            Ok(ways) => Reply::Ways(ways),
+            Err(obstacles) => Reply::Missing(Missing {
+                heading: format!("{from} does not reach {to} from"),
+                obstacles,
+            }),
         });
     }
-    let asked = explain::asked(args, node, world, compilation)?;
-    let found: Vec<Element> = asked
-        .found
-        .iter()
-        .map(|(element, _)| element.clone())
-        .collect();
+    let asked = explain::asked(&args.thing.join(" "), node, world, trace.compilation)?;
+    let found = asked.found.iter();
+    let found: Vec<Element> = found.map(|(element, _)| element.clone()).collect();
     let obstacles = why_not(trace, node, &asked.thing, &found, &asked.elements);
-    let question = asked.thing.to_string();
     if obstacles.is_empty() {
-        return Ok(Answer::there(question, elements::lines(found.iter())));
+        return Ok(Reply::There(asked));
     }
     let is_partly = !found.is_empty() && matches!(asked.thing, Query::Object(_));
     let not = if is_partly { "not completely" } else { "not" };
-    let heading = format!("{question} is {not} on");
-    Ok(Answer::not(question, heading, obstacles))
+    Ok(Reply::Missing(Missing {
+        heading: format!("{} is {not} on", asked.question),
+        obstacles,
+    }))
+}
+
+/// The question in words.
+fn question(args: &Ask, world: &World, trace: &Trace<'_>) -> anyhow::Result<String> {
+    if let Some((from, to)) = ends(args, world, trace)? {
+        return Ok(format!("from {from} to {to}"));
+    }
+    let query = explain::parse(&args.thing.join(" "))?;
+    Ok(query
+        .resolved(&world.snapshot, trace.compilation)
+        .to_string())
 }
 
 /// `from A to B`, where that is asked.
-fn way(args: &Ask) -> Option<(String, String)> {
+fn ends(args: &Ask, world: &World, trace: &Trace<'_>) -> anyhow::Result<Option<(Query, Query)>> {
     let words = args.thing.join(" ");
-    let (from, to) = words.strip_prefix("from ")?.split_once(" to ")?;
-    Some((from.to_owned(), to.to_owned()))
+    let ends = words.strip_prefix("from ");
+    let Some((from, to)) = ends.and_then(|ends| ends.split_once(" to ")) else {
+        return Ok(None);
+    };
+    let parse = |text: &str| {
+        let query = explain::parse(text)?;
+        anyhow::Ok(query.resolved(&world.snapshot, trace.compilation))
+    };
+    Ok(Some((parse(from)?, parse(to)?)))
 }
 
-struct Answer {
-    question: String,
+/// What is configured.
+#[derive(Default)]
+struct There {
+    answers: Vec<Answer>,
+    /// The VRFs through which one reaches the other.
+    ways: Vec<(Vec<String>, Vec<String>)>,
+}
+
+impl There {
+    fn add_ways(&mut self, nodes: Vec<String>, ways: Vec<String>) {
+        match self.ways.iter_mut().find(|(_, known)| *known == ways) {
+            Some((known, _)) => known.extend(nodes),
+            None => self.ways.push((nodes, ways)),
+        }
+    }
+
+    /// Nodes with all that is configured on them.
+    fn replies(&self, compilation: &Compilation) -> Vec<(Vec<String>, Vec<String>)> {
+        let answers = self.answers.iter().map(|Answer { nodes, parts }| {
+            let parts: Vec<&Part> = parts.iter().collect();
+            (nodes.clone(), in_words(compilation, nodes, &parts))
+        });
+        answers.chain(self.ways.iter().cloned()).collect()
+    }
+
+    /// The same, for people: what several groups of nodes have in common once.
+    fn sections(&self, compilation: &Compilation) -> Vec<(Vec<String>, Vec<String>)> {
+        let sections = answer::sections(&self.answers).into_iter();
+        let sections = sections.map(|(nodes, parts)| {
+            let parts: Vec<&Part> = parts.iter().collect();
+            let words = in_words(compilation, &nodes, &parts);
+            (nodes, words)
+        });
+        sections.chain(self.ways.iter().cloned()).collect()
+    }
+}
+
+fn in_words(compilation: &Compilation, nodes: &[String], parts: &[&Part]) -> Vec<String> {
+    let texts = parts.iter().flat_map(|part| {
+        if let [_] = nodes {
+            let exact = part.exact.iter();
+            return exact
+                .map(|(element, _)| (element, element.to_string()))
+                .collect::<Vec<_>>();
+        }
+        vec![(&part.element, text(compilation, &part.element, nodes))]
+    });
+    elements::lines(texts)
+}
+
+/// Why something is missing.
+struct Missing {
     /// The answer without the nodes that it is for.
     heading: String,
-    /// What is there.
-    found: Vec<String>,
     obstacles: Vec<Obstacle>,
 }
 
-impl Answer {
-    fn there(question: String, found: Vec<String>) -> Self {
-        Self {
-            heading: "configured".to_owned(),
-            question,
-            found,
-            obstacles: Vec::new(),
-        }
-    }
-
-    fn not(question: String, heading: String, obstacles: Vec<Obstacle>) -> Self {
-        Self {
-            question,
-            heading,
-            found: Vec::new(),
-            obstacles,
-        }
-    }
-
+impl Missing {
     /// Whether another node has the same answer. The labels of nodes that a selector does not match differ, and mean the same.
     fn is_like(&self, other: &Self) -> bool {
         fn same(one: &Obstacle, other: &Obstacle) -> bool {
@@ -177,21 +226,96 @@ impl Answer {
         }
         let obstacles = self.obstacles.iter().zip(&other.obstacles);
         self.heading == other.heading
-            && self.found == other.found
             && self.obstacles.len() == other.obstacles.len()
             && obstacles.into_iter().all(|(one, other)| same(one, other))
     }
+
+    /// Puts in the labels of all nodes that the answer is for: those that they have in common, and all values of those that the
+    /// selector names.
+    fn generalize(&mut self, world: &World, nodes: &[String]) {
+        if nodes.len() < 2 {
+            return;
+        }
+        let nodes = nodes.iter();
+        let nodes = nodes.filter_map(|node| world.snapshot.nodes.get(&Key::named(node)));
+        let of_nodes: Vec<&Labels> = nodes.map(|node| &node.meta.labels).collect();
+        for obstacle in &mut self.obstacles {
+            let Obstacle::NotSelected {
+                selector, labels, ..
+            } = obstacle
+            else {
+                continue;
+            };
+            let values = |name: &String| -> Vec<String> {
+                let values = of_nodes.iter();
+                let values = values.filter_map(|labels| labels.get(name).cloned());
+                values.collect()
+            };
+            labels.retain(|name, value| {
+                let all = values(name);
+                let is_common = all.len() == of_nodes.len() && all.iter().all(|one| one == value);
+                if !is_common && selector.contains(name.as_str()) {
+                    *value = names::brief(&all, VALUES);
+                }
+                is_common || selector.contains(name.as_str())
+            });
+        }
+    }
 }
 
+/// How many columns the values of one label take.
+const VALUES: usize = 30;
+/// How many lines of what is configured are shown.
+const LINES: usize = 12;
+
+/// What is missing comes first.
 fn story(
     world: &World,
-    answer: &Answer,
-    nodes: &[String],
-    first: &Obstacle,
-    others: &[Obstacle],
+    compilation: &Compilation,
+    missing: &[(Vec<String>, Missing)],
+    there: &There,
 ) -> String {
-    let heading = format!("{} {}", answer.heading, named(nodes));
+    let is_all = output::is_all();
+    let most = if is_all { usize::MAX } else { ANSWERS };
+    let lines = if is_all { usize::MAX } else { LINES };
+    let mut text: Vec<String> = Vec::new();
+    for (nodes, missing) in missing.iter().take(most) {
+        text.push(of_missing(world, missing, nodes));
+    }
+    let rest = missing.iter().skip(most);
+    let rest: Vec<String> = rest.flat_map(|(nodes, _)| nodes.iter().cloned()).collect();
+    if !rest.is_empty() {
+        let nodes = named(&rest);
+        text.push(format!(
+            "other answers on {nodes}; use --node NAME or --all\n"
+        ));
+    }
+    let mut shown = 0;
+    for (nodes, found) in there.sections(compilation) {
+        if shown >= lines {
+            text.push(format!("more on {}; --all shows it\n", named(&nodes)));
+            continue;
+        }
+        let mut section = format!("configured on {}\n", named(&nodes));
+        let room = lines - shown;
+        for line in found.iter().take(room) {
+            section = format!("{section}  {line}\n");
+        }
+        if let Some(more) = found.len().checked_sub(room).filter(|more| *more > 0) {
+            section = format!("{section}  and {more} more\n");
+        }
+        shown += found.len();
+        text.push(section);
+    }
+    text.join("\n")
+}
+
+fn of_missing(world: &World, missing: &Missing, nodes: &[String]) -> String {
+    let heading = format!("{} {}", missing.heading, named(nodes));
     let mut text = vec![format!("{}\n\n", styled(Style::Bold, &heading))];
+    let Some((first, others)) = missing.obstacles.split_first() else {
+        return text.concat();
+    };
     text.push(format!("{}{}\n", place(world, first), first));
     if let Some(remedy) = first.remedy() {
         text.push(format!("  hint: {remedy}\n"));

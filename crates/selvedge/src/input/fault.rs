@@ -338,8 +338,10 @@ fn of_document(text: &str) -> Option<Fault> {
         if content.starts_with('#') {
             continue;
         }
-        if let Some(byte) = line.find("{{") {
-            let end = line.find("}}").map_or(line.len(), |end| end + 2);
+        let expressions = [("{{", "}}"), ("{%", "%}")].into_iter();
+        let expression = expressions.filter_map(|(open, close)| Some((line.find(open)?, close)));
+        if let Some((byte, close)) = expression.min() {
+            let end = line.find(close).map_or(line.len(), |end| end + 2);
             let expression = line.get(byte..end.max(byte)).unwrap_or_default();
             return Some(Fault::at(
                 place(byte),
@@ -356,6 +358,14 @@ fn of_document(text: &str) -> Option<Fault> {
             ));
         }
         let indent = line.get(..line.len() - content.len()).unwrap_or_default();
+        let is_odd = |c: char| c.is_whitespace() && !c.is_ascii();
+        if let Some(byte) = indent.find(is_odd).filter(|_| !content.is_empty()) {
+            return Some(Fault::at(
+                place(byte),
+                "a no-break space or another unusual space in the indentation",
+                "YAML is indented with plain spaces: replace it",
+            ));
+        }
         if let Some(byte) = indent.find('\t').filter(|_| !content.is_empty()) {
             tab.get_or_insert_with(|| place(byte));
         }

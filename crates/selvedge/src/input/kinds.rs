@@ -63,11 +63,7 @@ pub(super) fn unknown(document: &Value, message: String) -> Found {
         };
     };
     if message.contains("metadata") {
-        return Found {
-            field: "metadata",
-            message,
-            hint: None,
-        };
+        return of_metadata(message);
     }
     let group = api_version.split('/').next().unwrap_or_default();
     let of_group = || written_kinds().filter(move |known| known.group_version().0 == group);
@@ -99,6 +95,20 @@ pub(super) fn unknown(document: &Value, message: String) -> Found {
         field: "kind",
         message: format!("{name}unknown kind {kind} in {group}"),
         hint: Some(hint),
+    }
+}
+
+/// What is wrong with the metadata, at the field that the message is about.
+fn of_metadata(message: String) -> Found {
+    let field = if message.contains("metadata.name must") {
+        "metadata.name"
+    } else {
+        "metadata"
+    };
+    Found {
+        field,
+        message,
+        hint: None,
     }
 }
 

@@ -50,7 +50,7 @@ impl SetAside {
         let served = object.kind.api_version();
         let own = object.kind;
         format!(
-            "{kind} of {api_version:?} is not read, and the object stays as it was; write apiVersion: {served} and kind: {own}"
+            "{kind} of {api_version:?} is ignored, and the object keeps its last state; write apiVersion: {served} and kind: {own}"
         )
     }
 }

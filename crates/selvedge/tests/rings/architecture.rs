@@ -1,4 +1,4 @@
-//! The walls of the house: who may use whom, what a pure room may not reach, and that no file is left outside.
+//! The architecture: which crates may depend on which, what a pure crate may not depend on, and that every file is declared.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use std::{
 
 use crate::support::repository;
 
-/// Who may use whom. `selvedge` may use all; everybody may use small value crates.
+/// The dependencies that each crate may have. `selvedge` may have all; external crates are not listed.
 const MAY_USE: [(&str, &[&str]); 11] = [
     ("selvedge-api", &[]),
     ("selvedge-compiler", &["selvedge-api"]),
@@ -36,7 +36,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
     ("xtask", &["selvedge-lab"]),
 ];
 
-/// Rooms that do no IO, and what would give them a door.
+/// Crates without IO, and the packages that would give them IO.
 const PURE: [&str; 5] = [
     "selvedge-api",
     "selvedge-compiler",
@@ -44,7 +44,7 @@ const PURE: [&str; 5] = [
     "selvedge-frr",
     "selvedge-linux",
 ];
-const DOORS: [&str; 9] = [
+const IO: [&str; 9] = [
     "tokio",
     "kube-client",
     "kube-runtime",
@@ -57,13 +57,13 @@ const DOORS: [&str; 9] = [
 ];
 
 #[test]
-fn rooms_use_only_the_rooms_they_may() {
+fn crates_depend_only_on_the_crates_they_may() {
     let metadata = cargo_metadata::MetadataCommand::new()
         .manifest_path(repository("Cargo.toml"))
         .no_deps()
         .exec()
         .expect("cargo metadata");
-    let rooms: BTreeSet<String> = metadata
+    let crates: BTreeSet<String> = metadata
         .packages
         .iter()
         .map(|package| package.name.to_string())
@@ -76,12 +76,12 @@ fn rooms_use_only_the_rooms_they_may() {
         }
         let allowed = allowed
             .get(name)
-            .unwrap_or_else(|| panic!("{name} is no room of the house: give it walls"));
+            .unwrap_or_else(|| panic!("{name} has no entry in MAY_USE"));
         for dependency in &package.dependencies {
-            let is_room = rooms.contains(&dependency.name);
+            let is_crate = crates.contains(&dependency.name);
             let is_used = dependency.kind == cargo_metadata::DependencyKind::Normal;
             assert!(
-                !is_room || !is_used || allowed.contains(&dependency.name.as_str()),
+                !is_crate || !is_used || allowed.contains(&dependency.name.as_str()),
                 "{name} uses {}, which it may not",
                 dependency.name
             );
@@ -90,13 +90,13 @@ fn rooms_use_only_the_rooms_they_may() {
 }
 
 #[test]
-fn pure_rooms_reach_no_door() {
-    for room in PURE {
+fn pure_crates_depend_on_no_io() {
+    for krate in PURE {
         let output = Command::new(env!("CARGO"))
             .args([
                 "tree",
                 "--package",
-                room,
+                krate,
                 "--edges",
                 "normal",
                 "--prefix",
@@ -115,7 +115,7 @@ fn pure_rooms_reach_no_door() {
         );
         let tree = String::from_utf8_lossy(&output.stdout);
         for package in tree.lines().filter_map(|line| line.split(' ').next()) {
-            assert!(!DOORS.contains(&package), "{room} reaches {package}");
+            assert!(!IO.contains(&package), "{krate} depends on {package}");
         }
     }
 }
@@ -142,7 +142,7 @@ fn every_source_file_is_declared() {
     assert!(forgotten.is_empty(), "no module declares {forgotten:?}");
     assert!(
         declared.len() > 100,
-        "the house is larger than {} files",
+        "the workspace has more than {} files",
         declared.len()
     );
 }

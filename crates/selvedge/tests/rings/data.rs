@@ -63,7 +63,7 @@ pub(crate) struct RuleFile {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RuleCase {
-    /// What the rule says.
+    /// Message of the rule.
     pub(crate) rule: String,
     /// An object that is taken.
     pub(crate) accepted: Value,

@@ -11,6 +11,10 @@ use std::{
 };
 
 use anyhow::Context as _;
+use compiler::{
+    problem,
+    snapshot::{Kind, ObjectRef},
+};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -328,30 +332,106 @@ fn problems_page() -> anyhow::Result<String> {
          An **error** rejects the object, or the part that the field configures; the object keeps its last valid state. \
          A **warning** rejects nothing.\n\n"
     );
+    let samples = samples()?;
     for (reason, cause, template) in kinds_of_problems()? {
         writeln!(page, "## {reason}\n\n{cause}\n")?;
+        let own = REMEDIES.iter().find(|(own, _)| *own == reason);
+        let own = own.map_or(String::new(), |(_, remedy)| (*remedy).to_owned());
         let Some(Shown {
             severity,
             kinds,
             example: Some((message, remedy, story)),
         }) = shown.get(&reason)
         else {
-            writeln!(page, "- Message: `{}`\n", template.replace('`', "'"))?;
+            let sample = samples.iter().find(|sample| sample.reason() == reason);
+            let sample = sample
+                .with_context(|| format!("no story has {reason} ({template}): add a sample"))?;
+            writeln!(page, "- Severity: {}", sample.severity())?;
+            writeln!(
+                page,
+                "- Example: `{}`",
+                sample.to_string().replace('`', "'")
+            )?;
+            let remedy = sample.remedy().unwrap_or(own);
+            anyhow::ensure!(!remedy.is_empty(), "{reason} has no remedy");
+            writeln!(page, "- Remedy: {}\n", escaped(&remedy))?;
             continue;
         };
         let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
         writeln!(page, "- Severity: {severity}")?;
         writeln!(page, "- Seen on: {}", kinds.join(", "))?;
         writeln!(page, "- Example: `{}`", message.replace('`', "'"))?;
-        if !remedy.is_empty() {
-            writeln!(page, "- Remedy: {}", escaped(remedy))?;
-        }
+        let remedy = if remedy.is_empty() { &own } else { remedy };
+        anyhow::ensure!(!remedy.is_empty(), "{reason} has no remedy");
+        writeln!(page, "- Remedy: {}", escaped(remedy))?;
         writeln!(
             page,
             "- Manifests: [tests/cases/{story}](../../tests/cases/{story}/input.yaml)\n"
         )?;
     }
     Ok(page)
+}
+
+/// Remedies of reasons whose message itself says what to change.
+const REMEDIES: [(&str, &str); 4] = [
+    (
+        "Unreadable",
+        "correct the value at the named place; `kubectl explain` shows the type of each field",
+    ),
+    (
+        "RuleBroken",
+        "change the fields in the message so that the rule holds",
+    ),
+    (
+        "NotCompiledYet",
+        "remove the field; keeping it for a later version changes nothing",
+    ),
+    (
+        "NoEffect",
+        "remove the field, or change what the message names",
+    ),
+];
+
+/// Problems that no story has.
+fn samples() -> anyhow::Result<Vec<problem::Kind>> {
+    let object = ObjectRef::named;
+    Ok(vec![
+        problem::Kind::DestinationLeftOut {
+            destination: object(Kind::Destination, "meters"),
+            why: "VRF m2m-enc does not exist".to_owned(),
+        },
+        problem::Kind::AddressKept {
+            address: "100.64.0.7".parse()?,
+            node: "worker-1".to_owned(),
+            claim: "mirror-lo.mir-worker-1".to_owned(),
+            pool: "InClusterIPPool mirrors".to_owned(),
+        },
+        problem::Kind::TunnelToItself {
+            address: "100.64.0.7".parse()?,
+            node: "worker-1".to_owned(),
+        },
+        problem::Kind::DeletedKept {
+            by: Box::new(object(Kind::Layer2Attachment, "web")),
+            others: 1,
+        },
+        problem::Kind::NameGenerated {
+            by: Box::new(object(Kind::Layer2Attachment, "web")),
+        },
+        problem::Kind::NeverAnnounced {
+            network: "169.254.100.8/30".parse()?,
+            other: "169.254.100.0/24".parse()?,
+            field: "Settings.spec.bgp.workloadCIDRs",
+        },
+        problem::Kind::NoEvpnNeighbor,
+        problem::Kind::NotCompiledKept {
+            what: "a session with VPN address families alone",
+        },
+        problem::Kind::VtepFamilies {
+            other: object(Kind::Underlay, "rack-b"),
+            vni: 10_234_i64.try_into()?,
+            others: 0,
+        },
+    ])
 }
 
 /// Name, documentation and message of every kind of problem, in the order of the source.

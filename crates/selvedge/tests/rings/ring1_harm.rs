@@ -175,7 +175,7 @@ const OF_SETTINGS: &[(&str, &str, &str)] = &[
     (
         "name: cluster,",
         "name: blue,",
-        "Settings default spec.clusterVRF.name: VRF blue runs \"blue\"",
+        "Settings default spec.clusterVRF.name: VRF blue already uses \"blue\"",
     ),
     (
         "last: 5099",
@@ -211,7 +211,7 @@ fn a_destination_that_is_relabelled_is_withdrawn_even_beside_a_mistake() -> anyh
     for new in [relabelled, both] {
         let plan = plan(RUNNING, &new)?;
         assert!(
-            plan.contains("- VRF cluster takes 10.101.0.0/16 from red"),
+            plan.contains("- VRF cluster imports 10.101.0.0/16 from red"),
             "{plan}"
         );
         assert!(plan.contains("touches  1 of 2 nodes"), "{plan}");
@@ -237,7 +237,7 @@ fn no_plan_is_made_of_documents_that_cannot_be_read_or_of_none() -> anyhow::Resu
     // It names its object, which stays.
     assert!(
         other_version.ends_with("nothing changes on any node\n")
-            && other_version.contains("is not read, and the object stays as it was"),
+            && other_version.contains("is ignored, and the object keeps its last state"),
         "{other_version}"
     );
     let empty = plan(RUNNING, "")?;

@@ -54,7 +54,7 @@ fn settings_that_are_deleted_or_renamed_stay_in_effect() -> anyhow::Result<()> {
     )?;
     for new in [&deleted, &renamed] {
         let plan = plan(&running, new)?;
-        let said = "warning: Settings default: was deleted: what it said last stays in effect";
+        let said = "warning: Settings default: was deleted: its last spec stays in effect";
         assert!(plan.contains(said), "{plan}");
         assert!(plan.ends_with("nothing changes on any node\n"), "{plan}");
     }
@@ -85,12 +85,12 @@ fn a_trunk_has_a_name_and_addresses_of_its_own() -> anyhow::Result<()> {
             (
                 "name: hbn,",
                 "name: lo,",
-                "Settings default spec.trunk.name: \"lo\" is kept for other devices",
+                "Settings default spec.trunk.name: \"lo\" is reserved for other devices",
             ),
             (
                 "name: hbn,",
                 "name: l2.red,",
-                "Settings default spec.trunk.name: \"l2.red\" is kept for other devices",
+                "Settings default spec.trunk.name: \"l2.red\" is reserved for other devices",
             ),
             (
                 "name: hbn,",
@@ -129,11 +129,11 @@ fn an_address_that_a_node_runs_is_given_to_no_other() -> anyhow::Result<()> {
     for (new, said) in [
         (
             taken,
-            "IPAddress selvedge-system/loop1 spec.address: 10.98.0.2 was already given by IPAddress selvedge-system/loop2",
+            "IPAddress selvedge-system/loop1 spec.address: 10.98.0.2 is already allocated by IPAddress selvedge-system/loop2",
         ),
         (
             swapped,
-            "IPAddress selvedge-system/loop2 spec.address: 10.98.0.1 was already given by IPAddress selvedge-system/loop1",
+            "IPAddress selvedge-system/loop2 spec.address: 10.98.0.1 is already allocated by IPAddress selvedge-system/loop1",
         ),
     ] {
         let plan = plan(&running, &new)?;
@@ -146,7 +146,7 @@ fn an_address_that_a_node_runs_is_given_to_no_other() -> anyhow::Result<()> {
 #[test]
 fn what_runs_on_after_an_edit_that_no_longer_asks_for_it_is_said() -> anyhow::Result<()> {
     let running = running()?;
-    let kept = "VRFRouteConfiguration pooled spec.loopbacks[0].poolRef: node \"n1\" keeps 10.98.0.1, which it runs";
+    let kept = "VRFRouteConfiguration pooled spec.loopbacks[0].poolRef: node \"n1\" keeps its address 10.98.0.1";
     let new = [
         (edited(&running, "name: loops}}]}", "name: lops}}]}")?, kept),
         (

@@ -67,7 +67,8 @@ fn an_object_written_over_a_generated_one_stops_no_intent() -> anyhow::Result<()
     ] {
         let new = [&*running, &object(kind, name, spec)].concat();
         let plan = plan(&running, &new)?;
-        let said = format!("{kind} {name} metadata.name: {by} generates the object of this name");
+        let said =
+            format!("{kind} {name} metadata.name: {by} already generates an object with this name");
         assert_nothing_changes(&plan, &said);
         assert!(!plan.contains(&format!("): {by} ")), "{plan}");
     }
@@ -164,7 +165,7 @@ fn of_two_edits_for_one_vlan_that_of_the_older_object_is_taken() -> anyhow::Resu
 fn an_object_that_is_deleted_and_stays_says_for_which_other_it_stays() -> anyhow::Result<()> {
     let running = running();
     let new = without(&running, "kind: VRFRouteConfiguration\nmetadata: {name: h}")?;
-    let said = "VRFRouteConfiguration h: it was deleted, and stays as it was because Layer2NetworkConfiguration hl needs it";
+    let said = "VRFRouteConfiguration h: was deleted: its last spec stays in effect, because Layer2NetworkConfiguration hl needs it";
     assert_nothing_changes(&plan(&running, &new)?, said);
     Ok(())
 }

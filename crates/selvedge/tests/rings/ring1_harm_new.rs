@@ -68,7 +68,7 @@ fn a_new_hand_written_object_that_ends_in_an_error_is_on_no_node() -> anyhow::Re
         (
             "VRFRouteConfiguration",
             r#"{vrf: tap, vni: 1801, routeTarget: "64500:1801", seq: 1, import: [], export: [], loopbacks: [{name: lo.tap, poolRef: {kind: InClusterIPPool, name: sources}}]}"#,
-            "VRFRouteConfiguration new spec.loopbacks[0].poolRef: InClusterIPPool sources is no pool: apiGroup is absent",
+            "VRFRouteConfiguration new spec.loopbacks[0].poolRef: InClusterIPPool sources is not an address pool: apiGroup is missing",
         ),
         // Another VLAN with the VNI of a segment.
         (

@@ -214,7 +214,7 @@ fn addresses_that_leave_nothing_or_lead_back_are_refused() -> anyhow::Result<()>
             (
                 "interfaceName: ips, nodeIPs: {enabled: true}",
                 "interfaceName: ips, nodeIPs: {enabled: true, reservedForPods: 300}",
-                "Layer2Attachment ips spec.nodeIPs.reservedForPods: 300 addresses are kept for pods, which leaves none of 10.20.8.0/24",
+                "Layer2Attachment ips spec.nodeIPs.reservedForPods: 300 addresses are reserved for pods, so 10.20.8.0/24 has none for the nodes",
             ),
             (
                 "address: 10.250.0.10",
@@ -306,7 +306,7 @@ fn a_card_that_a_node_does_not_report_and_what_is_passed_over_are_said() -> anyh
         "kind: node\nmetadata: {name: n2,",
     )?;
     let text = plan(RUNNING, &new)?;
-    let said = "Node n2 apiVersion: node of \"v1\" is not read, and the object stays as it was";
+    let said = "Node n2 apiVersion: node of \"v1\" is ignored, and the object keeps its last state";
     assert!(text.contains(said), "{text}");
     assert!(text.ends_with("nothing changes on any node\n"), "{text}");
     let new = format!("{RUNNING}---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}\n");

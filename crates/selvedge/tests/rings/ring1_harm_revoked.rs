@@ -100,7 +100,7 @@ fn a_segment_whose_last_destination_is_taken_away_stays_in_its_vrf_without_impor
             &plan,
             &[
                 "Layer2Attachment speakers spec.destinations: selects no Destination",
-                "- VRF cluster takes 10.101.0.0/16 from red",
+                "- VRF cluster imports 10.101.0.0/16 from red",
                 "- VRF red announces 10.30.0.1/32",
                 "~ VRF red session with 10.20.10.0/24",
                 "- l2.ips route 10.101.0.0/16",
@@ -151,7 +151,7 @@ fn a_destination_of_another_author_that_cannot_be_used_holds_up_no_edit_and_no_w
     for (rest, said) in STRANGERS {
         let beside = [&*running, &stranger(rest)].concat();
         let (name, goes) = if rest.contains("zone: red") {
-            ("red-dc", "- VRF cluster takes 10.101.0.0/16 from red")
+            ("red-dc", "- VRF cluster imports 10.101.0.0/16 from red")
         } else {
             ("hop", "hop route 10.60.0.0/16")
         };
@@ -186,7 +186,7 @@ spec: {vrfRef: blue, prefixes: [10.103.0.0/16]}
     let both = plan(&running, &without(&gone, "metadata: {name: more,")?)?;
     has_lines(
         &both,
-        &[said, "- VRF cluster takes 10.103.0.0/16 from blue"],
+        &[said, "- VRF cluster imports 10.103.0.0/16 from blue"],
     );
     assert!(!both.contains("10.101.0.0/16"), "{both}");
     Ok(())
@@ -199,7 +199,7 @@ fn an_intent_that_keeps_what_it_was_loses_what_is_taken_away() -> anyhow::Result
         (
             "speakers-net",
             "red-dc",
-            "- VRF cluster takes 10.101.0.0/16 from red",
+            "- VRF cluster imports 10.101.0.0/16 from red",
         ),
         (
             "speakers-net",

@@ -87,7 +87,7 @@ fn entries_that_do_nothing_are_said() -> anyhow::Result<()> {
         (
             "routeTables: {first: 5000, last: 5099}",
             "routeTables: {first: 5000, last: 5099}, vrfs: {red: {vni: 9999, routeTarget: \"64500:1001\"}}",
-            "Settings default spec.vrfs.red.vni: VRF red says vni 1001 for \"red\", which counts",
+            "Settings default spec.vrfs.red.vni: VRF red sets vni 1001 for \"red\", which takes precedence",
         ),
         (
             "routeTables: {first: 5000, last: 5099}",
@@ -102,7 +102,7 @@ fn entries_that_do_nothing_are_said() -> anyhow::Result<()> {
         (
             "interfaceName: blue, ",
             "interfaceName: blue, routes: [{prefixes: []}], ",
-            "Layer2Attachment blue spec.routes[0].prefixes: without prefixes the entry does nothing",
+            "Layer2Attachment blue spec.routes[0].prefixes: the entry has no prefixes and no effect",
         ),
     ] {
         let plan = plan(&running, &edited(&running, from, to)?)?;
@@ -115,7 +115,7 @@ fn entries_that_do_nothing_are_said() -> anyhow::Result<()> {
     let empty = edited(&running, "prefixes: [10.101.0.0/16]", "prefixes: []")?;
     let plan = plan(&running, &empty)?;
     let said =
-        "Destination red-dc spec.prefixes: without prefixes nothing is imported from the VRF";
+        "Destination red-dc spec.prefixes: it has no prefixes, so nothing is imported from the VRF";
     assert!(plan.contains(said), "{plan}");
     Ok(())
 }

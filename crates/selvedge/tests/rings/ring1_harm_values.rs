@@ -62,12 +62,12 @@ fn an_underlay_with_values_that_cannot_work_stays_as_it_was() -> anyhow::Result<
             (
                 "nics: [eth1]",
                 "nics: [lo]",
-                "Underlay selvedge-system/fabric spec.nics: \"lo\" is kept for other devices",
+                "Underlay selvedge-system/fabric spec.nics: \"lo\" is reserved for other devices",
             ),
             (
                 "nics: [eth1]",
                 "interfaces: [{type: NetworkDevice, networkDevice: {interfaceName: vx.red}}]",
-                "Underlay selvedge-system/fabric spec.nics: \"vx.red\" is kept for other devices",
+                "Underlay selvedge-system/fabric spec.nics: \"vx.red\" is reserved for other devices",
             ),
         ],
     )

@@ -4,6 +4,12 @@ use std::{fs, io::Write as _, process::Output};
 
 use crate::support::{repository, selvedge};
 
+/// The line of a text on which something begins.
+fn line(text: &str, what: &str) -> usize {
+    let before = text.split(what).next().unwrap_or_default();
+    before.lines().count() + 1
+}
+
 #[test]
 fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
     let example = fs::read_to_string(repository("examples/two-tenants.yaml"))?;
@@ -15,6 +21,9 @@ fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
     let changed = example
         .replace(everywhere, "  destinations: {matchLabels: {zone: secure}}")
         .replace("mtu: 9000", "mtu: 8000");
+    // The selector stands on the line behind.
+    let selector = line(&example, everywhere) + 1;
+    let mtu = line(&changed, "  mtu: 8000");
     let mut after = tempfile::Builder::new().suffix(".yaml").tempfile()?;
     after.write_all(changed.as_bytes())?;
     let after = after.path().display().to_string();
@@ -30,27 +39,34 @@ fn a_plan_says_what_changes_where_and_who_is_behind_it() -> anyhow::Result<()> {
     );
     assert_eq!(
         String::from_utf8(output.stdout)?,
-        "worker-3
-  + VRF m2m_enc takes 198.51.100.0/26 from cluster                    Layer2Attachment sensors (destinations networkRef), Network sensors-net (ipv4.cidr) and 2 more
-  + VRF m2m_enc announces 198.51.100.0/26                             Layer2Attachment sensors (destinations networkRef), Network sensors-net (ipv4.cidr) and 2 more
-  + traffic from 198.51.100.0/26 to anywhere is routed by s-m2m_enc   Layer2Attachment sensors (destinations networkRef), Destination meters (prefixes prefixes[0] vrfRef) and 5 more
-  + VLAN 235                                                          Layer2Attachment sensors (networkRef), Network sensors-net (vlan vni)
-  ~ VLAN 300: mtu 9000 → 8000 [data-plane rebuild]                    Layer2Attachment shop (mtu networkRef nodeSelector), Network web-net (vlan vni)
-  + VLAN 235 gateway                                                  Layer2Attachment sensors (destinations networkRef), Network sensors-net (ipv4.cidr vlan) and 2 more
-  + VLAN 235 interface l2.sensors                                     Layer2Attachment sensors (interfaceName networkRef), Network sensors-net (vlan)
+        format!(
+            "~ Layer2Attachment sensors nodeSelector: matchLabels workers blue → none   {before}:{selector}:3
+~ Layer2Attachment shop mtu: 9000 → 8000   {after}:{mtu}:3
 
-6 to add, 1 to change, 0 to remove
-touches  1 of 3 nodes; 2 intents: Layer2Attachment sensors, Layer2Attachment shop
+worker-3
+  because of Layer2Attachment sensors (nodeSelector)
+    + VRF m2m_enc imports 198.51.100.0/26 from cluster
+    + VRF m2m_enc announces 198.51.100.0/26
+    + traffic from 198.51.100.0/26 to anywhere is routed by s-m2m_enc
+    + VLAN 235
+    + VLAN 235 gateway
+    + VLAN 235 interface l2.sensors
+  because of Layer2Attachment shop (mtu)
+    ~ VLAN 300: mtu 9000 → 8000 [data-plane rebuild]
+
+6 to add, 1 to change, 0 to remove; 1 data-plane rebuild
+touches  1 of 3 nodes; 2 intents: Layer2Attachment sensors, shop
 disrupts data-plane rebuild on worker-3: VLAN 300
 rollout  1 wave: worker-3
 "
+        )
     );
     let exact = selvedge(&["plan", "-f", &before, "--to", &after, "-o", "json"], "")?;
     let exact: serde_json::Value = serde_json::from_slice(&exact.stdout)?;
-    let plan = &exact[0];
+    let plan = &exact;
     assert_eq!(
         plan["total"],
-        serde_json::json!({"added": 6, "changed": 1, "removed": 0})
+        serde_json::json!({"added": 6, "changed": 1, "removed": 0, "rebuilds": 1})
     );
     assert_eq!(plan["radius"]["nodes"], 1);
     assert_eq!(plan["waves"], serde_json::json!([["worker-3"]]));
@@ -144,11 +160,11 @@ pub(crate) fn table(before: &str, after: &str) -> anyhow::Result<(String, bool)>
 /// The plan as JSON.
 pub(crate) fn planned(before: &str, after: &str) -> anyhow::Result<serde_json::Value> {
     let output = plan(before, after, &["-o", "json"])?;
-    let plans: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|error| {
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|error| {
         let said = String::from_utf8_lossy(&output.stderr);
         anyhow::anyhow!("{error}: {said}")
     })?;
-    Ok(plans[0].clone())
+    Ok(plan)
 }
 
 /// The nodes that a plan touches.

@@ -7,13 +7,13 @@ const EDITS: [(&str, &str, &str); 5] = [
     (
         "network.t-caas.telekom.com/v1alpha1\nkind: Layer2Attachment",
         "network.telekom.com/v1alpha1\nkind: Layer2Attachment",
-        "Layer2Attachment a apiVersion: Layer2Attachment of \"network.telekom.com/v1alpha1\" is not read, and the object stays as it was; \
+        "Layer2Attachment a apiVersion: Layer2Attachment of \"network.telekom.com/v1alpha1\" is ignored, and the object keeps its last state; \
          write apiVersion: network.t-caas.telekom.com/v1alpha1 and kind: Layer2Attachment",
     ),
     (
         "network.t-caas.telekom.com/v1alpha1\nkind: Layer2Attachment",
         "network.t-caas.telekom.com/v1beta1\nkind: Layer2Attachment",
-        "Layer2Attachment of \"network.t-caas.telekom.com/v1beta1\" is not read, and the object stays as it was",
+        "Layer2Attachment of \"network.t-caas.telekom.com/v1beta1\" is ignored, and the object keeps its last state",
     ),
     (
         "network.t-caas.telekom.com/v1alpha1\nkind: Layer2Attachment",
@@ -23,13 +23,13 @@ const EDITS: [(&str, &str, &str); 5] = [
     (
         "openpe.openperouter.github.io/v1alpha1\nkind: Underlay",
         "openpe.openperouter.github.io/v1beta1\nkind: Underlay",
-        "Underlay of \"openpe.openperouter.github.io/v1beta1\" is not read, and the object stays as it was",
+        "Underlay of \"openpe.openperouter.github.io/v1beta1\" is ignored, and the object keeps its last state",
     ),
     // A group in which others have kinds of this name.
     (
         "network.t-caas.telekom.com/v1alpha1\nkind: Network\n",
         "operator.openshift.io/v1\nkind: Network\n",
-        "Network a-net apiVersion: Network of \"operator.openshift.io/v1\" is not read, and the object stays as it was",
+        "Network a-net apiVersion: Network of \"operator.openshift.io/v1\" is ignored, and the object keeps its last state",
     ),
 ];
 

@@ -14,7 +14,7 @@ use crate::{
     support::{SELVEDGE, progress, repository, selvedge},
 };
 
-/// A node that is plugged into a leaf, without any cluster.
+/// A node that is connected to a leaf, without any cluster.
 pub(crate) struct Node {
     pub(crate) fabric: Fabric,
 }
@@ -25,7 +25,7 @@ impl Node {
     }
 
     /// A node with the FRR of a release of Debian.
-    fn start_on(release: Release) -> anyhow::Result<Self> {
+    pub(crate) fn start_on(release: Release) -> anyhow::Result<Self> {
         Self::start_with(release, |plan| plan)
     }
 

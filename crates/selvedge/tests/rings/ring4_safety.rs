@@ -190,7 +190,7 @@ fn an_agent_killed_anywhere_in_a_change_leaves_a_node_that_returns_by_itself() -
     eprintln!("{between} of 17 kills met a node between two configs");
     assert!(between >= 5, "only {between} kills hit work");
 
-    // What was taken back is tried again when somebody asks for it, as the command does.
+    // What was rolled back is tried again when somebody asks for it, as the command does.
     node.apply(&all)?.ok()?;
     is_at(&node, &all)
 }
@@ -219,7 +219,7 @@ fn an_unhealthy_config_is_taken_back_in_time_and_a_healthy_one_is_kept() -> anyh
     no_file_holds_an_unconfirmed_config(&node, &dead)?;
     is_at(&node, &good)?;
 
-    // A bgpd that does not answer: the change is taken back, and FRR is started anew.
+    // A bgpd that does not answer: the change is rolled back, and FRR is started anew.
     let mut less = plugged(&node.fabric, &["shop"])?;
     less["spec"]["health"]["confirmDeadline"] = "5s".into();
     let start = Instant::now();
@@ -308,7 +308,7 @@ fn nobody_else_is_let_in(node: &Node, good: &Value) -> anyhow::Result<()> {
     });
     let second = second.expect("a second agent is refused");
     assert!(
-        second.contains("another agent works on this node"),
+        second.contains("another agent runs on this node"),
         "{second}"
     );
     end(node, &agent)?;
@@ -394,7 +394,7 @@ fn a_node_is_given_back(node: &Node) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Applies a config that is taken back: how long that takes, from when the journal names it until it names no trial any more
+/// Applies a config that is rolled back: how long that takes, from when the journal names it until it names no trial any more
 /// and the confirmed config runs; and what the program says.
 pub(crate) fn taken_back(fabric: &Fabric, config: &Value) -> anyhow::Result<(Duration, String)> {
     let space = fabric.at(NODE)?;

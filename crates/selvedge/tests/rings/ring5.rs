@@ -34,6 +34,9 @@ mod fleet;
 #[path = "ring5/fleet_rollout.rs"]
 mod fleet_rollout;
 
+#[path = "ring5/host_router.rs"]
+mod host_router;
+
 #[path = "ring5/in_cluster_ipam.rs"]
 mod in_cluster_ipam;
 
@@ -72,6 +75,9 @@ mod proxy;
 
 #[path = "ring5/quiet.rs"]
 mod quiet;
+
+#[path = "ring5/refused.rs"]
+mod refused;
 
 #[path = "ring5/restored.rs"]
 mod restored;

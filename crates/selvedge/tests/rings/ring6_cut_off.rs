@@ -168,7 +168,7 @@ fn a_config_that_comes_during_a_hold_is_applied_and_nothing_is_left(
         .answered("less", "provisioned")
         .with_context(|| agent.stderr())?;
     let said = agent.stderr();
-    assert!(said.contains("bgpd has died"), "{said}");
+    assert!(said.contains("bgpd has exited unexpectedly"), "{said}");
     nothing_is_held(&world.fabric).with_context(|| agent.stderr())?;
     let left = preview(&world.fabric, NODE, &less.to_string())?;
     assert_eq!(left, "nothing to do");

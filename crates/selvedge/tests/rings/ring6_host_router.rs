@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::support::{progress, selvedge};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How long something that must not come is waited for, once others have come.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -374,20 +374,19 @@ fn address(place: &str, number: u8) -> String {
 /// A workload of a node: in a VRF behind a link of its own, or on a bridge.
 fn workload(place: &str, number: u8, bridge: Option<&str>) -> String {
     let own = address(place, number);
-    let (host, after) = match bridge {
-        Some(bridge) => (
+    let (host, after) = if let Some(bridge) = bridge {
+        (
             format!("ip link set h-{place} master {bridge}"),
             String::new(),
-        ),
-        None => {
-            let gateway = network(place, number).replace(".0/24", ".1");
-            (
-                format!(
-                    "ip link set h-{place} master {place}; ip address add {gateway}/24 dev h-{place}"
-                ),
-                format!("ip -n {place} route add default via {gateway}"),
-            )
-        }
+        )
+    } else {
+        let gateway = network(place, number).replace(".0/24", ".1");
+        (
+            format!(
+                "ip link set h-{place} master {place}; ip address add {gateway}/24 dev h-{place}"
+            ),
+            format!("ip -n {place} route add default via {gateway}"),
+        )
     };
     format!(
         "ip netns add {place}
@@ -546,13 +545,13 @@ fn vrfs_reach_each_other_over_layer_3_vnis_where_their_route_targets_match() -> 
     let (routers, _) = right.compiled()?;
     for wrong in [
         // A VNI twice.
-        r#"{l2vnis: [{vni: 2000}]}"#,
+        r"{l2vnis: [{vni: 2000}]}",
         // No route distinguisher.
         r#"{l2vnis: [{vni: 1001, rd: "1.2:3"}]}"#,
         // A route target that cannot be exported.
         r#"{l2vnis: [{vni: 1001, exportRTs: ["*:3"]}]}"#,
         // A layer 3 VNI in the router of the underlay.
-        r#"{l3vni: {vni: 4000, advertisePrefixes: [unicast]}}"#,
+        r"{l3vni: {vni: 4000, advertisePrefixes: [unicast]}}",
     ] {
         let (with, said) = vrfs(&world, red, apart)?
             .evpn("wrong", "n1", wrong)

@@ -32,7 +32,9 @@ fn with_session(password: Option<&str>) -> Assigned {
         }));
     let mut assigned = Assigned::new(Arc::new(config));
     if password.is_none() {
-        assigned.unread = vec!["cannot read Secret default/leaf: not found".to_owned()];
+        let why = "cannot read Secret default/leaf: not found".to_owned();
+        let references = assigned.config.references();
+        assigned.unread = references.into_iter().map(|it| (it, why.clone())).collect();
     }
     assigned
 }

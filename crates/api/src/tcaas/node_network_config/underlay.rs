@@ -1,4 +1,4 @@
-//! How a node is plugged into the fabric.
+//! How a node is connected to the fabric.
 
 use std::net::{IpAddr, Ipv4Addr};
 

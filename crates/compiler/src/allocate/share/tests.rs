@@ -201,13 +201,10 @@ fn check(claims: &BTreeMap<u8, Claim>, grants: &BTreeMap<u8, Grant>) -> Result<(
         .flat_map(|(name, grant)| grant.addresses.iter().map(move |a| (name, a)))
     {
         if matches!(claims[name].want, Want::Together(_)) {
-            prop_assert!(
-                !alone.contains_key(address),
-                "a gateway is somebody's address"
-            );
+            prop_assert!(!alone.contains_key(address), "a gateway is allocated");
         }
     }
-    // Nothing leaks: who is refused would really not find room.
+    // Nothing leaks: a rejected request could really not be served.
     for (name, grant) in grants {
         let spare = match claims[name].want {
             Want::One { spare } => number(spare),
@@ -220,13 +217,13 @@ fn check(claims: &BTreeMap<u8, Claim>, grants: &BTreeMap<u8, Grant>) -> Result<(
                     let used = all
                         .iter()
                         .filter(|address| address.is_ipv4() == prefix.is_ipv4());
-                    // Those who are served later may have found room that this one was too large for.
+                    // Smaller requests that are served later may have found free addresses.
                     let wanted = number(*missing) + spare;
                     prop_assert!(capacity - used.count() < wanted, "{} were free", prefix);
                 }
                 Refusal::Taken { address, .. } => prop_assert!(all.contains(address)),
                 Refusal::NoHost(address) => prop_assert!(false, "{} is a host", address),
-                Refusal::Whole { .. } => prop_assert!(false, "nobody wants everything"),
+                Refusal::Whole { .. } => prop_assert!(false, "no request is for everything"),
             }
         }
     }
@@ -262,6 +259,6 @@ proptest! {
         }
         let all = [new(Want::Count(7))];
         let fresh = share(&prefixes(), &all, BTreeSet::new);
-        prop_assert_eq!(fresh[0].addresses.len(), 14, "everything is free when nobody is left");
+        prop_assert_eq!(fresh[0].addresses.len(), 14, "everything is free without holders");
     }
 }

@@ -12,8 +12,7 @@ use api::{
 use super::{Reader, UnicastField};
 use crate::{
     host_router::part::{At, Given, Neighbor, PasswordSource, Session},
-    names,
-    problem,
+    names, problem,
 };
 
 /// What a neighbor needs of its router entry.
@@ -84,7 +83,10 @@ impl Reader<'_> {
             self.address(at, address);
         }
         if *disable_mp {
-            self.no_effect(at.field("disableMP"), "is deprecated and ignored: leave it out");
+            self.no_effect(
+                at.field("disableMP"),
+                "is deprecated and ignored: leave it out",
+            );
         }
         let session = self.session(at, wanted, &peer, remote_as, of);
         let unicast = wanted.carries(AddressFamily::Unicast);
@@ -148,8 +150,7 @@ impl Reader<'_> {
     ) -> Session {
         let is_interface = matches!(peer, Peer::Interface(_));
         if is_interface && wanted.ebgp_multi_hop == Some(true) {
-            let message =
-                "ebgpMultiHop does not go with interface, whose peer is always one hop away: drop it";
+            let message = "ebgpMultiHop does not go with interface, whose peer is always one hop away: drop it";
             self.rule(at.field("ebgpMultiHop"), message);
         }
         if is_interface && wanted.source_address.is_some() {
@@ -170,7 +171,10 @@ impl Reader<'_> {
         let timers = self.sound(at, wanted.timers()).flatten();
         if let Some(timers) = timers {
             let hold = timers.hold.get();
-            if (hold != 0 && hold < 3) || hold > u32::from(u16::MAX) || timers.keepalive > timers.hold {
+            if (hold != 0 && hold < 3)
+                || hold > u32::from(u16::MAX)
+                || timers.keepalive > timers.hold
+            {
                 self.refuse(at.field("holdTime"), problem::Kind::TimersDoNotFit);
             }
         }
@@ -190,7 +194,9 @@ impl Reader<'_> {
             keepalive_time: timers.map(|timers| seconds(timers.keepalive)),
             connect_time: connect.map(seconds),
             ebgp_multi_hop: wanted.ebgp_multi_hop.map(|one| Given::new(one, at)),
-            graceful_restart: wanted.enable_graceful_restart.map(|one| Given::new(one, at)),
+            graceful_restart: wanted
+                .enable_graceful_restart
+                .map(|one| Given::new(one, at)),
             bfd_profile: wanted.bfd_profile.clone().map(|one| Given::new(one, at)),
             password: self.password(at, wanted).map(|one| Given::new(one, at)),
         }

@@ -8,7 +8,7 @@ use std::{
 use api::{
     frrk8s::{self, AllowedIn, AllowedOut, FilterMode, NextHop, PrefixSelector},
     tcaas::node_network_config::AcceptedPrefix,
-    value::{HostCidr, Prefix},
+    value::{HostCidr, MatchLength, Prefix},
 };
 
 use super::{Misfit, Reader, neighbor::Named};
@@ -17,7 +17,11 @@ use crate::host_router::part::{Advertise, Given, Receive};
 impl Named<'_> {
     /// Whether the session has the family of a prefix or an address.
     fn has(&self, is_ipv4: bool) -> bool {
-        if is_ipv4 { self.has_ipv4 } else { self.has_ipv6 }
+        if is_ipv4 {
+            self.has_ipv4
+        } else {
+            self.has_ipv6
+        }
     }
 
     fn field(&self, name: &str) -> String {
@@ -27,7 +31,13 @@ impl Named<'_> {
 
 impl Reader<'_> {
     /// Notes a value of a family that the object does not give its neighbor; another object may. The first of each family is enough.
-    fn fits(&mut self, neighbor: &Named<'_>, field: impl FnOnce() -> String, is_ipv4: bool, value: &impl ToString) {
+    fn fits(
+        &mut self,
+        neighbor: &Named<'_>,
+        field: impl FnOnce() -> String,
+        is_ipv4: bool,
+        value: &impl ToString,
+    ) {
         let is_known = |one: &Misfit| {
             (&one.vrf, &one.peer, one.needs_ipv6) == (neighbor.of.vrf, &neighbor.peer, !is_ipv4)
         };
@@ -60,7 +70,8 @@ impl Reader<'_> {
             FilterMode::All => advertise.prefixes.clone_from(neighbor.of.prefixes),
             FilterMode::Filtered => {
                 for (index, written) in prefixes.iter().enumerate() {
-                    let field = || neighbor.field(&format!("toAdvertise.allowed.prefixes[{index}]"));
+                    let field =
+                        || neighbor.field(&format!("toAdvertise.allowed.prefixes[{index}]"));
                     let prefix = self.prefix(field, *written);
                     self.fits(neighbor, field, prefix.is_ipv4(), &prefix);
                     if neighbor.of.prefixes.contains(&prefix) {
@@ -84,7 +95,10 @@ impl Reader<'_> {
             let name = format!("toAdvertise.withLocalPref[{index}]");
             let marked = self.marked(neighbor, &name, prefixes, &advertise.prefixes);
             if !values.insert(*local_pref) {
-                let message = format!("local preference {} has two entries: merge them", local_pref.get());
+                let message = format!(
+                    "local preference {} has two entries: merge them",
+                    local_pref.get()
+                );
                 self.rule(neighbor.field(&format!("{name}.localPref")), message);
             }
             for prefix in marked {
@@ -141,7 +155,10 @@ impl Reader<'_> {
                 self.rule(field(), message);
             }
             if !marked.insert(prefix) {
-                self.rule(field(), format!("{prefix} is listed twice: keep one of them"));
+                self.rule(
+                    field(),
+                    format!("{prefix} is listed twice: keep one of them"),
+                );
             }
         }
         marked
@@ -149,7 +166,10 @@ impl Reader<'_> {
 
     fn next_hop(&mut self, neighbor: &Named<'_>, wanted: &NextHop, advertise: &mut Advertise) {
         let NextHop { ipv4, ipv6 } = wanted;
-        let hops = [("ipv4", ipv4.map(IpAddr::V4)), ("ipv6", ipv6.map(IpAddr::V6))];
+        let hops = [
+            ("ipv4", ipv4.map(IpAddr::V4)),
+            ("ipv6", ipv6.map(IpAddr::V6)),
+        ];
         for (name, hop) in hops {
             let Some(hop) = hop else {
                 continue;
@@ -158,7 +178,8 @@ impl Reader<'_> {
             self.fits(neighbor, field, hop.is_ipv4(), &hop);
             let is_mapped = matches!(hop, IpAddr::V6(one) if one.to_ipv4_mapped().is_some());
             if hop.is_unspecified() || hop.is_multicast() || is_mapped {
-                let message = format!("{hop} is no next hop: give a unicast address of this family");
+                let message =
+                    format!("{hop} is no next hop: give a unicast address of this family");
                 self.rule(field(), message);
             }
         }
@@ -184,19 +205,22 @@ impl Reader<'_> {
             let prefix = self.prefix(field, *prefix);
             self.fits(neighbor, field, prefix.is_ipv4(), &prefix);
             let (own, most) = (prefix.net().prefix_len(), prefix.net().max_prefix_len());
-            let (least, longest) = (ge.map(|ge| ge.get()), le.map(|le| le.get()));
+            let (least, longest) = (ge.map(MatchLength::get), le.map(MatchLength::get));
             if least.is_some_and(|ge| ge < own) {
                 let message = format!("ge must be at least the length of {prefix}, {own}");
                 self.rule(neighbor.field(&format!("{name}.ge")), message);
             }
             let lower = least.unwrap_or(own).max(own);
             if longest.is_some_and(|le| le < lower) {
-                let message = format!("le must be at least {lower}, the length of the prefix or ge");
+                let message =
+                    format!("le must be at least {lower}, the length of the prefix or ge");
                 self.rule(neighbor.field(&format!("{name}.le")), message);
             }
             for (name_of, length) in [("ge", least), ("le", longest)] {
                 if length.is_some_and(|length| length > most) {
-                    let message = format!("{name_of} must be at most {most}, as {prefix} is a network of that family");
+                    let message = format!(
+                        "{name_of} must be at most {most}, as {prefix} is a network of that family"
+                    );
                     self.rule(neighbor.field(&format!("{name}.{name_of}")), message);
                 }
             }

@@ -9,10 +9,10 @@ use api::{
 use ipnet::IpNet;
 
 use super::{
-    lingering::announced,
     nodes::{self, networks},
     plain,
     pool::{AddressPool, ConsumersByPool},
+    withheld::announced,
 };
 use crate::{
     allocate::{
@@ -37,7 +37,7 @@ pub(crate) struct Claimant {
     pub(super) node: Option<Arc<str>>,
     pub(super) meta: Arc<Meta>,
     pub(super) claim: Claim,
-    /// Whether it needs a pool of the platform that somebody else has.
+    /// Whether it needs a pool of the platform that another object has.
     pub(super) without_pool: bool,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn order<'a>(subject: &'a ObjectRef, meta: &'a Meta) -> Order<'a> {
 pub(crate) struct Claims {
     pub(super) prefixes: Vec<Prefix>,
     pub(super) claimants: Vec<Claimant>,
-    /// Its networks, and what is held outside of them; none where nobody wants anything.
+    /// Its networks, and the addresses that are held outside of them; empty without claims.
     pub(super) footprint: Vec<IpNet>,
 }
 
@@ -246,7 +246,7 @@ fn written(view: &View<'_>, subject: &ObjectRef) -> Option<Claim> {
     })
 }
 
-/// One that does not say what it wants, or says it twice, keeps what it has.
+/// One with no request, or with two, keeps its addresses.
 fn wanted(count: Option<u32>, addresses: Option<&AddressLists>, held: Vec<IpAddr>) -> Claim {
     let want = match (count, addresses) {
         (Some(count), None) => Want::Count(count),

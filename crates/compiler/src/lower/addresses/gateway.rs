@@ -53,7 +53,7 @@ impl<'a> Gateways<'a> {
     }
 
     /// Addresses of segments of other Networks that services of this one must go round.
-    pub(super) fn in_the_way(
+    pub(super) fn conflicting(
         &self,
         network: &str,
         prefixes: &[Prefix],
@@ -63,8 +63,8 @@ impl<'a> Gateways<'a> {
             return Vec::new();
         }
         let inside = self.inside(prefixes);
-        let in_the_way = inside.filter(|one| self.elsewhere(network, *one).next().is_some());
-        in_the_way.collect()
+        let conflicting = inside.filter(|one| self.elsewhere(network, *one).next().is_some());
+        conflicting.collect()
     }
 
     fn inside(&self, prefixes: &[Prefix]) -> impl Iterator<Item = IpAddr> {
@@ -76,7 +76,7 @@ impl<'a> Gateways<'a> {
     }
 
     /// Takes an address that is a segment's and a service's from the younger; the one that holds it keeps it.
-    pub(super) fn settle(
+    pub(super) fn resolve(
         &self,
         view: &View<'_>,
         drawings: &[Drawing<'_>],
@@ -146,7 +146,7 @@ fn contest(
     };
     let share = handed_out.shares.entry(loser.clone()).or_default();
     if segment_stays {
-        // Nobody has a part of what it wants: what is left is what it had.
+        // No object gets a part of its request: the rest is what it had.
         let kept = plain(&share.addresses);
         let kept = kept.filter(|one| *one != address && service.claim.held.contains(one));
         share.addresses = lists(&kept.collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Networks may overlap, and the programs that hand out addresses know addresses, not Networks: what a service has of one Network
+//! Networks may overlap, and the programs that allocate addresses know addresses, not Networks: what a service has of one Network
 //! must not be another's of the other.
 
 use std::{collections::BTreeMap, net::IpAddr};
@@ -41,8 +41,8 @@ struct Seen<'a> {
     has_pods: bool,
 }
 
-/// Takes from the younger what services of two overlapping Networks both have; whoever holds it keeps it.
-pub(super) fn settle(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut) {
+/// Removes from the younger what services of two overlapping Networks both have; the holder keeps it.
+pub(super) fn resolve(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut) {
     drawings.sort_by(|a, b| {
         let rank = |one: &Drawing<'_>| !one.holds();
         let by_order = || a.claimant.order().cmp(&b.claimant.order());
@@ -74,7 +74,7 @@ pub(super) fn settle(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut) {
         seen.addresses
             .extend(kept.map(|address| (address, (drawing.network, subject))));
     }
-    // Whoever got nothing is told who has it in the end: the same name today and when everybody holds what it has.
+    // The problem of an object without addresses names the final holder: the same name in this compile and in later ones.
     for (drawing, own, clash) in losers {
         let subject = &drawing.claimant.subject;
         let (field, kind) = seen.clash(drawing, &own).unwrap_or(clash);
@@ -86,7 +86,7 @@ pub(super) fn settle(drawings: &mut [Drawing<'_>], handed_out: &mut HandedOut) {
 }
 
 impl Seen<'_> {
-    /// What of a service is somebody's on another Network.
+    /// The addresses of a service that an object on another Network has.
     fn clash(&self, drawing: &Drawing<'_>, own: &[IpAddr]) -> Option<(String, problem::Kind)> {
         let want = &drawing.claimant.claim.want;
         let elsewhere = |(network, _): &&(&str, &ObjectRef)| *network != drawing.network;

@@ -14,9 +14,10 @@ use super::{
     NodeShare, Share,
     claims::{Claimant, Claims, ClaimsOn},
     gateway::Gateways,
-    lingering, lists,
+    lists,
     overlap::{self, Drawing},
     pool::{AddressPool, Island},
+    withheld,
 };
 use crate::{
     allocate::share::{Claim, Grant, Refusal, Want, share},
@@ -26,7 +27,7 @@ use crate::{
     view::View,
 };
 
-/// What comes of the claims on an island. Most islands have one claimant: a map with room for eleven would be most of the memory.
+/// The results of the claims on an island. Most islands have one claimant: a map with a capacity of eleven would be most of the memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
     pub(super) consumers: LiteMap<ObjectRef, Arc<Share>>,
@@ -91,7 +92,7 @@ fn share_out(view: &View<'_>, island: &[(&AddressPool, Arc<Claims>)]) -> HandedO
     } else {
         Gateways::default()
     };
-    // What somebody has or has got by now; networks may overlap.
+    // Addresses that are allocated by now; networks may overlap.
     let claimants = island.iter().flat_map(|(_, claims)| &claims.claimants);
     let alone = claimants.filter(|one| one.is_alone());
     let mut given: BTreeSet<IpAddr> = alone.flat_map(|one| &one.claim.held).copied().collect();
@@ -104,10 +105,10 @@ fn share_out(view: &View<'_>, island: &[(&AddressPool, Arc<Claims>)]) -> HandedO
             claimants.iter().map(|one| unchanged(&one.claim)).collect()
         } else {
             share(prefixes, &claimants, || {
-                let mut lingering = lingering::within(view, prefixes);
-                lingering.extend(within(prefixes, &given));
-                lingering.extend(gateways.in_the_way(network, prefixes, &claimants));
-                lingering
+                let mut withheld = withheld::within(view, prefixes);
+                withheld.extend(within(prefixes, &given));
+                withheld.extend(gateways.conflicting(network, prefixes, &claimants));
+                withheld
             })
         };
         let shared = Shared {
@@ -140,8 +141,8 @@ fn share_out(view: &View<'_>, island: &[(&AddressPool, Arc<Claims>)]) -> HandedO
             }));
         }
     }
-    overlap::settle(&mut drawings, &mut handed_out);
-    gateways.settle(view, &drawings, &mut handed_out);
+    overlap::resolve(&mut drawings, &mut handed_out);
+    gateways.resolve(view, &drawings, &mut handed_out);
     handed_out
 }
 

@@ -100,7 +100,7 @@ fn node(name: &str, group: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata})
 }
 
-/// What a node was told to have on a device.
+/// The configured addresses of a node on a device.
 fn config(node: &str, device: &str, address: &str) -> Value {
     let vlan = json!({"parent": "bond0", "vlan": 7, "mtu": 1500, "addresses": [address]});
     let spec = json!({"contractVersion": 1, "revision": "r", "hostVLANs": {device: vlan}});

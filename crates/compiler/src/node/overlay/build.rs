@@ -20,6 +20,7 @@ use super::{Contest, L2, L3, Overlay, Session, Wants, sessions::Networks};
 use crate::{
     names,
     node::{group::Group, underlay::Plan, vrfs},
+    prefixes::PrefixMap,
     problem::{self, Problem},
     snapshot::{Kind, ObjectRef},
 };
@@ -58,26 +59,6 @@ pub(crate) enum Place {
     Passthrough(String),
 }
 
-/// Networks that do not overlap, each with its object.
-#[derive(Debug, Default)]
-struct Disjoint(BTreeMap<Prefix, ObjectRef>);
-
-impl Disjoint {
-    /// A network with addresses of this one.
-    fn overlap(&self, wanted: Prefix) -> Option<(Prefix, &ObjectRef)> {
-        let meets = |(one, _): &(&Prefix, &ObjectRef)| {
-            one.net().contains(&wanted.net()) || wanted.net().contains(&one.net())
-        };
-        let before = self.0.range(..=wanted).next_back().filter(meets);
-        let found = before.or_else(|| self.0.range(wanted..).next().filter(meets))?;
-        Some((*found.0, found.1))
-    }
-
-    fn insert(&mut self, prefix: Prefix, by: &ObjectRef) {
-        self.0.entry(prefix).or_insert_with(|| by.clone());
-    }
-}
-
 /// Adds what overlay objects make to what the nodes of a group have.
 pub(in crate::node) struct Builder<'a> {
     pub(in crate::node) group: &'a Group<'a>,
@@ -92,7 +73,10 @@ pub(in crate::node) struct Builder<'a> {
     pub(in crate::node) sessions: Vec<Slot>,
     vnis: BTreeMap<Vni, ObjectRef>,
     vrfs: BTreeMap<String, ObjectRef>,
-    host: Disjoint,
+    /// The networks in which the host has addresses.
+    host: PrefixMap<ObjectRef>,
+    /// The networks in which the router has addresses in a VRF, by the VRF.
+    routed: BTreeMap<String, PrefixMap<ObjectRef>>,
 }
 
 impl<'a> Builder<'a> {
@@ -105,18 +89,24 @@ impl<'a> Builder<'a> {
         contest: &'a Contest,
         problems: &'a mut Vec<Problem>,
     ) -> Self {
-        let mut host = Disjoint::default();
+        let mut host = PrefixMap::default();
         let settings_ref = ObjectRef::named(Kind::Settings, "default");
         for end in &settings.trunk.addresses {
-            host.insert(end.prefix(), &settings_ref);
+            host.insert(end.prefix(), settings_ref.clone());
         }
         for plan in plans {
             let pools = plan.vtep_pools();
-            pools.for_each(|pool| host.insert(pool, &plan.subject));
+            pools.for_each(|pool| host.insert(pool, plan.subject.clone()));
         }
+        let mut routed: BTreeMap<String, PrefixMap<ObjectRef>> = BTreeMap::new();
         for (_, object) in &group.layer2 {
             for network in crate::lower::networks(&object.spec) {
-                host.insert(network, &object.source);
+                host.insert(network, object.source.clone());
+            }
+            let vrf = object.spec.vrf.as_ref().map(ToString::to_string);
+            let of_vrf = routed.entry(vrf.unwrap_or_default()).or_default();
+            for gateway in &object.spec.anycast_gateways {
+                of_vrf.insert(gateway.prefix(), object.source.clone());
             }
         }
         Self {
@@ -133,6 +123,7 @@ impl<'a> Builder<'a> {
                 .collect(),
             vrfs: BTreeMap::new(),
             host,
+            routed,
         }
     }
 
@@ -176,7 +167,7 @@ impl<'a> Builder<'a> {
             self.report(overlay, "spec.vrf", kind);
             return None;
         }
-        self.device(overlay, &l3.vrf)?;
+        self.device(overlay, &l3.vrf, "spec.vrf")?;
         let table = *self.tables.get(&l3.vrf)?;
         let session = match &l3.session {
             Some(session) => {
@@ -217,31 +208,17 @@ impl<'a> Builder<'a> {
         Some(())
     }
 
-    /// Adds the segments of `L2VNI`s, and the VRFs of their gateways that nobody else makes.
+    /// Adds the segments of `L2VNI`s, and the VRFs of their gateways that no other object configures.
     pub(in crate::node) fn segments(
         &mut self,
         fabric: &mut BTreeMap<String, Vrf>,
         layer2s: &mut BTreeMap<String, Layer2>,
     ) {
-        let mut routed: BTreeMap<String, Disjoint> = BTreeMap::new();
-        for (_, object) in &self.group.layer2 {
-            let vrf = object.spec.vrf.as_ref().map(ToString::to_string);
-            let of_vrf = routed.entry(vrf.unwrap_or_default()).or_default();
-            let gateways = object.spec.anycast_gateways.iter();
-            gateways.for_each(|gateway| of_vrf.insert(gateway.prefix(), &object.source));
-        }
-        for slot in &self.sessions {
-            if let Place::Vrf(vrf) = &slot.place {
-                let of_vrf = routed.entry(vrf.clone()).or_default();
-                let networks = slot.networks.iter().flatten();
-                networks.for_each(|network| of_vrf.insert(*network, &slot.subject));
-            }
-        }
         for overlay in self.objects() {
             let Wants::L2(l2) = &overlay.wants else {
                 continue;
             };
-            let Some(segment) = self.l2(overlay, l2, fabric, &mut routed) else {
+            let Some(segment) = self.l2(overlay, l2, fabric) else {
                 continue;
             };
             layer2s.insert(segment_key(l2.vni), segment);
@@ -255,12 +232,11 @@ impl<'a> Builder<'a> {
         overlay: &Overlay,
         l2: &L2,
         fabric: &mut BTreeMap<String, Vrf>,
-        routed: &mut BTreeMap<String, Disjoint>,
     ) -> Option<Layer2> {
         let from_other_vtep = self.family(overlay, l2.family)?;
         self.vni(overlay, l2.vni)?;
         if let Some(vrf) = &l2.vrf {
-            self.gateways(overlay, l2, vrf, fabric, routed)?;
+            self.gateways(overlay, l2, vrf, fabric)?;
         }
         let irb = l2.vrf.as_ref().map(|vrf| Irb {
             vrf: vrf.clone(),
@@ -292,14 +268,13 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Puts the networks of a segment's gateways into its VRF, which is made where nobody else makes it.
+    /// Puts the networks of a segment's gateways into its VRF, which is created where no other object configures it.
     fn gateways(
         &mut self,
         overlay: &Overlay,
         l2: &L2,
         vrf: &str,
         fabric: &mut BTreeMap<String, Vrf>,
-        routed: &mut BTreeMap<String, Disjoint>,
     ) -> Option<()> {
         let field = if l2.gateways.len() > 1 {
             "spec.l2gatewayips"
@@ -313,10 +288,10 @@ impl<'a> Builder<'a> {
                 scope: format!("VRF {vrf:?}"),
                 by: intent.source.clone(),
             };
-            self.report(overlay, "spec.vrf", kind);
+            self.report(overlay, l2.vrf_field, kind);
             return None;
         }
-        let of_vrf = routed.entry(vrf.to_owned()).or_default();
+        let of_vrf = self.routed.entry(vrf.to_owned()).or_default();
         let taken = l2.gateways.iter().find_map(|gateway| {
             let (other, by) = of_vrf.overlap(gateway.prefix())?;
             Some((gateway.prefix(), other, by.clone()))
@@ -333,7 +308,7 @@ impl<'a> Builder<'a> {
             return None;
         }
         if !fabric.contains_key(vrf) {
-            self.device(overlay, vrf)?;
+            self.device(overlay, vrf, l2.vrf_field)?;
             let table = *self.tables.get(vrf)?;
             let made = Vrf {
                 redistribute: None,
@@ -342,9 +317,9 @@ impl<'a> Builder<'a> {
             fabric.insert(vrf.to_owned(), made);
         }
         let made = fabric.get_mut(vrf)?;
-        let of_vrf = routed.entry(vrf.to_owned()).or_default();
+        let of_vrf = self.routed.entry(vrf.to_owned()).or_default();
         for gateway in &l2.gateways {
-            of_vrf.insert(gateway.prefix(), &overlay.subject);
+            of_vrf.insert(gateway.prefix(), overlay.subject.clone());
             announce(made, gateway.prefix());
         }
         Some(())
@@ -406,11 +381,19 @@ impl<'a> Builder<'a> {
             self.keep_families(overlay, session, &mut networks)?;
             self.apart_from_neighbors(overlay, session, &networks)?;
         }
+        let vrf = match &place {
+            Place::Vrf(vrf) => Some(vrf.clone()),
+            Place::Passthrough(_) => None,
+        };
+        let of_vrf = vrf.as_ref().and_then(|vrf| self.routed.get(vrf));
         let taken = networks.iter().flatten().find_map(|network| {
-            let (other, by) = self.host.overlap(*network)?;
-            Some((*network, other, by.clone()))
+            let on_host = self.host.overlap(*network).map(|found| (found, false));
+            let in_vrf = of_vrf.and_then(|of_vrf| of_vrf.overlap(*network));
+            let taken = on_host.or_else(|| in_vrf.map(|found| (found, true)));
+            let ((other, by), is_in_vrf) = taken?;
+            Some((*network, other, by.clone(), is_in_vrf))
         });
-        if let Some((network, other, by)) = taken {
+        if let Some((network, other, by, is_in_vrf)) = taken {
             let field = if session.networks.is_empty() {
                 "spec.hostsession"
             } else {
@@ -420,14 +403,18 @@ impl<'a> Builder<'a> {
                 network,
                 other,
                 by: Box::new(by),
-                vrf: None,
+                vrf: vrf.filter(|_| is_in_vrf),
                 node: self.node(),
             };
             self.report(overlay, field, kind);
             return None;
         }
         for network in networks.iter().flatten() {
-            self.host.insert(*network, &overlay.subject);
+            self.host.insert(*network, overlay.subject.clone());
+            if let Some(vrf) = &vrf {
+                let of_vrf = self.routed.entry(vrf.clone()).or_default();
+                of_vrf.insert(*network, overlay.subject.clone());
+            }
         }
         self.sessions.push(Slot {
             subject: overlay.subject.clone(),
@@ -557,7 +544,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether a VRF can have a device of its name: an uplink has its own in the same namespace.
-    fn device(&mut self, overlay: &Overlay, vrf: &str) -> Option<()> {
+    fn device(&mut self, overlay: &Overlay, vrf: &str, field: &str) -> Option<()> {
         let mut nics = self.plans.iter().flat_map(|plan| &plan.fabric.nics);
         if !nics.any(|nic: &IfName| nic.as_str() == vrf) {
             return Some(());
@@ -566,7 +553,7 @@ impl<'a> Builder<'a> {
             name: vrf.to_owned(),
             what: "an uplink of the node".to_owned(),
         };
-        self.report(overlay, "spec.vrf", kind);
+        self.report(overlay, field, kind);
         None
     }
 }

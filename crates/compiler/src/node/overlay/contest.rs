@@ -1,4 +1,4 @@
-//! Who has a VRF or a VNI on the nodes of a group that objects of both groups of kinds want: whoever runs it there, then the older. The VRF of
+//! Which object gets a VRF or a VNI that objects of both groups of kinds need on the nodes of a group: the one that runs there, then the older. The VRF of
 //! an intent is the intent's.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -16,11 +16,11 @@ use crate::{
 /// What came of it.
 #[derive(Debug, Default)]
 pub(in crate::node) struct Contest {
-    /// The VRFs of routing objects, without those that yield.
+    /// The VRFs of routing objects, without those that lose a conflict.
     pub(in crate::node) numbers: Numbers,
     /// The VNIs that overlay objects have against segments.
     pub(in crate::node) vnis: BTreeMap<Vni, ObjectRef>,
-    /// The overlay objects that yield.
+    /// The overlay objects that lose a conflict.
     lost: Vec<ObjectRef>,
 }
 
@@ -80,7 +80,7 @@ impl Contest {
         contest
     }
 
-    /// Whether an object yields to one of the other kinds.
+    /// Whether an object loses a conflict with one of the other kinds.
     pub(super) fn is_lost(&self, overlay: &Overlay) -> bool {
         self.lost.contains(&overlay.subject)
     }

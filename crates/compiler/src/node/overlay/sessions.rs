@@ -1,37 +1,29 @@
 //! Networks and addresses of host sessions.
 //!
 //! A session has networks of its own, which its object names or which are blocks of the pool in the settings. In each of them the router has the
-//! first address on every node, and every node's host another one, which stays. A session of more nodes than a block has room for gets
+//! first address on every node, and every node's host another one, which stays. A session of more nodes than a block has addresses for gets
 //! further blocks.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use api::{
-    tcaas::node_network_config::HostSession,
-    value::{HostCidr, Prefix},
-};
-use ipnet::IpNet;
-use rustc_hash::{FxHashMap, FxHashSet};
+use api::{tcaas::node_network_config::HostSession, value::Prefix};
 
 use super::{Overlay, OverlayOf, Wants, all};
 use crate::{
-    allocate::{self, Pool},
     memo::{Index, Query},
     node::{
-        group::{BuiltFor, HasOverlay, MembersOf},
-        selection::{Member, NodesBySignature, Signature},
+        group::{HasOverlay, MembersOf},
+        selection::{NodesBySignature, Signature},
         underlay::PlansFor,
     },
+    prefixes::PrefixMap,
     problem::{self, Problem},
     snapshot::{Key, ObjectRef, kinds},
+    special::{self, Use},
     view::View,
 };
 
-/// Length of a block of a pool: room for 253 nodes, or for more than there are.
+/// Prefix length of a block of a pool: addresses for 253 nodes in IPv4, and for any number of nodes in IPv6.
 const BLOCK_LENGTH: (u8, u8) = (24, 64);
 /// How many nodes a block of a pool is for.
 const NODES_OF_BLOCK: usize = 253;
@@ -42,10 +34,10 @@ pub(crate) type Networks = Vec<Vec<Prefix>>;
 /// An address that the config of a node has on a host session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct InUse {
-    node: Arc<str>,
+    pub(super) node: Arc<str>,
     /// The object of the session, as configs name it.
     source: Arc<str>,
-    address: IpAddr,
+    pub(super) address: IpAddr,
 }
 
 /// The addresses of hosts that configs of nodes have on sessions, by network.
@@ -166,14 +158,16 @@ struct Pools {
     blocks: Vec<(bool, ipnet::IpSubnets)>,
     /// The blocks that sessions have, by session.
     held: BTreeMap<String, Vec<Prefix>>,
-    /// The first address of each block that is not free.
-    used: BTreeSet<Prefix>,
+    /// The networks that are not free.
+    used: PrefixMap<()>,
 }
 
 impl Pools {
     fn new(view: &View<'_>, sessions: &[Arc<Overlay>]) -> Self {
-        let cidrs = view.settings().host_sessions.cidrs.clone();
-        let mut used: BTreeSet<Prefix> = BTreeSet::new();
+        let mut cidrs = view.settings().host_sessions.cidrs.clone();
+        // The settings say what is wrong with these.
+        cidrs.retain(|cidr| special::unfit(cidr.net(), Use::Routed).is_none());
+        let mut used = PrefixMap::default();
         let mut held: BTreeMap<String, Vec<Prefix>> = BTreeMap::new();
         for prefix in view.all_keys::<SessionsInUse>().iter() {
             let is_block = cidrs.iter().any(|cidr| cidr.net().contains(&prefix.net()));
@@ -186,10 +180,12 @@ impl Pools {
                 let of_session = held.entry(first.source.to_string()).or_default();
                 of_session.push(*prefix);
             }
-            used.insert(*prefix);
+            used.insert(*prefix, ());
         }
         let own = sessions.iter().filter_map(|one| one.session());
-        used.extend(own.flat_map(|session| session.networks.iter().copied()));
+        for network in own.flat_map(|session| &session.networks) {
+            used.insert(*network, ());
+        }
         let blocks = cidrs.iter().filter_map(|cidr| {
             let (ipv4, net) = (cidr.is_ipv4(), cidr.net());
             let length = if ipv4 { BLOCK_LENGTH.0 } else { BLOCK_LENGTH.1 };
@@ -216,7 +212,7 @@ impl Pools {
             let mut blocks: Vec<Prefix> =
                 held.copied().filter(|one| one.is_ipv4() == ipv4).collect();
             while blocks.len() < if ipv4 { wanted } else { 1 } {
-                // Those that have room keep what they have.
+                // Those with free addresses keep their blocks.
                 match self.free(ipv4) {
                     Some(block) => blocks.push(block),
                     None if blocks.is_empty() => return Err(self.exhausted(subject)),
@@ -228,13 +224,13 @@ impl Pools {
         Ok(networks)
     }
 
-    /// A block that nobody has.
+    /// A free block.
     fn free(&mut self, ipv4: bool) -> Option<Prefix> {
         let Self { blocks, used, .. } = self;
         let blocks = blocks.iter_mut().filter(|(family, _)| *family == ipv4);
         let mut blocks = blocks.flat_map(|(_, blocks)| blocks.map(Prefix::of));
-        let block = blocks.find(|block| !overlaps_any(used, *block))?;
-        used.insert(block);
+        let block = blocks.find(|block| used.overlap(*block).is_none())?;
+        used.insert(block, ());
         Some(block)
     }
 
@@ -245,17 +241,6 @@ impl Pools {
             wanted: format!("the session of {subject}"),
         }
     }
-}
-
-/// Whether a network has addresses of one of these, of which none is inside another.
-fn overlaps_any(nets: &BTreeSet<Prefix>, wanted: Prefix) -> bool {
-    let overlap = |one: &Prefix| {
-        let (one, other) = (one.net(), wanted.net());
-        one.contains(&other) || other.contains(&one)
-    };
-    let mut before = nets.range(..=wanted).rev();
-    let mut behind = nets.range(wanted..);
-    before.next().is_some_and(overlap) || behind.next().is_some_and(overlap)
 }
 
 /// The networks of a session; nothing where it has none.
@@ -277,98 +262,5 @@ impl Query for SessionMembers {
     fn compute(view: &View<'_>, networks: &Vec<Prefix>) -> Arc<Vec<Signature>> {
         let all = view.get::<SessionNetworks>(&());
         all.members.get(networks).cloned().unwrap_or_default()
-    }
-}
-
-/// Addresses of hosts, by node.
-pub(crate) type Hosts = Arc<FxHashMap<Arc<str>, HostCidr>>;
-
-/// The addresses of hosts in the networks of a session. A node that has one keeps it.
-pub(crate) struct AddressesOfSession;
-impl Query for AddressesOfSession {
-    type Key = Vec<Prefix>;
-    type Value = Hosts;
-    fn compute(view: &View<'_>, networks: &Vec<Prefix>) -> Hosts {
-        let signatures = view.get::<SessionMembers>(networks);
-        let groups = signatures
-            .iter()
-            .map(|one| view.who::<NodesBySignature>(one));
-        let groups: Vec<Arc<Vec<Member>>> = groups.collect();
-        let mut nodes: Vec<&Member> = groups.iter().flat_map(|nodes| nodes.iter()).collect();
-        // The older is served first.
-        nodes.sort_unstable();
-        nodes.dedup();
-        let mut hosts: FxHashMap<Arc<str>, HostCidr> = FxHashMap::default();
-        hosts.reserve(nodes.len());
-        let mut pools: Vec<Pool> = networks.iter().map(|one| pool(*one)).collect();
-        let mut known: FxHashSet<&str> = FxHashSet::default();
-        for (network, pool) in networks.iter().zip(&mut pools) {
-            let in_use = view.who::<SessionsInUse>(network);
-            if !in_use.is_empty() && known.is_empty() {
-                known.extend(nodes.iter().map(|node| &*node.name));
-            }
-            for one in in_use.iter() {
-                // What is left is given to nobody else: its node is gone, or does not have the session any more.
-                let is_new = pool.take(one.address) && !hosts.contains_key(&one.node);
-                if is_new && known.contains(&*one.node) {
-                    hosts.extend(
-                        host(one.address, *network).map(|host| (Arc::clone(&one.node), host)),
-                    );
-                }
-            }
-        }
-        let mut pools = networks.iter().zip(&mut pools).peekable();
-        'nodes: for node in nodes {
-            if hosts.contains_key(&node.name) {
-                continue;
-            }
-            while let Some((network, pool)) = pools.peek_mut() {
-                if let Some(address) = pool.take_lowest() {
-                    hosts.extend(
-                        host(address, **network).map(|host| (Arc::clone(&node.name), host)),
-                    );
-                    continue 'nodes;
-                }
-                pools.next();
-            }
-            break;
-        }
-        Arc::new(hosts)
-    }
-}
-
-/// A network of which the router has its address.
-fn pool(network: Prefix) -> Pool {
-    let mut pool = Pool::new(network);
-    if let Some(router) = allocate::gateway(network) {
-        pool.take(router.addr());
-    }
-    pool
-}
-
-fn host(address: IpAddr, network: Prefix) -> Option<HostCidr> {
-    let net = IpNet::new(address, network.net().prefix_len()).ok()?;
-    Some(HostCidr::new(net))
-}
-
-/// The addresses of hosts on the sessions of a group, with or without a VTEP, in the order of the group's sessions, by family.
-pub(crate) struct SessionAddressesFor;
-impl Query for SessionAddressesFor {
-    type Key = (Signature, bool);
-    type Value = Arc<Vec<Vec<Hosts>>>;
-    fn compute(view: &View<'_>, (signature, has_vtep): &(Signature, bool)) -> Self::Value {
-        let built = view.get::<BuiltFor>(signature);
-        let shared = if *has_vtep {
-            &built.shared
-        } else {
-            &built.bare
-        };
-        let sessions = shared.sessions.iter().map(|slot| {
-            let families = slot.networks.iter();
-            families
-                .map(|networks| view.get::<AddressesOfSession>(networks))
-                .collect()
-        });
-        Arc::new(sessions.collect())
     }
 }

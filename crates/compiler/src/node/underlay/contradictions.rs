@@ -12,7 +12,7 @@ use crate::{
     view::{Aged, View, reference},
 };
 
-/// The addresses that an Underlay speaks of.
+/// The addresses in the spec of an Underlay.
 struct Addresses {
     subject: ObjectRef,
     /// The pools of its VTEPs, each with the field that has it.

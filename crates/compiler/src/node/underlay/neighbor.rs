@@ -77,7 +77,8 @@ pub(super) fn neighbor(
         keepalive_time: timers.map(|(keepalive, _)| seconds(keepalive)),
         hold_time: timers.map(|(_, hold)| seconds(hold)),
         connect_time: Some(seconds(connect_time)),
-        ebgp_multi_hop: ebgp_multi_hop.unwrap_or(false),
+        // A session over a device is one hop long. `idle_parts` says so.
+        ebgp_multi_hop: ebgp_multi_hop.unwrap_or(false) && address.is_some(),
         allow_own_as: remote_as.external || remote_as.asn.is_some_and(|asn| asn != spec.asn),
         bfd: bfd.as_ref().map(bfd_of).transpose()?,
         password_secret: password_secret(subject, wanted)?,

@@ -8,7 +8,7 @@ use api::{
         Contradiction, Neighbor as WantedNeighbor, NeighborAddressFamily, NeighborFamily,
         UnderlaySpec, VtepSource,
     },
-    tcaas::node_network_config::{AddressFamilyName, Neighbor},
+    tcaas::node_network_config::{AddressFamilyName, Neighbor, RemoteAs},
     value::{HostCidr, IfName, Prefix},
 };
 
@@ -172,6 +172,9 @@ impl Sound {
                 }
             }
         }
+        for (field, what) in unannounced(spec, &endpoint, &neighbors) {
+            report(field, problem::Kind::NoEffect { what });
+        }
         (!is_refused).then_some(Self {
             endpoint,
             neighbors,
@@ -199,7 +202,7 @@ impl Sound {
         let devices = devices.map(|nic| {
             let kind = problem::Kind::DeviceNameReserved {
                 name: nic.to_string(),
-                what: "kept for other devices of the nodes".to_owned(),
+                what: "reserved for other devices of the nodes".to_owned(),
             };
             ("spec.nics".to_owned(), kind)
         });
@@ -235,6 +238,29 @@ pub(super) fn runs_as_it_is(view: &View<'_>, key: &Key, spec: &UnderlaySpec) -> 
     let last = || view.get::<LastRevision>(&());
     let last = || last().and_then(|last| kinds::Underlay::last(&last, key));
     runs && last().is_some_and(|last| last == revision::underlay(spec))
+}
+
+/// Pools of tunnel endpoints that no session announces, each with its field.
+fn unannounced(
+    spec: &UnderlaySpec,
+    endpoint: &Endpoint,
+    neighbors: &[Neighbor],
+) -> Vec<(&'static str, String)> {
+    let fields = [vtep_field(spec), "spec.tunnelEndpoint.cidrs[1]"];
+    let pools = endpoint.pools().zip(fields);
+    let unannounced = pools.filter_map(|(pool, field)| {
+        let (family, name) = if pool.is_ipv4() {
+            (AddressFamilyName::Ipv4Unicast, "ipv4unicast")
+        } else {
+            (AddressFamilyName::Ipv6Unicast, "ipv6unicast")
+        };
+        let carries = |one: &Neighbor| one.address_families.contains(&family);
+        let what = format!(
+            "no neighbor has the address family {name}, so no session announces the tunnel endpoints: add it to spec.neighbors[].addressFamilies of one, unless the fabric knows the way to {pool}"
+        );
+        (!neighbors.iter().any(carries)).then_some((field, what))
+    });
+    unannounced.collect()
 }
 
 /// An address, or a device, that two neighbors have, whatever way it is written.
@@ -289,9 +315,31 @@ fn idle_parts(spec: &UnderlaySpec, wanted: &WantedNeighbor) -> Vec<(&'static str
     let interface = wanted.interface.as_ref();
     if let Some(interface) = interface.filter(|one| !spec.devices().any(|nic| nic == *one)) {
         let what = format!(
-            "{interface:?} is none of the devices in spec.nics, which alone are in the router's namespace: no session comes up over it"
+            "{:?} is not in spec.nics: only these devices are in the router's namespace, so no session over it is established",
+            interface.as_str()
         );
         found.push(("interface", problem::Kind::NoEffect { what }));
+    }
+    if wanted.ebgp_multi_hop == Some(true) {
+        let remote_as = wanted.remote_as().ok().map(RemoteAs::from);
+        let is_internal =
+            remote_as.is_some_and(|remote| remote.internal || remote.asn == Some(spec.asn));
+        let why = if interface.is_some() {
+            Some(
+                "a session over a device is one hop long: give the address of the neighbor instead of its interface",
+            )
+        } else if is_internal {
+            Some("an internal session may be any number of hops long: leave it out")
+        } else {
+            None
+        };
+        let what = why.map(str::to_owned);
+        found.extend(what.map(|what| ("ebgpMultiHop", problem::Kind::NoEffect { what })));
+    }
+    let minimum_ttl = wanted.bfd.as_ref().map(api::openperouter::Bfd::minimum_ttl);
+    if matches!(minimum_ttl, Some(Ok(Some(_)))) && wanted.ebgp_multi_hop != Some(true) {
+        let what = "a session that is one hop long has no other TTL than 255: set ebgpMultiHop, or leave this out".to_owned();
+        found.push(("bfd.minimumTtl", problem::Kind::NoEffect { what }));
     }
     if wanted.password.is_some() {
         found.push(("password", problem::Kind::InlinePassword));

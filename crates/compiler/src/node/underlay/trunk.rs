@@ -49,7 +49,7 @@ fn other_end(address: HostCidr) -> Option<IpAddr> {
     net.hosts().find(|host| *host != net.addr())
 }
 
-/// Whether the network of an address has room for two hosts and the address is one of them, so that the other one is the router's.
+/// Whether the network of an address has exactly two host addresses, one of which it is; the other one is the router's.
 fn is_one_of_two(address: HostCidr) -> bool {
     let net = address.net();
     let of_two = if address.is_ipv4() {
@@ -71,7 +71,7 @@ pub(crate) fn trunk_faults(settings: &SettingsSpec) -> Vec<Problem> {
     let reserved = if trunk.name.as_str() == settings.cluster_vrf.name.as_str() {
         Some("the cluster VRF")
     } else {
-        names::is_reserved_device(&trunk.name).then_some("kept for other devices of the nodes")
+        names::is_reserved_device(&trunk.name).then_some("reserved for other devices of the nodes")
     };
     if let Some(what) = reserved {
         let kind = problem::Kind::DeviceNameReserved {

@@ -39,7 +39,7 @@ impl Asked<'_> {
         found.map(|(_, world)| world)
     }
 
-    /// A field that is named matters: when it changes, the element changes, or is left to others than those who had it by this field;
+    /// A field that is named matters: when it changes, the element changes, or is requested by other objects than by this field;
     /// at the latest when no other field says the same. For an overlap another may be named instead.
     fn matters(mut self, field: &Field) -> Result<(), TestCaseError> {
         loop {
@@ -103,7 +103,7 @@ pub(super) fn all_matter(
     };
     let (_, claims) = asked().ask(world);
     let named: BTreeSet<&Field> = claims.iter().flat_map(Claim::fields).collect();
-    prop_assert!(!named.is_empty(), "nobody is behind {element} on {node}");
+    prop_assert!(!named.is_empty(), "nothing requests {element} on {node}");
     for field in named {
         asked().matters(field)?;
     }

@@ -1,4 +1,4 @@
-//! What went wrong elsewhere, and must not here: communities, `next`, lists that nobody made, timers, hops, sessions without filters.
+//! Regressions of other projects: communities, `next`, lists that do not exist, timers, hops, sessions without filters.
 
 use std::collections::BTreeSet;
 
@@ -229,7 +229,7 @@ fn every_name_in_the_text_is_one_of_the_config_or_of_this_program() {
         let is_known = known
             .iter()
             .any(|word| name.as_str() == *word || first == *word);
-        assert!(is_number || is_known, "{name:?} is nobody's");
+        assert!(is_number || is_known, "{name:?} has no origin");
     }
     let vrfs: Vec<&str> = config.vrfs.keys().map(AsRef::as_ref).collect();
     assert_eq!(vrfs, ["blue", "red"]);

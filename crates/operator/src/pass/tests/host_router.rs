@@ -23,7 +23,10 @@ fn store_pass(compiler: &mut Compiler, pass: &Pass, now: Time, report: Option<&s
     for publication in &pass.step.publish {
         let key = Key::named(&publication.node);
         let before = snapshot.node_network_configs.get(&key);
-        let generation = before.and_then(|before| before.meta.generation).unwrap_or(0) + 1;
+        let generation = before
+            .and_then(|before| before.meta.generation)
+            .unwrap_or(0)
+            + 1;
         let write = writes.node(publication, &pass.step);
         let crate::request::Operation::Apply(document) = write.operation else {
             panic!("a config is applied");
@@ -37,7 +40,8 @@ fn store_pass(compiler: &mut Compiler, pass: &Pass, now: Time, report: Option<&s
             (None, Some(status)) => serde_json::to_value(status).expect("a status is JSON"),
             (None, None) => Value::Null,
         };
-        let metadata = json!({"name": publication.node, "generation": generation, "annotations": annotations});
+        let metadata =
+            json!({"name": publication.node, "generation": generation, "annotations": annotations});
         let parts = json!({"metadata": metadata, "spec": publication.spec, "status": status});
         put(compiler, Kind::NodeNetworkConfig, &publication.node, &parts);
     }
@@ -58,7 +62,9 @@ fn settle(compiler: &mut Compiler, now: &mut Time) {
 
 fn prefixes(publication: &Publication) -> Vec<String> {
     let router = publication.spec.host_router.iter();
-    let networks = router.flat_map(|one| one.routers.values()).flat_map(|one| &one.networks);
+    let networks = router
+        .flat_map(|one| one.routers.values())
+        .flat_map(|one| &one.networks);
     networks.map(ToString::to_string).collect()
 }
 
@@ -72,7 +78,7 @@ fn a_configuration_reaches_all_nodes_in_the_pass_after_its_event() {
 
     let event = Instant::now();
     configuration(&mut compiler, "a", "198.51.100.1/32", 1);
-    let pass = Pass::compute(&mut compiler, |_| true, BTreeMap::new(), now + 1);
+    let pass = Pass::compute(&mut compiler, |_| Agent::ALIVE, BTreeMap::new(), now + 1);
     let time = event.elapsed();
     assert_eq!(pass.nodes(), ["a", "b", "c"]);
     assert!(time < Duration::from_secs(1), "{time:?}");
@@ -84,7 +90,12 @@ fn a_configuration_reaches_all_nodes_in_the_pass_after_its_event() {
     assert_eq!(compiler.compile().1.revision.fingerprint, revision);
     assert_eq!((pass.step.status.ready, pass.step.status.total), (3, 3));
     let is_configuration = |subject: &ObjectRef| subject.kind == Kind::FrrConfiguration;
-    let others: Vec<&ObjectRef> = pass.writes.statuses.keys().filter(|one| !is_configuration(one)).collect();
+    let others: Vec<&ObjectRef> = pass
+        .writes
+        .statuses
+        .keys()
+        .filter(|one| !is_configuration(one))
+        .collect();
     let before: Vec<_> = others.into_iter().cloned().collect();
 
     // The nodes have not answered yet: what they said of the same forwarding still counts.
@@ -92,7 +103,12 @@ fn a_configuration_reaches_all_nodes_in_the_pass_after_its_event() {
     let pass = pass_at(&mut compiler, now + 2);
     assert_eq!((pass.nodes().len(), pass.step.status.ready), (0, 3));
     assert_eq!(pass.step.status.phase.as_deref(), Some("Complete"));
-    let others: Vec<&ObjectRef> = pass.writes.statuses.keys().filter(|one| !is_configuration(one)).collect();
+    let others: Vec<&ObjectRef> = pass
+        .writes
+        .statuses
+        .keys()
+        .filter(|one| !is_configuration(one))
+        .collect();
     assert_eq!(others, before.iter().collect::<Vec<_>>());
 
     // And once more, one after another.
@@ -116,9 +132,17 @@ fn a_node_that_waits_for_its_wave_gets_the_router_of_its_host_beside_its_old_con
     underlay(&mut compiler, 64999);
     configuration(&mut compiler, "a", "198.51.100.1/32", 1);
     let pass = pass_at(&mut compiler, now + 1);
-    assert_eq!(pass.nodes(), ["a", "b", "c"], "no wave begins, and no router waits");
+    assert_eq!(
+        pass.nodes(),
+        ["a", "b", "c"],
+        "no wave begins, and no router waits"
+    );
     for one in &pass.step.publish {
-        let asn = one.spec.underlay.as_ref().map(|underlay| underlay.asn.get());
+        let asn = one
+            .spec
+            .underlay
+            .as_ref()
+            .map(|underlay| underlay.asn.get());
         assert_eq!((one.lane, asn), (None, Some(64514)));
         assert_eq!(prefixes(one), ["198.51.100.1/32"]);
     }
@@ -142,7 +166,11 @@ fn a_node_in_a_wave_that_fails_has_failed_whatever_its_host_got_meanwhile() {
     assert_eq!(pass.nodes(), ["a", "b", "c"]);
     store_pass(&mut compiler, &pass, now + 2, None);
     let stored = &compiler.snapshot().node_network_configs[&Key::named("a")];
-    assert_eq!(stored::published_at(stored), Some(now + 1), "its deadline stays");
+    assert_eq!(
+        stored::published_at(stored),
+        Some(now + 1),
+        "its deadline stays"
+    );
     let mut document = serde_json::to_value(&*stored.spec).expect("a spec is JSON");
     document["revision"] = json!(stored.spec.revision);
     let annotations = json!(stored.meta.annotations);
@@ -157,8 +185,17 @@ fn a_node_in_a_wave_that_fails_has_failed_whatever_its_host_got_meanwhile() {
     assert!(pass.step.status.is_invalid);
     assert_eq!(pass.step.status.failed_node.as_deref(), Some("a"));
     // It goes back to the last valid revision, with the router that its host has now.
-    let back = pass.step.publish.iter().find(|one| one.node == "a").expect("it goes back");
-    let asn = back.spec.underlay.as_ref().map(|underlay| underlay.asn.get());
+    let back = pass
+        .step
+        .publish
+        .iter()
+        .find(|one| one.node == "a")
+        .expect("it goes back");
+    let asn = back
+        .spec
+        .underlay
+        .as_ref()
+        .map(|underlay| underlay.asn.get());
     assert_eq!(asn, Some(64514));
     assert_eq!(prefixes(back), ["198.51.100.1/32"]);
 }
@@ -178,5 +215,10 @@ fn the_last_configuration_that_goes_takes_the_router_of_the_host_with_it() {
     });
     let pass = pass_at(&mut compiler, now + 1);
     assert_eq!(pass.nodes(), ["a", "b", "c"]);
-    assert!(pass.step.publish.iter().all(|one| one.spec.host_router.is_none()));
+    assert!(
+        pass.step
+            .publish
+            .iter()
+            .all(|one| one.spec.host_router.is_none())
+    );
 }

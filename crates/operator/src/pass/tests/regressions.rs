@@ -57,7 +57,7 @@ fn an_intent_names_the_failed_node_until_another_change_is_compiled() {
     store_at(&mut compiler, "a", 200, "invalid");
     let pass = pass_at(&mut compiler, 201);
     assert_eq!(pass.nodes(), ["a"], "it gets what it had");
-    let failed = "False NodeFailed node a could not apply it";
+    let failed = "False NodeFailed apply failed on node a";
     assert_eq!(ready(&mut compiler), failed);
     let status = json!({"configStatus": "provisioned", "observedRevision": before["revision"]});
     let parts = json!({"spec": before, "status": status});

@@ -1,6 +1,7 @@
 //! `selvedge agent --manifests`: a node that is kept at what files say, without a cluster.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::PathBuf,
     sync::Arc,
@@ -131,7 +132,7 @@ impl Manifests {
             ..Config::empty()
         };
         let moved = compiled.moved_passwords(&running.snapshot);
-        let mut unread = Vec::new();
+        let mut unread = BTreeMap::new();
         for reference in config.references() {
             // What an Underlay has in clear text is in no Secret here.
             let moved = moved.iter().find(|one| one.secret == reference);
@@ -142,7 +143,9 @@ impl Manifests {
                     reference,
                     password,
                 }),
-                Err(why) => unread.push(why),
+                Err(why) => {
+                    unread.insert(reference, why);
+                }
             }
         }
         self.running = Some(Running::new(&running.snapshot));

@@ -14,7 +14,7 @@ use frr::{FrrConfig, FrrVersion, Part, PlacedLine, config::Name, names};
 use super::Asked;
 use crate::{args::Ask, input::World};
 
-/// Answers a question that is a line of the node's frr.conf; nothing, where it is none.
+/// Answers a question that is a line of the node's frr.conf; `None` for other questions.
 pub(super) fn asked(
     args: &Ask,
     node: &str,
@@ -141,7 +141,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// What a word of the line speaks of.
+    /// The meaning of a word of the line.
     fn thing(word: &str, words: &[&str]) -> Option<Query> {
         let after = |before: &str| words.windows(2).any(|pair| pair == [before, word]);
         match Query::parse(word).ok()? {

@@ -81,7 +81,7 @@ const TEXTS: &[&str] = &[
     "1000000%",
 ];
 
-/// Texts and numbers that somebody did not think of.
+/// Unusual texts and numbers.
 fn strange(dice: &mut Dice) -> Value {
     match dice.throw(12) {
         0 => Value::Null,

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use explain::plan::Change;
+use api::value::HostCidr;
+use explain::{element::Element, plan::Change};
 use serde_json::Value;
 
-use super::{and_more, listed};
+use super::story::{and_more, listed};
 use crate::output::counted;
 
 /// How many parts of one element are shown before the rest is only counted.
@@ -43,13 +44,47 @@ pub(super) fn of_each_node(change: &Change, nodes: &[(&str, &Change)]) -> String
         }
     }
     if by_path.is_empty() {
-        return format!("{}, each node its own", change.text);
+        let text = match &change.element {
+            Element::HostAddress { device, .. } => {
+                let network = change.element.of_any_node();
+                let addresses = nodes.iter().map(|(_, change)| &change.element);
+                let addresses: BTreeSet<HostCidr> = addresses.filter_map(address).collect();
+                match (addresses.first(), addresses.last(), network) {
+                    (Some(first), Some(last), Element::HostAddress { address, .. }) => format!(
+                        "{device} addresses {}–{} of {address}",
+                        first.addr(),
+                        last.addr()
+                    ),
+                    _ => change.text.clone(),
+                }
+            }
+            _ => change.text.clone(),
+        };
+        return format!("{text}, each node its own");
     }
     let parts = by_path.into_iter().map(|((_, path), changes)| {
         let change = of_nodes(&changes, nodes.len());
         Part { path, change }.text()
     });
     with_parts(&change.text, parts.collect())
+}
+
+/// The address that an element is about.
+fn address(element: &Element) -> Option<HostCidr> {
+    match element {
+        Element::HostAddress { address, .. } => address.parse().ok(),
+        _ => None,
+    }
+}
+
+/// One field of an object that the user has changed, in words.
+pub(super) fn of_field(path: &str, was: &Value, becomes: &Value) -> String {
+    let path = path.strip_prefix("spec.").unwrap_or(path);
+    let change = match (was, becomes) {
+        (Value::Array(one), Value::Array(other)) => of_lists(one, other),
+        _ => format!("{} → {}", short(was), short(becomes)),
+    };
+    format!("{path}: {change}")
 }
 
 /// How one part changes on nodes.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use compiler::{Kind, ObjectRef, Problem, Severity, problem};
 
-use crate::{input::World, suggest::nearest};
+use super::hint;
+use crate::input::World;
 
 /// What other problems can follow from.
 pub(super) struct Causes<'a> {
@@ -90,6 +91,7 @@ impl<'a> Causes<'a> {
                 of_kind(Kind::Destination).or_else(|| of_kind(Kind::Vrf))
             }
             problem::Kind::VrfIncomplete { .. }
+            | problem::Kind::NoVniRange
             | problem::Kind::NoVniLeft
             | problem::Kind::TrunkRequired
             | problem::Kind::WorkloadAsRequired
@@ -105,23 +107,35 @@ impl<'a> Causes<'a> {
 
     /// The misspelled field of the object that the missing one is likely to be.
     fn misspelled(&self, problem: &Problem) -> Option<String> {
-        let (problem::Kind::RuleBroken { message } | problem::Kind::Unreadable { message }) =
-            &problem.kind
-        else {
+        if problem.kind == problem::Kind::UnknownField {
             return None;
+        }
+        let message = problem.kind.to_string();
+        let has_word = |field: &str| {
+            let is_part = |c: char| c.is_alphanumeric() || c == '-';
+            message
+                .split(|c: char| !is_part(c))
+                .any(|word| word == field)
         };
-        let is_missing = message.contains("required");
         let mut unknown = self
             .unknown
             .iter()
             .filter(|(object, _)| **object == problem.subject);
         let field = unknown.find(|(_, field)| {
             let (parent, name) = field.rsplit_once('.').unwrap_or(("", field));
-            let fields = World::fields(problem.subject.kind, parent);
-            let meant = nearest(name, fields.iter().map(String::as_str));
-            meant.is_some_and(|meant| problem.field.ends_with(meant) || message.contains(meant))
+            let meant = hint::meant(problem.subject.kind, parent, name);
+            meant.is_some_and(|meant| {
+                let path = match parent {
+                    "" => meant.clone(),
+                    parent => format!("{parent}.{meant}"),
+                };
+                let is_below = problem.field.strip_prefix(&path);
+                let is_below =
+                    is_below.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+                is_below || has_word(&meant)
+            })
         });
-        let (object, field) = field.filter(|_| is_missing)?;
+        let (object, field) = field?;
         Some(format!("{object} {field}"))
     }
 }

@@ -1,6 +1,8 @@
 //! What the author is likely to mean: a field, a value or an object of a similar name.
 
-use compiler::{Problem, problem};
+use std::net::IpAddr;
+
+use compiler::{Kind, Problem, problem};
 
 use crate::{input::World, suggest::nearest};
 
@@ -40,10 +42,14 @@ fn of_field(problem: &Problem) -> Option<String> {
         Some((parent, name)) => (parent, name),
         None => ("", problem.field.as_str()),
     };
-    let fields = World::fields(problem.subject.kind, parent);
-    let near = nearest(name, fields.iter().map(String::as_str));
-    if let Some(near) = near {
-        return Some(format!("did you mean {near}?"));
+    let kind = problem.subject.kind;
+    let fields = World::fields(kind, parent);
+    match similar(kind, parent, name) {
+        Some(Meant::Instead(near)) => return Some(format!("did you mean {near}?")),
+        Some(Meant::Below(near)) if name != "labels" => {
+            return Some(format!("{name} belongs below {near}: indent it more"));
+        }
+        Some(Meant::Below(_)) | None => {}
     }
     // A field of the spec that stands a level too high or too low.
     if METADATA.contains(&name) && parent != "metadata" {
@@ -68,9 +74,53 @@ fn of_field(problem: &Problem) -> Option<String> {
     }
 }
 
+/// What the author of an unknown field may mean.
+enum Meant {
+    /// A field of a similar name.
+    Instead(String),
+    /// A field beside it, below which the unknown one belongs.
+    Below(String),
+}
+
+/// The field that is likely to be missing because another one is unknown: that of a similar name, or the one below which it belongs.
+pub(super) fn meant(kind: Kind, parent: &str, name: &str) -> Option<String> {
+    similar(kind, parent, name).map(|meant| match meant {
+        Meant::Instead(field) | Meant::Below(field) => field,
+    })
+}
+
+fn similar(kind: Kind, parent: &str, name: &str) -> Option<Meant> {
+    let fields = World::fields(kind, parent);
+    let near = nearest(name, fields.iter().map(String::as_str)).map(str::to_owned);
+    // One name may be a longer form of the other: destinationSelector, destinations.
+    let is_longer = |long: &str, short: &str| {
+        let short = short.strip_suffix('s').unwrap_or(short);
+        short.len() >= LEAST && long.starts_with(short)
+    };
+    let longer = || {
+        let mut fields = fields.iter();
+        fields.find(|field| is_longer(name, field) || is_longer(field, name))
+    };
+    if let Some(field) = near.or_else(|| longer().cloned()) {
+        return Some(Meant::Instead(field));
+    }
+    let below = fields.iter().find(|field| {
+        let path = match parent {
+            "" => (*field).clone(),
+            parent => format!("{parent}.{field}"),
+        };
+        !["spec", "metadata", "status"].contains(&field.as_str())
+            && World::fields(kind, &path).iter().any(|known| known == name)
+    });
+    below.cloned().map(Meant::Below)
+}
+
+/// The fewest letters that two forms of one name have in common.
+const LEAST: usize = 5;
+
 /// The nearest of the values that a message lists.
 fn of_choice(message: &str) -> Option<String> {
-    let (given, choices) = message.split_once(" is not known here; write one of ")?;
+    let (given, choices) = message.split_once(" is not a valid value; write one of ")?;
     let given = given.trim_matches('"');
     let near = nearest(given, choices.split(", "))?;
     Some(format!("did you mean {near}?"))
@@ -78,8 +128,26 @@ fn of_choice(message: &str) -> Option<String> {
 
 /// Typographic quotes and template expressions are part of a value.
 fn of_quotes(message: &str) -> Option<String> {
-    if message.contains("{{") {
+    if message.contains("{{") || message.contains("{%") {
         return Some("render the template first, such as with helm template".to_owned());
+    }
+    if message.contains("${") {
+        return Some("replace the variable first, such as with envsubst".to_owned());
+    }
+    if let Some(address) = message.split('"').nth(1)
+        && let Ok(address) = address.parse::<IpAddr>()
+        && ["network", "prefix", "CIDR"]
+            .iter()
+            .any(|word| message.contains(word))
+    {
+        let (network, one) = if address.is_ipv4() {
+            (24, 32)
+        } else {
+            (64, 128)
+        };
+        return Some(format!(
+            "add the length of the prefix: {address}/{network} for a network, {address}/{one} for one address"
+        ));
     }
     let is_typographic =
         message.contains(['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}']);

@@ -1,7 +1,7 @@
 //! The operator is killed again and again while intents come, change and go: at the end the cluster is as if it had never been.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     thread,
     time::{Duration, Instant},
 };
@@ -13,6 +13,8 @@ use super::{
     cluster::{Cluster, TCAAS, object, start_operator},
     fleet::{Behaviour, Fleet},
     fleet_rollout::{FABRIC, name, newest, nodes, settings},
+    intents::defaults,
+    programs::{Program, Programs},
     server::{Mode, Server, with_server, within},
 };
 use crate::{
@@ -41,7 +43,13 @@ const GENERATED: [&str; 3] = [
     "VRFRouteConfiguration",
     "BGPPeering",
 ];
-const INTENTS: [&str; 4] = ["VRF", "Destination", "Network", "Layer2Attachment"];
+const INTENTS: [&str; 5] = [
+    "VRF",
+    "Destination",
+    "Network",
+    "Layer2Attachment",
+    "Inbound",
+];
 
 /// Numbers that are the same in every run (splitmix64).
 struct Random(u64);
@@ -82,18 +90,34 @@ impl Tenants<'_> {
                 "destinations": {"matchLabels": {"zone": "secure"}},
             },
         });
-        match (*is_present, random.below(3)) {
+        let services = json!({
+            "apiVersion": TCAAS, "kind": "Network", "metadata": {"name": format!("{name}-services")},
+            "spec": {"ipv4": {"cidr": format!("10.8.{index}.0/28")}},
+        });
+        let inbound = json!({
+            "apiVersion": TCAAS, "kind": "Inbound", "metadata": {"name": name},
+            "spec": {
+                "networkRef": format!("{name}-services"), "count": 1 + random.below(3),
+                "destinations": {"matchLabels": {"zone": "secure"}}, "advertisement": {"type": "bgp"},
+            },
+        });
+        match (*is_present, random.below(4)) {
             (false, _) => {
-                for object in [&network, &attachment] {
+                for object in [&network, &attachment, &services, &inbound] {
                     let answer = self.server.create(object, Mode::Real)?;
                     answer.map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
                 }
                 *is_present = true;
             }
             (true, 0) => {
-                self.server.delete(&attachment)?;
-                self.server.delete(&network)?;
+                for object in [&attachment, &network, &inbound, &services] {
+                    self.server.delete(object)?;
+                }
                 *is_present = false;
+            }
+            (true, 1) => {
+                let change = json!({"spec": {"count": inbound["spec"]["count"]}});
+                self.server.edit(&inbound, &change)?;
             }
             (true, _) => {
                 let mtu = 1300 + random.below(200);
@@ -206,6 +230,31 @@ fn without_times(status: &Value) -> Value {
     status
 }
 
+/// Compares what other programs got with what a new compiler makes of the intents, and looks for what belongs to nothing.
+fn compare_beside(cluster: &Cluster<'_>, programs: &Programs<'_>) -> anyhow::Result<()> {
+    let server = cluster.server;
+    let mut expected = compiled(server, "platform")?;
+    for object in &mut expected {
+        let defaults = defaults(text(object, "/kind"));
+        if let (Some(spec), Value::Object(defaults)) = (object["spec"].as_object_mut(), defaults) {
+            spec.extend(defaults);
+        }
+    }
+    let stored = programs.ours()?;
+    assert!(!stored.is_empty(), "no tenant is left");
+    assert_eq!(specs(&stored), specs(&expected));
+    let parts = cluster.names("NetworkConfigRevisionPart")?;
+    assert_eq!(parts, [""; 0], "no revision is large");
+    let accounts = server.list("v1", "ServiceAccount")?.into_iter();
+    let accounts = accounts.map(|account| text(&account, "/metadata/name").to_owned());
+    let accounts: BTreeSet<String> = accounts
+        .filter(|name| name.starts_with("selvedge-agent-"))
+        .collect();
+    let nodes = (0..NODES).map(|index| format!("selvedge-agent-{}", name(index)));
+    assert_eq!(accounts, nodes.collect());
+    Ok(())
+}
+
 /// Compares everything that is stored with what a new compiler makes of the intents.
 fn compare(cluster: &Cluster<'_>) -> anyhow::Result<()> {
     let server = cluster.server;
@@ -250,6 +299,8 @@ fn compare(cluster: &Cluster<'_>) -> anyhow::Result<()> {
 fn an_operator_that_is_killed_a_hundred_times_leaves_what_a_fresh_compile_makes()
 -> anyhow::Result<()> {
     with_server(|server| {
+        let programs = Programs::new(server)?;
+        programs.install(Program::MetalLb)?;
         server.apply(&settings(Duration::from_mins(1)))?;
         server.apply(FABRIC)?;
         server.apply(&nodes(NODES))?;
@@ -272,6 +323,7 @@ fn an_operator_that_is_killed_a_hundred_times_leaves_what_a_fresh_compile_makes(
         let _operator = start_operator(server.operator_kubeconfig(), &QUICK)?;
         until_quiet(cluster).expect("it comes to an end");
         compare(cluster).expect("everything can be read");
+        compare_beside(cluster, &programs).expect("everything can be read");
         let sequence = newest(cluster)?["status"]["sequence"].as_u64();
         assert!(sequence > Some(20), "{sequence:?} revisions");
         Ok(())

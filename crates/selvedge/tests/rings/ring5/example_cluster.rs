@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{
     cluster::start_operator,
     fleet::{Behaviour, Fleet},
+    manifests::ADMISSION,
     programs::{Program, Programs},
     server::{Mode, Server, with_server, within},
 };
@@ -95,20 +96,49 @@ fn drop_claims(server: &Server) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The documents of an example: what people wait for between waves, tests do not.
+fn example(name: &str) -> anyhow::Result<Vec<Value>> {
+    let folder = repository("examples").join(name);
+    let mut all = documents(&folder)?;
+    if folder.join("nodes").exists() {
+        all.extend(documents(&folder.join("nodes"))?);
+    }
+    for settings in all.iter_mut().filter(|one| one["kind"] == "Settings") {
+        settings["spec"]["rollout"]["soakTime"] = json!("0s");
+    }
+    Ok(all)
+}
+
+/// Applies an example in this order, with an operator and agents that run before the first document comes.
+fn apply(server: &Server, how: &str, documents: &[Value]) {
+    let nodes = documents.iter().filter(|object| object["kind"] == "Node");
+    let names = nodes.map(|node| text(node, "/metadata/name").to_owned());
+    let fleet = names.map(|name| (name, Behaviour::Healthy));
+    let fleet = Fleet::start(server, fleet).expect("agents");
+    let flags = ["--in-cluster-ipam"];
+    let operator = start_operator(server.operator_kubeconfig(), &flags).expect("an operator");
+    let start = Instant::now();
+    let result = ends_ready(server, documents).with_context(|| how.to_owned());
+    result.expect("all is ready");
+    eprintln!("{how}: {:.1} s", start.elapsed().as_secs_f64());
+    drop((operator, fleet));
+    drop_claims(server).expect("no definition waits for an address");
+    server.clear().expect("nothing is left");
+}
+
 #[test]
 fn the_example_directory_ends_ready_in_whatever_order_it_is_applied() -> anyhow::Result<()> {
-    let folder = repository("examples/cluster");
-    let mut forward = documents(&folder)?;
-    // People wait between waves, tests do not.
-    let settings = forward.iter_mut().find(|one| one["kind"] == "Settings");
-    settings.context("settings")?["spec"]["rollout"]["soakTime"] = json!("0s");
-    let nodes = documents(&folder.join("nodes"))?;
+    let forward = example("cluster")?;
     let reversed = forward.iter().rev().cloned().collect();
-    let orders: [(&str, Vec<Value>); 4] = [
+    let racks = example("racks-12")?;
+    let bonds = example("vlans-on-bonds")?;
+    let orders: [(&str, Vec<Value>); 6] = [
         ("as the files are", forward.clone()),
         ("reversed", reversed),
         ("shuffled with seed 1", shuffled(forward.clone(), 1)),
         ("shuffled with seed 2", shuffled(forward, 2)),
+        ("twelve racks, shuffled with seed 3", shuffled(racks, 3)),
+        ("VLANs on bonds, shuffled with seed 4", shuffled(bonds, 4)),
     ];
     with_server(|server| {
         let programs = Programs::new(server)?;
@@ -121,26 +151,14 @@ fn the_example_directory_ends_ready_in_whatever_order_it_is_applied() -> anyhow:
         ] {
             programs.install(program)?;
         }
-        let apply = ["apply", "--server-side", "-f", "-"];
-        server.plane.kubectl(&apply, IN_CLUSTER_IPAM)?;
+        let install = ["apply", "--server-side", "-f", "-"];
+        server.plane.kubectl(&install, IN_CLUSTER_IPAM)?;
+        server.plane.kubectl(&install, ADMISSION)?;
         for (how, documents) in orders {
-            for node in &nodes {
-                create(server, node)?;
-            }
-            let names = nodes.iter().map(|node| text(node, "/metadata/name"));
-            let fleet = names.map(|name| (name.to_owned(), Behaviour::Healthy));
-            let fleet = Fleet::start(server, fleet)?;
-            let operator = start_operator(server.operator_kubeconfig(), &["--in-cluster-ipam"])?;
-            let start = Instant::now();
-            let result = ends_ready(server, &documents);
-            result
-                .with_context(|| how.to_owned())
-                .expect("all is ready");
-            eprintln!("{how}: {:.1} s", start.elapsed().as_secs_f64());
-            drop((operator, fleet));
-            drop_claims(server).expect("no definition waits for an address");
-            server.clear()?;
+            apply(server, how, &documents);
         }
+        // Other tests share the API server.
+        server.plane.kubectl(&["delete", "-f", "-"], ADMISSION)?;
         Ok(())
     })
 }

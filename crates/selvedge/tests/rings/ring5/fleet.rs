@@ -395,6 +395,7 @@ fn status(
         as_number: Some(64514),
         frr_version: Some("10.7.1".to_owned()),
         host_router: None,
+        unattached: Vec::new(),
         conditions: Conditions(vec![
             condition(HEALTHY, ConditionStatus::True, "ChecksPassed"),
             condition(DEGRADED, ConditionStatus::False, "Complete"),

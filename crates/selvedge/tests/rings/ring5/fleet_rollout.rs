@@ -2,6 +2,8 @@
 
 use std::{
     fmt::Write as _,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -10,6 +12,7 @@ use serde_json::{Value, json};
 use super::{
     cluster::{Cluster, object, start_operator},
     fleet::{Behaviour, Fleet, LIE, REASON},
+    proxy::Proxy,
     server::{Server, with_server, within},
 };
 use crate::data::text;
@@ -18,6 +21,10 @@ const NODES: usize = 60;
 /// A tenth of all nodes.
 const MAX_UNAVAILABLE: usize = 6;
 const DEADLINE: Duration = Duration::from_secs(10);
+/// Of so many writes of the operator, two are refused.
+const FALTERING: usize = 15;
+/// Between two edits of configs by others.
+const EDITS: Duration = Duration::from_millis(50);
 /// How long a rollout over the whole fleet may take.
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -131,6 +138,83 @@ fn revisions(cluster: &Cluster<'_>) -> anyhow::Result<Vec<(String, String)>> {
     Ok(configs.iter().map(of).collect())
 }
 
+/// Changes that nodes can take: all but the silent node confirm, and it holds up nobody past its deadline. The last revision.
+fn clean_rollouts(cluster: &Cluster<'_>, fleet: &Fleet) -> anyhow::Result<Value> {
+    let start = Instant::now();
+    let first = until_phase(cluster, PATIENCE, "", "Complete")?;
+    eprintln!(
+        "{NODES} nodes have their first config after {:?}",
+        start.elapsed()
+    );
+    assert_eq!(first["status"]["ready"], NODES - 1, "{}", first["status"]);
+    assert_eq!(first["status"]["ongoing"], 1, "{}", first["status"]);
+    let most = fleet.seen().most_in_flight;
+    assert!((2..=MAX_UNAVAILABLE).contains(&most), "{most} in flight");
+
+    // The same for a change of all nodes.
+    let start = Instant::now();
+    change(cluster.server, 1400)?;
+    let second = until_phase(
+        cluster,
+        PATIENCE,
+        text(&first, "/metadata/name"),
+        "Complete",
+    )?;
+    eprintln!("{NODES} nodes have changed after {:?}", start.elapsed());
+    assert_eq!(second["status"]["ready"], NODES - 1, "{}", second["status"]);
+    let most = fleet.seen().most_in_flight;
+    assert!((2..=MAX_UNAVAILABLE).contains(&most), "{most} in flight");
+    Ok(second)
+}
+
+/// A change that no node can take; the revision that failed.
+fn bad_rollout(cluster: &Cluster<'_>, fleet: &Fleet, second: &Value) -> anyhow::Result<Value> {
+    let good = text(second, "/spec/revision").to_owned();
+    assert!(revisions(cluster)?.iter().all(|(_, one)| *one == good));
+    // Bad: the first node refuses it, no other gets it, and all have what they had.
+    let canary = name(0);
+    fleet.set(&canary, Behaviour::Failing);
+    let start = Instant::now();
+    change(cluster.server, 1410)?;
+    let bad = until_phase(cluster, PATIENCE, text(second, "/metadata/name"), "Failed")?;
+    assert_eq!(
+        text(&bad, "/status/failedNode"),
+        canary,
+        "{}",
+        bad["status"]
+    );
+    assert_eq!(text(&bad, "/status/failedMessage"), REASON);
+    within(PATIENCE, "all nodes have what they had", || {
+        let is_back = revisions(cluster)?.iter().all(|(_, one)| *one == good);
+        Ok(is_back.then_some(()))
+    })?;
+    eprintln!("a bad change is taken back after {:?}", start.elapsed());
+    let told = fleet.seen().told.get(text(&bad, "/spec/revision")).cloned();
+    assert_eq!(
+        told,
+        Some([canary.clone()].into()),
+        "only the canary got it"
+    );
+    fleet.set(&canary, Behaviour::Healthy);
+    Ok(bad)
+}
+
+/// A change that a node says it has taken, and has not.
+fn rollout_to_a_liar(cluster: &Cluster<'_>, fleet: &Fleet, bad: &Value) -> anyhow::Result<()> {
+    // A node that confirms what it was not given has confirmed nothing.
+    let lying = name(1);
+    fleet.set(&lying, Behaviour::Lying);
+    change(cluster.server, 1420)?;
+    let bad = until_phase(cluster, PATIENCE, text(bad, "/metadata/name"), "Failed")?;
+    assert_eq!(text(&bad, "/status/failedNode"), lying, "{}", bad["status"]);
+    let message = text(&bad, "/status/failedMessage");
+    assert!(message.contains("progressDeadline"), "{message}");
+    let of_lying = cluster.get("NodeNetworkConfig", &lying)?;
+    assert_eq!(text(&of_lying, "/status/observedRevision"), LIE);
+    fleet.set(&lying, Behaviour::Healthy);
+    Ok(())
+}
+
 #[test]
 fn a_fleet_changes_in_waves_and_nodes_that_do_not_behave_harm_no_other() -> anyhow::Result<()> {
     with_server(|server| {
@@ -138,7 +222,6 @@ fn a_fleet_changes_in_waves_and_nodes_that_do_not_behave_harm_no_other() -> anyh
         server.apply(FABRIC)?;
         server.apply(&nodes(NODES))?;
         let cluster = &Cluster { server };
-        let silent = name(NODES - 1);
         let behaviour = |index: usize| match index {
             7 | 20 => Behaviour::Slow(Duration::from_secs(2)),
             30 | 44 => Behaviour::Flapping,
@@ -147,77 +230,49 @@ fn a_fleet_changes_in_waves_and_nodes_that_do_not_behave_harm_no_other() -> anyh
         };
         let fleet = (0..NODES).map(|index| (name(index), behaviour(index)));
         let fleet = Fleet::start(server, fleet)?;
-        let _operator = start_operator(server.operator_kubeconfig(), &[])?;
-        let test = || -> anyhow::Result<()> {
-            // Clean: all but the silent node confirm, and it holds up nobody past its deadline.
-            let start = Instant::now();
-            let first = until_phase(cluster, PATIENCE, "", "Complete")?;
-            eprintln!(
-                "{NODES} nodes have their first config after {:?}",
-                start.elapsed()
-            );
-            assert_eq!(first["status"]["ready"], NODES - 1, "{}", first["status"]);
-            assert_eq!(first["status"]["ongoing"], 1, "{}", first["status"]);
-            let most = fleet.seen().most_in_flight;
-            assert!((2..=MAX_UNAVAILABLE).contains(&most), "{most} in flight");
-
-            // The same for a change of all nodes.
-            let start = Instant::now();
-            change(server, 1400)?;
-            let second = until_phase(
-                cluster,
-                PATIENCE,
-                text(&first, "/metadata/name"),
-                "Complete",
-            )?;
-            eprintln!("{NODES} nodes have changed after {:?}", start.elapsed());
-            assert_eq!(second["status"]["ready"], NODES - 1, "{}", second["status"]);
-            let most = fleet.seen().most_in_flight;
-            assert!((2..=MAX_UNAVAILABLE).contains(&most), "{most} in flight");
-            let good = text(&second, "/spec/revision").to_owned();
-            assert!(revisions(cluster)?.iter().all(|(_, one)| *one == good));
-
-            // Bad: the first node refuses it, no other gets it, and all have what they had.
-            let canary = name(0);
-            fleet.set(&canary, Behaviour::Failing);
-            let start = Instant::now();
-            change(server, 1410)?;
-            let bad = until_phase(cluster, PATIENCE, text(&second, "/metadata/name"), "Failed")?;
-            assert_eq!(
-                text(&bad, "/status/failedNode"),
-                canary,
-                "{}",
-                bad["status"]
-            );
-            assert_eq!(text(&bad, "/status/failedMessage"), REASON);
-            within(PATIENCE, "all nodes have what they had", || {
-                let is_back = revisions(cluster)?.iter().all(|(_, one)| *one == good);
-                Ok(is_back.then_some(()))
-            })?;
-            eprintln!("a bad change is taken back after {:?}", start.elapsed());
-            let told = fleet.seen().told.get(text(&bad, "/spec/revision")).cloned();
-            assert_eq!(
-                told,
-                Some([canary.clone()].into()),
-                "only the canary got it"
-            );
-            fleet.set(&canary, Behaviour::Healthy);
-
-            // A node that confirms what it was not given has confirmed nothing.
-            let lying = name(1);
-            fleet.set(&lying, Behaviour::Lying);
-            change(server, 1420)?;
-            let bad = until_phase(cluster, PATIENCE, text(&bad, "/metadata/name"), "Failed")?;
-            assert_eq!(text(&bad, "/status/failedNode"), lying, "{}", bad["status"]);
-            let message = text(&bad, "/status/failedMessage");
-            assert!(message.contains("progressDeadline"), "{message}");
-            let of_lying = cluster.get("NodeNetworkConfig", &lying)?;
-            assert_eq!(text(&of_lying, "/status/observedRevision"), LIE);
-            fleet.set(&lying, Behaviour::Healthy);
-            assert_ne!(silent, lying);
-            Ok(())
-        };
-        test().expect("the fleet is served");
+        // The API server falters, and somebody edits the configs of nodes all the time.
+        let proxy = Proxy::start(server)?;
+        proxy.falter(FALTERING);
+        let _operator = start_operator(proxy.kubeconfig(), &[])?;
+        let is_over = AtomicBool::new(false);
+        let edits = thread::scope(|scope| {
+            let editor = scope.spawn(|| edit_configs(server, &is_over));
+            let until_end = Over(&is_over);
+            let tested = clean_rollouts(cluster, &fleet)
+                .and_then(|second| bad_rollout(cluster, &fleet, &second))
+                .and_then(|bad| rollout_to_a_liar(cluster, &fleet, &bad));
+            tested.expect("the fleet is served");
+            drop(until_end);
+            editor.join()
+        });
+        let edits = edits.expect("an editor that comes to its end");
+        let code = |code| proxy.writes().iter().filter(|one| one.code == code).count();
+        let (refused, conflicts) = (code(503) + code(429), code(409));
+        eprintln!("{edits} edits, {conflicts} conflicts, {refused} writes refused");
+        assert!(edits > 50 && conflicts > 0 && refused > 10);
         Ok(())
     })
+}
+
+/// Ends what goes on beside a test, also when the test panics.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Edits annotations of configs until it is over; how often.
+fn edit_configs(server: &Server, is_over: &AtomicBool) -> usize {
+    let mut edits = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let config = object("NodeNetworkConfig", &name(edits % NODES));
+        let change = json!({"metadata": {"annotations": {"example.com/edits": edits.to_string()}}});
+        // One that is not there yet is not edited.
+        let _edited = server.edit(&config, &change);
+        edits += 1;
+        thread::sleep(EDITS);
+    }
+    edits
 }

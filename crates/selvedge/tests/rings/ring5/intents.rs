@@ -36,7 +36,7 @@ struct Story<'a> {
 }
 
 /// Fields that the definitions of other programs set by default.
-fn defaults(kind: &str) -> Value {
+pub(super) fn defaults(kind: &str) -> Value {
     match kind {
         "IPAddressPool" => json!({"avoidBuggyIPs": false}),
         "BGPAdvertisement" => json!({"aggregationLength": 32, "aggregationLengthV6": 128}),

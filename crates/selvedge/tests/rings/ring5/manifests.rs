@@ -12,7 +12,7 @@ use super::{
 use crate::support::{AGENT, OWN_NAMESPACE, kubeconfig_with_token, token, without_workloads};
 
 const OPERATOR: &str = include_str!("../../../../../deploy/operator.yaml");
-const ADMISSION: &str = include_str!("../../../../../deploy/admission.yaml");
+pub(super) const ADMISSION: &str = include_str!("../../../../../deploy/admission.yaml");
 
 #[test]
 fn the_manifests_are_accepted_as_they_are_without_unknown_fields() -> anyhow::Result<()> {
@@ -84,12 +84,12 @@ fn an_agent_may_read_and_write_what_is_of_its_own_node_and_nothing_else() -> any
             .concat()
         };
         let spec = r#"{"spec":{"revision":"bb"}}"#;
-        let label = r#"{"metadata":{"labels":{"a":"b"}}}"#;
+        let hold = r#"{"metadata":{"annotations":{"selvedge.dev/hold":"repair"}}}"#;
         let get = |kind, name| vec!["get", kind, name, "-n", OWN_NAMESPACE];
         let allowed = [
             (&n1, get("nodenetworkconfig", "n1")),
             (&n1, of_status("n1")),
-            (&n1, patch("node", "n1", label)),
+            (&n1, patch("node", "n1", hold)),
             (&n3, get("secret", "leaf")),
         ];
         // Roles count as soon as every part of the API server has seen them.
@@ -107,7 +107,7 @@ fn an_agent_may_read_and_write_what_is_of_its_own_node_and_nothing_else() -> any
             patch("nodenetworkconfig", "n1", spec),
             vec!["delete", "nodenetworkconfig", "n1"],
             get("node", "n2"),
-            patch("node", "n2", label),
+            patch("node", "n2", hold),
             get("secret", "leaf"),
             vec!["get", "secrets", "-n", OWN_NAMESPACE],
             get("lease", "n3"),
@@ -120,6 +120,72 @@ fn an_agent_may_read_and_write_what_is_of_its_own_node_and_nothing_else() -> any
         }
         let secrets = ["delete", "secret", "leaf", "other", "-n", OWN_NAMESPACE];
         server.plane.kubectl(&secrets, "")?;
+        Ok(())
+    })
+}
+
+#[test]
+fn an_agent_holds_its_node_and_takes_away_taints_and_changes_nothing_else_of_it()
+-> anyhow::Result<()> {
+    with_cluster(|cluster| {
+        let server = cluster.server;
+        server.plane.kubectl(
+            &["apply", "--server-side", "-f", "-"],
+            &without_workloads(AGENT),
+        )?;
+        let agent = eventually("the operator has made accounts", || {
+            Ok(token(&server.plane, "selvedge-agent-n1", &[]).ok())
+        })?;
+        let taints = [
+            "taint",
+            "node",
+            "n1",
+            "start=up:NoSchedule",
+            "other=one:NoSchedule",
+        ];
+        server.plane.kubectl(&taints, "")?;
+        server
+            .plane
+            .kubectl(&["label", "node", "n1", "rack=a"], "")?;
+        server
+            .plane
+            .kubectl(&["annotate", "node", "n1", "theirs=1"], "")?;
+        let patch = |body: &str| {
+            let patch = ["patch", "node", "n1", "--type=merge", "-p", body];
+            may(server, &agent, &patch)
+        };
+        // The policy counts as soon as every part of the API server has seen it.
+        let mut last = Ok(());
+        eventually("the agent is kept from the labels of its node", || {
+            last = patch(r#"{"metadata":{"labels":{"rack":"b"}}}"#);
+            let is_meant = |text: &&String| text.contains("may not change the labels");
+            Ok(last.as_ref().err().filter(is_meant).map(drop))
+        })
+        .with_context(|| format!("it is told {last:?}"))?;
+        for refused in [
+            r#"{"metadata":{"labels":{"rack":null}}}"#,
+            r#"{"metadata":{"labels":null}}"#,
+            r#"{"metadata":{"annotations":{"theirs":"2"}}}"#,
+            r#"{"metadata":{"annotations":{"theirs":null}}}"#,
+            r#"{"metadata":{"annotations":{"mine":"1"}}}"#,
+            r#"{"metadata":{"finalizers":["example.com/mine"]}}"#,
+            r#"{"spec":{"unschedulable":true}}"#,
+            r#"{"spec":{"providerID":"lab://n2"}}"#,
+            r#"{"spec":{"taints":[{"key":"more","effect":"NoSchedule"}]}}"#,
+        ] {
+            let answer = patch(refused).expect_err(refused);
+            assert!(answer.contains("an agent may"), "{refused}: {answer}");
+        }
+        for allowed in [
+            r#"{"metadata":{"annotations":{"selvedge.dev/hold":"repair"}}}"#,
+            r#"{"metadata":{"annotations":{"selvedge.dev/hold":null}}}"#,
+            r#"{"spec":{"taints":[{"key":"other","value":"one","effect":"NoSchedule"}]}}"#,
+            r#"{"spec":{"taints":null}}"#,
+        ] {
+            assert_eq!(patch(allowed), Ok(()), "{allowed}");
+        }
+        let gone = ["label", "node", "n1", "rack-"];
+        server.plane.kubectl(&gone, "")?;
         Ok(())
     })
 }

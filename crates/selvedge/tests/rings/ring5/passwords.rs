@@ -1,5 +1,7 @@
 //! Passwords in clear text in an Underlay, on a real API server, with an operator that may do what is deployed. Nodes are simulated.
 
+use std::net::TcpListener;
+
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
@@ -7,6 +9,7 @@ use super::{
     cluster::start_operator,
     fabric_objects::{PATIENCE, TCAAS, config, fleet, node, settings, underlay},
     manifests::may,
+    operations,
     server::{Server, eventually, with_server, within},
 };
 use crate::support::{OWN_NAMESPACE, token};
@@ -38,7 +41,9 @@ fn a_password_in_clear_text_goes_into_a_secret_of_each_node_and_nowhere_else() -
         fabric["spec"]["neighbors"][0]["password"] = FIRST.into();
         server.create_all(&[settings(), node("n1", "1"), node("n2", "1")])?;
         let agents = fleet(server, &["n1", "n2"])?;
-        let operator = start_operator(server.operator_kubeconfig(), &[])?;
+        let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        let flags = ["--listen", &address.to_string()];
+        let operator = start_operator(server.operator_kubeconfig(), &flags)?;
         server.create_all(std::slice::from_ref(&fabric))?;
         let names = ["n1", "n2"].map(|node| {
             let name = within(PATIENCE, "the config names a Secret", || {
@@ -85,6 +90,9 @@ fn a_password_in_clear_text_goes_into_a_secret_of_each_node_and_nowhere_else() -
                 everything += &object.to_string();
             }
         }
+        let (status, snapshot) = operations::get(address, "/debug/snapshot", Some("lab-admin"))?;
+        assert!(status == 200 && snapshot.contains("\"kind\":\"Underlay\""));
+        everything += &snapshot;
         for text in [FIRST, SECOND, "bm90LXRvLWJl"] {
             assert!(!everything.contains(text), "{text} is shown");
         }

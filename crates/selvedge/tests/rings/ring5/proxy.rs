@@ -39,6 +39,8 @@ struct Rules {
     throttling: Option<(String, usize, Duration)>,
     /// Writes to such a path wait.
     holding: Option<String>,
+    /// Of so many writes, one is answered with 503 and one with 429; and how many have come so far.
+    faltering: Option<(usize, usize)>,
 }
 
 struct Shared {
@@ -80,7 +82,8 @@ impl Proxy {
             releases: watch::channel(0).0,
         });
         let (end, ended) = tokio::sync::oneshot::channel();
-        let (kept, config) = (Arc::clone(&shared), server.config()?);
+        // Who comes through it may do what the operator may do.
+        let (kept, config) = (Arc::clone(&shared), server.operator_config()?);
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -120,6 +123,11 @@ impl Proxy {
     /// So many writes to such a path are answered with 429, and are to be tried again after this time.
     pub(super) fn throttle(&self, path: &str, count: usize, retry_after: Duration) {
         self.rules(|rules| rules.throttling = Some((path.to_owned(), count, retry_after)));
+    }
+
+    /// From now on, of so many writes one is answered with 503 and one with 429.
+    pub(super) fn falter(&self, writes: usize) {
+        self.rules(|rules| rules.faltering = Some((writes, 0)));
     }
 
     /// From now on, everything is passed on.
@@ -180,7 +188,7 @@ impl Rules {
         let failing = failing.filter(|(part, _)| path.contains(part.as_str()));
         let failing = failing.map(|(_, code)| (*code, String::new()));
         let failing = match failing {
-            None if is_write => self.throttled(path),
+            None if is_write => self.throttled(path).or_else(|| self.faltered(path)),
             failing => failing,
         };
         let holding = self.holding.as_ref();
@@ -196,6 +204,22 @@ impl Rules {
         }
         *count -= 1;
         Some((429, format!("Retry-After: {}\r\n", retry_after.as_secs())))
+    }
+}
+
+impl Rules {
+    /// How a write is answered by an API server that falters. Leases pass: who leads is not what is tried.
+    fn faltered(&mut self, path: &str) -> Option<(u16, String)> {
+        let (writes, seen) = self.faltering.as_mut()?;
+        if path.contains("/leases") {
+            return None;
+        }
+        *seen += 1;
+        match *seen % *writes {
+            0 => Some((503, String::new())),
+            1 => Some((429, "Retry-After: 1\r\n".to_owned())),
+            _ => None,
+        }
     }
 }
 

@@ -75,7 +75,7 @@ fn goes_back_and_on(server: &mut Server, operator: &Daemon) -> anyhow::Result<()
 
     let cluster = Cluster { server };
     eventually("the operator notices", || {
-        let has_noticed = operator.log()?.contains("store has gone back");
+        let has_noticed = operator.log()?.contains("older resource version");
         anyhow::ensure!(specs(&cluster)? == stored, "a config was written");
         Ok(has_noticed.then_some(()))
     })?;

@@ -111,7 +111,8 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let config = runtime.block_on(configuration(&plane))?;
+        let admin = plane.kubeconfig("admin")?;
+        let config = runtime.block_on(configuration(&admin))?;
         let client = runtime.block_on(async { Client::try_from(config) })?;
         let server = Self {
             plane,
@@ -132,7 +133,13 @@ impl Server {
 
     /// How the administrator reaches it.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        self.runtime.block_on(configuration(&self.plane))
+        let path = self.plane.kubeconfig("admin")?;
+        self.runtime.block_on(configuration(&path))
+    }
+
+    /// How the operator reaches it.
+    pub(super) fn operator_config(&self) -> anyhow::Result<Config> {
+        self.runtime.block_on(configuration(self.operator.path()))
     }
 
     /// Lists every kind that was defined, all at once: the first list of a kind takes the server most of a second.
@@ -369,8 +376,8 @@ impl Mode {
     }
 }
 
-async fn configuration(plane: &ControlPlane) -> anyhow::Result<Config> {
-    let kubeconfig = Kubeconfig::read_from(plane.kubeconfig("admin")?)?;
+async fn configuration(kubeconfig: &Path) -> anyhow::Result<Config> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let options = KubeConfigOptions::default();
     Ok(Config::from_custom_kubeconfig(kubeconfig, &options).await?)
 }

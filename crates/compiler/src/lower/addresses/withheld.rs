@@ -1,4 +1,4 @@
-//! Addresses that are given to no newcomer although nobody who is served has them.
+//! Addresses that are allocated to no newcomer although no object that is served has them.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -12,9 +12,9 @@ use crate::{
 };
 
 /// The addresses that configs of nodes have or announce, that objects announce whose owner cannot be read or is going, and next hops,
-/// which routers have that nobody declared.
-pub(crate) struct Lingering;
-impl Index for Lingering {
+/// which routers have without a declaration.
+pub(crate) struct Withheld;
+impl Index for Withheld {
     type Source = ObjectRef;
     type Key = IpAddr;
     type Item = ();
@@ -30,7 +30,7 @@ impl Index for Lingering {
             let config = view.spec::<kinds::NodeNetworkConfig>(key);
             config.map(|config| in_config(&config))
         } else if source.kind == Kind::VrfRouteConfiguration {
-            Some(announced_by_nobody(view, key))
+            Some(announced_without_owner(view, key))
         } else {
             next_hops(view, key)
         };
@@ -39,12 +39,12 @@ impl Index for Lingering {
     }
 }
 
-/// The lingering addresses in some prefixes.
+/// The withheld addresses in some prefixes.
 pub(super) fn within(view: &View<'_>, prefixes: &[Prefix]) -> BTreeSet<IpAddr> {
     let mut all = BTreeSet::new();
     for prefix in prefixes {
         let net = prefix.net();
-        let inside = view.keys_in::<Lingering>(&net.network(), &net.broadcast());
+        let inside = view.keys_in::<Withheld>(&net.network(), &net.broadcast());
         all.extend(inside.iter());
     }
     all
@@ -67,7 +67,7 @@ fn announced_in(view: &View<'_>, key: &Key) -> Vec<IpAddr> {
 }
 
 /// What an object announces whose owner is not there.
-fn announced_by_nobody(view: &View<'_>, key: &Key) -> Vec<IpAddr> {
+fn announced_without_owner(view: &View<'_>, key: &Key) -> Vec<IpAddr> {
     let meta = view.meta::<kinds::VrfRouteConfiguration>(key);
     let owner = meta.and_then(|meta| meta.owner.clone());
     match owner.filter(|owner| owner.kind.is_service()) {
