@@ -76,18 +76,25 @@ pub(crate) fn metrics(node: &Node) -> anyhow::Result<String> {
 
 /// Waits until the agent says that the node runs this config, and that it is the confirmed one.
 fn says(node: &Node, config: &Value) -> anyhow::Result<()> {
-    let has_underlay = config["spec"]["underlay"].is_object();
-    let revision = config["spec"]["revision"].as_str().filter(|_| has_underlay);
-    let revision = revision.unwrap_or_default();
-    let expected = format!("running=\"{revision}\",confirmed=\"{revision}\"");
+    let revision = config["spec"]["revision"].as_str().unwrap_or_default();
+    let is = |revision: &str| format!("running=\"{revision}\",confirmed=\"{revision}\"");
+    let mut expected = vec![is(revision)];
+    if !config["spec"]["underlay"].is_object() {
+        // On a node on which no config was ever confirmed.
+        expected.push(is(""));
+    }
     let mut last = String::new();
     let said = Fabric::eventually(PATIENCE, || {
         let text = metrics(node).ok()?;
         let line = text.lines().find(|line| line.contains("revision_info{"))?;
         line.clone_into(&mut last);
-        line.contains(&expected).then_some(())
+        let is_said = expected.iter().any(|expected| line.contains(expected));
+        is_said.then_some(())
     });
-    anyhow::ensure!(said.is_some(), "the agent does not say {expected}: {last}");
+    anyhow::ensure!(
+        said.is_some(),
+        "the agent does not say one of {expected:?}: {last}"
+    );
     Ok(())
 }
 
@@ -551,8 +558,9 @@ fn drift_is_repaired_as_it_happens_and_a_dead_daemon_comes_back() -> anyhow::Res
         let milliseconds = repair_time(&node.fabric, breaking, whole)?;
         eprintln!("{what} repaired after {milliseconds} ms");
         is_at(&node, &good)?;
-        // Much sooner than the agent looks by itself, so it was notified. The budget is measured by `cargo xtask bench node`.
-        assert!(milliseconds <= 5000, "{what}: {milliseconds} ms");
+        // A repair of FRR needs a vtysh, whose start alone takes long here; its budget of a second is measured by `cargo xtask bench node`.
+        let most = if breaking.contains("vtysh") { 5000 } else { 1000 };
+        assert!(milliseconds <= most, "{what}: {milliseconds} ms");
     }
 
     let resident = node.script("awk '/VmRSS/ {print $2}' /proc/$(pidof -s selvedge)/status")?;
