@@ -559,7 +559,11 @@ fn drift_is_repaired_as_it_happens_and_a_dead_daemon_comes_back() -> anyhow::Res
         eprintln!("{what} repaired after {milliseconds} ms");
         is_at(&node, &good)?;
         // A repair of FRR needs a vtysh, whose start alone takes long here; its budget of a second is measured by `cargo xtask bench node`.
-        let most = if breaking.contains("vtysh") { 5000 } else { 1000 };
+        let most = if breaking.contains("vtysh") {
+            5000
+        } else {
+            1000
+        };
         assert!(milliseconds <= most, "{what}: {milliseconds} ms");
     }
 
