@@ -250,7 +250,7 @@ pub enum Kind {
     },
     /// The FRR of a node is too old for what an Underlay asks for.
     #[error(
-        "node {node:?} runs FRR {version}, which has no {what}: nothing over the fabric is on it"
+        "node {node:?} runs FRR {version}, which has no {what}: it has no configuration over the fabric"
     )]
     FrrTooOld {
         /// The node.

@@ -19,7 +19,7 @@ use api::{
     tcaas::node_network_config::{
         HostBgp, HostRouter, MissingDevice, MissingKind, RefusedLine, UnsupportedField,
     },
-    value::{BfdInterval, IfName, Vni},
+    value::{BfdInterval, BfdMultiplier, BfdTtl, IfName, Vni},
 };
 
 use self::raw::Generated;
@@ -213,14 +213,14 @@ impl Build<'_> {
                 |given: &Option<BfdInterval>, default| given.map_or(default, |it| it.get().into());
             let profile = BfdProfile {
                 detect_multiplier: detect_multiplier
-                    .map_or(default.detect_multiplier, |it| it.get()),
+                    .map_or(default.detect_multiplier, BfdMultiplier::get),
                 receive_interval: interval(receive_interval, default.receive_interval),
                 transmit_interval: interval(transmit_interval, default.transmit_interval),
                 echo_receive_interval: interval(echo_interval, default.echo_receive_interval),
                 echo_transmit_interval: interval(echo_interval, default.echo_transmit_interval),
                 echo_mode: echo_mode.unwrap_or(default.echo_mode),
                 passive_mode: passive_mode.unwrap_or(default.passive_mode),
-                minimum_ttl: minimum_ttl.map_or(default.minimum_ttl, |it| it.get()),
+                minimum_ttl: minimum_ttl.map_or(default.minimum_ttl, BfdTtl::get),
             };
             self.config.bfd_profiles.insert(name, profile);
         }

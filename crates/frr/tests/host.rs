@@ -66,7 +66,7 @@ fn every_case_means_what_its_users_run_today() {
             // What is a default of a version is not written.
             for line in ["ip nht resolve-via-default", "ipv6 nht resolve-via-default"] {
                 if !text.contains(&format!("\n{line}\n")) {
-                    text.push_str(&format!("{line}\n"));
+                    text.extend([line, "\n"]);
                 }
             }
             assert_eq!(Meaning::of(&text), today, "{case} {version}\n{text}");

@@ -80,9 +80,8 @@ fn names_of(router: &HostRouter) -> (BTreeSet<String>, BTreeSet<(IpFamily, Strin
             let family = match (neighbor.ipv4, neighbor.ipv6, neighbor.address) {
                 (true, true, _) | (false, false, None) => "dual",
                 (true, false, _) => "ipv4",
-                (false, true, _) => "ipv6",
                 (false, false, Some(address)) if address.is_ipv4() => "ipv4",
-                (false, false, Some(_)) => "ipv6",
+                (false, true, _) | (false, false, Some(_)) => "ipv6",
             };
             maps.extend([format!("{id}-out"), format!("{id}-in")]);
             for (of, ip, afi) in [(IpFamily::V4, "ip", "ipv4"), (IpFamily::V6, "ipv6", "ipv6")] {
@@ -165,7 +164,7 @@ proptest! {
             if let Some(neighbor) = bgp.neighbors.last_mut().filter(|_| id.is_none()) {
                 neighbor.advertise.prefixes.insert(new);
                 let peer = neighbor.address.map(|it| it.to_string());
-                let peer = peer.or(neighbor.interface.as_ref().map(ToString::to_string)).unwrap();
+                let peer = peer.or_else(|| neighbor.interface.as_ref().map(ToString::to_string)).unwrap();
                 id = Some(if vrf.as_str() == "default" { peer } else { format!("{peer}-{vrf}") });
             }
         }

@@ -77,7 +77,7 @@ impl Agents {
         let heard = Heard {
             time,
             seen,
-            // The first time that is seen is that of the list; only another one is a sign of life.
+            // The first time that is seen is that of the list; only another one shows that the agent runs.
             answers_since: since.map(|since| since.unwrap_or(seen)),
             is_silent: false,
         };

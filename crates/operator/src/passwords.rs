@@ -152,7 +152,7 @@ async fn write(secrets: &Api<Secret>, sender: &Sender, wanted: &Passwords) -> Re
             Err(failure) if failure.ends_pass() => return Err(failure),
             // The config is not there yet, or has changed just now: its agent reads the Secret with it.
             Err(failure) => {
-                tracing::debug!(error = %failure, "failed to record a changed password")
+                tracing::debug!(error = %failure, "failed to record a changed password");
             }
         }
     }

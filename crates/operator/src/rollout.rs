@@ -264,6 +264,9 @@ impl<'a> Cluster<'a> {
     /// Such a change answers nothing: a node that has still to confirm its revision stays in its wave, with the deadline that it had. One that
     /// could not apply its config, or gets it in its wave, gets the change with that.
     fn direct(&self, members: &BTreeMap<String, Member>) -> Vec<Publication> {
+        let has_confirmed = |config: &stored::NodeNetworkConfig| {
+            matches!(stored::lane(config), Lane::Direct | Lane::Confirmed)
+        };
         let direct = self.direct_nodes().filter_map(|(node, config)| {
             let member = members.get(node).filter(|member| !member.is_held)?;
             let (lane, published_at) = match member.progress {
@@ -273,7 +276,10 @@ impl<'a> Cluster<'a> {
                 }
                 Progress::Ready if member.is_published => (Lane::Confirmed, None),
                 Progress::Ready => (Lane::Direct, None),
-                Progress::Failed if !member.is_published => (Lane::Direct, None),
+                // It runs what it forwards by; what failed was a change such as this one, or the node itself.
+                Progress::Failed if !member.is_published && has_confirmed(config) => {
+                    (Lane::Direct, None)
+                }
                 Progress::Failed | Progress::Queued | Progress::Unapproved => return None,
             };
             let mut config = self.newest_configs(std::slice::from_ref(node), lane);
@@ -325,19 +331,17 @@ impl<'a> Cluster<'a> {
     ) -> Vec<String> {
         let configs = &self.snapshot.node_network_configs;
         let deadline = Time::from(settings.progress_deadline.get());
-        let is_going_back = |config: &&stored::NodeNetworkConfig| {
+        let is_in_wave = |config: &stored::NodeNetworkConfig| {
+            stored::lane(config) == Lane::Wave && stored::progress(config) == Progress::Ongoing
+        };
+        // Those that go back already, and those that have not answered an earlier change.
+        let is_busy = |config: &&stored::NodeNetworkConfig| {
             let published_at = stored::published_at(config);
-            let is_recent = |at: Time| at >= failure.at && self.now < at + deadline;
-            let is_confirmed = config.status.as_ref().is_some_and(|status| {
-                status.config_status == ConfigStatus::Provisioned
-                    && status.observed_revision.as_deref() == Some(&config.spec.revision)
-            });
-            published_at.is_some_and(is_recent)
-                && config.spec.revision != self.fingerprint()
-                && !is_confirmed
+            let is_recent = published_at.is_some_and(|at| self.now < at + deadline);
+            is_recent && config.spec.revision != self.fingerprint() && is_in_wave(config)
         };
         let allowed = waves::count(settings.max_unavailable, self.progress.len()).max(1);
-        let busy = configs.values().filter(is_going_back).count();
+        let busy = configs.values().filter(is_busy).count();
         let mut nodes: Vec<(&Key, &stored::NodeNetworkConfig)> = (configs.iter())
             .filter(|(key, config)| {
                 let member = members.get(&*key.name);
@@ -348,10 +352,10 @@ impl<'a> Cluster<'a> {
         // Those that are changing anyway come first: with the others, more would change than may. One that failed runs the old config
         // already.
         nodes.sort_by_key(|(key, config)| match stored::progress(config) {
+            Progress::Ongoing if is_in_wave(config) => 0,
             _ if *key.name == *failure.node => 1,
-            Progress::Ongoing => 0,
             Progress::Failed => 2,
-            Progress::Ready | Progress::Queued | Progress::Unapproved => 3,
+            Progress::Ongoing | Progress::Ready | Progress::Queued | Progress::Unapproved => 3,
         });
         nodes.truncate(allowed.saturating_sub(busy));
         let names = nodes.into_iter().map(|(key, _)| key.name.to_string());

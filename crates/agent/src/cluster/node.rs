@@ -94,7 +94,7 @@ impl Cluster {
             match attempt.await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => {
-                    tracing::warn!(error = chain(&error), "failed to remove the start-up taint")
+                    tracing::warn!(error = chain(&error), "failed to remove the start-up taint");
                 }
                 Err(_elapsed) => tracing::warn!("failed to remove the start-up taint: no answer"),
             }
@@ -132,7 +132,7 @@ impl Cluster {
             match Kernel::open(&namespace) {
                 Ok(kernel) => break kernel,
                 Err(error) => {
-                    tracing::warn!(error = chain(&error), "cannot read the state of the node")
+                    tracing::warn!(error = chain(&error), "cannot read the state of the node");
                 }
             }
             time::sleep(PAUSE).await;
@@ -143,7 +143,7 @@ impl Cluster {
                 tracing::warn!(
                     error = chain(error),
                     "cannot subscribe to changes of the kernel; they are found by periodic checks"
-                )
+                );
             })
             .ok();
         // Once: to try loads modules of the kernel, and what it can do does not change while it runs.

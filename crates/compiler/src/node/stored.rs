@@ -13,7 +13,7 @@ use crate::{
     view::View,
 };
 
-/// Whether two configs of a node differ in nothing that a revision has: mirrors copy, the router of the host is none of the fabric's, and the
+/// Whether two configs of a node differ in nothing that a revision has: mirrors copy, the router of the host is not part of the fabric, and the
 /// name of its Underlay is a memory of the operator.
 pub fn forwards_the_same(one: &NodeNetworkConfigSpec, other: &NodeNetworkConfigSpec) -> bool {
     if one.host_router != other.host_router {

@@ -50,7 +50,7 @@ pub struct Member {
 pub struct Agent {
     /// Whether it has been heard of lately.
     pub is_alive: bool,
-    /// Since when it is heard of and not told to hold still, as far as that was seen: it may have been silent before.
+    /// Since when it answers and is not frozen, as far as that was seen: it may have been without an answer before.
     pub answers_since: Option<Time>,
 }
 
@@ -138,7 +138,7 @@ enum Wave {
     /// Nodes whose agent does not answer: they are published to when nothing else is left.
     #[strum(to_string = "silent nodes")]
     Silent,
-    /// One node of the control plane whose agent does not answer: they are not told together, since all may come back at once.
+    /// One node of the control plane whose agent does not answer: they are not published to together, since all may answer again at once.
     #[strum(to_string = "silent control-plane node {0:?}")]
     SilentControlPlane(String),
 }
@@ -360,7 +360,7 @@ impl<'a> Waves<'a> {
     }
 
     /// Whether a node is changing to something that it will not keep: to what it had before, or to a change that another one followed. It is
-    /// waited for until its deadline, and may be told something else meanwhile.
+    /// waited for until its deadline, and may get another config meanwhile.
     fn is_elsewhere(&self, member: &Member) -> bool {
         let is_due = self.deadline(member).is_some_and(|at| self.now < at);
         let is_other = matches!(member.progress, Progress::Queued | Progress::Unapproved);
@@ -449,8 +449,8 @@ impl<'a> Waves<'a> {
     fn publish(&self, wave: &Wave) -> Vec<String> {
         let is_changing = |member: &&Member| self.is_in_flight(member) || self.is_elsewhere(member);
         let all = self.members.values().filter(is_changing).count();
-        let allowed = count(self.settings.max_unavailable, self.members.len());
-        let mut free = allowed.max(1).saturating_sub(all);
+        let allowed = count(self.settings.max_unavailable, self.members.len()).max(1);
+        let mut free = allowed.saturating_sub(all);
         let nodes: Vec<Named<'_>> = match wave {
             Wave::Canary => self.first(self.candidates()),
             wave => {
@@ -462,11 +462,12 @@ impl<'a> Waves<'a> {
             }
         };
         let next = nodes.into_iter().filter(|(_, member)| {
-            // One that is changing anyway is one of those that may be.
-            let has_place = self.is_elsewhere(member) || free > 0;
-            if !self.is_elsewhere(member) {
-                free = free.saturating_sub(1);
+            // One that is changing anyway is one of those that may be, unless those are too many: mirrors reach all nodes at once.
+            if self.is_elsewhere(member) {
+                return all <= allowed;
             }
+            let has_place = free > 0;
+            free = free.saturating_sub(1);
             has_place
         });
         next.map(|(node, _)| node.clone()).collect()

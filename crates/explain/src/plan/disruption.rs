@@ -115,7 +115,12 @@ fn of_element(change: &Change, disruption: Disruption) -> Effect {
     Effect {
         disruption,
         to: change.text.clone(),
-        sessions: usize::from(disruption == Disruption::SessionReset),
+        // The sessions of a removed router are elements of their own.
+        sessions: usize::from(
+            disruption == Disruption::SessionReset
+                && !(change.kind == ChangeKind::Removed
+                    && matches!(change.element, Element::HostRouter { .. })),
+        ),
     }
 }
 

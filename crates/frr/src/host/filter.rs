@@ -6,7 +6,7 @@ use api::{
     tcaas::node_network_config::{
         AcceptedPrefix, HostAdvertise, HostNeighbor, HostReceive, MarkedPrefixes, PreferredPrefixes,
     },
-    value::{Community, Prefix},
+    value::{Community, MatchLength, Prefix},
 };
 
 use super::{
@@ -77,7 +77,7 @@ impl Build<'_> {
                 properties.insert(name, entry);
             }
         }
-        let mut map = numbered_properties(properties);
+        let mut map = numbered_properties(&properties);
         for (family, number) in DECIDES {
             let name = names.allowed_out(family);
             let of_family = ranges_of(prefixes, family);
@@ -136,7 +136,7 @@ impl Build<'_> {
         for (family, number) in DECIDES {
             let accepted = prefixes.iter().filter_map(|accepted| {
                 let AcceptedPrefix { prefix, ge, le } = *accepted;
-                let (ge, le) = (ge.map(|it| it.get()), le.map(|it| it.get()));
+                let (ge, le) = (ge.map(MatchLength::get), le.map(MatchLength::get));
                 PrefixRange::new(prefix, ge, le).filter(|_| IpFamily::of(prefix) == family)
             });
             let list = if *all {
@@ -193,7 +193,7 @@ fn rules(ranges: impl Iterator<Item = PrefixRange>) -> PrefixList {
 }
 
 /// The order of properties is of no account: each sets something else, and the next entry is asked after each.
-fn numbered_properties(properties: BTreeMap<Name, RouteMapEntry>) -> RouteMap {
+fn numbered_properties(properties: &BTreeMap<Name, RouteMapEntry>) -> RouteMap {
     let numbers = number_by_content(properties.keys().cloned(), LAST_PROPERTY.into());
     let entries = numbers.into_iter().filter_map(|(number, name)| {
         let entry = properties.get(&name)?.clone();

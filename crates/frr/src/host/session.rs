@@ -189,11 +189,9 @@ impl Build<'_> {
 /// The families in the names of a neighbor's lists: those of its unicast routes, or of its address where it has none.
 fn families(peer: &Peer, neighbor: &HostNeighbor) -> Families {
     match (neighbor.ipv4, neighbor.ipv6, peer) {
-        (true, true, _) => Families::Dual,
         (true, false, _) => Families::Ipv4,
-        (false, true, _) => Families::Ipv6,
         (false, false, Peer::Address(address)) if address.is_ipv4() => Families::Ipv4,
-        (false, false, Peer::Address(_)) => Families::Ipv6,
-        (false, false, Peer::Interface(_) | Peer::Group(_)) => Families::Dual,
+        (false, true, _) | (false, false, Peer::Address(_)) => Families::Ipv6,
+        (true, true, _) | (false, false, Peer::Interface(_) | Peer::Group(_)) => Families::Dual,
     }
 }

@@ -81,7 +81,7 @@ fn a_wildcard_route_target_that_the_version_lacks_is_named_with_the_version() {
         ]
     );
     assert_eq!(old.unsupported[0].vrf.as_str(), "red");
-    assert_eq!(old.unsupported[0].vni.map(|vni| vni.get()), Some(7));
+    assert_eq!(old.unsupported[0].vni.map(Vni::get), Some(7));
     // The rest works.
     let red = Some("red".parse().unwrap());
     assert_eq!(old.config.bgp[&red].evpn.import_targets.len(), 1);

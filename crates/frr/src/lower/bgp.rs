@@ -400,7 +400,7 @@ fn evpn(bgp: &Bgp) -> Block {
             }
         }));
     }
-    lines.extend(rd.as_ref().map(distinguisher));
+    lines.extend(rd.map(distinguisher));
     lines.extend(
         import_targets
             .iter()
@@ -433,7 +433,7 @@ fn vni_block(asn: Asn, vni: Vni, targets_of: &VniTargets) -> Block {
         .sort_by_key(|target| matches!(target, ImportRouteTarget::Exactly(it) if is_derived(it)));
     let mut exports: Vec<RouteTarget> = export.iter().copied().collect();
     exports.sort_by_key(is_derived);
-    let mut statements: Vec<Statement> = rd.iter().map(distinguisher).collect();
+    let mut statements: Vec<Statement> = rd.iter().copied().map(distinguisher).collect();
     statements.extend(imports.iter().map(|target| targets("import", target)));
     statements.extend(exports.iter().map(|target| targets("export", target)));
     let enter = format!("vni {vni}");
@@ -445,7 +445,7 @@ fn vni_block(asn: Asn, vni: Vni, targets_of: &VniTargets) -> Block {
 }
 
 /// FRR takes another value in place of the old one.
-fn distinguisher(rd: &RouteDistinguisher) -> Statement {
+fn distinguisher(rd: RouteDistinguisher) -> Statement {
     Statement::new(format!("rd {rd}")).slot("rd".to_owned())
 }
 

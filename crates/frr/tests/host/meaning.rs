@@ -56,7 +56,7 @@ impl Meaning {
                     }
                 }
                 ["route-map", name, action, number] => {
-                    let number = number.parse().unwrap();
+                    let number = number.parse().expect("a line of FRR");
                     let lines = entries.entry((*name).to_owned()).or_default();
                     let lines = lines.entry(number).or_default();
                     lines.insert((*action).to_owned());
@@ -76,7 +76,11 @@ impl Meaning {
                 _ if AMBIENT.iter().any(|known| line.starts_with(known)) => {}
                 _ => match &entry {
                     Some((name, number)) => {
-                        let lines = entries.get_mut(name).unwrap().get_mut(number).unwrap();
+                        let lines = entries
+                            .get_mut(name)
+                            .expect("a line of FRR")
+                            .get_mut(number)
+                            .expect("a line of FRR");
                         lines.insert(words.join(" "));
                     }
                     None => meaning.line(&mut path, &words),
@@ -101,15 +105,18 @@ impl Meaning {
         let line = match words {
             ["neighbor", peer, "ebgp-multihop", "255"] => format!("neighbor {peer} ebgp-multihop"),
             ["neighbor", peer, "timers", keepalive, hold] if *keepalive != "connect" => {
-                let hold: u16 = hold.parse().unwrap();
-                let keepalive = keepalive.parse::<u16>().unwrap().min(hold / 3);
+                let hold: u16 = hold.parse().expect("a line of FRR");
+                let keepalive = keepalive
+                    .parse::<u16>()
+                    .expect("a line of FRR")
+                    .min(hold / 3);
                 format!("neighbor {peer} timers {keepalive} {hold}")
             }
             _ => words.join(" "),
         };
         let opens = matches!(
             words,
-            ["router", ..] | ["vrf", _] | ["bfd"] | ["profile", _] | ["address-family", ..]
+            ["router" | "address-family", ..] | ["vrf" | "profile", _] | ["bfd"]
         ) || matches!(words, ["vni", _] if path.len() == 2);
         if opens {
             path.push(line);
@@ -130,8 +137,8 @@ impl Meaning {
             let [router, _, vni] = path.as_slice() else {
                 continue;
             };
-            let asn = router.split_whitespace().nth(2).unwrap();
-            let number = vni.split_whitespace().nth(1).unwrap();
+            let asn = router.split_whitespace().nth(2).expect("a line of FRR");
+            let number = vni.split_whitespace().nth(1).expect("a line of FRR");
             for way in ["import", "export"] {
                 let word = format!("route-target {way} ");
                 let derived = format!("{word}{asn}:{number}");
@@ -157,10 +164,10 @@ fn rule_of(words: &[&str]) -> String {
     let (ge, le) = (value("ge"), value("le"));
     let mut rule = format!("{action} {prefix}");
     if let Some(ge) = &ge {
-        rule += &format!(" ge {ge}");
+        rule.extend([" ge ", ge.as_str()]);
     }
     if let Some(le) = le.filter(|le| ge.is_none() || le != longest) {
-        rule += &format!(" le {le}");
+        rule.extend([" le ", le.as_str()]);
     }
     rule
 }

@@ -188,11 +188,11 @@ fn low_level(low: &LowLevelObject) -> Value {
 
 /// Its name, and its namespace if it has one.
 fn metadata(subject: &ObjectRef) -> Value {
-    let mut metadata = json!({"name": subject.key.name});
-    if let Some(namespace) = &subject.key.namespace {
-        metadata["namespace"] = json!(namespace);
+    let name = &subject.key.name;
+    match &subject.key.namespace {
+        Some(namespace) => json!({"name": name, "namespace": namespace}),
+        None => json!({"name": name}),
     }
-    metadata
 }
 
 fn statuses(snapshot: &Snapshot) -> Vec<Value> {

@@ -60,7 +60,9 @@ fn without_addresses(config: &NodeConfig) -> String {
         shared: _,
         revision: _,
     } = config;
-    let router = host_router.as_ref().map(|one| &one.router);
+    // Nodes with the same router share one value.
+    let router = host_router.as_ref();
+    let router = router.map(|one| Arc::as_ptr(&one.router).addr());
     let networks = |own: &Vec<HostCidr>| -> Vec<String> {
         let networks = own.iter().map(|own| own.prefix().to_string());
         networks.collect()

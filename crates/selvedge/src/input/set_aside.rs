@@ -39,7 +39,7 @@ impl SetAside {
         let own = self
             .namespace
             .as_deref()
-            .or(object.kind.default_namespace());
+            .or_else(|| object.kind.default_namespace());
         namespace.is_none_or(|namespace| Some(namespace) == own)
     }
 

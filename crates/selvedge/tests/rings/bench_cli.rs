@@ -36,6 +36,11 @@ impl Case {
         }
     }
 
+    /// The same with another exit code.
+    const fn ending_with(self, code: i32) -> Self {
+        Self { code, ..self }
+    }
+
     /// The same with another time on large worlds.
     const fn large(self, milliseconds: u64) -> Self {
         Self {
@@ -68,7 +73,8 @@ const CASES: [Case; 12] = [
     Case::new("compile -f world.yaml"),
     Case::new("plan -f world.yaml --to changed.yaml").large(1000),
     Case::new("explain -f world.yaml Destination/v0"),
-    Case::new("why-not -f world.yaml vlan 999"),
+    // There is no such VLAN, which is exit code 1.
+    Case::new("why-not -f world.yaml vlan 999").ending_with(1),
     Case::new("reach -f world.yaml"),
     Case::new("where -f world.yaml vlan 3"),
     Case::new("ipam -f world.yaml"),

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use crate::{
     ring4::Node,
     ring4_host_router::{
-        HOST, PEER, count_withdrawals, peer, prefix, prefixes_arrive, start_peer,
-        with_networks, withdrawals,
+        HOST, PEER, count_withdrawals, peer, prefix, prefixes_arrive, start_peer, with_networks,
+        withdrawals,
     },
     ring4_safety::NODE,
     ring6_cut_off::World,

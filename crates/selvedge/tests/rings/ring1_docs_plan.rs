@@ -9,7 +9,7 @@ use crate::support::{repository, selvedge};
 
 const PAGE: &str = "docs/plan-json.md";
 /// Values of any form.
-const OPAQUE: [&str; 2] = [".was", ".becomes"];
+const OPAQUE: [&str; 3] = [".was", ".becomes", "edits[].fields"];
 /// Maps whose keys are names.
 const MAPS: [&str; 3] = ["groups[].own", "disruptions", "needsApproval"];
 

@@ -396,6 +396,12 @@ const REMEDIES: [(&str, &str); 4] = [
 fn samples() -> anyhow::Result<Vec<problem::Kind>> {
     let object = ObjectRef::named;
     Ok(vec![
+        problem::Kind::FrrTooOld {
+            node: "worker-1".to_owned(),
+            version: "8.4".to_owned(),
+            what: "IPv6 VTEPs",
+            needed: "10.7",
+        },
         problem::Kind::DestinationLeftOut {
             destination: object(Kind::Destination, "meters"),
             why: "VRF m2m-enc does not exist".to_owned(),

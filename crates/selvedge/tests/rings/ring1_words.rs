@@ -72,7 +72,7 @@ fn vague(text: &str) -> Vec<String> {
             let end = lower.floor_char_boundary(at + phrase.len() + 40);
             let around = &lower[start..end];
             let is_right = |(word, part): &(&str, &str)| *word == phrase && around.contains(part);
-            if !EXCEPTIONS.iter().any(|exception| is_right(exception)) {
+            if !EXCEPTIONS.iter().any(is_right) {
                 found.push(format!("{phrase:?} in \"… {around} …\""));
             }
         }

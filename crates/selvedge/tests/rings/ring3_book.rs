@@ -92,7 +92,7 @@ fn with_links(text: &str, folder: &Path) -> String {
             None if !link.contains("://") => link.replace("README.md", "index.md"),
             None => link.to_owned(),
         };
-        page.push_str(&format!("]({link}){rest}"));
+        page.extend(["](", link.as_str(), ")", rest]);
     }
     page
 }
@@ -134,7 +134,7 @@ fn complete(summary: &str, docs: &Path) -> anyhow::Result<String> {
             let text = fs::read_to_string(&path)?;
             let title = text.lines().find_map(|line| line.strip_prefix("# "));
             let title = title.with_context(|| format!("{link} has no title"))?;
-            complete.push_str(&format!("  - [{title}]({link})\n"));
+            complete.extend(["  - [", title, "](", link.as_str(), ")\n"]);
         }
     }
     Ok(complete)

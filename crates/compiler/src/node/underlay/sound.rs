@@ -135,13 +135,11 @@ impl Sound {
             };
             report(field, kind);
         }
-        let endpoint = match Endpoint::of(spec) {
-            Ok(endpoint) => endpoint,
-            Err((field, message)) => {
-                report(field, problem::Kind::RuleBroken { message });
-                return None;
-            }
-        };
+        let endpoint = Endpoint::of(spec);
+        let endpoint = endpoint.map_err(|(field, message)| {
+            report(field, problem::Kind::RuleBroken { message });
+        });
+        let endpoint = endpoint.ok()?;
         for (field, written, network) in ignored_bits(spec) {
             report(&field, problem::Kind::HostBits { written, network });
         }
