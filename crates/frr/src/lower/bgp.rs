@@ -189,9 +189,11 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
     if *extended_nexthop {
         lines.push(Statement::new(word("capability extended-nexthop")).resets());
     }
-    lines.extend(
-        ttl_security.map(|hops| Statement::value(word("ttl-security hops"), hops).resets()),
-    );
+    // Its `no` wants the value.
+    lines.extend(ttl_security.map(|hops| {
+        let slot = word("ttl-security hops");
+        Statement::new(format!("{slot} {hops}")).slot(slot).resets()
+    }));
     for switch in switches {
         lines.push(Statement::new(word(switch.as_str())).resets());
     }

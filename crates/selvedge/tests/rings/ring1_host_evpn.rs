@@ -17,7 +17,7 @@ fn arguments() -> anyhow::Result<Vec<String>> {
     let page = fs::read_to_string(repository(EXAMPLE).join("README.md"))?;
     let mut lines = page.lines();
     let words = lines
-        .find_map(|line| line.strip_prefix("# sh host-evpn.sh up "))
+        .find_map(|line| line.strip_prefix("sh host-evpn.sh up "))
         .context("the page runs the script")?;
     Ok(words.split_whitespace().map(str::to_owned).collect())
 }

@@ -151,7 +151,8 @@ spec:
     fn compiled(&self) -> anyhow::Result<(BTreeMap<String, HostRouter>, String)> {
         let arguments = ["compile", "-f", "-", "--what", "nodes", "-o", "json"];
         let output = selvedge(&arguments, &self.0)?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let checked = selvedge(&["validate", "-f", "-"], &self.0)?;
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
         let nodes: Vec<Value> =
             serde_json::from_slice(&output.stdout).with_context(|| said.clone())?;
         let mut routers = BTreeMap::new();
@@ -433,7 +434,7 @@ fn objects_for_some_nodes_compose_and_change_without_disturbing_sessions() -> an
         "macip",
         &[
             "Route Distinguisher: 192.0.2.1:1000",
-            "[100.65.0.1]",
+            "100.65.0.1",
             "RT:64999:1000",
         ],
     );
