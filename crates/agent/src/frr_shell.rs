@@ -33,7 +33,7 @@ pub(crate) struct FrrShell {
     configured: AtomicUsize,
     /// The running zebra and its version, which stays as long as it runs.
     version: Mutex<Option<(Daemon, FrrVersion)>>,
-    /// Who is told that a long change goes on, if anybody.
+    /// Notified that a long change continues; absent in commands.
     watchdog: Option<Watchdog>,
 }
 

@@ -121,7 +121,7 @@ async fn apply_rest(
                     action = node.step(assigned);
                     continue;
                 }
-                // Between two configs; nobody else would bring the node back.
+                // Between two configs, and no agent runs that would restore the node.
                 None if node.machine().is_returning() && returns > 0 => returns -= 1,
                 None => break,
             }

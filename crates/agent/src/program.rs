@@ -98,7 +98,7 @@ pub(crate) async fn output_of_work(
         }
         if since.elapsed() >= silence || started.elapsed() >= most {
             if let Some(group) = group.and_then(Pid::from_raw) {
-                // Whoever has ended needs no signal.
+                // A process that has ended needs no signal.
                 rustix::process::kill_process_group(group, Signal::KILL).unwrap_or_default();
             }
             let patience = since.elapsed().max(silence);

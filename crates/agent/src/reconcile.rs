@@ -40,7 +40,7 @@ const KERNEL_PATIENCE: Duration = Duration::from_secs(10);
 /// How long one step of the kernel may take.
 const STEP_PATIENCE: Duration = Duration::from_millis(100);
 
-/// How many steps the kernel is given before the watchdog is told that the change goes on.
+/// How many steps the kernel is given before the watchdog learns that the change continues.
 const STEPS_AT_ONCE: usize = 200;
 
 /// What an apply did.
@@ -123,7 +123,7 @@ pub struct Reconciler {
     frr: FrrShell,
     /// The bgpd whose end would be an accident; none while FRR is stopped on purpose.
     bgpd: watch::Sender<Option<Expected>>,
-    /// Who is told that a long change goes on, if anybody.
+    /// Notified that a long change continues; absent in commands.
     watchdog: Option<Watchdog>,
 }
 

@@ -102,7 +102,7 @@ pub struct FrrConfigurationStatus {
     )]
     #[schemars(with = "Option<crate::schema::Kept>")]
     pub in_effect: Option<Arc<FrrConfigurationSpec>>,
-    /// `metadata.generation` of `inEffect`.
+    /// Generation of the object (`metadata.generation`) that `inEffect` is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_effect_generation: Option<i64>,
 }

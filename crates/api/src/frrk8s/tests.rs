@@ -71,6 +71,8 @@ fn an_frr_configuration_is_kept_as_it_was_written() {
                 "lastTransitionTime": "2026-01-31T18:38:01Z", "reason": "Applied", "message": "on 2 of 3 nodes",
             }],
             "nodes": {"matched": 3, "applied": 2},
+            "inEffect": {"bgp": {"routers": [{"asn": 64512}]}},
+            "inEffectGeneration": 3,
             "problems": [{
                 "reason": "AsnMismatch", "message": "different asns", "field": "spec.bgp.routers[0].asn",
                 "other": "metallb-system/other", "nodes": ["n1"],

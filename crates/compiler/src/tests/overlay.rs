@@ -441,7 +441,7 @@ fn a_vrf_named_after_a_segment_has_a_name_that_is_free() {
         "s-a",
         "host-10",
         "br-pe-10",
-        "s.......a",
+        "s-0123456789",
     ] {
         let world = [
             node("n1"),
@@ -636,7 +636,7 @@ fn a_vni_that_means_two_things_to_two_groups_of_kinds_is_named() {
         TCAAS,
         "VRFRouteConfiguration",
         json!({"name": "x"}),
-        json!({"vrf": "x", "vni": 77, "routeTarget": "64512:77", "nodeSelector": on("r1")}),
+        json!({"vrf": "x", "vni": 77, "routeTarget": "64512:77", "seq": 1, "nodeSelector": on("r1")}),
     );
     let segment = object(
         TCAAS,

@@ -31,7 +31,6 @@ fn a_line_nobody_asked_for_is_handed_back_with_its_context() {
         found,
         [
             "frr defaults datacenter",
-            "router bgp 64512 / neighbor 192.0.2.1 shutdown",
             "router bgp 64512 / address-family ipv4 unicast / neighbor 192.0.2.9 activate",
             "router ospf",
             "router ospf / passive-interface default",
