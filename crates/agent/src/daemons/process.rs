@@ -180,7 +180,14 @@ mod tests {
             (ours.id(), own)
         );
         assert!(daemon.is_alive());
-        let others = others(&["zebra", "bgpd"], "router");
+        // The other process may not be what it becomes yet.
+        let others = loop {
+            let others = others(&["zebra", "bgpd"], "router");
+            if !others.is_empty() {
+                break others;
+            }
+            tokio::task::yield_now().await;
+        };
         let is_other = |it: &Daemon| it.pid.unsigned_abs() == other.id();
         assert!(others.iter().any(is_other), "{others:?}");
         assert!(!others.contains(daemon));

@@ -40,11 +40,19 @@ pub(super) fn mutations(world: &[Value], field: &Field) -> Vec<Vec<Value>> {
     {
         changes.push((around, None));
     }
+    let mut worlds: Vec<Vec<Value>> = changes.into_iter().map(with).collect();
+    // The whole spec stands for the object itself, which is enough for some elements to be there.
+    if field.path == "spec" {
+        let mut world = world.to_vec();
+        world.remove(place);
+        worlds.push(world);
+    }
     let can_be_read = |changed: &Vec<Value>| {
         let unreadable = snapshot(changed).unreadable;
         !unreadable.iter().any(|one| one.subject == field.object)
     };
-    changes.into_iter().map(with).filter(can_be_read).collect()
+    worlds.retain(can_be_read);
+    worlds
 }
 
 #[derive(Debug, PartialEq, Eq)]
