@@ -48,6 +48,7 @@ const RINGS: [Ring; 7] = [
         commands: &[
             &[
                 "test",
+                "--no-fail-fast",
                 "--workspace",
                 "--exclude",
                 "selvedge-lab",

@@ -24,7 +24,7 @@ const OPEN_OF_THE_FABRIC: &[u32] = &[];
 const OF_THE_HOST: std::ops::RangeInclusive<u32> = 1..=72;
 
 /// Those of them that nothing keeps yet.
-const OPEN_OF_THE_HOST: &[u32] = &[60, 70, 72];
+const OPEN_OF_THE_HOST: &[u32] = &[60, 72];
 
 /// The decisions of the intents' document.
 const DECISIONS: std::ops::RangeInclusive<u32> = 1..=41;
