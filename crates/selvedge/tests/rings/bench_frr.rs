@@ -238,35 +238,29 @@ fn ours() -> anyhow::Result<Vec<f64>> {
 fn upstream(prefixes: &[String]) -> String {
     let mut sorted = prefixes.to_vec();
     sorted.sort();
-    let mut text = String::from("frr defaults traditional\n");
-    for address in [PEER, "198.18.0.3"] {
-        for (index, prefix) in sorted.iter().enumerate() {
-            let number = index + 1;
-            text +=
-                &format!("ip prefix-list {address}-allowed-ipv4 seq {number} permit {prefix}\n");
-        }
-        text += &format!(
-            "route-map {address}-out permit 1\n match ip address prefix-list {address}-allowed-ipv4\nexit\nroute-map {address}-in permit 3\nexit\n"
-        );
+    let peers = [PEER, "198.18.0.3"];
+    let mut lines = vec![String::from("frr defaults traditional")];
+    for address in peers {
+        lines.extend(sorted.iter().zip(1..).map(|(prefix, number)| {
+            format!("ip prefix-list {address}-allowed-ipv4 seq {number} permit {prefix}")
+        }));
+        lines.push(format!(
+            "route-map {address}-out permit 1\n match ip address prefix-list {address}-allowed-ipv4\nexit\nroute-map {address}-in permit 3\nexit"
+        ));
     }
-    text += &format!(
-        "router bgp 64600\n no bgp ebgp-requires-policy\n no bgp network import-check\n no bgp default ipv4-unicast\n bgp router-id {HOST}\n"
-    );
-    for address in [PEER, "198.18.0.3"] {
-        text += &format!(
-            " neighbor {address} remote-as 64601\n neighbor {address} timers 1 3\n neighbor {address} timers connect 1\n"
-        );
-    }
-    text += " address-family ipv4 unicast\n";
-    for prefix in &sorted {
-        text += &format!("  network {prefix}\n");
-    }
-    for address in [PEER, "198.18.0.3"] {
-        text += &format!(
-            "  neighbor {address} activate\n  neighbor {address} route-map {address}-in in\n  neighbor {address} route-map {address}-out out\n"
-        );
-    }
-    text + " exit-address-family\nexit\n"
+    lines.push(format!(
+        "router bgp 64600\n no bgp ebgp-requires-policy\n no bgp network import-check\n no bgp default ipv4-unicast\n bgp router-id {HOST}"
+    ));
+    lines.extend(peers.map(|address| {
+        format!(" neighbor {address} remote-as 64601\n neighbor {address} timers 1 3\n neighbor {address} timers connect 1")
+    }));
+    lines.push(String::from(" address-family ipv4 unicast"));
+    lines.extend(sorted.iter().map(|prefix| format!("  network {prefix}")));
+    lines.extend(peers.map(|address| {
+        format!("  neighbor {address} activate\n  neighbor {address} route-map {address}-in in\n  neighbor {address} route-map {address}-out out")
+    }));
+    lines.push(String::from(" exit-address-family\nexit\n"));
+    lines.join("\n")
 }
 
 /// The same changes with `frr-reload.py` of FRR 8.4.
