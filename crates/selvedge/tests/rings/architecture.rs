@@ -215,22 +215,23 @@ fn walk(folder: &Path, visit: &mut impl FnMut(&Path)) {
 
 /// Whether cargo finds the file by itself.
 fn is_root(file: &Path) -> bool {
-    let folder = file
-        .parent()
-        .and_then(Path::file_name)
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    let name = file
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    let in_package = file
-        .parent()
-        .and_then(Path::parent)
-        .is_some_and(|package| package.join("Cargo.toml").exists());
-    in_package
-        && (matches!(folder, "tests" | "examples" | "benches")
-            || matches!(name, "lib.rs" | "main.rs"))
+    let name = |path: Option<&Path>| {
+        path.and_then(Path::file_name)
+            .and_then(|name| name.to_str())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let is_package =
+        |folder: Option<&Path>| folder.is_some_and(|folder| folder.join("Cargo.toml").exists());
+    let folder = file.parent();
+    let above = folder.and_then(Path::parent);
+    let of_targets = |folder: &str| matches!(folder, "tests" | "examples" | "benches");
+    let is_main = matches!(name(Some(file)).as_str(), "lib.rs" | "main.rs");
+    match is_package(above) {
+        true => of_targets(&name(folder)) || is_main,
+        // A target of several files has a folder of its own.
+        false => is_main && of_targets(&name(above)) && is_package(above.and_then(Path::parent)),
+    }
 }
 
 /// Adds a file, whose modules are in `own`, and all that its `mod` lines lead to.
