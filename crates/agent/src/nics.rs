@@ -222,6 +222,7 @@ mod tests {
             peer: None,
             label: None,
             no_prefix_route: false,
+            no_dad: false,
             valid,
             preferred,
         };

@@ -135,6 +135,9 @@ pub struct HostAddress {
     /// Whether the kernel makes no route to its network.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_prefix_route: bool,
+    /// Whether it is used without a check for duplicates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_dad: bool,
     /// For how many seconds it is valid; without end if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid: Option<u32>,
@@ -151,6 +154,7 @@ impl HostAddress {
             peer: None,
             label: None,
             no_prefix_route: false,
+            no_dad: false,
             valid: None,
             preferred: None,
         };
@@ -184,6 +188,9 @@ impl fmt::Display for HostAddress {
         }
         if self.no_prefix_route {
             f.write_str(" noprefixroute")?;
+        }
+        if self.no_dad {
+            f.write_str(" nodad")?;
         }
         match self.valid {
             Some(valid) => write!(f, " for {valid} s"),

@@ -32,9 +32,11 @@ exec /bin/bash /share/init
 const POLICY: &str = "#!/bin/sh\nexit 101\n";
 
 /// Places in the read-only tree on which the lab mounts something.
-const MOUNT_POINTS: [&str; 6] = [
+const MOUNT_POINTS: [&str; 8] = [
     "share",
     "lab",
+    "usr/lib/modules",
+    "var/lib/frr",
     "var/lib/selvedge",
     "etc/selvedge",
     "etc/cni",
@@ -169,10 +171,6 @@ impl Tree {
             Release::Trixie | Release::Forky => Ok(tree),
             Release::Bookworm => {
                 let Self { kernel, .. } = Self::prepare(Release::Forky, progress)?;
-                // Places for the kernel's modules, and for what newer versions of FRR keep.
-                for place in ["usr/lib/modules", "var/lib/frr"] {
-                    create_dir(&tree.root.join(place))?;
-                }
                 Ok(Self { kernel, ..tree })
             }
         }

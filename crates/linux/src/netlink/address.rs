@@ -86,6 +86,7 @@ fn special(message: &AddressMessage, link: &str) -> Option<HostAddress> {
         peer: remote.filter(|remote| *remote != own),
         label: label.filter(|label| label != link),
         no_prefix_route: flags.contains(AddressFlags::Noprefixroute),
+        no_dad: flags.contains(AddressFlags::Nodad),
         valid: ends(times.ifa_valid),
         preferred: ends(times.ifa_preferred),
     })
@@ -110,6 +111,9 @@ pub(super) async fn restore(
     let mut flags = AddressFlags::empty();
     if address.no_prefix_route {
         flags |= AddressFlags::Noprefixroute;
+    }
+    if address.no_dad {
+        flags |= AddressFlags::Nodad;
     }
     if address.valid.is_none() {
         flags |= AddressFlags::Permanent;

@@ -36,6 +36,7 @@ fn a_nic_gets_back_what_it_had_in_the_host_also_after_a_crash() {
         peer: Some("192.0.2.8".parse().unwrap()),
         label: Some("eth1:old".to_owned()),
         no_prefix_route: true,
+        no_dad: true,
         valid: Some(600),
         preferred: None,
     };
@@ -67,7 +68,7 @@ fn a_nic_gets_back_what_it_had_in_the_host_also_after_a_crash() {
             "set link host/eth1 alias \"uplink to leaf1\"",
             "set link host/eth1 mtu 9000",
             "set net/ipv4/conf/eth1/rp_filter in host to 2",
-            "restore address 192.0.2.7/32 peer 192.0.2.8 label eth1:old noprefixroute for 600 s of nic eth1",
+            "restore address 192.0.2.7/32 peer 192.0.2.8 label eth1:old noprefixroute nodad for 600 s of nic eth1",
             "restore route 203.0.113.0/24 dev eth1 table 254",
             "restore route 0.0.0.0/0 via 192.0.2.1 dev eth1 table 254",
             "restore route 198.51.100.0/24 via 192.0.2.1 dev eth1 and via 192.0.2.2 dev eth1 table 254",

@@ -366,13 +366,16 @@ fn what_frr_does_not_take_is_taken_back_and_a_raw_line_is_refused_with_its_numbe
     let running = node.script("vtysh -N host -c 'show running-config'")?;
     assert!(!running.contains("access-class"), "{running}");
 
-    // FRR says only when it is told that a session cannot have the AS number of its router in place of itself.
+    // FRR says only when it is told that a range of peers cannot be of a group that does not exist.
     let mut bad = config(5);
-    router(&mut bad)["neighbors"][0]["localAs"] = 64600.into();
+    bad["spec"]["hostRouter"]["raw"] = json!([{
+        "source": "selvedge-system/raw",
+        "lines": "router bgp 64600\n bgp listen range 198.18.99.0/24 peer-group absent\nexit\n",
+    }]);
     let refused = node.apply(&bad)?;
     assert_eq!(refused.status, 1, "{} {}", refused.stdout, refused.stderr);
     let back = node.script("vtysh -N host -c 'show running-config'")?;
-    assert!(!back.contains("local-as"), "{back}");
+    assert!(!back.contains("listen range"), "{back}");
     prefixes_arrive(&node.fabric, 4)?;
     assert_eq!(received(&node.fabric)?.1, sessions, "no session was reset");
     Ok(())

@@ -27,7 +27,9 @@ const FIRST: World = World {
     master: "{type: bridge, name: br-storage}",
 };
 
-fn config(world: World) -> anyhow::Result<Value> {
+fn config(node: &Node, world: World) -> anyhow::Result<Value> {
+    let link = node.fabric.link("worker-3", "leaf1")?;
+    let (_, far) = link.seen_from("worker-3").expect("the link has two ends");
     let World {
         vteps,
         vrf,
@@ -47,7 +49,7 @@ spec:
   asn: 64601
   nics: [eth1]
   evpn: {{vtepcidr: {vteps}}}
-  neighbors: [{{type: external, address: 192.0.2.1}}]
+  neighbors: [{{type: external, address: {leaf}, connectTime: 1s}}]
 ---
 apiVersion: openpe.openperouter.github.io/v1alpha1
 kind: L3VNI
@@ -68,7 +70,8 @@ apiVersion: openpe.openperouter.github.io/v1alpha1
 kind: L2VNI
 metadata: {{name: data, namespace: default}}
 spec: {{vrf: {vrf}, vni: 10101, hostmaster: {master}, l2gatewayip: 10.101.0.1/24}}
-"
+",
+        leaf = far.ipv4.addr()
     );
     let arguments = [
         "compile", "-f", "-", "--what", "nodes", "--node", "worker-3", "-o", "json",
@@ -105,7 +108,7 @@ fn segments_change_bridge_gateway_vrf_and_endpoint_in_place() -> anyhow::Result<
     let node = Node::start()?;
     // Names like ours, and bridges of the host's own.
     node.script("ip link add host-foo type dummy; ip link add br-pe-foo type bridge")?;
-    node.becomes(&config(FIRST)?)?;
+    node.becomes(&config(&node, FIRST)?)?;
     for (segment, gateway) in [("10100", "10.100.0.1/24"), ("10101", "10.101.0.1/24")] {
         let bridge = format!("br-pe-{segment}");
         assert_eq!(device(&node, ROUTER, &bridge)?.1, "tenant");
@@ -131,20 +134,20 @@ fn segments_change_bridge_gateway_vrf_and_endpoint_in_place() -> anyhow::Result<
 
 fn the_bridge_of_the_host_is_used_and_left(node: &Node) -> anyhow::Result<()> {
     node.script("ip link add br-storage type bridge; ip link set br-storage up")?;
-    node.becomes(&config(FIRST)?)?;
+    node.becomes(&config(node, FIRST)?)?;
     let (port, master) = device(node, "", "host-10101")?;
     assert_eq!(master, "br-storage");
     let own = World {
         master: "{autocreate: true}",
         ..FIRST
     };
-    node.becomes(&config(own)?)?;
+    node.becomes(&config(node, own)?)?;
     assert_eq!(
         device(node, "", "host-10101")?,
         (port.clone(), "br-hs-10101".to_owned())
     );
     node.script("ip link show br-storage")?;
-    node.becomes(&config(FIRST)?)?;
+    node.becomes(&config(node, FIRST)?)?;
     assert_eq!(
         device(node, "", "host-10101")?,
         (port, "br-storage".to_owned())
@@ -153,7 +156,7 @@ fn the_bridge_of_the_host_is_used_and_left(node: &Node) -> anyhow::Result<()> {
     assert!(own.contains("does not exist"), "{own}");
     // A port that another program takes out of its bridge is put back.
     node.script("ip link set host-10101 nomaster")?;
-    node.becomes(&config(FIRST)?)?;
+    node.becomes(&config(node, FIRST)?)?;
     assert_eq!(device(node, "", "host-10101")?.1, "br-storage");
     Ok(())
 }
@@ -172,7 +175,7 @@ fn gateway_and_vrf_change_in_place(node: &Node) -> anyhow::Result<()> {
         vrf: "other",
         ..FIRST
     };
-    node.becomes(&config(changed)?)?;
+    node.becomes(&config(node, changed)?)?;
     assert_eq!(
         device(node, ROUTER, "br-pe-10100")?,
         (app, "tenant".to_owned())
@@ -186,7 +189,7 @@ fn gateway_and_vrf_change_in_place(node: &Node) -> anyhow::Result<()> {
     assert_eq!(addresses(node, "br-pe-10101")?, "10.101.0.1/24");
     let routes = node.script("ip -n selvedge route show vrf tenant")?;
     assert!(!routes.contains("10.101.0.0/24"), "{routes}");
-    node.becomes(&config(FIRST)?)?;
+    node.becomes(&config(node, FIRST)?)?;
     assert_eq!(device(node, ROUTER, "br-pe-10101")?.1, "tenant");
     Ok(())
 }
@@ -196,7 +199,7 @@ fn another_endpoint_is_on_every_vxlan(node: &Node) -> anyhow::Result<()> {
         vteps: "100.66.0.0/24",
         ..FIRST
     };
-    node.becomes(&config(moved)?)?;
+    node.becomes(&config(node, moved)?)?;
     let loopback = addresses(node, "lo")?;
     assert!(
         loopback.contains("100.66.0.") && !loopback.contains("100.65.0."),
@@ -205,7 +208,7 @@ fn another_endpoint_is_on_every_vxlan(node: &Node) -> anyhow::Result<()> {
     let tunnels = node.script("ip -n selvedge -d -o link show type vxlan")?;
     assert_eq!(tunnels.matches(" local 100.66.0.").count(), 4, "{tunnels}");
     assert_eq!(tunnels.matches(" local 100.65.0.").count(), 0, "{tunnels}");
-    node.becomes(&config(FIRST)?)?;
+    node.becomes(&config(node, FIRST)?)?;
     Ok(())
 }
 
@@ -227,7 +230,7 @@ fn heard_of(node: &Node) -> anyhow::Result<(u32, String)> {
 #[test]
 fn a_silent_workload_keeps_its_route() -> anyhow::Result<()> {
     let node = Node::start()?;
-    node.apply(&config(FIRST)?)?.ok()?;
+    node.apply(&config(&node, FIRST)?)?.ok()?;
     node.script(
         "ip netns add work
         ip link add work0 type veth peer name w0 netns work
