@@ -10,7 +10,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 
 use crate::{
     frrk8s, multinetwork, openperouter,
-    schema::{AbsentNotNull, KnownFormats, Reflow, WithoutRules},
+    schema::{AbsentNotNull, AnyKeys, KnownFormats, Reflow, WithoutRules},
     selvedge, tcaas,
 };
 
@@ -92,6 +92,7 @@ fn structural() -> SchemaSettings {
             settings.meta_schema = None;
         })
         .with_transform(AbsentNotNull)
+        .with_transform(AnyKeys)
         .with_transform(KnownFormats)
         .with_transform(StructuralSchemaRewriter)
         .with_transform(Reflow)

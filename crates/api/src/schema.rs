@@ -124,6 +124,25 @@ fn optional(any_of: &Value) -> Option<Map<String, Value>> {
     }
 }
 
+/// The API server knows no pattern for the keys of a map. The Rust types of the keys check them.
+#[derive(Clone, Debug)]
+pub(crate) struct AnyKeys;
+
+impl schemars::transform::Transform for AnyKeys {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        let Some(object) = schema.as_object_mut() else {
+            return;
+        };
+        let Some(Value::Object(by_pattern)) = object.remove("patternProperties") else {
+            return;
+        };
+        if let Some(value) = by_pattern.into_values().next() {
+            object.insert("additionalProperties".into(), value);
+        }
+    }
+}
+
 /// Number formats that the API server knows; it warns about all others.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownFormats;

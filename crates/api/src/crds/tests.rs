@@ -208,3 +208,26 @@ fn conditions_are_merged_by_type() {
         }
     });
 }
+
+#[test]
+fn no_definition_has_what_an_api_server_forbids_in_a_schema() {
+    // Of the fields of `JSONSchemaProps`, those that its validation refuses.
+    const FORBIDDEN: [&str; 7] = [
+        "patternProperties",
+        "definitions",
+        "dependencies",
+        "additionalItems",
+        "deprecated",
+        "id",
+        "$ref",
+    ];
+    let mut found = Vec::new();
+    each_property(&mut |path, property| {
+        for word in FORBIDDEN {
+            if !property[word].is_null() {
+                found.push(format!("{path}: {word}"));
+            }
+        }
+    });
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
