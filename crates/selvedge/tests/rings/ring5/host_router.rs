@@ -98,7 +98,6 @@ fn an_agent_writes_the_state_of_its_own_host_router_and_of_no_other() -> anyhow:
             &["apply", "--server-side", "-f", "-"],
             &without_workloads(AGENT),
         )?;
-        cluster.until_configured(&["n1", "n2"])?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
