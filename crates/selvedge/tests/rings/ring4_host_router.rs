@@ -13,8 +13,8 @@ use crate::{
 
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 /// Address of the host and of its peer.
-pub(crate) const HOST: &str = "198.18.0.1";
-pub(crate) const PEER: &str = "198.18.0.2";
+pub(crate) const HOST: &str = "198.19.0.1";
+pub(crate) const PEER: &str = "198.19.0.2";
 const PASSWORD: &str = "hunter2";
 
 /// A peer in a namespace of its own beside the node's host, which accepts everything.
@@ -288,8 +288,8 @@ fn what_is_broken_by_hand_or_dies_comes_back_and_a_reboot_keeps_the_password() -
     for (what, act, whole) in [
         (
             "a line",
-            "vtysh -N host -c 'configure terminal' -c 'router bgp 64600' -c 'neighbor 198.18.0.9 remote-as 1'",
-            "! vtysh -N host -c 'show running-config' | grep -q 198.18.0.9",
+            "vtysh -N host -c 'configure terminal' -c 'router bgp 64600' -c 'neighbor 198.19.0.9 remote-as 1'",
+            "! vtysh -N host -c 'show running-config' | grep -q 198.19.0.9",
         ),
         (
             "a network",
