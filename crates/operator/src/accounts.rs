@@ -22,8 +22,7 @@ use tokio::sync::watch as latest;
 use self::plan::{KINDS, SELECTOR};
 use crate::{
     platform::Change,
-    publish::CONCURRENCY,
-    request::Sender,
+    request::{CONCURRENCY, Sender},
     worker::{Keeper, Objects, Worker},
 };
 

@@ -118,6 +118,24 @@ impl ObjectBackoffs {
         due.map(|(_, _, at)| at).min()
     }
 
+    /// Whether the API server lastingly refuses the status of an object, for what it says. Nothing but what is made of the object waits for
+    /// that.
+    pub(crate) fn is_status_refused(&self, subject: &ObjectRef) -> bool {
+        let failed = self.0.get(&(subject.clone(), Part::Status));
+        failed.is_some_and(|failed| match &failed.failure.failure {
+            Failure::UnknownFields(_) => true,
+            Failure::Refused { code, .. } => {
+                failed.attempts >= LASTING && (400..500).contains(code) && *code != 429
+            }
+            Failure::NotLeading
+            | Failure::Ending
+            | Failure::Paused
+            | Failure::Conflict(_)
+            | Failure::NotFound
+            | Failure::NoAnswer(_) => false,
+        })
+    }
+
     /// How many writes of each kind have failed and were not done since.
     pub(crate) fn by_kind(&self) -> BTreeMap<Kind, usize> {
         let mut counts = BTreeMap::new();
@@ -134,6 +152,7 @@ impl ObjectBackoffs {
                 Failure::UnknownFields(fields) => fields.as_slice(),
                 Failure::NotLeading
                 | Failure::Ending
+                | Failure::Paused
                 | Failure::Conflict(_)
                 | Failure::NotFound
                 | Failure::Refused { .. }

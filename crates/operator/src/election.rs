@@ -87,6 +87,16 @@ impl Leadership {
         }
     }
 
+    /// That of a process that leads for as long as a test takes.
+    #[cfg(test)]
+    pub(crate) fn always() -> Self {
+        let until = Moment::now().after(Duration::from_mins(10));
+        Self {
+            until: watch::channel(Some(until)).1,
+            was_leading: true,
+        }
+    }
+
     /// Until when this process may write; nothing if it may not.
     pub(crate) fn until(&self) -> Option<Moment> {
         let until = *self.until.borrow();

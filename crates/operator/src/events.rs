@@ -11,12 +11,9 @@ use kube::{
     Client,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::{task::JoinSet, time::timeout};
 
-use crate::{errors::chain, pass::Pass, publish::Written};
+use crate::{errors::chain, pass::Pass, publish::Written, request::Sender};
 
 /// How long the API server may take for an event.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -75,14 +72,15 @@ impl Events {
         }
     }
 
-    /// Reports what has changed in the status of the newest revision, if a pass has stored it; after the pause that the API server asks for.
+    /// Reports what has changed in the status of the newest revision, if a pass has stored it. Each waits while the API server wants no
+    /// request.
     pub(crate) fn revision_written(
         &mut self,
         snapshot: &Snapshot,
         compilation: &Compilation,
         pass: &Pass,
         written: &Written,
-        pause: Duration,
+        sender: &Sender,
     ) {
         while self.tasks.try_join_next().is_some() {}
         let name = revision::object_name(&compilation.revision.fingerprint);
@@ -98,7 +96,7 @@ impl Events {
             let node = node.map(|name| ObjectRef::named(Kind::Node, name));
             subjects.extend(node.map(|node| reference(snapshot, &node)));
             for subject in subjects {
-                self.publish(&transition, subject, pause);
+                self.publish(&transition, subject, sender);
             }
         }
     }
@@ -110,7 +108,7 @@ impl Events {
         snapshot: &Snapshot,
         compilation: &Compilation,
         pass: &Pass,
-        pause: Duration,
+        sender: &Sender,
     ) {
         let is_new = |(subject, message): &(&ObjectRef, &String)| {
             self.lasting.get(*subject) != Some(*message)
@@ -127,12 +125,12 @@ impl Events {
                 ObjectRef::named(Kind::NetworkConfigRevision, name)
             };
             let transition = Transition::warning("WriteFailed", message);
-            self.publish(&transition, reference(snapshot, &about), pause);
+            self.publish(&transition, reference(snapshot, &about), sender);
         }
         self.lasting.clone_from(&pass.lasting);
     }
 
-    fn publish(&mut self, transition: &Transition, subject: ObjectReference, pause: Duration) {
+    fn publish(&mut self, transition: &Transition, subject: ObjectReference, sender: &Sender) {
         let Transition {
             reason,
             is_warning,
@@ -152,9 +150,9 @@ impl Events {
             action: "Rollout".to_owned(),
             secondary: None,
         };
-        let recorder = self.recorder.clone();
+        let (recorder, sender) = (self.recorder.clone(), sender.clone());
         self.tasks.spawn(async move {
-            sleep(pause).await;
+            sender.pause_over().await;
             match timeout(PATIENCE, recorder.publish(&event, &subject)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {

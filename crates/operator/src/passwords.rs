@@ -114,7 +114,7 @@ pub(crate) async fn run(worker: Worker, mut passwords: latest::Receiver<Option<A
         };
         next = match write(&secrets, &sender, &wanted).await {
             Ok(()) => Some(RESYNC),
-            Err(Failure::NotLeading | Failure::Ending) => None,
+            Err(failure) if failure.ends_pass() => None,
             Err(failure) => {
                 let retry_after = failure.retry_after().unwrap_or(RETRY);
                 tracing::warn!(error = %failure, "failed to write a Secret with a node's password");

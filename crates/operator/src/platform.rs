@@ -87,9 +87,11 @@ impl Platform {
     /// What is to be done so that everything that intents need is there, and nothing else of ours.
     ///
     /// Nothing is written or deleted of a kind whose objects are not known as they are now, nor what was made from an object of such a kind.
+    /// Nothing is written of `unstored` objects, whose addresses are in no status yet.
     pub(crate) fn step(
         &mut self,
         compilation: &Compilation,
+        unstored: &BTreeSet<ObjectRef>,
         frozen: &BTreeSet<Kind>,
         now: Instant,
     ) -> Step {
@@ -108,7 +110,9 @@ impl Platform {
                 Ok(None) => continue,
                 Ok(Some(write)) => {
                     let why = self.backoffs.failure(identity).cloned();
-                    if !is_frozen(frozen, write.kind, frozen.contains(&object.owner.kind)) {
+                    let is_frozen =
+                        is_frozen(frozen, write.kind, frozen.contains(&object.owner.kind));
+                    if !is_frozen && !unstored.contains(&object.owner) {
                         writes.push(write);
                     }
                     why.unwrap_or(Why::Pending)

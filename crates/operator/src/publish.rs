@@ -3,6 +3,8 @@
 //! Allocations are in statuses and come first; then generated objects; the revision; the configs of nodes; all other statuses. A write that
 //! fails is tried again later on its own, and only what depends on it waits.
 
+pub(crate) mod allocations;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     mem,
@@ -19,14 +21,11 @@ use crate::{
     backoff::{self, ObjectBackoffs, Part},
     kinds::{Kinds, Seen, Version},
     pass::Pass,
-    request::{Failure, Operation, Sender},
+    request::{CONCURRENCY, Failure, Operation, Sender},
     rollout::{Publication, Revision},
     status, watch,
     write::{Write, Writes, json},
 };
-
-/// How many requests are under way at the same time.
-pub(crate) const CONCURRENCY: usize = 16;
 
 /// Statuses in which no condition changes are written together, this often: while a change is rolled out, the counts of nodes in them change
 /// with every node.
@@ -120,7 +119,7 @@ pub(crate) struct Written {
     pub(crate) failed: usize,
     /// The nodes whose config was written.
     pub(crate) nodes: Vec<String>,
-    /// Whether this operator stopped leading, or ends.
+    /// Whether this operator stopped leading, or ends, or the API server asked it to wait.
     pub(crate) is_cut_short: bool,
     /// Everything that was wanted.
     wanted: BTreeSet<(ObjectRef, Part)>,
@@ -163,20 +162,35 @@ impl Writer<'_> {
                 .collect(),
         )
         .await;
-        let (allocations, others, counts) = statuses(&writes, pass);
+        let Statuses {
+            allocations,
+            addressed,
+            others,
+            counts,
+        } = statuses(&writes, pass);
         let unallocated = self.step(allocations).await;
+        let is_held_up = |subject: &&ObjectRef| {
+            unallocated.contains(subject) && !self.memory.backoffs.is_status_refused(subject)
+        };
+        let held_up = addressed.iter().filter(is_held_up).cloned().collect();
         let objects = pass.writes.objects.iter();
         let objects = objects.filter(|(intent, _)| !unallocated.contains(*intent));
         let objects = objects.flat_map(|(_, objects)| &**objects);
         self.step(objects.map(|object| writes.generated(object)).collect())
             .await;
-        let stale = pass.writes.stale.values().flat_map(|stale| &**stale);
+        let stale = pass.writes.stale.iter();
+        let stale = stale.filter(|(intent, _)| !unallocated.contains(*intent));
+        let stale = stale.flat_map(|(_, stale)| &**stale);
         self.step(stale.map(|one| writes.deletion(one)).collect())
             .await;
         let is_stored = self.revision(&writes, compilation, pass).await;
-        // A node never has a config whose revision is nowhere.
+        // A node never has a config whose revision is nowhere, nor addresses that no status holds.
         let newest = &compilation.revision.fingerprint;
-        let is_possible = |one: &&Publication| is_stored || one.spec.revision != *newest;
+        let users = allocations::users(compilation, &held_up);
+        let is_possible = |one: &&Publication| {
+            let is_newest = one.spec.revision == *newest;
+            !is_newest || (is_stored && !users.contains(one.node.as_str()))
+        };
         let nodes = nodes.into_iter().filter(is_possible);
         let nodes = nodes.map(|one| writes.node(one, &pass.step)).collect();
         self.step(nodes).await;
@@ -322,7 +336,7 @@ impl Writer<'_> {
             // What is to be deleted is not there, or what a status is for: its watch reports that.
             Err(Failure::NotFound) if write.may_be_gone() => {
                 self.memory.backoffs.succeeded(&write.key());
-                return true;
+                return matches!(write.operation, Operation::Delete(_));
             }
             Err(failure) => {
                 self.failed(write, failure);
@@ -467,9 +481,21 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// The statuses that are written: those with allocations, which come first; those in which a condition changes; and the rest.
-fn statuses(writes: &Writes<'_>, pass: &Pass) -> (Vec<Write>, Vec<Write>, Vec<Write>) {
-    let (mut allocations, mut others, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+/// The statuses that are written.
+#[derive(Default)]
+struct Statuses {
+    /// Those with allocations, which come first.
+    allocations: Vec<Write>,
+    /// The objects whose addresses are among those.
+    addressed: Unwritten,
+    /// Those in which a condition changes.
+    others: Vec<Write>,
+    /// The rest.
+    counts: Vec<Write>,
+}
+
+fn statuses(writes: &Writes<'_>, pass: &Pass) -> Statuses {
+    let mut all = Statuses::default();
     for (subject, status) in &pass.writes.statuses {
         let stored = writes.snapshot.stored_status(subject);
         let before = stored.map(|(_, status)| status).unwrap_or_default();
@@ -479,13 +505,18 @@ fn statuses(writes: &Writes<'_>, pass: &Pass) -> (Vec<Write>, Vec<Write>, Vec<Wr
         }
         let place = match status::difference(&status, &before) {
             status::Difference::None => continue,
-            status::Difference::Allocations => &mut allocations,
-            status::Difference::Conditions => &mut others,
-            status::Difference::Counts => &mut counts,
+            status::Difference::Allocations => {
+                if allocations::differ(&status, &before) {
+                    all.addressed.insert(subject.clone());
+                }
+                &mut all.allocations
+            }
+            status::Difference::Conditions => &mut all.others,
+            status::Difference::Counts => &mut all.counts,
         };
         place.push(writes.status(subject, status));
     }
-    (allocations, others, counts)
+    all
 }
 
 #[cfg(test)]

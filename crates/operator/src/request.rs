@@ -3,7 +3,7 @@
 use std::{
     future::poll_fn,
     pin::pin,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     task::Poll,
     time::{Duration, Instant},
 };
@@ -16,7 +16,10 @@ use kube::{
     core::{Request, Status},
 };
 use serde_json::Value;
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit, watch},
+    time::sleep,
+};
 
 use crate::{
     FIELD_MANAGER, clock::Moment, election::Leadership, errors::chain, kinds::Version, platform,
@@ -25,6 +28,9 @@ use crate::{
 
 /// The longest Retry-After of the API server that is followed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How many requests are under way at the same time, of all writers together.
+pub(crate) const CONCURRENCY: usize = 16;
 
 /// How long one request may take. A webhook may take 10 seconds by default; the request waits for it.
 const PATIENCE: Duration = Duration::from_secs(12);
@@ -65,6 +71,9 @@ pub(crate) enum Failure {
     /// Nothing was sent, because this operator ends.
     #[error("this operator shuts down")]
     Ending,
+    /// Nothing was sent, because the API server wants no request for a while.
+    #[error("the API server asks to wait")]
+    Paused,
     /// The object is not the one that the write was computed from.
     #[error("the object has changed: {0}")]
     Conflict(String),
@@ -92,7 +101,7 @@ pub(crate) enum Failure {
 impl Failure {
     /// Whether nothing more can be written in this pass.
     pub(crate) fn ends_pass(&self) -> bool {
-        matches!(self, Self::NotLeading | Self::Ending)
+        matches!(self, Self::NotLeading | Self::Ending | Self::Paused)
     }
 
     /// How long the API server asks to wait.
@@ -101,6 +110,7 @@ impl Failure {
             Self::Refused { retry_after, .. } => *retry_after,
             Self::NotLeading
             | Self::Ending
+            | Self::Paused
             | Self::Conflict(_)
             | Self::NotFound
             | Self::UnknownFields(_)
@@ -109,13 +119,31 @@ impl Failure {
     }
 }
 
-/// Sends requests.
+/// Sends requests. Clones share what the API server asked of this process.
+#[derive(Clone)]
 pub(crate) struct Sender {
     client: Client,
     leadership: Leadership,
     ending: watch::Receiver<bool>,
+    limits: Arc<Limits>,
+    during_pause: DuringPause,
+}
+
+/// What all writers of the process share.
+struct Limits {
     /// Until when the API server wants no request.
     pause: Mutex<Option<Instant>>,
+    /// Each request under way has one of these.
+    places: Semaphore,
+}
+
+/// What becomes of a request while the API server wants none.
+#[derive(Clone, Copy)]
+enum DuringPause {
+    /// It is not sent: the loop that watches the cluster must go on.
+    Fail,
+    /// It waits.
+    Wait,
 }
 
 impl Sender {
@@ -124,11 +152,24 @@ impl Sender {
         leadership: Leadership,
         ending: watch::Receiver<bool>,
     ) -> Self {
+        let limits = Limits {
+            pause: Mutex::new(None),
+            places: Semaphore::new(CONCURRENCY),
+        };
         Self {
             client,
             leadership,
             ending,
-            pause: Mutex::new(None),
+            limits: Arc::new(limits),
+            during_pause: DuringPause::Fail,
+        }
+    }
+
+    /// The same for a task of its own, whose requests wait while the API server wants none.
+    pub(crate) fn waiting(&self) -> Self {
+        Self {
+            during_pause: DuringPause::Wait,
+            ..self.clone()
         }
     }
 
@@ -204,7 +245,7 @@ impl Sender {
         request: http::Request<Vec<u8>>,
         is_deletion: bool,
     ) -> Result<Option<DynamicObject>, Failure> {
-        sleep(self.pause()).await;
+        let place = self.place().await?;
         if *self.ending.borrow() {
             return Err(Failure::Ending);
         }
@@ -217,6 +258,7 @@ impl Sender {
             Ok::<_, kube::Error>((parts.status.as_u16(), retry_after, body))
         };
         let answer = self.while_leading(exchange, PATIENCE).await?;
+        drop(place);
         let (code, retry_after, body) = answer.map_err(|error| Failure::NoAnswer(chain(&error)))?;
         let retry_after = retry_after.map(Duration::from_secs);
         if !(200..300).contains(&code) {
@@ -231,6 +273,22 @@ impl Sender {
         stored.map(Some).map_err(|error| {
             Failure::NoAnswer(format!("the answer cannot be read: {}", chain(&error)))
         })
+    }
+
+    /// A place among the requests that are under way. None is held by what waits for the end of a pause.
+    async fn place(&self) -> Result<SemaphorePermit<'_>, Failure> {
+        loop {
+            if let DuringPause::Wait = self.during_pause {
+                self.pause_over().await;
+            }
+            let place = self.limits.places.acquire().await;
+            let place = place.map_err(|_closed| Failure::Ending)?;
+            match self.during_pause {
+                _ if self.pause().is_zero() => return Ok(place),
+                DuringPause::Fail => return Err(Failure::Paused),
+                DuringPause::Wait => {}
+            }
+        }
     }
 
     /// Does something for so long, and only while this operator leads. A request that is never answered must not end the pass: its Lease is
@@ -255,10 +313,22 @@ impl Sender {
 
     /// How long the API server wants no request.
     pub(crate) fn pause(&self) -> Duration {
-        let until = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = &self.limits.pause;
+        let until = *pause.lock().unwrap_or_else(PoisonError::into_inner);
         until.map_or(Duration::ZERO, |until| {
             until.saturating_duration_since(Instant::now())
         })
+    }
+
+    /// Waits until the API server takes requests. Another answer may make that later in the meantime.
+    pub(crate) async fn pause_over(&self) {
+        loop {
+            let pause = self.pause();
+            if pause.is_zero() {
+                return;
+            }
+            sleep(pause).await;
+        }
     }
 
     fn note_pause(&self, failure: &Failure) {
@@ -270,7 +340,9 @@ impl Sender {
         {
             let pause = retry_after.unwrap_or(Duration::from_secs(1));
             let until = Instant::now() + pause.min(LONGEST_PAUSE);
-            *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+            let pause = &self.limits.pause;
+            let mut pause = pause.lock().unwrap_or_else(PoisonError::into_inner);
+            *pause = (*pause).max(Some(until));
         }
     }
 }
@@ -342,6 +414,13 @@ fn unknown_fields(message: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::TcpListener,
+        sync::atomic::{AtomicUsize, Ordering::Relaxed},
+        thread,
+    };
+
     use super::*;
 
     #[test]
@@ -366,13 +445,98 @@ mod tests {
         assert!(matches!(refused, Failure::Refused { code: 422, .. }));
     }
 
+    /// Answers every request with this, after a while, and notes when it came and how many were under way at most.
+    fn server(
+        answer: &'static str,
+        takes: Duration,
+    ) -> (Client, Arc<Mutex<Vec<Instant>>>, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (came, most) = (
+            Arc::<Mutex<Vec<Instant>>>::default(),
+            Arc::<AtomicUsize>::default(),
+        );
+        let (times, peak) = (Arc::clone(&came), Arc::clone(&most));
+        thread::spawn(move || {
+            let now = Arc::<AtomicUsize>::default();
+            for stream in listener.incoming() {
+                let (now, peak, times) = (Arc::clone(&now), Arc::clone(&peak), Arc::clone(&times));
+                thread::spawn(move || {
+                    let mut stream = stream.expect("a connection");
+                    let mut head = [0; 4096];
+                    if stream.read(&mut head).expect("a request") == 0 {
+                        return;
+                    }
+                    times.lock().expect("not poisoned").push(Instant::now());
+                    peak.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
+                    thread::sleep(takes);
+                    now.fetch_sub(1, Relaxed);
+                    stream.write_all(answer.as_bytes()).expect("an answer");
+                });
+            }
+        });
+        let uri = format!("http://{address}").parse().expect("a URI");
+        let mut config = kube::Config::new(uri);
+        config.default_retry = false;
+        let client = Client::try_from(config).expect("a client");
+        (client, came, most)
+    }
+
+    fn sender(client: Client) -> Sender {
+        Sender::new(client, Leadership::always(), watch::channel(false).1)
+    }
+
+    async fn send(sender: &Sender) -> Result<Option<DynamicObject>, Failure> {
+        let operation = Operation::Delete(Preconditions::default());
+        sender.send(Kind::Node, &Key::named("n1"), &operation).await
+    }
+
+    #[tokio::test]
+    async fn what_one_writer_is_asked_to_wait_for_holds_for_all_writers_of_the_process() {
+        const REFUSAL: &str = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let (client, came, _) = server(REFUSAL, Duration::ZERO);
+        let of_passes = sender(client);
+        let of_a_task = of_passes.waiting();
+        let refused = send(&of_a_task).await;
+        assert!(
+            matches!(refused, Err(Failure::Refused { code: 429, .. })),
+            "{refused:?}"
+        );
+        let start = Instant::now();
+        assert_eq!(send(&of_passes).await.err(), Some(Failure::Paused));
+        assert!(
+            start.elapsed() < Duration::from_millis(500),
+            "a pass does not wait"
+        );
+        assert!(send(&of_a_task).await.is_err());
+        let came = came.lock().expect("not poisoned");
+        assert_eq!(came.len(), 2, "the pass has sent nothing");
+        assert!(came[1] - came[0] >= Duration::from_secs(1));
+    }
+
+    #[tokio::test]
+    async fn no_more_requests_are_under_way_than_may_be_of_all_writers_together() {
+        const DONE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+        let (client, came, most) = server(DONE, Duration::from_millis(50));
+        let one = sender(client);
+        let other = one.waiting();
+        let sent = (0..3 * CONCURRENCY).map(|_| async {
+            let (one, other) = futures::join!(send(&one), send(&other));
+            one.and(other)
+        });
+        let answers = futures::future::join_all(sent).await;
+        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+        assert_eq!(came.lock().expect("not poisoned").len(), 6 * CONCURRENCY);
+        assert_eq!(most.load(Relaxed), CONCURRENCY);
+    }
+
     #[tokio::test]
     async fn nothing_goes_on_after_its_moment_has_come() {
         let soon = Moment::now().after(Duration::from_millis(20));
         assert_eq!(before(soon, async { 7 }).await, Some(7));
         let work = async {
             // The whole process is stopped for longer than it may write.
-            std::thread::sleep(Duration::from_millis(30));
+            thread::sleep(Duration::from_millis(30));
             tokio::task::yield_now().await;
             panic!("it went on");
         };

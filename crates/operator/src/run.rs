@@ -39,8 +39,8 @@ use crate::{
     pass::Pass,
     passwords::{self, Passwords},
     platform::{self, Platform},
-    publish::{CONCURRENCY, Memory, Writer, Written},
-    request::Sender,
+    publish::{Memory, Writer, Written, allocations},
+    request::{CONCURRENCY, Failure, Sender},
     watch::{self, Change},
     worker::Worker,
 };
@@ -96,9 +96,10 @@ pub async fn run(
         };
         tasks.spawn(endpoint::serve(address, shown));
     }
+    let sender = Sender::new(client.clone(), leadership.clone(), ending.clone());
     let worker = || Worker {
         client: client.clone(),
-        sender: Sender::new(client.clone(), leadership.clone(), ending.clone()),
+        sender: sender.waiting(),
         leadership: leadership.clone(),
         restored: restored.clone(),
     };
@@ -110,11 +111,11 @@ pub async fn run(
     let (passwords, wanted) = latest::channel(None);
     tasks.spawn(passwords::run(worker(), wanted));
     let operator = async {
-        let cluster = Cluster::watch(&client, leadership.clone(), &restored, requests);
+        let cluster = Cluster::watch(&client, leadership, &restored, requests);
         let mut operator = Operator {
             cluster,
             compiler: Compiler::default(),
-            sender: Sender::new(client, leadership, ending.clone()),
+            sender,
             memory: Memory::default(),
             metrics,
             events,
@@ -252,27 +253,32 @@ impl Operator {
         let written = writer.written;
         report(compilation, &pass, &written, frozen, computed_in);
         if self.sender.is_leading() {
-            let events = &mut self.events;
-            let pause = self.sender.pause();
-            events.revision_written(snapshot, compilation, &pass, &written, pause);
-            events.unwritten(snapshot, compilation, &pass, pause);
+            let (events, sender) = (&mut self.events, &self.sender);
+            events.revision_written(snapshot, compilation, &pass, &written, sender);
+            events.unwritten(snapshot, compilation, &pass, sender);
         }
         self.metrics.pass_ends(&self.memory, frozen);
+        let mut is_cut_short = written.is_cut_short;
         self.cluster.stored(written, &mut self.compiler);
-        self.write_platform().await;
+        is_cut_short |= self.write_platform().await;
         let wait = |at: Time| Duration::from_secs(at.saturating_sub(seconds).max(1));
-        Ok(pass.step.again_at.map(wait))
+        let again = pass.step.again_at.map(wait).into_iter();
+        let is_paused = is_cut_short && self.sender.is_leading();
+        let pause = is_paused.then(|| self.sender.pause());
+        Ok(again.chain(pause).min())
     }
 }
 
 impl Operator {
-    /// Writes what intents need of other programs, and says what is not there yet.
-    async fn write_platform(&mut self) {
+    /// Writes what intents need of other programs, and says what is not there yet. Whether some of it was not sent.
+    async fn write_platform(&mut self) -> bool {
         let Cluster {
             platform, frozen, ..
         } = &mut self.cluster;
-        let (_, compilation) = self.compiler.compile();
-        let mut step = platform.step(compilation, frozen, Instant::now());
+        let statuses = self.compiler.writes().statuses.clone();
+        let (snapshot, compilation) = self.compiler.compile();
+        let unstored = allocations::unstored(snapshot, &statuses);
+        let mut step = platform.step(compilation, &unstored, frozen, Instant::now());
         let has_written = !step.writes.is_empty();
         let sender = &self.sender;
         let sent = step.writes.into_iter().map(|write| async move {
@@ -280,13 +286,16 @@ impl Operator {
             (write, answer)
         });
         let mut sent = stream::iter(sent).buffer_unordered(CONCURRENCY);
+        let mut is_cut_short = false;
         while let Some((write, answer)) = sent.next().await {
+            is_cut_short |= answer.as_ref().is_err_and(Failure::ends_pass);
             platform.answered(&write, answer, Instant::now());
         }
         if has_written {
-            step = platform.step(compilation, frozen, Instant::now());
+            step = platform.step(compilation, &unstored, frozen, Instant::now());
         }
         self.compiler.set_absent(step.absent);
+        is_cut_short
     }
 }
 

@@ -3,7 +3,7 @@
 use compiler::{Compiler, Kind, platform};
 
 use super::*;
-use crate::backoff::FIRST_RETRY;
+use crate::{backoff::FIRST_RETRY, publish::allocations};
 
 fn put(compiler: &mut Compiler, kind: Kind, name: &str, spec: &Value) {
     compiler.insert(&json!({
@@ -39,7 +39,7 @@ fn all_served() -> Platform {
 
 fn step(platform: &mut Platform, compiler: &mut Compiler, now: Instant) -> Step {
     let (_, compilation) = compiler.compile();
-    let step = platform.step(compilation, &BTreeSet::new(), now);
+    let step = platform.step(compilation, &BTreeSet::new(), &BTreeSet::new(), now);
     compiler.set_absent(step.absent.clone());
     step
 }
@@ -126,6 +126,29 @@ fn what_an_intent_needs_is_made_kept_as_it_must_be_and_removed_with_it() {
     );
     carry_out(&mut platform, &gone, 5);
     assert!(step(&mut platform, &mut compiler, now).writes.is_empty());
+}
+
+#[test]
+fn addresses_are_given_to_no_program_before_a_status_holds_them() {
+    let (mut compiler, mut platform, now) = (world(), all_served(), Instant::now());
+    let statuses = compiler.writes().statuses.clone();
+    let (snapshot, compilation) = compiler.compile();
+    let unstored = allocations::unstored(snapshot, &statuses);
+    let subject = ObjectRef::named(Kind::Inbound, INBOUND);
+    assert_eq!(unstored, [subject.clone()].into());
+    let first = platform.step(compilation, &unstored, &BTreeSet::new(), now);
+    assert!(done(&first).is_empty(), "{:?}", done(&first));
+    assert!(first.absent.contains_key(&subject), "it is not ready");
+
+    compiler.insert(&json!({
+        "apiVersion": Kind::Inbound.api_version(), "kind": "Inbound", "metadata": {"name": INBOUND},
+        "spec": inbound(1), "status": statuses[&subject].to_value(),
+    }));
+    let statuses = compiler.writes().statuses.clone();
+    let (snapshot, compilation) = compiler.compile();
+    let unstored = allocations::unstored(snapshot, &statuses);
+    let second = platform.step(compilation, &unstored, &BTreeSet::new(), now);
+    assert_eq!(done(&second).len(), 2);
 }
 
 #[test]
@@ -302,16 +325,26 @@ fn nothing_is_written_or_deleted_for_intents_of_a_frozen_kind() {
     let (mut compiler, mut platform, now) = (world(), all_served(), Instant::now());
     let frozen: BTreeSet<Kind> = [Kind::Inbound].into();
     let (_, compilation) = compiler.compile();
-    assert!(platform.step(compilation, &frozen, now).writes.is_empty());
+    assert!(
+        platform
+            .step(compilation, &BTreeSet::new(), &frozen, now)
+            .writes
+            .is_empty()
+    );
     let first = step(&mut platform, &mut compiler, now);
     assert_eq!(first.writes.len(), 2);
     carry_out(&mut platform, &first, 1);
     compiler.remove(&ObjectRef::named(Kind::Inbound, INBOUND));
     let (_, compilation) = compiler.compile();
-    assert!(platform.step(compilation, &frozen, now).writes.is_empty());
+    assert!(
+        platform
+            .step(compilation, &BTreeSet::new(), &frozen, now)
+            .writes
+            .is_empty()
+    );
     assert_eq!(
         platform
-            .step(compilation, &BTreeSet::new(), now)
+            .step(compilation, &BTreeSet::new(), &BTreeSet::new(), now)
             .writes
             .len(),
         2

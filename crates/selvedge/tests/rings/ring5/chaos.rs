@@ -200,7 +200,8 @@ fn specs(documents: &[Value]) -> Specs {
     documents.iter().map(of).collect()
 }
 
-/// What the intents of the cluster compile into where nothing is stored.
+/// What the intents of the cluster compile into where nothing is stored but what their statuses hold: an address that a node still announced
+/// when its intent was created again stays withheld, so that not every address is the lowest.
 fn compiled(server: &Server, what: &str) -> anyhow::Result<Vec<Value>> {
     let mut documents = server.list("v1", "Node")?;
     documents.extend(server.list("selvedge.dev/v1alpha1", "Settings")?);
@@ -209,7 +210,6 @@ fn compiled(server: &Server, what: &str) -> anyhow::Result<Vec<Value>> {
         documents.extend(server.list(TCAAS, kind)?);
     }
     for document in &mut documents {
-        document["status"].take();
         document["metadata"]["managedFields"].take();
     }
     let text: Vec<String> = documents.iter().map(ToString::to_string).collect();

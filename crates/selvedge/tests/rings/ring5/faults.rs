@@ -196,6 +196,8 @@ fn an_api_server_that_fails_for_one_kind_harms_only_that_kind() -> anyhow::Resul
 fn an_api_server_that_has_too_many_requests_gets_none_for_as_long_as_it_asks() -> anyhow::Result<()>
 {
     const RETRY_AFTER: Duration = Duration::from_secs(3);
+    // What is under way when the answer comes cannot be taken back.
+    const UNDER_WAY: Duration = Duration::from_millis(500);
     without_operator(|cluster| {
         let proxy = Proxy::start(cluster.server)?;
         proxy.throttle("/nodenetworkconfigs/n1", 2, RETRY_AFTER);
@@ -207,13 +209,15 @@ fn an_api_server_that_has_too_many_requests_gets_none_for_as_long_as_it_asks() -
         let is_refused = |code: u16| code == 429;
         let refused = writes.iter().filter(|one| is_refused(one.code));
         assert_eq!(refused.count(), 2, "{writes:?}");
-        for (refused, next) in writes.iter().zip(writes.iter().skip(1)) {
-            let pause = next.at.duration_since(refused.at);
-            // Whatever is written next waits, not only what was refused.
-            assert!(
-                !is_refused(refused.code) || pause + Duration::from_millis(50) >= RETRY_AFTER,
-                "{next:?} came {pause:?} after {refused:?}"
-            );
+        // Every writer waits, not only the one that was refused.
+        for refused in writes.iter().filter(|one| is_refused(one.code)) {
+            let pause =
+                refused.at + UNDER_WAY..refused.at + RETRY_AFTER - Duration::from_millis(50);
+            let during: Vec<_> = writes
+                .iter()
+                .filter(|one| pause.contains(&one.at))
+                .collect();
+            assert!(during.is_empty(), "{during:?} came after {refused:?}");
         }
         Ok(())
     })

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    cluster::{Cluster, TCAAS, for_a_while, object, start_operator, without_operator},
+    cluster::{BILLING, Cluster, TCAAS, for_a_while, object, start_operator, without_operator},
     programs::{Program, Programs},
     proxy::Proxy,
     server::{Mode, eventually},
@@ -102,6 +102,39 @@ fn an_inbound_waits_for_metallb_gets_its_objects_and_takes_them_with_it() -> any
             Ok((pools.is_empty() && all.is_empty()).then_some(()))
         })?;
         assert!(cluster.server.list(TCAAS, "Inbound")?.is_empty());
+        Ok(())
+    })
+}
+
+#[test]
+fn no_node_and_no_program_gets_an_address_before_a_status_holds_it() -> anyhow::Result<()> {
+    without_operator(|cluster| {
+        let programs = Programs::new(cluster.server)?;
+        programs.install(Program::MetalLb)?;
+        let proxy = Proxy::start(cluster.server)?;
+        proxy.fail("/inbounds/web/status", 503);
+        cluster.server.apply(INBOUND)?;
+        let web = object("Inbound", "web");
+        let reaches = json!({"spec": {"destinations": {"matchLabels": {"zone": "secure"}}}});
+        cluster.server.edit(&web, &reaches)?;
+        let _operator = start_operator(proxy.kubeconfig(), &[])?;
+        // What is generated for others is stored, and after it the configs of nodes would be.
+        cluster.until_generated(&BILLING)?;
+        for_a_while("nothing has its addresses", || {
+            let pools = cluster.server.list("metallb.io/v1beta1", "IPAddressPool")?;
+            let configs = cluster.all("NodeNetworkConfig")?;
+            let mut configs = configs.iter().map(Value::to_string);
+            Ok(pools.is_empty() && !configs.any(|config| config.contains("203.0.113.")))
+        })?;
+        proxy.heal();
+        eventually("n1 announces them", || {
+            let config = cluster.server.get(&object("NodeNetworkConfig", "n1"))?;
+            let config = config.unwrap_or_default().to_string();
+            Ok(config.contains("203.0.113.1/32").then_some(()))
+        })?;
+        let status = &cluster.get("Inbound", "web")?["status"];
+        let addresses = json!(["203.0.113.1", "203.0.113.2"]);
+        assert_eq!(status["addresses"]["ipv4"], addresses);
         Ok(())
     })
 }

@@ -22,7 +22,7 @@ use tokio::{
 
 use super::server::{Server, eventually};
 
-/// A request that has passed, how it was answered, and when.
+/// A request that has passed, when it came, and how it was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Passed {
     pub(super) at: Instant,
@@ -249,6 +249,7 @@ async fn serve(mut stream: TcpStream, client: Client, shared: &Shared) -> anyhow
     while bytes.len() < head + length {
         anyhow::ensure!(stream.read_buf(&mut bytes).await? > 0, "the client is gone");
     }
+    let at = Instant::now();
     let is_write = method != "GET";
     let (failing, is_held) = {
         let mut rules = shared.rules.lock().unwrap_or_else(PoisonError::into_inner);
@@ -256,7 +257,7 @@ async fn serve(mut stream: TcpStream, client: Client, shared: &Shared) -> anyhow
     };
     let note = |code| {
         let mut passed = shared.passed.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, method, path) = (Instant::now(), method.clone(), path.clone());
+        let (method, path) = (method.clone(), path.clone());
         passed.push(Passed {
             at,
             method,
