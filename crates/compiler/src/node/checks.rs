@@ -371,18 +371,22 @@ pub(crate) fn is_idle(view: &View<'_>, subject: &ObjectRef) -> Option<Problem> {
 }
 
 /// Says that no node matches the node selector of an object in effect: a mistake in the selector, or nodes that do not have their labels
-/// yet. It is no error, since nodes may come later.
+/// yet. It is no error, since nodes may come later, and what no node can match harms none.
 pub(crate) fn selects_no_node(
     view: &View<'_>,
     subject: &ObjectRef,
     selector: &LabelSelector,
 ) -> Option<Problem> {
-    let is_idle = view.get::<SelectsNoNode>(selector);
-    is_idle.then(|| {
-        let what = "matches no node: no node is configured by this object".to_owned();
-        let kind = problem::Kind::NoEffect { what };
-        Problem::new(subject.clone(), "spec.nodeSelector", kind)
-    })
+    let what = if !select::may_meet(Some(selector), None) {
+        "its requirements exclude each other: no node can ever match it"
+    } else if view.get::<SelectsNoNode>(selector) {
+        "matches no node: no node is configured by this object"
+    } else {
+        return None;
+    };
+    let what = what.to_owned();
+    let kind = problem::Kind::NoEffect { what };
+    Some(Problem::new(subject.clone(), "spec.nodeSelector", kind))
 }
 
 /// Says that no node matches the selector of the nodes that a rollout begins with: it then begins with any node.
