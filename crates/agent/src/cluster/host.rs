@@ -46,6 +46,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// The longest running configuration that is reported: an object of the API server has a limit.
 const LONGEST_CONFIG: usize = 256 * 1024;
+/// The longest error of FRR that is reported.
+const LONGEST_ERROR: usize = 4096;
 /// FRR's VRF that is none.
 const DEFAULT_VRF: &str = "default";
 
@@ -338,11 +340,13 @@ fn node_state(report: &Report, running_config: String) -> FrrNodeStateStatus {
     });
     let change = report.change.as_ref();
     let failed = change.and_then(|change| change.error.clone());
+    let rejected = &report.limits.rejected;
+    let rejected = (!rejected.is_empty()).then(|| cut(&rejected.join("; "), LONGEST_ERROR));
     let refused = report.limits.refused_raw.iter();
     FrrNodeStateStatus {
         running_config,
         last_conversion_result: result((!problems.is_empty()).then(|| problems.join("; "))),
-        last_reload_result: result(failed.or_else(|| report.error())),
+        last_reload_result: result(failed.or_else(|| report.error()).or(rejected)),
         configurations: report.configurations(),
         config_hash: config_hash.unwrap_or_default(),
         last_reload_time: change.map(|change| change.at.clone()),

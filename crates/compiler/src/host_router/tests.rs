@@ -349,6 +349,34 @@ fn reported(name: &str, host_router: &Value, report: &Value) -> Value {
     })
 }
 
+/// R51, R55.
+#[test]
+fn what_a_node_refuses_of_a_session_is_said_of_the_objects_that_have_the_session() {
+    let of = |address: &str| {
+        let neighbors = json!([{"address": address, "asn": 64500}]);
+        json!({"bgp": {"routers": [{"asn": 64512, "neighbors": neighbors}]}})
+    };
+    let refused = json!({"unsupported": [
+        {"vrf": "default", "peer": "192.0.2.1", "message": "FRR refuses \"neighbor 192.0.2.1 remote-as 64500\": % no"},
+    ]});
+    let world = [
+        node("n1"),
+        object("a", 1, &of("192.0.2.1")),
+        object("b", 1, &of("192.0.2.2")),
+        reported("n1", &json!({}), &refused),
+    ];
+    let statuses = crate::statuses(&snapshot(&world));
+    let of_objects = statuses.iter();
+    let of_objects = of_objects.filter(|(subject, _)| subject.kind == Kind::FrrConfiguration);
+    let fields: Vec<Value> = of_objects
+        .map(|(_, status)| status.to_value()["problems"][0]["field"].clone())
+        .collect();
+    assert_eq!(
+        fields,
+        [json!("spec.bgp.routers[0].neighbors[0]"), Value::Null]
+    );
+}
+
 /// R51, R58.
 #[test]
 fn a_status_says_what_nodes_say_of_the_object() {

@@ -2,9 +2,15 @@ use api::tcaas::node_network_config::HostRouter;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{config::RouteMapAction, diff, parse, print, secret::Password};
+use crate::{
+    config::{PrefixRule, RouteMapAction},
+    diff, parse, print,
+    secret::Password,
+};
 
+mod numbers;
 mod raw;
+mod refused;
 
 fn router(value: Value) -> HostRouter {
     serde_json::from_value(value).unwrap()
@@ -378,10 +384,11 @@ fn a_filter_of_the_host_is_there_before_a_session_refers_to_it() {
     assert!(at("no route-map 192.0.2.1-out") < at("no ip prefix-list 192.0.2.1-allowed-ipv4"));
 }
 
-/// FRR ignores a prefix that is in the list under another number, and deletes by number whatever stands there.
+/// FRR ignores a prefix that is in the list under another number, and deletes by number whatever stands there. A rule moves only behind
+/// one that denies, where its place matters.
 #[test]
 fn a_rule_that_moves_to_another_number_is_deleted_before_it_is_added() {
-    let with = made(with_neighbor(
+    let mut with = made(with_neighbor(
         &json!({"advertise": {"prefixes": ["10.0.0.0/8", "11.0.0.0/8"]}}),
     ))
     .config;
@@ -394,12 +401,15 @@ fn a_rule_that_moves_to_another_number_is_deleted_before_it_is_added() {
     running
         .prefix_lists
         .insert(list.clone(), (1..).zip(rules).collect());
+    let deny = PrefixRule::any(RouteMapAction::Deny);
+    let wanted = with.prefix_lists.get_mut(&list).unwrap();
+    wanted.insert(5, deny);
     let change = diff(&running, &with).to_string();
     let (deleted, added): (Vec<_>, Vec<_>) = change
         .lines()
         .filter(|line| line.contains(" seq "))
         .partition(|line| line.starts_with("no "));
-    assert_eq!((deleted.len(), added.len()), (2, 2), "{change}");
+    assert_eq!((deleted.len(), added.len()), (2, 3), "{change}");
     let last_deleted = change.rfind("no ip prefix-list").unwrap();
     assert!(last_deleted < change.find("\nip prefix-list").unwrap());
 }

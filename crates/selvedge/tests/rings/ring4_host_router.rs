@@ -342,7 +342,7 @@ fn store_password(fabric: &Fabric, config: &Value) -> anyhow::Result<()> {
 }
 
 #[test]
-fn what_frr_does_not_take_is_taken_back_and_a_raw_line_is_refused_with_its_number()
+fn what_frr_does_not_take_is_left_out_with_its_error_and_everything_else_is_applied()
 -> anyhow::Result<()> {
     let node = Node::start()?;
     start_peer(&node.fabric, None)?;
@@ -366,18 +366,33 @@ fn what_frr_does_not_take_is_taken_back_and_a_raw_line_is_refused_with_its_numbe
     let running = node.script("vtysh -N host -c 'show running-config'")?;
     assert!(!running.contains("access-class"), "{running}");
 
-    // FRR says only when it is told that a range of peers cannot be of a group that does not exist.
+    // FRR says only when it gets them that a range of peers cannot be of a group that does not exist, and that a peer cannot be the
+    // host itself.
     let mut bad = config(5);
     bad["spec"]["hostRouter"]["raw"] = json!([{
         "source": "selvedge-system/raw",
-        "lines": "router bgp 64600\n bgp listen range 198.18.99.0/24 peer-group absent\nexit\n",
+        "lines": "router bgp 64600\n bgp listen range 198.18.99.0/24 peer-group absent\nexit\nroute-map mine permit 10\n set metric 7\n",
     }]);
-    let refused = node.apply(&bad)?;
-    assert_eq!(refused.status, 1, "{} {}", refused.stdout, refused.stderr);
-    let back = node.script("vtysh -N host -c 'show running-config'")?;
-    assert!(!back.contains("listen range"), "{back}");
-    prefixes_arrive(&node.fabric, 4)?;
+    let neighbors = router(&mut bad)["neighbors"].as_array_mut();
+    let neighbors = neighbors.context("neighbors")?;
+    neighbors.insert(0, neighbor(HOST, &[prefix(0)]));
+    let done = node.apply(&bad)?;
+    eprintln!("{}", done.stderr);
+    assert_eq!(done.status, 0, "{} {}", done.stdout, done.stderr);
+    for said in [
+        "selvedge-system/raw line 2: FRR refuses \"bgp listen range 198.18.99.0/24 peer-group absent\": ",
+        "FRR refuses \"neighbor 198.18.0.1 remote-as 64601\": ",
+        "local system",
+    ] {
+        assert!(done.stderr.contains(said), "{said}: {}", done.stderr);
+    }
+    prefixes_arrive(&node.fabric, 5)?;
+    let running = node.script("vtysh -N host -c 'show running-config'")?;
+    assert!(!running.contains("listen range"), "{running}");
+    assert!(!running.contains("198.18.0.1-out"), "{running}");
+    assert!(running.contains("route-map mine permit 10"), "{running}");
     assert_eq!(received(&node.fabric)?.1, sessions, "no session was reset");
+
     Ok(())
 }
 
