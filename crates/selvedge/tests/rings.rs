@@ -99,6 +99,10 @@ mod ring4;
 mod ring4_confirmation;
 #[path = "rings/ring4_files.rs"]
 mod ring4_files;
+#[path = "rings/ring4_grounds.rs"]
+mod ring4_grounds;
+#[path = "rings/ring4_health.rs"]
+mod ring4_health;
 #[path = "rings/ring4_host_router.rs"]
 mod ring4_host_router;
 #[path = "rings/ring4_mirrors.rs"]

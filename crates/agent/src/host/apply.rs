@@ -268,7 +268,7 @@ impl Router {
         patience: Patience,
     ) -> Result<(), Failure> {
         let started = daemons::ensure(self.instance(), patience);
-        let started = started.await.map_err(Failure::Daemons)?;
+        let started = started.await.map_err(Failure::Daemons)?.started;
         if started.is_empty() {
             return Ok(());
         }

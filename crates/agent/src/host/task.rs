@@ -6,7 +6,7 @@ use std::{
 };
 
 use k8s_openapi::jiff::Timestamp;
-use linux::netlink::Kernel;
+use linux::netlink::{Changes, Kernel};
 use tokio::{
     sync::watch,
     task::{JoinHandle, JoinSet},
@@ -220,7 +220,7 @@ impl Task {
                     CommandLog::open(&instance.command_log(), &instance.shells()).ok();
             }
         }
-        if self.devices.changes.is_none() {
+        if self.devices.changes.as_ref().is_none_or(Changes::is_over) {
             let changes = self.way.kernel.changes_of_host();
             self.devices.changes = changes
                 .inspect_err(|error| {

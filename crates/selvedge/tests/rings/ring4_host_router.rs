@@ -182,7 +182,6 @@ fn the_hosts_router_starts_and_ends_with_its_config_on_every_version() -> anyhow
             "ip link add foreign type dummy; ip link set foreign up
 ip route add 192.0.2.0/24 dev foreign proto bird; ip route add 192.0.2.128/25 dev foreign proto static",
         )?;
-        node.script("mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup")?;
         let before = node.script(foreign)?;
         let said = node.becomes(&config(3))?;
         eprintln!("{release}: {said}");
