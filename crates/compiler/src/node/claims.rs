@@ -13,8 +13,10 @@ use std::{
 use api::{
     selvedge::SettingsSpec,
     tcaas::{Layer2NetworkConfigurationSpec, NodeNetworkConfigSpec, VrfRouteConfigurationSpec},
-    value::{Prefix, RouteTarget, Vni},
+    value::{IfName, Prefix, RouteTarget, Vni},
 };
+
+use rustc_hash::FxHashMap;
 
 use super::{
     group::{FirstNode, Group, HasOverlay, MembersOf, Named, NumbersFor},
@@ -278,6 +280,67 @@ impl Addressed {
     }
 }
 
+/// The devices in the namespace of the router, each with what it belongs to.
+#[derive(Default)]
+pub(super) struct Devices(FxHashMap<IfName, (Arc<str>, ObjectRef)>);
+
+/// A device that another object has.
+pub(super) struct TakenDevice {
+    name: IfName,
+    by: ObjectRef,
+}
+
+/// What devices of segments belong to: their VLANs and VNIs tell them from each other.
+pub(super) const SEGMENTS: &str = "segments";
+
+impl Devices {
+    fn insert(&mut self, devices: Vec<IfName>, of: &str, by: &ObjectRef) {
+        let of: Arc<str> = of.into();
+        for device in devices {
+            let holder = || (Arc::clone(&of), by.clone());
+            self.0.entry(device).or_insert_with(holder);
+        }
+    }
+
+    /// The first of some devices that belongs to something else.
+    pub(super) fn taken(&self, devices: &[IfName], of: &str) -> Option<TakenDevice> {
+        devices.iter().find_map(|device| {
+            let (holder, by) = self.0.get(device)?;
+            (**holder != *of).then(|| TakenDevice {
+                name: device.clone(),
+                by: by.clone(),
+            })
+        })
+    }
+}
+
+impl TakenDevice {
+    pub(super) fn kind(self, node: Option<&str>) -> problem::Kind {
+        problem::Kind::DeviceNameTaken {
+            name: self.name.to_string(),
+            by: self.by,
+            node: node.map(str::to_owned),
+        }
+    }
+}
+
+/// The devices of a VRF in the fabric.
+fn vrf_devices(vrf: &str) -> Vec<IfName> {
+    let device = vrf.parse().ok();
+    let bridge = names::vrf_bridge(vrf);
+    device
+        .into_iter()
+        .chain([bridge, names::vrf_vxlan(vrf)])
+        .collect()
+}
+
+/// What objects of other kinds than segments have.
+pub(super) struct Others<'s> {
+    pub(super) vnis: &'s BTreeMap<Vni, ObjectRef>,
+    pub(super) devices: &'s Devices,
+    pub(super) addressed: &'s Addressed,
+}
+
 /// What the objects have so far.
 struct Served<'a> {
     wanted: Wanted<'a>,
@@ -285,6 +348,7 @@ struct Served<'a> {
     vnis: BTreeMap<Vni, ObjectRef>,
     vrfs: BTreeMap<String, VrfHolder>,
     segments: layer2::Claimed<'a>,
+    devices: Devices,
     /// What segments, the trunk and the Underlay have.
     of_segments: Addressed,
     of_overlays: Addressed,
@@ -312,7 +376,17 @@ impl<'a> Served<'a> {
             pools.for_each(|pool| of_segments.insert(None, pool, &plan.subject));
         }
         let vnis = names::settings_vnis(settings).map(|vni| (vni, by.clone()));
+        let mut devices = Devices::default();
+        for plan in plans {
+            devices.insert(plan.fabric.nics.clone(), "", &plan.subject);
+        }
+        let management = settings.management_vrf.iter().map(|vrf| &vrf.name);
+        for vrf in management.chain([&settings.cluster_vrf.name]) {
+            devices.insert(vrf_devices(vrf.as_str()), vrf.as_str(), &by);
+        }
+        devices.insert(vec![settings.trunk.name.clone()], "", &by);
         Self {
+            devices,
             wanted,
             vnis: vnis.collect(),
             vrfs: BTreeMap::new(),
@@ -356,6 +430,7 @@ impl<'a> Served<'a> {
         let Some(by) = claim.objects.first().map(|one| &one.source) else {
             return;
         };
+        self.devices.insert(vrf_devices(claim.name), claim.name, by);
         self.vnis.entry(claim.vni).or_insert_with(|| by.clone());
         let of = if claim.is_of_intent() {
             VrfOf::Intent
@@ -386,21 +461,30 @@ impl<'a> Served<'a> {
                 return Some(("spec.vrf", disagrees(claim.name, &held.by)));
             }
         }
-        let by = self.holder(claim.vni)?;
-        let kind = problem::Kind::VniTaken {
-            vni: claim.vni,
-            by: by.clone(),
-            node: self.node(),
-        };
-        Some(("spec.vni", kind))
+        if let Some(by) = self.holder(claim.vni) {
+            let kind = problem::Kind::VniTaken {
+                vni: claim.vni,
+                by: by.clone(),
+                node: self.node(),
+            };
+            return Some(("spec.vni", kind));
+        }
+        let taken = self.devices.taken(&vrf_devices(claim.name), claim.name)?;
+        Some(("spec.vrf", taken.kind(self.wanted.group.node)))
     }
 
     fn segment(&mut self, name: &str, object: &'a LowLevel<Layer2NetworkConfigurationSpec>) {
-        let taken = self
-            .segments
-            .take(object, &self.vnis, &self.of_overlays)
-            .map_err(|problem| self.report(*problem));
-        let Ok(networks) = taken else { return };
+        let others = Others {
+            vnis: &self.vnis,
+            devices: &self.devices,
+            addressed: &self.of_overlays,
+        };
+        let taken = self.segments.take(object, &others);
+        let Ok(networks) = taken.map_err(|problem| self.report(*problem)) else {
+            return;
+        };
+        let devices = layer2::devices(&object.spec);
+        self.devices.insert(devices, SEGMENTS, &object.source);
         for (table, network) in networks {
             let vrf = table.vrf();
             self.of_segments.insert(vrf, network, &object.source);

@@ -21,7 +21,10 @@ use api::{
 use rustc_hash::FxHashMap;
 
 use self::networks::{Networks, Table};
-use super::{Group, claims::Addressed};
+use super::{
+    Group,
+    claims::{Others, SEGMENTS},
+};
 use crate::{
     lower::{LowLevel, mtu, scope},
     names,
@@ -73,8 +76,7 @@ impl<'a> Claimed<'a> {
     pub(super) fn take(
         &mut self,
         object: &'a Segment,
-        vnis: &BTreeMap<Vni, ObjectRef>,
-        of_overlays: &Addressed,
+        others: &Others<'_>,
     ) -> Result<Vec<(Table, Prefix)>, Box<Problem>> {
         let wanted = wanted(&object.spec);
         let node = self.group.node;
@@ -93,7 +95,7 @@ impl<'a> Claimed<'a> {
         let taken = wanted.iter().find_map(|claim| {
             // A VNI is one VRF's or one segment's, wherever the two are.
             if let Exclusive::Vni(vni) = claim
-                && let Some(by) = self.vrf_vnis.get(vni).or_else(|| vnis.get(vni))
+                && let Some(by) = self.vrf_vnis.get(vni).or_else(|| others.vnis.get(vni))
             {
                 return Some((claim, by));
             }
@@ -106,12 +108,21 @@ impl<'a> Claimed<'a> {
             let problem = Problem::new(object.source.clone(), field, kind);
             return Err(Box::new(problem));
         }
+        if let Some(taken) = others.devices.taken(&devices(&object.spec), SEGMENTS) {
+            let field = if object.is_generated() {
+                "spec.networkRef"
+            } else {
+                "spec.vni"
+            };
+            let problem = Problem::new(object.source.clone(), field, taken.kind(node));
+            return Err(Box::new(problem));
+        }
         let own = networks::of(self.settings, &object.spec);
         let networks = &self.networks;
         let taken = networks
             .is_trunks(object, &own, self.group.has_overlay)
             .or_else(|| networks.taken(object, &own, meet))
-            .or_else(|| networks.is_overlays(object, &own, of_overlays));
+            .or_else(|| networks.is_overlays(object, &own, others.addressed));
         if let Some(problem) = taken {
             return Err(Box::new(problem));
         }
@@ -121,6 +132,16 @@ impl<'a> Claimed<'a> {
         }
         Ok(own)
     }
+}
+
+/// The devices of a segment in the namespace of the router.
+pub(super) fn devices(spec: &Layer2NetworkConfigurationSpec) -> Vec<IfName> {
+    if spec.interface_ref.is_some() {
+        return Vec::new();
+    }
+    let vxlan = spec.vni.map(names::l2_vxlan);
+    let others = [names::l2_bridge(spec.id), names::access_port(spec.id)];
+    vxlan.into_iter().chain(others).collect()
 }
 
 /// What a segment wants, of which there is one on a node.

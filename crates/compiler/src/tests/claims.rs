@@ -370,3 +370,115 @@ fn a_label_that_brings_rivals_of_any_age_and_name_to_a_node_changes_nothing_that
         );
     }
 }
+
+#[test]
+fn an_uplink_is_no_bridge_of_a_segment() {
+    let segment = |name: &str, vni: u32, bridge: &str| {
+        fabric(
+            "L2VNI",
+            name,
+            json!({"vni": vni, "hostmaster": {"type": "bridge", "name": bridge}}),
+        )
+    };
+    let (config, wrong) = of_node(&node_with(vec![
+        segment("a", 100, "eth1"),
+        segment("b", 101, "br0"),
+    ]));
+    assert_eq!(wrong, ["L2VNI default/a: DeviceNameReserved"]);
+    let segments: Vec<&String> = config.layer2s.keys().collect();
+    assert_eq!(segments, ["vni-101"]);
+}
+
+#[test]
+fn a_rack_has_a_pool_of_its_size_and_one_that_is_exhausted_names_the_nodes() {
+    let underlay = |rack: &str, vteps: &str, ids: &str| {
+        let spec = json!({
+            "asn": 64514, "nics": ["eth1"], "evpn": {"vtepcidr": vteps}, "routeridcidr": ids,
+            "nodeSelector": {"matchLabels": {"rack": rack}},
+            "neighbors": [{"asn": 64512, "address": "192.0.2.1"}],
+        });
+        fabric("Underlay", rack, spec)
+    };
+    let node = |rack: &str, number: u8| {
+        let metadata = json!({"name": format!("{rack}-{number}"), "labels": {"rack": rack}});
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata})
+    };
+    let mut world = vec![
+        underlay("r1", "100.65.1.0/24", "10.0.1.0/29"),
+        underlay("r2", "100.65.2.0/24", "10.0.2.0/30"),
+    ];
+    world.extend((1..=6).map(|number| node("r1", number)));
+    world.extend((1..=4).map(|number| node("r2", number)));
+    let mut cluster = running(&world);
+    let ids = |cluster: &mut changes::Cluster| {
+        let nodes = &cluster.compiler.compile().1.nodes;
+        let underlays = nodes.iter().filter_map(|(name, config)| {
+            let id = config.underlay.as_ref()?.router_id;
+            Some((name.clone(), id))
+        });
+        underlays.collect::<BTreeMap<_, _>>()
+    };
+    let before = ids(&mut cluster);
+    assert_eq!(before.len(), 8);
+    let problems = cluster.compiler.compile().1.problems.clone();
+    let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let wanted = "10.0.2.0/30 has no address left for nodes \"r2-3\", \"r2-4\"";
+    assert!(said.iter().any(|one| one.contains(wanted)), "{said:?}");
+    // An address is kept when nodes come that sort before, and by the nodes of another rack.
+    cluster.put(&node("r1", 0));
+    assert_eq!(ids(&mut cluster), before);
+    cluster.remove(&ObjectRef::named(Kind::Node, "r1-6"));
+    let after = ids(&mut cluster);
+    assert!(
+        after.iter().all(|(name, id)| before.get(name) == Some(id)),
+        "{after:?}"
+    );
+}
+
+#[test]
+fn a_device_of_the_router_belongs_to_one_object() {
+    let routing = |vrf: &str| {
+        let spec = json!({"vrf": vrf, "vni": 900, "routeTarget": "64500:900", "seq": 10});
+        created(2, tcaas("VRFRouteConfiguration", "routing", spec))
+    };
+    let segment = |day: u8| {
+        created(
+            day,
+            tcaas(
+                "Layer2NetworkConfiguration",
+                "segment",
+                json!({"id": 70, "vni": 100, "mtu": 1500}),
+            ),
+        )
+    };
+    let l2vni = created(1, fabric("L2VNI", "seg", json!({"vni": 101})));
+    for vrf in [
+        "100",
+        "vx.100",
+        "l2.70",
+        "vlan.70",
+        "101",
+        "pe-101",
+        "br-pe-101",
+        "eth1",
+        "br.cluster",
+    ] {
+        let (config, wrong) = of_node(&node_with(vec![routing(vrf), segment(1), l2vni.clone()]));
+        assert_eq!(
+            wrong,
+            ["VRFRouteConfiguration routing: DeviceNameTaken"],
+            "{vrf}"
+        );
+        assert_eq!(
+            (config.layer2s.len(), config.fabric_vrfs.len()),
+            (2, 0),
+            "{vrf}"
+        );
+    }
+    let (config, wrong) = of_node(&node_with(vec![routing("100"), segment(3), l2vni]));
+    assert_eq!(
+        wrong,
+        ["Layer2NetworkConfiguration segment: DeviceNameTaken"]
+    );
+    assert_eq!((config.layer2s.len(), config.fabric_vrfs.len()), (1, 1));
+}

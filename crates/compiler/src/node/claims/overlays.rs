@@ -6,8 +6,9 @@ use api::{
     value::{IfName, Prefix, Vni},
 };
 
-use super::{Held, Served, VrfHolder, VrfOf, conflict, disagrees};
+use super::{Held, Served, VrfHolder, VrfOf, conflict, disagrees, vrf_devices};
 use crate::{
+    names,
     node::overlay::{L2, L3, Networks, Overlay, Session, Wants},
     problem::{self, Problem},
     snapshot::ObjectRef,
@@ -57,10 +58,14 @@ impl Served<'_> {
             self.vni(overlay, l3.vni)?;
         }
         self.device(overlay, &l3.vrf, "spec.vrf")?;
+        let mut devices = vrf_devices(&l3.vrf);
+        devices.push(names::router_port(l3.vni));
+        self.free_devices(overlay, &devices, &l3.vrf, "spec.vrf")?;
         let networks = match &l3.session {
             Some(session) => self.session(overlay, session, Some(&l3.vrf))?,
             None => Networks::new(),
         };
+        self.devices.insert(devices, &l3.vrf, &overlay.subject);
         self.vnis.insert(l3.vni, overlay.subject.clone());
         let holder = VrfHolder {
             by: overlay.subject.clone(),
@@ -76,10 +81,20 @@ impl Served<'_> {
 
     fn l2(&mut self, overlay: &Overlay, l2: &L2, runs: bool) -> Option<Held> {
         let from_other_vtep = self.family(overlay, l2.family)?;
+        if let Some(master) = &l2.master {
+            self.device(overlay, master.name.as_str(), "spec.hostmaster")?;
+        }
         self.vni(overlay, l2.vni)?;
+        let devices = vec![
+            names::vni_bridge(l2.vni),
+            names::l2_vxlan(l2.vni),
+            names::router_port(l2.vni),
+        ];
+        self.free_devices(overlay, &devices, "", "spec.vni")?;
         if let Some(vrf) = &l2.vrf {
             self.gateways(overlay, l2, vrf, runs)?;
         }
+        self.devices.insert(devices, "", &overlay.subject);
         self.vnis.insert(l2.vni, overlay.subject.clone());
         Some(Held {
             from_other_vtep,
@@ -118,6 +133,9 @@ impl Served<'_> {
         }
         if is_new {
             self.device(overlay, vrf, l2.vrf_field)?;
+            let devices = vrf_devices(vrf);
+            self.free_devices(overlay, &devices, vrf, l2.vrf_field)?;
+            self.devices.insert(devices, vrf, &overlay.subject);
             let holder = VrfHolder {
                 by: overlay.subject.clone(),
                 vni: None,
@@ -317,16 +335,31 @@ impl Served<'_> {
         self.refuse(overlay, field, conflict(vrf, &intent.source))
     }
 
-    /// Whether a VRF can have a device of its name: an uplink has its own in the same namespace.
-    fn device(&mut self, overlay: &Overlay, vrf: &str, field: &str) -> Option<()> {
+    /// Whether a VRF or a bridge can have a device of its name: an uplink of that name moves from the host to the namespace of the VRFs.
+    fn device(&mut self, overlay: &Overlay, name: &str, field: &str) -> Option<()> {
         let mut nics = self.wanted.plans.iter().flat_map(|plan| &plan.fabric.nics);
-        if !nics.any(|nic: &IfName| nic.as_str() == vrf) {
+        if !nics.any(|nic: &IfName| nic.as_str() == name) {
             return Some(());
         }
         let kind = problem::Kind::DeviceNameReserved {
-            name: vrf.to_owned(),
+            name: name.to_owned(),
             what: "an uplink of the node".to_owned(),
         };
+        self.refuse(overlay, field, kind)
+    }
+
+    /// Whether devices that belong to a VRF, or to a segment alone, have names of their own.
+    fn free_devices(
+        &mut self,
+        overlay: &Overlay,
+        devices: &[IfName],
+        of: &str,
+        field: &str,
+    ) -> Option<()> {
+        let Some(taken) = self.devices.taken(devices, of) else {
+            return Some(());
+        };
+        let kind = taken.kind(self.wanted.group.node);
         self.refuse(overlay, field, kind)
     }
 
