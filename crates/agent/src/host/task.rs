@@ -187,7 +187,7 @@ impl Task {
             }
         }
         let said = outcome.map_err(|failure| (report::chain(&failure), fault(&failure)));
-        if !is_nothing || self.change.is_none() {
+        if !is_nothing || self.change.as_ref().is_none_or(Change::is_over) {
             let at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
             let said = said.as_ref().map_err(|(message, _)| message.clone());
             self.change = Some(Change::new(at, said));

@@ -547,6 +547,17 @@ fn the_merge_of_plain_objects_is_that_of_a_compile() {
     assert_eq!(content(router), content(compiled));
 }
 
+/// R60.
+#[test]
+fn a_problem_leaves_the_config_of_a_node_with_its_object() {
+    let of = |asn: u32| json!({"bgp": {"routers": [{"asn": asn}]}});
+    let (good, bad) = (object("a", 1, &of(64512)), object("b", 2, &of(64513)));
+    let (router, _) = compiled(&[good.clone(), bad]);
+    assert!(router.problems[0].contains("asn"), "{:?}", router.problems);
+    let (router, _) = compiled(&[good]);
+    assert_eq!(router.problems, Vec::<String>::new());
+}
+
 /// R69.
 #[test]
 fn nodes_that_the_same_objects_select_share_one_router() {

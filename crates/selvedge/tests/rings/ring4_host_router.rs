@@ -365,30 +365,31 @@ fn what_frr_does_not_take_is_left_out_with_its_error_and_everything_else_is_appl
     let running = node.script("vtysh -N host -c 'show running-config'")?;
     assert!(!running.contains("access-class"), "{running}");
 
-    // FRR says only when it gets them that a range of peers cannot be of a group that does not exist, and that a peer cannot be the
-    // host itself.
+    // FRR says only when it gets them that a range of peers cannot be of a group that does not exist, and that a second router cannot
+    // advertise the VNIs of the host.
     let mut bad = config(5);
     bad["spec"]["hostRouter"]["raw"] = json!([{
         "source": "selvedge-system/raw",
         "lines": "router bgp 64600\n bgp listen range 198.18.99.0/24 peer-group absent\nexit\nroute-map mine permit 10\n set metric 7\n",
     }]);
-    let neighbors = router(&mut bad)["neighbors"].as_array_mut();
-    let neighbors = neighbors.context("neighbors")?;
-    neighbors.insert(0, neighbor(HOST, &[prefix(0)]));
+    router(&mut bad)["advertiseAllVNIs"] = json!(true);
+    bad["spec"]["hostRouter"]["routers"]["red"] =
+        json!({"asn": 64600, "advertiseAllVNIs": true, "networks": ["198.51.100.0/24"]});
     let done = node.apply(&bad)?;
     eprintln!("{}", done.stderr);
     assert_eq!(done.status, 0, "{} {}", done.stdout, done.stderr);
     for said in [
         "selvedge-system/raw line 2: FRR refuses \"bgp listen range 198.18.99.0/24 peer-group absent\": ",
-        "FRR refuses \"neighbor 198.18.0.1 remote-as 64601\": ",
-        "local system",
+        "FRR refuses \"advertise-all-vni\": ",
+        "unconfigure EVPN",
     ] {
         assert!(done.stderr.contains(said), "{said}: {}", done.stderr);
     }
     prefixes_arrive(&node.fabric, 5)?;
     let running = node.script("vtysh -N host -c 'show running-config'")?;
     assert!(!running.contains("listen range"), "{running}");
-    assert!(!running.contains("198.18.0.1-out"), "{running}");
+    assert!(running.contains("network 198.51.100.0/24"), "{running}");
+    assert_eq!(running.matches("advertise-all-vni").count(), 1, "{running}");
     assert!(running.contains("route-map mine permit 10"), "{running}");
     assert_eq!(received(&node.fabric)?.1, sessions, "no session was reset");
 
