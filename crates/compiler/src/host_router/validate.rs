@@ -195,7 +195,7 @@ fn faults(
         }
         for misfit in &contribution.misfits {
             let neighbor = neighbor(part, &misfit.vrf, &misfit.peer);
-            // What a session is told about unicast has no effect while it carries EVPN alone.
+            // Fields of unicast have no effect on a session that carries EVPN alone.
             if neighbor.is_some_and(|one| one.is_dual_stack || !one.unicast) {
                 continue;
             }
