@@ -2,6 +2,7 @@
 
 mod disruption;
 mod platform;
+mod withdrawn;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -76,6 +77,9 @@ pub struct Total {
     /// Number of BGP sessions that are closed.
     #[serde(skip_serializing_if = "disruption::is_zero")]
     pub session_resets: usize,
+    /// Number of changes that take routes away from a VRF that stays.
+    #[serde(skip_serializing_if = "disruption::is_zero")]
+    pub withdrawals: usize,
     /// Number of changes that rebuild a part of the data plane.
     #[serde(skip_serializing_if = "disruption::is_zero")]
     pub rebuilds: usize,
@@ -127,6 +131,9 @@ pub struct Change {
     pub becomes: Option<Value>,
     /// What it does to what already runs, the most severe first.
     pub effects: Vec<Effect>,
+    /// Whether it takes routes away from a VRF that stays, although sessions and devices stay too.
+    #[serde(skip_serializing_if = "is_false")]
+    pub withdraws: bool,
     /// The objects that define the element, before or after.
     pub behind: Vec<Cause>,
 }
@@ -246,6 +253,7 @@ impl Total {
         let mut effects = change.effects.iter();
         let is_rebuilt = effects.any(|effect| effect.disruption == Disruption::Rebuild);
         self.rebuilds += usize::from(is_rebuilt);
+        self.withdrawals += usize::from(change.withdraws);
     }
 }
 
@@ -454,7 +462,8 @@ impl<'a> Side<'a> {
             Element::Vrf { vrf }
             | Element::Table { vrf }
             | Element::RouteTarget { vrf, .. }
-            | Element::Export { vrf, .. } => {
+            | Element::Export { vrf, .. }
+            | Element::DeniedExport { vrf, .. } => {
                 !config.shared.fabric_vrfs.contains_key(vrf) || !config.mirrors.loopbacks.is_empty()
             }
             _ => false,
@@ -490,6 +499,7 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
             was,
             becomes,
             effects: Vec::new(),
+            withdraws: false,
             behind: all,
         };
         change.effects = disruption::effects(&change, &old, &new);
@@ -513,7 +523,16 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
             Some(becomes.into()),
         );
     }
+    withdrawn::mark(&mut changes, &old, &new);
     changes
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Rules of filters that are the same as before, but at another place among those that stay.
@@ -561,8 +580,10 @@ fn text((element, action): &(Element, Value)) -> String {
 /// The list that a rule stands in.
 fn list(element: &Element) -> String {
     match element {
-        Element::Import { vrf, from, .. } => format!("{vrf} {from}"),
-        Element::Export { vrf, .. } => vrf.clone(),
+        Element::Import { vrf, from, .. } | Element::DeniedImport { vrf, from, .. } => {
+            format!("{vrf} {from}")
+        }
+        Element::Export { vrf, .. } | Element::DeniedExport { vrf, .. } => vrf.clone(),
         other => other.to_string(),
     }
 }

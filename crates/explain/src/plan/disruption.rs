@@ -158,7 +158,9 @@ fn added(element: &Element) -> Disruption {
         | Element::HostVni { .. }
         | Element::HostBfdProfile { .. }
         | Element::HostRaw { .. } => Disruption::Additive,
-        Element::Mirror { .. } => Disruption::None,
+        Element::DeniedImport { .. } | Element::DeniedExport { .. } | Element::Mirror { .. } => {
+            Disruption::None
+        }
     }
 }
 
@@ -189,7 +191,9 @@ fn removed(element: &Element) -> Disruption {
         Element::Table { .. }
         | Element::RouteTarget { .. }
         | Element::Import { .. }
+        | Element::DeniedImport { .. }
         | Element::Export { .. }
+        | Element::DeniedExport { .. }
         | Element::Aggregate { .. }
         | Element::Route { .. }
         | Element::Mirror { .. }
@@ -261,7 +265,9 @@ fn changed(element: &Element, was: &Value, becomes: &Value) -> Disruption {
         | Element::HostVlan { .. } => Disruption::Rebuild,
         Element::RouteTarget { .. }
         | Element::Import { .. }
+        | Element::DeniedImport { .. }
         | Element::Export { .. }
+        | Element::DeniedExport { .. }
         | Element::Aggregate { .. }
         | Element::Route { .. }
         | Element::Mirror { .. }

@@ -128,6 +128,22 @@ pub enum Obstacle {
         /// The prefix that the user asks about.
         query: String,
     },
+    /// The tables of the node do not lead to a Destination that the object selects.
+    NoRoute {
+        /// The object.
+        object: ObjectRef,
+        /// The Destination.
+        destination: ObjectRef,
+        /// Its VRF.
+        vrf: String,
+    },
+    /// A rule denies the routes.
+    Denied {
+        /// The object with the rule.
+        object: ObjectRef,
+        /// What the rule does, in words.
+        denied: String,
+    },
     /// The object is in effect, and this is not what comes of it.
     Elsewhere {
         /// The object.
@@ -168,8 +184,11 @@ impl Obstacle {
             Self::Unmanaged { .. } | Self::NoEffect { .. } | Self::Idle { .. } => 3,
             Self::NotSelected { .. } => 4,
             Self::NoOverlay { .. } => 5,
-            Self::DestinationNotSelected { .. } | Self::ClaimOpen { .. } | Self::Apart { .. } => 6,
-            Self::LongerThanImported { .. } => 7,
+            Self::DestinationNotSelected { .. }
+            | Self::ClaimOpen { .. }
+            | Self::Apart { .. }
+            | Self::NoRoute { .. } => 6,
+            Self::LongerThanImported { .. } | Self::Denied { .. } => 7,
             Self::Elsewhere { .. } => 8,
         }
     }
@@ -233,6 +252,12 @@ impl Obstacle {
                     )
                 })
             }
+            Self::NoRoute { vrf, .. } => Some(format!(
+                "look for deny items in spec.import of VRFRouteConfigurations of VRF {vrf}"
+            )),
+            Self::Denied { object, .. } => Some(format!(
+                "remove the deny item of {object}, or permit the prefix in an item before it"
+            )),
             Self::Elsewhere { object } => Some(format!(
                 "selvedge explain {}/{} shows what it configures",
                 object.kind, object.key
@@ -318,6 +343,15 @@ impl fmt::Display for Obstacle {
                 f,
                 "{object} imports exactly {imported} from VRF {vrf}: a route to {query}, which is longer, is not imported"
             ),
+            Self::NoRoute {
+                object,
+                destination,
+                vrf,
+            } => write!(
+                f,
+                "{object} selects {destination}, but no table of the node has a route to its prefixes from VRF {vrf}"
+            ),
+            Self::Denied { object, denied } => write!(f, "{object} denies it: {denied}"),
             Self::Elsewhere { object } => write!(
                 f,
                 "{object} is in effect on the node, but does not configure this"
