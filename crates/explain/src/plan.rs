@@ -481,6 +481,17 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
     let [before, after] = &*sides;
     let (old, new) = (before.spec(node), after.spec(node));
     let (mut was, mut becomes): (Elements, Elements) = (elements(&old), elements(&new));
+    let passwords = changed_passwords(before, after, node);
+    for (elements, shown) in [(&mut was, "(hidden)"), (&mut becomes, "(hidden, changed)")] {
+        for value in elements.values_mut() {
+            if passwords
+                .iter()
+                .any(|secret| value["passwordSecret"]["name"] == **secret)
+            {
+                value["password"] = shown.into();
+            }
+        }
+    }
     let all: BTreeSet<Element> = was.keys().chain(becomes.keys()).cloned().collect();
     let mut changes = Vec::new();
     let mut change = |kind, element: Element, was, becomes| {
@@ -533,6 +544,22 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
 )]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+/// The Secrets in which a node finds another password than before. It stands in clear text in an object, and no plan shows it.
+fn changed_passwords(before: &Side<'_>, after: &Side<'_>, node: &str) -> BTreeSet<String> {
+    let moved = |side: &Side<'_>| {
+        let config = side.config(node).into_iter();
+        let moved = config.flat_map(|config| config.moved_passwords(side.trace.snapshot));
+        let known = moved.filter_map(|one| Some((one.secret.name?, one.password?)));
+        known.collect::<BTreeMap<String, _>>()
+    };
+    let (was, becomes) = (moved(before), moved(after));
+    let changed = was.into_iter().filter(|(secret, password)| {
+        let now = becomes.get(secret);
+        now.is_some_and(|now| now != password)
+    });
+    changed.map(|(secret, _)| secret).collect()
 }
 
 /// Rules of filters that are the same as before, but at another place among those that stay.

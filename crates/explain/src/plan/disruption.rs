@@ -280,15 +280,16 @@ fn changed(element: &Element, was: &Value, becomes: &Value) -> Disruption {
 }
 
 /// The fields of a fabric peer on which BGP agrees when a session starts.
-const PEER_RESETS: [&str; 5] = [
+const PEER_RESETS: [&str; 6] = [
     "remoteAs",
     "ebgpMultiHop",
     "passwordSecret",
+    "password",
     "fromVtep",
     "addressFamilies",
 ];
 /// The same of a peer of the host.
-const HOST_PEER_RESETS: [&str; 10] = [
+const HOST_PEER_RESETS: [&str; 11] = [
     "remoteAs",
     "localAs",
     "source",
@@ -296,6 +297,7 @@ const HOST_PEER_RESETS: [&str; 10] = [
     "ebgpMultiHop",
     "disableConnectedCheck",
     "passwordSecret",
+    "password",
     "ipv4",
     "ipv6",
     "evpn",

@@ -42,7 +42,7 @@ pub fn with_numbers_of<'a>(running: &FrrConfig, desired: &'a FrrConfig) -> Cow<'
     }
     for (name, map) in &desired.route_maps {
         let old = running.route_maps.get(name);
-        let map = old.and_then(|old| renumbered(old, map, |number, entry| kind(number, entry)));
+        let map = old.and_then(|old| renumbered(old, map, kind));
         if let Some(map) = map {
             kept.to_mut().route_maps.insert(name.clone(), map);
         }

@@ -144,6 +144,24 @@ fn the_derived_route_target_is_written_last_in_file_and_change() {
     assert!(back.contains("no vni 1000\n"), "{back}");
 }
 
+/// FRR prints its targets in order, whichever came first.
+#[test]
+fn a_running_configuration_with_the_derived_route_target_first_has_both() {
+    let targets = json!(["64512:1000", "64512:1001"]);
+    let l2vni = json!({"vni": 1000, "importRTs": targets, "exportRTs": targets});
+    let both = made(evpn(&json!({"advertiseAllVNIs": true, "l2vnis": [l2vni]})));
+    let running = [("import", "1001", "1000"), ("export", "1001", "1000")]
+        .iter()
+        .fold(text(&both), |text, (way, first, second)| {
+            let line = |target| format!("   route-target {way} 64512:{target}\n");
+            let (written, shown) = (line(*first) + &line(*second), line(*second) + &line(*first));
+            assert!(text.contains(&written), "{text}");
+            text.replace(&written, &shown)
+        });
+    let running = parse(&running, FrrVersion::NEWEST).config;
+    assert!(diff(&running, &both.config).is_empty());
+}
+
 #[test]
 fn a_vni_block_follows_advertise_all_vni_and_goes_before_it() {
     let l2vnis = json!([{"vni": 1000, "rd": "64512:9"}]);
