@@ -326,11 +326,14 @@ impl<'a> Walk<'a> {
         }
         let needed = destination.and_then(|one| one.spec.vrf_ref.as_ref());
         let vrf = needed.and_then(|vrf| snapshot.vrfs.get(&Key::named(vrf)));
-        let Some(vrf) = vrf.map(|vrf| vrf.spec.vrf.as_str()) else {
-            return Ok(format!("{user} reaches {target} by its next hop"));
-        };
-        if self.leads_to(user, target, vrf) {
-            return Ok(format!("{user} reaches {target} through VRF {vrf}"));
+        let vrf = vrf.map(|vrf| vrf.spec.vrf.as_str());
+        match (needed, vrf) {
+            _ if self.is_left_out(user, target) => {}
+            (None, _) => return Ok(format!("{user} reaches {target} by its next hop")),
+            (Some(_), Some(vrf)) if self.leads_to(user, target, vrf) => {
+                return Ok(format!("{user} reaches {target} through VRF {vrf}"));
+            }
+            (Some(_), _) => {}
         }
         let mut chain = vec![target.clone()];
         chain.extend(needed.map(|vrf| ObjectRef::named(Kind::Vrf, vrf)));
@@ -342,9 +345,19 @@ impl<'a> Walk<'a> {
             None => Obstacle::NoRoute {
                 object: user.clone(),
                 destination: target.clone(),
-                vrf: vrf.to_owned(),
+                vrf: vrf.map(str::to_owned),
             },
         }))
+    }
+
+    /// Whether an attachment selects a Destination that has no part in what is made of it.
+    fn is_left_out(&self, user: &ObjectRef, target: &ObjectRef) -> bool {
+        let attachment = self.trace.compilation.attachment(&user.key.name);
+        let attachment = attachment.filter(|_| user.kind == Kind::Layer2Attachment);
+        attachment.is_some_and(|attachment| {
+            let mut matched = attachment.matched.iter();
+            matched.all(|one| *one.name != *target.key.name)
+        })
     }
 
     /// Whether the tables of the node lead from an object to one of the prefixes of a Destination in its VRF.

@@ -134,8 +134,8 @@ pub enum Obstacle {
         object: ObjectRef,
         /// The Destination.
         destination: ObjectRef,
-        /// Its VRF.
-        vrf: String,
+        /// Its VRF; absent where it has a next hop, or where there is no such VRF.
+        vrf: Option<String>,
     },
     /// A rule denies the routes.
     Denied {
@@ -252,9 +252,9 @@ impl Obstacle {
                     )
                 })
             }
-            Self::NoRoute { vrf, .. } => Some(format!(
-                "look for deny items in spec.import of VRFRouteConfigurations of VRF {vrf}"
-            )),
+            Self::NoRoute { vrf, .. } => vrf.as_ref().map(|vrf| {
+                format!("look for deny items in spec.import of VRFRouteConfigurations of VRF {vrf}")
+            }),
             Self::Denied { object, .. } => Some(format!(
                 "remove the deny item of {object}, or permit the prefix in an item before it"
             )),
@@ -347,10 +347,14 @@ impl fmt::Display for Obstacle {
                 object,
                 destination,
                 vrf,
-            } => write!(
-                f,
-                "{object} selects {destination}, but no table of the node has a route to its prefixes from VRF {vrf}"
-            ),
+            } => {
+                let from = vrf.as_ref().map(|vrf| format!(" from VRF {vrf}"));
+                let from = from.unwrap_or_default();
+                write!(
+                    f,
+                    "{object} selects {destination}, but no table of the node has a route to its prefixes{from}"
+                )
+            }
             Self::Denied { object, denied } => write!(f, "{object} denies it: {denied}"),
             Self::Elsewhere { object } => write!(
                 f,

@@ -149,11 +149,10 @@ impl Walk<'_> {
     ) -> Option<(ObjectRef, Option<String>)> {
         let snapshot = self.trace.snapshot;
         let spec = &snapshot.destinations.get(&target.key)?.spec;
-        let vrf = spec.vrf_ref.as_ref();
-        let vrf = vrf.and_then(|vrf| snapshot.vrfs.get(&Key::named(vrf)));
-        let Some(vrf) = vrf.map(|vrf| vrf.spec.vrf.to_string()) else {
+        let Some(vrf) = &spec.vrf_ref else {
             return Some((target, None));
         };
+        let vrf = snapshot.vrfs.get(&Key::named(vrf))?.spec.vrf.to_string();
         let mut prefixes = spec.prefixes.iter();
         let is_there = prefixes.any(|prefix| self.leads(from, prefix.net(), &vrf));
         is_there.then_some((target, Some(vrf)))

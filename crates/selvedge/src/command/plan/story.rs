@@ -435,7 +435,7 @@ fn folded(lines: Texts<'_>) -> Vec<Line> {
         let single = |(change, text): &(&Change, String)| Line {
             kind: change.kind,
             text: format!("{text}{}", mark(change)),
-            is_grave: !mark(change).is_empty(),
+            is_grave: is_grave(change),
             behind: change.behind.clone(),
         };
         let elements: Vec<&Element> = changes.iter().map(|(change, _)| &change.element).collect();
@@ -451,7 +451,7 @@ fn folded(lines: Texts<'_>) -> Vec<Line> {
                 lines.push(Line {
                     kind: first.kind,
                     text: format!("{text}{}", mark(first)),
-                    is_grave: !mark(first).is_empty(),
+                    is_grave: is_grave(first),
                     behind,
                 });
             }
@@ -466,6 +466,12 @@ fn alike(change: &Change) -> Option<String> {
     let is_whole = change.kind != ChangeKind::Changed;
     let head = elements::alike(&change.element).filter(|_| is_whole)?.0;
     Some(format!("{:?} {head}{}", change.kind, mark(change)))
+}
+
+/// Whether a change closes a session or rebuilds a part of the data plane.
+fn is_grave(change: &Change) -> bool {
+    let mut effects = change.effects.iter();
+    effects.any(|effect| effect.disruption > Disruption::Additive)
 }
 
 /// The mark of a change that disturbs what runs.
