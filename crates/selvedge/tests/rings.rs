@@ -93,6 +93,8 @@ mod ring3;
 mod ring3_book;
 #[path = "rings/ring3_host_router.rs"]
 mod ring3_host_router;
+#[path = "rings/ring3_host_values.rs"]
+mod ring3_host_values;
 #[path = "rings/ring4.rs"]
 mod ring4;
 #[path = "rings/ring4_confirmation.rs"]

@@ -363,6 +363,11 @@ impl Reader<'_> {
                 let message = "evpn.l3vni has no effect in the default VRF: give the router a vrf";
                 self.rule(at.field(""), message);
             }
+            if rd.is_some_and(|rd| rd.to_string() == "0:0") {
+                let message =
+                    "FRR 8.4 takes 0:0 for none: give another route distinguisher, or leave it out";
+                self.rule(at.field("rd"), message);
+            }
             if advertise_prefixes.is_empty() {
                 let message = "advertisePrefixes must say which prefixes are advertised: [unicast]";
                 self.rule(at.field("advertisePrefixes"), message);

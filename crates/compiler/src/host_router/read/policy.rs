@@ -236,7 +236,7 @@ impl Reader<'_> {
 /// Whether FRR takes an address as the next hop of routes that it sends.
 fn is_next_hop(address: IpAddr) -> bool {
     match address {
-        IpAddr::V4(one) => !one.is_unspecified() && one.octets()[0] < 224,
+        IpAddr::V4(one) => !one.is_loopback() && (1..224).contains(&one.octets()[0]),
         IpAddr::V6(one) => {
             let is_special = one.is_unspecified() || one.is_loopback() || one.is_multicast();
             !is_special && !one.is_unicast_link_local() && one.to_ipv4_mapped().is_none()
