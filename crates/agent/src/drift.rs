@@ -19,7 +19,7 @@ use crate::{
 const QUESTION: Duration = Duration::from_secs(5);
 /// Changes come in groups; one look is enough for a group.
 const DEBOUNCE: Duration = Duration::from_millis(50);
-/// Between two looks at the name of the namespace: a name that is taken away is announced to nobody.
+/// Between two looks at the name of the namespace: the kernel does not announce that a name is taken away.
 const NAME: Duration = Duration::from_millis(250);
 /// Between two attempts to read a log that cannot be read.
 const RETRY: Duration = Duration::from_secs(1);

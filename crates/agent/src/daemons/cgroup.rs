@@ -9,9 +9,9 @@ use super::process::Daemon;
 /// The kernel's number of the file system of control groups, version 2.
 const CGROUP2: rustix::fs::FsWord = 0x6367_7270;
 
-/// How often the kernel is asked to remove a group whose last process has just ended, and the pause between.
-const ATTEMPTS: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(20);
+/// How long the kernel may take to clean up after the last process of a group, and the pause between two looks.
+const PATIENCE: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_millis(20);
 
 /// Puts the daemons into the group, which is made if it is missing, unless they are in it. Returns what users should know: daemons that
 /// stay in the agent's group end with the agent.
@@ -40,15 +40,20 @@ pub(super) fn own(group: &Path, daemons: &[Daemon]) -> Option<String> {
 
 /// Removes the group of daemons that have ended.
 pub(super) async fn remove(group: &Path) -> io::Result<()> {
-    for _ in 1..ATTEMPTS {
-        match fs::remove_dir(group) {
-            // A process that has ended is in its group until the kernel has cleaned up after it.
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => time::sleep(PAUSE).await,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            outcome => return outcome,
+    let removed = async {
+        loop {
+            match fs::remove_dir(group) {
+                // A process that has ended is in its group until the kernel has cleaned up after it.
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    time::sleep(POLL).await;
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                outcome => return outcome,
+            }
         }
-    }
-    fs::remove_dir(group)
+    };
+    let outcome = time::timeout(PATIENCE, removed).await;
+    outcome.unwrap_or_else(|_elapsed| Err(io::ErrorKind::ResourceBusy.into()))
 }
 
 /// Whether a directory is, or would be, a control group: elsewhere, writing there would look like success.

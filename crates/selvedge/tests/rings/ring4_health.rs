@@ -31,8 +31,7 @@ fn a_change_after_which_a_target_is_not_reached_is_rolled_back_and_one_that_was_
     let less = config(&["shop"])?;
     node.apply(&less)?.ok()?;
     let health = |more: Value| {
-        let mut health =
-            json!({"sessions": false, "gateways": false, "confirmDeadline": "8s", "timeout": "1s"});
+        let mut health = json!({"sessions": false, "gateways": false, "confirmDeadline": "15s", "timeout": "1s"});
         let fields = health.as_object_mut().expect("an object");
         fields.extend(more.as_object().cloned().unwrap_or_default());
         health
