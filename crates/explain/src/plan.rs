@@ -484,11 +484,12 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
     let passwords = changed_passwords(before, after, node);
     for (elements, shown) in [(&mut was, "(hidden)"), (&mut becomes, "(hidden, changed)")] {
         for value in elements.values_mut() {
-            if passwords
-                .iter()
-                .any(|secret| value["passwordSecret"]["name"] == **secret)
+            let secret = value.pointer("/passwordSecret/name");
+            let secret = secret.and_then(Value::as_str);
+            if secret.is_some_and(|secret| passwords.contains(secret))
+                && let Value::Object(fields) = value
             {
-                value["password"] = shown.into();
+                fields.insert("password".to_owned(), shown.into());
             }
         }
     }

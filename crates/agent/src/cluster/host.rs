@@ -383,12 +383,12 @@ mod tests {
         assert!(digits.len() == 16 && digits.bytes().all(|it| it.is_ascii_hexdigit()));
     }
 
-    fn config(problems: &[&str]) -> Option<Arc<HostConfig>> {
+    fn config(problems: &[&str]) -> Arc<HostConfig> {
         let router = serde_json::json!({"problems": problems});
-        Some(Arc::new(HostConfig {
+        Arc::new(HostConfig {
             router: serde_json::from_value(router).unwrap(),
             secrets: Vec::new(),
-        }))
+        })
     }
 
     #[test]
@@ -399,8 +399,8 @@ mod tests {
         };
         let success = ["success", "success"].map(str::to_owned);
         let mut report = Report::default();
-        report.status.assigned = config(&["b contradicts a"]);
-        report.status.running = config(&[]);
+        report.status.assigned = Some(config(&["b contradicts a"]));
+        report.status.running = Some(config(&[]));
         report.status.error = Some("line 3 is refused".to_owned());
         let change = |error: Option<&str>| Change {
             at: String::new(),
@@ -413,7 +413,7 @@ mod tests {
         assert!(report.change.as_ref().is_some_and(Change::is_over));
 
         // The apply of what is left changes nothing in FRR.
-        report.status.assigned = config(&[]);
+        report.status.assigned = Some(config(&[]));
         report.status.error = None;
         report.change = Some(change(None));
         assert_eq!(results(&report), success);

@@ -420,8 +420,14 @@ fn a_rack_has_a_pool_of_its_size_and_one_that_is_exhausted_names_the_nodes() {
     };
     let before = ids(&mut cluster);
     assert_eq!(before.len(), 8);
-    let problems = cluster.compiler.compile().1.problems.clone();
-    let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let said: Vec<String> = cluster
+        .compiler
+        .compile()
+        .1
+        .problems
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let wanted = "10.0.2.0/30 has no address left for nodes \"r2-3\", \"r2-4\"";
     assert!(said.iter().any(|one| one.contains(wanted)), "{said:?}");
     // An address is kept when nodes come that sort before, and by the nodes of another rack.

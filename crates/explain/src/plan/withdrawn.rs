@@ -152,8 +152,9 @@ fn routes(element: &Element) -> Option<Routes> {
         pairs.next()?.last()?.parse::<u8>().ok()
     };
     let (ge, le) = (bound("ge"), bound("le"));
-    let end = ge.map_or(net.prefix_len(), |_| net.max_prefix_len());
-    let lengths = ge.unwrap_or(net.prefix_len())..=le.unwrap_or(end);
+    let (own, longest) = (net.prefix_len(), net.max_prefix_len());
+    let open = if ge.is_some() { longest } else { own };
+    let lengths = ge.unwrap_or(own)..=le.unwrap_or(open);
     Some(Routes::Inside(net, lengths))
 }
 

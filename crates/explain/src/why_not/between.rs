@@ -361,9 +361,9 @@ fn takes(filter: &Filter, net: IpNet) -> bool {
 /// Whether a rule is for routes of a length.
 fn has_length(rule: &PrefixMatcher, length: u8) -> bool {
     let net = rule.prefix.net();
-    let open = rule.ge.map_or(net.prefix_len(), |_| net.max_prefix_len());
-    let least = rule.ge.unwrap_or(net.prefix_len());
-    (least..=rule.le.unwrap_or(open)).contains(&length)
+    let (own, longest) = (net.prefix_len(), net.max_prefix_len());
+    let open = if rule.ge.is_some() { longest } else { own };
+    (rule.ge.unwrap_or(own)..=rule.le.unwrap_or(open)).contains(&length)
 }
 
 #[cfg(test)]

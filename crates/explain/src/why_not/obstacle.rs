@@ -288,25 +288,22 @@ impl fmt::Display for Obstacle {
                 object,
                 selector,
                 labels,
-            } => {
-                let labels = labels_text(labels);
-                write!(
-                    f,
-                    "{object} spec.nodeSelector does not select the node\n  selector    {selector}\n  node labels {labels}"
-                )
-            }
+            } => write!(
+                f,
+                "{object} spec.nodeSelector does not select the node\n  selector    {selector}\n  node labels {}",
+                labels_text(labels)
+            ),
             Self::DestinationNotSelected {
                 object,
                 selector,
                 destination,
                 labels,
-            } => {
-                let (labels, kind) = (labels_text(labels), destination.kind);
-                write!(
-                    f,
-                    "{object} spec.destinations does not select {destination}\n  selector           {selector}\n  {kind} labels {labels}"
-                )
-            }
+            } => write!(
+                f,
+                "{object} spec.destinations does not select {destination}\n  selector           {selector}\n  {} labels {}",
+                destination.kind,
+                labels_text(labels)
+            ),
             Self::Idle { object, why, .. } => write!(f, "{object} {why}"),
             Self::ClaimOpen { object, claim, .. } => write!(
                 f,
@@ -319,14 +316,11 @@ impl fmt::Display for Obstacle {
                 other_vrfs,
                 leaving,
                 ..
-            } => {
-                let (own, others) = (in_vrfs(vrfs), in_vrfs(other_vrfs));
-                write!(f, "{object} is {own}, {other} is {others}, and ")?;
-                match leaving {
-                    Some(leaving) => leaving.fmt(f),
-                    None => write!(f, "no Destination that {object} selects leads there"),
-                }
-            }
+            } => apart(
+                f,
+                [(object, vrfs.as_slice()), (other, other_vrfs.as_slice())],
+                leaving.as_ref(),
+            ),
             Self::NoOverlay { object, why } if object.kind == Kind::Node => {
                 write!(f, "{object} takes no part in the fabric: {why}")
             }
@@ -347,14 +341,7 @@ impl fmt::Display for Obstacle {
                 object,
                 destination,
                 vrf,
-            } => {
-                let from = vrf.as_ref().map(|vrf| format!(" from VRF {vrf}"));
-                let from = from.unwrap_or_default();
-                write!(
-                    f,
-                    "{object} selects {destination}, but no table of the node has a route to its prefixes{from}"
-                )
-            }
+            } => no_route(f, object, destination, vrf.as_ref()),
             Self::Denied { object, denied } => write!(f, "{object} denies it: {denied}"),
             Self::Elsewhere { object } => write!(
                 f,
@@ -392,6 +379,33 @@ fn not_defined(query: &str, unreadable: &[ObjectRef]) -> String {
             format!("no readable object defines {query}; cannot be read: {names}")
         }
     }
+}
+
+/// The VRFs of two objects between which no table leads, and where packets go instead.
+fn apart(
+    f: &mut fmt::Formatter<'_>,
+    [(object, vrfs), (other, other_vrfs)]: [(&ObjectRef, &[String]); 2],
+    leaving: Option<&Leaving>,
+) -> fmt::Result {
+    let (own, others) = (in_vrfs(vrfs), in_vrfs(other_vrfs));
+    write!(f, "{object} is {own}, {other} is {others}, and ")?;
+    match leaving {
+        Some(leaving) => write!(f, "{leaving}"),
+        None => write!(f, "no Destination that {object} selects leads there"),
+    }
+}
+
+fn no_route(
+    f: &mut fmt::Formatter<'_>,
+    object: &ObjectRef,
+    destination: &ObjectRef,
+    vrf: Option<&String>,
+) -> fmt::Result {
+    let from = vrf.map_or_else(String::new, |vrf| format!(" from VRF {vrf}"));
+    write!(
+        f,
+        "{object} selects {destination}, but no table of the node has a route to its prefixes{from}"
+    )
 }
 
 fn in_vrfs(vrfs: &[String]) -> String {

@@ -294,17 +294,14 @@ fn of_group(group: &[&Diagnostic]) -> String {
     if others.is_empty() {
         return text;
     }
-    let (thing, names) = match &first.object {
-        Some(object) => {
-            let others = others.iter().filter_map(|one| one.object.as_ref());
-            let names: Vec<String> = others.map(|object| object.key.to_string()).collect();
-            (format!("more {}", object.kind), names)
-        }
-        None => {
-            let places = others.iter().filter_map(|one| one.at.as_ref());
-            let files: BTreeSet<String> = places.map(|at| at.file.to_string()).collect();
-            ("more document".to_owned(), files.into_iter().collect())
-        }
+    let (thing, names) = if let Some(object) = &first.object {
+        let others = others.iter().filter_map(|one| one.object.as_ref());
+        let names: Vec<String> = others.map(|object| object.key.to_string()).collect();
+        (format!("more {}", object.kind), names)
+    } else {
+        let places = others.iter().filter_map(|one| one.at.as_ref());
+        let files: BTreeSet<String> = places.map(|at| at.file.to_string()).collect();
+        ("more document".to_owned(), files.into_iter().collect())
     };
     let number = counted(others.len(), &thing);
     let names = names::brief(&names, NAMES);

@@ -214,17 +214,8 @@ fn of_lines(text: &str, place: Place) -> Fault {
             line: number,
             column: 1,
         };
-        let is_dashes = !line.is_empty() && line.bytes().all(|byte| byte == b'-');
-        if is_dashes || line.starts_with("---") {
-            let message = format!("{:?} does not separate documents", cut(line));
-            return Fault::at(place, message, "write three dashes and nothing else: ---");
-        }
-        if line.trim_start().starts_with("```") {
-            return Fault::at(
-                place,
-                "a line of Markdown",
-                "remove the lines that begin with ```",
-            );
+        if let Some(fault) = of_separator(line, place) {
+            return fault;
         }
         if let Some(column) = opened(line) {
             let place = Place {
@@ -288,6 +279,19 @@ fn of_lines(text: &str, place: Place) -> Fault {
         "wrong indentation",
         "fields of one map, and items of one list, begin in the same column",
     )
+}
+
+/// What is wrong with a line between two documents.
+fn of_separator(line: &str, place: Place) -> Option<Fault> {
+    if line.starts_with("---") || line.bytes().all(|byte| byte == b'-') && !line.is_empty() {
+        let message = format!("{:?} does not separate documents", cut(line));
+        let remedy = "write three dashes and nothing else: ---";
+        return Some(Fault::at(place, message, remedy));
+    }
+    line.trim_start().starts_with("```").then(|| {
+        let remedy = "remove the lines that begin with ```";
+        Fault::at(place, "a line of Markdown", remedy)
+    })
 }
 
 /// The first bracket that is opened up to a line, and not closed there.

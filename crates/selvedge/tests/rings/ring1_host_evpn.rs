@@ -100,7 +100,7 @@ fn what_is_rendered_for_the_host_is_what_its_frr_is_to_run() -> anyhow::Result<(
 /// What `validate` refuses of raw configuration is what the agent refuses: with its line, before an object reaches a node.
 #[test]
 fn validation_knows_raw_configuration_as_nodes_do() -> anyhow::Result<()> {
-    const OBJECTS: &str = r#"
+    const OBJECTS: &str = r"
 apiVersion: selvedge.dev/v1alpha1
 kind: Settings
 metadata: {name: default}
@@ -118,7 +118,7 @@ spec:
        neighbor 192.0.2.1 wings
        neighbor 192.0.2.1 timers 3 9
       line vty
-"#;
+";
     const NODE: &str = "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}\n";
     for objects in [OBJECTS.to_owned(), format!("{OBJECTS}{NODE}")] {
         let output = selvedge(&["validate", "-f", "-"], &objects)?;
