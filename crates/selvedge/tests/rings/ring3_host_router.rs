@@ -143,11 +143,18 @@ fn every_version_goes_from_case_to_case_by_the_least_change() -> anyhow::Result<
         let daemons = Daemons::of(release)?;
         let version = daemons.version;
         let config = |case: &str| anyhow::Ok(desired(case, version)?.config);
-        let running = daemons.boot(&print(&config(&cases[0])?, version, "r"))?;
+        let boot = |case: &str| daemons.boot(&print(&config(case)?, version, "r"));
+        let mut running = boot(&cases[0])?;
         assert!(diff(&running.config()?, &config(&cases[0])?).is_empty());
         // There and back again, so that everything is added and taken back.
         for case in cases.iter().chain(cases.iter().rev()) {
-            running.becomes(case, &config(case)?)?;
+            let wanted = config(case)?;
+            running.becomes(case, &wanted)?;
+            if wanted.bgp.is_empty() {
+                // FRR 10.7.1 hides the last instance of a router that had VRFs and does not delete it. It forgets what is typed for that
+                // instance later, so a node starts it anew.
+                running = boot(case)?;
+            }
         }
     }
     Ok(())
