@@ -240,6 +240,7 @@ impl Cluster {
             }
         }
         let failure = decision.state.failure.as_ref();
+        let failure = failure.filter(|_| self.state.failure.is_none());
         if let Some(silent) = failure.filter(|failure| failure.reason == Reason::Silent) {
             prop_assert!(self.tried.contains(&silent.node) && !members[&silent.node].is_alive);
             self.has_failed = true;
