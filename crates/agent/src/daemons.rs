@@ -5,11 +5,11 @@
 //! may belong to a daemon in a namespace that no longer has a name. Directories of FRR's user are only ever touched by
 //! programs that run as that user: root would follow a symbolic link that a compromised daemon has put there.
 
+mod cgroup;
 mod instance;
 mod process;
 
 use std::{
-    io,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::Stdio,
@@ -37,9 +37,6 @@ const POLL: Duration = Duration::from_millis(20);
 /// How long zebra keeps routes of an earlier life until their owners have claimed them again.
 const KEEP_ROUTES: &str = "120";
 
-/// The kernel's number of the file system of control groups, version 2.
-const CGROUP2: rustix::fs::FsWord = 0x6367_7270;
-
 /// FRR's user and group.
 const USER: &str = "frr";
 
@@ -56,7 +53,7 @@ pub struct Paths {
     pub state: PathBuf,
     /// The lock, and what daemons print when they start; root's own.
     pub runtime: PathBuf,
-    /// The control group of the daemons. Where there is no such hierarchy, they stay in the agent's.
+    /// The control group of the daemons. Where there is no such hierarchy, they stay in the agent's, which is reported.
     pub cgroup: PathBuf,
 }
 
@@ -193,24 +190,50 @@ pub(crate) fn any(instance: &Instance) -> bool {
     !of_instance(instance).is_empty()
 }
 
-/// The daemons that are installed and do not run in the instance's namespace.
-pub(crate) fn missing(instance: &Instance) -> Vec<&'static str> {
+/// The daemons that are installed, and whether each of them runs in the instance's namespace.
+pub(crate) fn states(instance: &Instance) -> Vec<(&'static str, bool)> {
     let here = running(instance);
     let installed = names()
         .into_iter()
         .filter(|name| instance.paths().daemons.join(name).exists());
     installed
-        .filter(|name| !here.iter().any(|it| it.name == *name))
+        .map(|name| (name, here.iter().any(|it| it.name == name)))
         .collect()
+}
+
+/// The daemons that are installed and do not run in the instance's namespace.
+pub(crate) fn missing(instance: &Instance) -> Vec<&'static str> {
+    let missing = states(instance).into_iter().filter(|(_, runs)| !runs);
+    missing.map(|(name, _)| name).collect()
 }
 
 pub(crate) fn names() -> Vec<&'static str> {
     DAEMONS.iter().map(|(name, _)| *name).collect()
 }
 
+/// What was done so that all daemons run.
+#[derive(Debug, Default)]
+pub(crate) struct Ensured {
+    /// Those that were started.
+    pub(crate) started: Vec<&'static str>,
+    /// What users should know of the control group.
+    pub(crate) note: Option<String>,
+}
+
 /// Starts whatever daemon of the instance is not running, and waits until all of them listen. Daemons of the router's instance in
-/// another namespace are ended first: they would hold the sockets.
-pub(crate) async fn ensure(
+/// another namespace are ended first: they would hold the sockets. All of them are in their own control group afterwards, also one that
+/// an attempt left behind that came to nothing.
+pub(crate) async fn ensure(instance: &Instance, patience: Patience) -> Result<Ensured, Error> {
+    let outcome = start_missing(instance, patience).await;
+    let note = cgroup::own(&instance.cgroup(), &running(instance));
+    let started = outcome?;
+    if let Some(note) = note.as_ref().filter(|_| !started.is_empty()) {
+        tracing::warn!(note);
+    }
+    Ok(Ensured { started, note })
+}
+
+async fn start_missing(
     instance: &Instance,
     patience: Patience,
 ) -> Result<Vec<&'static str>, Error> {
@@ -244,7 +267,6 @@ pub(crate) async fn ensure(
             start(instance, name, arguments, patience).await?;
         }
     }
-    own_cgroup(&instance.cgroup(), &running(instance));
     Ok(missing)
 }
 
@@ -380,34 +402,6 @@ async fn listening(run: &Path, daemon: &str, patience: Duration) -> Result<(), E
     time::timeout(patience, answers).await.map_err(silent)
 }
 
-/// Puts the daemons into a control group of their own. Where that cannot be made, they share the agent's fate, and the log
-/// says so.
-fn own_cgroup(cgroup: &Path, daemons: &[Daemon]) {
-    let moved = is_hierarchy(cgroup).and_then(|()| {
-        std::fs::create_dir_all(cgroup)?;
-        daemons.iter().try_for_each(|daemon| {
-            std::fs::write(cgroup.join("cgroup.procs"), daemon.pid.to_string())
-        })
-    });
-    if let Err(error) = moved {
-        let cgroup = cgroup.display();
-        tracing::warn!(%cgroup, %error, "FRR stays in the agent's control group and stops with the agent");
-    }
-}
-
-/// Whether a directory is, or would be, a control group: elsewhere, writing there would look like success.
-fn is_hierarchy(group: &Path) -> io::Result<()> {
-    let parent = group.parent().unwrap_or(group);
-    if rustix::fs::statfs(parent)?.f_type == CGROUP2 {
-        return Ok(());
-    }
-    let message = format!(
-        "{} is no hierarchy of control groups (version 2)",
-        parent.display()
-    );
-    Err(io::Error::new(io::ErrorKind::Unsupported, message))
-}
-
 /// Stops all daemons of the instance; the kernel keeps what they have put into it.
 pub(crate) async fn stop(instance: &Instance, patience: Patience) -> Result<(), Error> {
     end(&of_instance(instance), patience).await
@@ -434,13 +428,10 @@ pub(crate) async fn remove(instance: &Instance, patience: Patience) -> Result<()
     instance
         .remove_files()
         .map_err(file::failed("remove files of FRR in", runtime))?;
-    let cgroup = instance.cgroup();
-    match std::fs::remove_dir(&cgroup) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(file::failed("remove", &cgroup)(error).into())
-        }
-        _ => Ok(()),
-    }
+    let group = instance.cgroup();
+    let removed = cgroup::remove(&group).await;
+    removed.map_err(file::failed("remove", &group))?;
+    Ok(())
 }
 
 /// Ends daemons, one after the other: those that talk to others first. What is left of them after that is killed.

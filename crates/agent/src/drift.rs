@@ -19,6 +19,8 @@ use crate::{
 const QUESTION: Duration = Duration::from_secs(5);
 /// Changes come in groups; one look is enough for a group.
 const DEBOUNCE: Duration = Duration::from_millis(50);
+/// Between two looks at the name of the namespace: the kernel does not announce that a name is taken away.
+const NAME: Duration = Duration::from_millis(250);
 /// Between two attempts to read a log that cannot be read.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -29,6 +31,8 @@ pub(crate) struct Signs {
     pub(crate) changes: Option<Changes>,
     /// The commands that FRR was given.
     pub(crate) commands: Option<CommandLog>,
+    /// The namespace whose changes are announced, by its inode.
+    pub(crate) namespace: Option<u64>,
     /// The daemons that ran when they were last compared.
     daemons: Vec<Daemon>,
     question: Question,
@@ -65,6 +69,11 @@ impl Signs {
                 () = configured(self.commands.as_mut()) => {}
                 () = ended(&self.daemons) => self.daemons.retain(Daemon::is_alive),
                 () = self.question.silence(frr, &self.daemons) => {}
+                () = renamed(frr, self.namespace) => {
+                    tracing::warn!("the network namespace of the router is another one");
+                    // One look for one change.
+                    self.namespace = None;
+                }
             }
         }
         let noted = *self.noted.get_or_insert_with(Instant::now);
@@ -88,6 +97,16 @@ async fn configured(commands: Option<&mut CommandLog>) {
     if let Err(error) = noticed {
         tracing::warn!(%error, "the log of FRR's commands cannot be read");
         time::sleep(RETRY).await;
+    }
+}
+
+/// Waits until the name of a known namespace is that of another one, or of none.
+async fn renamed(frr: &Instance, known: Option<u64>) {
+    if known.is_none() {
+        return std::future::pending().await;
+    }
+    while frr.inode() == known {
+        time::sleep(NAME).await;
     }
 }
 
@@ -192,6 +211,17 @@ mod tests {
         assert!(in_pieces(&mut signs).await);
         let nothing = time::timeout(10 * MOMENT, signs.next(&nowhere())).await;
         assert!(nothing.is_err(), "one look for one sign");
+    }
+
+    #[tokio::test]
+    async fn a_namespace_that_lost_its_name_is_followed_by_one_look() {
+        let mut signs = Signs {
+            namespace: Some(1),
+            ..Signs::default()
+        };
+        assert!(in_pieces(&mut signs).await);
+        let nothing = time::timeout(10 * MOMENT, signs.next(&nowhere())).await;
+        assert!(nothing.is_err(), "one look for one change");
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use frr::{Batch, Change, FrrVersion, Parsed, UnknownLine};
+use frr::{Batch, Change, FrrVersion, Parsed, Step, UnknownLine, host::Refusal};
 
 use crate::{
     daemons::{self, Daemon, Instance},
@@ -216,11 +216,83 @@ impl FrrShell {
         }
     }
 
+    /// The first line of a change that FRR does not take. Lines are typed one by one, for as long as this may take.
+    pub(crate) async fn first_refused(
+        &self,
+        desired: &frr::FrrConfig,
+        until: Instant,
+        patience: Patience,
+    ) -> Result<Option<Refusal>, Failure> {
+        let left = frr::diff(&self.running(patience).await?.config, desired);
+        for step in single_lines(&left) {
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+            match self.type_line(&step, patience).await {
+                Ok(_) => {}
+                Err(error) => match error.refusal() {
+                    Some(why) if !error.is_passing() => return Ok(Some(refusal(&step, why))),
+                    _ => return Err(Failure::Frr(error)),
+                },
+            }
+        }
+        // Taken, and not kept.
+        let left = frr::diff(&self.running(patience).await?.config, desired);
+        let Some(step) = single_lines(&left).next() else {
+            return Ok(None);
+        };
+        let said = self.type_line(&step, patience).await;
+        let said = said.map_err(Failure::Frr)?;
+        let why = if said.trim().is_empty() {
+            "it is taken, and it is not in the running configuration".to_owned()
+        } else {
+            said
+        };
+        Ok(Some(refusal(&step, why)))
+    }
+
+    /// Types one line; returns what FRR says.
+    async fn type_line(&self, step: &Step, patience: Patience) -> Result<String, vtysh::Error> {
+        let change = Change {
+            steps: vec![step.clone()],
+            ..Change::default()
+        };
+        let mut said = String::new();
+        for batch in change.batches() {
+            if batch.is_configuration() {
+                self.configured.fetch_add(1, Ordering::Relaxed);
+            }
+            said.push_str(&vtysh::send(&self.instance, &batch, patience.silence()).await?);
+        }
+        Ok(said)
+    }
+
     /// Makes sessions look at changed filters.
     pub(crate) async fn clear(&self, change: &Change, patience: Patience) -> Result<(), Failure> {
         let clears = change.clear_batches();
         self.type_batches(&clears, patience)
             .await
             .map_err(Failure::Frr)
+    }
+}
+
+/// The lines of a change, each as a change of its own.
+fn single_lines(change: &Change) -> impl Iterator<Item = Step> + '_ {
+    change.steps.iter().flat_map(|step| {
+        let enter = step.lines.is_empty().then(Vec::new);
+        let lines = step.lines.iter().map(|line| vec![line.clone()]);
+        enter.into_iter().chain(lines).map(|lines| Step {
+            path: step.path.clone(),
+            lines,
+        })
+    })
+}
+
+fn refusal(step: &Step, why: String) -> Refusal {
+    let line = step.lines.first();
+    Refusal {
+        path: step.path.clone(),
+        line: line.map(ToString::to_string).unwrap_or_default(),
+        why,
     }
 }

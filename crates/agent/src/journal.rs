@@ -243,10 +243,11 @@ impl Store {
         Ok(fs::rename(&path, self.aside()).map_err(file::failed("move", &path))?)
     }
 
-    /// Removes the journal, its copies and a damaged one: the node has been given back.
+    /// Removes the journal, its copies and a damaged one: the node has been given back. The journal is the last: a copy without a
+    /// journal is one that was lost.
     pub fn remove(&self) -> Result<(), Error> {
-        let on_disk = [self.file(), self.previous(), self.aside()];
-        for path in on_disk.into_iter().chain(self.running()) {
+        let on_disk = [self.previous(), self.aside(), self.file()];
+        for path in self.running().into_iter().chain(on_disk) {
             file::remove(&path)?;
         }
         Ok(())

@@ -52,17 +52,7 @@ impl Node {
         let paths = reconciler.paths();
         let store = Store::new(&paths.state, &boot_id).with_copy_in(&paths.runtime);
         let has_objects = reconciler.has_objects().await.map_err(OpenError::Node)?;
-        let found = match store.load() {
-            Ok(Some(found)) => Some(found),
-            // On a node without any object of ours, there was none.
-            Ok(None) if !has_objects => None,
-            Ok(None) => {
-                tracing::error!("the node has objects of Selvedge, and there is no journal");
-                intact_copy(&store)
-            }
-            Err(error @ journal::Error::File(_)) => return Err(OpenError::Journal(error)),
-            Err(error) => instead_of_damaged(&store, &error)?,
-        };
+        let found = find(&store, has_objects)?;
         let rebooted = found.as_ref().is_some_and(|found| found.boot_id != boot_id);
         let journal = found.map_or_else(Journal::default, |found| found.journal);
         let node = Self {
@@ -214,6 +204,24 @@ impl Node {
     }
 }
 
+/// The journal, or a copy of one that is lost or damaged; nothing on a node that has none of them.
+fn find(store: &Store, has_objects: bool) -> Result<Option<journal::Found>, OpenError> {
+    match store.load() {
+        Ok(Some(found)) => Ok(Some(found)),
+        // Whether the kernel has objects says little: after a reboot it has none.
+        Ok(None) => {
+            let copy = intact_copy(store);
+            let is_restored = copy.is_some();
+            if has_objects || is_restored {
+                tracing::error!(has_objects, is_restored, "the journal of this node is lost");
+            }
+            Ok(copy)
+        }
+        Err(error @ journal::Error::File(_)) => Err(OpenError::Journal(error)),
+        Err(error) => instead_of_damaged(store, &error),
+    }
+}
+
 /// The first copy of the journal that can be read.
 fn intact_copy(store: &Store) -> Option<journal::Found> {
     for copy in store.copies() {
@@ -247,4 +255,40 @@ fn instead_of_damaged(
         outcome => outcome.map_err(OpenError::Journal)?,
     }
     Ok(copy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_that_is_lost_or_damaged_is_replaced_by_its_copy_also_after_a_reboot() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let store = Store::new(directory.path(), "boot");
+        let confirmed = Journal {
+            confirmed: Some(Arc::new(Config::empty())),
+            ..Journal::default()
+        };
+        let trial = Journal {
+            trying: confirmed.confirmed.clone(),
+            ..confirmed.clone()
+        };
+        let file = directory.path().join("journal");
+        assert!(find(&store, false).unwrap().is_none(), "a new node");
+        for has_objects in [true, false] {
+            for damage in [None, Some("selvedge-journal 1 damaged")] {
+                store.save(&confirmed).unwrap();
+                store.save(&trial).unwrap();
+                assert_eq!(find(&store, has_objects).unwrap().unwrap().journal, trial);
+                match damage {
+                    Some(text) => std::fs::write(&file, text).unwrap(),
+                    None => std::fs::remove_file(&file).unwrap(),
+                }
+                let found = find(&store, has_objects).unwrap().unwrap();
+                assert_eq!(found.journal, confirmed, "{has_objects} {damage:?}");
+            }
+        }
+        store.remove().unwrap();
+        assert!(find(&store, false).unwrap().is_none(), "given back");
+    }
 }

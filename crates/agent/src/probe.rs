@@ -3,9 +3,12 @@
 mod gateways;
 mod icmp;
 
-use std::{io, net::IpAddr, time::Duration};
+use std::{collections::BTreeSet, io, net::IpAddr, time::Duration};
 
-use api::{selvedge::Health as Checks, value::Seconds};
+use api::{
+    selvedge::Health as Checks, tcaas::node_network_config::AddressFamilyName, value::Seconds,
+};
+use frr::show::BgpSession;
 use futures::future::{BoxFuture, FutureExt as _, join_all};
 use linux::{
     Domain,
@@ -15,7 +18,7 @@ use tokio::{net::TcpStream, time};
 
 use crate::{
     config::Config,
-    daemons::Instance,
+    daemons::{self, Instance},
     health::{Check, Health, uplink_neighbors},
     report, vtysh,
 };
@@ -65,12 +68,12 @@ pub(crate) async fn measure(
     let gateways = if checks.gateways {
         gateways::of_host()
     } else {
-        Vec::new()
+        BTreeSet::new()
     };
     for (address, interface) in gateways {
-        let check = Check::Gateway(address.to_string());
+        let check = Check::Gateway(address, interface.clone());
         outcomes.push(again(check, attempts, patience, move || {
-            icmp::echo(address, interface.clone(), patience).boxed()
+            icmp::echo(address, Some(interface.clone()), patience).boxed()
         }));
     }
     if let Some(api) = api.filter(|_| checks.api_server) {
@@ -81,7 +84,15 @@ pub(crate) async fn measure(
         links(kernel, router, probes, limit),
         sessions(frr, router.filter(|_| checks.sessions), limit),
     );
-    for (check, outcome) in links.into_iter().chain(sessions) {
+    let router = router.filter(|router| router.spec.underlay.is_some());
+    let daemons = router.map(|_| daemons::states(frr)).unwrap_or_default();
+    let daemons = daemons.into_iter().map(|(name, runs)| {
+        let outcome = runs
+            .then_some(())
+            .ok_or_else(|| "it does not run".to_owned());
+        (Check::Daemon(name.to_owned()), outcome)
+    });
+    for (check, outcome) in links.into_iter().chain(sessions).chain(daemons) {
         health.insert(check, outcome);
     }
     health
@@ -199,7 +210,7 @@ fn is_up(seen: &Result<Vec<Interface>, String>, domain: Domain, name: &str) -> R
     }
 }
 
-/// The uplink sessions of the router. One with several address families is one session.
+/// The uplink sessions of the router, for each address family that the config asks for.
 async fn sessions(
     frr: &Instance,
     router: Option<&Config>,
@@ -216,36 +227,56 @@ async fn sessions(
         Ok(Err(error)) => Err(report::chain(&error)),
         Err(_elapsed) => Err(format!("FRR did not answer within {limit:?}")),
     };
+    let outcomes = neighbors
+        .into_iter()
+        .flat_map(|(neighbor, families)| of_neighbor(seen.as_deref(), &neighbor, families));
+    outcomes.collect()
+}
+
+fn of_neighbor(
+    seen: Result<&[BgpSession], &String>,
+    neighbor: &str,
+    families: &[AddressFamilyName],
+) -> Vec<(Check, Result<(), String>)> {
+    // How many EVPN routes there are is up to the workloads of other nodes; without any other family they are all there is.
+    let is_evpn = |family| family == AddressFamilyName::L2vpnEvpn;
+    let only_evpn = families.iter().all(|family| is_evpn(*family));
     let mut outcomes = Vec::new();
-    for neighbor in neighbors {
-        let own = seen.as_ref().map_err(Clone::clone).and_then(|sessions| {
-            let own = sessions
-                .iter()
-                .filter(|it| it.vrf == "default" && it.neighbor == neighbor);
-            let own: Vec<_> = own.collect();
-            (!own.is_empty())
-                .then_some(own)
-                .ok_or_else(|| "not known to FRR".to_owned())
+    for family in families.iter().copied() {
+        let own = seen.map_err(Clone::clone).and_then(|sessions| {
+            let mut all = sessions.iter();
+            let own = all.find(|it| {
+                it.vrf == "default" && it.neighbor == neighbor && is_of(&it.family, family)
+            });
+            own.ok_or_else(|| "not known to FRR".to_owned())
         });
         let state = own.clone().and_then(|own| {
-            let is_up = own.iter().any(|session| session.established);
-            let state = own.first().map_or("", |session| session.state.as_str());
-            is_up.then_some(()).ok_or_else(|| state.to_owned())
+            let up = own.established.then_some(());
+            up.ok_or_else(|| own.state.clone())
         });
         let prefixes = own.and_then(|own| {
-            let any = own.iter().any(|session| session.prefixes_received > 0);
-            any.then_some(()).ok_or_else(|| "none received".to_owned())
+            let any = (own.prefixes_received > 0).then_some(());
+            any.ok_or_else(|| "none received".to_owned())
         });
-        outcomes.push((Check::Session(neighbor.clone()), state));
-        outcomes.push((Check::Prefixes(neighbor), prefixes));
+        outcomes.push((Check::Session(neighbor.to_owned(), family), state));
+        if only_evpn || !is_evpn(family) {
+            outcomes.push((Check::Prefixes(neighbor.to_owned(), family), prefixes));
+        }
     }
     outcomes
 }
 
+/// Whether FRR's word for an address family means this one.
+fn is_of(word: &str, family: AddressFamilyName) -> bool {
+    match family {
+        AddressFamilyName::Ipv4Unicast => word == "ipv4Unicast",
+        AddressFamilyName::Ipv6Unicast => word == "ipv6Unicast",
+        AddressFamilyName::L2vpnEvpn => word == "l2VpnEvpn",
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use InterfaceState::{Down, Up};
 
     use super::*;
@@ -310,6 +341,34 @@ mod tests {
         let lost = before(Up);
         let now: Health = uplinks(&lost, Some(&both), &both).collect();
         assert_eq!(now.failures().count(), 1);
+    }
+
+    #[test]
+    fn each_address_family_of_a_session_is_looked_at() {
+        use AddressFamilyName::{Ipv4Unicast, L2vpnEvpn};
+        let peer = |state: &str| serde_json::json!({"peers": {"192.0.2.1": {"state": state, "pfxRcd": 0}}});
+        let summary = serde_json::json!({
+            "default": {"ipv4Unicast": peer("Established"), "l2VpnEvpn": peer("NoNeg")},
+            "red": {"ipv6Unicast": peer("Established")},
+        });
+        let seen = frr::show::bgp_summary(&summary.to_string()).unwrap();
+        let look = |families: &[AddressFamilyName]| {
+            let health = of_neighbor(Ok(&seen), "192.0.2.1", families);
+            health
+                .into_iter()
+                .filter_map(|(check, outcome)| Some(format!("{check}: {}", outcome.err()?)))
+                .collect::<Vec<_>>()
+        };
+        let failures = look(&[Ipv4Unicast, L2vpnEvpn]);
+        let expected = [
+            "IPv4 prefixes from 192.0.2.1: none received",
+            "BGP session with 192.0.2.1 for EVPN: NoNeg",
+        ];
+        assert_eq!(failures, expected);
+        // It is another VRF that has a session of this family.
+        let failures = look(&[AddressFamilyName::Ipv6Unicast]);
+        assert!(failures.iter().all(|it| it.ends_with("not known to FRR")));
+        assert_eq!((failures.len(), look(&[L2vpnEvpn]).len()), (2, 2));
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use api::tcaas::NodeNetworkConfigStatus;
+use linux::netlink::Changes;
 use tokio::{
     sync::{mpsc, watch},
     task::{JoinHandle, JoinSet},
@@ -150,7 +151,6 @@ pub async fn run(
         metrics,
         frr_version: None,
         signs: Signs::default(),
-        inode: None,
         keeper: None,
         checkup: None,
     };
@@ -213,8 +213,6 @@ struct Agent {
     metrics: Metrics,
     frr_version: Option<String>,
     signs: Signs,
-    /// The namespace whose changes are announced.
-    inode: Option<u64>,
     /// Holds what zebra has from bgpd in that namespace.
     keeper: Option<Keeper>,
     /// The measurement of health that is under way beside everything else.
@@ -286,14 +284,15 @@ impl Agent {
         // Our own changes are announced, too, and lead to one more look, which finds nothing to do. To pass over them would
         // pass over those that others made meanwhile.
         let inode = self.node.reconciler().frr().instance().inode();
-        let is_another = inode != self.inode;
+        let is_another = inode != self.signs.namespace;
         self.expect_bgpd(config);
         if is_another {
             self.keep(inode);
         }
         let reconciler = self.node.reconciler();
-        if self.signs.changes.is_none() || is_another {
-            self.inode = inode;
+        let is_deaf = self.signs.changes.as_ref().is_none_or(Changes::is_over);
+        if is_deaf || is_another {
+            self.signs.namespace = inode;
             self.signs.changes = match reconciler.kernel().changes().await {
                 Ok(changes) => Some(changes),
                 Err(error) => {

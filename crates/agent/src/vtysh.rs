@@ -89,6 +89,18 @@ impl Error {
         }
     }
 
+    /// What FRR says about a line that it refuses; nothing if it was not asked, or did not answer.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        match self {
+            Self::Shell(program::Error::Failed { message, .. }) => Some(message.clone()),
+            Self::Password { .. } => Some(self.to_string()),
+            Self::Shell(program::Error::Deadline { .. } | program::Error::Run { .. })
+            | Self::Silent { .. }
+            | Self::Socket { .. }
+            | Self::Unread { .. } => None,
+        }
+    }
+
     /// Whether FRR did not answer in time.
     pub(crate) fn is_silence(&self) -> bool {
         match self {
@@ -130,15 +142,19 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// Gives FRR a batch: commands to one vtysh, a line with a password to bgpd itself.
+/// Gives FRR a batch: commands to one vtysh, a line with a password to bgpd itself. Returns what FRR says, without what is secret: it
+/// takes some lines with an error, and does not keep them.
 pub(crate) async fn send(
     instance: &Instance,
     batch: &Batch,
     patience: Duration,
-) -> Result<(), Error> {
+) -> Result<String, Error> {
     match batch {
         Batch::Commands(commands) => vtysh(instance, commands, patience).await,
-        Batch::Secret { path, line } => send_secret(instance, path, line, patience).await,
+        Batch::Secret { path, line } => {
+            send_secret(instance, path, line, patience).await?;
+            Ok(String::new())
+        }
     }
 }
 
@@ -163,7 +179,11 @@ pub(crate) async fn load(
     }
 }
 
-async fn vtysh(instance: &Instance, commands: &[String], patience: Duration) -> Result<(), Error> {
+async fn vtysh(
+    instance: &Instance,
+    commands: &[String],
+    patience: Duration,
+) -> Result<String, Error> {
     let mut shell = Command::new("vtysh");
     shell.args(["-N", instance.name()]);
     for command in commands {
@@ -171,7 +191,8 @@ async fn vtysh(instance: &Instance, commands: &[String], patience: Duration) -> 
     }
     let most = for_lines(patience, commands.len());
     let output = program::output_of_work(&mut shell, patience, most).await;
-    output.map(drop).map_err(|error| match error {
+    let said = output.map(|said| without_secrets(&said));
+    said.map_err(|error| match error {
         program::Error::Failed { program, message } => Error::Shell(program::Error::Failed {
             program,
             message: without_secrets(&message),

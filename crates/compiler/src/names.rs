@@ -32,6 +32,9 @@ pub fn reserved_vrf(settings: &SettingsSpec, name: &str) -> Option<&'static str>
     if name == FRR_DEFAULT {
         return Some("FRR uses this name for the node's main table");
     }
+    if name == "lo" {
+        return Some("it is the name of the loopback");
+    }
     if name == settings.trunk.name.as_str() {
         return Some("the trunk has a device of that name");
     }

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod checks;
+mod claims;
 mod cluster;
 mod group;
 mod layer2;
@@ -39,6 +40,7 @@ pub(crate) use self::{
         Carriers, InterfaceFault, InterfaceFaults, NotesNodesOutside, PeeringsInEffect,
         ProblemsOfGroup, interface_problem, is_idle, no_canary, selects_no_node,
     },
+    claims::ClaimsFor,
     cluster::problems as problems_of_cluster,
     group::{
         BuiltFor, FirstNode, HasOverlay, MembersOf, NamesOfTables, NumbersFor, SteeringFor, Tables,

@@ -92,6 +92,7 @@ memo::tables! {
         VrfSaid: node::SaidOf,
         VrfNumbers: node::NumbersOfAll,
         GroupNumbers: node::NumbersFor,
+        GroupClaims: node::ClaimsFor,
         Steering: node::SteeringFor,
         NamesOfRouteTables: node::NamesOfTables,
         RouteTables: node::Tables,

@@ -11,6 +11,7 @@ use worlds::{TCAAS, Tenant, laws, object, objects, tenant, world};
 use super::*;
 
 mod changes;
+mod claims;
 mod harm;
 mod long;
 mod mirrors;

@@ -1,12 +1,14 @@
 //! The elements of a node's config: the parts that users know, each with a name and a value. [`crate::provenance`] says where
 //! each comes from.
 
+mod filters;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     tcaas::node_network_config::{
-        ActionType, Filter, FilterItem, HostBgp, HostInterface, HostRouter, HostVlan, Layer2,
-        MirrorAcl, Neighbor, Redistribute, StaticRoute, Underlay, Vrf,
+        HostBgp, HostInterface, HostRouter, HostVlan, Layer2, MirrorAcl, Neighbor, Redistribute,
+        StaticRoute, Underlay, Vrf,
     },
     tcaas::{MatchPrefix, MirrorDirection, NodeNetworkConfigSpec, TrafficMatch},
     value::HostCidr,
@@ -14,6 +16,8 @@ use api::{
 use compiler::mirror::Place;
 use serde::Serialize;
 use serde_json::Value;
+
+pub(crate) use self::filters::{EVERYTHING, filtered, range};
 
 /// What an element is called. It sorts as it is read: the underlay, then VRFs with what is in them, then segments.
 #[derive(
@@ -69,9 +73,27 @@ pub enum Element {
         /// What.
         prefix: String,
     },
+    /// What a VRF does not take over from another one of the node, though a later rule may name more.
+    #[strum(to_string = "VRF {vrf} does not import {prefix} from {from}")]
+    DeniedImport {
+        /// The VRF.
+        vrf: String,
+        /// The other.
+        from: String,
+        /// What.
+        prefix: String,
+    },
     /// What a VRF announces to the fabric.
     #[strum(to_string = "VRF {vrf} announces {prefix}")]
     Export {
+        /// The VRF.
+        vrf: String,
+        /// What.
+        prefix: String,
+    },
+    /// What a VRF does not announce to the fabric, though a later rule may name more.
+    #[strum(to_string = "VRF {vrf} does not announce {prefix}")]
+    DeniedExport {
         /// The VRF.
         vrf: String,
         /// What.
@@ -499,61 +521,8 @@ fn of_targets(vrf: &Vrf, name: &str, all: &mut Elements) {
     }
 }
 
-/// What a VRF announces and takes over, rule by rule, each filter in its order.
-pub(crate) fn filtered(vrf: &Vrf) -> Vec<(Element, Value)> {
-    let name = vrf.devices.vrf.to_string();
-    let mut rules = Vec::new();
-    for item in items(vrf.evpn_export_filter.as_ref()) {
-        let (vrf, prefix) = (name.clone(), prefix(item));
-        rules.push((Element::Export { vrf, prefix }, json(&item.action)));
-    }
-    for import in &vrf.vrf_imports {
-        let element = |prefix| Element::Import {
-            vrf: name.clone(),
-            from: import.from_vrf.clone(),
-            prefix,
-        };
-        for item in items(Some(&import.filter)) {
-            rules.push((element(prefix(item)), json(&item.action)));
-        }
-        let rest = &import.filter.default_action;
-        if rest.kind == ActionType::Accept {
-            rules.push((element(EVERYTHING.to_owned()), json(rest)));
-        }
-    }
-    rules
-}
-
 /// Where traffic goes whose destination does not matter.
 pub(crate) const ANYWHERE: &str = "anywhere";
-
-/// The routes that a rule without a prefix matches.
-pub(crate) const EVERYTHING: &str = "everything";
-
-fn items(filter: Option<&Filter>) -> impl Iterator<Item = &FilterItem> {
-    filter.into_iter().flat_map(|filter| &filter.items)
-}
-
-fn prefix(item: &FilterItem) -> String {
-    let Some(matcher) = &item.matcher.prefix else {
-        return EVERYTHING.to_owned();
-    };
-    range(&matcher.prefix, matcher.ge, matcher.le)
-}
-
-/// A prefix, and the lengths below it where there are some.
-pub(crate) fn range(prefix: &impl ToString, ge: Option<u8>, le: Option<u8>) -> String {
-    let bound = |word: &str, length: Option<u8>| {
-        let text = length.map(|length| format!(" {word} {length}"));
-        text.unwrap_or_default()
-    };
-    format!(
-        "{}{}{}",
-        prefix.to_string(),
-        bound("ge", ge),
-        bound("le", le)
-    )
-}
 
 fn of_segment(segment: &Layer2, all: &mut Elements) {
     let Some(vlan) = segment.vlan else {

@@ -2,6 +2,7 @@
 
 mod disruption;
 mod platform;
+mod withdrawn;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -76,6 +77,9 @@ pub struct Total {
     /// Number of BGP sessions that are closed.
     #[serde(skip_serializing_if = "disruption::is_zero")]
     pub session_resets: usize,
+    /// Number of changes that take routes away from a VRF that stays.
+    #[serde(skip_serializing_if = "disruption::is_zero")]
+    pub withdrawals: usize,
     /// Number of changes that rebuild a part of the data plane.
     #[serde(skip_serializing_if = "disruption::is_zero")]
     pub rebuilds: usize,
@@ -127,6 +131,9 @@ pub struct Change {
     pub becomes: Option<Value>,
     /// What it does to what already runs, the most severe first.
     pub effects: Vec<Effect>,
+    /// Whether it takes routes away from a VRF that stays, although sessions and devices stay too.
+    #[serde(skip_serializing_if = "is_false")]
+    pub withdraws: bool,
     /// The objects that define the element, before or after.
     pub behind: Vec<Cause>,
 }
@@ -246,6 +253,7 @@ impl Total {
         let mut effects = change.effects.iter();
         let is_rebuilt = effects.any(|effect| effect.disruption == Disruption::Rebuild);
         self.rebuilds += usize::from(is_rebuilt);
+        self.withdrawals += usize::from(change.withdraws);
     }
 }
 
@@ -454,7 +462,8 @@ impl<'a> Side<'a> {
             Element::Vrf { vrf }
             | Element::Table { vrf }
             | Element::RouteTarget { vrf, .. }
-            | Element::Export { vrf, .. } => {
+            | Element::Export { vrf, .. }
+            | Element::DeniedExport { vrf, .. } => {
                 !config.shared.fabric_vrfs.contains_key(vrf) || !config.mirrors.loopbacks.is_empty()
             }
             _ => false,
@@ -472,6 +481,18 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
     let [before, after] = &*sides;
     let (old, new) = (before.spec(node), after.spec(node));
     let (mut was, mut becomes): (Elements, Elements) = (elements(&old), elements(&new));
+    let passwords = changed_passwords(before, after, node);
+    for (elements, shown) in [(&mut was, "(hidden)"), (&mut becomes, "(hidden, changed)")] {
+        for value in elements.values_mut() {
+            let secret = value.pointer("/passwordSecret/name");
+            let secret = secret.and_then(Value::as_str);
+            if secret.is_some_and(|secret| passwords.contains(secret))
+                && let Value::Object(fields) = value
+            {
+                fields.insert("password".to_owned(), shown.into());
+            }
+        }
+    }
     let all: BTreeSet<Element> = was.keys().chain(becomes.keys()).cloned().collect();
     let mut changes = Vec::new();
     let mut change = |kind, element: Element, was, becomes| {
@@ -490,6 +511,7 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
             was,
             becomes,
             effects: Vec::new(),
+            withdraws: false,
             behind: all,
         };
         change.effects = disruption::effects(&change, &old, &new);
@@ -513,7 +535,32 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
             Some(becomes.into()),
         );
     }
+    withdrawn::mark(&mut changes, &old, &new);
     changes
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// The Secrets in which a node finds another password than before. It stands in clear text in an object, and no plan shows it.
+fn changed_passwords(before: &Side<'_>, after: &Side<'_>, node: &str) -> BTreeSet<String> {
+    let moved = |side: &Side<'_>| {
+        let config = side.config(node).into_iter();
+        let moved = config.flat_map(|config| config.moved_passwords(side.trace.snapshot));
+        let known = moved.filter_map(|one| Some((one.secret.name?, one.password?)));
+        known.collect::<BTreeMap<String, _>>()
+    };
+    let (was, becomes) = (moved(before), moved(after));
+    let changed = was.into_iter().filter(|(secret, password)| {
+        let now = becomes.get(secret);
+        now.is_some_and(|now| now != password)
+    });
+    changed.map(|(secret, _)| secret).collect()
 }
 
 /// Rules of filters that are the same as before, but at another place among those that stay.
@@ -561,8 +608,10 @@ fn text((element, action): &(Element, Value)) -> String {
 /// The list that a rule stands in.
 fn list(element: &Element) -> String {
     match element {
-        Element::Import { vrf, from, .. } => format!("{vrf} {from}"),
-        Element::Export { vrf, .. } => vrf.clone(),
+        Element::Import { vrf, from, .. } | Element::DeniedImport { vrf, from, .. } => {
+            format!("{vrf} {from}")
+        }
+        Element::Export { vrf, .. } | Element::DeniedExport { vrf, .. } => vrf.clone(),
         other => other.to_string(),
     }
 }

@@ -341,7 +341,9 @@ fn length(net: &IpNet, (element, value): (&Element, &Value)) -> Option<u8> {
 fn networks(element: &Element, value: &Value) -> Vec<IpNet> {
     let strings: Vec<&str> = match element {
         Element::Import { prefix, .. }
+        | Element::DeniedImport { prefix, .. }
         | Element::Export { prefix, .. }
+        | Element::DeniedExport { prefix, .. }
         | Element::Route { prefix, .. }
         | Element::Aggregate { prefix, .. }
         | Element::HostRoute { prefix, .. }
@@ -392,6 +394,7 @@ fn vrfs<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
         | Element::Table { vrf }
         | Element::RouteTarget { vrf, .. }
         | Element::Export { vrf, .. }
+        | Element::DeniedExport { vrf, .. }
         | Element::Route { vrf, .. }
         | Element::Session { vrf, .. }
         | Element::HostSession { vrf }
@@ -403,7 +406,9 @@ fn vrfs<'a>(element: &'a Element, value: &'a Value) -> Vec<&'a str> {
         | Element::HostNetwork { vrf, .. }
         | Element::HostVni { vrf, .. }
         | Element::Steering { vrf, .. } => vec![vrf],
-        Element::Import { vrf, from, .. } => vec![vrf, from],
+        Element::Import { vrf, from, .. } | Element::DeniedImport { vrf, from, .. } => {
+            vec![vrf, from]
+        }
         Element::Gateway { .. } | Element::VniGateway { .. } => strings(&value["vrf"]),
         _ => Vec::new(),
     }

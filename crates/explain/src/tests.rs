@@ -3,6 +3,7 @@
 mod mirrors;
 mod others;
 mod touched;
+mod ways;
 
 use std::sync::Arc;
 

@@ -10,6 +10,9 @@ mod kinds;
 mod obstacle;
 mod referrers;
 mod suggestions;
+mod ways;
+
+use std::{cell::OnceCell, rc::Rc};
 
 use api::{
     meta::{LabelOperator, LabelSelector, Labels},
@@ -26,7 +29,11 @@ use compiler::{
 };
 use ipnet::IpNet;
 
-pub use self::obstacle::Obstacle;
+use self::between::Announced;
+pub use self::{
+    obstacle::Obstacle,
+    ways::{Reached, ways},
+};
 use crate::{
     element::{Element, Elements},
     provenance::{Trace, is_kept},
@@ -53,7 +60,8 @@ pub fn why_not(
     let Some(walk) = Walk::new(trace, node) else {
         return Vec::new();
     };
-    let missing = walk.missing_devices(found);
+    let mut missing = walk.missing_devices(found);
+    missing.extend(walk.denied(query, found));
     if !missing.is_empty() {
         return missing;
     }
@@ -142,6 +150,7 @@ struct Walk<'a> {
     node: &'a str,
     labels: &'a Labels,
     config: &'a NodeConfig,
+    announced: OnceCell<Rc<Announced>>,
 }
 
 impl<'a> Walk<'a> {
@@ -153,7 +162,22 @@ impl<'a> Walk<'a> {
             node,
             labels: &object.meta.labels,
             config,
+            announced: OnceCell::new(),
         })
+    }
+
+    /// The same with what was found before.
+    fn knowing(self, announced: Rc<Announced>) -> Self {
+        Self {
+            announced: OnceCell::from(announced),
+            ..self
+        }
+    }
+
+    /// The VRFs that announce what each route target imports.
+    fn announced(&self) -> &Announced {
+        let find = || Rc::new(between::announced(self.trace.compilation));
+        self.announced.get_or_init(find)
     }
 
     /// No object defines what is asked about.
@@ -248,6 +272,31 @@ impl<'a> Walk<'a> {
         obstacles
     }
 
+    /// The rules that deny the routes to a prefix, where nothing else is about it.
+    fn denied(&self, query: &Query, found: &[Element]) -> Vec<Obstacle> {
+        let is_denial = |element: &Element| {
+            matches!(
+                element,
+                Element::DeniedImport { .. } | Element::DeniedExport { .. }
+            )
+        };
+        if !matches!(query, Query::Prefix(_)) || !found.iter().all(is_denial) {
+            return Vec::new();
+        }
+        let mut obstacles = Vec::new();
+        for element in found {
+            for claim in self.trace.claims(self.node, element) {
+                obstacles.push(Obstacle::Denied {
+                    object: claim.by,
+                    denied: element.to_string(),
+                });
+            }
+        }
+        obstacles.sort();
+        obstacles.dedup();
+        obstacles
+    }
+
     /// Whether everything that an object configures is on the node.
     fn is_complete(&self, object: &ObjectRef) -> bool {
         let is_elsewhere = |obstacle: &Obstacle| matches!(obstacle, Obstacle::Elsewhere { .. });
@@ -275,10 +324,48 @@ impl<'a> Walk<'a> {
                 labels,
             }));
         }
-        let vrf = destination.and_then(|one| one.spec.vrf_ref.as_ref());
-        let vrf = vrf.and_then(|vrf| snapshot.vrfs.get(&Key::named(vrf)));
-        let vrf = vrf.map(|vrf| format!("{user} reaches {target} through VRF {}", vrf.spec.vrf));
-        Ok(vrf.unwrap_or_else(|| format!("{user} reaches {target} by its next hop")))
+        let needed = destination.and_then(|one| one.spec.vrf_ref.as_ref());
+        let vrf = needed.and_then(|vrf| snapshot.vrfs.get(&Key::named(vrf)));
+        let vrf = vrf.map(|vrf| vrf.spec.vrf.as_str());
+        match (needed, vrf) {
+            _ if self.is_left_out(user, target) => {}
+            (None, _) => return Ok(format!("{user} reaches {target} by its next hop")),
+            (Some(_), Some(vrf)) if self.leads_to(user, target, vrf) => {
+                return Ok(format!("{user} reaches {target} through VRF {vrf}"));
+            }
+            (Some(_), _) => {}
+        }
+        let mut chain = vec![target.clone()];
+        chain.extend(needed.map(|vrf| ObjectRef::named(Kind::Vrf, vrf)));
+        Err(Box::new(match self.problem(&chain) {
+            Some(problem) => Obstacle::Problem {
+                object: user.clone(),
+                problem,
+            },
+            None => Obstacle::NoRoute {
+                object: user.clone(),
+                destination: target.clone(),
+                vrf: vrf.map(str::to_owned),
+            },
+        }))
+    }
+
+    /// Whether an attachment selects a Destination that has no part in what is made of it.
+    fn is_left_out(&self, user: &ObjectRef, target: &ObjectRef) -> bool {
+        let attachment = self.trace.compilation.attachment(&user.key.name);
+        let attachment = attachment.filter(|_| user.kind == Kind::Layer2Attachment);
+        attachment.is_some_and(|attachment| {
+            let mut matched = attachment.matched.iter();
+            matched.all(|one| *one.name != *target.key.name)
+        })
+    }
+
+    /// Whether the tables of the node lead from an object to one of the prefixes of a Destination in its VRF.
+    fn leads_to(&self, user: &ObjectRef, target: &ObjectRef, vrf: &str) -> bool {
+        let from = self.side(user);
+        let destination = self.trace.snapshot.destinations.get(&target.key);
+        let mut prefixes = destination.into_iter().flat_map(|one| &one.spec.prefixes);
+        prefixes.any(|prefix| self.leads(&from, prefix.net(), vrf))
     }
 
     fn unreadable(&self, object: &ObjectRef) -> Option<Problem> {

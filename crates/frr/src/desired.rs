@@ -195,17 +195,19 @@ fn stable_number(text: &str) -> u32 {
 }
 
 /// A free number in `1..=last` for each text, near its stable number. Texts come sorted; only a text that meets another
-/// on its number moves on.
+/// on its number moves on, and it returns to the number that it runs under ([`crate::with_numbers_of`]). Texts for which no number is left
+/// have none.
 pub(crate) fn number_by_content<T: Ord + Clone + fmt::Display>(
     values: impl IntoIterator<Item = T>,
     last: u32,
 ) -> BTreeMap<u32, T> {
     let mut numbered = BTreeMap::new();
     for value in values {
-        let mut number = stable_number(&value.to_string()) % last + 1;
-        while numbered.contains_key(&number) {
-            number = number % last + 1;
-        }
+        let wanted = stable_number(&value.to_string()) % last + 1;
+        let mut free = (wanted..=last).chain(1..wanted);
+        let Some(number) = free.find(|number| !numbered.contains_key(number)) else {
+            break;
+        };
         numbered.insert(number, value);
     }
     numbered

@@ -10,17 +10,22 @@
 //! 5. `no vrf` waits until the kernel's device is gone ([`Change::after_devices`]): FRR refuses it before.
 //!
 //! # Sequence numbers
-//! [`crate::desired`] numbers list entries by their content, so adding or removing one touches that entry alone.
+//! [`crate::desired`] numbers list entries by their content, so adding or removing one touches that entry alone. An entry that runs under
+//! another number, because two contents met on one, keeps the number that it has ([`with_numbers_of`]).
 
 mod block;
 mod change;
+mod numbers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::value::IfName;
 
 use self::block::Writer;
-pub use self::change::{Batch, Change, Disruption, Line, Session, Step};
+pub use self::{
+    change::{Batch, Change, Disruption, Line, Session, Step},
+    numbers::with_numbers_of,
+};
 use crate::{
     config::{Bgp, FrrConfig, IpFamily, Name, NeighborFamily, Peer, RouteMap, Vrf},
     lower,
@@ -35,6 +40,7 @@ use crate::{
 /// * The lines mean the same in every supported version.
 /// * A line that closes a session is marked, and [`Change::resets`] names the session.
 pub fn diff(running: &FrrConfig, desired: &FrrConfig) -> Change {
+    let desired = &*with_numbers_of(running, desired);
     let mut writer = Writer::default();
     definitions_set(&mut writer, running, desired);
     let remaining = take_down(&mut writer, running, desired);

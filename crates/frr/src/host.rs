@@ -8,6 +8,7 @@ mod evpn;
 mod filter;
 pub mod names;
 mod raw;
+mod refused;
 mod session;
 
 use std::{collections::BTreeSet, fmt};
@@ -23,6 +24,7 @@ use api::{
 };
 
 use self::raw::Generated;
+pub use self::refused::{LeftOut, Refusal, leave_out};
 use crate::{
     config::{self, BfdProfile, Bgp, Debug, FrrConfig, GracefulRestart, IpFamily, Log, Name, Peer},
     secret::Secrets,
@@ -131,7 +133,17 @@ impl Build<'_> {
         self.unsupported.push(UnsupportedField {
             vrf: self.vrf_name(),
             vni,
+            peer: None,
             message: message.into(),
+        });
+    }
+
+    fn unsupported_of<P: fmt::Display + ?Sized>(&mut self, peer: &P, message: String) {
+        self.unsupported.push(UnsupportedField {
+            vrf: self.vrf_name(),
+            vni: None,
+            peer: Some(peer.to_string()),
+            message,
         });
     }
 

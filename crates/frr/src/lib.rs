@@ -13,7 +13,7 @@
 //!
 //! # Guarantees
 //! * `parse(print(c, v), v)` is `c` for every configuration [`desired`] makes.
-//! * `diff(c, c)` is empty, and the lines of `diff(a, b)`, interpreted on `a`, give `b`.
+//! * `diff(c, c)` is empty, and the lines of `diff(a, b)`, interpreted on `a`, give `b` with the sequence numbers of `a` where their order is of no account.
 //! * A line that closes a BGP session is marked [`Disruption::SessionReset`], and the session is named.
 //! * A password appears in no `Debug` and no `Display`.
 
@@ -34,7 +34,7 @@ mod version;
 pub use self::{
     config::FrrConfig,
     desired::{Unsupported, desired},
-    diff::{Batch, Change, Disruption, Line, Session, Step, diff},
+    diff::{Batch, Change, Disruption, Line, Session, Step, diff, with_numbers_of},
     parse::{Parsed, UnknownLine, parse},
     places::{Part, PlacedLine, placed_lines},
     print::print,

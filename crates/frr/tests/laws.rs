@@ -6,7 +6,9 @@
 mod strategy;
 
 use proptest::prelude::*;
-use selvedge_frr::{Batch, Change, FrrConfig, FrrVersion, Parsed, config::Vrf, diff, parse, print};
+use selvedge_frr::{
+    Batch, Change, FrrConfig, FrrVersion, Parsed, config::Vrf, diff, parse, print, with_numbers_of,
+};
 
 /// A running FRR that was booted with `config` and then got the lines of `change`: the parser is an interpreter that
 /// refuses what FRR refuses.
@@ -63,7 +65,8 @@ proptest! {
         let Parsed { config, unknown } = apply(&running, &change);
         prop_assert_eq!(unknown, [], "{}", change);
         prop_assert!(diff(&config, &desired).is_empty(), "{}\nleaves\n{}", change, diff(&config, &desired));
-        prop_assert_eq!(without_empty_blocks(config), desired, "{}", change);
+        let expected = with_numbers_of(&running, &desired).into_owned();
+        prop_assert_eq!(without_empty_blocks(config), expected, "{}", change);
     }
 
     /// Most changes are small; the lines must be too.

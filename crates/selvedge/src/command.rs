@@ -15,6 +15,7 @@ mod node;
 mod operator;
 mod plan;
 mod problems;
+mod raw;
 mod reach;
 mod render;
 mod rollout;

@@ -3,6 +3,7 @@
 mod fault;
 mod json;
 mod kinds;
+mod null;
 mod place;
 mod plain;
 mod set_aside;
@@ -19,11 +20,12 @@ use std::{
 
 use anyhow::Context;
 use compiler::{Insertion, Kind, ObjectRef, Prepared, Problem, Snapshot, problem, snapshot::shape};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(crate) use self::place::Place;
 use self::{
     fault::Fault,
+    null::{below, null_fields, without_null_fields},
     place::{Step, Tree},
     set_aside::SetAside,
     split::Part,
@@ -66,6 +68,24 @@ impl fmt::Display for At {
             Some(Place { line, column }) => write!(f, ":{line}:{column}"),
             None => Ok(()),
         }
+    }
+}
+
+impl At {
+    /// Its parts, for programs; those that are not known are absent.
+    pub(crate) fn fields(&self) -> Map<String, Value> {
+        let mut fields = Map::from_iter([("file".to_owned(), Value::from(&*self.file))]);
+        let place = self.place;
+        let parts = [
+            ("document", self.document),
+            ("line", place.map(|place| place.line)),
+            ("column", place.map(|place| place.column)),
+        ];
+        let known = parts
+            .into_iter()
+            .filter_map(|(name, part)| Some((name, part?)));
+        fields.extend(known.map(|(name, part)| (name.to_owned(), part.into())));
+        fields
     }
 }
 
@@ -128,6 +148,19 @@ pub(crate) struct Unread {
 }
 
 impl Unread {
+    /// The message without kind and name of the document, where it begins with them.
+    pub(crate) fn nameless(&self) -> &str {
+        let parts = self.message.split_once(": ");
+        let is_name = |before: &str| before.split(' ').count() == 2 && !before.contains('"');
+        parts.map_or(&self.message, |(before, after)| {
+            if is_name(before) {
+                after
+            } else {
+                &self.message
+            }
+        })
+    }
+
     /// Whether it may be a document of this object: its text has the name, and the kind or none that is known.
     pub(crate) fn may_be(&self, object: &ObjectRef) -> bool {
         let Some(text) = &self.origin.text else {
@@ -372,7 +405,9 @@ impl World {
             None => {}
         }
         // Like the API server: a field that is null is not there.
-        if has_null(&document) {
+        let mut nulls = Vec::new();
+        null_fields("", &document, &mut nulls);
+        if !nulls.is_empty() {
             document = without_null_fields(&document);
         }
         let document = self.applied(document);
@@ -384,6 +419,7 @@ impl World {
                     Entry::Vacant(place) => {
                         place.insert(origin);
                         self.check_rules(&object, &document, known);
+                        self.check_nulls(&object, &nulls);
                     }
                     Entry::Occupied(_) => self.copies.entry(object).or_default().push(origin),
                 }
@@ -470,6 +506,19 @@ impl World {
         self.snapshot.unreadable.extend(new);
     }
 
+    /// Adds fields that are null and that no kind of this name has: another value would not be accepted.
+    fn check_nulls(&mut self, object: &ObjectRef, nulls: &[(String, String)]) {
+        for (parent, name) in nulls {
+            let fields = self.rules.fields(object.kind, parent);
+            if fields.is_empty() || fields.contains(name) {
+                continue;
+            }
+            let field = below(parent, name);
+            let problem = Problem::new(object.clone(), field, problem::Kind::UnknownField);
+            self.snapshot.unreadable.push(problem);
+        }
+    }
+
     /// Adds what the API server would refuse of objects that are there before: changes of fields that cannot be changed. The rules are those
     /// of the definitions that it gets.
     pub(crate) fn check_changes(&mut self, before: &Snapshot) {
@@ -512,26 +561,6 @@ impl World {
     }
 }
 
-/// A document as the API server stores it: a field that is null is not there. A label without a value is left to be refused: without it,
-/// a selector would select everything.
-fn without_null_fields(value: &Value) -> Value {
-    let is_map_of_strings = |name: &str| matches!(name, "labels" | "annotations" | "matchLabels");
-    match value {
-        Value::Object(fields) => Value::Object(
-            fields
-                .iter()
-                .filter(|(_, field)| !field.is_null())
-                .map(|(name, field)| match field {
-                    Value::Object(_) if is_map_of_strings(name) => (name.clone(), field.clone()),
-                    _ => (name.clone(), without_null_fields(field)),
-                })
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.iter().map(without_null_fields).collect()),
-        other => other.clone(),
-    }
-}
-
 /// A document that is not read, with what was found of it.
 fn unread(origin: Origin, found: kinds::Found) -> Unread {
     Unread {
@@ -540,15 +569,5 @@ fn unread(origin: Origin, found: kinds::Found) -> Unread {
         hint: found.hint,
         first: None,
         origin,
-    }
-}
-
-/// Whether a field is null.
-fn has_null(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(fields) => fields.values().any(has_null),
-        Value::Array(items) => items.iter().any(has_null),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }

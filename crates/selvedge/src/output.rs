@@ -81,6 +81,7 @@ pub(crate) fn finish(verdict: Verdict) -> ExitCode {
         None => verdict.into(),
         Some(error) => {
             if error.kind() != io::ErrorKind::BrokenPipe {
+                let error = without_numbers(&error.to_string());
                 note(&format!("error: failed to write the output: {error}"));
             }
             ExitCode::from(2)
@@ -141,8 +142,11 @@ impl Out {
         let mut words = pager.split_whitespace();
         let child = words.next().map(|program| {
             let mut command = Command::new(program);
-            // Colours as they are, no pages for less than a screen, and the text stays when the pager ends.
-            command.args(words).env("LESS", "FRX").stdin(Stdio::piped());
+            command.args(words).stdin(Stdio::piped());
+            if std::env::var_os("LESS").is_none() {
+                // Colours as they are, no pages for less than a screen, and the text stays when the pager ends.
+                command.env("LESS", "FRX");
+            }
             command.spawn()
         });
         self.sink = match child {
@@ -200,7 +204,12 @@ pub(crate) fn text(text: &str) {
 
 /// Prints a line beside the output.
 pub(crate) fn note(line: &str) {
-    out().flush();
+    let mut out = out();
+    // What comes before all output takes no pager away from it.
+    if !matches!(&out.sink, Sink::Screen(kept) if kept.is_empty()) {
+        out.flush();
+    }
+    drop(out);
     // Where this cannot be written, nothing else can be said either.
     let _written = writeln!(io::stderr(), "{line}");
 }
@@ -353,6 +362,8 @@ fn wrapped_at(text: &str, indent: usize, width: usize) -> String {
         let mut used = own;
         let mut has_word = false;
         for word in line.trim_start_matches(' ').split(' ') {
+            let shortened = short_path(word, width.saturating_sub(own + indent));
+            let word = shortened.as_deref().unwrap_or(word);
             let length = printed(word);
             if has_word && used + 1 + length > width {
                 lines.push(current.trim_end().to_owned());
@@ -374,6 +385,36 @@ fn wrapped_at(text: &str, indent: usize, width: usize) -> String {
         lines.push(current);
     }
     lines.join("\n")
+}
+
+/// The end of a path that does not fit so many columns: directories are left out from its beginning.
+fn short_path(word: &str, columns: usize) -> Option<String> {
+    let mut more = printed(word)
+        .checked_sub(columns)
+        .filter(|more| *more > 0)?;
+    if !word.contains('/') {
+        return None;
+    }
+    // The mark takes a column itself.
+    more += 1;
+    let mut short = String::new();
+    let (mut is_escape, mut dropped, mut is_cut) = (false, 0, false);
+    for character in word.chars() {
+        is_escape |= character == '\u{1b}';
+        let is_dropped = !is_escape && !is_cut && (dropped < more || character != '/');
+        if is_dropped {
+            dropped += 1;
+        } else {
+            if !is_escape && !is_cut {
+                short.push('…');
+                is_cut = true;
+            }
+            short.push(character);
+        }
+        is_escape &= character != 'm';
+    }
+    // A name that is too long by itself is shown whole.
+    is_cut.then_some(short)
 }
 
 /// The columns that a text takes, colours aside.
@@ -427,6 +468,19 @@ mod tests {
             text.split_whitespace().collect::<Vec<_>>()
         );
         assert_eq!(wrapped_at(text, 2, 400), text);
+    }
+
+    #[test]
+    fn of_a_path_that_does_not_fit_the_end_is_shown() {
+        let text = "error: /home/user/clusters/production/fabric/networks.yaml:12:3: Network web";
+        assert_eq!(
+            wrapped_at(text, 4, 40),
+            "error: …/fabric/networks.yaml:12:3:\n    Network web"
+        );
+        let styled = "\u{1b}[2m/home/user/clusters/production/a.yaml:1:1\u{1b}[0m";
+        assert_eq!(wrapped_at(styled, 4, 24), "\u{1b}[2m…/a.yaml:1:1\u{1b}[0m");
+        let name = "a-file-with-a-very-long-name-in-this-directory.yaml:1:1";
+        assert_eq!(wrapped_at(name, 4, 24), name);
     }
 
     #[test]

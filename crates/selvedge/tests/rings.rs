@@ -93,12 +93,18 @@ mod ring3;
 mod ring3_book;
 #[path = "rings/ring3_host_router.rs"]
 mod ring3_host_router;
+#[path = "rings/ring3_host_values.rs"]
+mod ring3_host_values;
 #[path = "rings/ring4.rs"]
 mod ring4;
 #[path = "rings/ring4_confirmation.rs"]
 mod ring4_confirmation;
 #[path = "rings/ring4_files.rs"]
 mod ring4_files;
+#[path = "rings/ring4_grounds.rs"]
+mod ring4_grounds;
+#[path = "rings/ring4_health.rs"]
+mod ring4_health;
 #[path = "rings/ring4_host_router.rs"]
 mod ring4_host_router;
 #[path = "rings/ring4_mirrors.rs"]

@@ -46,6 +46,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// The longest running configuration that is reported: an object of the API server has a limit.
 const LONGEST_CONFIG: usize = 256 * 1024;
+/// The longest error of FRR that is reported.
+const LONGEST_ERROR: usize = 4096;
 /// FRR's VRF that is none.
 const DEFAULT_VRF: &str = "default";
 
@@ -338,11 +340,13 @@ fn node_state(report: &Report, running_config: String) -> FrrNodeStateStatus {
     });
     let change = report.change.as_ref();
     let failed = change.and_then(|change| change.error.clone());
+    let rejected = &report.limits.rejected;
+    let rejected = (!rejected.is_empty()).then(|| cut(&rejected.join("; "), LONGEST_ERROR));
     let refused = report.limits.refused_raw.iter();
     FrrNodeStateStatus {
         running_config,
         last_conversion_result: result((!problems.is_empty()).then(|| problems.join("; "))),
-        last_reload_result: result(failed.or_else(|| report.error())),
+        last_reload_result: result(failed.or_else(|| report.error()).or(rejected)),
         configurations: report.configurations(),
         config_hash: config_hash.unwrap_or_default(),
         last_reload_time: change.map(|change| change.at.clone()),
@@ -360,7 +364,10 @@ fn result(error: Option<String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::host::HostConfig;
 
     #[test]
     fn a_session_has_one_name_which_begins_with_its_node() {
@@ -374,6 +381,53 @@ mod tests {
         assert_ne!(one, name("n1", &session("red", "192.0.2.1")));
         let digits = one.strip_prefix("n1-").unwrap();
         assert!(digits.len() == 16 && digits.bytes().all(|it| it.is_ascii_hexdigit()));
+    }
+
+    fn config(problems: &[&str]) -> Arc<HostConfig> {
+        let router = serde_json::json!({"problems": problems});
+        Arc::new(HostConfig {
+            router: serde_json::from_value(router).unwrap(),
+            secrets: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_state_is_good_again_when_the_last_bad_object_is_gone() {
+        let results = |report: &Report| {
+            let state = node_state(report, String::new());
+            [state.last_conversion_result, state.last_reload_result]
+        };
+        let success = ["success", "success"].map(str::to_owned);
+        let mut report = Report::default();
+        report.status.assigned = Some(config(&["b contradicts a"]));
+        report.status.running = Some(config(&[]));
+        report.status.error = Some("line 3 is refused".to_owned());
+        let change = |error: Option<&str>| Change {
+            at: String::new(),
+            milliseconds: 0,
+            error: error.map(str::to_owned),
+        };
+        report.change = Some(change(Some("line 3")));
+        let bad = ["failed: b contradicts a", "failed: line 3"].map(str::to_owned);
+        assert_eq!(results(&report), bad);
+        assert!(report.change.as_ref().is_some_and(Change::is_over));
+
+        // The apply of what is left changes nothing in FRR.
+        report.status.assigned = Some(config(&[]));
+        report.status.error = None;
+        report.change = Some(change(None));
+        assert_eq!(results(&report), success);
+        assert!(!report.change.as_ref().is_some_and(Change::is_over));
+    }
+
+    #[test]
+    fn what_frr_refuses_of_an_object_is_in_the_result_and_stops_no_other() {
+        let mut report = Report::default();
+        let said = "FRR refuses \"neighbor 192.0.2.1 remote-as 5\": % no".to_owned();
+        report.limits.rejected.push(said.clone());
+        let state = node_state(&report, String::new());
+        assert_eq!(state.last_reload_result, format!("failed: {said}"));
+        assert_eq!(report.error(), None);
     }
 
     #[test]

@@ -1,9 +1,15 @@
 //! From a config of the host's router to an FRR that has it: start, compare, type, verify. Every error is part of the outcome.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
-use api::tcaas::node_network_config::{MissingDevice, RefusedLine, UnsupportedField};
-use frr::host::Desired;
+use api::tcaas::node_network_config::{HostRouter, MissingDevice, RefusedLine, UnsupportedField};
+use frr::{
+    FrrVersion,
+    host::{Desired, LeftOut},
+};
 
 use super::{
     HostConfig,
@@ -26,6 +32,19 @@ const LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Router {
     frr: FrrShell,
+    /// What FRR did not take of the latest config: it is not tried again before the config changes, or FRR itself.
+    reduced: Mutex<Option<Reduced>>,
+}
+
+/// A config without the parts that FRR refuses.
+#[derive(Clone, Debug)]
+struct Reduced {
+    /// Fingerprint of the config.
+    of: String,
+    /// The FRR that refuses them.
+    version: FrrVersion,
+    router: HostRouter,
+    left_out: LeftOut,
 }
 
 /// What FRR runs after an apply.
@@ -50,10 +69,12 @@ pub(crate) struct Limits {
     pub(crate) held_back: Vec<String>,
     /// Devices and VNIs that the configuration refers to.
     pub(crate) needs: Vec<MissingDevice>,
+    /// What FRR refused, in its own words. The parts are among the fields and the raw configuration as well.
+    pub(crate) rejected: Vec<String>,
 }
 
 impl Limits {
-    fn of(desired: Desired) -> (frr::FrrConfig, Self) {
+    fn of(desired: Desired, left_out: LeftOut) -> (frr::FrrConfig, Self) {
         let Desired {
             config,
             unsupported,
@@ -61,11 +82,19 @@ impl Limits {
             refused_raw,
             needs,
         } = desired;
+        let LeftOut { fields, raw } = left_out;
+        let lines = raw
+            .iter()
+            .map(|it| format!("{} line {}: {}", it.source, it.line, it.message));
+        let mut rejected: Vec<String> = fields.iter().map(|it| it.message.clone()).collect();
+        rejected.extend(lines);
+        rejected.dedup();
         let limits = Self {
-            unsupported,
-            refused_raw,
+            unsupported: [unsupported, fields].concat(),
+            refused_raw: [refused_raw, raw].concat(),
             held_back: held_back.iter().map(ToString::to_string).collect(),
             needs,
+            rejected,
         };
         (config, limits)
     }
@@ -75,6 +104,7 @@ impl Router {
     pub(crate) fn new(paths: &Paths, report_only: bool) -> Self {
         Self {
             frr: FrrShell::new(Instance::host(paths), report_only),
+            reduced: Mutex::new(None),
         }
     }
 
@@ -129,12 +159,80 @@ impl Router {
         patience: Patience,
     ) -> Result<(frr::FrrConfig, Limits), Failure> {
         let version = self.frr.version(patience.silence()).await?;
-        let router = config.router.clone().unwrap_or_default();
+        let Reduced {
+            router, left_out, ..
+        } = self.reduced(config, version);
         let desired = frr::host::desired(&router, &config.secrets(), version);
-        Ok(Limits::of(desired))
+        Ok(Limits::of(desired, left_out))
     }
 
+    /// The config without what FRR is known to refuse of it.
+    fn reduced(&self, config: &HostConfig, version: FrrVersion) -> Reduced {
+        let known = self.reduced.lock().ok().and_then(|known| known.clone());
+        let known = known.filter(|known| known.version == version);
+        let of = known.as_ref().map(|_| config.fingerprint());
+        let known = known.filter(|known| Some(&known.of) == of.as_ref());
+        known.unwrap_or_else(|| Reduced {
+            of: of.unwrap_or_default(),
+            version,
+            router: config.router.as_deref().cloned().unwrap_or_default(),
+            left_out: LeftOut::default(),
+        })
+    }
+
+    /// Applies what FRR takes of the config: what it refuses is found, left out with the part of the object that it is of, and reported.
     async fn run(
+        &self,
+        config: &HostConfig,
+        outcome: &mut Outcome,
+        patience: Patience,
+    ) -> Result<(), Failure> {
+        let until = Instant::now() + patience.at_most(LIMIT);
+        loop {
+            let Err(failure) = self.attempt(config, outcome, patience).await else {
+                return Ok(());
+            };
+            let is_refused = match &failure {
+                Failure::Frr(error) => error.refusal().is_some(),
+                Failure::Verify { .. } => true,
+                _ => false,
+            };
+            if !is_refused || !self.leave_out(config, until, patience).await? {
+                return Err(failure);
+            }
+        }
+    }
+
+    /// Finds a line that FRR refuses and leaves out what it is of. `false`: there is none, or it is of no object.
+    async fn leave_out(
+        &self,
+        config: &HostConfig,
+        until: Instant,
+        patience: Patience,
+    ) -> Result<bool, Failure> {
+        let (desired, _) = self.desired(config, patience).await?;
+        let refused = self.frr.first_refused(&desired, until, patience).await?;
+        let Some(refused) = refused else {
+            return Ok(false);
+        };
+        let version = self.frr.version(patience.silence()).await?;
+        let mut reduced = self.reduced(config, version);
+        reduced.of = config.fingerprint();
+        let Reduced {
+            router, left_out, ..
+        } = &mut reduced;
+        let secrets = config.secrets();
+        let is_known = frr::host::leave_out(router, &refused, &secrets, version, left_out);
+        if is_known {
+            tracing::warn!(line = %refused.line, why = refused.why, "FRR refuses a line of the host's router: what it is of is left out");
+            if let Ok(mut known) = self.reduced.lock() {
+                *known = Some(reduced);
+            }
+        }
+        Ok(is_known)
+    }
+
+    async fn attempt(
         &self,
         config: &HostConfig,
         outcome: &mut Outcome,
@@ -170,7 +268,7 @@ impl Router {
         patience: Patience,
     ) -> Result<(), Failure> {
         let started = daemons::ensure(self.instance(), patience);
-        let started = started.await.map_err(Failure::Daemons)?;
+        let started = started.await.map_err(Failure::Daemons)?.started;
         if started.is_empty() {
             return Ok(());
         }

@@ -62,6 +62,7 @@ fn notes(limits: Limits) -> Vec<String> {
         refused_raw,
         held_back,
         needs: _,
+        rejected: _,
     } = limits;
     let unsupported = unsupported.into_iter().map(|it| it.message);
     let refused = refused_raw

@@ -48,6 +48,11 @@ impl Change {
             error: outcome.err(),
         }
     }
+
+    /// Whether the next apply that succeeds takes its place, even if that changes nothing: what failed has gone.
+    pub(crate) fn is_over(&self) -> bool {
+        self.error.is_some()
+    }
 }
 
 impl Report {

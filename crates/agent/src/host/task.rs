@@ -6,7 +6,7 @@ use std::{
 };
 
 use k8s_openapi::jiff::Timestamp;
-use linux::netlink::Kernel;
+use linux::netlink::{Changes, Kernel};
 use tokio::{
     sync::watch,
     task::{JoinHandle, JoinSet},
@@ -187,7 +187,7 @@ impl Task {
             }
         }
         let said = outcome.map_err(|failure| (report::chain(&failure), fault(&failure)));
-        if !is_nothing || self.change.is_none() {
+        if !is_nothing || self.change.as_ref().is_none_or(Change::is_over) {
             let at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
             let said = said.as_ref().map_err(|(message, _)| message.clone());
             self.change = Some(Change::new(at, said));
@@ -220,7 +220,7 @@ impl Task {
                     CommandLog::open(&instance.command_log(), &instance.shells()).ok();
             }
         }
-        if self.devices.changes.is_none() {
+        if self.devices.changes.as_ref().is_none_or(Changes::is_over) {
             let changes = self.way.kernel.changes_of_host();
             self.devices.changes = changes
                 .inspect_err(|error| {

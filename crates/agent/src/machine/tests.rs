@@ -155,8 +155,23 @@ fn without_health_the_confirmed_config_is_back_at_the_deadline_and_the_other_is_
         panic!("assigned");
     };
     retry.retry = Some("once more".to_owned());
-    let action = again.step(Event::Assigned(retry), SECOND);
+    let retry = Event::Assigned(retry);
+    let action = again.step(retry.clone(), SECOND);
     assert!(matches!(action, Action::Measure { .. }), "{action:?}");
+
+    // It asks once: an agent that ends in that attempt does not begin another one.
+    let Action::Save(announced) = again.step(Event::Measured(health(true)), SECOND) else {
+        panic!("the trial is announced");
+    };
+    assert!(announced.trying.is_some());
+    let mut after = Machine::new(announced);
+    after.step(started(), Time::ZERO);
+    after.step(applied(), Time::ZERO);
+    after.step(Event::Saved(Ok(())), Time::ZERO);
+    after.step(Event::Measured(health(true)), Time::ZERO);
+    let action = after.step(retry, SECOND);
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+    assert_eq!(after.status().state, State::Rejected);
 }
 
 #[test]

@@ -67,9 +67,10 @@ impl Reconciler {
     }
 
     async fn start_frr(&self, applied: &mut Applied, patience: Patience) -> Result<(), Failure> {
-        applied.started = daemons::ensure(self.frr.instance(), patience)
-            .await
-            .map_err(Failure::Daemons)?;
+        let ensured = daemons::ensure(self.frr.instance(), patience).await;
+        let daemons::Ensured { started, note } = ensured.map_err(Failure::Daemons)?;
+        applied.started = started;
+        applied.notes.extend(note);
         applied
             .changes
             .extend(applied.started.iter().map(|name| start(name)));

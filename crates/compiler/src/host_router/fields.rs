@@ -2,8 +2,8 @@
 
 use api::{
     frrk8s::UpdateSource,
-    tcaas::node_network_config::{MissingDevice, MissingKind},
-    value::{IfName, Peer, Vni},
+    tcaas::node_network_config::{MissingDevice, MissingKind, UnsupportedField},
+    value::{Peer, Vni},
 };
 
 use super::{
@@ -12,19 +12,28 @@ use super::{
 };
 use crate::{snapshot::Key, view::View};
 
-/// The field of an object that says something about a router, or about one of its VNIs. Nothing if the object says nothing about it.
+/// The field of an object that a node cannot apply. Nothing if the object does not have it.
 pub(crate) fn field_of(
     view: &View<'_>,
     key: &Key,
-    vrf: &IfName,
-    vni: Option<Vni>,
+    UnsupportedField {
+        vrf,
+        vni,
+        peer,
+        message: _,
+    }: &UnsupportedField,
 ) -> Option<String> {
     let read = view.get::<ReadOf>(key);
     let router = read.contribution.as_ref()?.part.routers.get(vrf)?;
-    match vni {
-        None => Some(router.asn.at.field("")),
-        Some(vni) => of_vni(router, vni),
+    if let Some(vni) = vni {
+        return of_vni(router, *vni);
     }
+    let Some(peer) = peer else {
+        return Some(router.asn.at.field(""));
+    };
+    let mut neighbors = router.neighbors.iter();
+    let (_, neighbor) = neighbors.find(|(one, _)| one.to_string() == *peer)?;
+    Some(neighbor.given.at.field(""))
 }
 
 fn of_vni(router: &Router, vni: Vni) -> Option<String> {

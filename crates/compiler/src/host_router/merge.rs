@@ -72,6 +72,7 @@ impl Merge {
                 of_router(vrf, known, router, &mut found);
             }
             self.of_names(vrf, router, &mut found);
+            self.of_all_vnis(vrf, router, &mut found);
         }
         for (vni, (vrf, is_l3), at) in vnis(part) {
             if let Some((known_vrf, known_l3, by)) = self.vnis.get(&vni)
@@ -83,6 +84,24 @@ impl Merge {
             }
         }
         found
+    }
+
+    /// FRR advertises the VNIs of a host in one router.
+    fn of_all_vnis(&self, vrf: &IfName, router: &Router, found: &mut Vec<Conflict>) {
+        let name = "advertiseVNIs";
+        let all = |router: &Router| {
+            let given = router.evpn.advertise_vnis.clone();
+            given.filter(|_| router.evpn.advertises_all())
+        };
+        let Some(own) = all(router) else { return };
+        let others = self.part.routers.iter().filter(|(other, _)| *other != vrf);
+        for (other, known) in others {
+            if let Some(known) = all(known) {
+                let values = (format!("All in VRF {vrf}"), format!("All in VRF {other}"));
+                let what = "VNIs advertised by more than one router";
+                found.push(conflict(&known, own.at.field(name), name, what, values));
+            }
+        }
     }
 
     fn of_names(&self, vrf: &IfName, router: &Router, found: &mut Vec<Conflict>) {

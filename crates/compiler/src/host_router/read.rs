@@ -2,16 +2,21 @@
 
 mod neighbor;
 mod policy;
+mod raw;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use api::{
-    frrk8s::{self, Bgp, FrrConfigurationSpec, RawConfig, Vrf},
+    frrk8s::{self, Bgp, FrrConfigurationSpec, Vrf},
     meta::LabelSelector,
     selvedge::SettingsSpec,
     value::{HostCidr, IfName, Peer, Prefix},
 };
 
+pub(super) use self::raw::has_password;
 use super::{
     default_vrf, is_used,
     merge::{Contradiction, Merge},
@@ -145,25 +150,6 @@ impl Reader<'_> {
         network
     }
 
-    fn raw(&mut self, raw: &RawConfig) {
-        let RawConfig {
-            priority,
-            raw_config,
-        } = raw;
-        if raw_config.is_empty() {
-            return;
-        }
-        if has_password(raw_config) {
-            let what = "has a password, which everybody could read in the configs of nodes: the raw configuration is \
-                left out; put the password into a Secret, and name that in passwordSecret of a neighbor";
-            self.no_effect("spec.raw.rawConfig", what);
-        } else if self.settings.frr_configurations.allow_raw {
-            self.contribution.raw = Some((priority.unwrap_or(0), raw_config.clone()));
-        } else {
-            self.note("spec.raw", problem::Kind::RawNotAllowed);
-        }
-    }
-
     fn bgp(&mut self, bgp: &Bgp) {
         let Bgp {
             routers,
@@ -201,11 +187,12 @@ impl Reader<'_> {
         for (place, profile) in (0..).zip(profiles) {
             let at = At::Profile(place);
             let name = &profile.name;
-            let is_name =
-                (1..=63).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
-            if !is_name {
+            let is_word = name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_.:/-".contains(&byte));
+            if !is_word || !(1..=63).contains(&name.len()) {
                 let message =
-                    "a name of a BFD profile has 1 to 63 printable ASCII characters without blanks";
+                    "a name of a BFD profile has 1 to 63 letters, digits, and characters of _./:-";
                 self.rule(at.field("name"), message);
             } else if self.contribution.part.profiles.contains_key(name) {
                 let message =
@@ -245,7 +232,12 @@ impl Reader<'_> {
         let mut own = BTreeSet::new();
         for (index, written) in prefixes.iter().enumerate() {
             let field = || at.field(&format!("prefixes[{index}]"));
-            own.insert(self.prefix(field, *written));
+            let prefix = self.prefix(field, *written);
+            if matches!(prefix.net().addr(), IpAddr::V6(one) if one.is_unicast_link_local()) {
+                let message = format!("FRR announces no link-local network: take {prefix} out");
+                self.rule(field(), message);
+            }
+            own.insert(prefix);
         }
         let imports = self.imports(at, vrf, imports, context);
         let mut all = own.clone();
@@ -371,6 +363,11 @@ impl Reader<'_> {
                 let message = "evpn.l3vni has no effect in the default VRF: give the router a vrf";
                 self.rule(at.field(""), message);
             }
+            if rd.is_some_and(|rd| rd.to_string() == "0:0") {
+                let message =
+                    "FRR 8.4 takes 0:0 for none: give another route distinguisher, or leave it out";
+                self.rule(at.field("rd"), message);
+            }
             if advertise_prefixes.is_empty() {
                 let message = "advertisePrefixes must say which prefixes are advertised: [unicast]";
                 self.rule(at.field("advertisePrefixes"), message);
@@ -427,12 +424,6 @@ fn within_object(contradiction: Contradiction) -> String {
              move the neighbors to the default VRF's router"
         ),
     }
-}
-
-/// Whether raw configuration has a password. FRR takes the word in a shorter form as well.
-pub(super) fn has_password(raw: &str) -> bool {
-    let mut words = raw.split_whitespace().map(str::to_ascii_lowercase);
-    words.any(|word| word.len() >= 4 && "password".starts_with(&word))
 }
 
 /// The device of a VRF.

@@ -349,6 +349,34 @@ fn reported(name: &str, host_router: &Value, report: &Value) -> Value {
     })
 }
 
+/// R51, R55.
+#[test]
+fn what_a_node_refuses_of_a_session_is_said_of_the_objects_that_have_the_session() {
+    let of = |address: &str| {
+        let neighbors = json!([{"address": address, "asn": 64500}]);
+        json!({"bgp": {"routers": [{"asn": 64512, "neighbors": neighbors}]}})
+    };
+    let refused = json!({"unsupported": [
+        {"vrf": "default", "peer": "192.0.2.1", "message": "FRR refuses \"neighbor 192.0.2.1 remote-as 64500\": % no"},
+    ]});
+    let world = [
+        node("n1"),
+        object("a", 1, &of("192.0.2.1")),
+        object("b", 1, &of("192.0.2.2")),
+        reported("n1", &json!({}), &refused),
+    ];
+    let statuses = crate::statuses(&snapshot(&world));
+    let of_objects = statuses.iter();
+    let of_objects = of_objects.filter(|(subject, _)| subject.kind == Kind::FrrConfiguration);
+    let fields: Vec<Value> = of_objects
+        .map(|(_, status)| status.to_value()["problems"][0]["field"].clone())
+        .collect();
+    assert_eq!(
+        fields,
+        [json!("spec.bgp.routers[0].neighbors[0]"), Value::Null]
+    );
+}
+
 /// R51, R58.
 #[test]
 fn a_status_says_what_nodes_say_of_the_object() {
@@ -517,6 +545,17 @@ fn the_merge_of_plain_objects_is_that_of_a_compile() {
         .collect();
     let (compiled, _) = compiled(&documents);
     assert_eq!(content(router), content(compiled));
+}
+
+/// R60.
+#[test]
+fn a_problem_leaves_the_config_of_a_node_with_its_object() {
+    let of = |asn: u32| json!({"bgp": {"routers": [{"asn": asn}]}});
+    let (good, bad) = (object("a", 1, &of(64512)), object("b", 2, &of(64513)));
+    let (router, _) = compiled(&[good.clone(), bad]);
+    assert!(router.problems[0].contains("asn"), "{:?}", router.problems);
+    let (router, _) = compiled(&[good]);
+    assert_eq!(router.problems, Vec::<String>::new());
 }
 
 /// R69.

@@ -195,7 +195,8 @@ fn faults(
         }
         for misfit in &contribution.misfits {
             let neighbor = neighbor(part, &misfit.vrf, &misfit.peer);
-            if neighbor.is_some_and(|one| one.is_dual_stack) {
+            // Fields of unicast have no effect on a session that carries EVPN alone.
+            if neighbor.is_some_and(|one| one.is_dual_stack || !one.unicast) {
                 continue;
             }
             let family = if misfit.needs_ipv6 { "ipv6" } else { "ipv4" };

@@ -1,6 +1,9 @@
 //! What is wrong with configs as a whole: found on the nodes, said on the objects.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use api::{
     meta::LabelSelector,
@@ -39,6 +42,7 @@ impl Query for ProblemsOfGroup {
         let notes_nodes_outside = view.get::<NotesNodesOutside>(&());
         let short = [true, false].map(|has_vtep| short_sessions(view, signature, has_vtep));
         let [short_with_vtep, short_without] = &short;
+        let mut lacking = Vec::new();
         for node in nodes.iter() {
             let node = node.key();
             let place = place(view, signature, &node.name);
@@ -49,24 +53,52 @@ impl Query for ProblemsOfGroup {
                     problems.extend(vtep_it_lacks(&node, underlay));
                     problems.extend(frr_is_too_old(&node, underlay));
                 }
-                None => problems.extend(place.problem),
+                None => lacking.extend(place.problem.map(|one| (one, Arc::clone(&node.name)))),
             }
             let short = if is_inside {
                 short_with_vtep
             } else {
                 short_without
             };
-            problems.extend(short.iter().filter_map(|one| one.problem(&node.name)));
+            let short = short.iter().filter_map(|one| one.problem(&node.name));
+            lacking.extend(short.map(|one| (one, Arc::clone(&node.name))));
             if notes_nodes_outside && !is_inside {
                 problems.push(outside(&node.name));
             }
         }
+        problems.extend(exhausted(lacking));
         let members = view.get::<MembersOf>(signature);
         let carriers = view.get::<Carriers>(signature);
         problems.extend(mtu::problems(&carriers.0, &members, &built.shared));
         problems.extend(mtu::problems(&carriers.1, &members, &built.bare));
         Arc::new(problems)
     }
+}
+
+/// Nodes that a message names.
+const NAMED_NODES: usize = 5;
+
+/// What is wrong with pools that have no address left: once for each, with the nodes that lack one.
+fn exhausted(lacking: Vec<(Problem, Arc<str>)>) -> Vec<Problem> {
+    let mut by_pool: BTreeMap<(ObjectRef, String), (Problem, Vec<String>)> = BTreeMap::new();
+    for (problem, node) in lacking {
+        let key = (problem.subject.clone(), problem.field.clone());
+        let (_, nodes) = by_pool.entry(key).or_insert((problem, Vec::new()));
+        nodes.push(format!("{node:?}"));
+    }
+    let problems = by_pool.into_values().map(|(mut problem, mut nodes)| {
+        let more = nodes.len().saturating_sub(NAMED_NODES);
+        nodes.truncate(NAMED_NODES);
+        let word = if nodes.len() == 1 { "node" } else { "nodes" };
+        if let problem::Kind::PoolExhausted { wanted, .. } = &mut problem.kind {
+            *wanted = format!("{word} {}", nodes.join(", "));
+            if more > 0 {
+                *wanted = format!("{wanted} and {more} more");
+            }
+        }
+        problem
+    });
+    problems.collect()
 }
 
 /// A host session that has no address left for some nodes.
@@ -371,18 +403,22 @@ pub(crate) fn is_idle(view: &View<'_>, subject: &ObjectRef) -> Option<Problem> {
 }
 
 /// Says that no node matches the node selector of an object in effect: a mistake in the selector, or nodes that do not have their labels
-/// yet. It is no error, since nodes may come later.
+/// yet. It is no error, since nodes may come later, and what no node can match harms none.
 pub(crate) fn selects_no_node(
     view: &View<'_>,
     subject: &ObjectRef,
     selector: &LabelSelector,
 ) -> Option<Problem> {
-    let is_idle = view.get::<SelectsNoNode>(selector);
-    is_idle.then(|| {
-        let what = "matches no node: no node is configured by this object".to_owned();
-        let kind = problem::Kind::NoEffect { what };
-        Problem::new(subject.clone(), "spec.nodeSelector", kind)
-    })
+    let what = if !select::may_meet(Some(selector), None) {
+        "its requirements exclude each other: no node can ever match it"
+    } else if view.get::<SelectsNoNode>(selector) {
+        "matches no node: no node is configured by this object"
+    } else {
+        return None;
+    };
+    let what = what.to_owned();
+    let kind = problem::Kind::NoEffect { what };
+    Some(Problem::new(subject.clone(), "spec.nodeSelector", kind))
 }
 
 /// Says that no node matches the selector of the nodes that a rollout begins with: it then begins with any node.

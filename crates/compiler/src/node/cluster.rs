@@ -5,11 +5,17 @@ use std::collections::BTreeMap;
 use api::{
     selvedge::{ClusterNeighbor, SettingsSpec},
     tcaas::node_network_config::{
-        ActionType, AddressFamily, BfdProfile, BgpPeer, Filter, StaticRoute, Vrf, VrfImport,
+        Action, ActionType, AddressFamily, BfdProfile, BgpPeer, Filter, FilterItem, Matcher,
+        PrefixMatcher, StaticRoute, Vrf, VrfImport,
     },
+    value::Prefix,
 };
+use ipnet::{Ipv4Net, Ipv6Net};
 
-use super::{peers, router_addresses, vrfs::plain_vrf};
+use super::{
+    peers, router_addresses,
+    vrfs::{self, plain_vrf},
+};
 use crate::{
     lower::timers,
     problem::{self, Problem},
@@ -195,7 +201,7 @@ pub(crate) fn problems(settings: &SettingsSpec) -> Vec<Problem> {
 }
 
 /// Adds what the settings give every node: the sessions of the cluster VRF, and the VRF through which nodes are managed. The host reaches that
-/// over the trunk and the cluster VRF, and it reaches what the cluster VRF has.
+/// over the trunk and the cluster VRF, and it reaches what the cluster VRF exports.
 pub(super) fn add(
     settings: &SettingsSpec,
     tables: &BTreeMap<String, u32>,
@@ -217,17 +223,40 @@ pub(super) fn add(
     if !problems(settings).is_empty() {
         return;
     }
-    let import = |from: &str| VrfImport {
-        from_vrf: from.to_owned(),
-        filter: Filter::default_to(ActionType::Accept),
+    cluster.vrf_imports.push(VrfImport {
+        from_vrf: name.to_owned(),
+        filter: without_default_route(),
+    });
+    let exported = VrfImport {
+        from_vrf: settings.cluster_vrf.name.to_string(),
+        filter: vrfs::cluster_export(settings),
     };
-    cluster.vrf_imports.push(import(name));
     let vrf = Vrf {
         vni: Some(vni),
         evpn_import_route_targets: vec![target.into()],
         evpn_export_route_targets: vec![target],
-        vrf_imports: vec![import(settings.cluster_vrf.name.as_str())],
+        vrf_imports: vec![exported],
         ..plain_vrf(name, *table, true)
     };
     fabric.insert(name.to_owned(), vrf);
+}
+
+/// Everything but the default routes: what the cluster has no route to is not for the management network.
+fn without_default_route() -> Filter {
+    let mut filter = Filter::default_to(ActionType::Accept);
+    let defaults = [Ipv4Net::default().into(), Ipv6Net::default().into()];
+    filter.items = defaults
+        .map(|net| FilterItem {
+            matcher: Matcher {
+                prefix: Some(PrefixMatcher {
+                    prefix: Prefix::of(net),
+                    ge: None,
+                    le: None,
+                }),
+                bgp_community: None,
+            },
+            action: Action::new(ActionType::Reject),
+        })
+        .into();
+    filter
 }

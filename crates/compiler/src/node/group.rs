@@ -15,8 +15,10 @@ use api::{
 };
 
 use super::{
-    Shared, cluster, layer2,
-    overlay::{self, NetworksOfSession, Overlay},
+    Shared,
+    claims::{Claims, ClaimsFor, Wanted},
+    cluster, layer2,
+    overlay::{self, Overlay},
     peers::{self, WrongWithPeering},
     selection::{self, Member, NodesBySignature, Signature},
     steering::{self, Steering},
@@ -44,7 +46,27 @@ pub(super) struct Group<'a> {
     pub(super) layer2: Vec<Named<'a, Layer2NetworkConfigurationSpec>>,
     pub(super) vrf: Vec<Named<'a, VrfRouteConfigurationSpec>>,
     pub(super) bgp: Vec<Named<'a, BgpPeeringSpec>>,
-    pub(super) overlays: &'a [Arc<Overlay>],
+    pub(super) overlays: Vec<&'a Arc<Overlay>>,
+    /// Segments that want what another runs, by the name of their object.
+    pub(super) challengers: &'a BTreeSet<String>,
+}
+
+impl Group<'_> {
+    /// What of it is for nodes that take part in no overlay: VLANs on devices of their own, and sessions in the fabric's own table.
+    pub(super) fn without_overlay(&self) -> Self {
+        let layer2 = self.layer2.iter().copied();
+        let on_devices = layer2.filter(|(_, object)| object.spec.interface_ref.is_some());
+        let overlays = self.overlays.iter().copied();
+        Self {
+            node: self.node,
+            has_overlay: self.has_overlay,
+            layer2: on_devices.collect(),
+            vrf: Vec::new(),
+            bgp: Vec::new(),
+            overlays: overlays.filter(|one| !one.needs_vtep()).collect(),
+            challengers: self.challengers,
+        }
+    }
 }
 
 /// The objects for a group of nodes: the one that uses a resource before others that need it, then the older first; routing in its merge
@@ -55,6 +77,8 @@ pub(crate) struct Members {
     vrf: Vec<Arc<LowLevel<VrfRouteConfigurationSpec>>>,
     bgp: Vec<Arc<LowLevel<BgpPeeringSpec>>>,
     overlays: Vec<Arc<Overlay>>,
+    /// Segments that want what another runs, by the name of their object.
+    challengers: BTreeSet<String>,
 }
 
 impl Members {
@@ -95,6 +119,7 @@ impl Members {
         members.layer2.sort_by(|a, b| {
             (last.contains(&a.name), a.order()).cmp(&(last.contains(&b.name), b.order()))
         });
+        members.challengers = last;
         members
             .vrf
             .sort_by(|a, b| (a.spec.seq, &a.name).cmp(&(b.spec.seq, &b.name)));
@@ -105,7 +130,7 @@ impl Members {
         members
     }
 
-    fn group<'a>(&'a self, node: Option<&'a str>, has_overlay: bool) -> Group<'a> {
+    pub(super) fn group<'a>(&'a self, node: Option<&'a str>, has_overlay: bool) -> Group<'a> {
         fn named<S>(objects: &[Arc<LowLevel<S>>]) -> Vec<Named<'_, S>> {
             let objects = objects.iter();
             objects.map(|one| (one.name.as_str(), one)).collect()
@@ -116,7 +141,8 @@ impl Members {
             layer2: named(&self.layer2),
             vrf: named(&self.vrf),
             bgp: named(&self.bgp),
-            overlays: &self.overlays,
+            overlays: self.overlays.iter().collect(),
+            challengers: &self.challengers,
         }
     }
 
@@ -151,25 +177,10 @@ impl Query for MembersOf {
         let mut members = Members::of(view, objects.into_iter(), &nodes);
         let is_sound = |one: &Arc<LowLevel<_>>| view.get::<WrongWithPeering>(&one.name).is_empty();
         members.bgp.retain(is_sound);
-        members.overlays = overlays(view, signature, &nodes);
+        members.overlays = selection::selected(view, signature, |one| one.overlay().cloned());
+        members.overlays.sort_by(|a, b| a.order().cmp(&b.order()));
         Arc::new(members)
     }
-}
-
-/// The overlay objects that are for the nodes of a signature. Where two want the same, the one that runs it there is served first, then the
-/// older.
-fn overlays(view: &View<'_>, signature: &Signature, nodes: &[Key]) -> Vec<Arc<Overlay>> {
-    let mut overlays = selection::selected(view, signature, |one| one.overlay().cloned());
-    overlays.sort_by(|a, b| a.order().cmp(&b.order()));
-    if overlay::are_contested(&overlays) {
-        let configs = nodes.iter();
-        let configs = configs.filter_map(|node| view.spec::<kinds::NodeNetworkConfig>(node));
-        let configs: Vec<_> = configs.collect();
-        let runs = |overlay: &Overlay| configs.iter().any(|config| overlay::runs(config, overlay));
-        // A stable sort: among equals the order of age stays.
-        overlays.sort_by_cached_key(|overlay| !runs(overlay));
-    }
-    overlays
 }
 
 /// Whether the Underlay of the nodes of a signature gives some of them a VTEP.
@@ -230,7 +241,7 @@ impl Query for SteeringFor {
             return Arc::default();
         }
         let members = view.get::<MembersOf>(signature);
-        let numbers = view.get::<NumbersFor>(signature);
+        let claims = view.get::<ClaimsFor>(&(signature.clone(), true));
         let nodes = view.who::<NodesBySignature>(signature);
         let runs = |source, prefix, vrf: &str| {
             let mut nodes = nodes.iter();
@@ -240,7 +251,7 @@ impl Query for SteeringFor {
             })
         };
         let group = members.group(None, true);
-        Arc::new(Steering::find(&group, &numbers, &runs))
+        Arc::new(Steering::find(&group, &claims.numbers, &runs))
     }
 }
 
@@ -376,38 +387,25 @@ impl Query for BuiltFor {
         let members = view.get::<MembersOf>(signature);
         let first = view.get::<FirstNode>(signature);
         let group = members.group(first.as_deref(), view.get::<HasOverlay>(signature));
-        let numbers = view.get::<NumbersFor>(signature);
         let tables = view.get::<TablesFor>(signature);
         let steering = view.get::<SteeringFor>(signature);
+        let claims = |has_vtep| view.get::<ClaimsFor>(&(signature.clone(), has_vtep));
         let mut problems = steering.problems.clone();
-        let plans = view.get::<underlay::PlansFor>(signature);
-        let networks = |subject: &ObjectRef| view.get::<NetworksOfSession>(subject);
-        let nodes = view.who::<NodesBySignature>(signature);
-        let configs = || {
-            let nodes = nodes.iter();
-            let configs =
-                nodes.filter_map(|node| view.spec::<kinds::NodeNetworkConfig>(&node.key()));
-            configs.collect()
-        };
-        let from = Inputs {
+        let inputs = Inputs {
             settings: &settings,
-            group: &group,
-            numbers: &numbers,
             steering: &steering,
             tables: &tables,
-            plans: &plans,
-            networks: &networks,
-            running: &overlay::Running { configs: &configs },
         };
-        // What is wrong with an object everywhere is said once.
-        let mut problems_of_bare = Vec::new();
-        let bare = without_overlay(&from, &mut problems, &mut problems_of_bare);
+        let (bare_group, bare_claims) = (group.without_overlay(), claims(false));
+        let bare = inputs.without_overlay(&bare_group, &bare_claims, &mut problems);
         let bare = finished(bare, &settings.health);
         let shared = if group.has_overlay {
-            let shared = shared(&from, &mut problems);
+            let claims = claims(true);
+            problems.extend_from_slice(&claims.problems);
+            let shared = inputs.shared(&group, &claims, &mut problems);
             finished(shared, &settings.health)
         } else {
-            problems.extend(problems_of_bare);
+            problems.extend_from_slice(&bare_claims.problems);
             Arc::clone(&bare)
         };
         Arc::new(Built {
@@ -438,76 +436,25 @@ pub(crate) fn problems_without_nodes(view: &View<'_>) -> Vec<Problem> {
     let members = Members::of(view, generated.chain(written), &[]);
     let group = members.group(None, false);
     let numbers = &view.get::<NumbersOfAll>(&()).numbers;
-    layer2::claims(&view.settings(), &group, &numbers.holders, &mut problems);
+    let wanted = Wanted {
+        settings: &view.settings(),
+        group: &group,
+        numbers,
+        plans: &[],
+        networks: &|_| None,
+    };
+    problems.extend(wanted.decided(Vec::new).problems);
     let runs = |_, _, _: &str| false;
     problems.extend(Steering::find(&group, numbers, &runs).problems);
     problems
 }
 
-/// What the config of a group is made from.
+/// What the config of a group is made from, beside its objects.
+#[derive(Clone, Copy)]
 struct Inputs<'a> {
     settings: &'a SettingsSpec,
-    group: &'a Group<'a>,
-    numbers: &'a Numbers,
     steering: &'a Steering,
     tables: &'a BTreeMap<String, u32>,
-    plans: &'a [Arc<underlay::Plan>],
-    networks: &'a dyn Fn(&ObjectRef) -> Option<Arc<overlay::Networks>>,
-    running: &'a overlay::Running<'a>,
-}
-
-/// What nodes of a group have that take part in no overlay: VLANs on devices of their own, and sessions in the fabric's own table.
-fn without_overlay(
-    from: &Inputs<'_>,
-    problems: &mut Vec<Problem>,
-    problems_of_sessions: &mut Vec<Problem>,
-) -> Shared {
-    let Inputs {
-        settings, group, ..
-    } = *from;
-    let mut group = Group {
-        node: group.node,
-        has_overlay: group.has_overlay,
-        layer2: group.layer2.clone(),
-        vrf: Vec::new(),
-        bgp: Vec::new(),
-        overlays: group.overlays,
-    };
-    group
-        .layer2
-        .retain(|(_, object)| object.spec.interface_ref.is_some());
-    let mut shared = Shared::default();
-    if !group.layer2.is_empty() {
-        let claimed = layer2::claims(settings, &group, &BTreeMap::new(), problems);
-        let vlans = layer2::host_vlans(settings, &group, &claimed, problems);
-        shared.host_interfaces(&group, vlans, problems);
-    }
-    if !group.overlays.is_empty() {
-        let contest = overlay::Contest::default();
-        let mut builder = from.overlay_builder(&contest, problems_of_sessions);
-        shared.passthroughs = builder.passthroughs();
-        shared.overlays = builder.in_effect;
-        shared.sessions = builder.sessions;
-    }
-    shared
-}
-
-impl<'a> Inputs<'a> {
-    fn overlay_builder(
-        &'a self,
-        contest: &'a overlay::Contest,
-        problems: &'a mut Vec<Problem>,
-    ) -> overlay::Builder<'a> {
-        overlay::Builder::new(
-            self.settings,
-            self.group,
-            self.tables,
-            self.plans,
-            self.networks,
-            contest,
-            problems,
-        )
-    }
 }
 
 impl Shared {
@@ -549,85 +496,105 @@ impl Shared {
     }
 }
 
-fn shared(from: &Inputs<'_>, problems: &mut Vec<Problem>) -> Shared {
-    let Inputs {
-        settings,
-        group,
-        numbers,
-        steering,
-        tables,
-        ..
-    } = *from;
-    let cluster_name = settings.cluster_vrf.name.as_str();
-    let contest = overlay::Contest::new(group, numbers, from.running, problems);
-    let (mut cluster_vrf, mut fabric_vrfs) = vrfs::build(settings, group, &contest.numbers, tables);
-    cluster::add(settings, tables, &mut cluster_vrf, &mut fabric_vrfs);
-    let mut problems_of_overlays = Vec::new();
-    let mut overlays = from.overlay_builder(&contest, &mut problems_of_overlays);
-    overlays.vrfs(&mut fabric_vrfs);
-    let mut holders = numbers.holders.clone();
-    holders.extend(contest.vnis.iter().map(|(vni, by)| (*vni, by.clone())));
-    let claimed = layer2::claims(settings, group, &holders, problems);
-    let known = |vrf: &str| vrf == cluster_name || fabric_vrfs.contains_key(vrf);
-    let segments = layer2::build(settings, group, &claimed, known, problems);
-    let in_cluster: Vec<_> = segments
-        .iter()
-        .filter(|(_, _, segment)| {
-            segment
-                .irb
-                .as_ref()
-                .is_some_and(|irb| irb.vrf == cluster_name)
-        })
-        .map(|(name, source, segment)| (*name, *source, segment))
-        .collect();
-    problems.extend(parts_of_segments(group, &segments));
-    cluster_vrf.policy_routes = steering.policy_routes(&in_cluster, problems);
-    let vrfs = peers::Vrfs {
-        cluster_name,
-        cluster: &mut cluster_vrf,
-        fabric: &mut fabric_vrfs,
-    };
-    let (host_loopbacks, peerings) = peers::build(settings, group, &segments, vrfs, problems);
-    let routing = group.vrf.iter().map(|(name, _)| (*name).to_owned());
-    let in_effect = segments.iter().map(|(name, ..)| (*name).to_owned());
-    let host_devices = segments.iter().filter_map(|(name, _, segment)| {
-        let interface = segment.host_interface.as_ref()?;
-        Some((interface.name.to_string(), (*name).to_owned()))
-    });
-    let vlans = layer2::host_vlans(settings, group, &claimed, problems);
-    let (segment_names, host_devices): (BTreeSet<String>, BTreeMap<String, String>) =
-        (in_effect.collect(), host_devices.collect());
-    let mut layer2s: BTreeMap<String, Layer2> = segments
-        .into_iter()
-        .map(|(_, _, segment)| (vlan_key(&segment), segment))
-        .collect();
-    overlays.segments(&mut fabric_vrfs, &mut layer2s);
-    let passthroughs = overlays.passthroughs();
-    let (in_effect, sessions) = (overlays.in_effect, overlays.sessions);
-    problems.extend(problems_of_overlays);
-    let mut shared = Shared {
-        passthroughs,
-        sessions,
-        overlays: in_effect,
-        segments: segment_names,
-        routing: routing.collect(),
-        host_devices,
-        host_vlans: BTreeMap::new(),
-        host_loopbacks,
-        health: Health::default(),
-        peerings: peerings.into_iter().map(str::to_owned).collect(),
-        layer2s,
-        cluster_vrf: Some(Arc::new(cluster_vrf)),
-        fabric_vrfs: (fabric_vrfs.into_iter())
-            .map(|(name, vrf)| (name, Arc::new(vrf)))
-            .collect(),
-        local_vrfs: steering.local_vrfs(cluster_name, tables),
-        steering: steering.why.clone(),
-        addressed: BTreeSet::new(),
-        digest: fingerprint::Deferred::default(),
-    };
-    shared.host_interfaces(group, vlans, problems);
-    shared
+impl Inputs<'_> {
+    /// What nodes of a group have that take part in no overlay.
+    fn without_overlay(
+        self,
+        group: &Group<'_>,
+        claims: &Claims,
+        problems: &mut Vec<Problem>,
+    ) -> Shared {
+        let mut overlays = overlay::Builder::new(&group.overlays, self.tables, claims);
+        let mut shared = Shared {
+            passthroughs: overlays.passthroughs(),
+            overlays: overlays.in_effect,
+            sessions: overlays.sessions,
+            ..Shared::default()
+        };
+        if !group.layer2.is_empty() {
+            let vlans = layer2::host_vlans(self.settings, group, &claims.segments, problems);
+            shared.host_interfaces(group, vlans, problems);
+        }
+        shared
+    }
+
+    /// What nodes of a group have that have a VTEP.
+    fn shared(self, group: &Group<'_>, claims: &Claims, problems: &mut Vec<Problem>) -> Shared {
+        let Self {
+            settings,
+            steering,
+            tables,
+        } = self;
+        let cluster_name = settings.cluster_vrf.name.as_str();
+        let (mut cluster_vrf, mut fabric_vrfs) =
+            vrfs::build(settings, group, &claims.numbers, tables);
+        cluster::add(settings, tables, &mut cluster_vrf, &mut fabric_vrfs);
+        let mut overlays = overlay::Builder::new(&group.overlays, tables, claims);
+        overlays.vrfs(&mut fabric_vrfs);
+        // The VRF of an intent is never that of an object of another kind with the same name.
+        let has_vrf = |object: &LowLevel<_>, vrf: &str| {
+            let is_there = fabric_vrfs.contains_key(vrf);
+            vrf == cluster_name || is_there && (!object.is_of_intent() || claims.numbers.has(vrf))
+        };
+        let segments = layer2::build(settings, group, &claims.segments, has_vrf, problems);
+        let in_cluster: Vec<_> = segments
+            .iter()
+            .filter(|(_, _, segment)| {
+                segment
+                    .irb
+                    .as_ref()
+                    .is_some_and(|irb| irb.vrf == cluster_name)
+            })
+            .map(|(name, source, segment)| (*name, *source, segment))
+            .collect();
+        problems.extend(parts_of_segments(group, &segments));
+        cluster_vrf.policy_routes = steering.policy_routes(&in_cluster, problems);
+        let vrfs = peers::Vrfs {
+            cluster_name,
+            cluster: &mut cluster_vrf,
+            fabric: &mut fabric_vrfs,
+        };
+        let (host_loopbacks, peerings) = peers::build(settings, group, &segments, vrfs, problems);
+        let routing = group.vrf.iter().map(|(name, _)| (*name).to_owned());
+        let in_effect = segments.iter().map(|(name, ..)| (*name).to_owned());
+        let host_devices = segments.iter().filter_map(|(name, _, segment)| {
+            let interface = segment.host_interface.as_ref()?;
+            Some((interface.name.to_string(), (*name).to_owned()))
+        });
+        let vlans = layer2::host_vlans(settings, group, &claims.segments, problems);
+        let (segment_names, host_devices): (BTreeSet<String>, BTreeMap<String, String>) =
+            (in_effect.collect(), host_devices.collect());
+        let mut layer2s: BTreeMap<String, Layer2> = segments
+            .into_iter()
+            .map(|(_, _, segment)| (vlan_key(&segment), segment))
+            .collect();
+        overlays.segments(&mut fabric_vrfs, &mut layer2s);
+        let passthroughs = overlays.passthroughs();
+        let (in_effect, sessions) = (overlays.in_effect, overlays.sessions);
+        let mut shared = Shared {
+            passthroughs,
+            sessions,
+            overlays: in_effect,
+            segments: segment_names,
+            routing: routing.collect(),
+            host_devices,
+            host_vlans: BTreeMap::new(),
+            host_loopbacks,
+            health: Health::default(),
+            peerings: peerings.into_iter().map(str::to_owned).collect(),
+            layer2s,
+            cluster_vrf: Some(Arc::new(cluster_vrf)),
+            fabric_vrfs: (fabric_vrfs.into_iter())
+                .map(|(name, vrf)| (name, Arc::new(vrf)))
+                .collect(),
+            local_vrfs: steering.local_vrfs(cluster_name, tables),
+            steering: steering.why.clone(),
+            addressed: BTreeSet::new(),
+            digest: fingerprint::Deferred::default(),
+        };
+        shared.host_interfaces(group, vlans, problems);
+        shared
+    }
 }
 
 /// Key of a segment of a VLAN in the config of a node.

@@ -20,8 +20,11 @@ use api::{
 
 use rustc_hash::FxHashMap;
 
-use self::networks::Networks;
-use super::Group;
+use self::networks::{Networks, Table};
+use super::{
+    Group,
+    claims::{Others, SEGMENTS},
+};
 use crate::{
     lower::{LowLevel, mtu, scope},
     names,
@@ -34,73 +37,118 @@ use crate::{
 
 type Segment = LowLevel<Layer2NetworkConfigurationSpec>;
 
-/// Names of the segments that have their VLAN, VNI, device name and networks to themselves.
+/// The segments that have their VLAN, VNI, device name and networks to themselves.
 ///
-/// The object that uses it already is served first, then the older one; another one that needs the same has the problem and is left out.
-pub(super) fn claims<'a>(
-    settings: &SettingsSpec,
-    group: &Group<'a>,
-    vrf_vnis: &BTreeMap<Vni, ObjectRef>,
-    problems: &mut Vec<Problem>,
-) -> BTreeSet<&'a str> {
-    let node = group.node.map(str::to_owned);
-    // On a real node two selected objects do meet; without nodes they might.
-    let meet = |a: &Segment, b: &Segment| {
-        node.is_some() || may_meet(a.spec.node_selector.as_ref(), b.spec.node_selector.as_ref())
-    };
-    let mut claimed = BTreeSet::new();
-    let mut holders: FxHashMap<Exclusive, Vec<&Segment>> = FxHashMap::default();
-    holders.reserve(3 * group.layer2.len());
-    let mut networks = Networks::new(settings, group.node);
-    for (name, object) in &group.layer2 {
-        if let Err(kind) = mtu::check(&object.spec) {
-            problems.push(Problem::new(object.source.clone(), "spec.mtu", kind));
-            continue;
+/// One that needs what another has is left out.
+pub(super) struct Claimed<'a> {
+    settings: &'a SettingsSpec,
+    group: &'a Group<'a>,
+    /// Who has the VNI of a VRF, wherever that is.
+    vrf_vnis: &'a BTreeMap<Vni, ObjectRef>,
+    holders: FxHashMap<Exclusive, Vec<&'a Segment>>,
+    networks: Networks<'a>,
+}
+
+impl<'a> Claimed<'a> {
+    pub(super) fn new(
+        settings: &'a SettingsSpec,
+        group: &'a Group<'a>,
+        vrf_vnis: &'a BTreeMap<Vni, ObjectRef>,
+    ) -> Self {
+        let mut holders = FxHashMap::default();
+        holders.reserve(3 * group.layer2.len());
+        Self {
+            settings,
+            group,
+            vrf_vnis,
+            holders,
+            networks: Networks::new(settings, group.node),
         }
+    }
+
+    /// Whose segment has a VNI.
+    pub(super) fn holder(&self, vni: Vni) -> Option<&'a ObjectRef> {
+        let holders = self.holders.get(&Exclusive::Vni(vni))?;
+        holders.first().map(|one| &one.source)
+    }
+
+    /// Adds a segment, unless another or an object of another kind has what it wants. Gives back its networks.
+    pub(super) fn take(
+        &mut self,
+        object: &'a Segment,
+        others: &Others<'_>,
+    ) -> Result<Vec<(Table, Prefix)>, Box<Problem>> {
         let wanted = wanted(&object.spec);
-        let refused = reserved_device(settings, group, object, &wanted);
-        if let Some(problem) = refused.or_else(|| without_mac(settings, object)) {
-            problems.push(problem);
-            continue;
+        let node = self.group.node;
+        // On a real node two selected objects do meet; without nodes they might.
+        let meet = |a: &Segment, b: &Segment| {
+            node.is_some() || may_meet(a.spec.node_selector.as_ref(), b.spec.node_selector.as_ref())
+        };
+        if let Err(kind) = mtu::check(&object.spec) {
+            let problem = Problem::new(object.source.clone(), "spec.mtu", kind);
+            return Err(Box::new(problem));
+        }
+        let refused = reserved_device(self.settings, self.group, object, &wanted);
+        if let Some(problem) = refused.or_else(|| without_mac(self.settings, object)) {
+            return Err(Box::new(problem));
         }
         let taken = wanted.iter().find_map(|claim| {
             // A VNI is one VRF's or one segment's, wherever the two are.
             if let Exclusive::Vni(vni) = claim
-                && let Some(by) = vrf_vnis.get(vni)
+                && let Some(by) = self.vrf_vnis.get(vni).or_else(|| others.vnis.get(vni))
             {
                 return Some((claim, by));
             }
-            let holder = holders
-                .get(claim)?
-                .iter()
-                .find(|holder| meet(holder, object))?;
+            let mut holders = self.holders.get(claim)?.iter();
+            let holder = holders.find(|holder| meet(holder, object))?;
             Some((claim, &holder.source))
         });
         if let Some((claim, by)) = taken {
-            let (field, kind) = claim.taken(object, by.clone(), node.clone());
-            problems.push(Problem::new(object.source.clone(), field, kind));
-            continue;
+            let (field, kind) = claim.taken(object, by.clone(), node.map(str::to_owned));
+            let problem = Problem::new(object.source.clone(), field, kind);
+            return Err(Box::new(problem));
         }
-        let own = networks::of(settings, &object.spec);
-        let taken = networks.is_trunks(object, &own, group.has_overlay);
-        if let Some(problem) = taken.or_else(|| networks.taken(object, &own, meet)) {
-            problems.push(problem);
-            continue;
+        if let Some(taken) = others.devices.taken(&devices(&object.spec), SEGMENTS) {
+            let field = if object.is_generated() {
+                "spec.networkRef"
+            } else {
+                "spec.vni"
+            };
+            let problem = Problem::new(object.source.clone(), field, taken.kind(node));
+            return Err(Box::new(problem));
         }
-        networks.insert(object, own);
+        let own = networks::of(self.settings, &object.spec);
+        let networks = &self.networks;
+        let taken = networks
+            .is_trunks(object, &own, self.group.has_overlay)
+            .or_else(|| networks.taken(object, &own, meet))
+            .or_else(|| networks.is_overlays(object, &own, others.addressed));
+        if let Some(problem) = taken {
+            return Err(Box::new(problem));
+        }
+        self.networks.insert(object, own.clone());
         for claim in wanted {
-            holders.entry(claim).or_default().push(object);
+            self.holders.entry(claim).or_default().push(object);
         }
-        claimed.insert(*name);
+        Ok(own)
     }
-    claimed
+}
+
+/// The devices of a segment in the namespace of the router.
+pub(super) fn devices(spec: &Layer2NetworkConfigurationSpec) -> Vec<IfName> {
+    if spec.interface_ref.is_some() {
+        return Vec::new();
+    }
+    let vxlan = spec.vni.map(names::l2_vxlan);
+    let others = [names::l2_bridge(spec.id), names::access_port(spec.id)];
+    vxlan.into_iter().chain(others).collect()
 }
 
 /// What a segment wants, of which there is one on a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Contested {
     Exclusive(Exclusive),
-    Network(networks::Table, Prefix),
+    Network(Table, Prefix),
     HostRoute(Prefix),
 }
 
@@ -137,7 +185,10 @@ pub(super) fn challengers(
 }
 
 /// Whether a config has the segment of an object.
-fn has_segment(config: &NodeNetworkConfigSpec, spec: &Layer2NetworkConfigurationSpec) -> bool {
+pub(super) fn has_segment(
+    config: &NodeNetworkConfigSpec,
+    spec: &Layer2NetworkConfigurationSpec,
+) -> bool {
     let device = host_device(spec);
     if let Some(parent) = &spec.interface_ref {
         let vlan = device.and_then(|device| config.host_vlans.get(device.as_str()));
@@ -276,14 +327,14 @@ fn without_mac(settings: &SettingsSpec, object: &Segment) -> Option<Problem> {
 pub(super) fn host_vlans<'a>(
     settings: &SettingsSpec,
     group: &Group<'a>,
-    claimed: &BTreeSet<&str>,
+    claimed: &BTreeSet<String>,
     problems: &mut Vec<Problem>,
 ) -> Vec<(&'a str, IfName, HostVlan)> {
     let mut vlans = Vec::new();
     for (name, object) in group
         .layer2
         .iter()
-        .filter(|(name, _)| claimed.contains(name))
+        .filter(|(name, _)| claimed.contains(*name))
     {
         let spec = &object.spec;
         let (Some(parent), Some(device)) = (&spec.interface_ref, host_device(spec)) else {
@@ -377,21 +428,21 @@ pub(super) fn host_routes<'a>(
 pub(super) fn build<'a>(
     settings: &SettingsSpec,
     group: &Group<'a>,
-    claimed: &BTreeSet<&str>,
-    known_vrf: impl Fn(&str) -> bool,
+    claimed: &BTreeSet<String>,
+    has_vrf: impl Fn(&Segment, &str) -> bool,
     problems: &mut Vec<Problem>,
 ) -> Vec<(&'a str, &'a ObjectRef, Layer2)> {
     let mut segments = Vec::new();
     for (name, object) in group
         .layer2
         .iter()
-        .filter(|(name, object)| claimed.contains(name) && object.spec.interface_ref.is_none())
+        .filter(|(name, object)| claimed.contains(*name) && object.spec.interface_ref.is_none())
     {
         if let Some(vrf) = object
             .spec
             .vrf
             .as_ref()
-            .filter(|vrf| !known_vrf(vrf.as_str()))
+            .filter(|vrf| !has_vrf(object, vrf.as_str()))
         {
             let node = group.node.unwrap_or_default().to_owned();
             let kind = problem::Kind::VrfNotOnNode {

@@ -1,12 +1,11 @@
 //! `L3VNI`, `L2VNI` and `L3Passthrough`: what each comes to before it meets a node.
 
 mod build;
-mod contest;
 mod hosts;
 mod meanings;
 mod sessions;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use api::{
     meta::LabelSelector,
@@ -15,7 +14,10 @@ use api::{
         L3VniSpec, UnderlayAddressFamily,
     },
     selvedge::SettingsSpec,
-    tcaas::node_network_config::{HostMaster, HostMasterKind, RemoteAs},
+    tcaas::{
+        NodeNetworkConfigSpec,
+        node_network_config::{HostMaster, HostMasterKind, RemoteAs},
+    },
     value::{
         Asn, HostCidr, IfName, PeVrfName, Prefix, RouteTarget, Vni, WrittenIpv4Prefix,
         WrittenIpv6Prefix,
@@ -24,7 +26,6 @@ use api::{
 
 pub(super) use self::{
     build::{Builder, Place, Slot, router_address},
-    contest::{Contest, Running, runs},
     hosts::{Hosts, of_node as hosts_of_node},
     sessions::Networks,
 };
@@ -35,7 +36,7 @@ pub(crate) use self::{
 };
 use crate::{
     memo::Query,
-    names, prefixes,
+    names,
     problem::{self, Problem},
     problems,
     snapshot::{Kind, Meta, ObjectRef, kinds},
@@ -102,6 +103,17 @@ pub(crate) struct Session {
     pub(super) networks: Vec<Prefix>,
 }
 
+impl Session {
+    /// The field that decides which networks it has.
+    pub(super) fn field(&self) -> &'static str {
+        if self.networks.is_empty() {
+            "spec.hostsession"
+        } else {
+            "spec.hostsession.localcidr"
+        }
+    }
+}
+
 impl Overlay {
     /// Sorts older objects first, then by name.
     pub(super) fn order(&self) -> (bool, Option<&str>, &ObjectRef) {
@@ -161,26 +173,24 @@ impl Overlay {
     }
 }
 
-/// Whether two of these objects want the same VNI or VRF, or overlapping networks.
-pub(super) fn are_contested(overlays: &[Arc<Overlay>]) -> bool {
-    let (mut vnis, mut vrfs) = (BTreeSet::new(), BTreeSet::new());
-    let mut networks: Vec<(Prefix, usize)> = Vec::new();
-    for (place, overlay) in overlays.iter().enumerate() {
-        let is_new = match &overlay.wants {
-            Wants::L3(l3) => vrfs.insert(l3.vrf.as_str()),
-            Wants::L2(_) | Wants::Passthrough(_) => true,
-        };
-        let vni = overlay.vni();
-        if !is_new || vni.is_some_and(|vni| !vnis.insert(vni)) {
-            return true;
+/// Whether a node runs an object as it is.
+pub(super) fn runs(config: &NodeNetworkConfigSpec, overlay: &Overlay) -> bool {
+    let key = Some(overlay.subject.key.to_string());
+    match &overlay.wants {
+        Wants::L3(l3) => {
+            let vrf = config.fabric_vrfs.get(&l3.vrf);
+            vrf.is_some_and(|vrf| vrf.source == key && vrf.vni == Some(l3.vni))
         }
-        let session = overlay.session().into_iter().flat_map(|one| &one.networks);
-        networks.extend(session.map(|one| (*one, place)));
-        if let Wants::L2(l2) = &overlay.wants {
-            networks.extend(l2.gateways.iter().map(|one| (one.prefix(), place)));
+        Wants::L2(l2) => {
+            let segment = config.layer2s.get(&build::segment_key(l2.vni));
+            segment.is_some_and(|segment| {
+                let gateways = segment.irb.iter().flat_map(|irb| &irb.ip_addresses);
+                let vrf = segment.irb.as_ref().map(|irb| &irb.vrf);
+                segment.source == key && gateways.eq(&l2.gateways) && vrf == l2.vrf.as_ref()
+            })
         }
+        Wants::Passthrough(_) => key.is_some_and(|key| config.passthroughs.contains_key(&key)),
     }
-    !prefixes::overlaps(networks).is_empty()
 }
 
 /// All objects of these kinds.

@@ -600,8 +600,8 @@ fn cluster_vrf(
     }
 }
 
-/// What of the cluster VRF goes into the fabric: the prefixes that the settings name, and nothing else.
-fn cluster_export(settings: &SettingsSpec) -> Filter {
+/// What of the cluster VRF goes into the fabric, also by way of the management VRF: the prefixes that the settings name, and nothing else.
+pub(super) fn cluster_export(settings: &SettingsSpec) -> Filter {
     let mut filter = Filter::default_to(ActionType::Reject);
     // The settings say what is wrong with the others.
     let fit = |prefix: &&Prefix| special::unfit(prefix.net(), Use::Routed).is_none();

@@ -21,7 +21,7 @@ use crate::{
         plans_of_nodes, told_progress,
     },
     problem::{self, Problem},
-    problems::ProblemsOf,
+    problems::{self, ProblemsOf},
     snapshot::{Kind, Meta, ObjectRef, kinds},
     view::View,
 };
@@ -196,6 +196,25 @@ pub(super) fn status(view: &View<'_>, subject: &Subject<'_>) -> OverlayStatus {
         observed_generation: subject.meta.generation,
         conditions: Conditions(conditions),
         nodes: Some(nodes),
-        last_good_generation: None,
+        last_good_generation: last_good_generation(view, subject.object),
     }
+}
+
+/// The generation in effect of an object that something is wrong with now: the last one that the object's status says was accepted.
+fn last_good_generation(view: &View<'_>, object: &ObjectRef) -> Option<i64> {
+    if !problems::keeps(view, object) {
+        return None;
+    }
+    let key = &object.key;
+    let stored = match object.kind {
+        Kind::Underlay => view.status::<kinds::Underlay>(key),
+        Kind::L3Vni => view.status::<kinds::L3Vni>(key),
+        Kind::L2Vni => view.status::<kinds::L2Vni>(key),
+        _ => view.status::<kinds::L3Passthrough>(key),
+    }?;
+    let mut conditions = stored.conditions.0.iter();
+    let accepted = conditions
+        .find(|one| one.kind == "Accepted" && one.status == ConditionStatus::True)
+        .and_then(|one| one.observed_generation);
+    accepted.or(stored.last_good_generation)
 }

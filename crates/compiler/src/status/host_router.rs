@@ -171,7 +171,7 @@ impl Sums {
                 sums.say("RawLineRefused", "spec.raw.rawConfig", message, node);
             }
             for (node, one) in &reports.unsupported {
-                if let Some(field) = host_router::field_of(view, subject.key(), &one.vrf, one.vni) {
+                if let Some(field) = host_router::field_of(view, subject.key(), one) {
                     sums.say("NotSupported", &field, one.message.clone(), node);
                 }
             }

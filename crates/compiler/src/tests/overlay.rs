@@ -85,24 +85,27 @@ fn every_spelling_of_a_thing_gives_the_same_config() {
 /// R8.
 #[test]
 fn a_session_needs_the_side_of_its_speaker_or_its_number() {
-    let session = json!({"asn": 64514, "hosttype": "external"});
-    let world = [
-        node("n1"),
-        underlay("100.65.0.0/24"),
-        named(
-            "L3VNI",
-            "red",
-            json!({"vrf": "red", "vni": 1, "hostsession": session}),
-        ),
-        named("L3Passthrough", "edge", json!({"hostsession": session})),
-    ];
-    let config = config(&world);
-    let external = json!({"external": true});
-    assert_eq!(
-        config["fabricVRFs"]["red"]["hostSession"]["remoteAs"],
-        external
-    );
-    assert_eq!(config["passthroughs"]["default/edge"]["remoteAs"], external);
+    for side in ["external", "internal"] {
+        let session = json!({"asn": 64514, "hosttype": side});
+        let world = [
+            node("n1"),
+            underlay("100.65.0.0/24"),
+            named(
+                "L3VNI",
+                "red",
+                json!({"vrf": "red", "vni": 1, "hostsession": session}),
+            ),
+            named("L3Passthrough", "edge", json!({"hostsession": session})),
+        ];
+        let config = config(&world);
+        let wanted = json!({side: true});
+        for path in [
+            "/fabricVRFs/red/hostSession/remoteAs",
+            "/passthroughs/default~1edge/remoteAs",
+        ] {
+            assert_eq!(config.pointer(path), Some(&wanted), "{path}");
+        }
+    }
 }
 
 /// R14.

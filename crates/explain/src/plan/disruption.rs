@@ -158,7 +158,9 @@ fn added(element: &Element) -> Disruption {
         | Element::HostVni { .. }
         | Element::HostBfdProfile { .. }
         | Element::HostRaw { .. } => Disruption::Additive,
-        Element::Mirror { .. } => Disruption::None,
+        Element::DeniedImport { .. } | Element::DeniedExport { .. } | Element::Mirror { .. } => {
+            Disruption::None
+        }
     }
 }
 
@@ -189,7 +191,9 @@ fn removed(element: &Element) -> Disruption {
         Element::Table { .. }
         | Element::RouteTarget { .. }
         | Element::Import { .. }
+        | Element::DeniedImport { .. }
         | Element::Export { .. }
+        | Element::DeniedExport { .. }
         | Element::Aggregate { .. }
         | Element::Route { .. }
         | Element::Mirror { .. }
@@ -261,7 +265,9 @@ fn changed(element: &Element, was: &Value, becomes: &Value) -> Disruption {
         | Element::HostVlan { .. } => Disruption::Rebuild,
         Element::RouteTarget { .. }
         | Element::Import { .. }
+        | Element::DeniedImport { .. }
         | Element::Export { .. }
+        | Element::DeniedExport { .. }
         | Element::Aggregate { .. }
         | Element::Route { .. }
         | Element::Mirror { .. }
@@ -274,15 +280,16 @@ fn changed(element: &Element, was: &Value, becomes: &Value) -> Disruption {
 }
 
 /// The fields of a fabric peer on which BGP agrees when a session starts.
-const PEER_RESETS: [&str; 5] = [
+const PEER_RESETS: [&str; 6] = [
     "remoteAs",
     "ebgpMultiHop",
     "passwordSecret",
+    "password",
     "fromVtep",
     "addressFamilies",
 ];
 /// The same of a peer of the host.
-const HOST_PEER_RESETS: [&str; 10] = [
+const HOST_PEER_RESETS: [&str; 11] = [
     "remoteAs",
     "localAs",
     "source",
@@ -290,6 +297,7 @@ const HOST_PEER_RESETS: [&str; 10] = [
     "ebgpMultiHop",
     "disableConnectedCheck",
     "passwordSecret",
+    "password",
     "ipv4",
     "ipv6",
     "evpn",

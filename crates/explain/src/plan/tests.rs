@@ -115,3 +115,35 @@ fn a_change_of_a_router_of_the_host_waits_for_no_wave_and_names_its_object() {
     );
     assert_eq!(changes.len(), 3, "{changes:?}");
 }
+
+#[test]
+fn another_password_in_clear_text_resets_its_session_and_is_not_shown() {
+    let with = |password: &str| {
+        let neighbors = serde_json::json!([
+            {"asn": 64512, "address": "192.0.2.1", "password": password},
+            {"asn": 64512, "address": "192.0.2.2", "password": "stays-as-it-is"},
+        ]);
+        vec![
+            serde_json::json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}),
+            serde_json::json!({
+                "apiVersion": "openpe.openperouter.github.io/v1alpha1", "kind": "Underlay",
+                "metadata": {"name": "fabric", "namespace": "default"},
+                "spec": {"asn": 64514, "nics": ["eth1"], "evpn": {"vtepcidr": "100.65.0.0/24"}, "neighbors": neighbors},
+            }),
+        ]
+    };
+    let plan = planned(&with("before-0815"), &with("after-4711"));
+    let changes: Vec<&Change> = plan
+        .groups
+        .iter()
+        .flat_map(|group| group.on("n1"))
+        .collect();
+    let elements: Vec<String> = changes.iter().map(|one| one.element.to_string()).collect();
+    assert_eq!(elements, ["underlay peer 192.0.2.1"]);
+    assert_eq!(plan.total.session_resets, 1);
+    let text = serde_json::to_string(&plan).expect("a plan is JSON");
+    let is_shown = ["before-0815", "after-4711", "stays-as-it-is"];
+    assert!(!is_shown.iter().any(|one| text.contains(one)), "{text}");
+    assert!(text.contains("(hidden, changed)"), "{text}");
+    assert!(planned(&with("before-0815"), &with("before-0815")).is_empty());
+}

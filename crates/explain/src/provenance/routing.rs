@@ -253,7 +253,8 @@ impl OnNode<'_> {
         self.claims_of(from, |draft, low| {
             let spec = &low.2.spec;
             let aspect = |prefix| Aspect::Reached(&spec.vrf, prefix);
-            let found = draft.items(low, ("import", &spec.import), prefix, aspect);
+            let import = ("import", spec.import.as_slice(), PrefixAction::Permit);
+            let found = draft.items(low, import, prefix, aspect);
             // Of a generated object only the settings widen an import.
             if found && low.2.is_generated() && prefix.contains(' ') {
                 draft.own(Trace::setting("spec.importMatch"));
@@ -271,11 +272,34 @@ impl OnNode<'_> {
             for other in self.tagging(low, vrf, prefix) {
                 draft.own_communities(other);
             }
-            draft.items(low, ("export", &low.2.spec.export), prefix, Aspect::Own)
+            let export = ("export", low.2.spec.export.as_slice(), PrefixAction::Permit);
+            draft.items(low, export, prefix, Aspect::Own)
         });
         claims.extend(self.announced_source(vrf, prefix));
         claims.extend(self.gateway_export(vrf, prefix));
         claims
+    }
+
+    /// The deny items of an import. Like permitted ones, those from the cluster's VRF are what the VRF does not announce.
+    pub(super) fn denied_import(&self, vrf: &str, from: &str, prefix: &str) -> Vec<Claim> {
+        if self.is_cluster(from) {
+            return self.denied_export(vrf, prefix);
+        }
+        self.claims_of(from, |draft, low| {
+            let spec = &low.2.spec;
+            let import = ("import", spec.import.as_slice(), PrefixAction::Deny);
+            draft.items(low, import, prefix, |prefix| {
+                Aspect::Reached(&spec.vrf, prefix)
+            })
+        })
+    }
+
+    /// The deny items of an export.
+    pub(super) fn denied_export(&self, vrf: &str, prefix: &str) -> Vec<Claim> {
+        self.claims_of(vrf, |draft, low| {
+            let export = ("export", low.2.spec.export.as_slice(), PrefixAction::Deny);
+            draft.items(low, export, prefix, Aspect::Own)
+        })
     }
 
     /// The objects whose communities the routes of an item of this object carry as well: they permit more lengths of the same
@@ -415,15 +439,17 @@ impl ClaimBuilder<'_> {
         }
     }
 
-    /// Names the lines of a list that match these routes; whether there are any.
+    /// Names the lines of a list that do this with these routes; whether there are any.
     pub(super) fn items<'p>(
         &mut self,
         low: Routing<'_>,
-        (list, items): (&str, &[PrefixItem]),
+        (list, items, action): (&str, &[PrefixItem], PrefixAction),
         prefix: &str,
         aspect: impl Fn(Prefix) -> Aspect<'p>,
     ) -> bool {
-        let same = |item: &PrefixItem| range(&item.cidr, item.ge, item.le) == prefix;
+        let same = |item: &PrefixItem| {
+            item.action == action && range(&item.cidr, item.ge, item.le) == prefix
+        };
         let mut found = false;
         for (place, item) in items.iter().enumerate().filter(|(_, item)| same(item)) {
             self.low_level(low, format!("spec.{list}[{place}].cidr"), aspect(item.cidr));

@@ -128,6 +128,22 @@ pub enum Obstacle {
         /// The prefix that the user asks about.
         query: String,
     },
+    /// The tables of the node do not lead to a Destination that the object selects.
+    NoRoute {
+        /// The object.
+        object: ObjectRef,
+        /// The Destination.
+        destination: ObjectRef,
+        /// Its VRF; absent where it has a next hop, or where there is no such VRF.
+        vrf: Option<String>,
+    },
+    /// A rule denies the routes.
+    Denied {
+        /// The object with the rule.
+        object: ObjectRef,
+        /// What the rule does, in words.
+        denied: String,
+    },
     /// The object is in effect, and this is not what comes of it.
     Elsewhere {
         /// The object.
@@ -168,8 +184,11 @@ impl Obstacle {
             Self::Unmanaged { .. } | Self::NoEffect { .. } | Self::Idle { .. } => 3,
             Self::NotSelected { .. } => 4,
             Self::NoOverlay { .. } => 5,
-            Self::DestinationNotSelected { .. } | Self::ClaimOpen { .. } | Self::Apart { .. } => 6,
-            Self::LongerThanImported { .. } => 7,
+            Self::DestinationNotSelected { .. }
+            | Self::ClaimOpen { .. }
+            | Self::Apart { .. }
+            | Self::NoRoute { .. } => 6,
+            Self::LongerThanImported { .. } | Self::Denied { .. } => 7,
             Self::Elsewhere { .. } => 8,
         }
     }
@@ -233,6 +252,12 @@ impl Obstacle {
                     )
                 })
             }
+            Self::NoRoute { vrf, .. } => vrf.as_ref().map(|vrf| {
+                format!("look for deny items in spec.import of VRFRouteConfigurations of VRF {vrf}")
+            }),
+            Self::Denied { object, .. } => Some(format!(
+                "remove the deny item of {object}, or permit the prefix in an item before it"
+            )),
             Self::Elsewhere { object } => Some(format!(
                 "selvedge explain {}/{} shows what it configures",
                 object.kind, object.key
@@ -263,25 +288,22 @@ impl fmt::Display for Obstacle {
                 object,
                 selector,
                 labels,
-            } => {
-                let labels = labels_text(labels);
-                write!(
-                    f,
-                    "{object} spec.nodeSelector does not select the node\n  selector    {selector}\n  node labels {labels}"
-                )
-            }
+            } => write!(
+                f,
+                "{object} spec.nodeSelector does not select the node\n  selector    {selector}\n  node labels {}",
+                labels_text(labels)
+            ),
             Self::DestinationNotSelected {
                 object,
                 selector,
                 destination,
                 labels,
-            } => {
-                let (labels, kind) = (labels_text(labels), destination.kind);
-                write!(
-                    f,
-                    "{object} spec.destinations does not select {destination}\n  selector           {selector}\n  {kind} labels {labels}"
-                )
-            }
+            } => write!(
+                f,
+                "{object} spec.destinations does not select {destination}\n  selector           {selector}\n  {} labels {}",
+                destination.kind,
+                labels_text(labels)
+            ),
             Self::Idle { object, why, .. } => write!(f, "{object} {why}"),
             Self::ClaimOpen { object, claim, .. } => write!(
                 f,
@@ -294,14 +316,11 @@ impl fmt::Display for Obstacle {
                 other_vrfs,
                 leaving,
                 ..
-            } => {
-                let (own, others) = (in_vrfs(vrfs), in_vrfs(other_vrfs));
-                write!(f, "{object} is {own}, {other} is {others}, and ")?;
-                match leaving {
-                    Some(leaving) => leaving.fmt(f),
-                    None => write!(f, "no Destination that {object} selects leads there"),
-                }
-            }
+            } => apart(
+                f,
+                [(object, vrfs.as_slice()), (other, other_vrfs.as_slice())],
+                leaving.as_ref(),
+            ),
             Self::NoOverlay { object, why } if object.kind == Kind::Node => {
                 write!(f, "{object} takes no part in the fabric: {why}")
             }
@@ -318,6 +337,12 @@ impl fmt::Display for Obstacle {
                 f,
                 "{object} imports exactly {imported} from VRF {vrf}: a route to {query}, which is longer, is not imported"
             ),
+            Self::NoRoute {
+                object,
+                destination,
+                vrf,
+            } => no_route(f, object, destination, vrf.as_ref()),
+            Self::Denied { object, denied } => write!(f, "{object} denies it: {denied}"),
             Self::Elsewhere { object } => write!(
                 f,
                 "{object} is in effect on the node, but does not configure this"
@@ -354,6 +379,33 @@ fn not_defined(query: &str, unreadable: &[ObjectRef]) -> String {
             format!("no readable object defines {query}; cannot be read: {names}")
         }
     }
+}
+
+/// The VRFs of two objects between which no table leads, and where packets go instead.
+fn apart(
+    f: &mut fmt::Formatter<'_>,
+    [(object, vrfs), (other, other_vrfs)]: [(&ObjectRef, &[String]); 2],
+    leaving: Option<&Leaving>,
+) -> fmt::Result {
+    let (own, others) = (in_vrfs(vrfs), in_vrfs(other_vrfs));
+    write!(f, "{object} is {own}, {other} is {others}, and ")?;
+    match leaving {
+        Some(leaving) => write!(f, "{leaving}"),
+        None => write!(f, "no Destination that {object} selects leads there"),
+    }
+}
+
+fn no_route(
+    f: &mut fmt::Formatter<'_>,
+    object: &ObjectRef,
+    destination: &ObjectRef,
+    vrf: Option<&String>,
+) -> fmt::Result {
+    let from = vrf.map_or_else(String::new, |vrf| format!(" from VRF {vrf}"));
+    write!(
+        f,
+        "{object} selects {destination}, but no table of the node has a route to its prefixes{from}"
+    )
 }
 
 fn in_vrfs(vrfs: &[String]) -> String {

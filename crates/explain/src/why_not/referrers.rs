@@ -375,6 +375,17 @@ pub(super) fn needs(trace: &Trace<'_>, user: &ObjectRef) -> Vec<ObjectRef> {
     needs
 }
 
+/// The Network that an intent uses.
+pub(super) fn network(trace: &Trace<'_>, user: &ObjectRef) -> Option<Key> {
+    let terms = lower::terms(trace.snapshot, user)?;
+    let named = terms.network.map(Key::named);
+    named.or_else(|| {
+        let mut others = terms.others.iter();
+        let other = others.find(|other| other.kind == Kind::Network)?;
+        Some(other.key.clone())
+    })
+}
+
 /// All objects that configure nodes, by themselves or through others, readable or not.
 pub(super) fn objects(snapshot: &Snapshot) -> Vec<ObjectRef> {
     let unreadable = snapshot.unreadable.iter();

@@ -1,6 +1,6 @@
 //! Names that are similar to one that nothing has.
 
-use compiler::snapshot::Snapshot;
+use compiler::snapshot::{ObjectRef, Snapshot};
 
 use super::referrers::objects;
 use crate::{provenance::Trace, query::Query};
@@ -8,30 +8,31 @@ use crate::{provenance::Trace, query::Query};
 /// Suggestions for a query that nothing matches: names of objects and of what the node has, or other VLANs.
 pub(super) fn of(trace: &Trace<'_>, node: &str, query: &Query) -> Vec<String> {
     let snapshot = trace.snapshot;
-    let (name, objects) = match query {
-        Query::Object(object) => {
-            let of_kind = objects(snapshot).into_iter();
-            let of_kind = of_kind.filter(|known| known.kind == object.kind);
-            (&*object.key.name, of_kind.collect())
-        }
-        Query::Name(name) | Query::Vrf(name) | Query::Interface(name) => {
-            (name.as_str(), objects(snapshot))
-        }
-        Query::Vlan(vlan) => return other_vlans(snapshot, *vlan),
-        _ => return Vec::new(),
+    let vrfs = || {
+        let names = snapshot.vrfs.values().map(|vrf| vrf.spec.vrf.to_string());
+        names.map(|name| (name.clone(), format!("VRF {name}")))
     };
-    let vrfs = snapshot.vrfs.values().map(|vrf| vrf.spec.vrf.to_string());
     let config = trace.compilation.nodes.get(node);
     let devices = config
         .into_iter()
         .flat_map(|config| config.shared.host_devices.keys());
-    let objects = objects
-        .into_iter()
-        .map(|object| (object.key.name.to_string(), object.to_string()));
-    let others = vrfs
-        .chain(devices.cloned())
-        .map(|name| (name.clone(), name));
-    similar(name, objects.chain(others))
+    let devices = devices.map(|name| (name.clone(), format!("interface {name}")));
+    let named = |object: ObjectRef| (object.key.name.to_string(), object.to_string());
+    match query {
+        Query::Object(object) => {
+            let of_kind = objects(snapshot).into_iter();
+            let of_kind = of_kind.filter(|known| known.kind == object.kind);
+            similar(&object.key.name, of_kind.map(named))
+        }
+        Query::Name(name) => {
+            let objects = objects(snapshot).into_iter().map(named);
+            similar(name, objects.chain(vrfs()).chain(devices))
+        }
+        Query::Vrf(name) => similar(name, vrfs()),
+        Query::Interface(name) => similar(name, devices),
+        Query::Vlan(vlan) => other_vlans(snapshot, *vlan),
+        _ => Vec::new(),
+    }
 }
 
 fn other_vlans(snapshot: &Snapshot, vlan: u16) -> Vec<String> {

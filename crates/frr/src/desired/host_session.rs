@@ -7,15 +7,19 @@ use api::{
     value::{Asn, Community, IfName, Prefix},
 };
 
-use super::{Build, filter::LAST, guard, permits};
+use super::{Build, filter::LAST, guard, peer::RESTART_MINUTES, permits};
 use crate::{
     config::{
-        Bgp, Description, IpFamily, MatchCommunity, Name, Neighbor, NeighborFamily, Peer,
-        PrefixRange, RedistributeSource, RemoteAs, RouteMap, RouteMapAction, RouteMapEntry,
+        Bgp, Description, IpFamily, MatchCommunity, MaximumPrefix, Name, Neighbor, NeighborFamily,
+        Peer, PrefixRange, RedistributeSource, RemoteAs, RouteMap, RouteMapAction, RouteMapEntry,
         SetCommunity,
     },
     names::{self, Direction},
 };
+
+/// How many prefixes of each family a speaker on the host may announce: the addresses of a large cluster's services and pods fit, and a
+/// table of the internet, announced by mistake, does not.
+const MAXIMUM_PREFIXES: u32 = 10_000;
 
 /// Seconds between two attempts to connect: the speaker on the host comes and goes with its pod.
 const CONNECT_TIME: u16 = 5;
@@ -153,6 +157,10 @@ impl Build<'_> {
             unicast.networks.insert(own);
             let family = NeighborFamily {
                 activate: true,
+                maximum_prefix: Some(MaximumPrefix {
+                    limit: MAXIMUM_PREFIXES,
+                    restart: Some(RESTART_MINUTES),
+                }),
                 next_hop_self: !remote_as.is_external(bgp.asn),
                 route_map_in: Some(ins.clone()),
                 route_map_out: Some(out.clone()),

@@ -25,7 +25,7 @@ const BFD_INTERVAL: RangeInclusive<u32> = 10..=60_000;
 /// default, and some to spare.
 const LISTEN_LIMIT: u16 = 256;
 /// Minutes after which a session that announced too much is tried again.
-const RESTART_MINUTES: u16 = 5;
+pub(super) const RESTART_MINUTES: u16 = 5;
 
 impl Build<'_> {
     pub(super) fn bgp_peer(&mut self, path: &str, vrf: &IfName, peer: &BgpPeer, bgp: &mut Bgp) {

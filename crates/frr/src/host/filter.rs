@@ -77,7 +77,7 @@ impl Build<'_> {
                 properties.insert(name, entry);
             }
         }
-        let mut map = numbered_properties(&properties);
+        let mut map = self.numbered_properties(names, &properties);
         for (family, number) in DECIDES {
             let name = names.allowed_out(family);
             let of_family = ranges_of(prefixes, family);
@@ -154,6 +154,28 @@ impl Build<'_> {
         map
     }
 
+    /// The order of properties is of no account: each sets something else, and the next entry is asked after each.
+    fn numbered_properties(
+        &mut self,
+        names: &Names,
+        properties: &BTreeMap<Name, RouteMapEntry>,
+    ) -> RouteMap {
+        let numbers = number_by_content(properties.keys().cloned(), LAST_PROPERTY.into());
+        if numbers.len() < properties.len() {
+            let why = format!(
+                "{} has {} local preferences and communities, by family of addresses, and those after {LAST_PROPERTY} are left out: use fewer",
+                names.route_map_out(),
+                properties.len()
+            );
+            self.unsupported_of(names.peer(), why);
+        }
+        let entries = numbers.into_iter().filter_map(|(number, name)| {
+            let entry = properties.get(&name)?.clone();
+            Some((u16::try_from(number).ok()?, entry))
+        });
+        entries.collect()
+    }
+
     /// A prefix list, and an entry that matches it.
     fn matching(
         &mut self,
@@ -190,14 +212,4 @@ fn rules(ranges: impl Iterator<Item = PrefixRange>) -> PrefixList {
     numbered
         .map(|(number, range)| (FIRST_GENERATED_RULE + number, PrefixRule::permit(range)))
         .collect()
-}
-
-/// The order of properties is of no account: each sets something else, and the next entry is asked after each.
-fn numbered_properties(properties: &BTreeMap<Name, RouteMapEntry>) -> RouteMap {
-    let numbers = number_by_content(properties.keys().cloned(), LAST_PROPERTY.into());
-    let entries = numbers.into_iter().filter_map(|(number, name)| {
-        let entry = properties.get(&name)?.clone();
-        Some((u16::try_from(number).ok()?, entry))
-    });
-    entries.collect()
 }

@@ -31,6 +31,15 @@ pub(super) const ANY: u32 = u32::MAX;
 /// The name of a VRF's router, as the API writes it, that is FRR's default VRF.
 pub(super) const DEFAULT_VRF: &str = "default";
 
+/// What the names of lists of prefixes with a local preference, or with a community, end with.
+const PROPERTIES: [&str; 2] = ["-localpref-prefixes", "-community-prefixes"];
+
+/// Whether an entry of a route map gives the prefixes of this list a preference or communities.
+pub(crate) fn is_property(number: u16, list: &Name) -> bool {
+    let name = list.as_str();
+    number <= LAST_PROPERTY && PROPERTIES.iter().any(|end| name.ends_with(end))
+}
+
 /// The families of a neighbor in the names of its lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Families {
@@ -54,6 +63,7 @@ impl Families {
 
 /// The names of one neighbor's filters.
 pub(super) struct Names {
+    peer: String,
     id: String,
     families: Families,
 }
@@ -64,7 +74,13 @@ impl Names {
             None => peer.to_string(),
             Some(vrf) => format!("{peer}-{vrf}"),
         };
-        Self { id, families }
+        let peer = peer.to_string();
+        Self { peer, id, families }
+    }
+
+    /// The peer that they are for.
+    pub(super) fn peer(&self) -> &str {
+        &self.peer
     }
 
     /// Route map of what the peer gets.
@@ -95,13 +111,13 @@ impl Names {
 
     /// Prefix list of what gets a local preference.
     pub(super) fn preferred(&self, preference: u32, family: IpFamily) -> Name {
-        let (id, ip) = (&self.id, family.ip());
-        Name::of(format_args!("{id}-{preference}-{ip}-localpref-prefixes"))
+        let (id, ip, [end, _]) = (&self.id, family.ip(), PROPERTIES);
+        Name::of(format_args!("{id}-{preference}-{ip}{end}"))
     }
 
     /// Prefix list of what gets a community.
     pub(super) fn marked(&self, community: FrrCommunity, family: IpFamily) -> Name {
-        let (id, ip) = (&self.id, family.ip());
-        Name::of(format_args!("{id}-{community}-{ip}-community-prefixes"))
+        let (id, ip, [_, end]) = (&self.id, family.ip(), PROPERTIES);
+        Name::of(format_args!("{id}-{community}-{ip}{end}"))
     }
 }

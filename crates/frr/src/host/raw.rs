@@ -231,6 +231,21 @@ fn opens_block(words: &[&str]) -> bool {
     matches!(words, ["route-map", ..])
 }
 
+/// Whether the lines after this one are of another block than those before it.
+pub(super) fn opens_any_block(words: &[&str]) -> bool {
+    let openers = [
+        "address-family",
+        "bfd",
+        "peer",
+        "profile",
+        "route-map",
+        "router",
+        "vni",
+        "vrf",
+    ];
+    words.first().is_some_and(|word| openers.contains(word))
+}
+
 /// The line without what may be secret in it, and not longer than a message should be.
 fn shown(line: &str) -> String {
     const MAX_LEN: usize = 120;

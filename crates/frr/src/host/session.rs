@@ -115,7 +115,7 @@ impl Build<'_> {
             _ => {
                 let why =
                     format!("neighbor {peer} needs exactly one of asn, external and internal");
-                self.unsupported(None, why);
+                self.unsupported_of(peer, why);
                 return None;
             }
         };
@@ -127,12 +127,12 @@ impl Build<'_> {
             let why = format!(
                 "neighbor {peer} cannot have a local AS: it is the AS of the router, or the session is internal"
             );
-            self.unsupported(None, why);
+            self.unsupported_of(peer, why);
         }
         session.ebgp_multihop = (*ebgp_multi_hop && on_address && external).then_some(u8::MAX);
         if *ebgp_multi_hop && !on_address {
             let why = format!("FRR has no multihop for {peer}, which is a device");
-            self.unsupported(None, why);
+            self.unsupported_of(peer, why);
         }
         session.update_source = match source {
             Some(frrk8s::UpdateSource::Address(address)) => Some(UpdateSource::Address(*address)),
@@ -144,7 +144,7 @@ impl Build<'_> {
         };
         if session.update_source.is_some() && !on_address {
             let why = format!("FRR has no source address for {peer}, which is a device");
-            self.unsupported(None, why);
+            self.unsupported_of(peer, why);
             session.update_source = None;
         }
         session.port = port.filter(|port| *port != BGP_PORT);
@@ -165,7 +165,7 @@ impl Build<'_> {
         if timers.is_none() {
             let why =
                 format!("BGP has no hold time of {hold} s (neighbor {peer}): 0, or 3 and more");
-            self.unsupported(None, why);
+            self.unsupported_of(peer, why);
         }
         timers
     }
@@ -177,7 +177,7 @@ impl Build<'_> {
             let why = format!(
                 "neighbor {peer} has BFD with FRR's defaults: no profile can have the name {name:?}"
             );
-            self.unsupported(None, why);
+            self.unsupported_of(peer, why);
         }
         NeighborBfd {
             profile,

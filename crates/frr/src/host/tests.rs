@@ -2,9 +2,15 @@ use api::tcaas::node_network_config::HostRouter;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{config::RouteMapAction, diff, parse, print, secret::Password};
+use crate::{
+    config::{PrefixRule, RouteMapAction},
+    diff, parse, print,
+    secret::Password,
+};
 
+mod numbers;
 mod raw;
+mod refused;
 
 fn router(value: Value) -> HostRouter {
     serde_json::from_value(value).unwrap()
@@ -136,6 +142,24 @@ fn the_derived_route_target_is_written_last_in_file_and_change() {
     // Back: the derived one goes first, and FRR derives it again when nothing else is left.
     let back = diff(&both.config, &derived.config).to_string();
     assert!(back.contains("no vni 1000\n"), "{back}");
+}
+
+/// FRR prints its targets in order, whichever came first.
+#[test]
+fn a_running_configuration_with_the_derived_route_target_first_has_both() {
+    let targets = json!(["64512:1000", "64512:1001"]);
+    let l2vni = json!({"vni": 1000, "importRTs": targets, "exportRTs": targets});
+    let both = made(evpn(&json!({"advertiseAllVNIs": true, "l2vnis": [l2vni]})));
+    let running = [("import", "1001", "1000"), ("export", "1001", "1000")]
+        .iter()
+        .fold(text(&both), |text, (way, first, second)| {
+            let line = |target| format!("   route-target {way} 64512:{target}\n");
+            let (written, shown) = (line(*first) + &line(*second), line(*second) + &line(*first));
+            assert!(text.contains(&written), "{text}");
+            text.replace(&written, &shown)
+        });
+    let running = parse(&running, FrrVersion::NEWEST).config;
+    assert!(diff(&running, &both.config).is_empty());
 }
 
 #[test]
@@ -378,10 +402,11 @@ fn a_filter_of_the_host_is_there_before_a_session_refers_to_it() {
     assert!(at("no route-map 192.0.2.1-out") < at("no ip prefix-list 192.0.2.1-allowed-ipv4"));
 }
 
-/// FRR ignores a prefix that is in the list under another number, and deletes by number whatever stands there.
+/// FRR ignores a prefix that is in the list under another number, and deletes by number whatever stands there. A rule moves only behind
+/// one that denies, where its place matters.
 #[test]
 fn a_rule_that_moves_to_another_number_is_deleted_before_it_is_added() {
-    let with = made(with_neighbor(
+    let mut with = made(with_neighbor(
         &json!({"advertise": {"prefixes": ["10.0.0.0/8", "11.0.0.0/8"]}}),
     ))
     .config;
@@ -394,12 +419,15 @@ fn a_rule_that_moves_to_another_number_is_deleted_before_it_is_added() {
     running
         .prefix_lists
         .insert(list.clone(), (1..).zip(rules).collect());
+    let deny = PrefixRule::any(RouteMapAction::Deny);
+    let wanted = with.prefix_lists.get_mut(&list).unwrap();
+    wanted.insert(5, deny);
     let change = diff(&running, &with).to_string();
     let (deleted, added): (Vec<_>, Vec<_>) = change
         .lines()
         .filter(|line| line.contains(" seq "))
         .partition(|line| line.starts_with("no "));
-    assert_eq!((deleted.len(), added.len()), (2, 2), "{change}");
+    assert_eq!((deleted.len(), added.len()), (2, 3), "{change}");
     let last_deleted = change.rfind("no ip prefix-list").unwrap();
     assert!(last_deleted < change.find("\nip prefix-list").unwrap());
 }

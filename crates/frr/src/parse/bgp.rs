@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::value::{IfName, ImportRouteTarget, Prefix, Vni};
+use api::value::{IfName, Prefix, Vni};
 
 use super::{
     Context, Outcome,
@@ -12,7 +12,7 @@ use crate::{
     config::{
         Advertise, Bgp, FamilySwitch, FrrConfig, GracefulRestart, IpFamily, MaximumPrefix, Name,
         Neighbor, NeighborBfd, NeighborFamily, Peer, RedistributeSource, RemoteAs, SessionSwitch,
-        Timers, derived_target,
+        Timers,
     },
     lower::ALLOWAS_IN_DEFAULT,
     secret::Password,
@@ -375,27 +375,12 @@ fn advertise(target: &mut Option<Advertise>, negated: bool, words: &[&str]) -> O
 }
 
 pub(super) fn vni(bgp: &mut Bgp, vni: Vni, negated: bool, words: &[&str]) -> Option<()> {
-    let derived = derived_target(bgp.asn, vni);
     let targets = bgp.evpn.vnis.get_mut(&vni)?;
-    // As FRR: the target that it derives by itself is forgotten when another comes.
-    match words {
-        ["route-target", "import", _] if !negated => {
-            forget_alone(&mut targets.import, derived.map(ImportRouteTarget::Exactly));
-        }
-        ["route-target", "export", _] if !negated => forget_alone(&mut targets.export, derived),
-        _ => {}
-    }
     match words {
         ["rd", rest @ ..] => value(&mut targets.rd, negated, rest),
         ["route-target", "import", target] => member(&mut targets.import, negated, target),
         ["route-target", "export", target] => member(&mut targets.export, negated, target),
         _ => None,
-    }
-}
-
-fn forget_alone<T: Ord>(targets: &mut BTreeSet<T>, derived: Option<T>) {
-    if targets.len() == 1 && derived.is_some_and(|derived| targets.contains(&derived)) {
-        targets.clear();
     }
 }
 

@@ -10,6 +10,9 @@ if [ -n "$tree" ]; then
 fi
 mount -t proc proc "$tree/proc"
 mount -t sysfs sys "$tree/sys"
+# Its control groups are a part of the host's; another machine has the same names in a part of its own.
+mount -t cgroup2 cgroup2 "$tree/sys/fs/cgroup"
+mount --bind "$(mktemp -d "$tree/sys/fs/cgroup/$name.XXXXXX")" "$tree/sys/fs/cgroup"
 for dir in run tmp var/tmp var/log var/lib/frr etc/frr etc/selvedge etc/cni opt/cni; do
   mount -t tmpfs tmpfs "$tree/$dir"
 done

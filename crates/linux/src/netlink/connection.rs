@@ -1,6 +1,9 @@
 //! A netlink socket in one namespace, and the two ways to use it: a change that is acknowledged, and a dump.
 
-use std::io;
+use std::{
+    io,
+    sync::{Mutex, PoisonError},
+};
 
 use futures::{Stream, StreamExt};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -51,16 +54,21 @@ impl RequestError {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) domain: Domain,
+    socket: Mutex<Socket>,
+}
+
+#[derive(Debug)]
+struct Socket {
     handle: ConnectionHandle<Message>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Connection {
+impl Socket {
     /// A socket in the namespace of the calling thread.
     ///
     /// With strict checking on, the kernel filters dumps by what the request says instead of sending everything: a
     /// router's tables may hold a million routes that are not ours.
-    pub(super) fn open(domain: Domain) -> io::Result<Self> {
+    fn open() -> io::Result<Self> {
         let (mut connection, handle, _unsolicited) =
             proto::new_connection_with_socket::<Message, TokioSocket>(NETLINK_ROUTE)?;
         connection
@@ -71,11 +79,21 @@ impl Connection {
         connection.set_forward_ack(true);
         connection.set_forward_done(true);
         let task = tokio::spawn(connection);
-        Ok(Self {
-            domain,
-            handle,
-            task,
-        })
+        Ok(Self { handle, task })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Connection {
+    /// A connection in the namespace of the calling thread.
+    pub(super) fn open(domain: Domain) -> io::Result<Self> {
+        let socket = Mutex::new(Socket::open()?);
+        Ok(Self { domain, socket })
     }
 
     fn send(
@@ -86,9 +104,13 @@ impl Connection {
         let mut request = NetlinkMessage::from(Message(message));
         request.header.flags = flags;
         let kernel = SocketAddr::new(0, 0);
-        self.handle
-            .request(request, kernel)
-            .map_err(|_closed| RequestError::Closed)
+        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        // An overrun ends the task. A connection to the router is made anew for each use; the one to the host has to last.
+        if socket.task.is_finished() && self.domain == Domain::Host {
+            *socket = Socket::open().map_err(|_gone| RequestError::Closed)?;
+        }
+        let requested = socket.handle.request(request, kernel);
+        requested.map_err(|_closed| RequestError::Closed)
     }
 
     /// Asks for a change and waits until the kernel has made or refused it.
@@ -198,8 +220,21 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.task.abort();
+#[cfg(test)]
+mod tests {
+    use netlink_packet_route::link::LinkMessage;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_that_is_gone_is_opened_again() {
+        let connection = Connection::open(Domain::Host).unwrap();
+        let links = || connection.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()));
+        let before = links().await.unwrap();
+        connection.socket.lock().unwrap().task.abort();
+        while !connection.socket.lock().unwrap().task.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(links().await.unwrap().len(), before.len());
     }
 }

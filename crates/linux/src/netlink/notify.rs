@@ -39,6 +39,11 @@ impl Changes {
     pub async fn next(&self) {
         self.notify.notified().await;
     }
+
+    /// Whether a socket is gone, so that not every change is announced any more. Its end was announced as a change.
+    pub fn is_over(&self) -> bool {
+        self.tasks.iter().any(JoinHandle::is_finished)
+    }
 }
 
 impl Drop for Changes {
@@ -103,12 +108,10 @@ async fn listen(socket: TokioSocket, concerns: impl Fn(&[u8]) -> bool, notify: A
             }
             // The kernel had more to say than the socket could hold.
             Err(error) if error.raw_os_error() == Some(105) => notify.notify_one(),
-            Err(_) => {
-                notify.notify_one();
-                return;
-            }
+            Err(_) => break,
         }
     }
+    notify.notify_one();
 }
 
 /// Whether any of these messages may be about something of ours.

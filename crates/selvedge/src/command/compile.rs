@@ -47,7 +47,11 @@ pub(super) fn run(args: &Compile) -> anyhow::Result<Verdict> {
             let documents = documents(what, &world, &compilation);
             output::text(&output::capped(&list(documents), output::ROWS - 1));
         }
-        (what, format) => output::stream(format, documents(what, &world, &compilation))?,
+        (what, format) => {
+            // Programs read the output; what is missing from it is said to people.
+            problems::beside(&world, &compilation);
+            output::stream(format, documents(what, &world, &compilation))?;
+        }
     }
     if let Some(line) = world.passed_over() {
         output::note(&line);

@@ -15,7 +15,13 @@ pub(super) fn alike(element: &Element) -> Option<(String, &str)> {
         Element::Import { vrf, from, prefix } => {
             Some((format!("VRF {vrf} imports from {from}"), prefix))
         }
+        Element::DeniedImport { vrf, from, prefix } => {
+            Some((format!("VRF {vrf} does not import from {from}"), prefix))
+        }
         Element::Export { vrf, prefix } => Some((format!("VRF {vrf} announces"), prefix)),
+        Element::DeniedExport { vrf, prefix } => {
+            Some((format!("VRF {vrf} does not announce"), prefix))
+        }
         Element::Route { vrf, prefix } => Some((format!("VRF {vrf} routes"), prefix)),
         Element::HostRoute { device, prefix } => Some((format!("{device} routes"), prefix)),
         Element::HostNetwork { vrf, prefix } => {

@@ -18,7 +18,8 @@ use self::answer::{Answer, Part};
 use super::{
     compile::unknown_node,
     elements::lines,
-    groups::{groups, named, own_values, text},
+    groups::{groups, named, own_address, own_values, text},
+    problems,
 };
 use crate::{
     args::{Ask, Format},
@@ -31,17 +32,24 @@ use crate::{
 pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
-    unread(&world);
+    // What documents that are not read stand for is in no answer.
+    problems::lines(&world, &[]);
     let mut question = args.thing.join(" ");
     let mut answers: Vec<Answer> = Vec::new();
+    // What is no other question may be a line of frr.conf, which not every node has.
+    let parsed = parse(&question);
     for nodes in nodes(args, &world, &compilation)? {
         let Some(node) = nodes.first() else { continue };
-        let asked = match line::asked(args, node, &world, &compilation)? {
-            Some(asked) => asked,
-            None => asked(&args.thing.join(" "), node, &world, &compilation)?,
+        let asked = match &parsed {
+            Ok(_) => Some(asked(&args.thing.join(" "), node, &world, &compilation)?),
+            Err(_) => line::asked(args, node, &world, &compilation)?,
         };
+        let Some(asked) = asked else { continue };
         question.clone_from(&asked.question);
         answer::add(&mut answers, nodes, &asked);
+    }
+    if answers.is_empty() {
+        parsed?;
     }
     if answers.is_empty() {
         let text = not_found(args.node.as_deref(), &args.thing, &world, &compilation);
@@ -131,8 +139,11 @@ pub(super) fn of_all_nodes(
         !compilation.nodes.is_empty(),
         "no Node in the input; add Node objects to it"
     );
-    let query = Query::parse(question).ok();
-    let query = query.map(|query| query.resolved(&world.snapshot, compilation));
+    let query = match Query::parse(question) {
+        Ok(query) => Some(query.resolved(&world.snapshot, compilation)),
+        // A line of frr.conf: one with an address that a single node has is on this node alone.
+        Err(_) => own_address(compilation, question),
+    };
     Ok(groups(compilation, query.as_ref()))
 }
 
@@ -181,14 +192,6 @@ pub(super) fn asked(
         elements,
         found,
     })
-}
-
-/// Prints which documents are not read: what they stand for is in no answer.
-pub(super) fn unread(world: &World) {
-    for one in &world.unknown {
-        let line = format!("{}: {one}", styled(Style::Red, "error"));
-        output::note(&output::wrapped(&line, 4));
-    }
 }
 
 /// The config of a node that is in the input.
@@ -558,11 +561,7 @@ fn placed(world: &World, claim: &Claim) -> Value {
         {
             let at = origin.at(&field.path);
             fields.insert("place".to_owned(), at.to_string().into());
-            fields.insert("file".to_owned(), json!(at.file));
-            if let Some(place) = at.place {
-                fields.insert("line".to_owned(), place.line.into());
-                fields.insert("column".to_owned(), place.column.into());
-            }
+            fields.extend(at.fields());
         }
         value
     };

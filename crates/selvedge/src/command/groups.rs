@@ -47,6 +47,20 @@ pub(super) fn groups(compilation: &Compilation, query: Option<&Query>) -> Vec<Ve
     groups
 }
 
+/// The first word of a line that is an address which a single node has for itself.
+pub(super) fn own_address(compilation: &Compilation, line: &str) -> Option<Query> {
+    let net = |word: &str| -> Option<IpNet> {
+        let net = word.parse().ok();
+        net.or_else(|| word.parse::<IpAddr>().ok().map(IpNet::from))
+    };
+    let mut nets = line.split_whitespace().filter_map(net);
+    let is_own = |net: &IpNet| {
+        let mut nodes = compilation.nodes.values();
+        nodes.any(|config| has_address(config, *net))
+    };
+    nets.find(is_own).map(Query::Prefix)
+}
+
 /// What a config has beside what it shares with others, without the node's own addresses.
 fn without_addresses(config: &NodeConfig) -> String {
     let NodeConfig {

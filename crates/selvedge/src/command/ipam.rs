@@ -9,6 +9,7 @@ use compiler::{Compilation, Kind, ObjectRef, compile};
 use ipnet::IpNet;
 use serde::Serialize;
 
+use super::problems;
 use crate::{
     args::{Format, Ipam},
     input::World,
@@ -20,6 +21,7 @@ use crate::{
 pub(super) fn run(args: &Ipam) -> anyhow::Result<Verdict> {
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
+    let verdict = problems::beside(&world, &compilation);
     let mut pools = pools(&world, &compilation);
     if let Some(name) = &args.name {
         let names = pools.iter().flat_map(Pool::names).collect::<BTreeSet<_>>();
@@ -32,7 +34,7 @@ pub(super) fn run(args: &Ipam) -> anyhow::Result<Verdict> {
     }
     if args.output != Format::Table {
         output::stream(args.output, pools.iter())?;
-        return Ok(Verdict::Fine);
+        return Ok(verdict);
     }
     // The pools of which the least is left come first.
     pools.sort_by(|one, other| other.used_share().total_cmp(&one.used_share()));
@@ -79,7 +81,7 @@ pub(super) fn run(args: &Ipam) -> anyhow::Result<Verdict> {
         ),
     };
     output::text(&format!("\n{}\n", output::wrapped(&end, 2)));
-    Ok(Verdict::Fine)
+    Ok(verdict)
 }
 
 /// The lines behind the table.
@@ -308,16 +310,30 @@ fn of_underlays(world: &World, compilation: &Compilation) -> Vec<Pool> {
     pools
 }
 
-/// A number of addresses; of more than can be read as a power of two.
+/// A number of addresses; of more than IPv4 has as the nearest power of two.
 fn amount(number: u128) -> String {
-    if number < 1_000_000 {
+    if number <= 1 << 32 {
         return number.to_string();
     }
     let power = number.ilog2();
     if number.is_power_of_two() {
-        format!("2^{power}")
-    } else {
-        // Less what is used, which is nothing beside it.
-        format!("~2^{}", power + 1)
+        return format!("2^{power}");
+    }
+    let above_half = number - (1 << power) > 1 << (power - 1);
+    format!("~2^{}", power + u32::from(above_half))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_free_is_never_shown_as_twice_as_much() {
+        assert_eq!(amount(0), "0");
+        assert_eq!(amount((1 << 24) - 2), "16777214");
+        assert_eq!(amount(1 << 64), "2^64");
+        assert_eq!(amount((1 << 64) - 100), "~2^64");
+        assert_eq!(amount((1 << 64) + 100), "~2^64");
+        assert_eq!(amount(u128::MAX), "~2^128");
     }
 }

@@ -29,6 +29,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
         "a plan starts from files (-f) or from a cluster (--context, --kubeconfig), not from both"
     );
     let before = input::read_over(&args.input.paths, Arc::clone(&stored))?;
+    anyhow::ensure!(
+        args.input.paths.is_empty() || !before.is_empty(),
+        "{}",
+        super::nothing_in(&args.input.paths)
+    );
     let mut after = input::read_over(&args.to, stored)?;
     after.check_changes(&before.snapshot);
     after.keep_unread(&before.snapshot);

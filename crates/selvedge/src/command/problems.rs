@@ -4,7 +4,7 @@
 mod cause;
 mod hint;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use compiler::{Compilation, ObjectRef, Problem, Severity, problem};
 use serde_json::{Value, json};
@@ -14,12 +14,14 @@ use crate::{
     args::Format,
     input::{At, Unread, World},
     names,
-    output::{self, Style, counted, styled},
+    output::{self, Style, Verdict, counted, styled},
     rules::DUPLICATE_OF,
 };
 
 /// From how many objects on equal problems are one line.
 const ALIKE: usize = 3;
+/// The most columns that the names of the others take.
+const NAMES: usize = 160;
 
 /// One problem as it is shown.
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ pub(super) struct Diagnostic {
     object: Option<ObjectRef>,
     field: String,
     message: String,
+    /// The message without the name of the object, where it begins with that.
+    nameless: String,
     hint: Option<String>,
     at: Option<At>,
     /// Other places that it is about, such as the first of two copies.
@@ -58,6 +62,7 @@ fn of_unread(unread: &Unread, severity: Severity, reason: &str) -> Diagnostic {
         object: None,
         field: String::new(),
         message: unread.message.clone(),
+        nameless: unread.nameless().to_owned(),
         hint: unread.hint.clone(),
         at: Some(unread.at.clone()),
         related: unread
@@ -76,6 +81,7 @@ fn of_problem(world: &World, problem: &Problem, cause: Option<String>) -> Diagno
         reason: problem.kind.reason().to_owned(),
         object: Some(problem.subject.clone()),
         field: problem.field.clone(),
+        nameless: problem.kind.to_string(),
         message: problem.kind.to_string(),
         hint: hint::of(world, problem).or_else(|| problem.kind.remedy()),
         at: origin.map(|origin| origin.at(&problem.field)),
@@ -187,21 +193,30 @@ pub(super) fn show(
     world: &World,
     compilation: &Compilation,
 ) -> anyhow::Result<bool> {
-    let has_errors = compilation.has_errors() || !world.unknown.is_empty();
     if format == Format::Table {
-        show_beside(world, compilation);
+        beside(world, compilation);
     } else {
         output::documents(format, &values(world, &compilation.problems))?;
     }
-    Ok(has_errors)
+    Ok(has_errors(world, compilation))
 }
 
-/// Prints problems beside an answer: errors and warnings of what was read.
-pub(super) fn show_beside(world: &World, compilation: &Compilation) {
+/// Prints problems beside an answer: errors and warnings of what was read. An answer from input with errors is not complete.
+pub(super) fn beside(world: &World, compilation: &Compilation) -> Verdict {
     let hidden = lines(world, &compilation.problems).hidden;
     if hidden > 0 {
         output::note(&hidden_line(hidden));
     }
+    if has_errors(world, compilation) {
+        Verdict::Problems
+    } else {
+        Verdict::Fine
+    }
+}
+
+/// Whether something is wrong with what was read.
+pub(super) fn has_errors(world: &World, compilation: &Compilation) -> bool {
+    compilation.has_errors() || !world.unknown.is_empty()
 }
 
 /// How many problems are not shown, in words.
@@ -223,23 +238,37 @@ pub(super) fn lines(world: &World, problems: &[Problem]) -> Counts {
     Counts::of(&diagnostics)
 }
 
-/// Problems that differ in nothing but their object, together; in the order of the first of each.
+/// A text without what differs between equal mistakes in several objects: the values and numbers in it.
+fn shape(text: &str) -> String {
+    let mut shape = String::new();
+    let mut quoted = false;
+    for character in text.chars() {
+        if character == '"' {
+            quoted = !quoted;
+        }
+        let is_value = quoted || character.is_ascii_digit();
+        // One mark stands for a value of any length.
+        if !is_value {
+            shape.push(character);
+        } else if !shape.ends_with('#') {
+            shape.push('#');
+        }
+    }
+    shape
+}
+
+/// Problems that differ in nothing but their object and its values, together; in the order of the first of each.
 fn alike<'a>(diagnostics: Vec<&'a Diagnostic>) -> Vec<Vec<&'a Diagnostic>> {
     let mut groups: Vec<Vec<&Diagnostic>> = Vec::new();
     let mut known: BTreeMap<_, usize> = BTreeMap::new();
     for one in diagnostics {
-        let key = one
-            .object
-            .as_ref()
-            .filter(|_| !output::is_all())
-            .map(|object| {
-                let field: Vec<&str> = one.field.split(|c: char| c.is_ascii_digit()).collect();
-                (object.kind, field.concat(), &one.message, &one.hint)
-            });
-        let Some(key) = key else {
+        if output::is_all() {
             groups.push(vec![one]);
             continue;
-        };
+        }
+        let kind = one.object.as_ref().map(|object| object.kind);
+        let hint = one.hint.as_deref().map(shape);
+        let key = (kind, shape(&one.field), shape(&one.nameless), hint);
         let place = *known.entry(key).or_insert(groups.len());
         match groups.get_mut(place) {
             Some(group) => group.push(one),
@@ -261,17 +290,22 @@ fn of_group(group: &[&Diagnostic]) -> String {
     let Some((first, others)) = group.split_first() else {
         return String::new();
     };
-    let mut text = first.text();
-    if let (Some(object), false) = (&first.object, others.is_empty()) {
-        let names: Vec<String> = others
-            .iter()
-            .filter_map(|one| Some(one.object.as_ref()?.key.to_string()))
-            .collect();
-        let thing = format!("more {}", object.kind);
-        let names = names::folded(&names);
-        text = format!("{text}\n  also: {}: {names}", counted(others.len(), &thing));
+    let text = first.text();
+    if others.is_empty() {
+        return text;
     }
-    text
+    let (thing, names) = if let Some(object) = &first.object {
+        let others = others.iter().filter_map(|one| one.object.as_ref());
+        let names: Vec<String> = others.map(|object| object.key.to_string()).collect();
+        (format!("more {}", object.kind), names)
+    } else {
+        let places = others.iter().filter_map(|one| one.at.as_ref());
+        let files: BTreeSet<String> = places.map(|at| at.file.to_string()).collect();
+        ("more document".to_owned(), files.into_iter().collect())
+    };
+    let number = counted(others.len(), &thing);
+    let names = names::brief(&names, NAMES);
+    format!("{text}\n  also: {number}: {names}; --all shows them")
 }
 
 impl Diagnostic {
@@ -322,18 +356,14 @@ impl Diagnostic {
         }
         set("remedy", json!(self.hint));
         set("followsFrom", json!(self.cause));
-        if let Some(at) = &self.at {
-            set("file", json!(at.file));
-            set("document", json!(at.document));
-            set("line", json!(at.place.map(|place| place.line)));
-            set("column", json!(at.place.map(|place| place.column)));
+        for (name, part) in self.at.iter().flat_map(At::fields) {
+            set(&name, part);
         }
         if !self.related.is_empty() {
             let related = self.related.iter().map(|(what, at)| {
-                json!({
-                    "what": what, "file": at.file, "document": at.document,
-                    "line": at.place.map(|place| place.line), "column": at.place.map(|place| place.column),
-                })
+                let mut fields = at.fields();
+                fields.insert("what".to_owned(), what.as_str().into());
+                Value::Object(fields)
             });
             set("related", related.collect());
         }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
 use api::tcaas::Layer2NetworkConfigurationSpec;
-use compiler::{Compilation, Snapshot, snapshot::Key};
-use explain::running::Running;
+use compiler::{Compilation, Kind, Snapshot};
+use explain::{provenance::Trace, running::Running, why_not};
 use serde_json::{Value, json};
 
 use super::{compile::unknown_node, problems};
@@ -26,24 +26,16 @@ pub(super) fn run(args: &Reach) -> anyhow::Result<Verdict> {
     let old = Running::new(&before.snapshot);
     let ways = Ways::of(&old.snapshot, &old.compilation, args.node.as_deref())?;
     if args.to.is_empty() {
-        problems::show_beside(&before, &old.compilation);
+        let verdict = problems::beside(&before, &old.compilation);
         print(args.output, &ways)?;
-        return Ok(verdict(&old.compilation));
+        return Ok(verdict);
     }
     let after = input::read_over(&args.to, stored)?;
     let new = old.after(&after.snapshot);
-    problems::show_beside(&after, &new.compilation);
+    let verdict = problems::beside(&after, &new.compilation);
     let then = Ways::of(&new.snapshot, &new.compilation, args.node.as_deref())?;
     compare(args.output, &ways, &then)?;
-    Ok(verdict(&new.compilation))
-}
-
-fn verdict(compilation: &Compilation) -> Verdict {
-    if compilation.has_errors() {
-        Verdict::Problems
-    } else {
-        Verdict::Fine
-    }
+    Ok(verdict)
 }
 
 /// What reaches what.
@@ -63,45 +55,25 @@ impl Ways {
         compilation: &Compilation,
         node: Option<&str>,
     ) -> anyhow::Result<Self> {
-        let config = match node {
-            Some(node) => match compilation.nodes.get(node) {
-                Some(config) => Some(config),
-                None => bail!("{}", unknown_node(node, compilation)),
-            },
-            None => None,
-        };
-        let is_there =
-            |segment: &str| config.is_none_or(|config| config.shared.segments.contains(segment));
-        // The VRF that routes an attachment's segment.
-        let mut homes: BTreeMap<&str, String> = BTreeMap::new();
-        let segments = compilation.objects.of::<Layer2NetworkConfigurationSpec>();
-        for (_, object) in segments.filter(|(name, one)| one.is_generated() && is_there(name)) {
-            if let Some(vrf) = &object.spec.vrf {
-                homes.insert(&object.source.key.name, vrf.to_string());
-            }
+        if let Some(node) = node.filter(|node| !compilation.nodes.contains_key(*node)) {
+            bail!("{}", unknown_node(node, compilation));
         }
         let mut ways = Self {
             nodes: places(compilation, node),
             ..Self::default()
         };
-        for (from, home) in &homes {
-            let reached = ways.of.entry((*from).to_owned()).or_default();
-            for (to, vrf) in homes.iter().filter(|(to, vrf)| *to != from && *vrf == home) {
-                reached.insert((format!("Layer2Attachment {to}"), vrf.clone()));
-            }
-            let attachment = compilation.attachment(from);
-            let matched = attachment.map(|attachment| attachment.matched.iter());
-            for matched in matched.into_iter().flatten() {
-                let destination = snapshot.destinations.get(&Key::named(&matched.name));
-                let vrf = destination.and_then(|one| one.spec.vrf_ref.as_ref());
-                let vrf = vrf.and_then(|vrf| snapshot.vrfs.get(&Key::named(vrf)));
-                let vrf = vrf.map_or_else(|| "next hop".to_owned(), |vrf| vrf.spec.vrf.to_string());
-                if let Some(destination) = destination {
+        let trace = Trace::new(snapshot, compilation);
+        for (from, reached) in why_not::ways(&trace, node) {
+            let of = ways.of.entry(from).or_default();
+            for (to, vrf) in reached {
+                if let Some(destination) = snapshot.destinations.get(&to.key)
+                    && to.kind == Kind::Destination
+                {
                     let prefixes = destination.spec.prefixes.iter();
                     let prefixes = prefixes.map(ToString::to_string).collect();
-                    ways.prefixes.insert(matched.name.clone(), prefixes);
+                    ways.prefixes.insert(to.key.name.to_string(), prefixes);
                 }
-                reached.insert((format!("Destination {}", matched.name), vrf));
+                of.insert((to.to_string(), vrf.unwrap_or_else(|| "next hop".to_owned())));
             }
         }
         Ok(ways)

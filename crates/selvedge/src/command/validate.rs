@@ -2,7 +2,10 @@
 
 use compiler::compile;
 
-use super::problems::{self, Counts};
+use super::{
+    problems::{self, Counts},
+    raw,
+};
 use crate::{
     args::{Format, Validate},
     output::{self, Style, Verdict, counted, styled},
@@ -11,7 +14,7 @@ use crate::{
 pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
-    let problems = &compilation.problems;
+    let problems = &raw::with_refused_lines(&world, &compilation);
     let has_errors = compilation.has_errors() || !world.unknown.is_empty();
     let counts = if args.output == Format::Table {
         problems::lines(&world, problems)

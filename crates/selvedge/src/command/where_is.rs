@@ -14,6 +14,7 @@ use super::{
         asked, not_found,
     },
     groups::{addresses, text},
+    problems,
 };
 use crate::{
     args::{Format, Where},
@@ -24,6 +25,7 @@ use crate::{
 pub(super) fn run(args: &Where) -> anyhow::Result<Verdict> {
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
+    let verdict = problems::beside(&world, &compilation);
     let question = args.query.join(" ");
     let query = explain::parse(&question)?;
     let mut answers: Vec<Answer> = Vec::new();
@@ -47,7 +49,7 @@ pub(super) fn run(args: &Where) -> anyhow::Result<Verdict> {
             }
         }
         output::text(&output::capped(&whole, output::ROWS - 1));
-        return Ok(Verdict::Fine);
+        return Ok(verdict);
     }
     let mut found: BTreeMap<Element, (BTreeSet<&ObjectRef>, Vec<&String>)> = BTreeMap::new();
     for (nodes, parts) in &sections {
@@ -66,7 +68,7 @@ pub(super) fn run(args: &Where) -> anyhow::Result<Verdict> {
         json!({"element": element, "text": element.to_string(), "nodes": nodes, "by": by})
     });
     output::stream(args.output, values)?;
-    Ok(Verdict::Fine)
+    Ok(verdict)
 }
 
 fn requesters(part: &Part) -> BTreeSet<&ObjectRef> {

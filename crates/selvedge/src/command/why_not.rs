@@ -17,10 +17,11 @@ use super::{
         answer::{self, Answer, Part},
     },
     groups::{named, text},
+    problems,
 };
 use crate::{
     args::{Ask, Format},
-    input::World,
+    input::{At, World},
     names,
     output::{self, Style, Verdict, styled},
 };
@@ -33,7 +34,7 @@ const ANSWERS: usize = 3;
 pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
     let world = super::world(&args.input)?;
     let compilation = compile(&world.snapshot);
-    explain::unread(&world);
+    problems::lines(&world, &[]);
     let trace = Trace::new(&world.snapshot, &compilation);
     let mut missing: Vec<(Vec<String>, Missing)> = Vec::new();
     let mut there = There::default();
@@ -316,7 +317,8 @@ fn of_missing(world: &World, missing: &Missing, nodes: &[String]) -> String {
     let Some((first, others)) = missing.obstacles.split_first() else {
         return text.concat();
     };
-    text.push(format!("{}{}\n", place(world, first), first));
+    let place = place(world, first).map(|at| format!("{at}: "));
+    text.push(format!("{}{first}\n", place.unwrap_or_default()));
     if let Some(remedy) = first.remedy() {
         text.push(format!("  hint: {remedy}\n"));
     }
@@ -335,7 +337,7 @@ fn of_missing(world: &World, missing: &Missing, nodes: &[String]) -> String {
 }
 
 /// Where the object is written that the obstacle is about.
-fn place(world: &World, obstacle: &Obstacle) -> String {
+fn place(world: &World, obstacle: &Obstacle) -> Option<At> {
     let field = match obstacle {
         Obstacle::Problem { problem, .. } => problem.field.as_str(),
         _ => "",
@@ -350,15 +352,15 @@ fn place(world: &World, obstacle: &Obstacle) -> String {
         | Obstacle::DestinationNotSelected { object, .. }
         | Obstacle::LongerThanImported { object, .. }
         | Obstacle::Idle { object, .. }
+        | Obstacle::NoRoute { object, .. }
+        | Obstacle::Denied { object, .. }
         | Obstacle::ClaimOpen { object, .. }
         | Obstacle::Apart { object, .. }
         | Obstacle::Elsewhere { object } => Some(object),
         Obstacle::NotDefined { .. } => None,
     };
-    let origin = object.and_then(|object| world.origins.get(object));
-    origin
-        .map(|origin| format!("{}: ", origin.at(field)))
-        .unwrap_or_default()
+    let origin = world.origins.get(object?)?;
+    Some(origin.at(field))
 }
 
 fn exact(world: &World, obstacle: &Obstacle) -> Value {
@@ -368,9 +370,9 @@ fn exact(world: &World, obstacle: &Obstacle) -> Value {
         if let Some(remedy) = obstacle.remedy() {
             fields.insert("remedy".to_owned(), remedy.into());
         }
-        let place = place(world, obstacle);
-        if !place.is_empty() {
-            fields.insert("place".to_owned(), place.trim_end_matches(": ").into());
+        if let Some(at) = place(world, obstacle) {
+            fields.insert("place".to_owned(), at.to_string().into());
+            fields.extend(at.fields());
         }
     }
     value

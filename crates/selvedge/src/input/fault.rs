@@ -45,6 +45,12 @@ impl Fault {
     }
 }
 
+/// Whether JSON ends at a comment.
+pub(super) fn is_comment(text: &str, error: &serde_json::Error) -> bool {
+    let rest = line(text, error.line()).get(error.column().saturating_sub(1)..);
+    rest.is_some_and(|rest| rest.starts_with("//") || rest.starts_with("/*"))
+}
+
 /// What is wrong with JSON.
 pub(super) fn of_json(text: &str, error: &serde_json::Error) -> Fault {
     let place = Place {
@@ -61,7 +67,9 @@ pub(super) fn of_json(text: &str, error: &serde_json::Error) -> Fault {
     {
         return fault;
     }
-    let (message, hint) = if has("too deep") || has("recursion limit") {
+    let (message, hint) = if is_comment(text, error) {
+        ("a comment", "JSON has no comments: remove it")
+    } else if has("too deep") || has("recursion limit") {
         (
             "exceeds the limit of 64 levels of nested maps and lists in one file",
             "no object of Kubernetes is that deep",
@@ -150,10 +158,17 @@ fn of_kind(text: &str, kind: &ErrorKind, place: Place) -> Fault {
         | ErrorKind::InvalidQuotedScalarIndent
         | ErrorKind::InvalidTrailingSingleQuotedScalar
         | ErrorKind::InvalidTrailingDoubleQuotedScalar => of_quotes(text, place),
+        ErrorKind::UnknownQuotedScalarEscape
+        | ErrorKind::InvalidQuotedScalarHexEscape
+        | ErrorKind::InvalidUnicodeEscape => Fault::at(
+            place,
+            "a backslash in double quotes begins an escape, and this one is unknown",
+            "write two backslashes for one, or use single quotes",
+        ),
         ErrorKind::UnknownAnchor | ErrorKind::MissingAnchorOrAliasName => Fault::at(
             place,
             "a value that begins with * or & refers to an anchor that is not in this document",
-            "put the value in quotes",
+            "put the value in quotes if it is text; an anchor of another document is unknown here: write its value again",
         ),
         ErrorKind::UnclosedFlowCollection { .. }
         | ErrorKind::UnexpectedEofFlowMapping
@@ -175,11 +190,15 @@ fn of_kind(text: &str, kind: &ErrorKind, place: Place) -> Fault {
                 "separate entries with commas, and close every bracket",
             )
         }
-        _ if matches!(character, Some('@' | '`' | '%')) => Fault::at(
-            place,
-            format!("a value that begins with {}", character.unwrap_or_default()),
-            "put the value in quotes",
-        ),
+        _ if matches!(character, Some('@' | '`' | '%'))
+            && !line.trim_start().starts_with("```") =>
+        {
+            Fault::at(
+                place,
+                format!("a value that begins with {}", character.unwrap_or_default()),
+                "put the value in quotes",
+            )
+        }
         _ => of_lines(text, place),
     }
 }
@@ -191,13 +210,12 @@ fn of_lines(text: &str, place: Place) -> Fault {
     }
     for number in [place.line, place.line.saturating_sub(1)] {
         let line = line(text, number);
-        if !line.is_empty() && line.bytes().all(|byte| byte == b'-') {
-            let place = Place {
-                line: number,
-                column: 1,
-            };
-            let message = format!("{line:?} does not separate documents");
-            return Fault::at(place, message, "write three dashes: ---");
+        let place = Place {
+            line: number,
+            column: 1,
+        };
+        if let Some(fault) = of_separator(line, place) {
+            return fault;
         }
         if let Some(column) = opened(line) {
             let place = Place {
@@ -263,6 +281,19 @@ fn of_lines(text: &str, place: Place) -> Fault {
     )
 }
 
+/// What is wrong with a line between two documents.
+fn of_separator(line: &str, place: Place) -> Option<Fault> {
+    if line.starts_with("---") || line.bytes().all(|byte| byte == b'-') && !line.is_empty() {
+        let message = format!("{:?} does not separate documents", cut(line));
+        let remedy = "write three dashes and nothing else: ---";
+        return Some(Fault::at(place, message, remedy));
+    }
+    line.trim_start().starts_with("```").then(|| {
+        let remedy = "remove the lines that begin with ```";
+        Fault::at(place, "a line of Markdown", remedy)
+    })
+}
+
 /// The first bracket that is opened up to a line, and not closed there.
 fn unbalanced(text: &str, last: usize) -> Option<Place> {
     let mut open = Vec::new();
@@ -295,7 +326,7 @@ fn of_quotes(text: &str, place: Place) -> Fault {
         return Fault::at(
             place,
             "there is text behind a closing quote",
-            "put the whole value in quotes",
+            "put the whole value in quotes; a quote inside of it is written twice ('') or as \\\"",
         );
     };
     Fault::at(
@@ -322,6 +353,14 @@ fn opened(line: &str) -> Option<usize> {
     open.map(|(_, column)| column)
 }
 
+/// What is wrong with a text that a reader accepts as one value, though it is no manifest.
+pub(super) fn of_page(text: &str) -> Option<Fault> {
+    let page = text.trim_start().starts_with('<');
+    let place = Place { line: 1, column: 1 };
+    let hint = "write the manifest itself to the file; a download may have given an error page";
+    page.then(|| Fault::at(place, "the text is HTML or XML, not YAML or JSON", hint))
+}
+
 /// What is wrong with a document as a whole, whatever reader stumbles over it.
 fn of_document(text: &str) -> Option<Fault> {
     let mut tab = None;
@@ -335,6 +374,11 @@ fn of_document(text: &str) -> Option<Fault> {
             line: number,
             column: column(byte),
         };
+        let is_control = |c: char| c.is_control() && !matches!(c, '\t' | '\r');
+        if let Some((byte, character)) = line.char_indices().find(|(_, c)| is_control(*c)) {
+            let message = format!("a control character (U+{:04X})", u32::from(character));
+            return Some(Fault::at(place(byte), message, "remove it"));
+        }
         if content.starts_with('#') {
             continue;
         }

@@ -27,7 +27,10 @@ pub(super) fn unknown(document: &Value, message: String) -> Found {
         return Found {
             field: "",
             message: format!("a document must be an object with apiVersion and kind, not {what}"),
-            hint: None,
+            hint: document.is_array().then(|| {
+                "write each object as a document of its own, with a line of --- between them"
+                    .to_owned()
+            }),
         };
     };
     let text = |field: &str| fields.get(field).and_then(Value::as_str);
@@ -105,10 +108,11 @@ fn of_metadata(message: String) -> Found {
     } else {
         "metadata"
     };
+    let hint = message.contains("is missing");
     Found {
         field,
         message,
-        hint: None,
+        hint: hint.then(|| "add a name: metadata: {name: web}".to_owned()),
     }
 }
 

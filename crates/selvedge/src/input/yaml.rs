@@ -89,6 +89,14 @@ fn document(text: &str, limits: Limits) -> Result<Value, Fault> {
     let read: Result<Vec<Value>, Error> =
         serde_saphyr::from_multiple_with_options(text, limits.options());
     match (read, as_json) {
+        // A reader of YAML takes a comment of another language for a part of a key.
+        (Ok(_), Some(Err(error))) if fault::is_comment(text, &error) => {
+            Err(fault::of_json(text, &error))
+        }
+        (Ok(documents), _) if documents.iter().any(Value::is_string) => {
+            let value = documents.into_iter().next().unwrap_or_default();
+            fault::of_page(text).map_or(Ok(value), Err)
+        }
         (Ok(documents), _) => Ok(documents.into_iter().next().unwrap_or_default()),
         (Err(error), _) if limits.exceeded(&error).is_some() => Err(limits
             .exceeded(&error)

@@ -227,10 +227,11 @@ fn is_root(file: &Path) -> bool {
     let above = folder.and_then(Path::parent);
     let of_targets = |folder: &str| matches!(folder, "tests" | "examples" | "benches");
     let is_main = matches!(name(Some(file)).as_str(), "lib.rs" | "main.rs");
-    match is_package(above) {
-        true => of_targets(&name(folder)) || is_main,
+    if is_package(above) {
+        of_targets(&name(folder)) || is_main
+    } else {
         // A target of several files has a folder of its own.
-        false => is_main && of_targets(&name(above)) && is_package(above.and_then(Path::parent)),
+        is_main && of_targets(&name(above)) && is_package(above.and_then(Path::parent))
     }
 }
 

@@ -166,7 +166,7 @@ fn two(prefixes: &[String]) -> Value {
     let mut config = with_networks(prefixes);
     let neighbors = &mut config["spec"]["hostRouter"]["routers"]["default"]["neighbors"];
     let mut other = neighbors[0].clone();
-    other["address"] = "198.18.0.3".into();
+    other["address"] = "198.19.0.3".into();
     neighbors.as_array_mut().expect("a list").push(other);
     config
 }
@@ -238,7 +238,7 @@ fn ours() -> anyhow::Result<Vec<f64>> {
 fn upstream(prefixes: &[String]) -> String {
     let mut sorted = prefixes.to_vec();
     sorted.sort();
-    let peers = [PEER, "198.18.0.3"];
+    let peers = [PEER, "198.19.0.3"];
     let mut lines = vec![String::from("frr defaults traditional")];
     for address in peers {
         lines.extend(sorted.iter().zip(1..).map(|(prefix, number)| {

@@ -96,3 +96,42 @@ fn what_is_rendered_for_the_host_is_what_its_frr_is_to_run() -> anyhow::Result<(
     assert!(fs::read_to_string(file)?.contains("router bgp 64512 vrf tenant-red\n"));
     Ok(())
 }
+
+/// What `validate` refuses of raw configuration is what the agent refuses: with its line, before an object reaches a node.
+#[test]
+fn validation_knows_raw_configuration_as_nodes_do() -> anyhow::Result<()> {
+    const OBJECTS: &str = r"
+apiVersion: selvedge.dev/v1alpha1
+kind: Settings
+metadata: {name: default}
+spec: {frrConfigurations: {allowRaw: true}}
+---
+apiVersion: frrk8s.metallb.io/v1beta1
+kind: FRRConfiguration
+metadata: {name: a, namespace: selvedge-system}
+spec:
+  bgp: {routers: [{asn: 64512, id: 192.0.2.9, neighbors: [{address: 192.0.2.1, asn: 64500, passwordSecret: {name: s}}]}]}
+  raw:
+    rawConfig: |
+      ! a comment with a password
+      router bgp 64512
+       neighbor 192.0.2.1 wings
+       neighbor 192.0.2.1 timers 3 9
+      line vty
+";
+    const NODE: &str = "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}\n";
+    for objects in [OBJECTS.to_owned(), format!("{OBJECTS}{NODE}")] {
+        let output = selvedge(&["validate", "-f", "-"], &objects)?;
+        let said = String::from_utf8(output.stdout)? + &String::from_utf8(output.stderr)?;
+        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        for line in [
+            "line 3 is not applied: neighbor 192.0.2.1 wings: the grammar",
+            "line 5 is not applied: line vty: raw configuration is of BGP",
+        ] {
+            assert!(words.contains(line), "{line}: {said}");
+        }
+        assert_eq!(words.matches("is not applied").count(), 2, "{said}");
+        assert_eq!(output.status.code(), Some(0), "{said}");
+    }
+    Ok(())
+}

@@ -24,6 +24,7 @@ fn output_that_cannot_be_written_ends_with_2() -> anyhow::Result<()> {
         assert_eq!(status.status.code(), Some(2), "{command}");
         let said = String::from_utf8(status.stderr)?;
         assert!(said.contains("failed to write the output"), "{said}");
+        assert!(!said.contains("os error"), "{said}");
     }
     let mut child = Command::new(SELVEDGE)
         .arg("crds")
@@ -68,6 +69,29 @@ fn empty_input_ends_with_2() -> anyhow::Result<()> {
     let empty = selvedge(&["compile", "-f", "-"], "# nothing\n")?;
     assert_eq!(empty.status.code(), Some(2));
     assert!(String::from_utf8(empty.stderr)?.contains("standard input is empty"));
+    let empty = selvedge(&["plan", "-f", &path, "--to", &example()], "")?;
+    assert_eq!(empty.status.code(), Some(2));
+    assert!(String::from_utf8(empty.stderr)?.contains("no object in"));
+    Ok(())
+}
+
+#[test]
+fn answers_from_input_with_errors_name_them_and_end_with_1() -> anyhow::Result<()> {
+    let broken = fs::read_to_string(example())?.replace("vlan: 234", "vlan: 5000");
+    let answers: [&[&str]; 5] = [
+        &["where", "vlan", "235"],
+        &["ipam"],
+        &["reach"],
+        &["compile", "--what", "nodes", "-o", "json"],
+        &["compile", "-o", "yaml"],
+    ];
+    for arguments in answers {
+        let output = selvedge(&[arguments, &["-f", "-"]].concat(), &broken)?;
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let said = String::from_utf8(output.stderr)?;
+        assert!(said.contains("is not a VLAN ID"), "{arguments:?}: {said}");
+        assert!(!output.stdout.is_empty(), "{arguments:?}");
+    }
     Ok(())
 }
 

@@ -127,7 +127,7 @@ fn a_plan_shows_the_fields_of_an_underlay_and_values_of_nodes() -> anyhow::Resul
     let said = "disrupts nothing that runs (additive)\n";
     assert!(text.contains(said), "{text}");
     let (text, _) = table(&cluster, &cluster.replace(", 198.18.0.0/15", ""))?;
-    let said = "disrupts nothing that runs (none)\n";
+    let said = "withdraws routes on n1, n2, n3: VRF cluster imports 198.18.0.0/15 from m2m\n";
     assert!(text.contains(said), "{text}");
     Ok(())
 }

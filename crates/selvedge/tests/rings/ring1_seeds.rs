@@ -228,3 +228,23 @@ fn every_manifest_of_the_docs_is_valid() -> anyhow::Result<()> {
     assert!(seen >= 8, "{seen} manifests");
     Ok(())
 }
+
+#[test]
+fn every_example_of_the_fabrics_kinds_is_in_the_docs_as_it_stands() -> anyhow::Result<()> {
+    let text = fs::read_to_string(repository("docs/openperouter.md"))?;
+    let folder = tempfile::tempdir()?;
+    let mut shown = Vec::new();
+    for block in text.split("```yaml\n").skip(1) {
+        let (manifest, _) = block.split_once("```").unwrap_or_default();
+        let file = folder.path().join("manifest.yaml");
+        fs::write(&file, manifest)?;
+        shown.push(data::objects(&file)?);
+    }
+    let files = data::listed(&data::seeds().join("002"))?;
+    assert!(files.len() >= 10, "{files:?}");
+    for file in files {
+        let objects = data::objects(&file)?;
+        assert!(shown.contains(&objects), "{}", file.display());
+    }
+    Ok(())
+}

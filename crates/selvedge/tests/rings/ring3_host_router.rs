@@ -48,13 +48,13 @@ fn desired(case: &str, version: FrrVersion) -> anyhow::Result<host::Desired> {
 }
 
 /// Daemons of one version on this machine's kernel: BGP needs none of the kernel's VRFs to take its configuration.
-struct Daemons {
-    version: FrrVersion,
+pub(crate) struct Daemons {
+    pub(crate) version: FrrVersion,
     host: Arc<dyn Host>,
 }
 
 impl Daemons {
-    fn of(release: Release) -> anyhow::Result<Self> {
+    pub(crate) fn of(release: Release) -> anyhow::Result<Self> {
         let tree = Tree::prepare(release, &progress)?;
         let share = tempfile::tempdir()?;
         let namespace = Arc::new(Namespace::new(share.path())?);
@@ -64,7 +64,7 @@ impl Daemons {
         })
     }
 
-    fn boot(&self, conf: &str) -> anyhow::Result<Running> {
+    pub(crate) fn boot(&self, conf: &str) -> anyhow::Result<Running> {
         let space = Space::new(&self.host, "host")?;
         space.start_frr(conf)?;
         Ok(Running {
@@ -75,7 +75,7 @@ impl Daemons {
 }
 
 /// A running FRR.
-struct Running {
+pub(crate) struct Running {
     space: Space,
     version: FrrVersion,
 }
@@ -101,6 +101,13 @@ impl Running {
     }
 
     fn becomes(&self, case: &str, wanted: &FrrConfig) -> anyhow::Result<()> {
+        let done = self.takes(wanted)?;
+        assert_eq!(done, Ok(()), "FRR {}: {case}", self.version);
+        Ok(())
+    }
+
+    /// Whether it takes this config, by the least change; otherwise what it refuses.
+    pub(crate) fn takes(&self, wanted: &FrrConfig) -> anyhow::Result<Result<(), String>> {
         let change = diff(&self.config()?, wanted);
         let batches = change.batches();
         let after = change.batches_after_devices();
@@ -109,17 +116,15 @@ impl Running {
                 anyhow::bail!("the cases have no passwords");
             };
             let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
-            let said = self.vtysh(&commands)?;
-            let refused = said.lines().any(|line| line.starts_with("% Unknown"));
-            assert!(!refused, "FRR {} refuses {case}: {said}", self.version);
+            match self.vtysh(&commands) {
+                Ok(said) if !said.lines().any(|line| line.starts_with("% Unknown")) => {}
+                Ok(said) => return Ok(Err(said)),
+                Err(error) => return Ok(Err(format!("{:#}", anyhow::Error::from(error)))),
+            }
         }
         let left = diff(&self.config()?, wanted);
-        assert!(
-            left.is_empty(),
-            "FRR {}: {case}: after\n{change}\nthis is left:\n{left}",
-            self.version
-        );
-        Ok(())
+        let why = || format!("after\n{change}\nthis is left:\n{left}");
+        Ok(if left.is_empty() { Ok(()) } else { Err(why()) })
     }
 
     /// What is in effect for a layer 2 VNI, whatever is written.

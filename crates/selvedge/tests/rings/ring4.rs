@@ -131,7 +131,7 @@ pub(crate) fn config(without: &[&str]) -> anyhow::Result<Value> {
         .next()
         .ok_or_else(|| anyhow::anyhow!("there is no config"))?;
     // The example's neighbor is not the lab's leaf: sessions are for the tests that are about them.
-    config["spec"]["health"] = json!({"sessions": false, "confirmDeadline": "5s"});
+    config["spec"]["health"] = json!({"sessions": false, "confirmDeadline": "30s"});
     Ok(config)
 }
 

@@ -27,6 +27,7 @@ impl Moment {
             Self::After => {
                 "body='\"trying\"'
 while [[ $body == *'\"trying\"'* ]]; do
+  [ -e /proc/$agent/stat ] || break
   { read -r head; IFS= read -r body || true; } < $state/journal
 done"
             }
@@ -34,24 +35,27 @@ done"
         format!(
             "state=/var/lib/selvedge; cp $state/frr.conf /run/frr.conf.old
 {wait}
-kill -9 $agent; wait $agent || true
+kill -9 $agent 2> /dev/null || true
+status=0; wait $agent || status=$?
+[ $status != 137 ] || echo was killed
 grep -q '\"trying\"' $state/journal && echo names the trial
 [ ! -e $state/journal.new ] || echo was being written
 ! cmp -s $state/frr.conf /run/frr.conf.old || echo old frr.conf"
         )
     }
 
-    /// Whether the kill was at that moment.
+    /// Whether the kill was at that moment. An agent that had ended by itself was not killed.
     fn is_met(self, said: &str) -> bool {
         let (names_the_trial, is_being_written, is_old) = (
             said.contains("names the trial"),
             said.contains("was being written"),
             said.contains("old frr.conf"),
         );
-        match self {
-            Self::Before => names_the_trial && is_being_written,
-            Self::After => !names_the_trial && is_old,
-        }
+        said.contains("was killed")
+            && match self {
+                Self::Before => names_the_trial && is_being_written,
+                Self::After => !names_the_trial && is_old,
+            }
     }
 }
 

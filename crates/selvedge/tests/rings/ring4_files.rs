@@ -17,7 +17,7 @@ const SETTINGS: &str = "
 apiVersion: selvedge.dev/v1alpha1
 kind: Settings
 metadata: {name: default}
-spec: {health: {sessions: false, confirmDeadline: 5s}}
+spec: {health: {sessions: false, confirmDeadline: 30s}}
 ";
 
 #[test]

@@ -13,8 +13,8 @@ use crate::{
 
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 /// Address of the host and of its peer.
-pub(crate) const HOST: &str = "198.18.0.1";
-pub(crate) const PEER: &str = "198.18.0.2";
+pub(crate) const HOST: &str = "198.19.0.1";
+pub(crate) const PEER: &str = "198.19.0.2";
 const PASSWORD: &str = "hunter2";
 
 /// A peer in a namespace of its own beside the node's host, which accepts everything.
@@ -182,7 +182,6 @@ fn the_hosts_router_starts_and_ends_with_its_config_on_every_version() -> anyhow
             "ip link add foreign type dummy; ip link set foreign up
 ip route add 192.0.2.0/24 dev foreign proto bird; ip route add 192.0.2.128/25 dev foreign proto static",
         )?;
-        node.script("mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup")?;
         let before = node.script(foreign)?;
         let said = node.becomes(&config(3))?;
         eprintln!("{release}: {said}");
@@ -288,8 +287,8 @@ fn what_is_broken_by_hand_or_dies_comes_back_and_a_reboot_keeps_the_password() -
     for (what, act, whole) in [
         (
             "a line",
-            "vtysh -N host -c 'configure terminal' -c 'router bgp 64600' -c 'neighbor 198.18.0.9 remote-as 1'",
-            "! vtysh -N host -c 'show running-config' | grep -q 198.18.0.9",
+            "vtysh -N host -c 'configure terminal' -c 'router bgp 64600' -c 'neighbor 198.19.0.9 remote-as 1'",
+            "! vtysh -N host -c 'show running-config' | grep -q 198.19.0.9",
         ),
         (
             "a network",
@@ -342,7 +341,7 @@ fn store_password(fabric: &Fabric, config: &Value) -> anyhow::Result<()> {
 }
 
 #[test]
-fn what_frr_does_not_take_is_taken_back_and_a_raw_line_is_refused_with_its_number()
+fn what_frr_does_not_take_is_left_out_with_its_error_and_everything_else_is_applied()
 -> anyhow::Result<()> {
     let node = Node::start()?;
     start_peer(&node.fabric, None)?;
@@ -366,18 +365,34 @@ fn what_frr_does_not_take_is_taken_back_and_a_raw_line_is_refused_with_its_numbe
     let running = node.script("vtysh -N host -c 'show running-config'")?;
     assert!(!running.contains("access-class"), "{running}");
 
-    // FRR says only when it is told that a range of peers cannot be of a group that does not exist.
+    // FRR says only when it gets them that a range of peers cannot be of a group that does not exist, and that a second router cannot
+    // advertise the VNIs of the host.
     let mut bad = config(5);
     bad["spec"]["hostRouter"]["raw"] = json!([{
         "source": "selvedge-system/raw",
-        "lines": "router bgp 64600\n bgp listen range 198.18.99.0/24 peer-group absent\nexit\n",
+        "lines": "router bgp 64600\n bgp listen range 198.18.99.0/24 peer-group absent\nexit\nroute-map mine permit 10\n set metric 7\n",
     }]);
-    let refused = node.apply(&bad)?;
-    assert_eq!(refused.status, 1, "{} {}", refused.stdout, refused.stderr);
-    let back = node.script("vtysh -N host -c 'show running-config'")?;
-    assert!(!back.contains("listen range"), "{back}");
-    prefixes_arrive(&node.fabric, 4)?;
+    router(&mut bad)["advertiseAllVNIs"] = json!(true);
+    bad["spec"]["hostRouter"]["routers"]["red"] =
+        json!({"asn": 64600, "advertiseAllVNIs": true, "networks": ["198.51.100.0/24"]});
+    let done = node.apply(&bad)?;
+    eprintln!("{}", done.stderr);
+    assert_eq!(done.status, 0, "{} {}", done.stdout, done.stderr);
+    for said in [
+        "selvedge-system/raw line 2: FRR refuses \"bgp listen range 198.18.99.0/24 peer-group absent\": ",
+        "FRR refuses \"advertise-all-vni\": ",
+        "unconfigure EVPN",
+    ] {
+        assert!(done.stderr.contains(said), "{said}: {}", done.stderr);
+    }
+    prefixes_arrive(&node.fabric, 5)?;
+    let running = node.script("vtysh -N host -c 'show running-config'")?;
+    assert!(!running.contains("listen range"), "{running}");
+    assert!(running.contains("network 198.51.100.0/24"), "{running}");
+    assert_eq!(running.matches("advertise-all-vni").count(), 1, "{running}");
+    assert!(running.contains("route-map mine permit 10"), "{running}");
     assert_eq!(received(&node.fabric)?.1, sessions, "no session was reset");
+
     Ok(())
 }
 

@@ -648,8 +648,7 @@ pub(crate) fn agent_in_a_group_of_its_own(fabric: &Fabric) -> anyhow::Result<Run
     let space = fabric.at(NODE)?;
     space.write("/run/kubeconfig", "no kubeconfig at all")?;
     let script = format!(
-        "[ -e /sys/fs/cgroup/cgroup.procs ] || mount -t cgroup2 cgroup2 /sys/fs/cgroup
-        mkdir -p /sys/fs/cgroup/agent
+        "mkdir -p /sys/fs/cgroup/agent
         echo $$ > /sys/fs/cgroup/agent/cgroup.procs
         exec /share/selvedge agent --node {NODE} --kubeconfig /run/kubeconfig"
     );

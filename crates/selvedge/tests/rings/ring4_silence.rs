@@ -19,6 +19,8 @@ use crate::{
 };
 
 const PATIENCE: Duration = Duration::from_mins(1);
+/// The longest deadline of a trial, in seconds: the lab ends a script after two minutes.
+const LONGEST: u64 = 80;
 
 /// A config that never becomes healthy.
 fn dead(good: &Value, deadline: &str) -> Value {
@@ -51,14 +53,24 @@ fn a_daemon_that_is_stopped_or_killed_in_a_trial_costs_no_more_than_its_deadline
     Ok(())
 }
 
+/// How many processes share each processor of this machine: everything that a guest does takes so many times as long as on an idle one.
+fn crowd() -> u64 {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let (running, _) = load.split_once('.').unwrap_or(("0", ""));
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let running: usize = running.parse().unwrap_or_default();
+    u64::try_from(running / processors).map_or(1, |crowd| crowd.max(1))
+}
+
 /// Changes a node and does something as soon as the journal names the new config. When the deadline is over, the node is at the new config
-/// or at the old one, which runs already. Returns what was said.
+/// or at the old one, which runs already. Returns what was said. On a busy machine the deadline is longer.
 pub(crate) fn settles_in_time(
     node: &Node,
     (old, new): (&Value, &Value),
     seconds: u64,
     act: &str,
 ) -> anyhow::Result<String> {
+    let seconds = (seconds * crowd()).min(LONGEST);
     let mut new = new.clone();
     new["spec"]["health"]["confirmDeadline"] = format!("{seconds}s").into();
     let script = format!(
@@ -73,10 +85,14 @@ wait $agent || true"
     let took: u64 = took.context("no time")?.parse()?;
     let is_old = preview(node, old).is_ok_and(|left| left == "nothing to do");
     eprintln!("{act}: settled after {took} ms of {seconds} s, at the old config: {is_old}");
-    anyhow::ensure!(
-        took <= seconds * 1000,
-        "{act}: {took} ms of {seconds} s: {said}"
-    );
+    // A config that becomes healthy after a long apply has a quarter of the deadline more, and completes the time for which health must
+    // last. A rollback never takes longer than the deadline.
+    let most = if is_old {
+        seconds * 1000
+    } else {
+        seconds * 1250 + 2500
+    };
+    anyhow::ensure!(took <= most, "{act}: {took} ms of {seconds} s: {said}");
     let stopped = node.script("grep -l '^State:.*stopped' /proc/[0-9]*/status || true")?;
     anyhow::ensure!(stopped.is_empty(), "{act}: {stopped} is stopped");
     if !is_old {
@@ -140,24 +156,44 @@ fn what_is_stopped_in_the_middle_of_many_lines_costs_no_more_than_the_deadline()
     let (good, many) = (tenants(&node.fabric, 1)?, tenants(&node.fabric, 21)?);
     node.apply(&good)?.ok()?;
     for (program, after) in [
-        ("bgpd", "0.3"),
-        ("zebra", "1"),
-        ("bgpd", "2"),
-        ("vtysh", "0.5"),
+        ("bgpd", 300),
+        ("zebra", 1000),
+        ("bgpd", 2000),
+        ("vtysh", 500),
     ] {
-        let act = format!(
-            "until pidof vtysh > /run/vtysh.pid; do kill -0 $agent || break; done
-sleep {after}; kill -STOP $(pidof {program})
-[ \"$(pidof vtysh)\" != \"$(cat /run/vtysh.pid)\" ] || echo it has lines to type"
-        );
-        let said = settles_in_time(&node, (&good, &many), 30, &act)?;
-        anyhow::ensure!(
-            said.contains("it has lines to type"),
-            "{program} was stopped when all was done: {said}"
-        );
+        stopped_with_lines_to_type(&node, (&good, &many), program, after)?;
         node.apply(&good)?.ok()?;
     }
     Ok(())
+}
+
+/// Stops a program while a vtysh has lines to type: the vtysh is stopped first, and goes on when the program has been stopped. One that
+/// had ended before proves nothing: the next attempt comes earlier.
+fn stopped_with_lines_to_type(
+    node: &Node,
+    (good, many): (&Value, &Value),
+    program: &str,
+    after: u32,
+) -> anyhow::Result<()> {
+    let mut said = String::new();
+    for after in [after, after / 2, after / 4, 0] {
+        let act = format!(
+            "until pidof vtysh > /dev/null; do kill -0 $agent || break; done
+sleep {}
+if vtysh=$(pidof -s vtysh) && kill -STOP $vtysh; then
+  [ {program} = vtysh ] || {{ kill -STOP $(pidof {program}); kill -CONT $vtysh; sleep 0.5; }}
+  [ ! -e /proc/$vtysh/stat ] || echo it has lines to type
+fi",
+            f64::from(after) / 1000.0
+        );
+        said = settles_in_time(node, (good, many), 30, &act)?;
+        if said.contains("it has lines to type") {
+            return Ok(());
+        }
+        eprintln!("{program} was stopped after {after} ms, when all was done");
+        node.apply(good)?.ok()?;
+    }
+    anyhow::bail!("{program} was never stopped before all was done: {said}")
 }
 
 #[test]

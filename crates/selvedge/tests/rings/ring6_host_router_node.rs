@@ -189,7 +189,7 @@ fn what_the_host_lacks_is_told_and_heals(world: &World, agent: &Running) -> anyh
 fn what_does_not_stay_leaves_nothing(world: &World, agent: &Running) -> anyhow::Result<()> {
     // A second session waits for its password, and the first goes on.
     let secret = json!({"name": "leaf", "namespace": "default"});
-    let mut other = neighbor("198.18.0.3", &[]);
+    let mut other = neighbor("198.19.0.3", &[]);
     other["passwordSecret"] = secret;
     let two = |router: &mut Value| {
         let neighbors = &mut router["routers"]["default"]["neighbors"];

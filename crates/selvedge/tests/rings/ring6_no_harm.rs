@@ -129,13 +129,21 @@ fn a_leaf_learns_nothing_of_the_fabric_through_a_node() -> anyhow::Result<()> {
         );
     }
     // The route maps are what keeps them back: without one the leaf has what it must not have.
-    let leaf2 = address_of(&fabric, "leaf2")?;
-    fabric.at(NODE)?.script(&format!(
-        "vtysh -N router -c 'configure terminal' -c 'router bgp 64514' -c 'address-family ipv4 unicast' \
-         -c 'no neighbor {leaf2} route-map fabric-out out'"
-    ))?;
+    let without = |leaf: &str, family: &str, map: &str| -> anyhow::Result<()> {
+        let leaf = address_of(&fabric, leaf)?;
+        fabric.at(NODE)?.script(&format!(
+            "vtysh -N router -c 'configure terminal' -c 'router bgp 64514' -c 'address-family {family}' \
+             -c 'no neighbor {leaf} route-map {map} out'"
+        ))?;
+        Ok(())
+    };
+    without("leaf2", "ipv4 unicast", "fabric-out")?;
     eventually("a node without the route map is transit", || {
         Ok(from_node(&fabric, "leaf2", "ipv4 unicast")?.contains("10.254.0.1/32"))
+    });
+    without("leaf1", "l2vpn evpn", "fabric-evpn-out")?;
+    eventually("a node without the route map for EVPN is transit", || {
+        Ok(from_node(&fabric, "leaf1", "l2vpn evpn")?.contains("192.0.2.0"))
     });
     Ok(())
 }

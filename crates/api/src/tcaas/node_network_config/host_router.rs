@@ -318,6 +318,9 @@ pub struct UnsupportedField {
     /// VNI, if the field is of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<Vni>,
+    /// Address or device of the neighbor, if the field is of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
     /// What cannot be applied, with the version of FRR and what to do.
     pub message: String,
 }

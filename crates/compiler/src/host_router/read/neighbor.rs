@@ -79,8 +79,13 @@ impl Reader<'_> {
         let peer = self.sound(at, wanted.peer());
         let remote_as = self.sound(at, wanted.remote_as());
         let (peer, remote_as) = peer.zip(remote_as)?;
-        if let Peer::Address(address) = peer {
-            self.address(at, address);
+        match &peer {
+            Peer::Address(address) => self.address(at, *address),
+            Peer::Interface(name) if name.as_str().parse::<IpAddr>().is_ok() => {
+                let message = "FRR takes the name of this device for an address: rename the device";
+                self.rule(at.field("interface"), message);
+            }
+            Peer::Interface(_) => {}
         }
         if *disable_mp {
             self.no_effect(
@@ -212,6 +217,10 @@ impl Reader<'_> {
             self.rule(at.field("localASN"), message);
         } else if local == of.asn {
             let message = "localASN must differ from the router's asn: leave it out";
+            self.rule(at.field("localASN"), message);
+        } else if remote_as == RemoteAs::Number(local) {
+            let message =
+                "localASN must differ from the asn of the neighbor: FRR 8.4 takes no other";
             self.rule(at.field("localASN"), message);
         }
     }

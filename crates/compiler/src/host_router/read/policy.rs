@@ -176,10 +176,9 @@ impl Reader<'_> {
             };
             let field = || neighbor.field(&format!("toAdvertise.nextHop.{name}"));
             self.fits(neighbor, field, hop.is_ipv4(), &hop);
-            let is_mapped = matches!(hop, IpAddr::V6(one) if one.to_ipv4_mapped().is_some());
-            if hop.is_unspecified() || hop.is_multicast() || is_mapped {
+            if !is_next_hop(hop) {
                 let message =
-                    format!("{hop} is no next hop: give a unicast address of this family");
+                    format!("{hop} is no next hop: give a global unicast address of this family");
                 self.rule(field(), message);
             }
         }
@@ -231,5 +230,16 @@ impl Reader<'_> {
             });
         }
         receive
+    }
+}
+
+/// Whether FRR takes an address as the next hop of routes that it sends.
+fn is_next_hop(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(one) => !one.is_loopback() && (1..224).contains(&one.octets()[0]),
+        IpAddr::V6(one) => {
+            let is_special = one.is_unspecified() || one.is_loopback() || one.is_multicast();
+            !is_special && !one.is_unicast_link_local() && one.to_ipv4_mapped().is_none()
+        }
     }
 }

@@ -10,15 +10,26 @@ use rustc_hash::FxHashMap;
 use super::{Segment, gateway_vrf};
 use crate::{
     lower,
+    node::claims::Addressed,
     problem::{self, Problem},
     snapshot::{Kind, ObjectRef},
 };
 
 /// Whose table routes a network.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Table {
+pub(in crate::node) enum Table {
     Host,
     Vrf(VrfName),
+}
+
+impl Table {
+    /// The VRF, where it is not the host.
+    pub(in crate::node) fn vrf(&self) -> Option<&str> {
+        match self {
+            Self::Host => None,
+            Self::Vrf(vrf) => Some(vrf.as_str()),
+        }
+    }
 }
 
 /// The networks that segments of a node have so far.
@@ -91,6 +102,19 @@ impl<'a> Networks<'a> {
         })
     }
 
+    /// What is wrong with a segment that has a network of a host session or of an `L2VNI`.
+    pub(super) fn is_overlays(
+        &self,
+        object: &Segment,
+        own: &[(Table, Prefix)],
+        of_overlays: &Addressed,
+    ) -> Option<Problem> {
+        own.iter().find_map(|(table, network)| {
+            let (other, by) = of_overlays.overlap(table.vrf(), *network)?;
+            Some(self.overlaps(object, (table, *network), other, by))
+        })
+    }
+
     /// Notes what a segment has.
     pub(super) fn insert(&mut self, object: &'a Segment, own: Vec<(Table, Prefix)>) {
         for (table, prefix) in own {
@@ -114,10 +138,7 @@ impl<'a> Networks<'a> {
             network,
             other,
             by: Box::new(by.clone()),
-            vrf: match table {
-                Table::Host => None,
-                Table::Vrf(vrf) => Some(vrf.to_string()),
-            },
+            vrf: table.vrf().map(str::to_owned),
             node: self.node.map(str::to_owned),
         };
         Problem::new(object.source.clone(), field, kind)

@@ -14,12 +14,17 @@ use compiler::{Kind, Severity};
 use explain::running::Running;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
-use tokio::{sync::mpsc, time};
+use tokio::{
+    sync::mpsc,
+    time::{self, Instant},
+};
 
 use crate::{command::problems, input};
 
 /// Between two looks at the files.
 const LOOK: Duration = Duration::from_secs(1);
+/// Before files that gave no config are read again as they are: what failed may pass by itself.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// Files, and the node that is to be what they say.
 pub(super) struct Manifests {
@@ -53,16 +58,26 @@ impl Manifests {
     }
 
     /// Sends a config when the files have changed and have then been left alone for one look, for as long as the agent
-    /// lives.
+    /// lives. Files that give none are read again from time to time.
     pub(super) async fn watch(mut self, assigned: mpsc::Sender<Assigned>) {
-        let (mut sent, mut seen) = (None, None);
+        let (mut read, mut seen) = (None, None);
+        let (mut sent, mut retry): (Option<Assigned>, Option<Instant>) = (None, None);
         loop {
             let now = self.fingerprint();
-            if Some(&now) == seen.as_ref() && sent != seen {
-                if assigned.send(self.config()).await.is_err() {
-                    return;
+            let is_due = read != seen || retry.is_some_and(|at| at <= Instant::now());
+            if Some(&now) == seen.as_ref() && is_due {
+                let config = self.config();
+                retry = config.refusal.is_some().then(|| Instant::now() + RETRY);
+                read.clone_from(&seen);
+                if sent.as_ref() != Some(&config) {
+                    if let Some(refusal) = &config.refusal {
+                        tracing::error!("{refusal}");
+                    }
+                    sent = Some(config.clone());
+                    if assigned.send(config).await.is_err() {
+                        return;
+                    }
                 }
-                sent.clone_from(&seen);
             }
             seen = Some(now);
             time::sleep(LOOK).await;
@@ -84,17 +99,10 @@ impl Manifests {
 
     /// The node's config, or why the files give none. Files are one author: with any error in them the node stays as it is.
     pub(super) fn config(&mut self) -> Assigned {
-        let refused = |refusal: String| Assigned {
-            refusal: Some(format!("{refusal}; configuration unchanged")),
+        self.compile().unwrap_or_else(|error| Assigned {
+            refusal: Some(format!("{error:#}; configuration unchanged")),
             ..Assigned::new(Arc::new(Config::empty()))
-        };
-        match self.compile() {
-            Ok(assigned) => assigned,
-            Err(error) => {
-                tracing::error!("{error:#}");
-                refused(format!("{error:#}"))
-            }
-        }
+        })
     }
 
     fn compile(&mut self) -> anyhow::Result<Assigned> {
@@ -104,7 +112,7 @@ impl Manifests {
             .snapshot
             .subjects()
             .any(|it| it.kind == Kind::NodeNetworkConfig && *it.key.name == *self.node);
-        if let Some(config) = self.confirmed().filter(|_| !has_config) {
+        if let Some(config) = self.confirmed()?.filter(|_| !has_config) {
             world.snapshot.insert(&config);
         }
         if let Some(unread) = world.unknown.first() {
@@ -156,13 +164,15 @@ impl Manifests {
         })
     }
 
-    /// The config that the node runs, as the object that a cluster would have.
-    fn confirmed(&self) -> Option<Value> {
-        let found = Store::new(&self.state, "").load().ok().flatten()?;
-        let confirmed = found.journal.confirmed?;
-        Some(json!({
-            "apiVersion": Kind::NodeNetworkConfig.api_version(), "kind": "NodeNetworkConfig",
-            "metadata": {"name": self.node}, "spec": confirmed.spec,
+    /// The config that the node runs, as the object that a cluster would have. Without it the node would get other numbers.
+    fn confirmed(&self) -> anyhow::Result<Option<Value>> {
+        let found = Store::new(&self.state, "").load()?;
+        let confirmed = found.and_then(|found| found.journal.confirmed);
+        Ok(confirmed.map(|confirmed| {
+            json!({
+                "apiVersion": Kind::NodeNetworkConfig.api_version(), "kind": "NodeNetworkConfig",
+                "metadata": {"name": self.node}, "spec": confirmed.spec,
+            })
         }))
     }
 
@@ -279,6 +289,25 @@ spec: {vlan: 9999}
         );
         let refusal = manifests.config().refusal.unwrap();
         assert!(refusal.contains("no Node \"worker-1\""), "{refusal}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_that_passes_by_itself_is_followed_by_another_attempt() {
+        let directory = tempfile::TempDir::new().unwrap();
+        write(directory.path(), "node.yaml", NODE);
+        // Damaged until the agent has put its copy in place; the files stay as they are.
+        let journal = directory.path().join("state/journal");
+        fs::create_dir(directory.path().join("state")).unwrap();
+        fs::write(&journal, "damaged").unwrap();
+        let (sender, mut assigned) = mpsc::channel(1);
+        tokio::spawn(manifests(directory.path()).watch(sender));
+        let refusal = assigned.recv().await.unwrap().refusal.unwrap();
+        assert!(refusal.contains("not a journal"), "{refusal}");
+        let again = time::timeout(4 * RETRY, assigned.recv()).await;
+        assert!(again.is_err(), "the same refusal is said once");
+        fs::remove_file(&journal).unwrap();
+        let config = time::timeout(4 * RETRY, assigned.recv()).await.unwrap();
+        assert_eq!(config.unwrap().refusal, None);
     }
 
     #[test]

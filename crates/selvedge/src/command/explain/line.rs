@@ -14,7 +14,7 @@ use frr::{FrrConfig, FrrVersion, Part, PlacedLine, config::Name, names};
 use super::Asked;
 use crate::{args::Ask, input::World};
 
-/// Answers a question that is a line of the node's frr.conf; `None` for other questions.
+/// Answers a question that is a line of the node's frr.conf; `None` where the node has no such line.
 pub(super) fn asked(
     args: &Ask,
     node: &str,
@@ -22,9 +22,6 @@ pub(super) fn asked(
     compilation: &Compilation,
 ) -> anyhow::Result<Option<Asked>> {
     let question = args.thing.join(" ");
-    if Query::parse(&question).is_ok() {
-        return Ok(None);
-    }
     let config = super::known(node, compilation)?;
     let spec = config.spec(&compilation.revision.fingerprint);
     let Ok(conf) = frr::desired(&spec, &frr::hidden(&spec), FrrVersion::NEWEST) else {
@@ -134,9 +131,10 @@ impl<'a> Line<'a> {
     /// Whether the block of a route map that the line stands in is for the routes of an element.
     fn is_matched(&self, element: &Element) -> bool {
         match element {
-            Element::Export { prefix, .. } | Element::Import { prefix, .. } => {
-                self.matched.contains(prefix)
-            }
+            Element::Export { prefix, .. }
+            | Element::DeniedExport { prefix, .. }
+            | Element::Import { prefix, .. }
+            | Element::DeniedImport { prefix, .. } => self.matched.contains(prefix),
             _ => false,
         }
     }
@@ -213,8 +211,13 @@ impl Filter {
 
     fn is(&self, element: &Element) -> bool {
         match (element, &self.from) {
-            (Element::Export { vrf, .. }, None) => *vrf == self.vrf,
-            (Element::Import { vrf, from, .. }, Some(wanted)) => *vrf == self.vrf && from == wanted,
+            (Element::Export { vrf, .. } | Element::DeniedExport { vrf, .. }, None) => {
+                *vrf == self.vrf
+            }
+            (
+                Element::Import { vrf, from, .. } | Element::DeniedImport { vrf, from, .. },
+                Some(wanted),
+            ) => *vrf == self.vrf && from == wanted,
             _ => false,
         }
     }

@@ -110,6 +110,9 @@ fn total(plan: &Plan) -> String {
     if total.rebuilds > 0 {
         text = format!("{text}; {}", counted(total.rebuilds, "data-plane rebuild"));
     }
+    if total.withdrawals > 0 {
+        text = format!("{text}; {} withdrawn", counted(total.withdrawals, "route"));
+    }
     text
 }
 
@@ -161,13 +164,21 @@ fn edits(plan: &Plan, [before, after]: [&World; 2]) -> Vec<String> {
 
 /// What is disturbed of what already runs, the most severe first; or that nothing is. What is disturbed on the same nodes is one line.
 fn disruptions(plan: &Plan) -> Vec<String> {
+    let groups = || plan.groups.iter();
+    let of_class = |class| -> (String, Vec<(String, &String)>) {
+        let pairs = groups().flat_map(|group| disturbed(group, class));
+        (format!("disrupts {class}"), pairs.collect())
+    };
+    let withdrawn = groups().flat_map(withdrawn).collect();
     let mut text = Vec::new();
-    for class in [Disruption::Rebuild, Disruption::SessionReset] {
+    for (title, pairs) in [
+        of_class(Disruption::Rebuild),
+        of_class(Disruption::SessionReset),
+        ("withdraws routes".to_owned(), withdrawn),
+    ] {
         let mut nodes: BTreeMap<String, BTreeSet<&String>> = BTreeMap::new();
-        for group in &plan.groups {
-            for (what, node) in disturbed(group, class) {
-                nodes.entry(what).or_default().insert(node);
-            }
+        for (what, node) in pairs {
+            nodes.entry(what).or_default().insert(node);
         }
         let mut whats: BTreeMap<BTreeSet<&String>, Vec<String>> = BTreeMap::new();
         for (what, nodes) in nodes {
@@ -179,7 +190,7 @@ fn disruptions(plan: &Plan) -> Vec<String> {
         for (nodes, what) in whats.iter().take(most) {
             let nodes = nodes_of(nodes.iter().copied());
             let what = listed(what.iter().cloned(), NAMES);
-            let line = format!("disrupts {class} on {nodes}: {what}\n");
+            let line = format!("{title} on {nodes}: {what}\n");
             text.push(styled(Style::Red, &line));
         }
         let rest = whats.iter().skip(most);
@@ -218,6 +229,17 @@ fn disturbed(group: &Group, class: Disruption) -> Vec<(String, &String)> {
         }
     }
     found
+}
+
+/// The changes of a group of nodes that take routes away, each with its nodes.
+fn withdrawn(group: &Group) -> Vec<(String, &String)> {
+    let of_node = |node: &String| -> Vec<String> {
+        let changes = group.on(node).filter(|change| change.withdraws);
+        changes.map(|change| change.text.clone()).collect()
+    };
+    let nodes = group.nodes.iter();
+    let pairs = nodes.flat_map(|node| of_node(node).into_iter().map(move |what| (what, node)));
+    pairs.collect()
 }
 
 /// What changes of the objects of other programs.
@@ -413,7 +435,7 @@ fn folded(lines: Texts<'_>) -> Vec<Line> {
         let single = |(change, text): &(&Change, String)| Line {
             kind: change.kind,
             text: format!("{text}{}", mark(change)),
-            is_grave: !mark(change).is_empty(),
+            is_grave: is_grave(change),
             behind: change.behind.clone(),
         };
         let elements: Vec<&Element> = changes.iter().map(|(change, _)| &change.element).collect();
@@ -429,7 +451,7 @@ fn folded(lines: Texts<'_>) -> Vec<Line> {
                 lines.push(Line {
                     kind: first.kind,
                     text: format!("{text}{}", mark(first)),
-                    is_grave: !mark(first).is_empty(),
+                    is_grave: is_grave(first),
                     behind,
                 });
             }
@@ -443,7 +465,13 @@ fn folded(lines: Texts<'_>) -> Vec<Line> {
 fn alike(change: &Change) -> Option<String> {
     let is_whole = change.kind != ChangeKind::Changed;
     let head = elements::alike(&change.element).filter(|_| is_whole)?.0;
-    Some(format!("{:?} {head}", change.kind))
+    Some(format!("{:?} {head}{}", change.kind, mark(change)))
+}
+
+/// Whether a change closes a session or rebuilds a part of the data plane.
+fn is_grave(change: &Change) -> bool {
+    let mut effects = change.effects.iter();
+    effects.any(|effect| effect.disruption > Disruption::Additive)
 }
 
 /// The mark of a change that disturbs what runs.
@@ -451,6 +479,7 @@ fn mark(change: &Change) -> String {
     let worst = change.effects.iter().map(|effect| effect.disruption).max();
     match worst {
         Some(class @ (Disruption::SessionReset | Disruption::Rebuild)) => format!(" [{class}]"),
+        _ if change.withdraws => " [route withdrawn]".to_owned(),
         Some(Disruption::None | Disruption::Additive) | None => String::new(),
     }
 }

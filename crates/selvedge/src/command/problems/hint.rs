@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use compiler::{Kind, Problem, problem};
 
-use crate::{input::World, suggest::nearest};
+use crate::{input::World, rules::DUPLICATE_OF, suggest::nearest};
 
 /// What to do, where a similar name is known.
 pub(super) fn of(world: &World, problem: &Problem) -> Option<String> {
@@ -26,6 +26,9 @@ pub(super) fn of(world: &World, problem: &Problem) -> Option<String> {
         problem::Kind::Unreadable { message } | problem::Kind::RuleBroken { message } => {
             let is_item = message.starts_with("must be a list, not text");
             let item = "write it as an item of a list: begin it with a dash";
+            if message.starts_with(DUPLICATE_OF) {
+                return Some("keep one of the two".to_owned());
+            }
             of_choice(message)
                 .or_else(|| of_quotes(message))
                 .or_else(|| is_item.then(|| item.to_owned()))
@@ -122,7 +125,8 @@ const LEAST: usize = 5;
 fn of_choice(message: &str) -> Option<String> {
     let (given, choices) = message.split_once(" is not a valid value; write one of ")?;
     let given = given.trim_matches('"');
-    let near = nearest(given, choices.split(", "))?;
+    let choices = choices.split(", ").flat_map(|choice| choice.split(" or "));
+    let near = nearest(given, choices.map(|choice| choice.trim_matches('"')))?;
     Some(format!("did you mean {near}?"))
 }
 
@@ -148,6 +152,9 @@ fn of_quotes(message: &str) -> Option<String> {
         return Some(format!(
             "add the length of the prefix: {address}/{network} for a network, {address}/{one} for one address"
         ));
+    }
+    if message.contains('\u{a0}') {
+        return Some("replace the no-break space behind the colon by a plain one".to_owned());
     }
     let is_typographic =
         message.contains(['\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}']);

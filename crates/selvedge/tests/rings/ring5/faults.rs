@@ -211,8 +211,8 @@ fn an_api_server_that_has_too_many_requests_gets_none_for_as_long_as_it_asks() -
         assert_eq!(refused.count(), 2, "{writes:?}");
         // Every writer waits, not only the one that was refused.
         for refused in writes.iter().filter(|one| is_refused(one.code)) {
-            let pause =
-                refused.at + UNDER_WAY..refused.at + RETRY_AFTER - Duration::from_millis(50);
+            let end = RETRY_AFTER.saturating_sub(Duration::from_millis(50));
+            let pause = refused.at + UNDER_WAY..refused.at + end;
             let during: Vec<_> = writes
                 .iter()
                 .filter(|one| pause.contains(&one.at))
