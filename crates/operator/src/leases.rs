@@ -28,11 +28,24 @@ const RETRY: Duration = Duration::from_secs(5);
 /// The agents that have renewed a Lease.
 #[derive(Debug, Default)]
 pub(crate) struct Agents {
+    hearing: Hearing,
     heard: BTreeMap<String, Heard>,
     /// The nodes that were frozen in the last pass.
     held: BTreeSet<String>,
     /// When the first of them may have been silent for too long.
     next_silence: Option<Instant>,
+}
+
+/// Whether renewals are reported here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Hearing {
+    /// Nothing was listed yet.
+    #[default]
+    Unknown,
+    /// All renewals are.
+    Works,
+    /// None has been since this moment.
+    Fails(Instant),
 }
 
 /// What has been heard of an agent.
@@ -54,6 +67,17 @@ impl Heard {
     }
 }
 
+/// What the watch of Leases reports.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// A Lease.
+    Renewal(Renewal),
+    /// All Leases were reported.
+    Listed,
+    /// The watch does not work.
+    Failed,
+}
+
 /// A Lease, as its watch reported it.
 #[derive(Debug)]
 pub(crate) struct Renewal {
@@ -65,8 +89,26 @@ pub(crate) struct Renewal {
 }
 
 impl Agents {
+    /// Takes in what the watch reports; the node whose agent was not alive before and is now.
+    pub(crate) fn take_in(&mut self, news: News, now: Instant) -> Option<String> {
+        match news {
+            News::Renewal(renewal) => return self.seen(renewal),
+            News::Listed => self.hearing = Hearing::Works,
+            News::Failed if !matches!(self.hearing, Hearing::Fails(_)) => {
+                self.hearing = Hearing::Fails(now);
+            }
+            News::Failed => {}
+        }
+        None
+    }
+
+    /// Whether it is known which agents have Leases, or that this cannot be known. Before that, none is known to be silent.
+    pub(crate) fn are_known(&self) -> bool {
+        self.hearing != Hearing::Unknown
+    }
+
     /// Notes that a Lease was seen; the node, if its agent was not alive before.
-    pub(crate) fn seen(&mut self, renewal: Renewal) -> Option<String> {
+    fn seen(&mut self, renewal: Renewal) -> Option<String> {
         let Renewal { node, time, seen } = renewal;
         let known = self.heard.get(&node);
         if known.is_some_and(|known| known.time == time) {
@@ -88,10 +130,14 @@ impl Agents {
         (!was_alive).then_some(node)
     }
 
-    /// Whether an agent has renewed its Lease lately.
+    /// Whether an agent has renewed its Lease lately. While renewals are not reported, none falls silent.
     pub(crate) fn is_alive(&self, node: &str, now: Instant) -> bool {
+        let until = match self.hearing {
+            Hearing::Fails(since) => since.min(now),
+            Hearing::Unknown | Hearing::Works => now,
+        };
         let heard = self.heard.get(node);
-        heard.is_some_and(|heard| now < heard.silent_at())
+        heard.is_some_and(|heard| until < heard.silent_at())
     }
 
     /// What is known of an agent; `time` is the time of now.
@@ -117,6 +163,7 @@ impl Agents {
     /// When to ask next which agents have fallen silent.
     pub(crate) fn next_silence(&self) -> Option<Instant> {
         self.next_silence
+            .filter(|_| !matches!(self.hearing, Hearing::Fails(_)))
     }
 
     /// The nodes whose agents have fallen silent since this was asked last.
@@ -142,7 +189,7 @@ pub(crate) fn watch(
     client: &Client,
     mut restored: latest::Receiver<u64>,
     tasks: &mut JoinSet<()>,
-) -> UnboundedReceiver<Renewal> {
+) -> UnboundedReceiver<News> {
     let (queue, renewals) = unbounded_channel();
     let leases: Api<Lease> = Api::namespaced(client.clone(), AGENT_LEASES);
     tasks.spawn(async move {
@@ -160,15 +207,21 @@ pub(crate) fn watch(
 }
 
 /// Queues renewals until the watch fails. False if the queue is closed.
-async fn until_failure(leases: Api<Lease>, queue: &UnboundedSender<Renewal>) -> bool {
+async fn until_failure(leases: Api<Lease>, queue: &UnboundedSender<News>) -> bool {
     let mut events = std::pin::pin!(watcher::watcher(leases, watcher::Config::default()));
     while let Some(event) = events.next().await {
         let lease = match event {
             Ok(Event::InitApply(lease) | Event::Apply(lease)) => lease,
-            Ok(Event::Init | Event::InitDone | Event::Delete(_)) => continue,
+            Ok(Event::InitDone) => {
+                if queue.send(News::Listed).is_err() {
+                    return false;
+                }
+                continue;
+            }
+            Ok(Event::Init | Event::Delete(_)) => continue,
             Err(error) => {
                 tracing::warn!(%error, "the Leases of agents cannot be watched");
-                break;
+                return queue.send(News::Failed).is_ok();
             }
         };
         let spec = lease.spec.as_ref();
@@ -178,7 +231,7 @@ async fn until_failure(leases: Api<Lease>, queue: &UnboundedSender<Renewal>) -> 
             time: time.map(|time| time.0.to_string()),
             seen: Instant::now(),
         };
-        if queue.send(renewal).is_err() {
+        if queue.send(News::Renewal(renewal)).is_err() {
             return false;
         }
     }
@@ -213,6 +266,25 @@ mod tests {
         let seen = agents.seen(renewal("n1", "2", later));
         assert_eq!(seen, n1(), "it is back");
         assert!(agents.is_alive("n1", later));
+    }
+
+    #[test]
+    fn no_agent_falls_silent_while_renewals_are_not_reported() {
+        let (mut agents, start) = (Agents::default(), Instant::now());
+        assert!(!agents.are_known());
+        agents.take_in(News::Renewal(renewal("n1", "1", start)), start);
+        agents.take_in(News::Listed, start);
+        assert!(agents.are_known());
+        let later = start + AGENT_LEASE_LIFETIME * 2;
+        agents.take_in(News::Failed, start + AGENT_LEASE_LIFETIME / 2);
+        agents.take_in(News::Failed, later);
+        assert!(agents.is_alive("n1", later));
+        assert_eq!(agents.next_silence(), None);
+        // What was renewed in the meantime is in the list.
+        agents.take_in(News::Renewal(renewal("n1", "1", later)), later);
+        agents.take_in(News::Listed, later);
+        assert!(!agents.is_alive("n1", later));
+        assert_eq!(agents.fallen_silent(later), ["n1"]);
     }
 
     #[test]

@@ -78,6 +78,15 @@ pub(crate) struct Step {
     pub(crate) absent: BTreeMap<ObjectRef, Arc<Vec<Absent>>>,
 }
 
+impl Step {
+    /// The same while the newest revision waits for an approval: what nodes still run keeps what it needs of other programs.
+    pub(crate) fn without_deletions(mut self) -> Self {
+        self.writes
+            .retain(|write| !matches!(write.operation, Operation::Delete(_)));
+        self
+    }
+}
+
 impl Platform {
     /// Takes in what a watch reports. True if that may make another step necessary.
     pub(crate) fn apply(&mut self, kind: PlatformKind, change: Change) -> bool {

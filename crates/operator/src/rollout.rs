@@ -85,19 +85,16 @@ impl<'a> Cluster<'a> {
     /// Decides what is done about nodes now.
     pub(crate) fn step(&self, agent: impl Fn(&str) -> Agent) -> Step {
         let settings = self.settings();
-        let revision = self.newest();
-        let before = revision.and_then(|one| one.status.as_deref().cloned());
-        let before = before.unwrap_or_default();
-        let retry = revision.and_then(|one| one.meta.annotations.get(stored::RETRY));
-        let retry_at = retry.and_then(|text| stored::time(text));
+        let before = self.before();
+        let retry_at = before.retried_at.as_deref().and_then(stored::time);
         let mut state = stored::state(&before);
         let is_retried = |failure: &Failure| retry_at.is_some_and(|at| at >= failure.at);
         if state.failure.as_ref().is_some_and(is_retried) {
             state.failure = None;
         }
         let last_valid = self.last_valid.as_deref();
-        let is_approved =
-            revision.is_some_and(|one| one.meta.annotations.contains_key(stored::APPROVED));
+        let approval = self.annotation(stored::APPROVED);
+        let is_approved = approval.is_some_and(|one| before.spent_approval.as_ref() != Some(one));
         let mut members = self.members(&settings, &state, retry_at, agent);
         if is_approved {
             for member in members.values_mut() {
@@ -116,11 +113,16 @@ impl<'a> Cluster<'a> {
             too_much.and_then(|last_valid| self.too_much(&settings, last_valid, &members));
         let decision = waves::decide(&settings, &members, &state, self.now, too_much.is_some());
         let mut publish = self.newest_configs(&decision.publish, Lane::Wave);
+        for one in &mut publish {
+            if decision.canaries.contains(&one.node) {
+                one.lane = Some(Lane::Canary);
+            }
+        }
         let failure = decision.state.failure.as_ref();
         let is_valid = decision.state.completed_at.is_some();
         let rolls_back = settings.on_failure == OnFailure::Rollback && !is_valid;
         let back = match failure.filter(|_| rolls_back) {
-            Some(failure) => self.to_roll_back(&settings, &members, failure),
+            Some(failure) => self.to_roll_back(&settings, &members, &state, failure),
             None => Vec::new(),
         };
         let mut direct = self.direct(&members);
@@ -148,7 +150,7 @@ impl<'a> Cluster<'a> {
             status: self.status(&decision, &members, &joining, &before, unapproved),
             outdated: self.outdated(&settings, last_valid),
             removed: self.removed(),
-            retry: retry.cloned(),
+            retry: before.retry,
             unanswered: self.unanswered(),
             again_at: decision.again_at,
         }
@@ -199,12 +201,49 @@ impl<'a> Cluster<'a> {
         self.snapshot.network_config_revisions.get(&key)
     }
 
+    fn annotation(&self, name: &str) -> Option<&'a String> {
+        self.newest()?.meta.annotations.get(name)
+    }
+
+    /// What is stored about this rollout of the newest revision, with a retry that was requested since.
+    ///
+    /// Content that becomes the newest again has a rollout of its own: what an earlier one came to, and what was approved then, is over. When
+    /// a retry is requested is when it is seen: clocks of people differ.
+    fn before(&self) -> NetworkConfigRevisionStatus {
+        let stored = self
+            .newest()
+            .and_then(|one| one.status.as_deref().cloned())
+            .unwrap_or_default();
+        let retry = self.annotation(stored::RETRY).cloned();
+        let now = Some(stored::text(self.now));
+        // The order in which revisions became the newest does not depend on clocks.
+        let others = self.others().map(|(_, one)| sequence(one));
+        let newest_other = others.max().unwrap_or(0);
+        if stored.sequence <= newest_other {
+            return NetworkConfigRevisionStatus {
+                sequence: newest_other + 1,
+                started_at: now,
+                spent_approval: self.annotation(stored::APPROVED).cloned(),
+                retry,
+                ..NetworkConfigRevisionStatus::default()
+            };
+        }
+        if retry.is_none() || retry == stored.retry {
+            return stored;
+        }
+        NetworkConfigRevisionStatus {
+            retry,
+            retried_at: now,
+            ..stored
+        }
+    }
+
     fn others(&self) -> impl Iterator<Item = (&'a Key, &'a Revision)> {
         let revisions = self.snapshot.network_config_revisions.iter();
         revisions.filter(|(_, one)| one.spec.revision != self.fingerprint())
     }
 
-    /// All nodes. One that failed before a retry was requested is queued again.
+    /// All nodes. One that had not taken the revision before a retry was requested is queued again.
     fn members(
         &self,
         settings: &Rollout,
@@ -221,7 +260,16 @@ impl<'a> Cluster<'a> {
         let mut members = stored::members(self.snapshot, settings, &progress, of_revision, agent);
         for member in members.values_mut() {
             let is_before_retry = retry_at.is_some_and(|at| member.published_at < Some(at));
-            if member.progress == Progress::Failed && is_before_retry {
+            let is_untaken = match member.progress {
+                Progress::Failed => true,
+                Progress::Ongoing => member.is_published,
+                Progress::Ready => member.is_canary && !member.is_alive,
+                Progress::Queued | Progress::Unapproved => false,
+            };
+            if is_before_retry {
+                member.is_canary = false;
+            }
+            if is_before_retry && is_untaken {
                 member.progress = Progress::Queued;
             }
         }
@@ -322,17 +370,20 @@ impl<'a> Cluster<'a> {
         configs(&self.compilation.nodes, self.fingerprint(), nodes, lane)
     }
 
-    /// The nodes that go back to the last valid revision now: those that have the failed one, not more at a time than may be changing.
+    /// The nodes that go back to the last valid revision now: those that got the failed one in this rollout, not more at a time than may be
+    /// changing; nodes of the control plane when no other is left, and one at a time.
     fn to_roll_back(
         &self,
         settings: &Rollout,
         members: &BTreeMap<String, Member>,
+        state: &State,
         failure: &Failure,
     ) -> Vec<String> {
         let configs = &self.snapshot.node_network_configs;
         let deadline = Time::from(settings.progress_deadline.get());
         let is_in_wave = |config: &stored::NodeNetworkConfig| {
-            stored::lane(config) == Lane::Wave && stored::progress(config) == Progress::Ongoing
+            let is_in_wave = matches!(stored::lane(config), Lane::Wave | Lane::Canary);
+            is_in_wave && stored::progress(config) == Progress::Ongoing
         };
         // Those that go back already, and those that have not answered an earlier change.
         let is_busy = |config: &&stored::NodeNetworkConfig| {
@@ -346,7 +397,8 @@ impl<'a> Cluster<'a> {
             .filter(|(key, config)| {
                 let member = members.get(&*key.name);
                 let is_free = member.is_some_and(|member| !member.is_held);
-                config.spec.revision == self.fingerprint() && is_free
+                let is_of_rollout = stored::published_at(config) >= state.started_at;
+                config.spec.revision == self.fingerprint() && is_of_rollout && is_free
             })
             .collect();
         // Those that are changing anyway come first: with the others, more would change than may. One that failed runs the old config
@@ -357,7 +409,16 @@ impl<'a> Cluster<'a> {
             Progress::Failed => 2,
             Progress::Ongoing | Progress::Ready | Progress::Queued | Progress::Unapproved => 3,
         });
-        nodes.truncate(allowed.saturating_sub(busy));
+        let is_control_plane = |(key, _): &(&Key, _)| {
+            let member = members.get(&*key.name);
+            member.is_some_and(|member| member.is_control_plane)
+        };
+        if nodes.iter().all(is_control_plane) {
+            nodes.truncate(usize::from(busy == 0));
+        } else {
+            nodes.retain(|node| !is_control_plane(node));
+            nodes.truncate(allowed.saturating_sub(busy));
+        }
         let names = nodes.into_iter().map(|(key, _)| key.name.to_string());
         names.collect()
     }
@@ -377,12 +438,6 @@ impl<'a> Cluster<'a> {
         status.queued += joining;
         status.total += joining;
         status.unapproved_message = unapproved;
-        // The order in which revisions became the newest does not depend on clocks.
-        let newest_other = self.others().map(|(_, one)| sequence(one)).max();
-        let newest_other = newest_other.unwrap_or(0);
-        if before.sequence <= newest_other {
-            status.sequence = newest_other + 1;
-        }
         status
     }
 

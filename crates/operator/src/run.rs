@@ -33,7 +33,7 @@ use crate::{
     events::Events,
     in_cluster_ipam,
     kinds::{Incomplete, Kinds},
-    leases::{self, Agents, Renewal},
+    leases::{self, Agents, News},
     metrics::Metrics,
     pages::{Shown, SnapshotRequest},
     pass::Pass,
@@ -260,7 +260,7 @@ impl Operator {
         self.metrics.pass_ends(&self.memory, frozen);
         let mut is_cut_short = written.is_cut_short;
         self.cluster.stored(written, &mut self.compiler);
-        is_cut_short |= self.write_platform().await;
+        is_cut_short |= self.write_platform(&pass).await;
         let wait = |at: Time| Duration::from_secs(at.saturating_sub(seconds).max(1));
         let again = pass.step.again_at.map(wait).into_iter();
         let is_paused = is_cut_short && self.sender.is_leading();
@@ -271,7 +271,7 @@ impl Operator {
 
 impl Operator {
     /// Writes what intents need of other programs, and says what is not there yet. Whether some of it was not sent.
-    async fn write_platform(&mut self) -> bool {
+    async fn write_platform(&mut self, pass: &Pass) -> bool {
         let Cluster {
             platform, frozen, ..
         } = &mut self.cluster;
@@ -279,6 +279,9 @@ impl Operator {
         let (snapshot, compilation) = self.compiler.compile();
         let unstored = allocations::unstored(snapshot, &statuses);
         let mut step = platform.step(compilation, &unstored, frozen, Instant::now());
+        if pass.step.status.unapproved_message.is_some() {
+            step = step.without_deletions();
+        }
         let has_written = !step.writes.is_empty();
         let sender = &self.sender;
         let sent = step.writes.into_iter().map(|write| async move {
@@ -313,7 +316,7 @@ struct Cluster {
     platform_changes: UnboundedReceiver<(PlatformKind, platform::Change)>,
     tasks: JoinSet<()>,
     agents: Agents,
-    renewals: UnboundedReceiver<Renewal>,
+    renewals: UnboundedReceiver<News>,
     /// The nodes that had not confirmed their config in the last pass: whether their agents are alive decides what is next.
     unanswered: BTreeSet<String>,
     leadership: Leadership,
@@ -392,6 +395,10 @@ impl Cluster {
             self.kinds.give_up(Instant::now(), compiler);
             self.kinds.accept_undefined(compiler.snapshot());
             let Err(incomplete) = self.kinds.complete() else {
+                if !self.agents.are_known() {
+                    self.receive(compiler, metrics).await?;
+                    continue;
+                }
                 self.frozen = self.kinds.frozen();
                 self.incomplete = None;
                 return Ok(());
@@ -410,8 +417,8 @@ impl Cluster {
     async fn receive(&mut self, compiler: &mut Compiler, metrics: &Metrics) -> Result<bool, Error> {
         let change = tokio::select! {
             change = self.changes.recv() => change,
-            Some(renewal) = self.renewals.recv() => {
-                let back = self.renewed(renewal);
+            Some(news) = self.renewals.recv() => {
+                let back = self.renewed(news);
                 return Ok(self.agents_changed(&back, compiler, metrics));
             }
             is_leading = self.leadership.changed() => return Ok(is_leading),
@@ -431,8 +438,8 @@ impl Cluster {
     }
 
     /// Takes in a renewal and all others that wait: agents that are alive again at the same time cause one pass. The nodes of those.
-    fn renewed(&mut self, renewal: Renewal) -> Vec<String> {
-        let mut back = Vec::from_iter(self.agents.seen(renewal));
+    fn renewed(&mut self, news: News) -> Vec<String> {
+        let mut back = Vec::from_iter(self.agents.take_in(news, Instant::now()));
         back.extend(self.take_renewals());
         back
     }
@@ -440,8 +447,8 @@ impl Cluster {
     /// Takes in the renewals that wait; the nodes whose agents are alive again.
     fn take_renewals(&mut self) -> Vec<String> {
         let mut back = Vec::new();
-        while let Ok(renewal) = self.renewals.try_recv() {
-            back.extend(self.agents.seen(renewal));
+        while let Ok(news) = self.renewals.try_recv() {
+            back.extend(self.agents.take_in(news, Instant::now()));
         }
         back
     }

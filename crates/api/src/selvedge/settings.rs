@@ -473,6 +473,10 @@ impl LogLevel {
 /// Rollout of changes to the nodes: the canary first, then one failure domain after another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = rules([(
+    "!has(self.progressDeadline) || self.progressDeadline.matches('[1-9]')",
+    "progressDeadline must be longer than 0s: no node can confirm a change in no time",
+)])))]
 pub struct Rollout {
     /// Maximum number of nodes that may be changing or failed at the same time, as a number or a percentage. A percentage is rounded
     /// down to at least one node. Default: `10%`.
@@ -496,7 +500,7 @@ pub struct Rollout {
     /// Pauses the rollout: no further node gets a change. Default: false.
     #[serde(default)]
     pub pause: bool,
-    /// Time within which a node must confirm a change, such as `10m`. Default: `5m`.
+    /// Time within which a node must confirm a change, such as `10m`, longer than 0s. Default: `5m`.
     #[serde(default = "progress_deadline")]
     pub progress_deadline: Seconds,
     /// Reaction to a node that fails to apply a change: `rollback` or `halt`. Default: `rollback`.

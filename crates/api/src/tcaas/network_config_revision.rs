@@ -151,6 +151,20 @@ pub struct NetworkConfigRevisionStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub soaking_since: Option<String>,
+    /// Time at which this rollout started. A revision whose content becomes the newest again has a new rollout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub started_at: Option<String>,
+    /// Value of the annotation `selvedge.dev/approved` when this rollout started: the approval of an earlier rollout, without effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_approval: Option<String>,
+    /// Value of the annotation `selvedge.dev/retry` that the operator has acted on. Another value requests a retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<String>,
+    /// Time at which the operator acted on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub retried_at: Option<String>,
     /// Time at which all nodes had confirmed the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]

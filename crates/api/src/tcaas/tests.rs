@@ -421,6 +421,7 @@ fn network_config_revision_is_full() {
         },
         "status": {
             "phase": "Failed", "wave": "canary", "sequence": 4, "soakingSince": "2026-02-18T10:29:00Z",
+            "startedAt": "2026-02-18T10:20:00Z", "spentApproval": "2026-01-01T00:00:00Z", "retry": "2", "retriedAt": "2026-02-18T10:27:00Z",
             "completedAt": "2026-02-18T10:28:00Z", "isInvalid": true, "ready": 1, "ongoing": 2, "queued": 3, "failed": 1, "unapproved": 1, "total": 8, "failedNode": "node-1",
             "failedMessage": "no session came up", "failedAt": "2026-02-18T10:30:00Z", "unapprovedMessage": "n2 would lose its Underlay",
             "unwrittenMessage": "NodeNetworkConfig n3 could not be written",

@@ -46,6 +46,8 @@ pub const SERVED: &str = "selvedge.dev/served-kinds";
 pub enum Lane {
     /// In its wave.
     Wave,
+    /// In its wave, as one of the first, and its agent was alive.
+    Canary,
     /// At once, because nothing has changed that the node forwards by, after it had confirmed what came in its wave.
     Confirmed,
     /// At once, because nothing has changed that the node forwards by.
@@ -135,7 +137,7 @@ pub fn members(
         let published_at = stored.and_then(published_at);
         let of_revision = stored.filter(|stored| stored.spec.revision == revision);
         let lane = of_revision.map(lane);
-        let is_of_revision = matches!(lane, Some(Lane::Wave | Lane::Confirmed));
+        let is_of_revision = matches!(lane, Some(Lane::Wave | Lane::Canary | Lane::Confirmed));
         // What it has confirmed is in no doubt while it takes in other mirrors.
         let has_confirmed = lane == Some(Lane::Confirmed) && *progress == Progress::Ongoing;
         let progress = if has_confirmed {
@@ -143,8 +145,10 @@ pub fn members(
         } else {
             *progress
         };
-        // Of a revision that was complete, only what was published later counts: nodes whose labels have changed.
-        let is_newer = |completed_at| published_at.is_some_and(|at| at >= completed_at);
+        // Of a revision that was complete, only what was published later counts: nodes whose labels have changed. Of one that had a rollout
+        // before, only what came in this one.
+        let since = state.completed_at.max(state.started_at);
+        let is_newer = |since| published_at.is_some_and(|at| at >= since);
         let Agent {
             is_alive,
             answers_since,
@@ -152,7 +156,8 @@ pub fn members(
         let member = Member {
             progress,
             published_at,
-            is_published: is_of_revision && state.completed_at.is_none_or(is_newer),
+            is_published: is_of_revision && since.is_none_or(is_newer),
+            is_canary: lane == Some(Lane::Canary),
             has_answered: stored.is_none_or(has_answered),
             is_alive,
             answers_since,
@@ -175,6 +180,7 @@ pub fn state(status: &NetworkConfigRevisionStatus) -> State {
         }),
         wave: status.wave.clone(),
         soaking_since: status.soaking_since.as_deref().and_then(time),
+        started_at: status.started_at.as_deref().and_then(time),
         completed_at: status.completed_at.as_deref().and_then(time),
     }
 }
@@ -198,6 +204,10 @@ pub fn status(
         Reason::NoAnswer => {
             Some("its agent is alive and has not answered within progressDeadline".to_owned())
         }
+        Reason::Silent => Some(
+            "it was among the first that got the change, and its agent has fallen silent"
+                .to_owned(),
+        ),
     };
     let (failed_message, failed_at) = if is_known {
         (before.failed_message.clone(), before.failed_at.clone())
@@ -208,6 +218,10 @@ pub fn status(
         phase: Some(phase.to_string()),
         wave: state.wave.clone(),
         soaking_since: state.soaking_since.map(text),
+        started_at: state.started_at.map(text),
+        spent_approval: before.spent_approval.clone(),
+        retry: before.retry.clone(),
+        retried_at: before.retried_at.clone(),
         completed_at: state.completed_at.map(text),
         is_invalid: failure.is_some() && state.completed_at.is_none(),
         ready: count(Progress::Ready),

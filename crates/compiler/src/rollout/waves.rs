@@ -3,7 +3,7 @@
 //! Pure, and without memory of its own: everything it needs is stored in the cluster, so that an operator that starts anew goes on where
 //! the last one was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     meta::Labels,
@@ -29,6 +29,8 @@ pub struct Member {
     pub published_at: Option<Time>,
     /// Whether its stored config is one of this rollout.
     pub is_published: bool,
+    /// Whether it got that config as one of the first, while its agent was alive: its silence counts against the revision.
+    pub is_canary: bool,
     /// Whether it has said how it takes its stored config, whatever that is.
     pub has_answered: bool,
     /// Whether its agent has renewed its Lease lately.
@@ -76,6 +78,7 @@ impl Member {
             progress: Progress::Queued,
             published_at: None,
             is_published: false,
+            is_canary: false,
             has_answered: true,
             is_alive: true,
             answers_since: Some(0),
@@ -99,6 +102,8 @@ pub struct State {
     pub wave: Option<String>,
     /// Since when the next wave waits.
     pub soaking_since: Option<Time>,
+    /// When this rollout of the revision began: the same content may have had others before.
+    pub started_at: Option<Time>,
     /// When all nodes had confirmed it. A revision that was complete once is valid for ever.
     pub completed_at: Option<Time>,
 }
@@ -121,6 +126,8 @@ pub enum Reason {
     Reported,
     /// Its agent could answer, and has not done so before the deadline.
     NoAnswer,
+    /// It got the revision as one of the first, and its agent has fallen silent.
+    Silent,
 }
 
 /// Nodes that are changed together. Each wave waits for the one before.
@@ -148,6 +155,8 @@ enum Wave {
 pub struct Decision {
     /// The nodes whose config is published now.
     pub publish: Vec<String>,
+    /// Those of them that are the first, and whose agents are alive.
+    pub canaries: BTreeSet<String>,
     /// Why no more is published, or that everything is.
     pub phase: Phase,
     /// What is to be remembered.
@@ -194,6 +203,7 @@ pub fn decide(
     }
     let held = |phase, state| Decision {
         publish: Vec::new(),
+        canaries: BTreeSet::new(),
         phase,
         state,
         again_at: rollout.next_deadline(),
@@ -212,6 +222,7 @@ pub fn decide(
         let completed_at = before.completed_at.filter(|_| !has_begun);
         let state = State {
             completed_at: completed_at.or(Some(now)),
+            started_at: before.started_at,
             ..State::default()
         };
         return held(Phase::Complete, state);
@@ -236,8 +247,14 @@ pub fn decide(
     }
     state.wave = Some(name);
     state.soaking_since = None;
+    let publish = rollout.publish(&wave);
+    let is_canary = |node: &&String| {
+        let member = members.get(*node);
+        wave == Wave::Canary && member.is_some_and(|member| member.is_alive)
+    };
     Decision {
-        publish: rollout.publish(&wave),
+        canaries: publish.iter().filter(is_canary).cloned().collect(),
+        publish,
         ..held(Phase::Progressing, state)
     }
 }
@@ -313,12 +330,19 @@ impl<'a> Waves<'a> {
         Self::can_answer(member) && due.is_some_and(|due| self.now >= due)
     }
 
-    /// The first node of the rollout that failed. A node whose agent does not answer proves nothing about its config.
+    /// The first node of the rollout that failed. A node whose agent does not answer proves nothing about its config, unless it is one of the
+    /// first that had it: a revision that cuts a node off from the API server silences its agent.
     fn failure(&self) -> Option<Failure> {
+        let lacks_canary = self.lacking(&self.candidates()) > 0;
         let failed = self.members.iter().find_map(|(node, member)| {
             let reason = match member.progress {
                 Progress::Failed => Reason::Reported,
                 Progress::Ongoing if self.is_overdue(member) => Reason::NoAnswer,
+                Progress::Ongoing | Progress::Ready
+                    if lacks_canary && self.is_lost(member) && self.is_late(member) =>
+                {
+                    Reason::Silent
+                }
                 Progress::Ongoing | Progress::Ready | Progress::Queued | Progress::Unapproved => {
                     return None;
                 }
@@ -335,8 +359,9 @@ impl<'a> Waves<'a> {
     /// When the next node that has not answered is late.
     fn next_deadline(&self) -> Option<Time> {
         let waiting = self.members.values();
-        let waiting =
-            waiting.filter(|member| self.is_in_flight(member) || self.is_elsewhere(member));
+        let waiting = waiting.filter(|member| {
+            self.is_in_flight(member) || self.is_elsewhere(member) || self.is_lost(member)
+        });
         let deadlines = waiting.filter_map(|member| {
             if self.is_elsewhere(member) || !Self::can_answer(member) {
                 return self.deadline(member);
@@ -351,6 +376,16 @@ impl<'a> Waves<'a> {
     /// Whether an answer can be expected of a node.
     fn can_answer(member: &Member) -> bool {
         member.is_alive && !member.is_held
+    }
+
+    /// Whether a revision is tried on a node: what it does there decides whether others get it.
+    fn is_tried_on(&self, member: &Member) -> bool {
+        !self.is_valid && member.is_published && member.is_canary
+    }
+
+    /// Whether a node on which the revision is tried has fallen silent.
+    fn is_lost(&self, member: &Member) -> bool {
+        self.is_tried_on(member) && !member.is_alive && !member.is_held
     }
 
     /// Whether a node is changing now. One that cannot answer is waited for until its deadline.
@@ -394,14 +429,23 @@ impl<'a> Waves<'a> {
 
     /// How many more nodes must confirm before the canary is complete.
     fn lacking(&self, candidates: &[Named<'_>]) -> usize {
-        let confirmed = candidates.iter().filter(|(_, m)| Self::is_confirmed(m));
-        let confirmed = confirmed.count();
-        // Nodes that do not answer prove nothing.
-        let can_confirm = |member: &Member| Self::can_answer(member) || Self::is_confirmed(member);
+        // Nodes that did not answer when they would have got it prove nothing.
+        let can_confirm = |member: &Member| {
+            Self::can_answer(member) || Self::is_confirmed(member) || self.is_tried_on(member)
+        };
         let possible = candidates.iter().filter(|(_, m)| can_confirm(m)).count();
         let in_all = self.members.values().filter(|m| Self::is_in(m)).count();
         let wanted = count(self.settings.canary.size, in_all);
-        wanted.min(possible).max(1).saturating_sub(confirmed)
+        let wanted = wanted.min(possible).max(1);
+        let confirmed = candidates.iter().filter(|(_, m)| Self::is_confirmed(m));
+        let lacking = wanted.saturating_sub(confirmed.count());
+        // What silences a node after it has confirmed is found while no others are well with it.
+        let confirmed = || self.members.values().filter(|m| Self::is_confirmed(m));
+        if lacking == 0 && confirmed().any(|member| self.is_lost(member)) {
+            let alive = confirmed().filter(|member| member.is_alive).count();
+            return wanted.saturating_sub(alive);
+        }
+        lacking
     }
 
     /// The wave of a node that is not among the first.
@@ -435,9 +479,15 @@ impl<'a> Waves<'a> {
         first
     }
 
-    /// The candidates that are still to become canaries, in the order of their waves.
+    /// The candidates that are still to become canaries, in the order of their waves. None takes the place of one that has the revision and
+    /// cannot say how it takes it.
     fn first(&self, mut candidates: Vec<Named<'a>>) -> Vec<Named<'a>> {
-        let trying = candidates.iter().filter(|(_, m)| self.is_in_flight(m));
+        let is_waited_for = |member: &Member| {
+            self.is_lost(member) || (self.is_tried_on(member) && !Self::is_confirmed(member))
+        };
+        let trying = candidates
+            .iter()
+            .filter(|(_, m)| self.is_in_flight(m) || is_waited_for(m));
         let lacking = self.lacking(&candidates).saturating_sub(trying.count());
         candidates.retain(|(_, member)| Self::is_queued(member));
         candidates.sort_by_cached_key(|(node, member)| self.wave(node, member));

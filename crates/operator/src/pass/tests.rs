@@ -6,6 +6,7 @@ mod laws;
 mod mirrors;
 mod regressions;
 mod removals;
+mod repeated;
 
 use compiler::snapshot::Key;
 use compiler::{Kind, ObjectRef, revision, rollout::stored};
@@ -57,7 +58,11 @@ fn pass_at(compiler: &mut Compiler, now: Time) -> Pass {
     let revision = &compilation.revision;
     let name = revision::object_name(&revision.fingerprint);
     let spec = revision.spec(&compilation.objects);
-    let parts = json!({"spec": spec, "status": pass.step.status});
+    let stored = &compiler.snapshot().network_config_revisions;
+    let stored = stored.get(&Key::named(&name));
+    let annotations = stored.map(|stored| stored.meta.annotations.clone());
+    let metadata = json!({"name": name, "annotations": annotations.unwrap_or_default()});
+    let parts = json!({"metadata": metadata, "spec": spec, "status": pass.step.status});
     put(compiler, Kind::NetworkConfigRevision, &name, &parts);
     pass
 }
@@ -242,15 +247,7 @@ fn a_failed_revision_is_rolled_back_kept_from_joining_nodes_and_tried_again_on_r
 
     // On request the same revision is tried again, from its canary.
     let pass = pass_at(&mut compiler, now + 5);
-    let (_, compilation) = compiler.compile();
-    let revision = &compilation.revision;
-    let name = revision::object_name(&revision.fingerprint);
-    let annotations = json!({stored::RETRY: stored::text(now + 5)});
-    let parts = json!({
-        "metadata": {"name": name, "annotations": annotations},
-        "spec": revision.spec(&compilation.objects), "status": pass.step.status,
-    });
-    put(&mut compiler, Kind::NetworkConfigRevision, &name, &parts);
+    annotate(&mut compiler, &pass, stored::RETRY, "2026-01-01T00:00:00Z");
     let pass = Pass::compute(&mut compiler, |_| Agent::ALIVE, BTreeMap::new(), now + 6);
     assert_eq!(pass.nodes(), ["a"]);
     assert!(!pass.step.status.is_invalid);
@@ -346,10 +343,15 @@ fn a_config_that_would_empty_its_node_is_not_written_and_holds_up_no_other_node(
 
 /// Approves the newest revision.
 fn approve(compiler: &mut Compiler, pass: &Pass) {
+    annotate(compiler, pass, stored::APPROVED, "2026-01-01T00:00:00Z");
+}
+
+/// Sets an annotation of the newest revision.
+fn annotate(compiler: &mut Compiler, pass: &Pass, annotation: &str, value: &str) {
     let (_, compilation) = compiler.compile();
     let revision = &compilation.revision;
     let name = revision::object_name(&revision.fingerprint);
-    let annotations = json!({stored::APPROVED: "2026-01-01T00:00:00Z"});
+    let annotations = json!({annotation: value});
     let parts = json!({
         "metadata": {"name": name, "annotations": annotations},
         "spec": revision.spec(&compilation.objects), "status": pass.step.status,

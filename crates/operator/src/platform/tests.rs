@@ -119,6 +119,8 @@ fn what_an_intent_needs_is_made_kept_as_it_must_be_and_removed_with_it() {
     carry_out(&mut platform, &undo, 4);
 
     compiler.remove(&ObjectRef::named(Kind::Inbound, INBOUND));
+    let held = step(&mut platform, &mut compiler, now).without_deletions();
+    assert!(done(&held).is_empty(), "the revision is not approved yet");
     let gone = step(&mut platform, &mut compiler, now);
     assert_eq!(
         done(&gone),

@@ -283,7 +283,7 @@ async fn were_settings_deleted(client: &Client) -> anyhow::Result<bool> {
 async fn retry(cluster: &Cluster) -> anyhow::Result<Verdict> {
     let client = super::client(cluster).await?;
     let Shown { revision, status } = newest(&client).await?;
-    if !status.is_invalid {
+    if status.failed_node.is_none() && status.failed == 0 {
         output::text(&format!("revision {revision} has not failed\n"));
         return Ok(Verdict::Problems);
     }
@@ -314,8 +314,7 @@ async fn approve(args: &Approve) -> anyhow::Result<Verdict> {
 /// Writes the time into an annotation of a revision.
 async fn annotate(client: &Client, revision: &str, annotation: &str) -> anyhow::Result<()> {
     let api: Api<NetworkConfigRevision> = Api::all(client.clone());
-    let seconds = u64::try_from(Timestamp::now().as_second()).unwrap_or(0);
-    let annotations = json!({annotation: stored::text(seconds)});
+    let annotations = json!({annotation: Timestamp::now().to_string()});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
     let params = PatchParams::default();
     let written = api.patch_metadata(revision, &params, &patch).await;

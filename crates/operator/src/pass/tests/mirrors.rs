@@ -89,7 +89,7 @@ fn a_mirror_on_a_canary_that_has_not_answered_is_no_answer_and_no_delay() {
     assert_eq!(pass.step.status.phase.as_deref(), Some("Progressing"));
     assert_eq!(pass.step.status.ongoing, 1, "{:?}", pass.step.status);
     let canary = published(&pass, "a");
-    assert_eq!(canary, (Lane::Wave, Some(stored::text(1000))));
+    assert_eq!(canary, (Lane::Canary, Some(stored::text(1000))));
     let mut nodes = pass.nodes();
     nodes.sort_unstable();
     assert_eq!(nodes, ["a"], "the others get the mirror in their wave");
