@@ -190,6 +190,9 @@ impl Operator {
             let next = self.memory.next(&self.cluster.frozen).into_iter();
             let next = next.chain(self.cluster.platform.next());
             let next = next.filter(|_| self.sender.is_leading());
+            // What is to be written again is not before the API server takes it.
+            let open_at = Instant::now() + self.sender.pause();
+            let next = next.map(|at| at.max(open_at));
             let next = next.chain(self.cluster.kinds.next_given_up());
             let next = next.map(|at| at.saturating_duration_since(Instant::now()));
             let delay = next.chain(due).min();
@@ -259,13 +262,16 @@ impl Operator {
         }
         self.metrics.pass_ends(&self.memory, frozen);
         let mut is_cut_short = written.is_cut_short;
+        // The counts of nodes differ now, and no event of a watch says so.
+        let has_published = !written.nodes.is_empty();
         self.cluster.stored(written, &mut self.compiler);
         is_cut_short |= self.write_platform(&pass).await;
         let wait = |at: Time| Duration::from_secs(at.saturating_sub(seconds).max(1));
         let again = pass.step.again_at.map(wait).into_iter();
         let is_paused = is_cut_short && self.sender.is_leading();
         let pause = is_paused.then(|| self.sender.pause());
-        Ok(again.chain(pause).min())
+        let counts = has_published.then_some(Duration::ZERO);
+        Ok(again.chain(pause).chain(counts).min())
     }
 }
 

@@ -26,7 +26,7 @@ const FALTERING: usize = 15;
 /// Between two edits of configs by others.
 const EDITS: Duration = Duration::from_millis(50);
 /// How long a rollout over the whole fleet may take.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Settings of rollouts that tests need not wait for.
 pub(super) fn settings(deadline: Duration) -> String {
