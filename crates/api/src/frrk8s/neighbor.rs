@@ -175,7 +175,7 @@ pub struct Neighbor {
     /// Local AS number towards this peer. Default: the AS number of the router.
     #[serde(rename = "localASN", default, skip_serializing_if = "Option::is_none")]
     pub local_asn: Option<Asn>,
-    /// Address families of the session: `unicast` (IPv4 or IPv6, by the address of the peer) and `evpn` (L2VPN EVPN).
+    /// Address families of the session: `unicast` (IPv4 or IPv6, by the address of the peer) and `evpn` (L2VPN EVPN). Default: `unicast`.
     #[serde(default = "unicast")]
     #[schemars(length(max = 2))]
     pub address_families: BTreeSet<AddressFamily>,

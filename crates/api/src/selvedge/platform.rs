@@ -27,7 +27,7 @@ pub struct Platform {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Calico {
-    /// Namespace of the generated objects.
+    /// Namespace of the generated objects. Default: `kube-system`.
     #[serde(default = "calico_namespace")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: String,

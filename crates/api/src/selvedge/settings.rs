@@ -150,7 +150,7 @@ impl Default for SettingsSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterVrf {
-    /// Name of the VRF, at most 12 characters.
+    /// Name of the VRF, at most 12 characters. Default: `cluster`.
     #[serde(default = "cluster_name")]
     pub name: VrfName,
     /// VXLAN network identifier (VNI) of the VRF, 1–16777215. Default: none, the VRF is local to each node.

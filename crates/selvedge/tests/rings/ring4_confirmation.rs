@@ -18,29 +18,34 @@ enum Moment {
 }
 
 impl Moment {
-    /// Waits for it without another process, and kills.
+    /// Waits for it, and kills. What waits has a real-time priority and is woken by the file system, so that it runs before the system call of
+    /// the agent returns on the one processor of the guest.
     fn script(self) -> String {
-        let wait = match self {
-            Self::Before => {
-                "until [ -e $state/journal.new ]; do [ -e /proc/$agent/stat ] || break; done"
-            }
-            Self::After => {
-                "body='\"trying\"'
-while [[ $body == *'\"trying\"'* ]]; do
-  [ -e /proc/$agent/stat ] || break
-  { read -r head; IFS= read -r body || true; } < $state/journal
-done"
-            }
+        let (event, is_there) = match self {
+            // Something is created, or renamed to a name in there.
+            Self::Before => ("0x100", r#"-e "$state/journal.new""#),
+            Self::After => ("0x80", r#"$body !~ /"trying"/"#),
         };
         format!(
-            "state=/var/lib/selvedge; cp $state/frr.conf /run/frr.conf.old
-{wait}
-kill -9 $agent 2> /dev/null || true
+            r#"state=/var/lib/selvedge; cp $state/frr.conf /run/frr.conf.old
+chrt --fifo 50 perl -e '
+    my ($state, $agent) = @ARGV;
+    alarm 60;
+    my $inotify = syscall 253;
+    syscall 254, $inotify, $state, {event};
+    open my $events, "<&=", $inotify or die;
+    my $body;
+    do {{
+        sysread $events, $body, 4096;
+        open my $journal, "<", "$state/journal" or die;
+        $body = join "", <$journal>;
+    }} until {is_there};
+    kill 9, $agent' $state $agent || true
 status=0; wait $agent || status=$?
 [ $status != 137 ] || echo was killed
-grep -q '\"trying\"' $state/journal && echo names the trial
+grep -q '"trying"' $state/journal && echo names the trial
 [ ! -e $state/journal.new ] || echo was being written
-! cmp -s $state/frr.conf /run/frr.conf.old || echo old frr.conf"
+! cmp -s $state/frr.conf /run/frr.conf.old || echo old frr.conf"#
         )
     }
 

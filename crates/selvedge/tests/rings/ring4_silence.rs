@@ -46,7 +46,7 @@ fn a_daemon_that_is_stopped_or_killed_in_a_trial_costs_no_more_than_its_deadline
     ];
     for (signal, daemon, seconds) in stopped.into_iter().chain(more) {
         let new = plugged(&node.fabric, &["shop"])?;
-        let act = format!("sleep 0.1; kill -{signal} $(pidof {daemon})");
+        let act = format!("sleep 0.1; {}", at_once(signal, daemon));
         settles_in_time(&node, (&good, &new), seconds, &act)?;
         node.apply(&good)?.ok()?;
     }
@@ -99,6 +99,11 @@ wait $agent || true"
         is_at(node, &new).with_context(|| format!("{act}: {said}"))?;
     }
     Ok(said)
+}
+
+/// Sends a daemon a signal, as soon as there is one: it may just be started anew.
+fn at_once(signal: &str, daemon: &str) -> String {
+    format!("until pids=$(pidof {daemon}); do kill -0 $agent || break; done; kill -{signal} $pids")
 }
 
 /// What a node becomes with so many tenants, each an L3VNI of its own.
@@ -208,7 +213,8 @@ fn a_daemon_that_is_stopped_or_killed_when_the_router_is_made_costs_no_more_than
     for (signal, daemon) in [("KILL", "zebra"), ("STOP", "bgpd"), ("KILL", "bgpd")] {
         let act = format!(
             "until pidof {daemon} > /dev/null; do kill -0 $agent || break; done; sleep 0.1
-kill -{signal} $(pidof {daemon})"
+{}",
+            at_once(signal, daemon)
         );
         settles_in_time(&node, (&none, &good), 30, &act)?;
         node.apply(&none)?.ok()?;
@@ -219,8 +225,9 @@ kill -{signal} $(pidof {daemon})"
     // The change of the AS starts other daemons.
     for (signal, daemon) in [("STOP", "zebra"), ("KILL", "bgpd"), ("STOP", "bgpd")] {
         let act = format!(
-            "old=$(pidof {daemon}); until [ \"$(pidof {daemon} || echo $old)\" != $old ]; do kill -0 $agent || break; done
-sleep 0.1; kill -{signal} $(pidof {daemon})"
+            "old=$(pidof {daemon} || true); until [ \"$(pidof {daemon} || echo $old)\" != \"$old\" ]; do kill -0 $agent || break; done
+sleep 0.1; {}",
+            at_once(signal, daemon)
         );
         settles_in_time(&node, (&good, &other_as), 30, &act)?;
         node.apply(&good)?.ok()?;
@@ -278,6 +285,14 @@ fn a_damaged_journal_keeps_no_bad_config() -> anyhow::Result<()> {
         node.script(cut)?;
         let mut dead = dead(&good, "6s");
         dead["spec"]["underlay"]["neighbors"][0]["connectTime"] = (10 + index).into();
+        // What is not healthy before a change is not expected after it.
+        let has_session = Fabric::eventually(PATIENCE, || {
+            let router = node.fabric.at(NODE).ok()?;
+            let summary = router.frr_json("show bgp ipv4 unicast summary json").ok()?;
+            let is_up = summary["peers"].to_string().contains("Established");
+            is_up.then_some(())
+        });
+        assert!(has_session.is_some(), "{what}: the session is not up");
         let refused = node.apply(&dead)?;
         assert_eq!(refused.status, 1, "{what}");
         assert!(
