@@ -249,7 +249,8 @@ fn a_fleet_changes_in_waves_and_nodes_that_do_not_behave_harm_no_other() -> anyh
         let code = |code| proxy.writes().iter().filter(|one| one.code == code).count();
         let (refused, conflicts) = (code(503) + code(429), code(409));
         eprintln!("{edits} edits, {conflicts} conflicts, {refused} writes refused");
-        assert!(edits > 50 && conflicts > 0 && refused > 10);
+        // Whether an edit falls between the read and the write of a config is chance; `faults` has a test where it does.
+        assert!(edits > 50 && refused > 10);
         Ok(())
     })
 }

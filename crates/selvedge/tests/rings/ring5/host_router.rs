@@ -77,7 +77,7 @@ impl Agent {
 
 fn object(kind: &str, name: &str, metadata: &Value) -> Value {
     let mut object = json!({
-        "apiVersion": "frrk8s.metallb.io/v1beta1", "kind": kind, "metadata": {"name": name},
+        "apiVersion": "frrk8s.metallb.io/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": {},
     });
     object["metadata"] = metadata.clone();
     object
