@@ -472,12 +472,12 @@ mod tests {
 
     #[test]
     fn of_a_path_that_does_not_fit_the_end_is_shown() {
-        let text = "error: /home/user/clusters/production/fabric/networks.yaml:12:3: Network web";
+        let text = "error: /srv/users/clusters/production/fabric/networks.yaml:12:3: Network web";
         assert_eq!(
             wrapped_at(text, 4, 40),
             "error: …/fabric/networks.yaml:12:3:\n    Network web"
         );
-        let styled = "\u{1b}[2m/home/user/clusters/production/a.yaml:1:1\u{1b}[0m";
+        let styled = "\u{1b}[2m/srv/users/clusters/production/a.yaml:1:1\u{1b}[0m";
         assert_eq!(wrapped_at(styled, 4, 24), "\u{1b}[2m…/a.yaml:1:1\u{1b}[0m");
         let name = "a-file-with-a-very-long-name-in-this-directory.yaml:1:1";
         assert_eq!(wrapped_at(name, 4, 24), name);
