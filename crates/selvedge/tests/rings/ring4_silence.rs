@@ -264,6 +264,17 @@ fn frr_that_is_silent_is_started_anew_without_a_change() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Waits until the router has a session with the leaf.
+fn has_session(node: &Node) -> anyhow::Result<()> {
+    let router = node.fabric.at(NODE)?;
+    let is_up = Fabric::eventually(PATIENCE, || {
+        let summary = router.frr_json("show bgp ipv4 unicast summary json").ok()?;
+        let is_up = summary["peers"].to_string().contains("Established");
+        is_up.then_some(())
+    });
+    is_up.context("the session is not up")
+}
+
 #[test]
 fn a_damaged_journal_keeps_no_bad_config() -> anyhow::Result<()> {
     const CUT: &str = "truncate --size 200 /var/lib/selvedge/journal";
@@ -286,13 +297,7 @@ fn a_damaged_journal_keeps_no_bad_config() -> anyhow::Result<()> {
         let mut dead = dead(&good, "6s");
         dead["spec"]["underlay"]["neighbors"][0]["connectTime"] = (10 + index).into();
         // What is not healthy before a change is not expected after it.
-        let has_session = Fabric::eventually(PATIENCE, || {
-            let router = node.fabric.at(NODE).ok()?;
-            let summary = router.frr_json("show bgp ipv4 unicast summary json").ok()?;
-            let is_up = summary["peers"].to_string().contains("Established");
-            is_up.then_some(())
-        });
-        assert!(has_session.is_some(), "{what}: the session is not up");
+        has_session(&node).context(*what)?;
         let refused = node.apply(&dead)?;
         assert_eq!(refused.status, 1, "{what}");
         assert!(
@@ -307,7 +312,8 @@ fn a_damaged_journal_keeps_no_bad_config() -> anyhow::Result<()> {
 
     // Nothing is left that says what runs: what differs from it is not tried, until somebody insists.
     node.script("rm -rf /var/lib/selvedge/* /run/selvedge/journal.running")?;
-    let drops = "vtysh -N router -c 'show bgp summary json' | grep -c Established";
+    has_session(&node)?;
+    let drops = "vtysh -N router -c 'show bgp neighbors json' | grep connectionsDropped";
     let before = (node.links()?, node.script(drops)?);
     let refused = node.apply(&dead(&good, "6s"))?;
     assert_eq!(refused.status, 1);
