@@ -150,9 +150,9 @@ fn every_version_goes_from_case_to_case_by_the_least_change() -> anyhow::Result<
         for case in cases.iter().chain(cases.iter().rev()) {
             let wanted = config(case)?;
             running.becomes(case, &wanted)?;
-            if wanted.bgp.is_empty() {
+            if wanted.bgp.is_empty() && version == FrrVersion::NEWEST {
                 // FRR 10.7.1 hides the last instance of a router that had VRFs and does not delete it. It forgets what is typed for that
-                // instance later, so a node starts it anew.
+                // instance later, and the next lines end bgpd. Older versions go on without a new start.
                 running = boot(case)?;
             }
         }
