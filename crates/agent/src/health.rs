@@ -3,7 +3,11 @@
 //! A change is confirmed when nothing is worse than it was before. What was broken before may stay broken, so that a fix
 //! on a broken node is not taken back; what worked must work again.
 
-use std::{collections::BTreeMap, fmt, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    net::IpAddr,
+};
 
 use api::tcaas::{NodeNetworkConfigSpec, node_network_config::AddressFamilyName};
 
@@ -74,6 +78,18 @@ impl Health {
             let why = outcome.as_ref().err()?;
             Some(format!("{check}: {why}"))
         })
+    }
+
+    /// The checks that passed, by their names.
+    pub fn passed(&self) -> BTreeSet<String> {
+        let passed = self.0.iter().filter(|(_, outcome)| outcome.is_ok());
+        passed.map(|(check, _)| check.to_string()).collect()
+    }
+
+    /// Whether a check fails that is one of these.
+    pub fn fails_any_of(&self, passed: &BTreeSet<String>) -> bool {
+        let mut failed = self.0.iter().filter(|(_, outcome)| outcome.is_err());
+        failed.any(|(check, _)| passed.contains(&check.to_string()))
     }
 
     fn sessions(&self) -> impl Iterator<Item = bool> {

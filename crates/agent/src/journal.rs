@@ -8,6 +8,7 @@
 //! empties, is used when the disk has lost both under a running node.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -34,6 +35,9 @@ pub struct Journal {
     /// The last config that was confirmed by health.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed: Option<Arc<Config>>,
+    /// The checks that it passed then. A change begins when they pass again: what fails before a change need not work after it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub passed: BTreeSet<String>,
     /// The config that is being tried. Present from before the first change until it is confirmed or taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trying: Option<Arc<Config>>,

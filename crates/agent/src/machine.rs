@@ -10,6 +10,8 @@
 //! One action is under way at a time; its outcome is the next event. What makes it safe:
 //! * a config is applied only after the journal names it as being tried;
 //! * it is confirmed only after a measurement that is no worse than the baseline;
+//! * the baseline waits a while for what worked when the running config was confirmed, so that one that is tried just after a rollback
+//!   or a restart is not excused by sessions that are not up yet;
 //! * a machine that starts with a journal that names a trial restores the confirmed config first.
 
 mod event;
@@ -18,7 +20,7 @@ mod repairs;
 mod status;
 mod trial;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 pub use self::{
     event::{Action, Assigned, Event, Fault, FrrFault, Means, Outcome, Purpose},
@@ -39,6 +41,8 @@ use crate::{
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// How long health must last before a config is confirmed: the effects of a change are not all immediate.
 const SETTLE: Duration = Duration::from_millis(1500);
+/// How long a baseline waits for checks that passed when the running config was confirmed. Sessions come up again within a few seconds.
+const BASELINE_PATIENCE: Duration = Duration::from_secs(15);
 /// A return takes about as long as the apply did; this much is added, for what differs.
 const RETURN_MARGIN: Duration = Duration::from_secs(1);
 /// How long a return may take that finds that FRR does not answer and starts it anew.
@@ -77,6 +81,8 @@ struct Trial {
     /// How it is applied next.
     means: Means,
     healthy_since: Option<Time>,
+    /// The checks that passed in the latest measurement.
+    passed: BTreeSet<String>,
     /// Why it is not confirmed yet.
     problem: Option<String>,
 }
@@ -85,8 +91,14 @@ struct Trial {
 enum Phase {
     /// Nothing is under way; `next` is when the node is looked at again.
     Idle { next: Time },
-    /// Health is measured before a change.
-    Baseline { config: Arc<Config> },
+    /// Health is measured before a change; until this time it is measured again if it is worse than it was.
+    Baseline { config: Arc<Config>, until: Time },
+    /// Between two measurements before a change.
+    BaselineLater {
+        config: Arc<Config>,
+        until: Time,
+        at: Time,
+    },
     /// The journal is written before a change.
     Announce { trial: Trial },
     /// The trial is applied.
@@ -223,10 +235,11 @@ impl Machine {
             {
                 self.supersede(trial, now)
             }
+            Phase::BaselineLater { until, at, .. } => self.baseline_later(until, at, now),
             Phase::Retry { trial, at } if now >= at => self.apply(trial, now),
             Phase::Settle { trial, at } if now >= at => self.probe_again(trial, now),
             Phase::RestoreLater { at } => match self.wanted() {
-                Some(assigned) => self.begin(assigned),
+                Some(assigned) => self.begin(assigned, now + BASELINE_PATIENCE),
                 None if now >= at => self.restore(Means::LeastChange, None, now),
                 None => Action::Wait(at),
             },
@@ -257,7 +270,7 @@ impl Machine {
     fn idle(&mut self, next: Time, now: Time) -> Action {
         let may_save = now >= self.save_at;
         if let Some(assigned) = self.wanted().filter(|_| may_save) {
-            return self.begin(assigned);
+            return self.begin(assigned, now + BASELINE_PATIENCE);
         }
         if self.unsaved && may_save && now >= next {
             self.phase = Phase::Record;
@@ -293,20 +306,6 @@ impl Machine {
             next: next.max(now),
         };
         Action::Wait(until)
-    }
-
-    /// Begins a trial with a look at how the node is.
-    fn begin(&mut self, assigned: Assigned) -> Action {
-        let config = assigned.config;
-        self.error = None;
-        self.phase = Phase::Baseline {
-            config: Arc::clone(&config),
-        };
-        Action::Measure {
-            router: self.journal.confirmed.clone(),
-            probes: config,
-            limit: None,
-        }
     }
 
     /// The config to be tried: what was assigned, unless it runs, cannot be used, or was rolled back.

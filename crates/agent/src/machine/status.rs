@@ -141,6 +141,7 @@ impl Machine {
     fn is_under_way(&self) -> bool {
         match self.phase {
             Phase::Baseline { .. }
+            | Phase::BaselineLater { .. }
             | Phase::Announce { .. }
             | Phase::Apply { .. }
             | Phase::Retry { .. }

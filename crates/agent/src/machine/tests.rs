@@ -116,6 +116,96 @@ fn a_healthy_config_is_confirmed_after_it_has_settled() {
     assert_eq!(status.running, Some(config(2)));
 }
 
+/// A machine that has confirmed config 2, in good health, and rolled back config 3 after that.
+fn rolled_back() -> Machine {
+    let mut machine = trying();
+    machine.step(applied(), SECOND);
+    machine.step(Event::Measured(health(true)), SECOND);
+    machine.step(Event::Woken, 3 * SECOND);
+    machine.step(Event::Measured(health(true)), 3 * SECOND);
+    machine.step(Event::Saved(Ok(())), 3 * SECOND);
+    machine.step(assigned(3), 4 * SECOND);
+    machine.step(Event::Measured(health(true)), 4 * SECOND);
+    machine.step(Event::Saved(Ok(())), 4 * SECOND);
+    machine.step(fault(true, FrrFault::None), 5 * SECOND);
+    machine.step(applied(), 5 * SECOND);
+    machine.step(Event::Saved(Ok(())), 5 * SECOND);
+    machine.step(Event::Measured(health(false)), 5 * SECOND);
+    let status = machine.status();
+    assert_eq!(
+        (status.state, status.confirmed),
+        (State::Rejected, Some(config(2)))
+    );
+    assert!(machine.is_at_rest());
+    machine
+}
+
+#[test]
+fn a_config_tried_just_after_a_rollback_is_compared_with_what_worked_before() {
+    let mut machine = rolled_back();
+    machine.step(assigned(4), 6 * SECOND);
+    let action = machine.step(Event::Measured(health(false)), 6 * SECOND);
+    let Action::Wait(at) = action else {
+        panic!("the session is not up again: {action:?}");
+    };
+    assert!(!machine.is_at_rest());
+    let action = machine.step(Event::Woken, at);
+    assert!(matches!(action, Action::Measure { probes, .. } if probes == config(4)));
+    let action = machine.step(Event::Measured(health(true)), at);
+    assert!(matches!(action, Action::Save(journal) if journal.trying == Some(config(4))));
+    machine.step(Event::Saved(Ok(())), at);
+    machine.step(applied(), at);
+    machine.step(Event::Measured(health(false)), at);
+    assert_eq!(
+        machine.status().error.as_deref(),
+        Some("API server: no answer")
+    );
+}
+
+#[test]
+fn what_does_not_work_again_holds_up_a_fix_for_seconds_only() {
+    let mut machine = rolled_back();
+    let mut action = machine.step(assigned(4), 6 * SECOND);
+    let mut now = 6 * SECOND;
+    for _ in 0..100 {
+        action = match action {
+            Action::Measure { .. } => machine.step(Event::Measured(health(false)), now),
+            Action::Wait(until) => {
+                now = until;
+                machine.step(Event::Woken, now)
+            }
+            _ => break,
+        };
+    }
+    assert!(matches!(action, Action::Save(journal) if journal.trying == Some(config(4))));
+    assert_eq!(now, 6 * SECOND + BASELINE_PATIENCE);
+}
+
+#[test]
+fn a_config_that_is_no_longer_wanted_before_it_is_tried_changes_nothing() {
+    let waiting = || {
+        let mut machine = rolled_back();
+        machine.step(assigned(4), 6 * SECOND);
+        machine.step(Event::Measured(health(false)), 6 * SECOND);
+        machine
+    };
+    let mut machine = waiting();
+    machine.step(Event::Interrupted, 6 * SECOND);
+    assert_eq!(machine.status().state, State::Rejected);
+    let mut machine = waiting();
+    machine.step(assigned(2), 6 * SECOND);
+    assert_eq!(machine.status().state, State::Confirmed);
+    let mut machine = waiting();
+    let action = machine.step(assigned(5), 10 * SECOND);
+    assert!(matches!(action, Action::Measure { probes, .. } if probes == config(5)));
+    // The time that is waited is that since the first of them.
+    let action = machine.step(
+        Event::Measured(health(false)),
+        6 * SECOND + BASELINE_PATIENCE,
+    );
+    assert!(matches!(action, Action::Save(journal) if journal.trying == Some(config(5))));
+}
+
 #[test]
 fn without_health_the_confirmed_config_is_back_at_the_deadline_and_the_other_is_remembered() {
     // The trial begins at 1 s and has 30 s; its apply took 3 s, and 8 s are kept for a return that finds that FRR does not answer.

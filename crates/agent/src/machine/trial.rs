@@ -1,6 +1,6 @@
 //! A config on trial: announced in the journal, applied, measured, confirmed or taken back.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use super::{
     Action, Assigned, CHECKUP, FRESH_FRR, LEAST_PROBE, Machine, Means, PROBE_INTERVAL, Phase,
@@ -33,6 +33,40 @@ impl Machine {
         self.announce(assigned.config, trial.baseline, now)
     }
 
+    /// Begins a trial with a look at how the node is.
+    pub(super) fn begin(&mut self, assigned: Assigned, until: Time) -> Action {
+        let config = assigned.config;
+        self.error = None;
+        self.phase = Phase::Baseline {
+            config: Arc::clone(&config),
+            until,
+        };
+        Action::Measure {
+            router: self.journal.confirmed.clone(),
+            probes: config,
+            limit: None,
+        }
+    }
+
+    /// Goes on with the baseline, for what is wanted by now.
+    pub(super) fn baseline_later(&mut self, until: Time, at: Time, now: Time) -> Action {
+        match self.wanted() {
+            Some(assigned) if now >= at => self.begin(assigned, until),
+            Some(_) => Action::Wait(at),
+            None => self.rest(now),
+        }
+    }
+
+    /// The baseline of a change, if it is no worse than it was when the running config was confirmed. It is measured again for a while.
+    fn baseline(&mut self, config: Arc<Config>, until: Time, health: Health, now: Time) -> Action {
+        if now >= until || !health.fails_any_of(&self.journal.passed) {
+            return self.announce(config, health, now);
+        }
+        let at = (now + PROBE_INTERVAL).min(until);
+        self.phase = Phase::BaselineLater { config, until, at };
+        self.proceed(now)
+    }
+
     pub(super) fn announce(&mut self, config: Arc<Config>, baseline: Health, now: Time) -> Action {
         let trial = Trial {
             fingerprint: config.fingerprint(),
@@ -44,6 +78,7 @@ impl Machine {
             config: Arc::clone(&config),
             baseline,
             healthy_since: None,
+            passed: BTreeSet::new(),
             problem: None,
         };
         self.phase = Phase::Announce { trial };
@@ -118,10 +153,11 @@ impl Machine {
     pub(super) fn measured(&mut self, health: Health, now: Time) -> Action {
         self.measured = now;
         match self.phase.clone() {
-            Phase::Baseline { config } => self.announce(config, health, now),
+            Phase::Baseline { config, until } => self.baseline(config, until, health, now),
             Phase::Probe { mut trial } => {
                 let worse = health::regressions(&trial.baseline, &health);
                 self.unhealthy = health.failures().collect();
+                trial.passed = health.passed();
                 if !worse.is_empty() {
                     trial.healthy_since = None;
                     return self.not_yet(trial, worse.join("; "), now);
@@ -166,9 +202,13 @@ impl Machine {
 
     /// Takes back the config that is being tried. What is under way is brought to its end first: the event is for a machine that waits.
     pub(super) fn interrupted(&mut self, now: Time) -> Action {
+        let reason = "interrupted before the config was confirmed".to_owned();
         match self.phase.clone() {
+            Phase::BaselineLater { config, .. } => {
+                self.reject(config.fingerprint(), reason);
+                self.rest(now)
+            }
             Phase::Retry { trial, .. } | Phase::Settle { trial, .. } => {
-                let reason = "interrupted before the config was confirmed".to_owned();
                 self.take_back(&trial, reason, Means::LeastChange, now)
             }
             _ => self.proceed(now),
@@ -194,6 +234,7 @@ impl Machine {
 pub(super) fn confirmed(journal: &Journal, trial: &Trial) -> Journal {
     let mut journal = Journal {
         confirmed: Some(Arc::clone(&trial.config)),
+        passed: trial.passed.clone(),
         trying: None,
         adopted: false,
         ..journal.clone()
