@@ -14,7 +14,9 @@ use api::{
 use serde::{Serialize, Serializer};
 
 pub use self::severity::Severity;
-use self::text::{after_vxlan, and_more, and_others, inside, on, table, that_can_be_used};
+use self::text::{
+    after_vxlan, and_more, and_others, inside, none_has, on, table, that_can_be_used,
+};
 use crate::snapshot::ObjectRef;
 
 /// One thing that is wrong, or worth knowing, about one object.
@@ -345,7 +347,7 @@ pub enum Kind {
         by: ObjectRef,
     },
     /// None of the nodes that an object of the fabric selects has the Underlay that it needs.
-    #[error("none of the {nodes} selected nodes has {needs}")]
+    #[error("{} {needs}", none_has(*nodes))]
     NoUnderlay {
         /// How many nodes are selected.
         nodes: usize,

@@ -2,6 +2,14 @@
 
 use crate::snapshot::ObjectRef;
 
+/// That none of so many nodes has something.
+pub(super) fn none_has(nodes: usize) -> String {
+    match nodes {
+        1 => "the selected node does not have".to_owned(),
+        nodes => format!("none of the {nodes} selected nodes has"),
+    }
+}
+
 pub(super) fn and_others(others: usize) -> String {
     match others {
         0 => String::new(),
