@@ -16,6 +16,7 @@ struct Ring {
     commands: &'static [&'static [&'static str]],
 }
 
+/// All commands that test name the whole workspace, so that no dependency is built a second time with other features.
 const RINGS: [Ring; 7] = [
     Ring {
         name: "format and lints",
@@ -52,13 +53,6 @@ const RINGS: [Ring; 7] = [
                 "--workspace",
                 "--exclude",
                 "selvedge-lab",
-                "--exclude",
-                "selvedge",
-            ],
-            &[
-                "test",
-                "--package",
-                "selvedge",
                 "--",
                 "--skip",
                 "ring3",
@@ -75,8 +69,7 @@ const RINGS: [Ring; 7] = [
         name: "ring 3: FRR and mdbook accept what we write",
         commands: &[&[
             "test",
-            "--package",
-            "selvedge",
+            "--workspace",
             "--test",
             "rings",
             "--",
@@ -88,8 +81,7 @@ const RINGS: [Ring; 7] = [
         name: "ring 4: kernel and FRR of one node",
         commands: &[&[
             "test",
-            "--package",
-            "selvedge",
+            "--workspace",
             "--test",
             "rings",
             "--",
@@ -101,8 +93,7 @@ const RINGS: [Ring; 7] = [
         name: "ring 5: a real API server",
         commands: &[&[
             "test",
-            "--package",
-            "selvedge",
+            "--workspace",
             "--test",
             "rings",
             "--",
@@ -115,8 +106,7 @@ const RINGS: [Ring; 7] = [
         commands: &[
             &[
                 "test",
-                "--package",
-                "selvedge",
+                "--workspace",
                 "--test",
                 "rings",
                 "--",
@@ -128,8 +118,7 @@ const RINGS: [Ring; 7] = [
             // It counts every packet while sessions with short timers change, so it has the machine to itself.
             &[
                 "test",
-                "--package",
-                "selvedge",
+                "--workspace",
                 "--test",
                 "rings",
                 "--",
@@ -140,7 +129,7 @@ const RINGS: [Ring; 7] = [
     },
     Ring {
         name: "lab: the lab itself",
-        commands: &[&["test", "--package", "selvedge-lab", "--", "--nocapture"]],
+        commands: &[&["test", "--workspace", "--test", "lab", "--", "--nocapture"]],
     },
 ];
 
