@@ -30,7 +30,7 @@ use self::{
     set_aside::SetAside,
     split::Part,
 };
-use crate::rules::Rules;
+use crate::rules::{self, Rules};
 
 /// Where a document came from.
 #[derive(Clone, Debug)]
@@ -238,21 +238,36 @@ pub(crate) fn read_over(paths: &[PathBuf], cluster: Stored) -> anyhow::Result<Wo
     };
     for path in paths {
         if path.as_os_str() == "-" {
-            let mut bytes = Vec::new();
-            std::io::stdin()
-                .read_to_end(&mut bytes)
-                .context("failed to read standard input")?;
+            let bytes = bytes(std::io::stdin(), MOST).context("failed to read standard input")?;
             world.add_bytes("<stdin>", bytes);
             continue;
         }
         for file in files(path)? {
-            let bytes =
-                fs::read(&file).with_context(|| format!("failed to read {}", file.display()))?;
+            let bytes = bytes_of(&file)?;
             world.add_bytes(&file.display().to_string(), bytes);
         }
     }
     world.add_stored();
     Ok(world)
+}
+
+/// The most bytes that are read from one place. A device such as `/dev/zero` has no end.
+const MOST: u64 = 1 << 30;
+
+fn bytes_of(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let failed = || format!("failed to read {}", file.display());
+    bytes(fs::File::open(file).with_context(failed)?, MOST).with_context(failed)
+}
+
+fn bytes(from: impl Read, most: u64) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    anyhow::ensure!(
+        bytes.len() as u64 <= most,
+        "it is larger than {} MiB",
+        most >> 20
+    );
+    Ok(bytes)
 }
 
 /// The documents of files and directories as they are, lists taken apart; for kinds that are no input of the compiler.
@@ -509,8 +524,8 @@ impl World {
     /// Adds fields that are null and that no kind of this name has: another value would not be accepted.
     fn check_nulls(&mut self, object: &ObjectRef, nulls: &[(String, String)]) {
         for (parent, name) in nulls {
-            let fields = self.rules.fields(object.kind, parent);
-            if fields.is_empty() || fields.contains(name) {
+            let fields = rules::fields(object.kind, parent);
+            if fields.is_empty() || fields.contains(&name.as_str()) {
                 continue;
             }
             let field = below(parent, name);
@@ -539,11 +554,6 @@ impl World {
         self.snapshot.unreadable.extend(refused);
     }
 
-    /// The fields that a kind has at a path, such as `spec.neighbors[0]`.
-    pub(crate) fn fields(kind: Kind, path: &str) -> Vec<String> {
-        Rules::default().fields(kind, path)
-    }
-
     /// One line on what was skipped, if anything was.
     pub(crate) fn passed_over(&self) -> Option<String> {
         let total: usize = self.foreign.values().sum();
@@ -569,5 +579,17 @@ fn unread(origin: Origin, found: kinds::Found) -> Unread {
         hint: found.hint,
         first: None,
         origin,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_is_read_up_to_a_limit() {
+        let error = bytes(std::io::repeat(0), 2 << 20).unwrap_err().to_string();
+        assert_eq!(error, "it is larger than 2 MiB");
+        assert_eq!(bytes(&b"kind: Node"[..], 10).unwrap(), b"kind: Node");
     }
 }

@@ -17,14 +17,23 @@ use serde_json::{Map, Value};
 
 /// The definition of one kind, as the API server gets it.
 struct Definition {
-    schema: Value,
+    schema: &'static Value,
     rules: CompiledSchema,
     /// Whether some rule compares an object with what it was.
     compares: bool,
 }
 
-/// The schema of one kind; to make them all would take longer than to check an object.
-fn schema(kind: Kind) -> Option<Value> {
+/// The schema of one kind, made when it is first needed: to make them all would take longer than to check an object.
+fn schema(kind: Kind) -> Option<&'static Value> {
+    static MADE: Mutex<BTreeMap<Kind, Option<&'static Value>>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    *made.entry(kind).or_insert_with(|| {
+        let schema = make_schema(kind)?;
+        Some(Box::leak(Box::new(schema)))
+    })
+}
+
+fn make_schema(kind: Kind) -> Option<Value> {
     let is_wanted = |served: &Served| {
         let (group, _) = kind.group_version();
         served.group == group && served.kind == kind.to_string()
@@ -39,6 +48,26 @@ fn schema(kind: Kind) -> Option<Value> {
         .into_iter()
         .find(|version| version.name == kind.group_version().1)?;
     serde_json::to_value(version.schema?.open_api_v3_schema?).ok()
+}
+
+/// The fields that a kind has at a path, such as `spec.neighbors[0]`; none where it takes any.
+pub(crate) fn fields(kind: Kind, path: &str) -> Vec<&'static str> {
+    let mut schema = schema(kind);
+    let path = path.replace('[', ".[");
+    for step in path.split('.').filter(|step| !step.is_empty()) {
+        schema = schema.and_then(|schema| {
+            if step.starts_with('[') && step.trim_matches(['[', ']']).parse::<usize>().is_ok() {
+                return schema.get("items");
+            }
+            let step = step.trim_matches(['[', ']', '"']);
+            let own = schema.get("properties").and_then(|fields| fields.get(step));
+            own.or_else(|| schema.get("additionalProperties"))
+        });
+    }
+    let fields = schema.and_then(|schema| schema.get("properties")?.as_object());
+    fields.map_or_else(Vec::new, |fields| {
+        fields.keys().map(String::as_str).collect()
+    })
 }
 
 /// Checks objects against the definitions of their kinds. Each definition is compiled when it is first needed.
@@ -75,33 +104,11 @@ impl Rules {
         self.definitions.entry(kind).or_insert_with(|| {
             let schema = schema(kind)?;
             Some(Definition {
-                rules: compile_schema(&schema),
+                rules: compile_schema(schema),
                 compares: schema.to_string().contains("oldSelf"),
                 schema,
             })
         });
-    }
-
-    /// The fields that a kind has at a path, such as `spec.neighbors[0]`; none where it takes any.
-    pub(crate) fn fields(&mut self, kind: Kind, path: &str) -> Vec<String> {
-        self.read(kind);
-        let Some(Some(definition)) = self.definitions.get(&kind) else {
-            return Vec::new();
-        };
-        let mut schema = Some(&definition.schema);
-        let path = path.replace('[', ".[");
-        for step in path.split('.').filter(|step| !step.is_empty()) {
-            schema = schema.and_then(|schema| {
-                if step.starts_with('[') && step.trim_matches(['[', ']']).parse::<usize>().is_ok() {
-                    return schema.get("items");
-                }
-                let step = step.trim_matches(['[', ']', '"']);
-                let own = schema.get("properties").and_then(|fields| fields.get(step));
-                own.or_else(|| schema.get("additionalProperties"))
-            });
-        }
-        let fields = schema.and_then(|schema| schema.get("properties")?.as_object());
-        fields.map_or_else(Vec::new, |fields| fields.keys().cloned().collect())
     }
 
     /// What rules of its kind an object breaks, beside what it was, where it was there before. Where the reader has found a value that it
@@ -118,7 +125,7 @@ impl Rules {
             return Vec::new();
         };
         let mut found = Vec::new();
-        limits(&definition.schema, document, "", &mut found);
+        limits(definition.schema, document, "", &mut found);
         // Like the API server: a rule reads fields of the right form, and is not asked about others.
         if found.is_empty()
             && let Err(errors) =

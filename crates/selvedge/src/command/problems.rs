@@ -15,11 +15,13 @@ use crate::{
     input::{At, Unread, World},
     names,
     output::{self, Style, Verdict, counted, styled},
-    rules::DUPLICATE_OF,
+    rules::{self, DUPLICATE_OF},
 };
 
 /// From how many objects on equal problems are one line.
 const ALIKE: usize = 3;
+/// How many missing names are compared with those that exist: with thousands of both, nobody reads so many hints.
+const COMPARED: usize = 500;
 /// The most columns that the names of the others take.
 const NAMES: usize = 160;
 
@@ -48,9 +50,13 @@ pub(super) fn diagnostics(world: &World, problems: &[Problem]) -> Vec<Diagnostic
     let unknown = unknown.map(|one| of_unread(one, Severity::Error, "Unknown"));
     let misplaced = world.misplaced.iter();
     let misplaced = misplaced.map(|one| of_unread(one, Severity::Warning, "Misplaced"));
+    let mut compared = 0;
     let known = problems.iter().map(|problem| {
         let cause = causes.behind(problem);
-        of_problem(world, problem, cause)
+        // A missing name is compared with all names of its kind.
+        let is_compared = matches!(problem.kind, problem::Kind::MissingReference { .. });
+        compared += usize::from(is_compared);
+        of_problem(world, problem, cause, !is_compared || compared <= COMPARED)
     });
     unknown.chain(misplaced).chain(known).collect()
 }
@@ -74,7 +80,12 @@ fn of_unread(unread: &Unread, severity: Severity, reason: &str) -> Diagnostic {
     }
 }
 
-fn of_problem(world: &World, problem: &Problem, cause: Option<String>) -> Diagnostic {
+fn of_problem(
+    world: &World,
+    problem: &Problem,
+    cause: Option<String>,
+    has_hint: bool,
+) -> Diagnostic {
     let origin = world.origins.get(&problem.subject);
     let mut diagnostic = Diagnostic {
         severity: problem.severity(),
@@ -83,7 +94,10 @@ fn of_problem(world: &World, problem: &Problem, cause: Option<String>) -> Diagno
         field: problem.field.clone(),
         nameless: problem.kind.to_string(),
         message: problem.kind.to_string(),
-        hint: hint::of(world, problem).or_else(|| problem.kind.remedy()),
+        hint: has_hint
+            .then(|| hint::of(world, problem))
+            .flatten()
+            .or_else(|| problem.kind.remedy()),
         at: origin.map(|origin| origin.at(&problem.field)),
         related: Vec::new(),
         cause,
@@ -128,8 +142,8 @@ fn of_problem(world: &World, problem: &Problem, cause: Option<String>) -> Diagno
 fn named_field(world: &World, problem: &Problem, message: &str) -> Option<String> {
     let (word, _) = message.split_once(' ')?;
     let first = word.split(['.', '[']).next()?;
-    let fields = World::fields(problem.subject.kind, &problem.field);
-    let is_there = !fields.is_empty() && fields.iter().any(|field| field == first);
+    let fields = rules::fields(problem.subject.kind, &problem.field);
+    let is_there = fields.contains(&first);
     // A field of the object itself is written out.
     let path = match problem.field.as_str() {
         "" => word.to_owned(),
@@ -379,5 +393,5 @@ pub(super) fn values(world: &World, problems: &[Problem]) -> Vec<Value> {
 
 /// One problem in words, with its place.
 pub(super) fn line(world: &World, problem: &Problem) -> String {
-    of_problem(world, problem, None).text()
+    of_problem(world, problem, None, true).text()
 }

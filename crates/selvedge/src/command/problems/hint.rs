@@ -4,7 +4,11 @@ use std::net::IpAddr;
 
 use compiler::{Kind, Problem, problem};
 
-use crate::{input::World, rules::DUPLICATE_OF, suggest::nearest};
+use crate::{
+    input::World,
+    rules::{self, DUPLICATE_OF},
+    suggest::nearest,
+};
 
 /// What to do, where a similar name is known.
 pub(super) fn of(world: &World, problem: &Problem) -> Option<String> {
@@ -46,7 +50,7 @@ fn of_field(problem: &Problem) -> Option<String> {
         None => ("", problem.field.as_str()),
     };
     let kind = problem.subject.kind;
-    let fields = World::fields(kind, parent);
+    let fields = rules::fields(kind, parent);
     match similar(kind, parent, name) {
         Some(Meant::Instead(near)) => return Some(format!("did you mean {near}?")),
         Some(Meant::Below(near)) if name != "labels" => {
@@ -61,8 +65,8 @@ fn of_field(problem: &Problem) -> Option<String> {
     let elsewhere = ["", "spec"].into_iter();
     let mut elsewhere = elsewhere.filter(|place| *place != parent);
     let elsewhere = elsewhere.find(|place| {
-        let fields = World::fields(problem.subject.kind, place);
-        fields.iter().any(|field| field == name)
+        let fields = rules::fields(problem.subject.kind, place);
+        fields.contains(&name)
     });
     match elsewhere {
         Some("") => Some(format!(
@@ -93,8 +97,8 @@ pub(super) fn meant(kind: Kind, parent: &str, name: &str) -> Option<String> {
 }
 
 fn similar(kind: Kind, parent: &str, name: &str) -> Option<Meant> {
-    let fields = World::fields(kind, parent);
-    let near = nearest(name, fields.iter().map(String::as_str)).map(str::to_owned);
+    let fields = rules::fields(kind, parent);
+    let near = nearest(name, fields.iter().copied());
     // One name may be a longer form of the other: destinationSelector, destinations.
     let is_longer = |long: &str, short: &str| {
         let short = short.strip_suffix('s').unwrap_or(short);
@@ -104,18 +108,18 @@ fn similar(kind: Kind, parent: &str, name: &str) -> Option<Meant> {
         let mut fields = fields.iter();
         fields.find(|field| is_longer(name, field) || is_longer(field, name))
     };
-    if let Some(field) = near.or_else(|| longer().cloned()) {
-        return Some(Meant::Instead(field));
+    if let Some(field) = near.or_else(|| longer().copied()) {
+        return Some(Meant::Instead(field.to_owned()));
     }
     let below = fields.iter().find(|field| {
         let path = match parent {
-            "" => (*field).clone(),
+            "" => (**field).to_owned(),
             parent => format!("{parent}.{field}"),
         };
-        !["spec", "metadata", "status"].contains(&field.as_str())
-            && World::fields(kind, &path).iter().any(|known| known == name)
+        !["spec", "metadata", "status"].contains(*field)
+            && rules::fields(kind, &path).contains(&name)
     });
-    below.cloned().map(Meant::Below)
+    below.map(|field| Meant::Below((*field).to_owned()))
 }
 
 /// The fewest letters that two forms of one name have in common.
