@@ -88,7 +88,7 @@ fn entries(lists: Vec<lower::List>) -> Vec<Statement> {
 /// Takes out the entries whose value moves to another number, and gives back the lines that remove them: FRR refuses a
 /// value that stands in a prefix list already, and silently ignores one in a community list.
 fn take_moved(old: &mut [lower::List], new: &[lower::List]) -> Vec<String> {
-    let value = |entry: &Statement| entry.line.strip_prefix(&entry.slot).map(str::to_owned);
+    let value = |entry: &Statement| entry.line.strip_prefix(entry.key()).map(str::to_owned);
     let by_name: BTreeMap<&str, &lower::List> = new
         .iter()
         .map(|list| (list.remove.as_str(), list))
@@ -101,14 +101,14 @@ fn take_moved(old: &mut [lower::List], new: &[lower::List]) -> Vec<String> {
         let places: BTreeMap<Option<String>, &str> = new
             .entries
             .iter()
-            .map(|entry| (value(entry), entry.slot.as_str()))
+            .map(|entry| (value(entry), entry.key()))
             .collect();
         list.entries.retain(|entry| {
             let moved = places
                 .get(&value(entry))
-                .is_some_and(|slot| *slot != entry.slot);
+                .is_some_and(|slot| *slot != entry.key());
             if moved {
-                lines.push(entry.undo.clone());
+                lines.push(entry.undone());
             }
             !moved
         });

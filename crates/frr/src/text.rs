@@ -3,7 +3,7 @@
 //! Print and diff both work on these, so that what is written at boot and what is typed into a running FRR cannot
 //! drift apart.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 
 use crate::{config::Peer, secret::Password};
 
@@ -14,14 +14,12 @@ use crate::{config::Peer, secret::Password};
     reason = "independent properties of a line, each set by a verb of its own"
 )]
 pub(crate) struct Statement {
-    /// What the line sets: of two statements with the same slot the later replaces the earlier.
-    pub(crate) slot: String,
+    slot: Slot,
     /// The line, without its secret.
     pub(crate) line: String,
     /// The secret that ends the line.
     pub(crate) secret: Option<Password>,
-    /// The line that takes it back.
-    pub(crate) undo: String,
+    undo: Undo,
     /// The session it belongs to; it goes when the session is removed.
     pub(crate) peer: Option<Peer>,
     /// Whether it is what makes the session, so that taking it back removes the session.
@@ -34,15 +32,34 @@ pub(crate) struct Statement {
     pub(crate) resets: bool,
 }
 
+/// What a line sets. Nearly always it is the beginning of the line; there are tens of thousands of lines on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Slot {
+    /// So many bytes of the line.
+    Beginning(usize),
+    /// Another text.
+    Text(String),
+}
+
+/// The line that takes another one back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Undo {
+    /// `no` and the whole line.
+    Line,
+    /// `no` and what the line sets.
+    Slot,
+    /// Another text.
+    Text(String),
+}
+
 impl Statement {
     /// A statement that is a slot of its own and is rolled back with `no`.
     pub(crate) fn new(line: String) -> Self {
-        let undo = format!("no {line}");
         Self {
-            slot: line.clone(),
+            slot: Slot::Beginning(line.len()),
             line,
             secret: None,
-            undo,
+            undo: Undo::Line,
             peer: None,
             declares: false,
             late: false,
@@ -53,22 +70,47 @@ impl Statement {
 
     /// `<slot> <value>`, taken back with `no <slot>`.
     pub(crate) fn value(slot: String, value: impl Display) -> Self {
-        let line = format!("{slot} {value}");
+        let length = slot.len();
+        let mut line = slot;
+        line.push(' ');
+        // A String takes whatever is written.
+        let _ = write!(line, "{value}");
         Self {
-            undo: format!("no {slot}"),
-            slot,
+            slot: Slot::Beginning(length),
+            undo: Undo::Slot,
             ..Self::new(line)
         }
     }
 
     pub(crate) fn slot(mut self, slot: String) -> Self {
-        self.slot = slot;
+        self.slot = if self.line.starts_with(&slot) {
+            Slot::Beginning(slot.len())
+        } else {
+            Slot::Text(slot)
+        };
         self
     }
 
     pub(crate) fn undo(mut self, undo: String) -> Self {
-        self.undo = undo;
+        self.undo = Undo::Text(undo);
         self
+    }
+
+    /// What the line sets: of two statements with the same key the later replaces the earlier.
+    pub(crate) fn key(&self) -> &str {
+        match &self.slot {
+            Slot::Beginning(length) => self.line.get(..*length).unwrap_or(&self.line),
+            Slot::Text(slot) => slot,
+        }
+    }
+
+    /// The line that takes it back.
+    pub(crate) fn undone(&self) -> String {
+        match &self.undo {
+            Undo::Line => format!("no {}", self.line),
+            Undo::Slot => format!("no {}", self.key()),
+            Undo::Text(undo) => undo.clone(),
+        }
     }
 
     pub(crate) fn secret(mut self, secret: Password) -> Self {

@@ -1,12 +1,12 @@
 //! Names of objects inside FRR.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
 /// Name of a list, route map, peer group or profile: 1–128 letters, digits or `_ . : / -`.
 ///
 /// Wider than a device name, because names are made of VRFs, addresses and prefixes; narrow enough to be one word.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Name(Box<str>);
+pub struct Name(Arc<str>);
 
 /// Why a text cannot be a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,12 +24,12 @@ impl Name {
 
     /// A name of parts that are words already; a part that would not fit is cut.
     pub(crate) fn of(parts: fmt::Arguments<'_>) -> Self {
-        let text: String = parts
-            .to_string()
-            .chars()
-            .map(|c| if allowed(c) { c } else { '_' })
-            .take(Self::MAX_LEN)
-            .collect();
+        let text = parts.to_string();
+        if text.len() <= Self::MAX_LEN && text.chars().all(allowed) {
+            return Self(text.into());
+        }
+        let words = text.chars().map(|c| if allowed(c) { c } else { '_' });
+        let text: String = words.take(Self::MAX_LEN).collect();
         Self(text.into())
     }
 }

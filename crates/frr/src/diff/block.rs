@@ -184,18 +184,18 @@ impl Writer {
     fn set(&mut self, path: &[String], old: &[Statement], new: &[Statement], late: bool) {
         let by_slot: BTreeMap<&str, &Statement> = old
             .iter()
-            .map(|statement| (statement.slot.as_str(), statement))
+            .map(|statement| (statement.key(), statement))
             .collect();
         let mut lines = Vec::new();
         for statement in new.iter().filter(|statement| statement.late == late) {
-            let before = by_slot.get(statement.slot.as_str()).copied();
+            let before = by_slot.get(statement.key()).copied();
             if before.is_some_and(|before| {
                 before.line == statement.line && before.secret == statement.secret
             }) {
                 continue;
             }
             if let Some(before) = before.filter(|_| statement.undo_first) {
-                lines.push(self.line(before, before.undo.clone(), None, false));
+                lines.push(self.line(before, before.undone(), None, false));
             }
             let (text, secret) = (statement.line.clone(), statement.secret.clone());
             lines.push(self.line(statement, text, secret, before.is_none()));
@@ -205,15 +205,12 @@ impl Writer {
 
     /// In the opposite order of setting.
     fn undo(&mut self, path: &[String], old: &[Statement], new: &[Statement], late: bool) {
-        let kept: BTreeSet<&str> = new
-            .iter()
-            .map(|statement| statement.slot.as_str())
-            .collect();
+        let kept: BTreeSet<&str> = new.iter().map(|statement| statement.key()).collect();
         let lines: Vec<Line> = old
             .iter()
             .rev()
-            .filter(|statement| statement.late == late && !kept.contains(statement.slot.as_str()))
-            .map(|statement| self.line(statement, statement.undo.clone(), None, false))
+            .filter(|statement| statement.late == late && !kept.contains(statement.key()))
+            .map(|statement| self.line(statement, statement.undone(), None, false))
             .collect();
         self.push_some(path, lines);
     }

@@ -278,9 +278,7 @@ fn unicast(family: IpFamily, unicast: &Unicast) -> Block {
         lines.push(match map {
             // Writing the line again without a map would leave the map on it.
             None => Statement::new(slot).undo_first(),
-            Some(map) => Statement::value(slot.clone(), format!("route-map {map}"))
-                .slot(slot.clone())
-                .undo(format!("no {slot}")),
+            Some(map) => Statement::value(slot, format!("route-map {map}")),
         });
     }
     lines.extend(neighbor_families(neighbors));
