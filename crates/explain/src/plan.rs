@@ -9,11 +9,11 @@ use std::{
     sync::Arc,
 };
 
-use api::{meta::Labels, selvedge::Rollout, tcaas::NodeNetworkConfigSpec};
+use api::{meta::Labels, selvedge::Rollout, tcaas::NodeNetworkConfigSpec, value::Mtu};
 use compiler::{
     NodeConfig,
     mirror::NodeMirrors,
-    node,
+    node::{self, Fabric, Shared},
     rollout::{
         Removal, guard,
         waves::{self, Member},
@@ -262,17 +262,37 @@ pub fn plan(before: &Trace<'_>, after: &Trace<'_>) -> Plan {
     let (old, new) = (&before.compilation.nodes, &after.compilation.nodes);
     let mut sides = [Side::new(before), Side::new(after)];
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    let mut known: BTreeMap<Alike, Option<String>> = BTreeMap::new();
     for node in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
         if old.get(node) == new.get(node) {
             continue;
         }
-        let changes = changes(&mut sides, node);
+        let passwords = changed_passwords(&sides, node);
+        let like = if passwords.is_empty() {
+            Alike::of(old.get(node), new.get(node))
+        } else {
+            None
+        };
+        if let Some(key) = like.as_ref().and_then(|like| known.get(like)) {
+            let group = key.as_ref().and_then(|key| groups.get_mut(key));
+            group
+                .into_iter()
+                .for_each(|group| group.nodes.push(node.clone()));
+            continue;
+        }
+        let changes = changes(&mut sides, node, &passwords);
+        let is_shared = |change: &Change| {
+            !change.is_of_one_node() && !sides[1].is_of_node(node, &change.element)
+        };
+        let like = like.filter(|_| changes.iter().all(is_shared));
         if changes.is_empty() {
+            known.extend(like.map(|like| (like, None)));
             continue;
         }
         let alike: Vec<Change> = changes.iter().map(Change::of_any_node).collect();
         let key = serde_json::to_string(&alike)
             .unwrap_or_else(|error| unreachable!("a change is JSON: {error}"));
+        known.extend(like.map(|like| (like, Some(key.clone()))));
         let is_own = |change: &Change| change.is_of_one_node();
         let (own, shared): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_own);
         let group = groups.entry(key).or_insert_with(|| Group {
@@ -308,6 +328,43 @@ pub fn plan(before: &Trace<'_>, after: &Trace<'_>) -> Plan {
     plan.notes = notes(&settings.rollout, before, after, &members);
     plan.platform = PlatformChanges::between(before.compilation, after.compilation);
     plan
+}
+
+/// What decides on the changes of a node whose own part stays: nodes that are equal in it change alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Alike([Shape; 2]);
+
+/// Where a config comes from, besides addresses of the node: values in memory that nodes share, and numbers.
+type Shape = (*const Shared, Option<*const Fabric>, [Option<Mtu>; 3]);
+
+impl Alike {
+    /// Nothing where the node's own part changes, or has a say in what else is on the node.
+    fn of(old: Option<&Arc<NodeConfig>>, new: Option<&Arc<NodeConfig>>) -> Option<Self> {
+        let (old, new) = (old?, new?);
+        let is_own_as_before = old.underlay == new.underlay
+            && old.addresses == new.addresses
+            && old.sessions == new.sessions
+            && old.host_router == new.host_router
+            && [old, new]
+                .iter()
+                .all(|config| config.mirrors == NodeMirrors::default());
+        let shape = |config: &NodeConfig| {
+            let underlay = config.underlay.as_ref();
+            let fabric = underlay.map(|underlay| Arc::as_ptr(&underlay.fabric));
+            let uplink = config.uplink_mtu;
+            let uplink = [
+                uplink.map(|uplink| uplink.overlay),
+                uplink.map(|uplink| uplink.plain),
+            ];
+            let [overlay, plain] = uplink;
+            (
+                Arc::as_ptr(&config.shared),
+                fabric,
+                [config.vrf_mtu, overlay, plain],
+            )
+        };
+        is_own_as_before.then(|| Self([old, new].map(|config| shape(config))))
+    }
 }
 
 /// What the settings of the rollout do to the nodes that wait for it.
@@ -433,20 +490,9 @@ impl<'a> Side<'a> {
         config.unwrap_or_default()
     }
 
-    fn behind(&mut self, node: &str, element: &Element) -> Vec<Cause> {
-        let Some(config) = self.config(node) else {
-            return Vec::new();
-        };
-        let trace = self.trace;
-        let find = || {
-            let claims = trace.claims(node, element).into_iter();
-            let of = |claim: crate::provenance::Claim| Cause {
-                fields: claim.fields().into_iter().cloned().collect(),
-                by: claim.by,
-            };
-            claims.map(of).collect::<Vec<Cause>>()
-        };
-        let is_of_node = match element {
+    /// Whether what is behind an element may be another on each node.
+    fn is_of_node(&self, node: &str, element: &Element) -> bool {
+        match element {
             Element::Underlay
             | Element::Peer { .. }
             | Element::Loopback { .. }
@@ -463,12 +509,27 @@ impl<'a> Side<'a> {
             | Element::Table { vrf }
             | Element::RouteTarget { vrf, .. }
             | Element::Export { vrf, .. }
-            | Element::DeniedExport { vrf, .. } => {
+            | Element::DeniedExport { vrf, .. } => self.config(node).is_none_or(|config| {
                 !config.shared.fabric_vrfs.contains_key(vrf) || !config.mirrors.loopbacks.is_empty()
-            }
+            }),
             _ => false,
+        }
+    }
+
+    fn behind(&mut self, node: &str, element: &Element) -> Vec<Cause> {
+        let Some(config) = self.config(node) else {
+            return Vec::new();
         };
-        if is_of_node {
+        let trace = self.trace;
+        let find = || {
+            let claims = trace.claims(node, element).into_iter();
+            let of = |claim: crate::provenance::Claim| Cause {
+                fields: claim.fields().into_iter().cloned().collect(),
+                by: claim.by,
+            };
+            claims.map(of).collect::<Vec<Cause>>()
+        };
+        if self.is_of_node(node, element) {
             return find();
         }
         let shared = Arc::as_ptr(&config.shared).cast::<()>();
@@ -477,11 +538,16 @@ impl<'a> Side<'a> {
     }
 }
 
-fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
+fn changes(sides: &mut [Side<'_>; 2], node: &str, passwords: &BTreeSet<String>) -> Vec<Change> {
     let [before, after] = &*sides;
     let (old, new) = (before.spec(node), after.spec(node));
-    let (mut was, mut becomes): (Elements, Elements) = (elements(&old), elements(&new));
-    let passwords = changed_passwords(before, after, node);
+    // Most of a node is as before, and its elements are the same on both sides. A config has no password.
+    let [from, to] = if passwords.is_empty() {
+        without_common(&old, &new)
+    } else {
+        [old.clone(), new.clone()]
+    };
+    let (mut was, mut becomes): (Elements, Elements) = (elements(&from), elements(&to));
     for (elements, shown) in [(&mut was, "(hidden)"), (&mut becomes, "(hidden, changed)")] {
         for value in elements.values_mut() {
             let secret = value.pointer("/passwordSecret/name");
@@ -527,7 +593,7 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
         };
         change(kind, element, was, becomes);
     }
-    for (element, was, becomes) in reordered(&old, &new) {
+    for (element, was, becomes) in reordered(&from, &to) {
         change(
             ChangeKind::Changed,
             element,
@@ -535,8 +601,61 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str) -> Vec<Change> {
             Some(becomes.into()),
         );
     }
-    withdrawn::mark(&mut changes, &old, &new);
+    withdrawn::mark(&mut changes, &from, &to);
     changes
+}
+
+/// Two configs without the parts that are the same in both.
+fn without_common(
+    old: &NodeNetworkConfigSpec,
+    new: &NodeNetworkConfigSpec,
+) -> [NodeNetworkConfigSpec; 2] {
+    [(old, new), (new, old)].map(|(own, other)| {
+        let NodeNetworkConfigSpec {
+            contract_version,
+            revision,
+            underlay,
+            layer2s,
+            cluster_vrf,
+            fabric_vrfs,
+            local_vrfs,
+            host_vlans,
+            host_loopbacks,
+            passthroughs,
+            host_router,
+            health,
+        } = own;
+        NodeNetworkConfigSpec {
+            contract_version: *contract_version,
+            revision: revision.clone(),
+            underlay: unlike(underlay, &other.underlay),
+            layer2s: without(layer2s, &other.layer2s),
+            cluster_vrf: unlike(cluster_vrf, &other.cluster_vrf),
+            fabric_vrfs: without(fabric_vrfs, &other.fabric_vrfs),
+            local_vrfs: without(local_vrfs, &other.local_vrfs),
+            host_vlans: without(host_vlans, &other.host_vlans),
+            host_loopbacks: without(host_loopbacks, &other.host_loopbacks),
+            passthroughs: without(passthroughs, &other.passthroughs),
+            host_router: unlike(host_router, &other.host_router),
+            health: health.clone(),
+        }
+    })
+}
+
+fn unlike<T: Clone + PartialEq>(own: &Option<T>, other: &Option<T>) -> Option<T> {
+    own.clone().filter(|_| own != other)
+}
+
+fn without<K: Clone + Ord, V: Clone + PartialEq>(
+    own: &BTreeMap<K, V>,
+    other: &BTreeMap<K, V>,
+) -> BTreeMap<K, V> {
+    let unlike = own
+        .iter()
+        .filter(|(name, value)| other.get(name) != Some(value));
+    unlike
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 #[expect(
@@ -548,7 +667,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// The Secrets in which a node finds another password than before. It stands in clear text in an object, and no plan shows it.
-fn changed_passwords(before: &Side<'_>, after: &Side<'_>, node: &str) -> BTreeSet<String> {
+fn changed_passwords([before, after]: &[Side<'_>; 2], node: &str) -> BTreeSet<String> {
     let moved = |side: &Side<'_>| {
         let config = side.config(node).into_iter();
         let moved = config.flat_map(|config| config.moved_passwords(side.trace.snapshot));

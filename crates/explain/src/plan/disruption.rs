@@ -280,8 +280,9 @@ fn changed(element: &Element, was: &Value, becomes: &Value) -> Disruption {
 }
 
 /// The fields of a fabric peer on which BGP agrees when a session starts.
-const PEER_RESETS: [&str; 6] = [
+const PEER_RESETS: [&str; 7] = [
     "remoteAs",
+    "port",
     "ebgpMultiHop",
     "passwordSecret",
     "password",
@@ -367,6 +368,12 @@ fn of_underlay(
             "nics" => add(Disruption::Rebuild, "the uplinks".to_owned(), 0),
             "namespace" => add(Disruption::Rebuild, "the router's namespace".to_owned(), 0),
             "trunk" => add(Disruption::Rebuild, "the trunk".to_owned(), 0),
+            // FRR 10.7 closes every session when its restart time changes.
+            "gracefulRestart" if restart_time(was) != restart_time(becomes) => add(
+                Disruption::SessionReset,
+                format!("{EVERY_SESSION} (graceful restart time)"),
+                sessions(old),
+            ),
             // The agent and FRR read them without touching a session or a device.
             "source" | "workloadNetworks" | "gracefulRestart" => {
                 add(Disruption::None, "underlay".to_owned(), 0)
@@ -375,6 +382,10 @@ fn of_underlay(
         };
     }
     effects.into_iter().collect()
+}
+
+fn restart_time(underlay: &Value) -> Option<&Value> {
+    underlay.pointer("/gracefulRestart/restartTime")
 }
 
 /// What an effect on all sessions of a node is called.

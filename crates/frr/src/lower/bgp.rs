@@ -105,7 +105,7 @@ fn header(bgp: &Bgp) -> Vec<Statement> {
     statements
 }
 
-/// Changing these resets nothing by itself; FRR says that they take effect with the next session.
+/// FRR says that these take effect with the next session. 10.7 closes the sessions for a new restart time, and for no other of them.
 fn graceful_restart(restart: GracefulRestart) -> impl Iterator<Item = Statement> {
     let GracefulRestart {
         on_all_sessions,
@@ -119,7 +119,8 @@ fn graceful_restart(restart: GracefulRestart) -> impl Iterator<Item = Statement>
         (stale_path_time != default.stale_path_time)
             .then(|| Statement::value(word(" stalepath-time"), stale_path_time)),
         (restart_time != default.restart_time)
-            .then(|| Statement::value(word(" restart-time"), restart_time)),
+            .then(|| Statement::value(word(" restart-time"), restart_time))
+            .map(Statement::resets),
         on_all_sessions.then(|| Statement::new(word(""))),
         preserve_fw_state.then(|| Statement::new(word(" preserve-fw-state"))),
     ]
@@ -167,7 +168,7 @@ fn session(peer: &Peer, neighbor: &Neighbor, features: Features) -> Vec<Statemen
             .clone()
             .map(|password| Statement::new(word("password")).secret(password).resets()),
     );
-    lines.extend(port.map(|port| Statement::value(word("port"), port)));
+    lines.extend(port.map(|port| Statement::value(word("port"), port).resets()));
     lines.extend(ebgp_multihop.map(|hops| {
         let multihop = word("ebgp-multihop");
         if hops == u8::MAX && !features.prints_multihop_255 {

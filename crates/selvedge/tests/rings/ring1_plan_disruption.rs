@@ -38,7 +38,7 @@ const ATTACHMENT: &str = "---\napiVersion: network.t-caas.telekom.com/v1alpha1\n
      spec: {networkRef: b-net, interfaceName: b, destinations: {matchLabels: {zone: m2m}}}\n";
 
 /// An edit, and the classes that the plan names for it beside those that disturb nothing.
-const EDITS: [(&str, &str, &[&str]); 14] = [
+const EDITS: [(&str, &str, &[&str]); 16] = [
     ("192.0.2.0/24, 198.18.0.0/15", "192.0.2.0/24", &[]),
     ("198.18.0.0/15", "198.18.0.0/15, 198.20.0.0/16", &[]),
     ("count: 2", "count: 3", &[]),
@@ -65,6 +65,16 @@ const EDITS: [(&str, &str, &[&str]); 14] = [
     (
         "{asn: 64512, address: 192.168.12.2}",
         "{asn: 64513, address: 192.168.12.2}",
+        &["sessionReset"],
+    ),
+    (
+        "{asn: 64512, address: 192.168.12.2}",
+        "{asn: 64512, address: 192.168.12.2, port: 1790}",
+        &["sessionReset"],
+    ),
+    (
+        "asn: 64514",
+        "gracefulRestart: {restartTimeSeconds: 130}, asn: 64514",
         &["sessionReset"],
     ),
     ("asn: 64514", "asn: 64515", &["sessionReset"]),
