@@ -51,7 +51,7 @@ pub use self::{
     network_config_revision::{
         BgpRevision, Layer2Revision, NetworkConfigRevision, NetworkConfigRevisionPart,
         NetworkConfigRevisionPartSpec, NetworkConfigRevisionSpec, NetworkConfigRevisionStatus,
-        RevisionEntry, VrfRevision,
+        RevisionEntry, RolloutWave, VrfRevision,
     },
     node_network_config::{NodeNetworkConfig, NodeNetworkConfigSpec, NodeNetworkConfigStatus},
     node_network_status::{

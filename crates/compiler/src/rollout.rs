@@ -3,6 +3,7 @@
 pub mod guard;
 #[cfg(test)]
 mod laws;
+pub mod ready;
 pub mod stored;
 pub mod waves;
 

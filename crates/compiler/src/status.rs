@@ -25,6 +25,7 @@ use api::{
 use serde_json::Value;
 
 pub(crate) use self::{
+    conditions::shortened,
     fabric::{FabricProgress, SignaturesByFabricObject, UnattachedOf},
     groups::{GroupProgress, GroupsByObject, SteeringBySubject},
     host_router::HostReports,

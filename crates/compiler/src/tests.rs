@@ -16,6 +16,7 @@ mod harm;
 mod long;
 mod mirrors;
 mod overlay;
+mod removals;
 mod review;
 mod sound;
 mod whole;

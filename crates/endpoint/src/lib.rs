@@ -5,7 +5,12 @@
 
 mod exposition;
 
-use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -83,7 +88,7 @@ pub trait Pages: Clone + Send + Sync + 'static {
 /// Serves for as long as the daemon lives. An address that cannot be had is no reason to end.
 pub async fn serve(address: SocketAddr, pages: impl Pages) {
     let listener = loop {
-        match TcpListener::bind(address).await {
+        match bind(address).await {
             Ok(listener) => break listener,
             Err(error) => {
                 tracing::warn!(%error, %address, "metrics and health are not served");
@@ -93,6 +98,20 @@ pub async fn serve(address: SocketAddr, pages: impl Pages) {
     };
     tracing::info!(%address, "serving metrics and health");
     accept(listener, pages).await;
+}
+
+async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let first = TcpListener::bind(address).await;
+    match (first, without_ipv6(address)) {
+        (Err(_), Some(address)) => TcpListener::bind(address).await,
+        (first, _) => first,
+    }
+}
+
+/// The address that stands for all addresses of a machine without IPv6, where the given one stands for all of one with it.
+fn without_ipv6(address: SocketAddr) -> Option<SocketAddr> {
+    let is_all = address.ip() == Ipv6Addr::UNSPECIFIED;
+    is_all.then(|| (Ipv4Addr::UNSPECIFIED, address.port()).into())
 }
 
 async fn accept(listener: TcpListener, pages: impl Pages) {
@@ -193,6 +212,14 @@ mod tests {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         answer
+    }
+
+    #[test]
+    fn only_all_addresses_have_another_meaning_without_ipv6() {
+        let of = |address: &str| without_ipv6(address.parse().unwrap());
+        assert_eq!(of("[::]:9719"), Some("0.0.0.0:9719".parse().unwrap()));
+        assert_eq!(of("[::1]:9719"), None);
+        assert_eq!(of("127.0.0.1:9719"), None);
     }
 
     #[tokio::test]

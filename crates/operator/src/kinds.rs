@@ -70,6 +70,8 @@ struct Known {
     has_vanished: bool,
     /// Objects that were deleted with the definition of their kind, and until when they stay in effect.
     lost: BTreeMap<ObjectRef, Instant>,
+    /// The same of a kind that this operator alone writes: they are written again as they were.
+    unwritten: BTreeSet<ObjectRef>,
 }
 
 /// How long objects stay in effect after the definition of their kind, which was deleted, is back.
@@ -105,7 +107,9 @@ impl Kinds {
             Change::ListCompleted => {
                 let listed = mem::take(&mut known.listing);
                 for gone in known.objects.keys().filter(|one| !listed.contains_key(one)) {
-                    if known.has_vanished {
+                    if known.has_vanished && is_result(kind) {
+                        known.unwritten.insert(gone.clone());
+                    } else if known.has_vanished {
                         known.lost.insert(gone.clone(), Instant::now() + RETURN);
                     } else {
                         compiler.remove(gone);
@@ -114,6 +118,10 @@ impl Kinds {
                 if mem::take(&mut known.has_vanished) && !known.lost.is_empty() {
                     let (lost, stay) = (known.lost.len(), RETURN);
                     tracing::warn!(%kind, lost, ?stay, "the definition of this kind was deleted with its objects: they stay in effect for a while");
+                }
+                if !known.unwritten.is_empty() {
+                    let lost = known.unwritten.len();
+                    tracing::warn!(%kind, lost, "the definition of this kind was deleted with its objects: they are written again as they were");
                 }
                 known.objects = listed;
                 known.is_listed = true;
@@ -217,6 +225,13 @@ impl Kinds {
         self.0.get(&subject.kind)?.objects.get(subject)
     }
 
+    /// Objects that this operator alone writes, and that were deleted with the definition of their kind: they are as they were before, and are
+    /// to be written again.
+    pub(crate) fn unwritten(&self, kind: Kind) -> impl Iterator<Item = &ObjectRef> {
+        let known = self.0.get(&kind);
+        known.into_iter().flat_map(|known| &known.unwritten)
+    }
+
     /// Whether all objects are known, or why not.
     ///
     /// A kind that was listed and cannot be watched at the moment is known as it was: its objects stay what they were, and none is written.
@@ -241,6 +256,14 @@ impl Kinds {
     }
 }
 
+/// Whether objects of a kind are written by operators alone: what nodes must have, and how that came about.
+fn is_result(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::NodeNetworkConfig | Kind::NetworkConfigRevision | Kind::NetworkConfigRevisionPart
+    )
+}
+
 /// A kind with its group: kinds of two groups may have one name.
 fn qualified(kind: Kind) -> String {
     let (group, _) = kind.group_version();
@@ -251,6 +274,7 @@ impl Known {
     fn put(&mut self, seen: Seen, compiler: &mut Compiler) {
         let subject = seen.prepared.subject().clone();
         self.lost.remove(&subject);
+        self.unwritten.remove(&subject);
         self.objects.insert(subject, seen.version);
         compiler.put(*seen.prepared);
     }
@@ -384,6 +408,27 @@ mod tests {
         cluster.apply(Kind::Node, not_served());
         assert_eq!(cluster.nodes(), ["a"]);
         assert_eq!(cluster.kinds.frozen(), [Kind::Node].into());
+    }
+
+    #[test]
+    fn configs_that_went_with_their_definition_stay_until_they_are_written_again() {
+        let kind = Kind::NodeNetworkConfig;
+        let mut cluster = Cluster::of(&[kind]);
+        cluster.list(kind, &["a", "b"]);
+        cluster.apply(kind, Change::Vanished("it is being deleted".to_owned()));
+        assert_eq!(cluster.kinds.frozen(), [kind].into());
+        cluster.list(kind, &[]);
+        let later = Instant::now() + RETURN * 2;
+        cluster.kinds.give_up(later, &mut cluster.compiler);
+        let configs = &cluster.compiler.snapshot().node_network_configs;
+        assert_eq!(configs.len(), 2, "they are not given up");
+        let all = ["a", "b"].map(|name| ObjectRef::named(kind, name));
+        assert!(cluster.kinds.unwritten(kind).eq(&all));
+        assert!(cluster.kinds.frozen().is_empty(), "they can be written");
+        assert_eq!(cluster.kinds.next_given_up(), None);
+        let written = object(kind, "a");
+        cluster.kinds.put(written, &mut cluster.compiler);
+        assert!(cluster.kinds.unwritten(kind).eq(&all[1..]));
     }
 
     #[test]

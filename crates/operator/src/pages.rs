@@ -44,6 +44,19 @@ impl Pages for Shown {
     }
 }
 
+/// The metrics, for an address that others than the node reach.
+#[derive(Clone)]
+pub(crate) struct MetricsAlone(pub(crate) Shown);
+
+impl Pages for MetricsAlone {
+    async fn answer(&self, question: Question) -> Answer {
+        match question.path.as_str() {
+            "/metrics" => self.0.answer(question).await,
+            _ => Answer::NotFound("/metrics"),
+        }
+    }
+}
+
 impl Shown {
     /// Whether the API server knows the token, and lets its owner read the path.
     async fn authorize(&self, question: &Question) -> Result<(), Answer> {

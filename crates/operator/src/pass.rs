@@ -1,13 +1,20 @@
 //! One pass without the API server: what must be written, given all objects.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use compiler::{
-    Compiler, Kind, ObjectRef, Writes,
-    rollout::waves::{Agent, Time},
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
 
-use crate::rollout::{Cluster, Step, valid};
+use api::tcaas::NodeNetworkConfigSpec;
+use compiler::{
+    Compiler, Kind, ObjectRef, Snapshot, Writes,
+    rollout::{
+        stored::Lane,
+        waves::{Agent, Time},
+    },
+};
+
+use crate::rollout::{Cluster, Publication, Step, valid};
 
 /// What a pass has to write.
 #[derive(Debug)]
@@ -62,6 +69,29 @@ impl Pass {
             lasting: BTreeMap::new(),
             silent_nodes,
         }
+    }
+
+    /// The same, where configs of nodes were deleted with their definition: first they are published as they were. Nothing changes on their
+    /// nodes, so that nothing is waited for.
+    pub(crate) fn with_unwritten(
+        mut self,
+        snapshot: &Snapshot,
+        nodes: &BTreeSet<ObjectRef>,
+    ) -> Self {
+        let publish = &mut self.step.publish;
+        publish
+            .retain(|one| !nodes.contains(&ObjectRef::named(Kind::NodeNetworkConfig, &*one.node)));
+        let again = nodes.iter().filter_map(|subject| {
+            let stored = snapshot.node_network_configs.get(&subject.key)?;
+            Some(Publication {
+                node: subject.key.name.to_string(),
+                spec: NodeNetworkConfigSpec::clone(&stored.spec),
+                lane: Some(Lane::Direct),
+                published_at: None,
+            })
+        });
+        publish.extend(again);
+        self
     }
 
     /// The same, where some objects could not be written for a while: the status of the revision says which config is the first of those.

@@ -26,7 +26,10 @@ use serde_json::{Value, json};
 
 pub(crate) use self::difference::differs;
 pub(crate) use self::store::Change;
-use self::store::{Known, Store};
+use self::{
+    difference::takes_away,
+    store::{Known, Store},
+};
 use crate::{backoff::Backoffs, request::Failure};
 
 /// The label of our objects.
@@ -76,15 +79,6 @@ pub(crate) struct Platform {
 pub(crate) struct Step {
     pub(crate) writes: Vec<Write>,
     pub(crate) absent: BTreeMap<ObjectRef, Arc<Vec<Absent>>>,
-}
-
-impl Step {
-    /// The same while the newest revision waits for an approval: what nodes still run keeps what it needs of other programs.
-    pub(crate) fn without_deletions(mut self) -> Self {
-        self.writes
-            .retain(|write| !matches!(write.operation, Operation::Delete(_)));
-        self
-    }
 }
 
 impl Platform {
@@ -140,6 +134,26 @@ impl Platform {
         });
         let absent = absent.collect();
         Step { writes, absent }
+    }
+
+    /// The same step while the newest revision waits for an approval: what nodes still run keeps what it needs of other programs. Objects are
+    /// neither deleted nor changed so that they lose something.
+    pub(crate) fn without_losses(&self, mut step: Step) -> Step {
+        step.writes.retain(|write| match &write.operation {
+            Operation::Delete(_) => false,
+            Operation::Apply(_) => !self.takes_away(write),
+            Operation::Create(_) | Operation::Merge(_) | Operation::MergeStatus(_) => true,
+        });
+        step
+    }
+
+    fn takes_away(&self, write: &Write) -> bool {
+        let Some(Known::Listed(listed)) = self.store.get(write.kind) else {
+            return false;
+        };
+        let (_, _, namespace, name) = &write.identity;
+        let stored = listed.objects.get(&(namespace.clone(), name.clone()));
+        stored.is_some_and(|stored| takes_away(stored, &write.content))
     }
 
     /// What makes an object what it must be, or why that cannot be done now. Nothing, if it is there as it must be.

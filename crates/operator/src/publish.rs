@@ -183,7 +183,8 @@ impl Writer<'_> {
         let stale = stale.flat_map(|(_, stale)| &**stale);
         self.step(stale.map(|one| writes.deletion(one)).collect())
             .await;
-        let is_stored = self.revision(&writes, compilation, pass).await;
+        let is_stored =
+            self.revisions_again(&writes).await && self.revision(&writes, compilation, pass).await;
         // A node never has a config whose revision is nowhere, nor addresses that no status holds.
         let newest = &compilation.revision.fingerprint;
         let users = allocations::users(compilation, &held_up);
@@ -205,6 +206,17 @@ impl Writer<'_> {
             let wanted = &self.written.wanted;
             self.memory.backoffs.retain(|write| wanted.contains(write));
         }
+    }
+
+    /// Stores revisions again that were deleted with their definition; whether all are stored.
+    async fn revisions_again(&mut self, writes: &Writes<'_>) -> bool {
+        let (revisions, statuses) = writes.revisions_again();
+        for step in [writes.parts_again(), revisions, statuses] {
+            if !self.step(step).await.is_empty() {
+                return false;
+            }
+        }
+        true
     }
 
     /// Stores the newest revision with its status; whether it is stored.
@@ -413,6 +425,7 @@ fn with_counts(
         failed: of.failed,
         unapproved: of.unapproved,
         total: of.total,
+        waves: of.waves.clone(),
         ..status.clone()
     }
 }

@@ -17,7 +17,7 @@ use compiler::{
     Compilation, Kind, NodeConfig, ObjectRef, Snapshot, Writes, problem,
     revision::{self, stored as stored_revision},
     rollout::{
-        Progress, guard,
+        Progress, guard, ready,
         stored::{self, Lane},
         waves::{self, Agent, Decision, Failure, Member, State, Time},
     },
@@ -145,9 +145,12 @@ impl<'a> Cluster<'a> {
             .filter(|_| !is_approved)
             .map(|(node, removal)| format!("the new config of node {node} would remove {removal}"));
         let unapproved = too_much.map(|too_much| too_much.to_string()).or(removal);
+        let mut status = self.status(&decision, &members, &joining, &before, unapproved);
+        status.waves = waves::progress_of_waves(&settings, &members, &before, self.now);
+        status.conditions = ready::conditions(&status, decision.phase, &before, self.now);
         Step {
             publish,
-            status: self.status(&decision, &members, &joining, &before, unapproved),
+            status,
             outdated: self.outdated(&settings, last_valid),
             removed: self.removed(),
             retry: before.retry,

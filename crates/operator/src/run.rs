@@ -10,7 +10,7 @@ use std::{
 };
 
 use compiler::{
-    Compilation, Compiler, Kind, Severity, Snapshot,
+    Compilation, Compiler, Kind, ObjectRef, Severity, Snapshot,
     platform::PlatformKind,
     rollout::{stored, waves::Time},
 };
@@ -35,7 +35,7 @@ use crate::{
     kinds::{Incomplete, Kinds},
     leases::{self, Agents, News},
     metrics::Metrics,
-    pages::{Shown, SnapshotRequest},
+    pages::{MetricsAlone, Shown, SnapshotRequest},
     pass::Pass,
     passwords::{self, Passwords},
     platform::{self, Platform},
@@ -55,6 +55,8 @@ pub struct Options {
     pub election: Election,
     /// Where metrics and health are served, if anywhere.
     pub listen: Option<SocketAddr>,
+    /// Where metrics alone are served, if anywhere. Clients there take no places from the health checks.
+    pub metrics_listen: Option<SocketAddr>,
     /// Whether claims of `InClusterIPPool`s get their addresses from this operator.
     pub in_cluster_ipam: bool,
 }
@@ -88,12 +90,15 @@ pub async fn run(
     let metrics = Metrics::new(leadership.clone());
     let (snapshots, requests) = mpsc::channel(1);
     let mut tasks = JoinSet::new();
+    let shown = Shown {
+        client: client.clone(),
+        metrics: metrics.clone(),
+        snapshots: snapshots.clone(),
+    };
+    if let Some(address) = options.metrics_listen {
+        tasks.spawn(endpoint::serve(address, MetricsAlone(shown.clone())));
+    }
     if let Some(address) = options.listen {
-        let shown = Shown {
-            client: client.clone(),
-            metrics: metrics.clone(),
-            snapshots: snapshots.clone(),
-        };
         tasks.spawn(endpoint::serve(address, shown));
     }
     let sender = Sender::new(client.clone(), leadership.clone(), ending.clone());
@@ -215,11 +220,14 @@ impl Operator {
         let mut agents = mem::take(&mut self.cluster.agents);
         let unwritten = self.memory.backoffs.by_source();
         let lasting = self.memory.backoffs.lasting();
+        let configs = self.cluster.kinds.unwritten(Kind::NodeNetworkConfig);
+        let configs: BTreeSet<ObjectRef> = configs.cloned().collect();
         // A full compile takes longer than the watches may wait.
         let computed = spawn_blocking(move || {
             agents.hold(stored::held(compiler.snapshot()), start);
             let agent = |node: &str| agents.agent(node, start, seconds);
             let pass = Pass::compute(&mut compiler, agent, unwritten, seconds);
+            let pass = pass.with_unwritten(compiler.snapshot(), &configs);
             (compiler, agents, pass.with_lasting(lasting))
         });
         let pass;
@@ -286,7 +294,7 @@ impl Operator {
         let unstored = allocations::unstored(snapshot, &statuses);
         let mut step = platform.step(compilation, &unstored, frozen, Instant::now());
         if pass.step.status.unapproved_message.is_some() {
-            step = step.without_deletions();
+            step = platform.without_losses(step);
         }
         let has_written = !step.writes.is_empty();
         let sender = &self.sender;

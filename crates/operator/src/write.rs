@@ -98,6 +98,43 @@ impl Writes<'_> {
         self.object(subject, object.spec(), metadata, Some(source.clone()))
     }
 
+    /// Parts of revisions that were deleted with their definition, as they were.
+    pub(crate) fn parts_again(&self) -> Vec<Write> {
+        let parts = self.kinds.unwritten(Kind::NetworkConfigRevisionPart);
+        let write = |subject: &ObjectRef| {
+            let stored = self
+                .snapshot
+                .network_config_revision_parts
+                .get(&subject.key)?;
+            let spec = json(&stored.spec);
+            Some(self.object(subject.clone(), spec, Metadata::default(), None))
+        };
+        parts.filter_map(write).collect()
+    }
+
+    /// Revisions that were deleted with their definition, as they were: the objects, and their statuses.
+    pub(crate) fn revisions_again(&self) -> (Vec<Write>, Vec<Write>) {
+        let revisions = self.kinds.unwritten(Kind::NetworkConfigRevision);
+        let write = |subject: &ObjectRef| {
+            let stored = self.snapshot.network_config_revisions.get(&subject.key)?;
+            let served = stored.meta.annotations.get(stored::SERVED);
+            let metadata = Metadata {
+                annotations: served
+                    .map(|served| (stored::SERVED, served.clone()))
+                    .into_iter()
+                    .collect(),
+                ..Metadata::default()
+            };
+            let object = self.object(subject.clone(), json(&stored.spec), metadata, None);
+            let status = json(&stored.status.as_deref().cloned().unwrap_or_default());
+            Some((
+                object,
+                self.untimed_status(subject, status.clone(), &status),
+            ))
+        };
+        revisions.filter_map(write).unzip()
+    }
+
     /// The newest revision, and its parts that are not stored yet.
     pub(crate) fn revision(&self, compilation: &Compilation) -> (Vec<Write>, Write) {
         let name = revision::object_name(&compilation.revision.fingerprint);

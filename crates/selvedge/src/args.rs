@@ -262,11 +262,14 @@ pub(crate) struct Cluster {
 pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
+    /// Follows the rollout and ends with it: exit code 0 if it is complete, 1 if it has failed or waits for an approval
+    #[arg(short, long)]
+    pub(crate) watch: bool,
     /// Shows all nodes and objects
     #[arg(long)]
     pub(crate) all: bool,
     /// Output format
-    #[arg(short, long, default_value = "table")]
+    #[arg(short, long, default_value = "table", conflicts_with = "watch")]
     pub(crate) output: Format,
 }
 
@@ -308,7 +311,7 @@ pub(crate) struct Forget {
 pub(crate) struct RolloutStatus {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
-    /// Shows changes as they happen, and ends with the rollout: exit code 0 if it is complete, 1 if not
+    /// Follows the rollout and ends with it: exit code 0 if it is complete, 1 if it has failed or waits for an approval
     #[arg(short, long)]
     pub(crate) watch: bool,
     /// Names all nodes
@@ -356,6 +359,9 @@ pub(crate) struct Operator {
     /// Address and port of /metrics, /healthz, /readyz and /debug/snapshot, or "none"
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9718")]
     pub(crate) listen: Listen,
+    /// Address and port of /metrics alone, for Prometheus, such as [::]:9719, or "none"
+    #[arg(long, value_name = "ADDRESS", default_value = "none")]
+    pub(crate) metrics_listen: Listen,
     /// Gives claims addresses of InClusterIPPools, for clusters without Cluster API's in-cluster IPAM provider
     #[arg(long)]
     pub(crate) in_cluster_ipam: bool,

@@ -22,6 +22,7 @@ mod rollout;
 mod status;
 mod validate;
 mod version;
+mod watch;
 mod where_is;
 mod why_not;
 

@@ -1,5 +1,6 @@
 //! The one place that prints.
 
+mod live;
 mod table;
 
 use std::{
@@ -11,7 +12,10 @@ use std::{
 use serde::Serialize;
 use serde_json::Value;
 
-pub(crate) use self::table::{Column, table, table_of, table_width};
+pub(crate) use self::{
+    live::{Frame, Live},
+    table::{Column, table, table_of, table_width},
+};
 use crate::args::{Format, Screen};
 
 /// What a command came to.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{BgpPeeringSpec, Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec};
-use crate::{schema::Kept, selvedge::SettingsSpec};
+use crate::{meta::Conditions, schema::Kept, selvedge::SettingsSpec};
 
 /// A snapshot of all low-level objects that affect forwarding. Written and rolled out by the operator; read-only for users.
 ///
@@ -147,6 +147,10 @@ pub struct NetworkConfigRevisionStatus {
     /// Wave of nodes that is being changed, such as the canary or a failure domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wave: Option<String>,
+    /// Progress of each wave, in order. At most 16 failure domains have a wave of their own here; the others are counted together. A complete
+    /// revision keeps the waves of its rollout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waves: Vec<RolloutWave>,
     /// Time at which the soak time before the next wave started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
@@ -207,4 +211,19 @@ pub struct NetworkConfigRevisionStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub failed_at: Option<String>,
+    /// Condition `Ready`: whether all available nodes have confirmed the revision. Its reason is the phase, and its message says why.
+    #[serde(default, skip_serializing_if = "Conditions::is_empty")]
+    pub conditions: Conditions,
+}
+
+/// Progress of the nodes that change together in a rollout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutWave {
+    /// Name of the wave.
+    pub name: String,
+    /// Number of its nodes that run the revision and have confirmed it.
+    pub ready: u32,
+    /// Number of its nodes.
+    pub total: u32,
 }

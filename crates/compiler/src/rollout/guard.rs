@@ -1,26 +1,23 @@
 //! A revision that removes much of what the last one configured waits for an approval: a mistake in one place must not empty a cluster.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    sync::Arc,
-};
+mod nodes;
+
+use std::{collections::BTreeSet, fmt};
 
 use api::{
     selvedge::CountOrPercent,
     tcaas::{
-        BgpPeeringSpec, Layer2NetworkConfigurationSpec, NetworkConfigRevisionSpec,
-        NodeNetworkConfigSpec, RevisionEntry, VrfRouteConfigurationSpec,
-        node_network_config::{Layer2, Vrf},
+        BgpPeeringSpec, Layer2NetworkConfigurationSpec, NetworkConfigRevisionSpec, RevisionEntry,
+        VrfRouteConfigurationSpec,
     },
 };
 
+pub use self::nodes::{too_much_between, too_much_on_nodes};
 use super::waves;
 use crate::{
     Compilation,
     lower::{LowLevelObjects, LowLevelSpec},
-    node::NodeConfig,
-    snapshot::{Key, Kind, ObjectRef, Snapshot},
+    snapshot::{Key, Kind, ObjectRef},
 };
 
 /// Objects of one kind that a revision removes, more than `maxRemoval` allows.
@@ -140,120 +137,4 @@ fn still<'a, S: LowLevelSpec>(
     before
         .filter(|name| objects.get::<S>(name).is_some())
         .count()
-}
-
-/// What a node carries of the overlay.
-#[derive(Clone, Copy, Debug)]
-struct Carried<'a> {
-    layer2s: &'a BTreeMap<String, Layer2>,
-    vrfs: &'a BTreeMap<String, Arc<Vrf>>,
-}
-
-impl<'a> Carried<'a> {
-    fn stored(config: &'a NodeNetworkConfigSpec) -> Self {
-        Self {
-            layer2s: &config.layer2s,
-            vrfs: &config.fabric_vrfs,
-        }
-    }
-
-    fn compiled(config: &'a NodeConfig) -> Self {
-        Self {
-            layer2s: &config.shared.layer2s,
-            vrfs: &config.shared.fabric_vrfs,
-        }
-    }
-
-    /// Its segments, by VNI: a segment that gets another VLAN is the same.
-    fn segments(self) -> BTreeSet<String> {
-        let segments = self.layer2s.values();
-        segments.map(|one| one.vni.to_string()).collect()
-    }
-
-    fn vrfs(self) -> BTreeSet<String> {
-        self.vrfs.keys().cloned().collect()
-    }
-}
-
-/// What a node has and what it is to have; nothing where that is the same.
-type Change<'a> = (Carried<'a>, Option<Carried<'a>>);
-
-/// What is taken too much of from the nodes that have it, by what they have now. A selector that matches no node any more removes no object.
-pub fn too_much_on_nodes(
-    max_removal: CountOrPercent,
-    snapshot: &Snapshot,
-    after: &Compilation,
-) -> Option<TooMuch> {
-    let stored = snapshot.node_network_configs.iter();
-    let changes = stored.filter_map(|(key, config)| {
-        let wanted = after.nodes.get(&*key.name)?;
-        // One that names a revision forwards as the stored one does.
-        let differs = wanted.revision.is_none();
-        let wanted = differs.then(|| Carried::compiled(wanted));
-        Some((Carried::stored(&config.spec), wanted))
-    });
-    judge(max_removal, &changes.collect::<Vec<_>>())
-}
-
-/// The same of two compilations of which the first one is on the nodes.
-pub fn too_much_between(
-    max_removal: CountOrPercent,
-    before: &Compilation,
-    after: &Compilation,
-) -> Option<TooMuch> {
-    let nodes = before.nodes.iter().filter_map(|(node, before)| {
-        let after = after.nodes.get(node)?;
-        let differs = !Arc::ptr_eq(&before.shared, &after.shared);
-        let wanted = differs.then(|| Carried::compiled(after));
-        Some((Carried::compiled(before), wanted))
-    });
-    judge(max_removal, &nodes.collect::<Vec<_>>())
-}
-
-fn judge(max_removal: CountOrPercent, nodes: &[Change<'_>]) -> Option<TooMuch> {
-    let segments = || taken(max_removal, "layer 2 segments", nodes, Carried::segments);
-    segments().or_else(|| taken(max_removal, "VRFs", nodes, Carried::vrfs))
-}
-
-/// Of each element it counts what share of its nodes loses it.
-fn taken<'a>(
-    max_removal: CountOrPercent,
-    what: &'static str,
-    nodes: &[Change<'a>],
-    elements: impl Fn(Carried<'a>) -> BTreeSet<String>,
-) -> Option<TooMuch> {
-    /// What an element counts that all its nodes lose.
-    const WHOLE: usize = 1_000_000;
-    let mut lost: BTreeMap<String, usize> = BTreeMap::new();
-    for (before, after) in nodes {
-        let Some(after) = after else { continue };
-        let kept = elements(*after);
-        let gone = elements(*before).into_iter();
-        for element in gone.filter(|element| !kept.contains(element)) {
-            *lost.entry(element).or_default() += 1;
-        }
-    }
-    // Most changes take nothing away, and need no count of what there is.
-    if lost.is_empty() {
-        return None;
-    }
-    let mut carriers: BTreeMap<String, usize> = BTreeMap::new();
-    for (before, _) in nodes {
-        for element in elements(*before) {
-            *carriers.entry(element).or_default() += 1;
-        }
-    }
-    let shares = lost.iter().filter_map(|(element, lost)| {
-        let carriers = carriers.get(element)?;
-        (lost * WHOLE).checked_div(*carriers)
-    });
-    let (removed, of) = (shares.sum::<usize>() / WHOLE, carriers.len());
-    let allowed = allowed(max_removal, of);
-    (removed > allowed).then_some(TooMuch {
-        what,
-        place: Place::Nodes,
-        removed,
-        of,
-        allowed,
-    })
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use api::{
+    meta::Conditions,
     selvedge::Rollout,
     tcaas::{
         NetworkConfigRevisionStatus, NodeNetworkConfigSpec, NodeNetworkConfigStatus,
@@ -217,6 +218,7 @@ pub fn status(
     NetworkConfigRevisionStatus {
         phase: Some(phase.to_string()),
         wave: state.wave.clone(),
+        waves: Vec::new(),
         soaking_since: state.soaking_since.map(text),
         started_at: state.started_at.map(text),
         spent_approval: before.spent_approval.clone(),
@@ -235,6 +237,7 @@ pub fn status(
         failed_node: failure.map(|one| one.node.clone()),
         failed_message,
         failed_at,
+        conditions: Conditions::default(),
         sequence: before.sequence,
     }
 }

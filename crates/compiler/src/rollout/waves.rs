@@ -3,6 +3,8 @@
 //! Pure, and without memory of its own: everything it needs is stored in the cluster, so that an operator that starts anew goes on where
 //! the last one was.
 
+mod groups;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
@@ -10,6 +12,7 @@ use api::{
     selvedge::{CountOrPercent, Rollout},
 };
 
+pub use self::groups::progress_of_waves;
 use super::Progress;
 use crate::select;
 
@@ -456,12 +459,17 @@ impl<'a> Waves<'a> {
             (true, true) => return Wave::ControlPlane(node.to_owned()),
             (true, false) => {}
         }
-        let order = &self.settings.order;
-        let place = order.iter().position(|domain| *domain == member.domain);
         Wave::Domain {
-            place: place.unwrap_or(order.len()),
+            place: self.place(member),
             name: member.domain.clone(),
         }
+    }
+
+    /// The place of a node's failure domain in the order.
+    fn place(&self, member: &Member) -> usize {
+        let order = &self.settings.order;
+        let place = order.iter().position(|domain| *domain == member.domain);
+        place.unwrap_or(order.len())
     }
 
     /// The first wave that is not complete; none if all are.

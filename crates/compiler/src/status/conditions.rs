@@ -190,19 +190,24 @@ pub(super) fn condition(
     kind: &str,
     status: ConditionStatus,
     reason: &str,
-    mut message: String,
+    message: String,
     meta: &Meta,
 ) -> Condition {
-    if message.len() > LONGEST_MESSAGE {
-        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE - CUT.len()));
-        message.push_str(CUT);
-    }
     Condition {
         kind: kind.to_owned(),
         status,
         observed_generation: meta.generation,
         last_transition_time: None,
         reason: reason.to_owned(),
-        message,
+        message: shortened(message),
     }
+}
+
+/// A message that the API server accepts.
+pub(crate) fn shortened(mut message: String) -> String {
+    if message.len() > LONGEST_MESSAGE {
+        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE - CUT.len()));
+        message.push_str(CUT);
+    }
+    message
 }

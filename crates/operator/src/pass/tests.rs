@@ -104,6 +104,12 @@ fn a_canary_confirms_and_soaks_before_others_follow_until_one_fails() {
     assert!(pass.step.status.is_invalid);
     assert_eq!(pass.step.status.failed_node.as_deref(), Some("b"));
     assert_eq!(pass.step.status.failed_message.as_deref(), Some("invalid"));
+    let ready = pass.step.status.conditions.get("Ready");
+    let ready = ready.expect("a condition");
+    assert_eq!(
+        (&*ready.reason, &*ready.message),
+        ("Failed", "node b: invalid")
+    );
     // The same input is not tried again, whatever the node says later.
     store_at(&mut compiler, "b", 115, "provisioned");
     let pass = pass_at(&mut compiler, 200);

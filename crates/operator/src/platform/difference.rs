@@ -14,16 +14,43 @@ pub(crate) fn differs(stored: &DynamicObject, wanted: &Value) -> bool {
     let mut parts = wanted.as_object().cloned().unwrap_or_default();
     parts.retain(|name, _| name != "apiVersion" && name != "kind");
     let wanted = Value::Object(parts);
+    has_unwanted(stored, &wanted) || !contains(&as_stored, &wanted)
+}
+
+/// Whether an object loses something that it has when it becomes what is wanted. A value that is replaced is lost.
+pub(crate) fn takes_away(stored: &DynamicObject, wanted: &Value) -> bool {
+    let (as_stored, nothing) = (json!(stored), Value::Null);
+    let spec = wanted.get("spec").unwrap_or(&nothing);
+    let stored_spec = as_stored.get("spec").unwrap_or(&nothing);
+    has_unwanted(stored, wanted) || loses(stored_spec, spec)
+}
+
+fn loses(stored: &Value, wanted: &Value) -> bool {
+    match (stored, wanted) {
+        (Value::Object(stored), Value::Object(wanted)) => {
+            let mut both = wanted
+                .iter()
+                .filter_map(|(name, wanted)| Some((stored.get(name)?, wanted)));
+            both.any(|(stored, wanted)| loses(stored, wanted))
+        }
+        (Value::Array(stored), Value::Array(wanted)) => stored
+            .iter()
+            .any(|stored| !wanted.iter().any(|wanted| contains(stored, wanted))),
+        (stored, wanted) => stored != wanted && !is_zero(stored),
+    }
+}
+
+/// Whether this operator has applied a field before that is wanted no longer.
+fn has_unwanted(stored: &DynamicObject, wanted: &Value) -> bool {
     let managers = stored.metadata.managed_fields.iter().flatten();
     let mut ours = managers.filter(|one| {
         let is_applied = one.operation.as_deref() == Some("Apply");
         is_applied && one.manager.as_deref() == Some(FIELD_MANAGER)
     });
-    let has_more = ours.any(|one| {
+    ours.any(|one| {
         let fields = one.fields_v1.as_ref();
-        fields.is_some_and(|fields| has_more(&fields.0, &wanted))
-    });
-    has_more || !contains(&as_stored, &wanted)
+        fields.is_some_and(|fields| has_more(&fields.0, wanted))
+    })
 }
 
 /// Whether a field is applied that is not wanted. An item of a list is no field: lists are compared as a whole.
@@ -95,6 +122,25 @@ mod tests {
         assert!(differs(FIELD_MANAGER, "Apply"));
         assert!(!differs("another", "Apply"));
         assert!(!differs(FIELD_MANAGER, "Update"));
+    }
+
+    #[test]
+    fn what_is_added_takes_nothing_away_and_what_is_left_out_or_replaced_does() {
+        let spec = json!({"addresses": ["a", "b"], "items": [{"x": 1, "theirs": 2}], "mode": "m"});
+        let fields = json!({"f:addresses": {}, "f:items": {}, "f:mode": {}});
+        let object = stored(&spec, &fields, FIELD_MANAGER, "Apply");
+        let takes_away = |spec: Value| takes_away(&object, &wanted(&spec));
+        assert!(!takes_away(
+            json!({"addresses": ["b", "a", "c"], "items": [{"x": 1}, {"x": 2}], "mode": "m"})
+        ));
+        for less in [
+            json!({"addresses": ["a"], "items": [{"x": 1}], "mode": "m"}),
+            json!({"addresses": ["a", "b"], "items": [{"x": 3}], "mode": "m"}),
+            json!({"addresses": ["a", "b"], "items": [{"x": 1}], "mode": "other"}),
+            json!({"addresses": ["a", "b"], "items": [{"x": 1}]}),
+        ] {
+            assert!(takes_away(less.clone()), "{less}");
+        }
     }
 
     #[test]

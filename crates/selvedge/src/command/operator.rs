@@ -28,6 +28,7 @@ pub(super) fn run(args: &Operator) -> anyhow::Result<Verdict> {
         let options = Options {
             election,
             listen: args.listen.0,
+            metrics_listen: args.metrics_listen.0,
             in_cluster_ipam: args.in_cluster_ipam,
         };
         operator::run(client, options, super::stop_signal()?)

@@ -1,5 +1,7 @@
 //! `selvedge rollout`
 
+pub(super) mod view;
+
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use anyhow::{Context, anyhow, bail};
@@ -18,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{Approve, Cluster, Format, History, Rollout, RolloutStatus},
-    output::{self, Style, Verdict, counted, styled, table},
+    output::{self, Verdict, table},
 };
 
 /// Whose changes these are, for the API server.
@@ -26,12 +28,6 @@ const FIELD_MANAGER: &str = "selvedge-cli";
 
 /// How often a rollout that is watched is looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// How many nodes are named where not all are asked for.
-const NODES: usize = 10;
-
-/// Width of the progress bar.
-const WIDTH: usize = 30;
 
 pub(super) fn run(args: Rollout) -> anyhow::Result<Verdict> {
     let runtime = super::runtime()?;
@@ -81,29 +77,24 @@ async fn newest(client: &Client) -> anyhow::Result<Shown> {
 
 async fn status(args: &RolloutStatus) -> anyhow::Result<Verdict> {
     let client = super::client(&args.cluster).await?;
-    let mut last = String::new();
-    loop {
-        let shown = newest(&client).await?;
-        match args.output {
-            Format::Table => {}
-            Format::Yaml | Format::Json => {
-                output::documents(args.output, &[&shown])?;
-                return Ok(verdict(&shown));
-            }
-        }
-        let nodes = waiting_nodes(&client).await?;
-        let text = screen(&shown, &nodes, args.all);
-        if text != last {
-            output::text(&text);
-        }
-        let phase = shown.status.phase.as_deref();
-        let has_ended = matches!(phase, Some("Complete" | "Failed" | "Unapproved"));
-        if !args.watch || has_ended {
-            return Ok(verdict(&shown));
-        }
-        last = text;
-        tokio::time::sleep(INTERVAL).await;
+    if args.watch {
+        let read = async || {
+            let shown = newest(&client).await?;
+            let nodes = waiting_nodes(&client).await?;
+            let frame = view::frame(&shown, &nodes, args.all);
+            Ok((frame, ended(&shown)))
+        };
+        return super::watch::follow(INTERVAL, read).await;
     }
+    let shown = newest(&client).await?;
+    match args.output {
+        Format::Table => {
+            let nodes = waiting_nodes(&client).await?;
+            output::text(&view::screen(&shown, &nodes, args.all));
+        }
+        Format::Yaml | Format::Json => output::documents(args.output, &[&shown])?,
+    }
+    Ok(verdict(&shown))
 }
 
 pub(super) fn verdict(shown: &Shown) -> Verdict {
@@ -111,6 +102,13 @@ pub(super) fn verdict(shown: &Shown) -> Verdict {
         Some("Failed" | "Unapproved") => Verdict::Problems,
         _ => Verdict::Fine,
     }
+}
+
+/// What a rollout came to, if nothing more happens in it by itself. One that is paused goes on when it is resumed.
+pub(super) fn ended(shown: &Shown) -> Option<Verdict> {
+    let phase = shown.status.phase.as_deref();
+    let has_ended = matches!(phase, Some("Complete" | "Failed" | "Unapproved"));
+    has_ended.then(|| verdict(shown))
 }
 
 /// A list as the API server prints it for `kubectl get`.
@@ -162,84 +160,6 @@ pub(super) async fn waiting_nodes(
         }
     }
     Ok(waiting)
-}
-
-pub(super) fn screen(shown: &Shown, nodes: &BTreeMap<String, Vec<String>>, all: bool) -> String {
-    let Shown { revision, status } = shown;
-    let phase = status.phase.as_deref().unwrap_or("Pending");
-    let style = match phase {
-        "Complete" => Style::Green,
-        "Failed" => Style::Red,
-        "Paused" | "Unapproved" => Style::Yellow,
-        _ => Style::Bold,
-    };
-    let wave = status.wave.as_ref();
-    let wave = wave.map(|wave| format!(", wave: {wave}"));
-    let (wave, phase_text) = (wave.unwrap_or_default(), styled(style, phase));
-    let (ready, total) = (as_usize(status.ready), as_usize(status.total));
-    let mut lines = vec![
-        format!("revision {revision}  {phase_text}{wave}"),
-        format!(
-            "{}  {ready} of {}",
-            bar(ready, total),
-            counted(total, "node")
-        ),
-    ];
-    let others = [
-        (status.ongoing, "changing"),
-        (status.queued, "waiting"),
-        (status.failed, "failed"),
-        (status.unapproved, "unapproved"),
-    ];
-    let others = others.into_iter().filter(|(count, _)| *count > 0);
-    let others: Vec<String> = others
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    if !others.is_empty() {
-        lines.push(others.join(", "));
-    }
-    for (status, nodes) in nodes {
-        let shown = if all { nodes.len() } else { NODES };
-        let names: Vec<&str> = nodes.iter().take(shown).map(String::as_str).collect();
-        let more = match nodes.len().saturating_sub(shown) {
-            0 => String::new(),
-            more => format!(" and {more} more (--all names them)"),
-        };
-        lines.push(format!("  {status}: {}{more}", names.join(", ")));
-    }
-    if let Some(node) = status.failed_node.as_ref().filter(|_| status.is_invalid) {
-        let message = status.failed_message.as_deref();
-        let message = message.unwrap_or("no reason reported");
-        lines.push(format!("node {node} did not apply it: {message}"));
-        lines.push(
-            "correct the change or the node; `selvedge rollout retry` tries it again as it is"
-                .to_owned(),
-        );
-    }
-    lines.extend(status.unwritten_message.clone());
-    if let Some(message) = &status.unapproved_message {
-        lines.push(message.clone());
-        lines.push(format!("`selvedge rollout approve {revision}` approves it"));
-    }
-    if phase == "Paused" {
-        lines.push("`selvedge rollout resume` continues it".to_owned());
-    }
-    lines.join("\n") + "\n"
-}
-
-fn as_usize(count: u32) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
-}
-
-/// How much is done, as a bar.
-fn bar(done: usize, of: usize) -> String {
-    let filled = (done * WIDTH).checked_div(of).unwrap_or(WIDTH).min(WIDTH);
-    let (full, empty) = if output::is_for_people() {
-        ("━", "─")
-    } else {
-        ("#", "-")
-    };
-    format!("[{}{}]", full.repeat(filled), empty.repeat(WIDTH - filled))
 }
 
 async fn pause(cluster: &Cluster, pause: bool) -> anyhow::Result<Verdict> {

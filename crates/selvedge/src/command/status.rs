@@ -1,24 +1,33 @@
 //! `selvedge status`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use anyhow::Context;
 use compiler::{Kind, snapshot::Class};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::Client;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
     node,
-    rollout::{self, Shown},
+    rollout::{self, Shown, view},
 };
 use crate::{
     args::{Format, Status as Args},
-    output::{self, Style, Verdict, counted, styled, table},
+    output::{self, Frame, Style, Verdict, counted, styled, table},
 };
+
+const NO_REVISION: &str = "no revision has been published; does the operator run?";
 
 /// How many objects that are not ready are shown where not all are asked for.
 const OBJECTS: usize = 20;
+
+/// How often a cluster that is watched is read: all its objects, which the operator reports about as often.
+const INTERVAL: Duration = Duration::from_secs(3);
 
 /// The state of a cluster.
 #[derive(Debug, Serialize)]
@@ -50,10 +59,24 @@ struct NotReady {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
-    let state = super::runtime()?.block_on(read(args))?;
+    super::runtime()?.block_on(async {
+        let client = super::client(&args.cluster).await?;
+        if args.watch {
+            let read = async || {
+                let state = read(&client).await?;
+                let ended = state.rollout.as_ref().and_then(rollout::ended);
+                Ok((frame(&state, args.all), ended))
+            };
+            return super::watch::follow(INTERVAL, read).await;
+        }
+        show(&read(&client).await?, args)
+    })
+}
+
+fn show(state: &State, args: &Args) -> anyhow::Result<Verdict> {
     match args.output {
-        Format::Table => output::text(&output::wrapped(&screen(&state, args.all), 4)),
-        Format::Yaml | Format::Json => output::documents(args.output, &[&state])?,
+        Format::Table => output::text(&output::wrapped(&screen(state, args.all), 4)),
+        Format::Yaml | Format::Json => output::documents(args.output, &[state])?,
     }
     let has_failed = state.rollout.as_ref().map(rollout::verdict) == Some(Verdict::Problems);
     Ok(if has_failed || !state.not_ready.is_empty() {
@@ -61,6 +84,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     } else {
         Verdict::Fine
     })
+}
+
+fn frame(state: &State, all: bool) -> Frame {
+    let rollout = state.rollout.as_ref();
+    let rollout = rollout.map_or_else(|| NO_REVISION.to_owned(), view::line);
+    let not_ready = counted(state.not_ready.len(), "object");
+    Frame {
+        screen: screen(state, all),
+        line: format!("{rollout}; {not_ready} not ready"),
+    }
 }
 
 /// Whether objects of a kind are written by people and say whether they are ready.
@@ -78,14 +111,13 @@ fn says_ready(kind: Kind) -> bool {
     }
 }
 
-async fn read(args: &Args) -> anyhow::Result<State> {
-    let client = super::client(&args.cluster).await?;
+async fn read(client: &Client) -> anyhow::Result<State> {
     let kinds = operator::watched().filter(|kind| says_ready(*kind));
-    let objects = operator::objects(&client, kinds).await?;
+    let objects = operator::objects(client, kinds).await?;
     let mut state = State {
-        rollout: rollout::revisions(&client).await?.into_iter().next(),
-        nodes: rollout::waiting_nodes(&client).await?,
-        deleted_nodes: node::deleted(&client).await?,
+        rollout: rollout::revisions(client).await?.into_iter().next(),
+        nodes: rollout::waiting_nodes(client).await?,
+        deleted_nodes: node::deleted(client).await?,
         kinds: BTreeMap::new(),
         not_ready: Vec::new(),
     };
@@ -144,8 +176,8 @@ impl State {
 
 fn screen(state: &State, all: bool) -> String {
     let mut text = vec![match &state.rollout {
-        Some(rollout) => rollout::screen(rollout, &state.nodes, all),
-        None => "no revision has been published; does the operator run?\n".to_owned(),
+        Some(rollout) => view::screen(rollout, &state.nodes, all),
+        None => format!("{NO_REVISION}\n"),
     }];
     if !state.deleted_nodes.is_empty() {
         let names: Vec<&str> = state.deleted_nodes.iter().map(String::as_str).collect();
@@ -188,4 +220,34 @@ fn screen(state: &State, all: bool) -> String {
         more => text.push(format!("  and {more} more (--all shows them)\n")),
     }
     text.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_counts_the_objects_that_are_not_ready() {
+        let mut state = State {
+            rollout: None,
+            nodes: BTreeMap::new(),
+            deleted_nodes: BTreeSet::new(),
+            kinds: BTreeMap::new(),
+            not_ready: Vec::new(),
+        };
+        let line = |state: &State| frame(state, false).line;
+        assert_eq!(line(&state), format!("{NO_REVISION}; 0 objects not ready"));
+        state.not_ready.push(NotReady {
+            object: "Network billing-net".to_owned(),
+            reason: "Pending".to_owned(),
+            message: "0 of 2 nodes".to_owned(),
+        });
+        let frame = frame(&state, false);
+        assert_eq!(frame.line, format!("{NO_REVISION}; 1 object not ready"));
+        assert!(
+            frame
+                .screen
+                .contains("Network billing-net  Pending: 0 of 2 nodes")
+        );
+    }
 }

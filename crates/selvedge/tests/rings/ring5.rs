@@ -16,6 +16,9 @@ mod commands;
 #[path = "ring5/definitions.rs"]
 mod definitions;
 
+#[path = "ring5/definitions_lost.rs"]
+mod definitions_lost;
+
 #[path = "ring5/example_cluster.rs"]
 mod example_cluster;
 

@@ -56,9 +56,14 @@ fn token(cluster: &Cluster<'_>) -> anyhow::Result<String> {
 fn health_is_shown_to_all_and_metrics_to_those_who_may_and_a_snapshot_compiles_into_the_same()
 -> anyhow::Result<()> {
     without_operator(|cluster| {
-        let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        // Both are bound until both are known, so that they differ.
+        let free = || TcpListener::bind(("127.0.0.1", 0));
+        let (one, other) = (free()?, free()?);
+        let (address, of_metrics) = (one.local_addr()?, other.local_addr()?);
+        drop((one, other));
         let kubeconfig = cluster.server.operator_kubeconfig();
-        let flags = ["--listen", &address.to_string()];
+        let (listen, metrics_listen) = (address.to_string(), of_metrics.to_string());
+        let flags = ["--listen", &listen, "--metrics-listen", &metrics_listen];
         let _operator = start_operator(kubeconfig, &flags)?;
         eventually("the operator is ready", || {
             let ready = get(address, "/readyz", None);
@@ -95,6 +100,11 @@ fn health_is_shown_to_all_and_metrics_to_those_who_may_and_a_snapshot_compiles_i
                 "{line}: {metrics}"
             );
         }
+        let elsewhere = |path: &str, token| get(of_metrics, path, token).map(|(status, _)| status);
+        assert_eq!(elsewhere("/metrics", None)?, 401);
+        assert_eq!(elsewhere("/metrics", Some(&reader))?, 200);
+        assert_eq!(elsewhere("/debug/snapshot", Some("lab-admin"))?, 404);
+        assert_eq!(elsewhere("/healthz", None)?, 404);
         assert_eq!(status("/debug/snapshot", Some(&reader))?, 403);
         assert_eq!(status("/metrics/../debug/snapshot", Some(&reader))?, 404);
 

@@ -1,7 +1,11 @@
 //! `selvedge rollout` against a real API server and the operator. No agent runs: the test answers for the nodes.
 
-use std::process::Output;
+use std::{
+    io::Read as _,
+    process::{Command, Output, Stdio},
+};
 
+use anyhow::Context as _;
 use serde_json::json;
 
 use super::{
@@ -109,6 +113,80 @@ fn people_see_pause_resume_and_approve_a_rollout_from_the_command_line() -> anyh
         let phases: Vec<_> = history.iter().map(|one| &one["phase"]).collect();
         assert_eq!(phases.first(), Some(&&json!("Progressing")), "{text}");
         assert!(phases.contains(&&json!("Complete")), "{text}");
+        Ok(())
+    })
+}
+
+/// What a command that follows a rollout comes to, while something happens.
+fn followed(
+    cluster: &Cluster<'_>,
+    command: &[&str],
+    meanwhile: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<Answer> {
+    let kubeconfig = cluster.server.plane.kubeconfig("admin")?;
+    let mut child = Command::new(support::SELVEDGE)
+        .args(command)
+        .args(["--watch", "--kubeconfig"])
+        .arg(kubeconfig)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let ended = meanwhile().and_then(|()| {
+        eventually(
+            "the command ends with the rollout",
+            || Ok(child.try_wait()?),
+        )
+    });
+    let _gone = child.kill();
+    let mut text = String::new();
+    let output = child.stdout.as_mut().context("its output")?;
+    output.read_to_string(&mut text)?;
+    child.wait()?;
+    let status = ended.with_context(|| text.clone())?;
+    Ok((status.code(), text))
+}
+
+#[test]
+fn who_follows_a_rollout_gets_a_line_for_each_change_and_how_it_ended() -> anyhow::Result<()> {
+    with_cluster(|cluster| {
+        cluster.until_configured(&["n1"])?;
+        let first = cluster.revision("n1")?;
+        let (code, text) = followed(cluster, &["rollout", "status"], || {
+            cluster.roll_out(&["n1", "n2"])
+        })?;
+        assert_eq!(code, Some(0), "{text}");
+        let lines: Vec<&str> = text.lines().collect();
+        let last = lines.last().context("a line")?;
+        assert!(last.ends_with("  Complete; 2 of 2 nodes"), "{text}");
+        assert!(lines.is_sorted_by(|one, next| one != next), "{text}");
+
+        // A change that the first node does not take.
+        let billing = super::cluster::object("Layer2Attachment", "billing");
+        let mtu = json!({"spec": {"mtu": 1400}});
+        cluster.server.edit(&billing, &mtu)?;
+        eventually("n1 is told", || {
+            Ok((cluster.revision("n1")? != first).then_some(()))
+        })?;
+        let fail = || {
+            let mut config = cluster.get("NodeNetworkConfig", "n1")?;
+            config["status"] = json!({
+                "configStatus": "invalid", "observedRevision": config["spec"]["revision"],
+                "observedGeneration": config["metadata"]["generation"], "errorMessage": "bgpd is down",
+            });
+            let answer = cluster.server.replace_status(&config)?;
+            answer.map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
+            Ok(())
+        };
+        let (code, text) = followed(cluster, &["status"], fail)?;
+        assert_eq!(code, Some(1), "{text}");
+        let last = text.lines().last().context("a line")?;
+        for part in [
+            "Failed",
+            "node n1 did not apply it: bgpd is down",
+            "not ready",
+        ] {
+            assert!(last.contains(part), "{part}: {text}");
+        }
         Ok(())
     })
 }

@@ -21,8 +21,9 @@ use crate::{
     support::{OWN_NAMESPACE, account_kubeconfig, apply_roles, install_crds, progress},
 };
 
-/// How long anything may take that involves controllers.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long anything may take that involves controllers: several times the longest pause of the operator between two attempts of a write,
+/// which is 30 s.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// How long we watch something that must not happen.
 pub(crate) const A_WHILE: Duration = Duration::from_millis(1500);
