@@ -183,7 +183,8 @@ fn every_supported_version_of_frr_is_configured_by_least_change() -> anyhow::Res
 #[test]
 fn the_version_of_frr_is_that_of_the_running_daemons() -> anyhow::Result<()> {
     let node = Node::start_on(Release::Forky)?;
-    let good = plugged(&node.fabric, &[])?;
+    let mut good = plugged(&node.fabric, &[])?;
+    good["spec"]["health"]["confirmDeadline"] = "60s".into();
     node.apply(&good)?.ok()?;
     node.script(
         "printf '#!/bin/sh\necho zebra version 8.4.4\n' > /run/zebra; chmod 755 /run/zebra

@@ -79,6 +79,13 @@ const UNDERLAY_RETURNED: Stage = Stage {
     is_between: true,
 };
 
+/// A config with much time for what is applied in full: only what happens on the way is tested.
+fn config(node: &Node, without: &[&str]) -> anyhow::Result<Value> {
+    let mut config = plugged(&node.fabric, without)?;
+    config["spec"]["health"]["confirmDeadline"] = "60s".into();
+    Ok(config)
+}
+
 /// Starts a change and stops the agent at this stage. An agent that went on too far is killed, and the change is started again.
 fn stopped_at(node: &Node, (old, new): (&Value, &Value), stage: Stage) -> anyhow::Result<()> {
     let Stage {
@@ -138,10 +145,7 @@ fn killed_at(node: &Node, (old, new): (&Value, &Value), stage: Stage) -> anyhow:
 #[test]
 fn an_agent_killed_at_each_stage_of_a_change_leaves_the_confirmed_config() -> anyhow::Result<()> {
     let node = Node::start()?;
-    let (all, less) = (
-        plugged(&node.fabric, &[])?,
-        plugged(&node.fabric, &["shop"])?,
-    );
+    let (all, less) = (config(&node, &[])?, config(&node, &["shop"])?);
     let none = nothing();
     let bare = node.links_of_host()?;
     for stage in [NOT_ANNOUNCED, ANNOUNCED, NAMESPACE_CREATED, NIC_MOVED] {
@@ -162,7 +166,7 @@ fn an_agent_killed_at_each_stage_of_a_change_leaves_the_confirmed_config() -> an
 fn a_node_powered_off_at_a_stage_of_a_change_comes_up_with_the_confirmed_config()
 -> anyhow::Result<()> {
     let mut node = Node::start_in_a_guest_of_its_own()?;
-    let less = plugged(&node.fabric, &["shop"])?;
+    let less = config(&node, &["shop"])?;
     let none = nothing();
     let bare = node.links_of_host()?;
     powered_off_at(&mut node, (&none, &less), NIC_MOVED)?;
