@@ -65,8 +65,8 @@ pub fn diff(running: &FrrConfig, desired: &FrrConfig) -> Change {
     change.router = match (running.bgp.get(&None), desired.bgp.get(&None)) {
         (Some(old), Some(new)) if old.asn != new.asn => RouterChange::Replaced,
         (Some(_), None) => RouterChange::Ends,
-        (None, Some(_)) => RouterChange::Begins,
-        (Some(_), Some(_)) | (None, None) => RouterChange::None,
+        (None, Some(_)) if running.bgp.is_empty() => RouterChange::Begins,
+        _ => RouterChange::None,
     };
     change
 }

@@ -32,13 +32,13 @@ pub struct Change {
     pub router: RouterChange,
 }
 
-/// What a change does to the BGP instance of the default VRF, without which there is no other.
+/// What a change does to the BGP instance of the default VRF. When it is removed, all others are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RouterChange {
-    /// It is there before and after, or neither.
+    /// It stays as it is, or others run without it.
     #[default]
     None,
-    /// It is added.
+    /// It is added, as the first of all.
     Begins,
     /// It is removed.
     Ends,

@@ -121,7 +121,7 @@ fn a_router_that_begins_or_ends_needs_a_fresh_frr_and_a_fresh_one_not_twice() {
     let router = config("router bgp 1\nexit\nrouter bgp 1 vrf red\n");
     for (running, desired, change, needs) in [
         (&none, &router, RouterChange::Begins, [true, false]),
-        (&vrf_alone, &router, RouterChange::Begins, [true, false]),
+        (&vrf_alone, &router, RouterChange::None, [false, false]),
         (&router, &none, RouterChange::Ends, [true, true]),
         (&router, &vrf_alone, RouterChange::Ends, [true, true]),
         (&none, &vrf_alone, RouterChange::None, [false, false]),
