@@ -276,3 +276,61 @@ impl ApiServer for Cluster {
         .boxed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+    use crate::daemons::Paths;
+
+    /// A server that keeps its connections open and counts them.
+    async fn server(connections: Arc<AtomicUsize>) -> std::net::SocketAddr {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                connections.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(async move {
+                    let mut request = [0; 4096];
+                    while stream.read(&mut request).await.is_ok_and(|read| read > 0) {
+                        let answer = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\n{}";
+                        stream.write_all(answer).await.unwrap();
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn each_attempt_to_reach_the_api_server_opens_a_connection_of_its_own() {
+        let connections = Arc::new(AtomicUsize::new(0));
+        let address = server(Arc::clone(&connections)).await;
+        let url = format!("http://{address}");
+        let connect: Connect = Arc::new(move || {
+            let config = kube::Config::new(url.parse().unwrap());
+            async { Ok(config) }.boxed()
+        });
+        let options = Options {
+            node: "n1".to_owned(),
+            paths: Paths::default(),
+            namespace: "selvedge".to_owned(),
+            secrets_namespace: "default".to_owned(),
+            own_account: false,
+            report_only: false,
+            startup_taints: Vec::new(),
+            listen: None,
+        };
+        let cluster = Cluster::new(connect, &options);
+        for count in 1..=3 {
+            assert_eq!(cluster.reach().await, Ok(()));
+            assert_eq!(connections.load(Ordering::Relaxed), count);
+        }
+    }
+}

@@ -21,6 +21,8 @@ use crate::{
 
 /// How long FRR's daemons may take to learn of each other's changes. On a busy node each attempt takes FRR 10.3 more than a second.
 const FRR_PATIENCE: Duration = Duration::from_secs(20);
+/// How long FRR may take until it shows what it was given. It is read again until then, and not typed again.
+const SHOWN_PATIENCE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(50);
 
 /// One FRR instance of the node.
@@ -213,6 +215,38 @@ impl FrrShell {
                 }
                 Err(error) => return Err(Failure::Frr(error)),
             }
+        }
+    }
+
+    /// Verifies that FRR runs the configuration: `is_done` is asked about the change that is left.
+    pub(crate) async fn verify(
+        &self,
+        desired: &frr::FrrConfig,
+        is_done: fn(&Change) -> bool,
+        applied: &mut Applied,
+        patience: Patience,
+    ) -> Result<(), Failure> {
+        let deadline = Instant::now() + patience.at_most(SHOWN_PATIENCE);
+        loop {
+            let running = self.running(patience).await?;
+            applied.unmanaged = running.unknown.iter().map(ToString::to_string).collect();
+            let left = frr::diff(&running.config, desired);
+            if is_done(&left) {
+                return Ok(());
+            }
+            // A daemon that has exited shows nothing, and has forgotten nothing.
+            let ended = daemons::missing(&self.instance);
+            if !ended.is_empty() {
+                return Err(Failure::Ended(ended));
+            }
+            if Instant::now() < deadline {
+                tokio::time::sleep(POLL).await;
+                continue;
+            }
+            return Err(Failure::Verify {
+                differences: left.to_string(),
+                of_frr: true,
+            });
         }
     }
 

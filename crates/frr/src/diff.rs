@@ -23,7 +23,7 @@ use api::value::IfName;
 
 use self::block::Writer;
 pub use self::{
-    change::{Batch, Change, Disruption, Line, Session, Step},
+    change::{Batch, Change, Disruption, Line, RouterChange, Session, Step},
     numbers::with_numbers_of,
 };
 use crate::{
@@ -62,9 +62,11 @@ pub fn diff(running: &FrrConfig, desired: &FrrConfig) -> Change {
         }
     }
     change.clears = clears(running, desired);
-    change.replaces_router = match (running.bgp.get(&None), desired.bgp.get(&None)) {
-        (Some(old), Some(new)) => old.asn != new.asn,
-        _ => false,
+    change.router = match (running.bgp.get(&None), desired.bgp.get(&None)) {
+        (Some(old), Some(new)) if old.asn != new.asn => RouterChange::Replaced,
+        (Some(_), None) => RouterChange::Ends,
+        (None, Some(_)) if running.bgp.is_empty() => RouterChange::Begins,
+        _ => RouterChange::None,
     };
     change
 }

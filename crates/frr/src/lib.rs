@@ -34,7 +34,7 @@ mod version;
 pub use self::{
     config::FrrConfig,
     desired::{Unsupported, desired},
-    diff::{Batch, Change, Disruption, Line, Session, Step, diff, with_numbers_of},
+    diff::{Batch, Change, Disruption, Line, RouterChange, Session, Step, diff, with_numbers_of},
     parse::{Parsed, UnknownLine, parse},
     places::{Part, PlacedLine, placed_lines},
     print::print,

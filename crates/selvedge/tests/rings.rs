@@ -107,6 +107,8 @@ mod ring4_grounds;
 mod ring4_health;
 #[path = "rings/ring4_host_router.rs"]
 mod ring4_host_router;
+#[path = "rings/ring4_kill_matrix.rs"]
+mod ring4_kill_matrix;
 #[path = "rings/ring4_mirrors.rs"]
 mod ring4_mirrors;
 #[path = "rings/ring4_safety.rs"]

@@ -7,7 +7,7 @@ use std::{
 
 use api::tcaas::node_network_config::{HostRouter, MissingDevice, RefusedLine, UnsupportedField};
 use frr::{
-    FrrVersion,
+    Change, FrrVersion,
     host::{Desired, LeftOut},
 };
 
@@ -23,6 +23,7 @@ use crate::{
     machine::FrrFault,
     patience::Patience,
     reconcile::{Applied, Failure, start},
+    report, vtysh,
 };
 
 /// How long one apply should take at most; waits become shorter towards its end.
@@ -181,6 +182,7 @@ impl Router {
     }
 
     /// Applies what FRR takes of the config: what it refuses is found, left out with the part of the object that it is of, and reported.
+    /// A daemon that exits has refused nothing: a fresh FRR is given the config once.
     async fn run(
         &self,
         config: &HostConfig,
@@ -188,10 +190,24 @@ impl Router {
         patience: Patience,
     ) -> Result<(), Failure> {
         let until = Instant::now() + patience.at_most(LIMIT);
+        let mut is_restarted = false;
         loop {
             let Err(failure) = self.attempt(config, outcome, patience).await else {
                 return Ok(());
             };
+            if self.has_exited(&failure) {
+                if is_restarted {
+                    return Err(failure);
+                }
+                let error = report::chain(&failure);
+                tracing::warn!(
+                    error,
+                    "a daemon of the host's router exited while it was configured"
+                );
+                is_restarted = true;
+                self.stop(patience).await?;
+                continue;
+            }
             let is_refused = match &failure {
                 Failure::Frr(error) => error.refusal().is_some(),
                 Failure::Verify { .. } => true,
@@ -200,6 +216,15 @@ impl Router {
             if !is_refused || !self.leave_out(config, until, patience).await? {
                 return Err(failure);
             }
+        }
+    }
+
+    /// Whether an attempt failed because a daemon exited.
+    fn has_exited(&self, failure: &Failure) -> bool {
+        match failure {
+            Failure::Daemons(_) => false,
+            Failure::Ended(_) | Failure::Frr(vtysh::Error::Socket { .. }) => true,
+            _ => !daemons::missing(self.instance()).is_empty(),
         }
     }
 
@@ -242,9 +267,9 @@ impl Router {
         self.start(config, applied, patience).await?;
         let (desired, limits) = self.desired(config, patience).await?;
         outcome.limits = limits;
+        let is_fresh = applied.started.contains(&"bgpd");
         let mut change = self.frr.change(&desired, applied, patience).await?;
-        if change.replaces_router {
-            // Nothing of the old router survives a new AS, and bgpd does not always survive the change itself.
+        if change.router.needs_fresh_frr(is_fresh) {
             self.stop(patience).await?;
             self.start(config, applied, patience).await?;
             change = self.frr.change(&desired, applied, patience).await?;
@@ -256,7 +281,8 @@ impl Router {
             .configure(&desired, change.clone(), applied, patience)
             .await?;
         self.frr.clear(&change, patience).await?;
-        self.verify(&desired, applied, patience).await
+        let is_done = |left: &Change| left.steps.is_empty();
+        self.frr.verify(&desired, is_done, applied, patience).await
     }
 
     /// Starts the daemons that do not run. A fresh bgpd is given the whole config at once: line by line it would open its sessions
@@ -284,24 +310,6 @@ impl Router {
             .map_err(Failure::Daemons)?;
         applied.started = started;
         self.frr.load(&path, patience).await
-    }
-
-    async fn verify(
-        &self,
-        desired: &frr::FrrConfig,
-        applied: &mut Applied,
-        patience: Patience,
-    ) -> Result<(), Failure> {
-        let running = self.frr.running(patience).await?;
-        let left = frr::diff(&running.config, desired);
-        applied.unmanaged = running.unknown.iter().map(ToString::to_string).collect();
-        if left.steps.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::Verify {
-            differences: left.to_string(),
-            of_frr: true,
-        })
     }
 
     /// What an apply would do, a line for each difference.
@@ -340,13 +348,14 @@ impl Router {
 /// The failure as the state machine judges it.
 pub(crate) fn fault(failure: &Failure) -> Fault {
     let judged = failure.fault();
-    let is_node = matches!(failure, Failure::Daemons(_));
+    let cause = match (failure, judged.frr) {
+        (Failure::Verify { .. }, _) => Cause::Config,
+        (_, FrrFault::Silent) => Cause::Silence,
+        (Failure::Daemons(_), _) | (_, FrrFault::None) => Cause::Node,
+        (_, FrrFault::Refused) => Cause::Config,
+    };
     Fault {
         message: judged.message,
-        cause: match judged.frr {
-            FrrFault::Silent => Cause::Silence,
-            FrrFault::Refused if !is_node => Cause::Config,
-            FrrFault::Refused | FrrFault::None => Cause::Node,
-        },
+        cause,
     }
 }

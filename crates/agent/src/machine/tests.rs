@@ -4,6 +4,7 @@ use super::*;
 use crate::health::Check;
 
 mod law;
+mod restored;
 mod withheld;
 
 const SECOND: Duration = Duration::from_secs(1);

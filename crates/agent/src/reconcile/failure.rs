@@ -44,6 +44,9 @@ pub enum Failure {
     /// FRR refused a line.
     #[error("failed to configure FRR")]
     Frr(#[source] vtysh::Error),
+    /// Daemons of FRR exited while they were configured.
+    #[error("{} exited while FRR was configured", .0.join(", "))]
+    Ended(Vec<&'static str>),
     /// Something took too long.
     #[error("failed to {operation} within {patience:?}")]
     Deadline {
@@ -67,9 +70,9 @@ impl Failure {
     pub(crate) fn fault(&self) -> Fault {
         let frr = match self {
             Self::Frr(error) if error.is_silence() => FrrFault::Silent,
-            Self::Daemons(_) | Self::Frr(_) | Self::Verify { of_frr: true, .. } => {
-                FrrFault::Refused
-            }
+            // A daemon that forgets lines may forget them again, or crash.
+            Self::Verify { of_frr: true, .. } => FrrFault::Silent,
+            Self::Daemons(_) | Self::Frr(_) | Self::Ended(_) => FrrFault::Refused,
             Self::Unsupported(_)
             | Self::Conflict(_)
             | Self::NoNic(_)
@@ -108,5 +111,27 @@ pub(super) async fn within<T>(
             operation,
             patience,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forgotten_lines_are_given_to_a_fresh_frr_and_those_of_a_daemon_that_exited_to_the_next() {
+        let forgotten = |of_frr| Failure::Verify {
+            differences: "router bgp 64512".to_owned(),
+            of_frr,
+        };
+        for (failure, frr) in [
+            (forgotten(true), FrrFault::Silent),
+            (forgotten(false), FrrFault::None),
+            (Failure::Ended(vec!["bgpd"]), FrrFault::Refused),
+        ] {
+            let fault = failure.fault();
+            assert_eq!(fault.frr, frr, "{failure}");
+            assert!(!fault.permanent, "{failure}");
+        }
     }
 }

@@ -86,9 +86,9 @@ impl Reconciler {
     ) -> Result<Change, Failure> {
         // The daemons that were started may be of another version than those that ran.
         let desired = self.desired_frr(config, patience).await?;
+        let is_fresh = applied.started.contains(&"bgpd");
         let mut change = self.frr.change(&desired, applied, patience).await?;
-        if change.replaces_router {
-            // Nothing of the old router survives a new AS, and bgpd does not always survive the change itself.
+        if change.router.needs_fresh_frr(is_fresh) {
             self.stop_frr(patience).await?;
             self.start_frr(applied, patience).await?;
             change = self.frr.change(&desired, applied, patience).await?;
@@ -117,15 +117,8 @@ impl Reconciler {
         patience: Patience,
     ) -> Result<(), Failure> {
         let desired = self.desired_frr(config, patience).await?;
-        let running = self.frr.running(patience).await?;
-        let change = frr::diff(&running.config, &desired);
-        applied.unmanaged = running.unknown.iter().map(ToString::to_string).collect();
-        if change.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::Verify {
-            differences: change.to_string(),
-            of_frr: true,
-        })
+        self.frr
+            .verify(&desired, Change::is_empty, applied, patience)
+            .await
     }
 }

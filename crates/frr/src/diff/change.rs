@@ -28,11 +28,36 @@ pub struct Change {
     pub clears: Vec<String>,
     /// Sessions that the lines close.
     pub resets: BTreeSet<Session>,
-    /// Whether the BGP instance of the default VRF is made anew, because its AS changes, and all others with it.
+    /// What becomes of the BGP instance of the default VRF, and of all others with it.
+    pub router: RouterChange,
+}
+
+/// What a change does to the BGP instance of the default VRF. When it is removed, all others are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RouterChange {
+    /// It stays as it is, or others run without it.
+    #[default]
+    None,
+    /// It is added, as the first of all.
+    Begins,
+    /// It is removed.
+    Ends,
+    /// It is made anew, because its AS changes.
+    Replaced,
+}
+
+impl RouterChange {
+    /// Whether FRR is to be started anew before the lines are given to it. `is_fresh`: it was started a moment ago and had no router yet.
     ///
-    /// The lines are right, but bgpd 10.7.1 was seen to crash when the new instance met what was left of the old one.
-    /// Nothing survives such a change anyway: write the file and restart FRR instead.
-    pub replaces_router: bool,
+    /// The lines are right, but bgpd 10.7.1 hides an instance that exchanged routes with VRFs instead of deleting it. It crashes when an
+    /// instance of any AS is added later and meets what was left. No session survives such a change anyway.
+    pub fn needs_fresh_frr(self, is_fresh: bool) -> bool {
+        match self {
+            Self::None => false,
+            Self::Begins => !is_fresh,
+            Self::Ends | Self::Replaced => true,
+        }
+    }
 }
 
 /// Lines inside one block.

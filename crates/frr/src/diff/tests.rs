@@ -106,12 +106,31 @@ fn another_as_makes_every_instance_anew() {
             "vrf red\n vni 7\nexit-vrf\nrouter bgp {asn}\nexit\nrouter bgp {asn} vrf red\n bgp router-id 1.1.1.1\n"
         ))
     };
-    assert!(diff(&of(1), &of(2)).replaces_router);
+    assert_eq!(diff(&of(1), &of(2)).router, RouterChange::Replaced);
     assert_eq!(
         diff(&of(1), &of(2)).to_string(),
         "vrf red\n no vni 7\nexit\nno router bgp 1 vrf red\nno router bgp 1\nvrf red\n vni 7\nexit\n\
          router bgp 2\nexit\nrouter bgp 2 vrf red\n bgp router-id 1.1.1.1\nexit\n"
     );
+}
+
+#[test]
+fn a_router_that_begins_or_ends_needs_a_fresh_frr_and_a_fresh_one_not_twice() {
+    let none = config("");
+    let vrf_alone = config("router bgp 1 vrf red\n");
+    let router = config("router bgp 1\nexit\nrouter bgp 1 vrf red\n");
+    for (running, desired, change, needs) in [
+        (&none, &router, RouterChange::Begins, [true, false]),
+        (&vrf_alone, &router, RouterChange::None, [false, false]),
+        (&router, &none, RouterChange::Ends, [true, true]),
+        (&router, &vrf_alone, RouterChange::Ends, [true, true]),
+        (&none, &vrf_alone, RouterChange::None, [false, false]),
+        (&router, &router, RouterChange::None, [false, false]),
+    ] {
+        let found = diff(running, desired).router;
+        assert_eq!(found, change);
+        assert_eq!([false, true].map(|it| found.needs_fresh_frr(it)), needs);
+    }
 }
 
 #[test]

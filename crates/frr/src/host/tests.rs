@@ -351,7 +351,7 @@ fn another_as_of_the_router_is_announced() {
         .config
     };
     let change = diff(&with(64512), &with(64513));
-    assert!(change.replaces_router);
+    assert_eq!(change.router, crate::RouterChange::Replaced);
     assert_eq!(change.resets.len(), 1);
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::tcaas::NodeNetworkConfigSpec;
-use frr::FrrVersion;
+use frr::{FrrVersion, RouterChange};
 use linux::{
     Disruption, LinkId, Observed, ObservedLink, model::apply_to_model, object::Kind, owned::Owner,
 };
@@ -179,7 +179,7 @@ fn done(
             .map_err(|errors| anyhow::anyhow!("{errors:?}"))
     };
     let change = frr::diff(&conf(before)?, &conf(after)?);
-    if change.replaces_router || !change.resets.is_empty() {
+    if change.router == RouterChange::Replaced || !change.resets.is_empty() {
         classes.insert("sessionReset");
     }
     let mut kernel = Observed::default();

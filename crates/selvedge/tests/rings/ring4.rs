@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use lab::{
     fabric::{Builder, Fabric},
     host::Output,
@@ -10,7 +11,7 @@ use lab::{
 use serde_json::{Value, json};
 
 use crate::{
-    ring4_safety::plugged,
+    ring4_safety::{cut_off_agent, end, metrics, plugged, preview},
     support::{SELVEDGE, progress, repository, selvedge},
 };
 
@@ -176,6 +177,33 @@ fn every_supported_version_of_frr_is_configured_by_least_change() -> anyhow::Res
         assert!(established.is_some(), "{release}: {session}");
     }
     Ok(())
+}
+
+/// FRR is upgraded on disk while its daemons run: what is reported and written for is the version that runs.
+#[test]
+fn the_version_of_frr_is_that_of_the_running_daemons() -> anyhow::Result<()> {
+    let node = Node::start_on(Release::Forky)?;
+    let mut good = plugged(&node.fabric, &[])?;
+    good["spec"]["health"]["confirmDeadline"] = "60s".into();
+    node.apply(&good)?.ok()?;
+    node.script(
+        "printf '#!/bin/sh\necho zebra version 8.4.4\n' > /run/zebra; chmod 755 /run/zebra
+mount --bind /run/zebra /usr/lib/frr/zebra
+/usr/lib/frr/zebra -v | grep -q 8.4.4",
+    )?;
+    let agent = cut_off_agent(&node)?;
+    let mut shown = String::new();
+    let version = Fabric::eventually(Duration::from_mins(1), || {
+        shown = metrics(&node).ok()?;
+        let (_, version) = shown.split_once("frr_version=\"")?;
+        let (version, _) = version.split_once('"')?;
+        (!version.is_empty()).then(|| version.to_owned())
+    });
+    let version = version.with_context(|| format!("{shown}\n{}", agent.stderr()))?;
+    assert_eq!(version, Release::Forky.frr_version());
+    // Lines for the version on disk would be differences.
+    assert_eq!(preview(&node, &good)?, "nothing to do");
+    end(&node, &agent)
 }
 
 #[test]

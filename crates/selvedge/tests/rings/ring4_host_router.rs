@@ -396,6 +396,58 @@ fn what_frr_does_not_take_is_left_out_with_its_error_and_everything_else_is_appl
     Ok(())
 }
 
+/// FRR 10.7.1 hides the last instance of a router that exchanged routes with VRFs instead of deleting it, and bgpd crashes when another
+/// one is added.
+#[test]
+fn a_router_that_went_with_its_vrfs_is_whole_when_it_comes_again() -> anyhow::Result<()> {
+    let node = Node::start_on(Release::Forky)?;
+    start_peer(&node.fabric, None)?;
+    let mut with = config(3);
+    router(&mut with)["imports"] = json!(["red"]);
+    let routers = &mut with["spec"]["hostRouter"]["routers"];
+    routers["red"] = json!({"asn": 64600, "networks": ["198.51.101.0/24"]});
+    routers["blue"] =
+        json!({"asn": 64600, "networks": ["198.51.102.0/24"], "imports": ["default"]});
+    let mut none = with.clone();
+    none["spec"]["hostRouter"]["routers"] = json!({});
+    let is_whole = |said: &str| {
+        prefixes_arrive(&node.fabric, 3).with_context(|| said.to_owned())?;
+        let running = node.script("vtysh -N host -c 'show running-config'")?;
+        for line in [
+            "import vrf red",
+            "import vrf default",
+            "network 198.51.101.0/24",
+        ] {
+            assert!(running.contains(line), "{line}: {running}\n{said}");
+        }
+        anyhow::Ok(())
+    };
+    is_whole(&node.becomes(&with)?)?;
+    node.becomes(&none)?;
+    let routers =
+        node.script("vtysh -N host -c 'show running-config' | grep -c '^router' || true")?;
+    assert_eq!(routers.trim(), "0");
+    is_whole(&node.becomes(&with)?)?;
+
+    // The same by hand: the router goes, and in the second round another one comes, so that bgpd crashes when it is read.
+    let removal = "vtysh -N host -c 'configure terminal' -c 'router bgp 64600 vrf blue' -c 'address-family ipv4 unicast' -c 'no import vrf default'
+vtysh -N host -c 'configure terminal' -c 'no router bgp 64600 vrf blue' -c 'router bgp 64600' -c 'address-family ipv4 unicast' -c 'no import vrf red'
+vtysh -N host -c 'configure terminal' -c 'no router bgp 64600 vrf red' -c 'no router bgp 64600'";
+    let again = "vtysh -N host -c 'configure terminal' -c 'router bgp 64600' -c 'neighbor 198.19.0.9 remote-as 1'";
+    for by_hand in [removal.to_owned(), format!("{removal}\n{again}")] {
+        node.script(&by_hand)?;
+        let bgpd = node.script("pgrep -f '/usr/lib/frr/bgpd .*-N host'")?;
+        let done = node.apply(&with)?;
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        assert!(!done.stderr.contains("FRR refuses"), "{}", done.stderr);
+        let after = node.script("pgrep -f '/usr/lib/frr/bgpd .*-N host'")?;
+        assert_ne!(after, bgpd, "FRR was started anew");
+        is_whole(&done.stderr)?;
+        assert_eq!(node.apply(&with)?.ok()?.trim(), "nothing to do");
+    }
+    Ok(())
+}
+
 #[test]
 fn another_frr_of_the_host_is_not_touched_and_named() -> anyhow::Result<()> {
     let node = Node::start()?;

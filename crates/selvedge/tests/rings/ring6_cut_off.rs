@@ -9,10 +9,11 @@ use lab::{
     host::Running,
     parts::{self, Kubernetes, Tree},
 };
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::{
-    ring4_safety::{NODE, plugged},
+    ring4_safety::{NODE, plugged, repair_time},
     ring6_restarts::nothing_is_held,
     support::{SELVEDGE, agent_role, install_crds, preview, progress, start_agent},
 };
@@ -153,6 +154,77 @@ fn a_change_that_takes_the_api_server_away_is_taken_back_without_it() -> anyhow:
     a_session_with_a_password_comes_back_without_the_api_server(world, &good, &cut, &agent)
 }
 
+/// Servers that accept connections and never answer, until it is dropped.
+struct Stopped<'a>(&'a ControlPlane);
+
+impl<'a> Stopped<'a> {
+    fn new(plane: &'a ControlPlane) -> anyhow::Result<Self> {
+        let stopped = Self(plane);
+        stopped.signal(Signal::STOP)?;
+        Ok(stopped)
+    }
+
+    fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        for pid in self.0.pids() {
+            let pid = Pid::from_raw(pid.try_into()?).context("a process id")?;
+            kill_process(pid, signal)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        // A server that has ended needs no signal.
+        self.signal(Signal::CONT).unwrap_or_default();
+    }
+}
+
+#[test]
+fn an_api_server_that_never_answers_delays_neither_a_rollback_nor_a_repair() -> anyhow::Result<()> {
+    let world = World::start()?;
+    let (good, agent) = world.confirmed()?;
+    let node = world.fabric.at(NODE)?;
+    let mut dead = good.clone();
+    dead["spec"]["revision"] = "dead".into();
+    dead["spec"]["underlay"]["neighbors"][0]["address"] = "192.0.2.99".into();
+    world.tell(&dead)?;
+    let is_trying = "grep -q '\"trying\"' /var/lib/selvedge/journal";
+    let trying = Fabric::eventually(PATIENCE, || node.script(is_trying).ok());
+    trying.with_context(|| agent.stderr())?;
+    let start = Instant::now();
+    let stopped = Stopped::new(&world.plane)?;
+    node.script(is_trying)
+        .context("the API server was stopped after the trial")?;
+
+    let is_over = format!("! {is_trying}");
+    let over = Fabric::eventually(PATIENCE, || node.script(&is_over).ok());
+    let took = start.elapsed();
+    over.with_context(|| agent.stderr())?;
+    eprintln!("rolled back after {:.1} s", took.as_secs_f64());
+    assert!(took <= DEADLINE, "{took:?}: {}", agent.stderr());
+    let left = preview(&world.fabric, NODE, &good.to_string())?;
+    assert_eq!(left, "nothing to do");
+
+    // The report waits for an answer; the node is watched meanwhile, and the log says what is not reported.
+    let milliseconds = repair_time(
+        &world.fabric,
+        "ip -n selvedge link delete vx.10300",
+        "ip -n selvedge link show vx.10300",
+    )?;
+    assert!(milliseconds <= 5000, "{milliseconds} ms");
+    let said = Fabric::eventually(PATIENCE, || {
+        let said = agent.stderr().contains("failed to report");
+        said.then_some(())
+    });
+    said.with_context(|| agent.stderr())?;
+
+    drop(stopped);
+    let status = world.answered("dead", "invalid")?;
+    assert_eq!(status["runningRevision"], "good");
+    Ok(())
+}
+
 /// bgpd dies, and the config that comes before it is back takes a segment and its VRF away.
 fn a_config_that_comes_during_a_hold_is_applied_and_nothing_is_left(
     world: &World,
@@ -238,7 +310,7 @@ fn a_session_with_a_password_comes_back_without_the_api_server(
 
     // The change that took the API server away is confirmed where health is measured elsewhere: without a cluster, the
     // uplink session decides.
-    again.signal(lab::host::Signal::TERM);
+    again.signal(Signal::TERM);
     node.script("flock --timeout 30 /run/selvedge/agent.lock true")?;
     let mut elsewhere = cut.clone();
     elsewhere["spec"]["underlay"] = secured["spec"]["underlay"].clone();

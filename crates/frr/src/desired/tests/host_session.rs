@@ -210,7 +210,7 @@ fn another_as_of_a_vrf_is_announced_as_a_new_instance() {
     let red: IfName = "red".parse().unwrap();
     let rebuilt: Vec<_> = change.resets.iter().collect();
     assert!(matches!(&rebuilt[..], [one] if one.vrf == Some(red) && one.peer.is_none()));
-    assert!(!change.replaces_router);
+    assert_eq!(change.router, crate::RouterChange::None);
     // Its routes go for a moment even where it has no session.
     let mut quiet = node(&json!({}));
     let old = made(&quiet);
