@@ -125,6 +125,8 @@ mod ring6;
 mod ring6_cut_off;
 #[path = "rings/ring6_fabric_objects.rs"]
 mod ring6_fabric_objects;
+#[path = "rings/ring6_frr_configurations.rs"]
+mod ring6_frr_configurations;
 #[path = "rings/ring6_host_router.rs"]
 mod ring6_host_router;
 #[path = "rings/ring6_host_router_node.rs"]
