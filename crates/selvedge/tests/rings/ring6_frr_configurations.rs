@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use lab::{
     control_plane::{ControlPlane, User},
     fabric::Fabric,
-    host::Running,
+    host::{Running, Signal},
     parts::{self, Kubernetes, Tree},
 };
 use serde_json::Value;
@@ -112,11 +112,7 @@ impl World {
             .inside(fabric.namespace(), fabric.control_plane_address())
             .start()?;
         install_crds(&plane)?;
-        let kubeconfig = plane.kubeconfig("admin")?;
-        let operator = Daemon::start(
-            fabric.namespace(),
-            &["operator", "--kubeconfig", &kubeconfig.to_string_lossy()],
-        )?;
+        let operator = Self::operator(&plane, &fabric)?;
         let node = format!("apiVersion: v1\nkind: Node\nmetadata: {{name: {NODE}}}\n");
         let role = agent_role(NODE, USER, &["none"]);
         plane.kubectl(&["apply", "-f", "-"], &format!("{node}---{role}"))?;
@@ -135,6 +131,18 @@ impl World {
             plane,
             fabric,
         })
+    }
+
+    fn operator(plane: &ControlPlane, fabric: &Fabric) -> anyhow::Result<Daemon> {
+        let kubeconfig = plane.kubeconfig("admin")?;
+        let operator = ["operator", "--kubeconfig", &kubeconfig.to_string_lossy()];
+        Daemon::start(fabric.namespace(), &operator)
+    }
+
+    /// What the FRR of the host runs.
+    fn running(&self) -> anyhow::Result<String> {
+        let show = ["vtysh", "-N", "host", "-c", "show running-config"];
+        Ok(self.fabric.at(NODE)?.run(&show)?)
     }
 
     /// The session with a leaf.
@@ -372,12 +380,12 @@ const BLUE: &str = r#"vni: 3000, rd: "192.0.2.1:3000", exportRTs: ["64999:3000"]
 #[test]
 fn configurations_written_to_the_cluster_are_at_the_peers_and_told_in_their_objects()
 -> anyhow::Result<()> {
-    let world = World::start()?;
+    let mut world = World::start()?;
     what_several_objects_say_is_at_both_leaves(&world)?;
     let before = world.resets("leaf1")?;
     assert_eq!(before.1, 0, "the session went down");
     values_change_in_place(&world)?;
-    a_contradiction_changes_nothing_and_says_so(&world)?;
+    a_contradiction_changes_nothing_and_says_so(&mut world)?;
     what_the_host_lacks_is_told_and_heals(&world)?;
     what_is_removed_is_withdrawn_and_nothing_else(&world)?;
     assert_eq!(
@@ -468,7 +476,7 @@ fn values_change_in_place(world: &World) -> anyhow::Result<()> {
     )
 }
 
-fn a_contradiction_changes_nothing_and_says_so(world: &World) -> anyhow::Result<()> {
+fn a_contradiction_changes_nothing_and_says_so(world: &mut World) -> anyhow::Result<()> {
     let wrong = segment("other-values", r#"rd: "192.0.2.1:7""#);
     let apply = ["apply", "--validate=strict", "-f", "-"];
     world.plane.kubectl(&apply, &wrong)?;
@@ -480,10 +488,37 @@ fn a_contradiction_changes_nothing_and_says_so(world: &World) -> anyhow::Result<
     let (holds, routes) =
         world.routes("leaf1", "macip", &["192.0.2.1:1001"], &["192.0.2.1:7\n"])?;
     assert!(holds, "{routes}");
+    new_programs_beside_a_bad_object_change_nothing(world)?;
     let delete = ["delete", "frrconfiguration", "-n", "selvedge-system"];
     world
         .plane
         .kubectl(&[&delete[..], &["other-values"]].concat(), "")?;
+    Ok(())
+}
+
+/// Operator and agent begin anew while an object is wrong: its problem is said again, and BGP stays as it is.
+fn new_programs_beside_a_bad_object_change_nothing(world: &mut World) -> anyhow::Result<()> {
+    let resets = |world: &World| -> anyhow::Result<Vec<(u64, u64)>> {
+        LEAVES.iter().map(|(leaf, _)| world.resets(leaf)).collect()
+    };
+    let before = (resets(world)?, world.running()?);
+    world.agent.signal(Signal::TERM);
+    world.agent.wait(PATIENCE)?;
+    world.operator = World::operator(&world.plane, &world.fabric)?;
+    world.agent = start_agent(&world.fabric, &world.plane, NODE, USER)?;
+    // Both have taken up their work when they bring a change to the peer.
+    let more = world.session("leaf1", 64500, ", 203.0.113.0/24")?;
+    world.write("one prefix more after a new start", &more, || {
+        world.has_prefix("leaf1", "203.0.113.0/24", true)
+    })?;
+    let less = world.session("leaf1", 64500, "")?;
+    world.write("one prefix less after a new start", &less, || {
+        world.has_prefix("leaf1", "203.0.113.0/24", false)
+    })?;
+    assert_eq!((resets(world)?, world.running()?), before);
+    let status = world.says("other-values", &[("Accepted", Some("False"))])?;
+    let problem = &status["problems"][0];
+    assert_eq!(problem["reason"], "ConfigurationsDisagree", "{status}");
     Ok(())
 }
 
