@@ -95,6 +95,8 @@ mod ring3_book;
 mod ring3_host_router;
 #[path = "rings/ring3_host_values.rs"]
 mod ring3_host_values;
+#[path = "rings/ring3_internal_host.rs"]
+mod ring3_internal_host;
 #[path = "rings/ring4.rs"]
 mod ring4;
 #[path = "rings/ring4_confirmation.rs"]
