@@ -351,7 +351,10 @@ fn what_is_broken_by_hand_or_dies_comes_back_and_a_reboot_keeps_the_password() -
         eprintln!("{what}: repaired after {milliseconds} ms");
         assert!(milliseconds <= 2500, "{what}: {milliseconds} ms");
     }
-    for daemon in ["bgpd", "zebra"] {
+    // Every daemon that this version needs, in whatever order.
+    let of_host = node.script("ls /usr/lib/frr | grep -xE 'mgmtd|zebra|staticd|bfdd|bgpd'")?;
+    assert_eq!(of_host.lines().count(), 5, "{of_host}");
+    for daemon in of_host.lines() {
         let of = format!("pgrep -f '/usr/lib/frr/{daemon} .*-N host'");
         let before = node.script(&of)?;
         node.script(&format!("kill -KILL {}", before.trim()))?;
