@@ -95,6 +95,8 @@ mod ring3_book;
 mod ring3_host_router;
 #[path = "rings/ring3_host_values.rs"]
 mod ring3_host_values;
+#[path = "rings/ring3_internal_host.rs"]
+mod ring3_internal_host;
 #[path = "rings/ring4.rs"]
 mod ring4;
 #[path = "rings/ring4_confirmation.rs"]
@@ -127,6 +129,8 @@ mod ring6;
 mod ring6_cut_off;
 #[path = "rings/ring6_fabric_objects.rs"]
 mod ring6_fabric_objects;
+#[path = "rings/ring6_frr_configurations.rs"]
+mod ring6_frr_configurations;
 #[path = "rings/ring6_host_router.rs"]
 mod ring6_host_router;
 #[path = "rings/ring6_host_router_node.rs"]

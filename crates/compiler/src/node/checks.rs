@@ -18,7 +18,7 @@ use super::{
     overlay::{self, SessionAddressesFor},
     peers::WrongWithPeering,
     selection::{Facet, Facets, Member, NodesBySignature, SelectsNoNode, Signature},
-    underlay::{IPV6_VTEPS, NodeUnderlay, place, second_underlays},
+    underlay::{IPV6_VTEPS, NodeUnderlay, endpoint_reported, place, second_underlays},
 };
 use crate::{
     lower::{LowLevelObject, object},
@@ -50,7 +50,7 @@ impl Query for ProblemsOfGroup {
             match &place.underlay {
                 Some(underlay) => {
                     problems.extend(nics_it_lacks(view, &node, underlay));
-                    problems.extend(vtep_it_lacks(&node, underlay));
+                    problems.extend(vtep_it_lacks(view, &node, underlay));
                     problems.extend(frr_is_too_old(&node, underlay));
                 }
                 None => lacking.extend(place.problem.map(|one| (one, Arc::clone(&node.name)))),
@@ -188,18 +188,29 @@ fn nics_it_lacks(view: &View<'_>, node: &Key, underlay: &NodeUnderlay) -> Option
     ))
 }
 
-/// Says that a node has no address on the device that its tunnel endpoint is of.
-fn vtep_it_lacks(node: &Key, underlay: &NodeUnderlay) -> Option<Problem> {
+/// Says that a node has no address on the device that its tunnel endpoint is of, or has it no longer and keeps the endpoint.
+fn vtep_it_lacks(view: &View<'_>, node: &Key, underlay: &NodeUnderlay) -> Option<Problem> {
     let device = underlay.fabric.vtep_device.as_ref()?;
+    let problem = |kind| {
+        let subject = underlay.fabric.source.clone();
+        Problem::new(subject, "spec.evpn.vtepInterface", kind)
+    };
     if underlay.vtep_interface.as_ref() == Some(device) {
-        return None;
+        let report = view.status::<kinds::NodeNetworkStatus>(node)?;
+        if endpoint_reported(&report, device).is_some() {
+            return None;
+        }
+        let what = format!(
+            "node {:?} has no IPv4 address on {:?} any more and keeps its tunnel endpoint: give the device an address, or correct the name",
+            node.name,
+            device.as_str()
+        );
+        return Some(problem(problem::Kind::NoEffect { what }));
     }
-    let kind = problem::Kind::NoVtepOnDevice {
+    Some(problem(problem::Kind::NoVtepOnDevice {
         device: device.to_string(),
         node: node.name.to_string(),
-    };
-    let subject = underlay.fabric.source.clone();
-    Some(Problem::new(subject, "spec.evpn.vtepInterface", kind))
+    }))
 }
 
 /// Says that the FRR of a node cannot have the tunnel endpoint that its Underlay gives it.

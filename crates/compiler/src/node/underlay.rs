@@ -18,7 +18,10 @@ use api::{
     meta::Labels,
     openperouter::{UnderlaySpec, VtepSource},
     selvedge::SettingsSpec,
-    tcaas::node_network_config::{GracefulRestart, Neighbor, Trunk, Underlay},
+    tcaas::{
+        NodeNetworkStatusStatus,
+        node_network_config::{GracefulRestart, Neighbor, Trunk, Underlay},
+    },
     value::{Asn, IfName, MacAddress, Prefix},
 };
 use rustc_hash::FxHashMap;
@@ -516,17 +519,27 @@ impl Plan {
 fn endpoint_of(view: &View<'_>, node: &str, device: &IfName) -> (Option<IpAddr>, Option<IfName>) {
     let key = Key::named(node);
     let report = view.status::<kinds::NodeNetworkStatus>(&key);
-    let mut interfaces = report.iter().flat_map(|report| &report.interfaces);
-    let reported = interfaces.find(|one| one.name == device.as_str());
-    let mut addresses = reported.iter().flat_map(|one| &one.addresses);
-    if let Some(address) = addresses.find(|address| address.is_ipv4()) {
-        return (Some(address.addr()), Some(device.clone()));
+    let reported = report.and_then(|report| endpoint_reported(&report, device));
+    if let Some(address) = reported {
+        return (Some(address), Some(device.clone()));
     }
     let config = view.spec::<kinds::NodeNetworkConfig>(&key);
     let running = config.as_ref().and_then(|config| config.underlay.as_ref());
     running.map_or((None, None), |running| {
         (running.vtep, running.vtep_interface.clone())
     })
+}
+
+/// The first IPv4 address that a node has reported on a device.
+pub(super) fn endpoint_reported(
+    report: &NodeNetworkStatusStatus,
+    device: &IfName,
+) -> Option<IpAddr> {
+    let mut interfaces = report.interfaces.iter();
+    let reported = interfaces.find(|one| one.name == device.as_str())?;
+    let mut addresses = reported.addresses.iter();
+    let address = addresses.find(|address| address.is_ipv4())?;
+    Some(address.addr())
 }
 
 /// Whether the config of a node has this router id. It stays when an address of the pool becomes free: a new router id resets sessions.

@@ -10,9 +10,9 @@ use api::{
 use super::{Build, filter::LAST, guard, peer::RESTART_MINUTES, permits};
 use crate::{
     config::{
-        Bgp, Description, IpFamily, MatchCommunity, MaximumPrefix, Name, Neighbor, NeighborFamily,
-        Peer, PrefixRange, RedistributeSource, RemoteAs, RouteMap, RouteMapAction, RouteMapEntry,
-        SetCommunity,
+        Bgp, Description, FamilySwitch, IpFamily, MatchCommunity, MaximumPrefix, Name, Neighbor,
+        NeighborFamily, Peer, PrefixRange, RedistributeSource, RemoteAs, RouteMap, RouteMapAction,
+        RouteMapEntry, SetCommunity,
     },
     names::{self, Direction},
 };
@@ -104,6 +104,8 @@ impl Build<'_> {
         if passthroughs.is_empty() {
             return;
         }
+        let mut unicast = bgp.ipv4.neighbors.keys().chain(bgp.ipv6.neighbors.keys());
+        let fabric_is_internal = unicast.any(|peer| is_internal(bgp, peer));
         let networks = networks_of(passthroughs.values());
         let list = names::passthrough_networks();
         let mut map = self.host_head();
@@ -122,6 +124,9 @@ impl Build<'_> {
             let description = Description::of(format_args!("{} {key}", names::PASSTHROUGH));
             let maps = [ins.clone(), out.clone()];
             self.host_session(&path, session, &description, maps, bgp);
+        }
+        if fabric_is_internal {
+            reflect(passthroughs, bgp);
         }
     }
 
@@ -232,6 +237,31 @@ impl Build<'_> {
             map.insert(number, entry);
         }
         map
+    }
+}
+
+/// Whether a peer is in the AS of the instance.
+fn is_internal(bgp: &Bgp, peer: &Peer) -> bool {
+    let known = bgp.neighbors.get(peer);
+    let remote_as = known.and_then(|neighbor| neighbor.remote_as);
+    remote_as.is_some_and(|remote_as| !remote_as.is_external(bgp.asn))
+}
+
+/// Lets routes pass between the fabric and hosts of our own AS. BGP passes no route from one internal session to another, except to and from
+/// the clients of a route reflector.
+fn reflect(passthroughs: &BTreeMap<String, HostSession>, bgp: &mut Bgp) {
+    let hosts = passthroughs
+        .values()
+        .flat_map(|session| &session.host_addresses);
+    for address in hosts.map(|host| host.addr()) {
+        let peer = Peer::Address(address);
+        if !is_internal(bgp, &peer) {
+            continue;
+        }
+        let family = bgp.unicast_mut(IpFamily::of(Prefix::host(address)));
+        if let Some(family) = family.neighbors.get_mut(&peer) {
+            family.switches.insert(FamilySwitch::RouteReflectorClient);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use compiler::{Compiler, Insertion, Kind, ObjectRef, Snapshot, compile, lower::L
 use frr::FrrVersion;
 use serde_json::{Value, json};
 
-use crate::support::repository;
+use crate::support::{repository, selvedge};
 
 /// Files that people write; all others are made.
 const WRITTEN: [&str; 2] = ["README.md", "input.yaml"];
@@ -65,6 +65,60 @@ fn every_story_ends_the_same_when_its_objects_come_one_by_one_or_leave_and_retur
         }
     }
     Ok(())
+}
+
+/// A field that no story has could mean anything.
+#[test]
+fn every_field_of_an_frrconfiguration_is_in_a_story() -> anyhow::Result<()> {
+    let crds = String::from_utf8(selvedge(&["crds"], "")?.stdout)?;
+    let crds: Vec<Value> = serde_saphyr::from_multiple(&crds)?;
+    let is_it = |crd: &&Value| crd["spec"]["names"]["kind"] == "FRRConfiguration";
+    let crd = crds.iter().find(is_it).expect("the kind is served");
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let mut fields = Vec::new();
+    leaves(schema, "", &mut fields);
+    assert!(fields.len() > 50, "{fields:?}");
+
+    let mut told = BTreeSet::new();
+    for entry in fs::read_dir(repository("tests/cases"))? {
+        for document in Story::read(&entry?.path())?.documents {
+            if document["kind"] == "FRRConfiguration" {
+                values(&document["spec"], "", &mut told);
+            }
+        }
+    }
+    fields.retain(|field| !told.contains(field));
+    assert_eq!(fields, [""; 0], "fields without a story");
+    Ok(())
+}
+
+/// The fields of a schema that have no fields themselves.
+fn leaves(schema: &Value, path: &str, found: &mut Vec<String>) {
+    if let Some(fields) = schema["properties"].as_object() {
+        for (name, field) in fields {
+            leaves(field, &format!("{path}.{name}"), found);
+        }
+    } else if schema["items"].is_object() {
+        leaves(&schema["items"], path, found);
+    } else {
+        found.push(path.to_owned());
+    }
+}
+
+/// The paths of all values of a document.
+fn values(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.insert(path.to_owned());
+            for (name, field) in fields {
+                values(field, &format!("{path}.{name}"), found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| values(item, path, found)),
+        _ => {
+            found.insert(path.to_owned());
+        }
+    }
 }
 
 struct Story {

@@ -258,6 +258,7 @@ fn a_second_plan_is_empty_after_every_apply() -> anyhow::Result<()> {
     node.becomes(&none)?;
     assert_eq!(sorted(&node.links()?), sorted(&bare));
 
+    devices_that_go_in_any_order_end_no_daemon(&node, &all)?;
     a_new_as_is_a_new_router(&node, &all)?;
     someone_elses_device_is_named_and_left_alone(&node, &all, &none)
 }
@@ -373,6 +374,28 @@ fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
     lines
+}
+
+/// Bridges, VRFs and VNIs that go one by one and come back with the next apply.
+fn devices_that_go_in_any_order_end_no_daemon(node: &Node, config: &Value) -> anyhow::Result<()> {
+    node.becomes(config)?;
+    let before = node.daemons()?;
+    let whole = node.links()?;
+    for kinds in [
+        ["vxlan", "bridge", "vrf"],
+        ["vrf", "bridge", "vxlan"],
+        ["bridge", "vrf", "vxlan"],
+    ] {
+        for kind in kinds {
+            node.script(&format!(
+                "for device in $(ip -n selvedge -br link show type {kind} | awk '{{print $1}}' | cut -d@ -f1); do ip -n selvedge link delete $device; done"
+            ))?;
+        }
+        node.becomes(config)?;
+        assert_eq!(sorted(&node.links()?), sorted(&whole), "{kinds:?}");
+        assert_eq!(node.daemons()?, before, "{kinds:?}: a daemon ended");
+    }
+    Ok(())
 }
 
 fn a_new_as_is_a_new_router(node: &Node, config: &Value) -> anyhow::Result<()> {

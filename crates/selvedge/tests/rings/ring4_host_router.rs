@@ -264,6 +264,57 @@ fn one_prefix_more_is_one_change_of_each_list_and_withdraws_nothing() -> anyhow:
     Ok(())
 }
 
+/// What crashed the tool that users have today: the route maps of a live session go, and another family comes.
+#[test]
+fn a_live_neighbor_goes_from_unicast_to_evpn_and_back_without_a_pause_or_a_crash()
+-> anyhow::Result<()> {
+    const UNICAST: &str = "ipv4Unicast";
+    const EVPN: &str = "l2VpnEvpn";
+    for release in Release::ALL {
+        let node = Node::start_on(release)?;
+        start_peer(&node.fabric, None)?;
+        node.script(&format!(
+            "vtysh -N peer -c 'configure terminal' -c 'router bgp 64601' -c 'address-family l2vpn evpn' -c 'neighbor {HOST} activate'"
+        ))?;
+        let with = |families: &[&str]| {
+            let mut config = config(3);
+            let neighbor = &mut router(&mut config)["neighbors"][0];
+            neighbor["ipv4"] = families.contains(&UNICAST).into();
+            neighbor["evpn"] = families.contains(&EVPN).into();
+            config
+        };
+        node.becomes(&with(&[UNICAST]))?;
+        prefixes_arrive(&node.fabric, 3)?;
+        let processes = "pgrep -f '/usr/lib/frr/[a-z]* .*-N host ' | sort";
+        let before = node.script(processes)?;
+        for families in [&[EVPN][..], &[UNICAST, EVPN], &[EVPN], &[UNICAST]] {
+            // One apply, and the next one at once.
+            node.becomes(&with(families))?;
+            let mut last = Value::Null;
+            let negotiated = Fabric::eventually(PATIENCE, || {
+                last = peer(&node.fabric).ok()?;
+                let spoken = &last["neighborCapabilities"]["multiprotocolExtensions"];
+                let is_spoken = |family: &str| {
+                    spoken[family]["advertisedAndReceived"] == true
+                        || spoken[family]["advertisedAndReceived"] == "true"
+                };
+                let is_it = [UNICAST, EVPN]
+                    .iter()
+                    .all(|family| is_spoken(family) == families.contains(family));
+                (last["bgpState"] == "Established" && is_it).then_some(())
+            });
+            negotiated.with_context(|| format!("{release}: {families:?}: {last}"))?;
+        }
+        prefixes_arrive(&node.fabric, 3)?;
+        assert_eq!(
+            node.script(processes)?,
+            before,
+            "{release}: no daemon ended"
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn what_is_broken_by_hand_or_dies_comes_back_and_a_reboot_keeps_the_password() -> anyhow::Result<()>
 {
@@ -300,7 +351,10 @@ fn what_is_broken_by_hand_or_dies_comes_back_and_a_reboot_keeps_the_password() -
         eprintln!("{what}: repaired after {milliseconds} ms");
         assert!(milliseconds <= 2500, "{what}: {milliseconds} ms");
     }
-    for daemon in ["bgpd", "zebra"] {
+    // Every daemon that this version needs, in whatever order.
+    let of_host = node.script("ls /usr/lib/frr | grep -xE 'mgmtd|zebra|staticd|bfdd|bgpd'")?;
+    assert_eq!(of_host.lines().count(), 5, "{of_host}");
+    for daemon in of_host.lines() {
         let of = format!("pgrep -f '/usr/lib/frr/{daemon} .*-N host'");
         let before = node.script(&of)?;
         node.script(&format!("kill -KILL {}", before.trim()))?;

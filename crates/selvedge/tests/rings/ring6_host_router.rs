@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const GRACE: Duration = Duration::from_secs(3);
 
 /// The devices that the host must have, as shipped.
-const DEVICES: &str = include_str!("../../../../examples/host-evpn/host-evpn.sh");
+pub(crate) const DEVICES: &str = include_str!("../../../../examples/host-evpn/host-evpn.sh");
 
 /// The nodes, with their number.
 const NODES: [(&str, u8); 2] = [("n1", 1), ("n2", 2)];
@@ -374,7 +374,7 @@ fn address(place: &str, number: u8) -> String {
 }
 
 /// A workload of a node: in a VRF behind a link of its own, or on a bridge.
-fn workload(place: &str, number: u8, bridge: Option<&str>) -> String {
+pub(crate) fn workload(place: &str, number: u8, bridge: Option<&str>) -> String {
     let own = address(place, number);
     let (host, after) = if let Some(bridge) = bridge {
         (

@@ -1,7 +1,7 @@
 //! Sessions with the host, aggregates, and a second tunnel endpoint.
 
 use super::*;
-use crate::config::{IpFamily, RemoteAs, SetCommunity};
+use crate::config::{FamilySwitch, IpFamily, RemoteAs, SetCommunity};
 
 const FABRIC: &str = "64512:0:1";
 const HOST: &str = "64512:0:2";
@@ -174,6 +174,47 @@ fn internal_is_judged_by_the_as_of_the_instance_and_gets_us_as_next_hop() {
     assert!(next_hop_self(None, &json!({"asn": 64512})));
     assert!(next_hop_self(None, &json!({"internal": true})));
     assert!(!next_hop_self(None, &json!({"external": true})));
+}
+
+/// BGP passes nothing from one internal session to another, except to and from clients of a route reflector.
+#[test]
+fn an_internal_host_is_a_client_where_the_fabric_is_internal_too() {
+    let is_client = |fabric: &Value, host: &Value| {
+        let mut spec = with_passthroughs();
+        let underlay = spec.underlay.as_mut().unwrap();
+        for neighbor in &mut underlay.neighbors {
+            neighbor.remote_as = serde_json::from_value(fabric.clone()).unwrap();
+        }
+        for session in spec.passthroughs.values_mut() {
+            session.remote_as = serde_json::from_value(host.clone()).unwrap();
+        }
+        let config = made(&spec);
+        let families = &config.bgp[&None].ipv4.neighbors;
+        let clients = ["198.18.1.3", "198.18.2.3"].map(|host| {
+            let switches = &families[&address(host)].switches;
+            switches.contains(&FamilySwitch::RouteReflectorClient)
+        });
+        assert_eq!(clients[0], clients[1]);
+        let all = families.values();
+        let all = all.filter(|one| one.switches.contains(&FamilySwitch::RouteReflectorClient));
+        assert_eq!(all.count(), if clients[0] { 2 } else { 0 }, "hosts alone");
+        clients[0]
+    };
+    let (internal, own, external) = (
+        json!({"internal": true}),
+        json!({"asn": 64512}),
+        json!({"external": true}),
+    );
+    for (fabric, host, wanted) in [
+        (&internal, &internal, true),
+        (&own, &own, true),
+        (&internal, &own, true),
+        (&external, &internal, false),
+        (&internal, &external, false),
+        (&external, &external, false),
+    ] {
+        assert_eq!(is_client(fabric, host), wanted, "{fabric} {host}");
+    }
 }
 
 #[test]
