@@ -116,7 +116,8 @@ fn what_an_intent_needs_is_made_kept_as_it_must_be_and_removed_with_it() {
     platform.apply(pool.kind, Change::Applied(as_object(&edited)));
     let undo = step(&mut platform, &mut compiler, now);
     assert_eq!(done(&undo), ["apply IPAddressPool web"]);
-    let held = platform.without_losses(step(&mut platform, &mut compiler, now));
+    let again = step(&mut platform, &mut compiler, now);
+    let held = platform.without_losses(again);
     assert!(done(&held).is_empty(), "the stored address would be lost");
     carry_out(&mut platform, &undo, 4);
 

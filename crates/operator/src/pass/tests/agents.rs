@@ -146,7 +146,7 @@ fn one_that_was_held_or_silent_before_is_no_canary() {
     underlay(&mut compiler, 64999);
     let pass = pass_with(&mut compiler, SILENT, now + 20);
     assert_eq!(pass.nodes(), ["c"]);
-    assert_eq!(pass.step.publish[0].lane, Some(stored::Lane::Canary));
+    assert_eq!(pass.step.publish[0].lane, Some(Lane::Canary));
 }
 
 #[test]
