@@ -349,6 +349,7 @@ mod tests {
     fn object_at(kind: Kind, name: &str, number: u64) -> Seen {
         let document = json!({
             "apiVersion": kind.api_version(), "kind": kind.to_string(), "metadata": {"name": name},
+            "spec": {"revision": "r"},
         });
         Seen {
             prepared: Box::new(Prepared::read(&document).expect("an object")),

@@ -425,6 +425,11 @@ fn network_config_revision_is_full() {
             "completedAt": "2026-02-18T10:28:00Z", "isInvalid": true, "ready": 1, "ongoing": 2, "queued": 3, "failed": 1, "unapproved": 1, "total": 8, "failedNode": "node-1",
             "failedMessage": "no session came up", "failedAt": "2026-02-18T10:30:00Z", "unapprovedMessage": "n2 would lose its Underlay",
             "unwrittenMessage": "NodeNetworkConfig n3 could not be written",
+            "waves": [{"name": "canary", "ready": 1, "total": 1}],
+            "conditions": [{
+                "type": "Ready", "status": "False", "reason": "Failed", "message": "n1: no session came up",
+                "lastTransitionTime": "2026-02-18T10:30:00Z", "observedGeneration": 1,
+            }],
         },
     })]);
 }
