@@ -97,16 +97,17 @@ impl Metrics {
                 .entry((severity, problem.kind.reason()))
                 .or_default() += 1;
         }
+        // The size changes with the revision only, and takes a while to find out: probes do not wait for it.
+        let known = self.with(|shown| {
+            let known = shown.compiled.as_ref();
+            let known = known.filter(|one| one.revision == name);
+            known.map(|one| one.revision_bytes)
+        });
+        let revision_bytes = known.unwrap_or_else(|| {
+            let spec = compilation.revision.spec(&compilation.objects);
+            serde_json::to_vec(&spec).map_or(0, |bytes| bytes.len())
+        });
         self.with(|shown| {
-            // The size changes with the revision only, and takes a while to find out.
-            let known = shown.compiled.take().filter(|one| one.revision == name);
-            let revision_bytes = known.map_or_else(
-                || {
-                    let spec = compilation.revision.spec(&compilation.objects);
-                    serde_json::to_vec(&spec).map_or(0, |bytes| bytes.len())
-                },
-                |one| one.revision_bytes,
-            );
             shown.compile = took;
             shown.silent_nodes = pass.silent_nodes;
             shown.compiled = Some(Compiled {

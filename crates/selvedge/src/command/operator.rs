@@ -19,7 +19,13 @@ pub(super) fn run(args: &Operator) -> anyhow::Result<Verdict> {
     };
     election.check()?;
     crate::telemetry::init();
-    super::runtime()?.block_on(async {
+    // The loop of the operator may be busy for a while with a large cluster. The Lease is renewed and probes are answered meanwhile.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("failed to start")?;
+    runtime.block_on(async {
         let mut config = super::configuration(&args.cluster).await?;
         // Every request is sent only while this operator leads; the operator repeats what failed itself.
         config.default_retry = false;
