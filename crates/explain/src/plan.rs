@@ -274,10 +274,9 @@ pub fn plan(before: &Trace<'_>, after: &Trace<'_>) -> Plan {
             None
         };
         if let Some(key) = like.as_ref().and_then(|like| known.get(like)) {
-            let group = key.as_ref().and_then(|key| groups.get_mut(key));
-            group
-                .into_iter()
-                .for_each(|group| group.nodes.push(node.clone()));
+            if let Some(group) = key.as_ref().and_then(|key| groups.get_mut(key)) {
+                group.nodes.push(node.clone());
+            }
             continue;
         }
         let changes = changes(&mut sides, node, &passwords);
@@ -628,22 +627,22 @@ fn without_common(
         NodeNetworkConfigSpec {
             contract_version: *contract_version,
             revision: revision.clone(),
-            underlay: unlike(underlay, &other.underlay),
+            underlay: unlike(underlay.as_ref(), other.underlay.as_ref()),
             layer2s: without(layer2s, &other.layer2s),
-            cluster_vrf: unlike(cluster_vrf, &other.cluster_vrf),
+            cluster_vrf: unlike(cluster_vrf.as_ref(), other.cluster_vrf.as_ref()),
             fabric_vrfs: without(fabric_vrfs, &other.fabric_vrfs),
             local_vrfs: without(local_vrfs, &other.local_vrfs),
             host_vlans: without(host_vlans, &other.host_vlans),
             host_loopbacks: without(host_loopbacks, &other.host_loopbacks),
             passthroughs: without(passthroughs, &other.passthroughs),
-            host_router: unlike(host_router, &other.host_router),
+            host_router: unlike(host_router.as_ref(), other.host_router.as_ref()),
             health: health.clone(),
         }
     })
 }
 
-fn unlike<T: Clone + PartialEq>(own: &Option<T>, other: &Option<T>) -> Option<T> {
-    own.clone().filter(|_| own != other)
+fn unlike<T: Clone + PartialEq>(own: Option<&T>, other: Option<&T>) -> Option<T> {
+    own.filter(|_| own != other).cloned()
 }
 
 fn without<K: Clone + Ord, V: Clone + PartialEq>(

@@ -156,7 +156,7 @@ impl Definition {
         let message = if is_evaluated(error) {
             error.message.clone()
         } else {
-            let said = message_of(&self.schema, &error.rule);
+            let said = message_of(self.schema, &error.rule);
             said.map_or_else(|| error.message.clone(), str::to_owned)
         };
         let field = error.field_path.clone();

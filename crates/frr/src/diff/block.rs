@@ -205,7 +205,7 @@ impl Writer {
 
     /// In the opposite order of setting.
     fn undo(&mut self, path: &[String], old: &[Statement], new: &[Statement], late: bool) {
-        let kept: BTreeSet<&str> = new.iter().map(|statement| statement.key()).collect();
+        let kept: BTreeSet<&str> = new.iter().map(Statement::key).collect();
         let lines: Vec<Line> = old
             .iter()
             .rev()

@@ -20,7 +20,7 @@ use crate::{
 
 /// From how many objects on equal problems are one line.
 const ALIKE: usize = 3;
-/// How many missing names are compared with those that exist: with thousands of both, nobody reads so many hints.
+/// How many missing names are compared with those that exist: with thousands of both, the comparison takes minutes.
 const COMPARED: usize = 500;
 /// The most columns that the names of the others take.
 const NAMES: usize = 160;

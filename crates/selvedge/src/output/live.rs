@@ -23,7 +23,8 @@ pub(crate) struct Live {
     is_redrawn: bool,
     /// How many lines of the terminal the last frame takes.
     lines: usize,
-    last: Option<Frame>,
+    /// The line of the last frame.
+    last: Option<String>,
 }
 
 impl Live {
@@ -59,17 +60,15 @@ impl Live {
         rows: Option<usize>,
         columns: Option<usize>,
     ) -> Option<String> {
-        let last = self.last.replace(frame.clone());
+        let Frame { screen, line } = frame;
         if !self.is_redrawn {
-            let is_new = last.is_none_or(|last| last.line != frame.line);
-            return is_new.then(|| format!("{}\n", frame.line));
+            let is_new = self.last.as_ref() != Some(&line);
+            let text = is_new.then(|| format!("{line}\n"));
+            self.last = Some(line);
+            return text;
         }
         // The same text is drawn anew as well: the size of the terminal may have changed.
-        let lines = fitted(
-            &frame.screen,
-            rows.unwrap_or(ROWS),
-            columns.unwrap_or(COLUMNS),
-        );
+        let lines = fitted(&screen, rows.unwrap_or(ROWS), columns.unwrap_or(COLUMNS));
         let start = redraw(self.lines);
         self.lines = lines.len();
         Some(format!("{start}{}\n", lines.join("\n")))

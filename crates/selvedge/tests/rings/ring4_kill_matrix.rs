@@ -95,14 +95,14 @@ fn stopped_at(node: &Node, (old, new): (&Value, &Value), stage: Stage) -> anyhow
         is_between,
     } = stage;
     let script = format!(
-        r#"{STAGES}
+        r"{STAGES}
 rm -f /run/selvedge/agent.lock
 /share/selvedge agent --config /run/config.json > /run/agent.out 2>&1 & agent=$!
 echo $agent > /run/agent.pid
 until {begins}; do kill -0 $agent || {{ echo over; cat /run/agent.out; exit; }}; done
 kill -STOP $agent
 until [[ $(< /proc/$agent/stat) == *') T '* ]]; do kill -0 $agent || {{ echo over; exit; }}; done
-if {lasts}; then echo stopped in time; else kill -KILL $agent; echo too late; fi"#
+if {lasts}; then echo stopped in time; else kill -KILL $agent; echo too late; fi"
     );
     let mut said = String::new();
     for attempt in 1..=ATTEMPTS {
