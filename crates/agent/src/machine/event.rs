@@ -108,7 +108,7 @@ pub enum FrrFault {
     None,
     /// It refused something, or did not start: starting it anew may help.
     Refused,
-    /// It did not answer in time, or forgot what it took: nothing less than starting it anew helps.
+    /// It did not answer in time: nothing less than starting it anew helps.
     Silent,
 }
 

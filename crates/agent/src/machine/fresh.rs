@@ -46,7 +46,7 @@ impl FreshStarts {
     pub(super) fn note(&self) -> Option<String> {
         let count = self.count;
         (count > 1).then(|| {
-            format!("a daemon of FRR did not answer or did not keep its configuration, and FRR was restarted {count} times; the next restart is delayed")
+            format!("a daemon of FRR did not answer, and FRR was restarted {count} times; the next restart is delayed")
         })
     }
 }

@@ -70,9 +70,11 @@ impl Failure {
     pub(crate) fn fault(&self) -> Fault {
         let frr = match self {
             Self::Frr(error) if error.is_silence() => FrrFault::Silent,
-            // A daemon that forgets lines may forget them again, or crash.
-            Self::Verify { of_frr: true, .. } => FrrFault::Silent,
-            Self::Daemons(_) | Self::Frr(_) | Self::Ended(_) => FrrFault::Refused,
+            // FRR may show a line in another way than it was given: a fresh start would close every session for that.
+            Self::Daemons(_)
+            | Self::Frr(_)
+            | Self::Ended(_)
+            | Self::Verify { of_frr: true, .. } => FrrFault::Refused,
             Self::Unsupported(_)
             | Self::Conflict(_)
             | Self::NoNic(_)
@@ -119,13 +121,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forgotten_lines_are_given_to_a_fresh_frr_and_those_of_a_daemon_that_exited_to_the_next() {
+    fn lines_that_frr_does_not_show_close_no_session_of_the_others() {
         let forgotten = |of_frr| Failure::Verify {
             differences: "router bgp 64512".to_owned(),
             of_frr,
         };
         for (failure, frr) in [
-            (forgotten(true), FrrFault::Silent),
+            (forgotten(true), FrrFault::Refused),
             (forgotten(false), FrrFault::None),
             (Failure::Ended(vec!["bgpd"]), FrrFault::Refused),
         ] {
