@@ -2,12 +2,14 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use api::tcaas::{NodeNetworkConfigStatus, node_network_config::ConfigStatus};
 use compiler::{
     Compilation, Compiler, Kind, ObjectRef, Snapshot, Writes,
     lower::LowLevelObject,
     platform::PlatformObject,
     problem::{Problem, Severity},
     revision,
+    snapshot::Object,
 };
 use serde_json::{Value, json};
 
@@ -124,15 +126,21 @@ fn publish(snapshot: &mut Snapshot, writes: &Writes, compilation: &Compilation) 
     let fingerprint = &compilation.revision.fingerprint;
     for node in writes.nodes.keys() {
         if let Some(config) = compilation.nodes.get(node) {
+            // As it is: a document of each of ten thousand nodes would take longer than everything else.
             let spec = config.spec(fingerprint);
-            let status = json!({"configStatus": "provisioned", "observedRevision": spec.revision});
-            let metadata = json!({"name": node});
-            put(
-                snapshot,
-                &document(Kind::NodeNetworkConfig, &metadata, &spec),
-            );
+            let status = NodeNetworkConfigStatus {
+                config_status: ConfigStatus::Provisioned,
+                observed_revision: Some(spec.revision.clone()),
+                ..NodeNetworkConfigStatus::default()
+            };
             let subject = ObjectRef::named(Kind::NodeNetworkConfig, node);
-            snapshot.set_status(&subject, &status);
+            snapshot.remove(&subject);
+            let object = Object {
+                meta: Arc::default(),
+                spec: Arc::new(spec),
+                status: Some(Arc::new(status)),
+            };
+            snapshot.node_network_configs.insert(subject.key, object);
         }
     }
     let revisions: Vec<ObjectRef> = snapshot
