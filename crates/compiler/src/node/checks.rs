@@ -18,7 +18,7 @@ use super::{
     overlay::{self, SessionAddressesFor},
     peers::WrongWithPeering,
     selection::{Facet, Facets, Member, NodesBySignature, SelectsNoNode, Signature},
-    underlay::{IPV6_VTEPS, NodeUnderlay, place, second_underlays},
+    underlay::{IPV6_VTEPS, NodeUnderlay, VTEP_INTERFACE, is_outside, place, second_underlays},
 };
 use crate::{
     lower::{LowLevelObject, object},
@@ -50,7 +50,7 @@ impl Query for ProblemsOfGroup {
             match &place.underlay {
                 Some(underlay) => {
                     problems.extend(nics_it_lacks(view, &node, underlay));
-                    problems.extend(vtep_it_lacks(&node, underlay));
+                    problems.extend(vtep_it_lacks(view, &node, underlay));
                     problems.extend(frr_is_too_old(&node, underlay));
                 }
                 None => lacking.extend(place.problem.map(|one| (one, Arc::clone(&node.name)))),
@@ -188,18 +188,28 @@ fn nics_it_lacks(view: &View<'_>, node: &Key, underlay: &NodeUnderlay) -> Option
     ))
 }
 
-/// Says that a node has no address on the device that its tunnel endpoint is of.
-fn vtep_it_lacks(node: &Key, underlay: &NodeUnderlay) -> Option<Problem> {
+/// Says that a node has no address on the device that its tunnel endpoint is of, or that the device is not where the router is.
+fn vtep_it_lacks(view: &View<'_>, node: &Key, underlay: &NodeUnderlay) -> Option<Problem> {
     let device = underlay.fabric.vtep_device.as_ref()?;
-    if underlay.vtep_interface.as_ref() == Some(device) {
+    let report = view.status::<kinds::NodeNetworkStatus>(node);
+    let is_outside =
+        report.is_some_and(|report| is_outside(&report, device, &underlay.fabric.nics));
+    let (device_name, node) = (device.to_string(), node.name.to_string());
+    let kind = if is_outside {
+        problem::Kind::VtepDeviceOutside {
+            device: device_name,
+            node,
+        }
+    } else if underlay.vtep_interface.as_ref() == Some(device) {
         return None;
-    }
-    let kind = problem::Kind::NoVtepOnDevice {
-        device: device.to_string(),
-        node: node.name.to_string(),
+    } else {
+        problem::Kind::NoVtepOnDevice {
+            device: device_name,
+            node,
+        }
     };
     let subject = underlay.fabric.source.clone();
-    Some(Problem::new(subject, "spec.evpn.vtepInterface", kind))
+    Some(Problem::new(subject, VTEP_INTERFACE, kind))
 }
 
 /// Says that the FRR of a node cannot have the tunnel endpoint that its Underlay gives it.

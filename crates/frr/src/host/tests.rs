@@ -128,7 +128,10 @@ fn the_as_of_the_peer_is_the_local_one_where_the_version_supports_it() {
     for version in [FrrVersion::V10_3, FrrVersion::V10_7] {
         let new = desired(&router, &Secrets::new(), version);
         assert_eq!(new.unsupported, []);
-        assert_eq!(local_as(&new).map(|asn| asn.to_string()), Some("64513".to_owned()));
+        assert_eq!(
+            local_as(&new).map(|asn| asn.to_string()),
+            Some("64513".to_owned())
+        );
     }
 }
 
