@@ -15,6 +15,7 @@ mod part;
 mod read;
 mod select;
 mod validate;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -46,6 +47,7 @@ use self::{
 use crate::{
     memo::Query,
     names,
+    node::{FrrOf, is_older_frr},
     problem::{self, Problem, Severity},
     problems::{self, ProblemsOf},
     snapshot::{Key, Kind, ObjectRef, kinds},
@@ -181,6 +183,8 @@ impl Query for MergedFor {
             }
             merged = merge(&mut members, first);
         }
+        let left_out = versions::left_out(&members, &merged, || oldest_frr(view, &nodes));
+        merged.problems.extend(left_out);
         let settings = view.settings();
         let router = contract::host_router(&members, &merged, &settings);
         Arc::new(OfGroup {
@@ -189,6 +193,21 @@ impl Query for MergedFor {
             problems: merged.problems,
         })
     }
+}
+
+/// The node with the oldest FRR of those that have reported theirs, with the version.
+fn oldest_frr(view: &View<'_>, nodes: &[Arc<str>]) -> Option<(Arc<str>, Arc<str>)> {
+    let mut oldest: Option<(Arc<str>, Arc<str>)> = None;
+    for node in nodes {
+        let Some(version) = view.get::<FrrOf>(&Key::named(&**node)) else {
+            continue;
+        };
+        let known = oldest.as_ref().map(|(_, known)| &**known);
+        if known.is_none_or(|known| is_older_frr(&version, known)) {
+            oldest = Some((Arc::clone(node), version));
+        }
+    }
+    oldest
 }
 
 /// The objects that nodes have in their configs, each with its generation there.

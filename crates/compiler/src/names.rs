@@ -27,13 +27,36 @@ pub const OWN_NAMESPACE: &str = "selvedge-system";
 /// FRR's own name for "no VRF", which no VRF can have.
 const FRR_DEFAULT: &str = "default";
 
+/// Names that the kernel gives no device: the sysctls of all devices, and of those to come, are in directories of these names.
+const SYSCTLS: [&str; 2] = ["all", "default"];
+
+/// What a name is that no device can have.
+pub fn of_no_device(name: &IfName) -> Option<&'static str> {
+    let is_of_sysctls = SYSCTLS.contains(&name.as_str());
+    is_of_sysctls.then_some("a name that the kernel gives no device")
+}
+
+/// What a name is that no device can have which users name.
+pub fn reserved_device(name: &IfName) -> Option<&'static str> {
+    let is_reserved =
+        || is_reserved_device(name).then_some("reserved for other devices of the nodes");
+    of_no_device(name).or_else(is_reserved)
+}
+
+/// Why no VRF can have this name, whatever the settings.
+pub fn of_no_vrf(name: &str) -> Option<&'static str> {
+    match name {
+        FRR_DEFAULT => Some("FRR uses this name for the node's main table"),
+        "lo" => Some("it is the name of the loopback"),
+        name if SYSCTLS.contains(&name) => Some("the kernel gives no device this name"),
+        _ => None,
+    }
+}
+
 /// Why users cannot give a VRF this name, if it is reserved.
 pub fn reserved_vrf(settings: &SettingsSpec, name: &str) -> Option<&'static str> {
-    if name == FRR_DEFAULT {
-        return Some("FRR uses this name for the node's main table");
-    }
-    if name == "lo" {
-        return Some("it is the name of the loopback");
+    if let Some(why) = of_no_vrf(name) {
+        return Some(why);
     }
     if name == settings.trunk.name.as_str() {
         return Some("the trunk has a device of that name");
@@ -410,6 +433,28 @@ mod tests {
     #[test]
     fn a_host_interface_that_does_not_fit_is_refused_not_shortened() {
         assert_eq!(host_interface("thirteen-long"), None);
+    }
+
+    #[test]
+    fn a_name_that_the_kernel_refuses_is_reserved_for_devices_and_vrfs() {
+        let settings = SettingsSpec::default();
+        for name in ["all", "default"] {
+            let device: IfName = name.parse().expect("a name");
+            assert!(of_no_device(&device).is_some(), "{name}");
+            assert!(reserved_device(&device).is_some(), "{name}");
+            assert!(of_no_vrf(name).is_some(), "{name}");
+            assert!(reserved_vrf(&settings, name).is_some(), "{name}");
+            let vrf = vrf_of_object(&settings, name);
+            assert!(
+                vrf.starts_with(&format!("{name}-")) || vrf.starts_with("defaul-"),
+                "{vrf}"
+            );
+        }
+        for name in ["all2", "eth1", "Default"] {
+            let device: IfName = name.parse().expect("a name");
+            assert_eq!(reserved_device(&device), None, "{name}");
+            assert_eq!(reserved_vrf(&settings, name), None, "{name}");
+        }
     }
 
     #[test]

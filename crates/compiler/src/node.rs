@@ -60,8 +60,8 @@ pub(crate) use self::{
     stored::{ProgressOf, PublishedOf, TakenBack, told_progress},
     underlay::{
         AddressesOfPool, Contradictions, FrrOf, HasBothFamilies, HoldersByAddress, NodesByUnderlay,
-        PlanOf, PlansFor, Refused, SelectedPlans, UnderlaysByVni, mixed_families, place,
-        plans_of_nodes, router_addresses, trunk_faults, underlays_that_may_meet,
+        PlanOf, PlansFor, Refused, SelectedPlans, UnderlaysByVni, is_older_frr, mixed_families,
+        place, plans_of_nodes, router_addresses, trunk_faults, underlays_that_may_meet,
     },
     vrfs::{NumbersOfAll, SaidOf, StoredByVni},
 };

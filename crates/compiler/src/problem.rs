@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 
 pub use self::severity::Severity;
 use self::text::{
-    after_vxlan, and_more, and_others, inside, none_has, on, table, that_can_be_used,
+    after_vxlan, and_more, and_others, inside, none_has, on, table, that_can_be_used, unsupported,
 };
 use crate::snapshot::ObjectRef;
 
@@ -45,6 +45,17 @@ pub struct Disagreement {
     pub field: String,
     /// A node where both meet.
     pub node: Option<String>,
+}
+
+/// A node whose FRR is older than what an object asks for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OlderFrr {
+    /// The node.
+    pub node: String,
+    /// Its FRR.
+    pub version: String,
+    /// The first version that is new enough.
+    pub needed: &'static str,
 }
 
 /// What can be wrong. The variant's name is the reason that conditions and metrics carry.
@@ -198,6 +209,32 @@ pub enum Kind {
         /// A node that both select.
         node: Option<String>,
     },
+    /// A VRF has objects of two namespaces, and one of them is in it because it has the same name.
+    #[error(
+        "VRF {vrf:?} is also that of {by}{}: one table routes both. A segment without spec.vrf is in the VRF of its name",
+        on(.node.as_ref())
+    )]
+    VrfShared {
+        /// Name of the VRF.
+        vrf: String,
+        /// The other object.
+        by: Box<ObjectRef>,
+        /// A node that both select.
+        node: Option<String>,
+    },
+    /// Two segments are attached to one bridge of the host.
+    #[error(
+        "bridge {bridge:?} of the host is also that of {by}{}: without VLAN filtering it joins both segments, and on two nodes they are a loop",
+        on(.node.as_ref())
+    )]
+    BridgeShared {
+        /// Name of the bridge.
+        bridge: String,
+        /// The other object.
+        by: Box<ObjectRef>,
+        /// A node that both select.
+        node: Option<String>,
+    },
     /// A node has no tunnel endpoint of an address family.
     #[error("node {node:?} has no {family} tunnel endpoint")]
     VtepFamilyMissing {
@@ -209,6 +246,16 @@ pub enum Kind {
     /// The device whose address is the tunnel endpoint of a node has no address.
     #[error("node {node:?} has reported no IPv4 address on {device:?}")]
     NoVtepOnDevice {
+        /// The device.
+        device: String,
+        /// The node.
+        node: String,
+    },
+    /// The device whose address would be the tunnel endpoint of a node is in the namespace of the host, and no uplink.
+    #[error(
+        "{device:?} of node {node:?} is in the host's namespace, and the router in another: no tunnel can end at its address"
+    )]
+    VtepDeviceOutside {
         /// The device.
         device: String,
         /// The node.
@@ -263,6 +310,16 @@ pub enum Kind {
         what: &'static str,
         /// The first version that has it.
         needed: &'static str,
+    },
+    /// FRR does not support a value of an `FRRConfiguration`.
+    #[error("{what} is left out: {}", unsupported(.older.as_ref()))]
+    LeftOutByFrr {
+        /// The value.
+        what: String,
+        /// A node whose FRR is too old for it; absent where no version supports it.
+        older: Option<Box<OlderFrr>>,
+        /// What the author can write instead.
+        instead: &'static str,
     },
     /// A VNI has different meanings on different nodes.
     #[error(

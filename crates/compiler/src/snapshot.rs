@@ -94,7 +94,28 @@ impl Serialize for ObjectRef {
     }
 }
 
+/// The version of FRR in what a node reports of its config and of itself.
+pub(crate) fn frr_version<'a>(
+    of_config: Option<&'a tcaas::NodeNetworkConfigStatus>,
+    of_node: Option<&'a tcaas::NodeNetworkStatusStatus>,
+) -> Option<&'a str> {
+    let of_config = of_config.and_then(|status| status.frr_version.as_deref());
+    let of_node = || of_node?.capabilities.as_ref()?.frr_version.as_deref();
+    of_config.or_else(of_node)
+}
+
 impl Snapshot {
+    /// The version of FRR that a node reports.
+    pub fn frr_version(&self, node: &str) -> Option<&str> {
+        let node = Key::named(node);
+        let config = self.node_network_configs.get(&node);
+        let report = self.node_network_statuses.get(&node);
+        frr_version(
+            config.and_then(|config| config.status.as_deref()),
+            report.and_then(|report| report.status.as_deref()),
+        )
+    }
+
     /// Forgets when nodes have reported: the same report, written once more, is no change.
     pub(crate) fn forget_times_of_reports(&mut self) {
         for config in self.node_network_configs.values_mut() {

@@ -1,4 +1,4 @@
-//! The whole configuration as the text of a fresh boot, in the form and order of FRR's own running configuration.
+//! The whole configuration as the text of a fresh boot, in the form of FRR's own running configuration.
 
 use crate::{
     config::{FrrConfig, IpFamily},
@@ -7,7 +7,7 @@ use crate::{
     version::{Features, FrrVersion},
 };
 
-/// A part of the configuration that FRR prints in one place; which place depends on the version.
+/// A part of the configuration that is in one place; which place depends on the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     /// The log.

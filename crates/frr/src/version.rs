@@ -18,7 +18,8 @@ pub struct FrrVersion {
     reason = "a table of answers to questions that have nothing to do with one another"
 )]
 pub struct Features {
-    /// Sections of the running configuration, in the order this version prints them.
+    /// Sections of the text for a fresh boot: nothing is referred to before it is there, except community lists, of which FRR does not
+    /// ask that. Where that leaves a choice, the order is the one in which this version prints its running configuration.
     pub(crate) sections: &'static [Section],
     /// Whether `vni` stands before the static routes of its VRF.
     pub(crate) vni_before_routes: bool,
@@ -30,6 +31,8 @@ pub struct Features {
     pub(crate) wildcard_route_targets: bool,
     /// Whether a layer 2 VNI can import `*:number`.
     pub(crate) wildcard_l2_route_targets: bool,
+    /// Whether a session can have the AS number of the peer as its own.
+    pub(crate) local_as_of_peer: bool,
     /// Whether BFD can watch the next hop of a static route.
     pub(crate) static_route_bfd: bool,
     /// Whether a VTEP may be an IPv6 address.
@@ -49,10 +52,10 @@ const TABLE: [(FrrVersion, Features); 3] = [
             sections: &[
                 Section::Log,
                 Section::Vrfs,
-                Section::Bgp,
                 Section::PrefixLists,
                 Section::CommunityLists,
                 Section::RouteMaps,
+                Section::Bgp,
                 Section::NextHopTracking,
                 Section::Bfd,
             ],
@@ -61,6 +64,7 @@ const TABLE: [(FrrVersion, Features); 3] = [
             resolves_via_default: false,
             wildcard_route_targets: false,
             wildcard_l2_route_targets: false,
+            local_as_of_peer: false,
             static_route_bfd: false,
             ipv6_vtep: false,
             internet_community: true,
@@ -76,6 +80,7 @@ const TABLE: [(FrrVersion, Features); 3] = [
             resolves_via_default: true,
             wildcard_route_targets: true,
             wildcard_l2_route_targets: false,
+            local_as_of_peer: true,
             static_route_bfd: true,
             ipv6_vtep: false,
             internet_community: false,
@@ -91,6 +96,7 @@ const TABLE: [(FrrVersion, Features); 3] = [
             resolves_via_default: true,
             wildcard_route_targets: true,
             wildcard_l2_route_targets: false,
+            local_as_of_peer: true,
             static_route_bfd: true,
             ipv6_vtep: true,
             internet_community: false,

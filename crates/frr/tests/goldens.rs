@@ -91,6 +91,35 @@ fn stored_text_parses_to_the_config_it_was_printed_from() {
     }
 }
 
+/// A bgpd that starts with a filter that is not there yet applies none, or denies all.
+#[test]
+fn no_filter_is_referred_to_before_it_is_there() {
+    for (node, version) in all() {
+        let text = print(&config(node, version), version, "r");
+        let mut known: BTreeSet<&str> = BTreeSet::new();
+        let mut references = 0;
+        for line in text.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let referred = match words.as_slice() {
+                ["route-map", name, ..] => {
+                    known.insert(name);
+                    continue;
+                }
+                ["ip" | "ipv6", "prefix-list", name, ..] => {
+                    known.insert(name);
+                    continue;
+                }
+                ["match", "ip" | "ipv6", "address", "prefix-list", name] => name,
+                [.., "route-map", name] | [.., "route-map", name, "in" | "out"] => name,
+                _ => continue,
+            };
+            references += 1;
+            assert!(known.contains(referred), "{node} {version}: {line}");
+        }
+        assert!(references > 0, "{node} {version}");
+    }
+}
+
 #[test]
 fn every_line_that_says_something_has_its_place() {
     for (node, version) in all() {

@@ -161,7 +161,8 @@ pub struct Evpn {
     /// Pool of tunnel endpoint addresses, one per node, such as `100.65.0.0/24`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vtepcidr: Option<WrittenPrefix>,
-    /// Device whose first IPv4 address is the tunnel endpoint, such as `lo`. The fabric must already have a route to it.
+    /// Device of the router's namespace, such as one of `spec.nics`, whose first IPv4 address is the tunnel endpoint. The fabric must already
+    /// have a route to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vtep_interface: Option<IfName>,
 }

@@ -110,7 +110,11 @@ impl Merge {
                 if let Some((known_vrf, known, by)) = self.names.get(&name)
                     && (known_vrf, known) != (vrf, peer)
                 {
-                    let field = neighbor.given.at.field("interface");
+                    let name_of_peer = match peer {
+                        Peer::Address(_) => "address",
+                        Peer::Interface(_) => "interface",
+                    };
+                    let field = neighbor.given.at.field(name_of_peer);
                     let (by, what) = (*by, Contradiction::Name(name));
                     found.push(Conflict { field, by, what });
                 }

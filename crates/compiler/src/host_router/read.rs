@@ -21,6 +21,7 @@ use super::{
     default_vrf, is_used,
     merge::{Contradiction, Merge},
     part::{At, Evpn, Given, Part, Router, VniValues},
+    versions,
 };
 use crate::{
     problem::{self, Problem},
@@ -330,6 +331,9 @@ impl Reader<'_> {
                 imports: self.targets(at, "importRTs", import_rts),
                 exports: self.targets(at, "exportRTs", export_rts),
             };
+            for (field, kind) in versions::wildcards_of_l2vni(at, &values) {
+                self.note(field, kind);
+            }
             match evpn.l2vnis.get_mut(vni) {
                 None => {
                     evpn.l2vnis.insert(*vni, values);
@@ -417,7 +421,7 @@ fn within_object(contradiction: Contradiction) -> String {
         } => format!("{what}: {own} here, and {theirs} in {field}"),
         Contradiction::Vni(vni) => format!("duplicate VNI {vni}: a VNI has one purpose on a node"),
         Contradiction::Name(name) => format!(
-            "the filters of two neighbors would have one name, {name:?}: choose another name for the interface or the VRF"
+            "the filters of two neighbors would have one name, {name:?}: choose another name for the VRF, or for the interface of one of them"
         ),
         Contradiction::L3VniWithNeighbors(vrf) => format!(
             "evpn.l3vni goes on a router without neighbors, and VRF {vrf} has neighbors: \

@@ -82,7 +82,7 @@ fn the_three_objects_of_the_source_merge_in_every_order_of_creation() {
     assert_eq!((vni.import_rts.len(), vni.export_rts.len()), (2, 1));
 }
 
-/// A router with these neighbors, communities and local preferences.
+/// A router with these internal neighbors, communities and local preferences.
 fn whole(prefixes: u8, neighbors: u8, marks: &BTreeMap<(u8, u8), (u8, u8)>) -> Value {
     let all: Vec<String> = (0..prefixes)
         .map(|one| format!("198.51.100.{one}/32"))
@@ -111,7 +111,7 @@ fn whole(prefixes: u8, neighbors: u8, marks: &BTreeMap<(u8, u8), (u8, u8)>) -> V
             .map(|(value, prefixes)| json!({"localPref": value, "prefixes": prefixes}))
             .collect();
         json!({
-            "address": format!("192.0.2.{}", peer + 1), "asn": 64500,
+            "address": format!("192.0.2.{}", peer + 1), "asn": 64512,
             "toAdvertise": {"allowed": {"mode": "all"}, "withCommunity": communities, "withLocalPref": preferences},
         })
     };

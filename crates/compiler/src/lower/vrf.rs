@@ -131,6 +131,13 @@ pub(crate) fn cluster_vrf(view: &View<'_>) -> Vec<Problem> {
     let cluster = &settings.cluster_vrf;
     let mut problems = Vec::new();
     let mut report = |field, kind| problems.push(Problem::new(settings_object(), field, kind));
+    if let Some(by) = names::of_no_vrf(cluster.name.as_str()) {
+        let name = cluster.name.to_string();
+        report(
+            "spec.clusterVRF.name",
+            problem::Kind::VrfNameTaken { name, by },
+        );
+    }
     for key in view.keys::<kinds::Vrf>().iter() {
         let status = view.status::<kinds::Vrf>(key);
         let Some(running) = status.as_ref().and_then(|status| status.in_effect.as_ref()) else {

@@ -66,7 +66,7 @@ pub(super) fn loopbacks(view: &View<'_>, problems: &mut Vec<Problem>) -> Loopbac
             });
             let is_vrf = || view.has::<Facets>(&Facet::Vrf(device.to_string()));
             let is_trunk = || view.settings().trunk.name == *device;
-            let wrong = if names::is_reserved_device(device) || is_vrf() || is_trunk() {
+            let wrong = if names::reserved_device(device).is_some() || is_vrf() || is_trunk() {
                 let loopback = device.to_string();
                 Some(("name", problem::Kind::LoopbackNameReserved { loopback }))
             } else if *home != vrf {

@@ -18,7 +18,10 @@ use super::{
     overlay::{self, SessionAddressesFor},
     peers::WrongWithPeering,
     selection::{Facet, Facets, Member, NodesBySignature, SelectsNoNode, Signature},
-    underlay::{IPV6_VTEPS, NodeUnderlay, endpoint_reported, place, second_underlays},
+    underlay::{
+        IPV6_VTEPS, NodeUnderlay, VTEP_INTERFACE, endpoint_reported, is_outside, place,
+        second_underlays,
+    },
 };
 use crate::{
     lower::{LowLevelObject, object},
@@ -188,29 +191,36 @@ fn nics_it_lacks(view: &View<'_>, node: &Key, underlay: &NodeUnderlay) -> Option
     ))
 }
 
-/// Says that a node has no address on the device that its tunnel endpoint is of, or has it no longer and keeps the endpoint.
+/// Says that a node has no address on the device that its tunnel endpoint is of, or has it no longer and keeps the endpoint, or that the
+/// device is not where the router is.
 fn vtep_it_lacks(view: &View<'_>, node: &Key, underlay: &NodeUnderlay) -> Option<Problem> {
-    let device = underlay.fabric.vtep_device.as_ref()?;
-    let problem = |kind| {
-        let subject = underlay.fabric.source.clone();
-        Problem::new(subject, "spec.evpn.vtepInterface", kind)
-    };
-    if underlay.vtep_interface.as_ref() == Some(device) {
-        let report = view.status::<kinds::NodeNetworkStatus>(node)?;
-        if endpoint_reported(&report, device).is_some() {
+    let (device, nics) = (underlay.fabric.vtep_device.as_ref()?, &underlay.fabric.nics);
+    let report = view.status::<kinds::NodeNetworkStatus>(node);
+    let is_outside = report
+        .as_ref()
+        .is_some_and(|report| is_outside(report, device, nics));
+    let (device_name, node_name) = (device.to_string(), node.name.to_string());
+    let kind = if is_outside {
+        problem::Kind::VtepDeviceOutside {
+            device: device_name,
+            node: node_name,
+        }
+    } else if underlay.vtep_interface.as_ref() == Some(device) {
+        if endpoint_reported(&*report?, device, nics).is_some() {
             return None;
         }
         let what = format!(
-            "node {:?} has no IPv4 address on {:?} any more and keeps its tunnel endpoint: give the device an address, or correct the name",
-            node.name,
-            device.as_str()
+            "node {node_name:?} has no IPv4 address on {device_name:?} any more and keeps its tunnel endpoint: give the device an address, or correct the name"
         );
-        return Some(problem(problem::Kind::NoEffect { what }));
-    }
-    Some(problem(problem::Kind::NoVtepOnDevice {
-        device: device.to_string(),
-        node: node.name.to_string(),
-    }))
+        problem::Kind::NoEffect { what }
+    } else {
+        problem::Kind::NoVtepOnDevice {
+            device: device_name,
+            node: node_name,
+        }
+    };
+    let subject = underlay.fabric.source.clone();
+    Some(Problem::new(subject, VTEP_INTERFACE, kind))
 }
 
 /// Says that the FRR of a node cannot have the tunnel endpoint that its Underlay gives it.

@@ -347,6 +347,10 @@ struct Served<'a> {
     /// Holders of the VNIs of the settings, of VRFs and of overlay objects.
     vnis: BTreeMap<Vni, ObjectRef>,
     vrfs: BTreeMap<String, VrfHolder>,
+    /// Segments in VRFs that they do not name: they have the name of the VRF.
+    named_like_vrfs: BTreeMap<String, ObjectRef>,
+    /// Bridges of hosts, each with the first segment that is attached to it.
+    bridges: BTreeMap<IfName, ObjectRef>,
     segments: layer2::Claimed<'a>,
     devices: Devices,
     /// What segments, the trunk and the Underlay have.
@@ -390,6 +394,8 @@ impl<'a> Served<'a> {
             wanted,
             vnis: vnis.collect(),
             vrfs: BTreeMap::new(),
+            named_like_vrfs: BTreeMap::new(),
+            bridges: BTreeMap::new(),
             segments: layer2::Claimed::new(settings, group, &numbers.holders),
             of_segments,
             of_overlays: Addressed::default(),

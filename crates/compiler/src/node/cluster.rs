@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     lower::timers,
+    names,
     problem::{self, Problem},
     snapshot::{Kind, ObjectRef},
 };
@@ -183,7 +184,7 @@ pub(crate) fn problems(settings: &SettingsSpec) -> Vec<Problem> {
     } else if name == settings.trunk.name.as_str() {
         Some("the trunk has a device of that name")
     } else {
-        None
+        names::of_no_vrf(name)
     };
     if let Some(by) = taken {
         let name = name.to_owned();

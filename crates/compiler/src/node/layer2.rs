@@ -299,7 +299,7 @@ fn reserved_device(
     } else if Some(device) == object.spec.interface_ref.as_ref() {
         "the device that the VLAN is on"
     } else {
-        return None;
+        names::of_no_device(device)?
     };
     let kind = problem::Kind::DeviceNameReserved {
         name: device.to_string(),

@@ -18,6 +18,9 @@ use crate::{
 /// What VXLAN adds to a packet: the packet's own Ethernet header, its header and UDP's; the outer IP header comes to it.
 const VXLAN: u32 = 14 + 8 + 8;
 
+/// MTU of an uplink that no node has reported: that of Ethernet.
+const UNKNOWN: u32 = 1500;
+
 /// What every link with IPv6 carries.
 const IPV6_LEAST: u32 = 1280;
 
@@ -51,45 +54,52 @@ fn carrier(
     })
 }
 
+/// What the fabric adds to the packets of a node.
+fn added(underlay: &NodeUnderlay) -> u32 {
+    let outer = match underlay.vtep {
+        Some(IpAddr::V6(_)) => 40,
+        Some(IpAddr::V4(_)) | None => 20,
+    };
+    VXLAN + outer
+}
+
+/// An MTU of so many bytes, where devices can have it; otherwise the nearest.
+fn nearest(bytes: u32) -> Option<Mtu> {
+    let bytes = bytes.clamp(IPV6_LEAST, Mtu::MAX.get().into());
+    Mtu::try_from(i64::from(bytes)).ok()
+}
+
 /// The narrowest uplink of a node.
 fn uplink(
     node: &str,
     report: &NodeNetworkStatusStatus,
     underlay: &NodeUnderlay,
 ) -> Option<Carrier> {
-    let outer = match underlay.vtep {
-        Some(IpAddr::V6(_)) => 40,
-        Some(IpAddr::V4(_)) | None => 20,
-    };
     let nics = underlay.fabric.nics.iter();
-    let uplinks = nics.filter_map(|nic| carrier(node, report, nic.as_str(), VXLAN + outer));
+    let added = added(underlay);
+    let uplinks = nics.filter_map(|nic| carrier(node, report, nic.as_str(), added));
     uplinks.min_by_key(|carrier| carrier.most)
 }
 
 /// The MTU of a node's VRFs, where its uplinks carry less than the largest.
 ///
 /// No object gives a VRF an MTU, so it follows what the node reports: a larger packet would be lost without a message to its sender. A
-/// node whose report is missing keeps its MTU.
+/// node whose report is missing keeps its MTU, and where it has none yet, its uplinks count as those of Ethernet.
 pub(crate) struct VrfMtuOf;
 impl Query for VrfMtuOf {
     type Key = Key;
     type Value = Option<Mtu>;
     fn compute(view: &View<'_>, node: &Key) -> Option<Mtu> {
-        let report = view.status::<kinds::NodeNetworkStatus>(node);
-        let config = || view.spec::<kinds::NodeNetworkConfig>(node);
-        if report.is_none() && config().is_none() {
-            return None;
-        }
         let signature = signature(view, node)?;
         let underlay = place(view, &signature, &node.name).underlay?;
+        let report = view.status::<kinds::NodeNetworkStatus>(node);
         let uplink = report.and_then(|report| uplink(&node.name, &report, &underlay));
-        let Some(uplink) = uplink else {
-            return in_use(&*config()?);
+        let in_use = || in_use(&*view.spec::<kinds::NodeNetworkConfig>(node)?);
+        let mtu = match uplink {
+            Some(uplink) => nearest(uplink.most),
+            None => in_use().or_else(|| nearest(UNKNOWN - added(&underlay))),
         };
-        let most = uplink.most.clamp(IPV6_LEAST, Mtu::MAX.get().into());
-        Mtu::try_from(i64::from(most))
-            .ok()
-            .filter(|most| *most < Mtu::MAX)
+        mtu.filter(|mtu| *mtu < Mtu::MAX)
     }
 }
 
@@ -102,7 +112,8 @@ pub struct UplinkMtu {
     pub plain: Mtu,
 }
 
-/// The MTU of the uplinks of a node, where it has reported it. A node whose report is missing keeps its MTU.
+/// The MTU of the uplinks of a node. A node whose report is missing keeps its MTU, and where it has none yet, its uplinks count as those of
+/// Ethernet.
 pub(crate) struct UplinkMtuOf;
 impl Query for UplinkMtuOf {
     type Key = Key;
@@ -110,39 +121,38 @@ impl Query for UplinkMtuOf {
     fn compute(view: &View<'_>, node: &Key) -> Option<UplinkMtu> {
         let signature = signature(view, node)?;
         let underlay = place(view, &signature, &node.name).underlay?;
-        let mtu = |bytes: u32| {
-            let bytes = bytes.clamp(IPV6_LEAST, Mtu::MAX.get().into());
-            Mtu::try_from(i64::from(bytes)).ok()
-        };
         let report = view.status::<kinds::NodeNetworkStatus>(node);
         if let Some(uplink) = report.and_then(|report| uplink(&node.name, &report, &underlay)) {
             return Some(UplinkMtu {
-                overlay: mtu(uplink.most)?,
-                plain: mtu(uplink.mtu)?,
+                overlay: nearest(uplink.most)?,
+                plain: nearest(uplink.mtu)?,
             });
         }
-        let config = view.spec::<kinds::NodeNetworkConfig>(node)?;
-        let sessions = config.vrfs().filter_map(|vrf| vrf.host_session.as_ref());
-        let segments = config.layer2s.values();
+        let config = view.spec::<kinds::NodeNetworkConfig>(node);
+        let config = config.as_deref();
+        let sessions = config.into_iter().flat_map(NodeNetworkConfigSpec::vrfs);
+        let sessions = sessions.filter_map(|vrf| vrf.host_session.as_ref());
+        let segments = config
+            .into_iter()
+            .flat_map(|config| config.layer2s.values());
         let segments = segments.filter(|segment| segment.host_port.is_some());
         let overlay = sessions.map(|session| session.mtu);
         let overlay = overlay.chain(segments.map(|segment| segment.mtu)).min();
-        let plain = config.passthroughs.values().map(|one| one.mtu).min();
-        match (overlay, plain) {
-            (None, None) => None,
-            (overlay, plain) => Some(UplinkMtu {
-                overlay: overlay.or_else(|| mtu(1450))?,
-                plain: plain.or_else(|| mtu(1500))?,
-            }),
-        }
+        let plain = config
+            .into_iter()
+            .flat_map(|config| config.passthroughs.values());
+        let plain = plain.map(|one| one.mtu).min();
+        Some(UplinkMtu {
+            overlay: overlay.or_else(|| nearest(UNKNOWN - added(&underlay)))?,
+            plain: plain.or_else(|| nearest(UNKNOWN))?,
+        })
     }
 }
 
-/// The MTU that the VRFs of a config have, where it is less than the largest.
+/// The MTU that the VRFs of a config have.
 fn in_use(config: &NodeNetworkConfigSpec) -> Option<Mtu> {
     let in_fabric = config.vrfs().filter(|vrf| vrf.devices.vxlan.is_some());
-    let least = in_fabric.map(|vrf| vrf.mtu).min()?;
-    (least < Mtu::MAX).then_some(least)
+    in_fabric.map(|vrf| vrf.mtu).min()
 }
 
 /// Adds the devices of a node that carry segments.

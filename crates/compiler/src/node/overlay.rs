@@ -94,6 +94,9 @@ pub(crate) struct L2 {
     pub(super) master: Option<HostMaster>,
 }
 
+/// The field that names the VRF of a segment whose spec does not.
+pub(super) const NAME: &str = "metadata.name";
+
 /// A session with a BGP speaker on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Session {
@@ -365,11 +368,7 @@ impl Check<'_> {
             }
         }
         let own = || names::vrf_of_object(self.settings, &self.subject.key.name);
-        let vrf_field = if vrf.is_some() {
-            "spec.vrf"
-        } else {
-            "metadata.name"
-        };
+        let vrf_field = if vrf.is_some() { "spec.vrf" } else { NAME };
         let vrf = vrf.as_ref().map_or_else(own, ToString::to_string);
         let master = match hostmaster {
             None => None,
@@ -495,10 +494,15 @@ impl Check<'_> {
 
     fn given_bridge(&mut self, name: &IfName) {
         let is_ours = names::is_own_bridge(name) || *name == self.settings.trunk.name;
-        if is_ours {
+        let what = if is_ours {
+            Some("a device that Selvedge makes")
+        } else {
+            names::of_no_device(name)
+        };
+        if let Some(what) = what {
             let kind = problem::Kind::DeviceNameReserved {
                 name: name.to_string(),
-                what: "a device that Selvedge makes".to_owned(),
+                what: what.to_owned(),
             };
             self.refuse("spec.hostmaster", kind);
         }

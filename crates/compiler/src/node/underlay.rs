@@ -19,10 +19,10 @@ use api::{
     openperouter::{UnderlaySpec, VtepSource},
     selvedge::SettingsSpec,
     tcaas::{
-        NodeNetworkStatusStatus,
+        NodeInterface, NodeNetworkStatusStatus,
         node_network_config::{GracefulRestart, Neighbor, Trunk, Underlay},
     },
-    value::{Asn, IfName, MacAddress, Prefix},
+    value::{Asn, HostCidr, IfName, MacAddress, Prefix},
 };
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
@@ -40,7 +40,7 @@ pub(crate) use self::{
     },
     contradictions::{Contradictions, NodesByUnderlay},
     families::{HasBothFamilies, UnderlaysByVni, mixed_families},
-    frr::FrrOf,
+    frr::{FrrOf, is_older_frr},
     trunk::{router_addresses, trunk_faults},
 };
 use super::selection::{Member, NodesBySignature, Signature};
@@ -81,6 +81,9 @@ impl Query for PlanOf {
         let unfit = sound.as_ref().map(|sound| sound.unfit(&spec));
         let unfit = unfit.into_iter().flatten();
         problems.extend(unfit.map(|(field, kind)| Problem::new(subject.clone(), field, kind)));
+        if view.keys::<kinds::Node>().is_empty() {
+            problems.extend(vtep_on_no_nic(&subject, &spec));
+        }
         let mut refusals = replaces_what_runs(view, key, &spec);
         // Of a field, what matters most is said.
         problems.retain(|one| refusals.iter().all(|other| other.field != one.field));
@@ -123,6 +126,22 @@ fn named_like_the_trunk(
         };
         Problem::new(subject.clone(), "spec.nics", kind)
     })
+}
+
+/// Says that the device of the tunnel endpoint is no uplink, where no node tells in which namespace the device is.
+fn vtep_on_no_nic(subject: &ObjectRef, spec: &UnderlaySpec) -> Option<Problem> {
+    let Ok(Some(VtepSource::Device(device))) = spec.vtep() else {
+        return None;
+    };
+    if device.as_str() == "lo" || spec.devices().any(|nic| nic == device) {
+        return None;
+    }
+    let what = format!(
+        "{:?} is no device of spec.nics: without a device of that name in the router's namespace there is no tunnel endpoint",
+        device.as_str()
+    );
+    let kind = problem::Kind::NoEffect { what };
+    Some(Problem::new(subject.clone(), VTEP_INTERFACE, kind))
 }
 
 /// Nodes of a signature that get addresses of a pool.
@@ -455,6 +474,9 @@ pub(crate) struct Plan {
     pub(crate) fabric: Arc<Fabric>,
 }
 
+/// The field that names the device of the tunnel endpoint.
+pub(in crate::node) const VTEP_INTERFACE: &str = "spec.evpn.vtepInterface";
+
 impl Plan {
     /// The pools of tunnel endpoints.
     pub(super) fn vtep_pools(&self) -> impl Iterator<Item = Prefix> + use<> {
@@ -475,7 +497,7 @@ impl Plan {
         };
         let (vtep, vtep_interface) = match (self.endpoint.pool, &self.endpoint.device) {
             (Some(pool), _) => (Some(give("spec.evpn.vtepcidr", pool)?), None),
-            (None, Some(device)) => endpoint_of(view, node, device),
+            (None, Some(device)) => endpoint_of(view, node, device, &self.fabric.nics),
             (None, None) => (None, None),
         };
         let other_vtep = match self.endpoint.other_pool {
@@ -514,12 +536,18 @@ impl Plan {
     }
 }
 
-/// The tunnel endpoint of a node that is an address of a device, with the device: the first IPv4 address that the node has reported. A node
-/// that has reported none keeps the tunnel endpoint that it has.
-fn endpoint_of(view: &View<'_>, node: &str, device: &IfName) -> (Option<IpAddr>, Option<IfName>) {
+/// The tunnel endpoint of a node that is an address of a device, with the device: the first IPv4 address that the node has reported of it in
+/// the router's namespace. An uplink counts as there: it moves with its addresses. A node that has reported none keeps the tunnel endpoint
+/// that it has.
+fn endpoint_of(
+    view: &View<'_>,
+    node: &str,
+    device: &IfName,
+    nics: &[IfName],
+) -> (Option<IpAddr>, Option<IfName>) {
     let key = Key::named(node);
     let report = view.status::<kinds::NodeNetworkStatus>(&key);
-    let reported = report.and_then(|report| endpoint_reported(&report, device));
+    let reported = report.and_then(|report| endpoint_reported(&report, device, nics));
     if let Some(address) = reported {
         return (Some(address), Some(device.clone()));
     }
@@ -530,16 +558,36 @@ fn endpoint_of(view: &View<'_>, node: &str, device: &IfName) -> (Option<IpAddr>,
     })
 }
 
-/// The first IPv4 address that a node has reported on a device.
+/// The first IPv4 address that a node has reported of a device in the router's namespace.
 pub(super) fn endpoint_reported(
     report: &NodeNetworkStatusStatus,
     device: &IfName,
+    nics: &[IfName],
 ) -> Option<IpAddr> {
-    let mut interfaces = report.interfaces.iter();
-    let reported = interfaces.find(|one| one.name == device.as_str())?;
-    let mut addresses = reported.addresses.iter();
-    let address = addresses.find(|address| address.is_ipv4())?;
-    Some(address.addr())
+    let is_inside = |one: &&NodeInterface| one.namespace.is_some() || nics.contains(device);
+    let reported = report.interfaces.iter();
+    let reported = reported.filter(|one| one.name == device.as_str());
+    let mut reported: Vec<_> = reported.filter(is_inside).collect();
+    reported.sort_by_key(|one| one.namespace.is_none());
+    let mut addresses = reported.iter().flat_map(|one| &one.addresses);
+    let can_be_vtep = |one: &&HostCidr| one.is_ipv4() && !one.addr().is_loopback();
+    addresses.find(can_be_vtep).map(|address| address.addr())
+}
+
+/// Whether a node has reported a device, and only outside of the router's namespace, into which no Underlay moves it.
+pub(in crate::node) fn is_outside(
+    report: &NodeNetworkStatusStatus,
+    device: &IfName,
+    nics: &[IfName],
+) -> bool {
+    let interfaces = report.interfaces.iter();
+    let mut reported = interfaces
+        .filter(|one| one.name == device.as_str())
+        .peekable();
+    let is_reported = reported.peek().is_some();
+    // Every namespace has a loopback.
+    let can_be_outside = device.as_str() != "lo" && !nics.contains(device);
+    is_reported && can_be_outside && reported.all(|one| one.namespace.is_none())
 }
 
 /// Whether the config of a node has this router id. It stays when an address of the pool becomes free: a new router id resets sessions.

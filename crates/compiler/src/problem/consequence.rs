@@ -155,12 +155,16 @@ impl Kind {
             Self::UnknownField
             | Self::VtepFamilyMissing { .. }
             | Self::NoVtepOnDevice { .. }
+            | Self::VtepDeviceOutside { .. }
             | Self::FrrTooOld { .. }
             | Self::UnderlaysMayMeet { .. }
             | Self::HostBits { .. }
             | Self::VniMeansTwo { .. }
             | Self::InlinePassword
             | Self::RawNotAllowed
+            | Self::LeftOutByFrr { .. }
+            | Self::VrfShared { .. }
+            | Self::BridgeShared { .. }
             | Self::NamespaceNotUsed { .. }
             | Self::Duplicate
             | Self::SettingsDeleted

@@ -76,8 +76,23 @@ impl Kind {
             Self::FrrTooOld { needed, .. } => {
                 format!("install FRR {needed} on the node, or use an IPv4 pool").into()
             }
+            Self::VrfShared { .. } => {
+                "set spec.vrf of the segment: to this VRF if both belong together, else to another".into()
+            }
+            Self::BridgeShared { .. } => {
+                "use a bridge for each VNI, unless VLANs of the bridge keep them apart".into()
+            }
+            Self::LeftOutByFrr {
+                older: Some(older),
+                instead,
+                ..
+            } => format!("install FRR {} on the node, or {instead}", older.needed).into(),
+            Self::LeftOutByFrr { instead, .. } => (*instead).into(),
             Self::NoVtepOnDevice { .. } => {
                 "give the device an address on the node, or correct the name".into()
+            }
+            Self::VtepDeviceOutside { device, .. } => {
+                format!("add {device:?} to spec.nics, or name a device of the router's namespace").into()
             }
             Self::UnderlaysMayMeet { .. } => {
                 "change one nodeSelector so that no node matches both".into()
@@ -243,7 +258,7 @@ impl Kind {
             )
             .into(),
             Self::FilterNameTaken { .. } => {
-                "choose another name for the interface or the VRF".into()
+                "choose another name for the VRF, or for the interface of one of the neighbors".into()
             }
             Self::EvpnNeighborRequired { .. } => {
                 "add evpn to addressFamilies of a neighbor of this router, or move the field to the router that has one"

@@ -38,6 +38,9 @@ impl Kind {
             | Self::VniMeansTwo { .. }
             | Self::InlinePassword
             | Self::RawNotAllowed
+            | Self::LeftOutByFrr { .. }
+            | Self::VrfShared { .. }
+            | Self::BridgeShared { .. }
             | Self::NamespaceNotUsed { .. }
             | Self::VtepFamilies { .. } => Severity::Warning,
             Self::Unreadable { .. }
@@ -61,6 +64,7 @@ impl Kind {
             | Self::NeedsDaemon { .. }
             | Self::VtepFamilyMissing { .. }
             | Self::NoVtepOnDevice { .. }
+            | Self::VtepDeviceOutside { .. }
             | Self::FrrTooOld { .. }
             | Self::VrfNotOnNode { .. }
             | Self::VlanTaken { .. }

@@ -1,5 +1,6 @@
 //! Parts of messages that depend on optional values.
 
+use super::OlderFrr;
 use crate::snapshot::ObjectRef;
 
 /// That none of so many nodes has something.
@@ -44,6 +45,17 @@ pub(super) fn table(vrf: Option<&String>) -> String {
 pub(super) fn on(node: Option<&String>) -> String {
     node.map(|node| format!(" on node {node:?}"))
         .unwrap_or_default()
+}
+
+/// Which FRR does not support a value.
+pub(super) fn unsupported(older: Option<&Box<OlderFrr>>) -> String {
+    older.map_or_else(
+        || "no version of FRR supports it".to_owned(),
+        |older| {
+            let OlderFrr { node, version, .. } = &**older;
+            format!("node {node:?} runs FRR {version}, which does not support it")
+        },
+    )
 }
 
 pub(super) fn inside(is_inside: bool) -> &'static str {

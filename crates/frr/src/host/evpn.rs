@@ -15,7 +15,8 @@ impl Build<'_> {
         for l2vni in &router.l2vnis {
             self.needs(MissingKind::L2vni, &l2vni.vni);
             let wildcards = self.features.wildcard_l2_route_targets;
-            let targets = self.targets(l2vni, wildcards, "in a layer 2 VNI");
+            let place = "in a layer 2 VNI: name the administrator";
+            let targets = self.targets(l2vni, wildcards, place);
             if !router.advertise_all_vnis && targets != VniTargets::default() {
                 let why = "route distinguisher and route targets of a layer 2 VNI have no effect in FRR while the router does not \
                            advertise VNIs: set advertiseVNIs to All";
@@ -31,7 +32,8 @@ impl Build<'_> {
         };
         self.needs(MissingKind::L3vni, &l3vni.vni);
         let wildcards = self.features.wildcard_route_targets;
-        let VniTargets { rd, import, export } = self.targets(l3vni, wildcards, "in a layer 3 VNI");
+        let place = "in a layer 3 VNI: name the administrator, or use a newer FRR";
+        let VniTargets { rd, import, export } = self.targets(l3vni, wildcards, place);
         bgp.evpn.advertise_ipv4 = Some(Advertise::default());
         bgp.evpn.advertise_ipv6 = Some(Advertise::default());
         bgp.evpn.rd = rd;
@@ -57,7 +59,7 @@ impl Build<'_> {
         if !wildcards {
             for target in import_rts.iter().filter(|target| is_wildcard(target)) {
                 let why = format!(
-                    "FRR {} cannot import the route target {target} {place}: name the administrator, or use a newer FRR",
+                    "FRR {} cannot import the route target {target} {place}",
                     self.version
                 );
                 self.unsupported(Some(*vni), why);

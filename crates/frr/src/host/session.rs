@@ -129,6 +129,15 @@ impl Build<'_> {
             );
             self.unsupported_of(peer, why);
         }
+        let is_peers = session.local_as.is_some_and(|local| asn == Some(local));
+        if is_peers && !self.features.local_as_of_peer {
+            let why = format!(
+                "FRR {} cannot give neighbor {peer} its own AS as the local one: use another, or a newer FRR",
+                self.version
+            );
+            self.unsupported_of(peer, why);
+            session.local_as = None;
+        }
         session.ebgp_multihop = (*ebgp_multi_hop && on_address && external).then_some(u8::MAX);
         if *ebgp_multi_hop && !on_address {
             let why = format!("FRR has no multihop for {peer}, which is a device");

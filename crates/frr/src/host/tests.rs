@@ -101,9 +101,37 @@ fn a_wildcard_route_target_that_the_version_lacks_is_named_with_the_version() {
     for version in FrrVersion::SUPPORTED {
         let made = desired(&router(l2vni.clone()), &Secrets::new(), version);
         assert_eq!(made.unsupported.len(), 1, "{version}");
-        assert!(messages(&made)[0].contains(&format!(
-            "FRR {version} cannot import the route target *:999"
-        )));
+        assert_eq!(
+            messages(&made),
+            [format!(
+                "FRR {version} cannot import the route target *:999 in a layer 2 VNI: name the administrator"
+            )]
+        );
+    }
+}
+
+#[test]
+fn the_as_of_the_peer_is_the_local_one_where_the_version_supports_it() {
+    let router = router(with_neighbor(&json!({"localAs": 64513})));
+    let local_as = |made: &Desired| {
+        let neighbors = &made.config.bgp[&None].neighbors;
+        neighbors.values().map(|one| one.local_as).next().flatten()
+    };
+    let old = desired(&router, &Secrets::new(), FrrVersion::V8_4);
+    assert_eq!(local_as(&old), None);
+    assert_eq!(
+        messages(&old),
+        [
+            "FRR 8.4 cannot give neighbor 192.0.2.1 its own AS as the local one: use another, or a newer FRR"
+        ]
+    );
+    for version in [FrrVersion::V10_3, FrrVersion::V10_7] {
+        let new = desired(&router, &Secrets::new(), version);
+        assert_eq!(new.unsupported, []);
+        assert_eq!(
+            local_as(&new).map(|asn| asn.to_string()),
+            Some("64513".to_owned())
+        );
     }
 }
 

@@ -57,8 +57,7 @@ pub(super) fn with_refused_lines(world: &World, compilation: &Compilation) -> Ve
 }
 
 fn version_of(world: &World, node: &str) -> FrrVersion {
-    let known = world.snapshot.node_network_configs.get(&Key::named(node));
-    let reported = known.and_then(|known| known.status.as_ref()?.frr_version.clone());
+    let reported = world.snapshot.frr_version(node);
     let version = reported.and_then(|text| text.parse().ok());
     version.unwrap_or(FrrVersion::NEWEST)
 }

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, bail};
 use api::tcaas::NodeNetworkConfigSpec;
-use compiler::{Compilation, compile, snapshot::Key};
+use compiler::{Compilation, compile};
 use frr::FrrVersion;
 
 use super::{compile::unknown_node, problems};
@@ -147,11 +147,7 @@ fn version_of(
     version: Option<FrrVersion>,
     world: &World,
 ) -> anyhow::Result<FrrVersion> {
-    let reported = || {
-        let known = world.snapshot.node_network_configs.get(&Key::named(node))?;
-        known.status.as_ref()?.frr_version.clone()
-    };
-    Ok(match (version, reported()) {
+    Ok(match (version, world.snapshot.frr_version(node)) {
         (Some(version), _) => version,
         (None, Some(text)) => text
             .parse()

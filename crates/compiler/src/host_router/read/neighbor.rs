@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use api::{
-    frrk8s::{self, AddressFamily, BfdProfile},
+    frrk8s::{self, AddressFamily, BfdProfile, UpdateSource},
     meta::SecretReference,
     openperouter::Contradiction,
     value::{Asn, IfName, Peer, PeerType, Prefix, RemoteAs, Seconds},
@@ -31,6 +31,14 @@ pub(super) struct Named<'a> {
     pub(super) of: &'a Of<'a>,
     pub(super) has_ipv4: bool,
     pub(super) has_ipv6: bool,
+}
+
+/// Whether a neighbor is in the AS of its router.
+fn is_internal(remote_as: RemoteAs, asn: Asn) -> bool {
+    match remote_as {
+        RemoteAs::Number(remote) => remote == asn,
+        RemoteAs::Type(kind) => kind == PeerType::Internal,
+    }
 }
 
 impl Reader<'_> {
@@ -104,6 +112,10 @@ impl Reader<'_> {
             has_ipv4: is_dual_stack || !is_ipv6,
             has_ipv6: is_dual_stack || is_ipv6,
         };
+        if !to_advertise.with_local_pref.is_empty() && !is_internal(remote_as, of.asn) {
+            let what = "local preferences are not sent to external neighbors: leave it out";
+            self.no_effect(at.field("toAdvertise.withLocalPref"), what);
+        }
         let advertise = self.advertise(&named, to_advertise);
         let receive = self.receive(&named, to_receive);
         if !unicast {
@@ -165,6 +177,7 @@ impl Reader<'_> {
         if let Some(local) = wanted.local_asn {
             self.local_as(at, local, remote_as, of);
         }
+        self.idle_parts(at, wanted, peer, remote_as, of);
         if let Some(profile) = &wanted.bfd_profile
             && !of.profiles.iter().any(|one| one.name == *profile)
         {
@@ -207,20 +220,47 @@ impl Reader<'_> {
         }
     }
 
-    fn local_as(&mut self, at: At, local: Asn, remote_as: RemoteAs, of: &Of<'_>) {
-        let is_internal = match remote_as {
-            RemoteAs::Number(asn) => asn == of.asn,
-            RemoteAs::Type(kind) => kind == PeerType::Internal,
+    /// Says which fields of a session have no effect beside the others.
+    fn idle_parts(
+        &mut self,
+        at: At,
+        wanted: &frrk8s::Neighbor,
+        peer: &Peer,
+        remote_as: RemoteAs,
+        of: &Of<'_>,
+    ) {
+        let Peer::Address(address) = peer else {
+            return;
         };
-        if is_internal {
+        if wanted.ebgp_multi_hop == Some(true) {
+            let profile = wanted.bfd_profile.as_ref();
+            let mut profiles = of.profiles.iter();
+            let has_echo =
+                profiles.any(|one| Some(&one.name) == profile && one.echo_mode == Some(true));
+            if is_internal(remote_as, of.asn) {
+                let what = "an internal session may be any number of hops long: leave it out";
+                self.no_effect(at.field("ebgpMultiHop"), what);
+            } else if has_echo {
+                let what = "echoMode of the profile works over a single hop only: use another profile, or leave ebgpMultiHop out";
+                self.no_effect(at.field("bfdProfile"), what);
+            }
+        }
+        if let Some(UpdateSource::Address(source)) = &wanted.source_address
+            && source.is_ipv4() != address.is_ipv4()
+        {
+            let what = format!(
+                "a session with {address} cannot start from {source}, which is of the other address family: give an address of the family of the neighbor"
+            );
+            self.no_effect(at.field("sourceaddress"), what);
+        }
+    }
+
+    fn local_as(&mut self, at: At, local: Asn, remote_as: RemoteAs, of: &Of<'_>) {
+        if is_internal(remote_as, of.asn) {
             let message = "localASN is for external neighbors only: take it from this neighbor";
             self.rule(at.field("localASN"), message);
         } else if local == of.asn {
             let message = "localASN must differ from the router's asn: leave it out";
-            self.rule(at.field("localASN"), message);
-        } else if remote_as == RemoteAs::Number(local) {
-            let message =
-                "localASN must differ from the asn of the neighbor: FRR 8.4 takes no other";
             self.rule(at.field("localASN"), message);
         }
     }

@@ -2,14 +2,14 @@
 
 use api::{
     openperouter::UnderlayAddressFamily,
-    tcaas::node_network_config::AddressFamilyName,
+    tcaas::node_network_config::{AddressFamilyName, HostMaster, HostMasterKind},
     value::{IfName, Prefix, Vni},
 };
 
 use super::{Held, Served, VrfHolder, VrfOf, conflict, disagrees, vrf_devices};
 use crate::{
     names,
-    node::overlay::{L2, L3, Networks, Overlay, Session, Wants},
+    node::overlay::{L2, L3, NAME, Networks, Overlay, Session, Wants},
     problem::{self, Problem},
     snapshot::ObjectRef,
 };
@@ -65,6 +65,7 @@ impl Served<'_> {
             Some(session) => self.session(overlay, session, Some(&l3.vrf))?,
             None => Networks::new(),
         };
+        self.shares_vrf(overlay, &l3.vrf, "spec.vrf");
         self.devices.insert(devices, &l3.vrf, &overlay.subject);
         self.vnis.insert(l3.vni, overlay.subject.clone());
         let holder = VrfHolder {
@@ -93,6 +94,9 @@ impl Served<'_> {
         self.free_devices(overlay, &devices, "", "spec.vni")?;
         if let Some(vrf) = &l2.vrf {
             self.gateways(overlay, l2, vrf, runs)?;
+        }
+        if let Some(master) = &l2.master {
+            self.shares_bridge(overlay, master);
         }
         self.devices.insert(devices, "", &overlay.subject);
         self.vnis.insert(l2.vni, overlay.subject.clone());
@@ -131,6 +135,7 @@ impl Served<'_> {
             };
             return self.refuse(overlay, field, kind);
         }
+        self.shares_vrf(overlay, vrf, l2.vrf_field);
         if is_new {
             self.device(overlay, vrf, l2.vrf_field)?;
             let devices = vrf_devices(vrf);
@@ -149,6 +154,56 @@ impl Served<'_> {
                 .insert(Some(vrf), network, &overlay.subject);
         }
         Some(())
+    }
+
+    /// Warns where a VRF has objects of two namespaces, and one of them is in it by its own name alone.
+    fn shares_vrf(&mut self, overlay: &Overlay, vrf: &str, field: &str) {
+        let subject = &overlay.subject;
+        let is_named_like_it = field == NAME;
+        let other = if is_named_like_it {
+            self.vrfs.get(vrf).map(|held| &held.by)
+        } else {
+            self.named_like_vrfs.get(vrf)
+        };
+        let namespace = |one: &ObjectRef| one.key.namespace.clone();
+        let is_apart = |other: &&ObjectRef| {
+            let both = namespace(subject).zip(namespace(other));
+            both.is_some_and(|(own, theirs)| own != theirs)
+        };
+        if let Some(by) = other.filter(is_apart).cloned() {
+            let kind = problem::Kind::VrfShared {
+                vrf: vrf.to_owned(),
+                by: Box::new(by),
+                node: self.node(),
+            };
+            self.report(Problem::new(subject.clone(), field, kind));
+        }
+        if is_named_like_it {
+            let named = self.named_like_vrfs.entry(vrf.to_owned());
+            named.or_insert_with(|| subject.clone());
+        }
+    }
+
+    /// Warns where two segments are attached to one bridge of Linux.
+    fn shares_bridge(&mut self, overlay: &Overlay, master: &HostMaster) {
+        if master.kind != HostMasterKind::LinuxBridge {
+            return;
+        }
+        let first = self.bridges.entry(master.name.clone());
+        let first = first.or_insert_with(|| overlay.subject.clone());
+        if *first == overlay.subject {
+            return;
+        }
+        let kind = problem::Kind::BridgeShared {
+            bridge: master.name.to_string(),
+            by: Box::new(first.clone()),
+            node: self.node(),
+        };
+        self.report(Problem::new(
+            overlay.subject.clone(),
+            "spec.hostmaster",
+            kind,
+        ));
     }
 
     fn passthrough(&mut self, overlay: &Overlay, session: &Session) -> Option<Held> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     memo::Query,
-    snapshot::{Key, kinds},
+    snapshot::{Key, frr_version, kinds},
     view::View,
 };
 
@@ -17,19 +17,23 @@ impl Query for FrrOf {
     type Key = Key;
     type Value = Option<Arc<str>>;
     fn compute(view: &View<'_>, node: &Key) -> Option<Arc<str>> {
-        let status = view.status::<kinds::NodeNetworkConfig>(node);
-        let of_config = status.and_then(|status| status.frr_version.clone());
-        let report = || view.status::<kinds::NodeNetworkStatus>(node);
-        let reported =
-            || report().and_then(|report| report.capabilities.as_ref()?.frr_version.clone());
-        of_config.or_else(reported).map(Arc::from)
+        let of_config = view.status::<kinds::NodeNetworkConfig>(node);
+        let of_node = view.status::<kinds::NodeNetworkStatus>(node);
+        frr_version(of_config.as_deref(), of_node.as_deref()).map(Arc::from)
     }
 }
 
 /// The version of a node's FRR that has no IPv6 VTEPs.
 pub(super) fn without_ipv6_vteps(view: &View<'_>, node: &str) -> Option<Arc<str>> {
     let version = view.get::<FrrOf>(&Key::named(node))?;
-    (numbers(&version)? < numbers(IPV6_VTEPS)?).then_some(version)
+    is_older_frr(&version, IPV6_VTEPS).then_some(version)
+}
+
+/// Whether a version is older than another. One without numbers counts as the newest.
+pub(crate) fn is_older_frr(version: &str, than: &str) -> bool {
+    numbers(version)
+        .zip(numbers(than))
+        .is_some_and(|(version, than)| version < than)
 }
 
 /// The first two numbers of a version.
@@ -45,9 +49,11 @@ mod tests {
 
     #[test]
     fn versions_are_compared_by_their_numbers() {
-        assert!(numbers("8.4.4") < numbers("10.3"));
-        assert!(numbers("10.3") < numbers(IPV6_VTEPS));
-        assert!(numbers("10.10-dev") > numbers(IPV6_VTEPS));
-        assert_eq!(numbers("of another system"), None);
+        assert!(is_older_frr("8.4.4", "10.3"));
+        assert!(is_older_frr("10.3", IPV6_VTEPS));
+        assert!(!is_older_frr("10.7.1", IPV6_VTEPS));
+        assert!(!is_older_frr("10.10-dev", IPV6_VTEPS));
+        assert!(!is_older_frr("of another system", IPV6_VTEPS));
+        assert!(!is_older_frr("8.4.4", "of another system"));
     }
 }

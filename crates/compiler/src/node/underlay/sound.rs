@@ -196,13 +196,12 @@ impl Sound {
             let kind = special::unfit(pool?.net(), used)?;
             Some((field.to_owned(), kind))
         });
-        let devices = spec.devices().filter(|nic| names::is_reserved_device(nic));
-        let devices = devices.map(|nic| {
+        let devices = spec.devices().filter_map(|nic| {
             let kind = problem::Kind::DeviceNameReserved {
                 name: nic.to_string(),
-                what: "reserved for other devices of the nodes".to_owned(),
+                what: names::reserved_device(nic)?.to_owned(),
             };
-            ("spec.nics".to_owned(), kind)
+            Some(("spec.nics".to_owned(), kind))
         });
         let neighbors = spec.neighbors.iter().enumerate();
         let neighbors = neighbors.filter_map(|(place, neighbor)| {

@@ -71,7 +71,7 @@ pub(crate) fn trunk_faults(settings: &SettingsSpec) -> Vec<Problem> {
     let reserved = if trunk.name.as_str() == settings.cluster_vrf.name.as_str() {
         Some("the cluster VRF")
     } else {
-        names::is_reserved_device(&trunk.name).then_some("reserved for other devices of the nodes")
+        names::reserved_device(&trunk.name)
     };
     if let Some(what) = reserved {
         let kind = problem::Kind::DeviceNameReserved {
@@ -94,10 +94,14 @@ pub(crate) fn trunk_faults(settings: &SettingsSpec) -> Vec<Problem> {
     faults
 }
 
-/// What keeps an Underlay from nodes that do not run it yet: the settings do not say what its trunk is. Nodes that run it keep it.
+/// What keeps an Underlay from nodes that do not run it yet: its trunk or the cluster VRF cannot be as the settings say. Nodes that run it
+/// keep it.
 pub(super) fn not_in_effect(view: &View<'_>, underlay: &Key) -> Option<Problem> {
     let runs = || view.has::<NodesByUnderlay>(&underlay.to_string());
-    if trunk_faults(&view.settings()).is_empty() || runs() {
+    let settings = view.settings();
+    let can_be = trunk_faults(&settings).is_empty()
+        && names::of_no_vrf(settings.cluster_vrf.name.as_str()).is_none();
+    if can_be || runs() {
         return None;
     }
     let kind = problem::Kind::ReferenceNotInEffect {
