@@ -312,7 +312,7 @@ pub enum Kind {
         needed: &'static str,
     },
     /// FRR does not support a value of an `FRRConfiguration`.
-    #[error("{what} is left out: {}", unsupported(.older.as_ref()))]
+    #[error("{what} is left out: {}", unsupported(.older.as_deref()))]
     LeftOutByFrr {
         /// The value.
         what: String,

@@ -278,8 +278,10 @@ impl Operator {
         let again = pass.step.again_at.map(wait).into_iter();
         let is_paused = is_cut_short && self.sender.is_leading();
         let pause = is_paused.then(|| self.sender.pause());
-        let counts = has_published.then_some(Duration::ZERO);
-        Ok(again.chain(pause).chain(counts).min())
+        // So do the intents of what could be written at last, or not any more: their statuses are those of the beginning of this pass.
+        let has_news = has_published || self.memory.backoffs.by_source() != pass.unwritten;
+        let news = has_news.then_some(Duration::ZERO);
+        Ok(again.chain(pause).chain(news).min())
     }
 }
 

@@ -48,11 +48,11 @@ pub(super) fn on(node: Option<&String>) -> String {
 }
 
 /// Which FRR does not support a value.
-pub(super) fn unsupported(older: Option<&Box<OlderFrr>>) -> String {
+pub(super) fn unsupported(older: Option<&OlderFrr>) -> String {
     older.map_or_else(
         || "no version of FRR supports it".to_owned(),
         |older| {
-            let OlderFrr { node, version, .. } = &**older;
+            let OlderFrr { node, version, .. } = older;
             format!("node {node:?} runs FRR {version}, which does not support it")
         },
     )
